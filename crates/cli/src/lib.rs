@@ -1,0 +1,2 @@
+//! The terminal programs.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! The command table and the commands on data, one file per family.
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! The `mantissa` program: its subcommands.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Sockets: listeners, connections and the two drivers (io_uring, epoll).

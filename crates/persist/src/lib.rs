@@ -1,0 +1,2 @@
+//! RDB files: reading, writing and checking.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! The server: workers, clients, configuration, and the commands that concern them.
+#![forbid(unsafe_code)]

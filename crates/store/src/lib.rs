@@ -1,0 +1,1 @@
+//! The keyspace: shards, tables, entries and the value types.

@@ -1,0 +1,1 @@
+//! End-to-end tests of the workspace; the tests live beside this file.

@@ -1,0 +1,1 @@
+//! Measures the habits of the code base that can be measured.
