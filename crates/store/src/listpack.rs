@@ -1,0 +1,546 @@
+//! Listpacks: the packed list of byte strings and integers that Redis uses in memory, in dumps and in streams.
+//!
+//! ```text
+//! +-------------+-----------+---------+-- ... --+---------+------+
+//! | total bytes | elements  | element |         | element | 0xff |
+//! |   u32 LE    |  u16 LE   |         |         |         |      |
+//! +-------------+-----------+---------+-- ... --+---------+------+
+//!
+//! element = encoding byte, more length or integer bytes, payload, then the length of all that, written so that
+//! it can be read from the right ("back length", one to five bytes of seven bits)
+//! ```
+//!
+//! | first byte | what follows | what it is |
+//! | --- | --- | --- |
+//! | `0xxxxxxx` | | integer 0 to 127 |
+//! | `10xxxxxx` | x bytes | string of up to 63 bytes |
+//! | `110xxxxx` | 1 byte | integer of 13 bits |
+//! | `1110xxxx` | 1 byte, string | string of up to 4,095 bytes |
+//! | `11110000` | u32, string | longer string |
+//! | `11110001` to `11110100` | 2, 3, 4, 8 bytes | integer, little-endian |
+//!
+//! The element count saturates at 65,535, which then means "count them". Costs: one to eleven bytes beside the payload.
+//! Reading is bounds-checked throughout: bytes that are no listpack give errors or end the iteration, never a panic.
+
+use std::fmt;
+
+/// Bytes before the first element.
+pub const HEADER_BYTES: usize = 6;
+/// The byte after the last element.
+const END: u8 = 0xff;
+/// The count in the header that means "more than can be told here".
+const COUNT_UNKNOWN: u16 = u16::MAX;
+/// The longest decimal form of an `i64`.
+const INTEGER_TEXT_BYTES_MAX: usize = 20;
+
+/// One element: what is stored as an integer stays one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Element<'a> {
+    /// Stored as an integer; it stands for its decimal text.
+    Integer(i64),
+    /// Stored as bytes.
+    Bytes(&'a [u8]),
+}
+
+/// Room for the decimal text of one integer element.
+pub type IntegerText = [u8; INTEGER_TEXT_BYTES_MAX];
+
+impl<'a> Element<'a> {
+    /// The text that the element stands for; an integer is printed into `scratch`.
+    pub fn text<'b>(&self, scratch: &'b mut IntegerText) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        match *self {
+            Element::Bytes(bytes) => bytes,
+            Element::Integer(value) => print_integer(value, scratch),
+        }
+    }
+
+    /// The text as an owned string.
+    pub fn to_vec(&self) -> Vec<u8> {
+        self.text(&mut [0; INTEGER_TEXT_BYTES_MAX]).to_vec()
+    }
+
+    /// The integer that the element holds; text that looks like one counts too.
+    pub fn integer(&self) -> Option<i64> {
+        match *self {
+            Element::Integer(value) => Some(value),
+            Element::Bytes(bytes) => parse_integer(bytes),
+        }
+    }
+}
+
+/// Why bytes are no listpack: where, counted from its start, and what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ListpackError {
+    /// Position in the bytes of the listpack.
+    pub at: usize,
+    /// What is wrong there.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for ListpackError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "listpack byte {}: {}", self.at, self.reason)
+    }
+}
+
+/// Checks every byte that is not payload, in one pass, and returns the number of elements.
+pub fn validate(bytes: &[u8]) -> Result<usize, ListpackError> {
+    let fail = |at, reason| Err(ListpackError { at, reason });
+    if bytes.len() < HEADER_BYTES + 1 {
+        return fail(0, "shorter than its header");
+    }
+    if usize::try_from(u32_at(bytes, 0)) != Ok(bytes.len()) {
+        return fail(0, "its length differs from the one in its header");
+    }
+    let mut at = HEADER_BYTES;
+    let mut count = 0usize;
+    while bytes[at] != END {
+        let Some((_, length)) = decode(&bytes[at..]) else {
+            return fail(at, "broken element");
+        };
+        let back = back_length_bytes(length);
+        let next = at + length + back;
+        if next >= bytes.len() {
+            return fail(at, "element past the end");
+        }
+        if read_back_length(&bytes[at + length..next]) != length {
+            return fail(at + length, "back length differs from the element's length");
+        }
+        at = next;
+        count += 1;
+    }
+    if at + 1 != bytes.len() {
+        return fail(at, "end mark before the end");
+    }
+    let stated = u16::from_le_bytes([bytes[4], bytes[5]]);
+    if stated != COUNT_UNKNOWN && usize::from(stated) != count {
+        return fail(4, "element count differs from the one in its header");
+    }
+    Ok(count)
+}
+
+/// Walks the elements of a listpack. Bytes that were not validated end the walk early.
+#[derive(Clone)]
+pub struct Elements<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Elements<'a> {
+    /// Starts at the first element.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Elements { bytes, at: HEADER_BYTES }
+    }
+
+    /// Starts at the element whose first byte is at `position`.
+    pub fn starting_at(bytes: &'a [u8], position: usize) -> Self {
+        Elements { bytes, at: position }
+    }
+
+    /// Where the next element starts, counted from the start of the listpack.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// The next element if it is an integer.
+    pub fn next_integer(&mut self) -> Option<i64> {
+        match self.next()? {
+            Element::Integer(value) => Some(value),
+            Element::Bytes(_) => None,
+        }
+    }
+
+    /// Steps over `count` elements; `None` where there are fewer.
+    pub fn skip_elements(&mut self, count: usize) -> Option<()> {
+        for _ in 0..count {
+            self.next()?;
+        }
+        Some(())
+    }
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Element<'a>;
+
+    fn next(&mut self) -> Option<Element<'a>> {
+        let (element, length) = decode(self.bytes.get(self.at..)?)?;
+        self.at += length + back_length_bytes(length);
+        Some(element)
+    }
+}
+
+/// Decodes the element at the start of `bytes` and returns it with its length, the back length not included.
+fn decode(bytes: &[u8]) -> Option<(Element<'_>, usize)> {
+    let first = *bytes.first()?;
+    let string = |header: usize, length: usize| {
+        let end = header.checked_add(length)?;
+        Some((Element::Bytes(bytes.get(header..end)?), end))
+    };
+    let integer = |width: usize| {
+        let raw = bytes.get(1..1 + width)?;
+        let mut wide = if raw[width - 1] & 0x80 != 0 { [0xff; 8] } else { [0; 8] };
+        wide[..width].copy_from_slice(raw);
+        Some((Element::Integer(i64::from_le_bytes(wide)), 1 + width))
+    };
+    match first {
+        0x00..=0x7f => Some((Element::Integer(i64::from(first)), 1)),
+        0x80..=0xbf => string(1, usize::from(first & 0x3f)),
+        0xc0..=0xdf => {
+            let raw = (u16::from(first & 0x1f) << 8) | u16::from(*bytes.get(1)?);
+            let value = i64::from(raw);
+            Some((Element::Integer(if raw >= 1 << 12 { value - (1 << 13) } else { value }), 2))
+        }
+        0xe0..=0xef => string(2, (usize::from(first & 0x0f) << 8) | usize::from(*bytes.get(1)?)),
+        0xf0 => string(5, usize::try_from(u32_at(bytes.get(..5)?, 1)).ok()?),
+        0xf1 => integer(2),
+        0xf2 => integer(3),
+        0xf3 => integer(4),
+        0xf4 => integer(8),
+        _ => None,
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// How many bytes the back length of an element of `length` bytes takes. The uneven bounds are the format's own.
+fn back_length_bytes(length: usize) -> usize {
+    match length {
+        0..=127 => 1,
+        128..16_383 => 2,
+        16_383..2_097_151 => 3,
+        2_097_151..268_435_455 => 4,
+        _ => 5,
+    }
+}
+
+fn read_back_length(bytes: &[u8]) -> usize {
+    let first_is_open = bytes.first().is_some_and(|first| first & 0x80 == 0);
+    let others_continue = bytes.iter().skip(1).all(|byte| byte & 0x80 != 0);
+    if !first_is_open || !others_continue {
+        return 0;
+    }
+    bytes.iter().fold(0, |sum, byte| (sum << 7) | usize::from(byte & 0x7f))
+}
+
+fn write_back_length(length: usize, out: &mut Vec<u8>) {
+    let count = back_length_bytes(length);
+    for index in 0..count {
+        let bits = (length >> (7 * (count - 1 - index))) & 0x7f;
+        // `bits` has seven bits, so it fits a byte.
+        out.push(bits as u8 | if index == 0 { 0 } else { 0x80 });
+    }
+}
+
+/// The integer whose canonical decimal text is `text`: no sign but a minus, no leading zeros, within 64 bits.
+pub fn parse_integer(text: &[u8]) -> Option<i64> {
+    let (negative, digits) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        _ => (false, text),
+    };
+    match digits {
+        [] => return None,
+        [b'0'] => return (!negative).then_some(0),
+        [b'0', ..] => return None,
+        _ if digits.len() > INTEGER_TEXT_BYTES_MAX - 1 => return None,
+        _ => {}
+    }
+    let mut value = 0i64;
+    for digit in digits {
+        let digit = i64::from(digit.wrapping_sub(b'0'));
+        if digit > 9 {
+            return None;
+        }
+        // Summed as a negative number, which reaches one further than the positive ones.
+        value = value.checked_mul(10)?.checked_sub(digit)?;
+    }
+    if negative { Some(value) } else { value.checked_neg() }
+}
+
+/// Prints `value` into `scratch` and returns its text.
+pub fn print_integer(value: i64, scratch: &mut IntegerText) -> &[u8] {
+    let mut rest = value.unsigned_abs();
+    let mut at = INTEGER_TEXT_BYTES_MAX;
+    loop {
+        at -= 1;
+        scratch[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        at -= 1;
+        scratch[at] = b'-';
+    }
+    &scratch[at..]
+}
+
+/// A listpack that is being built or edited; its bytes are a whole listpack at all times.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Listpack {
+    bytes: Vec<u8>,
+}
+
+impl Default for Listpack {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Listpack {
+    /// An empty listpack.
+    pub fn new() -> Self {
+        let mut listpack = Listpack { bytes: vec![0; HEADER_BYTES] };
+        listpack.close(0);
+        listpack
+    }
+
+    /// Takes over bytes that [`validate`] accepts.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, ListpackError> {
+        validate(&bytes)?;
+        Ok(Listpack { bytes })
+    }
+
+    /// The listpack as stored.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Gives up the bytes.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Empties it and keeps its allocation.
+    pub fn clear(&mut self) {
+        self.bytes.truncate(HEADER_BYTES);
+        self.close(0);
+    }
+
+    /// True when there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.len() == HEADER_BYTES + 1
+    }
+
+    /// Bytes that the allocation holds.
+    pub fn capacity_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// Gives back memory that is not used.
+    pub fn shrink(&mut self) {
+        self.bytes.shrink_to_fit();
+    }
+
+    /// Appends a string, as an integer where it is the text of one.
+    pub fn push(&mut self, text: &[u8]) {
+        match parse_integer(text) {
+            Some(value) => self.push_integer(value),
+            None => self.append(|out| encode_string(text, out)),
+        }
+    }
+
+    /// Appends an integer.
+    pub fn push_integer(&mut self, value: i64) {
+        self.append(|out| encode_integer(value, out));
+    }
+
+    /// Appends an element as it is.
+    pub fn push_element(&mut self, element: Element<'_>) {
+        match element {
+            Element::Integer(value) => self.push_integer(value),
+            Element::Bytes(bytes) => self.push(bytes),
+        }
+    }
+
+    /// Replaces the element that starts at `position` by an integer and returns by how many bytes the rest moved.
+    /// Nothing happens where no element starts there.
+    pub fn replace_with_integer(&mut self, position: usize, value: i64) -> isize {
+        let Some((_, length)) = self.bytes.get(position..).and_then(decode) else {
+            return 0;
+        };
+        let old_end = position + length + back_length_bytes(length);
+        let mut new = Vec::with_capacity(16);
+        encode_integer(value, &mut new);
+        write_back_length(new.len(), &mut new);
+        let moved = new.len() as isize - (old_end - position) as isize;
+        self.bytes.splice(position..old_end, new);
+        self.set_total();
+        moved
+    }
+
+    fn append(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
+        let count = u16::from_le_bytes([self.bytes[4], self.bytes[5]]);
+        self.bytes.pop();
+        let start = self.bytes.len();
+        encode(&mut self.bytes);
+        let length = self.bytes.len() - start;
+        write_back_length(length, &mut self.bytes);
+        self.close(count.saturating_add(1));
+    }
+
+    fn close(&mut self, count: u16) {
+        self.bytes.push(END);
+        self.bytes[4..6].copy_from_slice(&count.to_le_bytes());
+        self.set_total();
+    }
+
+    fn set_total(&mut self) {
+        debug_assert!(u32::try_from(self.bytes.len()).is_ok(), "a listpack stays below 4 GiB");
+        let total = self.bytes.len() as u32;
+        self.bytes[..4].copy_from_slice(&total.to_le_bytes());
+    }
+}
+
+/// Bytes that `text` would take as an element, back length included.
+pub fn element_bytes(text: &[u8]) -> usize {
+    let length = match parse_integer(text) {
+        Some(value) => integer_bytes(value),
+        None => match text.len() {
+            0..64 => 1 + text.len(),
+            64..4096 => 2 + text.len(),
+            longer => 5 + longer,
+        },
+    };
+    length + back_length_bytes(length)
+}
+
+fn integer_bytes(value: i64) -> usize {
+    match value {
+        0..=127 => 1,
+        -4096..=4095 => 2,
+        -0x8000..=0x7fff => 3,
+        -0x80_0000..=0x7f_ffff => 4,
+        -0x8000_0000..=0x7fff_ffff => 5,
+        _ => 9,
+    }
+}
+
+fn encode_integer(value: i64, out: &mut Vec<u8>) {
+    let raw = value.to_le_bytes();
+    match integer_bytes(value) {
+        1 => out.push(raw[0]),
+        2 => out.extend_from_slice(&[0xc0 | (raw[1] & 0x1f), raw[0]]),
+        3 => out.extend_from_slice(&[0xf1, raw[0], raw[1]]),
+        4 => out.extend_from_slice(&[0xf2, raw[0], raw[1], raw[2]]),
+        5 => out.extend_from_slice(&[0xf3, raw[0], raw[1], raw[2], raw[3]]),
+        _ => {
+            out.push(0xf4);
+            out.extend_from_slice(&raw);
+        }
+    }
+}
+
+fn encode_string(text: &[u8], out: &mut Vec<u8>) {
+    let raw = (text.len() as u32).to_le_bytes();
+    match text.len() {
+        0..64 => out.push(0x80 | raw[0]),
+        64..4096 => out.extend_from_slice(&[0xe0 | raw[1], raw[0]]),
+        _ => {
+            out.push(0xf0);
+            out.extend_from_slice(&raw);
+        }
+    }
+    out.extend_from_slice(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_width_reads_back() {
+        let mut integers = vec![0, 127, 128, -1, 4095, -4096, 4096, -4097, 32767, -32768, 32768, -32769];
+        integers.extend([0x7f_ffff, -0x80_0000, 0x80_0000, i64::from(i32::MAX), i64::from(i32::MIN)]);
+        integers.extend([i64::from(i32::MAX) + 1, i64::MAX, i64::MIN]);
+        let lengths =
+            [0, 1, 63, 64, 125, 126, 127, 4095, 4096, 16_376, 16_377, 16_378, 16_379, 70_000, 2_097_146];
+        let mut listpack = Listpack::new();
+        for &value in &integers {
+            listpack.push(value.to_string().as_bytes());
+        }
+        for length in lengths {
+            listpack.push(&vec![b'x'; length]);
+        }
+        assert_eq!(validate(listpack.as_bytes()), Ok(integers.len() + lengths.len()));
+        let mut elements = Elements::new(listpack.as_bytes());
+        for value in integers {
+            assert_eq!(elements.next(), Some(Element::Integer(value)));
+        }
+        for length in lengths {
+            assert_eq!(elements.next(), Some(Element::Bytes(&vec![b'x'; length])));
+        }
+        assert_eq!(elements.next(), None);
+    }
+
+    #[test]
+    fn integers_are_recognised_only_in_canonical_form() {
+        for (text, value) in [("0", 0), ("-1", -1), ("9223372036854775807", i64::MAX)] {
+            assert_eq!(parse_integer(text.as_bytes()), Some(value));
+        }
+        assert_eq!(parse_integer(b"-9223372036854775808"), Some(i64::MIN));
+        for text in [
+            "",
+            "-",
+            "-0",
+            "00",
+            "01",
+            "+1",
+            " 1",
+            "1 ",
+            "9223372036854775808",
+            "-9223372036854775809",
+            "1.0",
+        ] {
+            assert_eq!(parse_integer(text.as_bytes()), None, "{text}");
+        }
+        for value in [0, 7, -7, i64::MAX, i64::MIN] {
+            assert_eq!(print_integer(value, &mut [0; 20]), value.to_string().as_bytes());
+        }
+    }
+
+    #[test]
+    fn replacing_moves_the_rest() {
+        let mut listpack = Listpack::new();
+        listpack.push(b"1");
+        listpack.push(b"tail");
+        assert_eq!(listpack.replace_with_integer(HEADER_BYTES, 1000), 1);
+        assert_eq!(listpack.replace_with_integer(HEADER_BYTES, i64::MIN), 7);
+        assert_eq!(validate(listpack.as_bytes()), Ok(2));
+        let elements: Vec<_> = Elements::new(listpack.as_bytes()).collect();
+        assert_eq!(elements, [Element::Integer(i64::MIN), Element::Bytes(b"tail")]);
+    }
+
+    #[test]
+    fn damage_is_found_and_never_panics() {
+        let mut listpack = Listpack::new();
+        for text in ["a", "300", "a longer string", "-7"] {
+            listpack.push(text.as_bytes());
+        }
+        let good = listpack.into_bytes();
+        for length in 0..good.len() {
+            assert!(validate(&good[..length]).is_err());
+            Elements::new(&good[..length]).count();
+        }
+        for bit in 0..good.len() * 8 {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            let _ = validate(&bad);
+            Elements::new(&bad).count();
+        }
+    }
+
+    #[test]
+    fn sizes_are_as_predicted() {
+        for text in ["5", "-5", "70000", "abc", "99999999999"] {
+            let mut listpack = Listpack::new();
+            listpack.push(text.as_bytes());
+            assert_eq!(listpack.as_bytes().len(), HEADER_BYTES + 1 + element_bytes(text.as_bytes()));
+        }
+    }
+}
