@@ -1,0 +1,198 @@
+//! Decimal integers, read and printed.
+//!
+//! The grammar is the strict one that Redis applies wherever it decides whether a string is an integer: an optional
+//! minus, then digits without a leading zero; `-0`, `+1`, ` 1` and the empty string are not integers. A string is
+//! accepted exactly if printing its value gives the same bytes again, so a value may be stored as an integer and
+//! nobody can tell.
+//!
+//! These few functions are native Rust, not calls into the C header, because they are shorter than a call that the
+//! compiler cannot inline; the shared vectors in `number/vectors` hold both to the same answers.
+
+/// The most bytes that a 64-bit integer takes as text: `-9223372036854775808` and `18446744073709551615`.
+pub const INTEGER_TEXT_MAX: usize = 20;
+
+/// Reads the whole input as an `i64`; `None` if it is not the canonical text of one.
+#[inline]
+pub fn parse_i64(text: &[u8]) -> Option<i64> {
+    match text {
+        [b'-', digits @ ..] => match parse_u64(digits)? {
+            0 => None,
+            magnitude if magnitude <= 1 << 63 => Some((magnitude as i64).wrapping_neg()),
+            _ => None,
+        },
+        digits => i64::try_from(parse_u64(digits)?).ok(),
+    }
+}
+
+/// Reads the whole input as a `u64`; `None` if it is not the canonical text of one.
+#[inline]
+pub fn parse_u64(text: &[u8]) -> Option<u64> {
+    let (&first, rest) = text.split_first()?;
+    let first = first.wrapping_sub(b'0');
+    if first > 9 || (first == 0 && !rest.is_empty()) || rest.len() >= INTEGER_TEXT_MAX {
+        return None;
+    }
+    let mut value = u64::from(first);
+    let mut rest = rest;
+    while let Some((chunk, tail)) = rest.split_first_chunk::<8>() {
+        let digits = parse_eight_digits(u64::from_le_bytes(*chunk))?;
+        value = value.checked_mul(100_000_000)?.checked_add(digits)?;
+        rest = tail;
+    }
+    for &byte in rest {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    Some(value)
+}
+
+/// The value of eight ASCII digits packed with the first in the lowest byte; `None` if any is not a digit.
+///
+/// Three multiplications join neighbours: digits to pairs, pairs to fours, fours to eight.
+#[inline]
+fn parse_eight_digits(word: u64) -> Option<u64> {
+    const ZEROS: u64 = 0x3030_3030_3030_3030;
+    const HIGH_NIBBLES: u64 = 0xf0f0_f0f0_f0f0_f0f0;
+    let above_nine = word.wrapping_add(0x0606_0606_0606_0606);
+    if (word & HIGH_NIBBLES) != ZEROS || (above_nine & HIGH_NIBBLES) != ZEROS {
+        return None;
+    }
+    let digits = word - ZEROS;
+    let pairs = (digits.wrapping_mul(1 + (10 << 8)) >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs.wrapping_mul(1 + (100 << 16)) >> 16) & 0x0000_ffff_0000_ffff;
+    Some(fours.wrapping_mul(1 + (10_000 << 32)) >> 32)
+}
+
+/// The two digits of every number below 100.
+static DIGIT_PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0u8; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};
+
+/// How many decimal digits `value` has; zero has one.
+#[inline]
+pub(crate) fn digit_count(value: u64) -> usize {
+    static POWERS: [u64; 20] = {
+        let mut powers = [0u64; 20];
+        let mut power = 1u64;
+        let mut index = 1;
+        while index < 20 {
+            power *= 10;
+            powers[index] = power;
+            index += 1;
+        }
+        powers
+    };
+    // log10(2) is a little under 1233 / 4096, so this estimate is right or one too high.
+    let estimate = ((64 - (value | 1).leading_zeros() as usize) * 1233) >> 12;
+    estimate + usize::from(value >= POWERS[estimate])
+}
+
+/// The length of the text of `value`, without printing it.
+#[inline]
+pub fn integer_text_length(value: i64) -> usize {
+    usize::from(value < 0) + digit_count(value.unsigned_abs())
+}
+
+/// Prints `value` into the end of `digits`, which is as long as its text.
+#[inline]
+fn fill_digits(digits: &mut [u8], mut value: u64) {
+    let mut rest = digits;
+    while value >= 100 {
+        let Some((head, pair)) = rest.split_last_chunk_mut::<2>() else { return };
+        *pair = DIGIT_PAIRS[(value % 100) as usize];
+        value /= 100;
+        rest = head;
+    }
+    if let Some((_, pair)) = rest.split_last_chunk_mut::<2>() {
+        *pair = DIGIT_PAIRS[value as usize];
+    } else if let Some(digit) = rest.last_mut() {
+        *digit = b'0' + value as u8;
+    }
+}
+
+/// Prints `value` into `buffer` and returns the text, which starts at the buffer's first byte.
+#[inline]
+pub fn format_u64(buffer: &mut [u8; INTEGER_TEXT_MAX], value: u64) -> &[u8] {
+    let text = &mut buffer[..digit_count(value)];
+    fill_digits(text, value);
+    text
+}
+
+/// Prints `value` into `buffer` and returns the text, which starts at the buffer's first byte.
+#[inline]
+pub fn format_i64(buffer: &mut [u8; INTEGER_TEXT_MAX], value: i64) -> &[u8] {
+    let sign = usize::from(value < 0);
+    let magnitude = value.unsigned_abs();
+    buffer[0] = b'-';
+    let length = sign + digit_count(magnitude);
+    fill_digits(&mut buffer[sign..length], magnitude);
+    &buffer[..length]
+}
+
+/// Appends the text of `value` to `out`.
+#[inline]
+pub fn write_u64(out: &mut Vec<u8>, value: u64) {
+    out.extend_from_slice(format_u64(&mut [0; INTEGER_TEXT_MAX], value));
+}
+
+/// Appends the text of `value` to `out`.
+#[inline]
+pub fn write_i64(out: &mut Vec<u8>, value: i64) {
+    out.extend_from_slice(format_i64(&mut [0; INTEGER_TEXT_MAX], value));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_canonical_text_only() {
+        for text in ["", "-", "+1", " 1", "1 ", "01", "-0", "-01", "00", "1a", "1.0", "0x1", "--1", "1\0"] {
+            assert_eq!(parse_i64(text.as_bytes()), None, "{text:?}");
+        }
+        for text in
+            ["9223372036854775808", "-9223372036854775809", "99999999999999999999", "100000000000000000000"]
+        {
+            assert_eq!(parse_i64(text.as_bytes()), None, "{text:?}");
+        }
+        for text in
+            ["18446744073709551616", "28446744073709551615", "111111111111111111111", "-1", "12345678/", ":"]
+        {
+            assert_eq!(parse_u64(text.as_bytes()), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn every_length_and_both_ends_go_round() {
+        let mut values = vec![0u64, 9, 10, u64::MAX, u64::MAX - 1, i64::MAX as u64, 1 << 63];
+        let mut power = 1u64;
+        for _ in 0..19 {
+            values.extend([power - 1, power, power + 1, power * 9]);
+            power = power.saturating_mul(10);
+        }
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        for index in 0..200_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            values.push(state >> (index % 64));
+        }
+        for value in values {
+            let expected = value.to_string();
+            assert_eq!(format_u64(&mut [0; 20], value), expected.as_bytes());
+            assert_eq!(parse_u64(expected.as_bytes()), Some(value));
+            let signed = value as i64;
+            let expected = signed.to_string();
+            assert_eq!(format_i64(&mut [0; 20], signed), expected.as_bytes());
+            assert_eq!(parse_i64(expected.as_bytes()), Some(signed));
+            assert_eq!(integer_text_length(signed), expected.len());
+        }
+    }
+}

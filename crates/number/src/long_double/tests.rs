@@ -1,0 +1,62 @@
+//! Answers of INCRBYFLOAT in Redis 8.2 on x86.
+
+use super::LongDouble;
+
+fn sum(first: &str, second: &str) -> String {
+    let parse =
+        |text: &str| LongDouble::parse(text.as_bytes()).unwrap_or_else(|| panic!("{text} is a number"));
+    let mut out = Vec::new();
+    (parse(first) + parse(second)).write(&mut out);
+    String::from_utf8(out).expect("digits are UTF-8")
+}
+
+#[test]
+fn adds_as_redis_does() {
+    let expected = [
+        ("0.1", "0.2", "0.3"),
+        ("0", "123456789.123456789123", "123456789.12345678912242875"),
+        ("5.0e3", "200", "5200"),
+        ("0x10", "1", "17"),
+        ("10", "-10", "0"),
+        ("-0", "-0", "0"),
+        ("0", "1e-17", "0.00000000000000001"),
+        ("0", "4.9e-18", "0"),
+        ("0", "-1e-30", "0"),
+        ("1.5", "-0.5", "1"),
+    ];
+    for (first, second, result) in expected {
+        assert_eq!(sum(first, second), result, "{first} + {second}");
+    }
+    assert!(sum("0", "1e4932").starts_with("100000000000000000000601894938"));
+    assert!(sum("0", "1.18973149535723176502e4932").starts_with("118973149535723176502126385303"));
+}
+
+#[test]
+fn refuses_what_redis_refuses() {
+    let zeros = |count: usize| format!("1.{}", "0".repeat(count));
+    assert!(LongDouble::parse(zeros(5117).as_bytes()).is_some());
+    assert!(LongDouble::parse(zeros(5118).as_bytes()).is_none());
+    for text in ["", " 1", "1 ", "nan", "1e4933", "1e-4951", "-1e5000", "abc", "1\0", "0x", "1e", "."] {
+        assert!(LongDouble::parse(text.as_bytes()).is_none(), "{text:?}");
+    }
+    for text in ["1e-4950", "3e-4951", "inf", "-Infinity", ".5", "5."] {
+        assert!(LongDouble::parse(text.as_bytes()).is_some(), "{text:?}");
+    }
+    let infinity = LongDouble::parse(b"inf").expect("an infinity");
+    let minus = LongDouble::parse(b"-inf").expect("an infinity");
+    assert!((infinity + minus).is_nan());
+    let large = LongDouble::parse(b"1e4932").expect("finite");
+    assert!((large + large).is_infinite());
+}
+
+#[test]
+fn integers_and_doubles_are_exact() {
+    for value in [0, 1, -1, i64::MAX, i64::MIN, 1 << 53] {
+        let mut out = Vec::new();
+        LongDouble::from_i64(value).write(&mut out);
+        assert_eq!(String::from_utf8_lossy(&out), value.to_string());
+    }
+    let mut out = Vec::new();
+    LongDouble::from_f64(-0.75).write(&mut out);
+    assert_eq!(out, b"-0.75");
+}
