@@ -1,0 +1,36 @@
+//! Requests as a client sends them.
+
+use crate::decimal::Digits;
+
+/// Appends a request to `out`: an array of bulk strings.
+pub fn encode_request<T: AsRef<[u8]>>(
+    out: &mut Vec<u8>,
+    args: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
+) {
+    let args = args.into_iter();
+    line(out, b'*', args.len());
+    for arg in args {
+        let arg = arg.as_ref();
+        line(out, b'$', arg.len());
+        out.extend_from_slice(arg);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+fn line(out: &mut Vec<u8>, kind: u8, count: usize) {
+    out.push(kind);
+    out.extend_from_slice(Digits::unsigned(count as u64).as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_an_array_of_bulk_strings() {
+        let mut out = Vec::new();
+        encode_request(&mut out, ["GET", "a key longer"]);
+        assert_eq!(out, b"*2\r\n$3\r\nGET\r\n$12\r\na key longer\r\n");
+    }
+}

@@ -1,0 +1,330 @@
+//! Writing replies and messages, in RESP2 or RESP3.
+//!
+//! Each method appends one element. What only RESP3 has is written in RESP2 as Redis does: a map as an array of twice
+//! the length, a double as a bulk string, and so on; so a command states the shape once. Growing the buffer is the only
+//! allocation.
+
+use crate::decimal::Digits;
+
+/// The version of the protocol that a client chose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Protocol {
+    /// What a connection starts with.
+    #[default]
+    Resp2,
+    /// After `HELLO 3`.
+    Resp3,
+}
+
+/// A reply or message under construction.
+#[derive(Default)]
+pub struct Reply {
+    buffer: Vec<u8>,
+    protocol: Protocol,
+}
+
+/// A header whose count is not known yet; see [`Reply::defer`].
+#[derive(Debug)]
+#[must_use = "the reply is broken until the header is finished"]
+pub struct Deferred {
+    /// Where the header stands.
+    at: usize,
+}
+
+/// The room for a header before its count is known: a type, one digit, and the line end.
+const DEFERRED_HEADER_SIZE: usize = 4;
+
+impl Reply {
+    /// An empty reply.
+    pub fn new(protocol: Protocol) -> Self {
+        Reply { buffer: Vec::new(), protocol }
+    }
+
+    /// Goes on after what `buffer` holds.
+    pub fn with_buffer(buffer: Vec<u8>, protocol: Protocol) -> Self {
+        Reply { buffer, protocol }
+    }
+
+    /// The protocol in use.
+    #[inline]
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// Changes the protocol of what is written from now on.
+    #[inline]
+    pub fn set_protocol(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+    }
+
+    /// Whether the protocol is RESP3.
+    #[inline]
+    pub fn is_resp3(&self) -> bool {
+        self.protocol == Protocol::Resp3
+    }
+
+    /// The number of bytes written.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Whether nothing is written.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// Takes back what was written after the first `len` bytes.
+    #[inline]
+    pub fn truncate(&mut self, len: usize) {
+        self.buffer.truncate(len);
+    }
+
+    /// Makes room for `additional` bytes.
+    #[inline]
+    pub fn reserve(&mut self, additional: usize) {
+        self.buffer.reserve(additional);
+    }
+
+    /// What is written.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// The buffer.
+    #[inline]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.buffer
+    }
+
+    /// What is written, leaving an empty reply without capacity.
+    #[inline]
+    pub fn take_bytes(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.buffer)
+    }
+
+    /// The status OK.
+    #[inline]
+    pub fn ok(&mut self) {
+        self.raw(b"+OK\r\n");
+    }
+
+    /// A status. It must not contain a line end.
+    #[inline]
+    pub fn simple(&mut self, text: &str) {
+        debug_assert!(!text.bytes().any(|byte| matches!(byte, b'\r' | b'\n')));
+        self.line(b'+', text.as_bytes());
+    }
+
+    /// An error, with its code and without the leading `-`. Line ends in it become spaces.
+    pub fn error(&mut self, text: &str) {
+        self.error_bytes(text.as_bytes());
+    }
+
+    /// [`Reply::error`] for a text that quotes bytes of the client.
+    pub fn error_bytes(&mut self, text: &[u8]) {
+        self.buffer.reserve(text.len() + 3);
+        self.buffer.push(b'-');
+        self.buffer.extend(text.iter().map(|&byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));
+        self.buffer.extend_from_slice(b"\r\n");
+    }
+
+    /// An integer.
+    #[inline]
+    pub fn integer(&mut self, value: i64) {
+        match u8::try_from(value) {
+            Ok(digit @ 0..=9) => self.raw(&[b':', b'0' + digit, b'\r', b'\n']),
+            _ => self.line(b':', Digits::new(value).as_bytes()),
+        }
+    }
+
+    /// A bulk string.
+    #[inline]
+    pub fn bulk(&mut self, data: &[u8]) {
+        self.buffer.reserve(data.len() + 32);
+        self.header(b'$', data.len());
+        self.buffer.extend_from_slice(data);
+        self.buffer.extend_from_slice(b"\r\n");
+    }
+
+    /// An integer in decimal as a bulk string.
+    #[inline]
+    pub fn bulk_integer(&mut self, value: i64) {
+        self.bulk(Digits::new(value).as_bytes());
+    }
+
+    /// The absence of a value where a bulk string would stand.
+    #[inline]
+    pub fn null(&mut self) {
+        match self.protocol {
+            Protocol::Resp2 => self.raw(b"$-1\r\n"),
+            Protocol::Resp3 => self.raw(b"_\r\n"),
+        }
+    }
+
+    /// The absence of a value where an array would stand.
+    #[inline]
+    pub fn null_array(&mut self) {
+        match self.protocol {
+            Protocol::Resp2 => self.raw(b"*-1\r\n"),
+            Protocol::Resp3 => self.raw(b"_\r\n"),
+        }
+    }
+
+    /// The header of an array of `len` elements, which follow.
+    #[inline]
+    pub fn array(&mut self, len: usize) {
+        self.header(b'*', len);
+    }
+
+    /// The header of a map of `pairs` keys and values, which follow alternately.
+    #[inline]
+    pub fn map(&mut self, pairs: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.header(b'*', pairs * 2),
+            Protocol::Resp3 => self.header(b'%', pairs),
+        }
+    }
+
+    /// The header of a set of `len` elements, which follow.
+    #[inline]
+    pub fn set(&mut self, len: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.header(b'*', len),
+            Protocol::Resp3 => self.header(b'~', len),
+        }
+    }
+
+    /// The header of `pairs` attributes of the element after them. RESP2 has nothing like it: ask
+    /// [`Reply::is_resp3`] first.
+    pub fn attribute(&mut self, pairs: usize) {
+        debug_assert!(self.is_resp3());
+        self.header(b'|', pairs);
+    }
+
+    /// The header of a message of `len` elements that answers no request.
+    pub fn push(&mut self, len: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.header(b'*', len),
+            Protocol::Resp3 => self.header(b'>', len),
+        }
+    }
+
+    /// A double, in Redis's text form.
+    pub fn double(&mut self, value: f64) {
+        let text = crate::double::text(value);
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(text.as_bytes()),
+            Protocol::Resp3 => self.line(b',', text.as_bytes()),
+        }
+    }
+
+    /// A truth value; 1 or 0 in RESP2.
+    #[inline]
+    pub fn boolean(&mut self, value: bool) {
+        match (self.protocol, value) {
+            (Protocol::Resp2, false) => self.raw(b":0\r\n"),
+            (Protocol::Resp2, true) => self.raw(b":1\r\n"),
+            (Protocol::Resp3, false) => self.raw(b"#f\r\n"),
+            (Protocol::Resp3, true) => self.raw(b"#t\r\n"),
+        }
+    }
+
+    /// An integer of any size, in decimal; a bulk string in RESP2.
+    pub fn big_number(&mut self, digits: &[u8]) {
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(digits),
+            Protocol::Resp3 => self.line(b'(', digits),
+        }
+    }
+
+    /// A text to be shown as it is, with a format of three letters (`txt`, `mkd`); a bulk string in RESP2.
+    pub fn verbatim(&mut self, extension: &str, text: &[u8]) {
+        debug_assert_eq!(extension.len(), 3);
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(text),
+            Protocol::Resp3 => {
+                self.header(b'=', extension.len() + 1 + text.len());
+                self.buffer.extend_from_slice(extension.as_bytes());
+                self.buffer.push(b':');
+                self.buffer.extend_from_slice(text);
+                self.buffer.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+
+    /// Bytes that are in the protocol already.
+    #[inline]
+    pub fn raw(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Leaves room for the header of an aggregate whose count will be known once its elements are written. They
+    /// follow, and then one of the `finish` methods. Aggregates within it are finished before it.
+    ///
+    /// Costs nothing for up to nine elements; beyond, the elements move by a few bytes, once.
+    pub fn defer(&mut self) -> Deferred {
+        let at = self.buffer.len();
+        self.buffer.extend_from_slice(b"*0\r\n");
+        Deferred { at }
+    }
+
+    /// Makes the deferred header one of an array.
+    pub fn finish_array(&mut self, deferred: Deferred, len: usize) {
+        self.finish(deferred, b'*', len);
+    }
+
+    /// Makes the deferred header one of a map.
+    pub fn finish_map(&mut self, deferred: Deferred, pairs: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.finish(deferred, b'*', pairs * 2),
+            Protocol::Resp3 => self.finish(deferred, b'%', pairs),
+        }
+    }
+
+    /// Makes the deferred header one of a set.
+    pub fn finish_set(&mut self, deferred: Deferred, len: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.finish(deferred, b'*', len),
+            Protocol::Resp3 => self.finish(deferred, b'~', len),
+        }
+    }
+
+    fn finish(&mut self, Deferred { at }: Deferred, kind: u8, count: usize) {
+        let digits = Digits::unsigned(count as u64);
+        let digits = digits.as_bytes();
+        let shift = digits.len() - 1;
+        if shift > 0 {
+            let (elements, end) = (at + DEFERRED_HEADER_SIZE, self.buffer.len());
+            self.buffer.resize(end + shift, 0);
+            self.buffer.copy_within(elements..end, elements + shift);
+        }
+        let header = &mut self.buffer[at..at + DEFERRED_HEADER_SIZE + shift];
+        header[0] = kind;
+        header[1..=digits.len()].copy_from_slice(digits);
+        header[digits.len() + 1..].copy_from_slice(b"\r\n");
+    }
+
+    /// A type byte, a count, and a line end.
+    #[inline]
+    fn header(&mut self, kind: u8, count: usize) {
+        if count < 10 {
+            self.raw(&[kind, b'0' + count as u8, b'\r', b'\n']);
+        } else if count < 100 {
+            self.raw(&[kind, b'0' + (count / 10) as u8, b'0' + (count % 10) as u8, b'\r', b'\n']);
+        } else {
+            self.line(kind, Digits::unsigned(count as u64).as_bytes());
+        }
+    }
+
+    /// A type byte, a text, and a line end.
+    #[inline]
+    fn line(&mut self, kind: u8, text: &[u8]) {
+        self.buffer.reserve(text.len() + 3);
+        self.buffer.push(kind);
+        self.buffer.extend_from_slice(text);
+        self.buffer.extend_from_slice(b"\r\n");
+    }
+}

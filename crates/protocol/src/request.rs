@@ -1,0 +1,414 @@
+//! Finding requests in a read buffer.
+//!
+//! A request is an array of bulk strings, or a line of words (see [`crate::inline`]). Its arguments are not copied:
+//! the parser says where they lie. The caller owns the buffer and gives it to [`RequestParser::parse_at`] together with
+//! the position where the next request starts, as often as more bytes arrive:
+//!
+//! ```
+//! use mantissa_protocol::{Args, Parsed, RequestLimits, RequestParser};
+//!
+//! let (input, limits) = (b"*1\r\n$4\r\nPING\r\nGET key\r\n*2\r\n$3", RequestLimits::default());
+//! let (mut parser, mut slices, mut position) = (RequestParser::default(), Vec::new(), 0);
+//! loop {
+//!     let first = slices.len();
+//!     match parser.parse_at(input, position, &limits, &mut slices) {
+//!         Parsed::Request { consumed } => {
+//!             let args = Args::new(input, &slices[first..]);
+//!             assert!(args[0] == *b"PING" || args[0] == *b"GET");
+//!             position += consumed;
+//!         }
+//!         Parsed::Inline { consumed, .. } | Parsed::Empty { consumed } => position += consumed,
+//!         Parsed::Incomplete { .. } => break,  // keep input[position..], read more, come again
+//!         Parsed::Error(error) => panic!("{error}"),  // reply error.message() and close
+//!     }
+//! }
+//! assert_eq!((slices.len(), &input[position..]), (3, &b"*2\r\n$3"[..]));
+//! ```
+//!
+//! Guarantees: a complete request in the buffer costs no allocation (beyond growing `slices`). An unfinished one keeps
+//! its place in the parser, relative to its first byte, so the buffer may move meanwhile; bytes are looked at once,
+//! however finely they arrive. A parser without an unfinished request is one null pointer.
+//!
+//! The byte pairs after lengths and bulk strings are taken on trust to be CR LF, as Redis does.
+
+use crate::args::{OwnedArgs, Slice};
+use crate::decimal::parse_integer;
+use crate::error::ProtocolError;
+use crate::inline;
+
+/// The longest line (a length, or an inline request) that may stay without its end, in bytes.
+pub const LINE_SIZE_MAX: usize = 64 * 1024;
+
+/// The most arguments of a request before authentication.
+const UNAUTHENTICATED_ARGS_MAX: i64 = 10;
+/// The longest argument before authentication, in bytes.
+const UNAUTHENTICATED_BULK_LEN_MAX: i64 = 16384;
+
+/// What a request may be.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestLimits {
+    /// The longest argument in bytes: the setting `proto-max-bulk-len`.
+    pub bulk_len_max: u64,
+    /// Whether the client may send more than a login needs.
+    pub authenticated: bool,
+}
+
+impl Default for RequestLimits {
+    /// 512 MiB, authenticated.
+    fn default() -> Self {
+        RequestLimits { bulk_len_max: 512 << 20, authenticated: true }
+    }
+}
+
+/// What was found at a position; `consumed` counts from there.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Parsed {
+    /// A request of at least one argument; its arguments were appended to `slices`.
+    Request {
+        /// The size of the request in bytes.
+        consumed: usize,
+    },
+    /// An inline request with quotes, whose arguments are not in the buffer as they are.
+    Inline {
+        /// The size of the request in bytes.
+        consumed: usize,
+        /// Its arguments, at least one.
+        arguments: OwnedArgs,
+    },
+    /// A request without arguments (an empty line, a count of zero or less): there is nothing to reply.
+    Empty {
+        /// The size of the request in bytes.
+        consumed: usize,
+    },
+    /// The request goes on beyond the input. `slices` is as it was.
+    Incomplete {
+        /// How many bytes are missing to complete the current bulk string, 0 while its length is unknown.
+        missing: usize,
+    },
+    /// Not a request. `slices` is as it was; the parser has forgotten the request, and the connection is to be closed.
+    Error(ProtocolError),
+}
+
+/// Finds requests, and keeps its place in one that has not arrived completely.
+#[derive(Default)]
+pub struct RequestParser {
+    unfinished: Option<Box<Unfinished>>,
+}
+
+/// What is known about a request of which a part has arrived. Offsets count from its first byte.
+struct Unfinished {
+    place: Place,
+    /// The arguments found.
+    slices: Vec<Slice>,
+}
+
+/// How far a request has been read.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The first byte not understood yet: the start of a line, or of a bulk string whose length is in `bulk_len`.
+    at: usize,
+    /// From here on the end of the line at `at` is to be looked for.
+    searched: usize,
+    /// How many arguments are still to come; 0 before their count is known.
+    args_remaining: usize,
+    /// The length of the bulk string at `at`, when its length line has been read.
+    bulk_len: Option<usize>,
+}
+
+/// Why reading stopped before the end of the request.
+enum Stop {
+    Incomplete { missing: usize },
+    Error(ProtocolError),
+}
+
+type Step<T> = Result<T, Stop>;
+
+impl RequestParser {
+    /// [`RequestParser::parse_at`] position 0.
+    pub fn parse(&mut self, input: &[u8], limits: &RequestLimits, slices: &mut Vec<Slice>) -> Parsed {
+        self.parse_at(input, 0, limits, slices)
+    }
+
+    /// Looks for a request that starts at `position`, and appends its arguments to `slices`, relative to the start of
+    /// `input`: so a whole pipeline shares one buffer and one vector. After [`Parsed::Incomplete`] the caller comes
+    /// again with the same bytes and more after them, at whatever position they are then.
+    #[inline]
+    pub fn parse_at(
+        &mut self,
+        input: &[u8],
+        position: usize,
+        limits: &RequestLimits,
+        slices: &mut Vec<Slice>,
+    ) -> Parsed {
+        if self.unfinished.is_none() && input.get(position) == Some(&b'*') {
+            self.parse_array(input, position, limits, slices)
+        } else {
+            self.parse_other(input.get(position..).unwrap_or_default(), position, limits, slices)
+        }
+    }
+
+    /// Whether no part of a request is waiting for the rest.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.unfinished.is_none()
+    }
+
+    /// Bytes of memory held for an unfinished request.
+    pub fn memory_usage(&self) -> usize {
+        self.unfinished.as_ref().map_or(0, |unfinished| {
+            size_of::<Unfinished>() + unfinished.slices.capacity() * size_of::<Slice>()
+        })
+    }
+
+    /// Reads an array from its first byte: the path of nearly every request.
+    fn parse_array(
+        &mut self,
+        input: &[u8],
+        position: usize,
+        limits: &RequestLimits,
+        slices: &mut Vec<Slice>,
+    ) -> Parsed {
+        let first = slices.len();
+        let mut place = Place { at: position, searched: position, args_remaining: 0, bulk_len: None };
+        match read_array(input, position, &mut place, limits, slices) {
+            Ok(()) if slices.len() == first => Parsed::Empty { consumed: place.at - position },
+            Ok(()) => Parsed::Request { consumed: place.at - position },
+            Err(stop) => self.interrupted(stop, place, position, first, slices),
+        }
+    }
+
+    /// Puts away what was found of a request, or forgets it.
+    #[cold]
+    fn interrupted(
+        &mut self,
+        stop: Stop,
+        mut place: Place,
+        position: usize,
+        first: usize,
+        slices: &mut Vec<Slice>,
+    ) -> Parsed {
+        match stop {
+            Stop::Incomplete { missing } => {
+                place.at -= position;
+                place.searched = place.searched.saturating_sub(position);
+                let found = slices.drain(first..);
+                let slices =
+                    found.map(|slice| Slice { start: slice.start - position, len: slice.len }).collect();
+                self.unfinished = Some(Box::new(Unfinished { place, slices }));
+                Parsed::Incomplete { missing }
+            }
+            Stop::Error(error) => {
+                slices.truncate(first);
+                Parsed::Error(error)
+            }
+        }
+    }
+
+    /// An inline request, one of which a part has been read, or nothing at all. `request` starts at the request.
+    #[cold]
+    fn parse_other(
+        &mut self,
+        request: &[u8],
+        position: usize,
+        limits: &RequestLimits,
+        slices: &mut Vec<Slice>,
+    ) -> Parsed {
+        match request.first() {
+            None => Parsed::Incomplete { missing: 0 },
+            Some(b'*') => self.resume_array(request, position, limits, slices),
+            Some(_) => self.parse_inline(request, position, slices),
+        }
+    }
+
+    /// Goes on with an array; its arguments go to `slices` once it is complete.
+    fn resume_array(
+        &mut self,
+        request: &[u8],
+        position: usize,
+        limits: &RequestLimits,
+        slices: &mut Vec<Slice>,
+    ) -> Parsed {
+        let mut unfinished = self.unfinished.take().unwrap_or_default();
+        let Unfinished { place, slices: found } = &mut *unfinished;
+        match read_array(request, 0, place, limits, found) {
+            Ok(()) if found.is_empty() => Parsed::Empty { consumed: place.at },
+            Ok(()) => {
+                let absolute = |slice: &Slice| Slice { start: slice.start + position, len: slice.len };
+                slices.extend(found.iter().map(absolute));
+                Parsed::Request { consumed: place.at }
+            }
+            Err(Stop::Incomplete { missing }) => {
+                self.unfinished = Some(unfinished);
+                Parsed::Incomplete { missing }
+            }
+            Err(Stop::Error(error)) => Parsed::Error(error),
+        }
+    }
+
+    fn parse_inline(&mut self, request: &[u8], position: usize, slices: &mut Vec<Slice>) -> Parsed {
+        let searched = self.unfinished.take().map_or(0, |unfinished| unfinished.place.searched);
+        let rest = request.get(searched..).unwrap_or_default();
+        let Some(line_len) = rest.iter().position(|&byte| byte == b'\n').map(|found| searched + found) else {
+            if request.len() > LINE_SIZE_MAX {
+                return Parsed::Error(ProtocolError::TooBigInline);
+            }
+            let place = Place { at: 0, searched: request.len(), args_remaining: 0, bulk_len: None };
+            self.unfinished = Some(Box::new(Unfinished { place, slices: Vec::new() }));
+            return Parsed::Incomplete { missing: 0 };
+        };
+        if line_len > LINE_SIZE_MAX {
+            return Parsed::Error(ProtocolError::TooBigInline);
+        }
+        let (line, consumed) = (&request[..line_len], line_len + 1);
+        if inline::has_quotes(line) {
+            return match inline::split_quoted(line) {
+                Ok(words) => Parsed::Inline { consumed, arguments: words.into_iter().collect() },
+                Err(inline::UnbalancedQuotes) => Parsed::Error(ProtocolError::UnbalancedQuotes),
+            };
+        }
+        let first = slices.len();
+        slices.extend(inline::split_plain(line).map(|(start, len)| Slice { start: position + start, len }));
+        if slices.len() == first { Parsed::Empty { consumed } } else { Parsed::Request { consumed } }
+    }
+}
+
+impl Default for Unfinished {
+    fn default() -> Self {
+        let place = Place { at: 0, searched: 0, args_remaining: 0, bulk_len: None };
+        Unfinished { place, slices: Vec::new() }
+    }
+}
+
+/// Reads an array on from `place`, appending its arguments to `slices`. `start` is where it starts in `input`. On
+/// success `place.at` is its end.
+#[inline]
+fn read_array(
+    input: &[u8],
+    start: usize,
+    place: &mut Place,
+    limits: &RequestLimits,
+    slices: &mut Vec<Slice>,
+) -> Step<()> {
+    if place.at == start {
+        let count = match input[start..].first_chunk() {
+            // One digit: all but huge requests.
+            Some([_, digit @ b'1'..=b'9', b'\r', _]) => {
+                place.at += 4;
+                usize::from(digit - b'0')
+            }
+            _ => read_count(input, place, limits)?,
+        };
+        place.args_remaining = count;
+        // No more than can be there: an argument takes six bytes at least.
+        slices.reserve(count.min((input.len() - place.at) / 6 + 1));
+    }
+    while place.args_remaining > 0 {
+        let len = match place.bulk_len {
+            Some(len) => len,
+            None => read_bulk_len(input, place, limits)?,
+        };
+        let available = input.len().saturating_sub(place.at);
+        let needed = len.saturating_add(2);
+        if available < needed {
+            place.bulk_len = Some(len);
+            return Err(Stop::Incomplete { missing: needed - available });
+        }
+        slices.push(Slice { start: place.at, len });
+        place.at += needed;
+        place.bulk_len = None;
+        place.args_remaining -= 1;
+    }
+    Ok(())
+}
+
+/// Reads the length line of a bulk string, and leaves `place` behind it.
+#[inline]
+fn read_bulk_len(input: &[u8], place: &mut Place, limits: &RequestLimits) -> Step<usize> {
+    // A bulk string takes six bytes at least, so this covers all short ones that have arrived.
+    if let Some(&[b'$', first, second, third, fourth, _]) =
+        input.get(place.at..).and_then(|rest| rest.first_chunk())
+    {
+        let (first, second, third) = (
+            first.wrapping_sub(b'0'),
+            (second, second.wrapping_sub(b'0')),
+            (third, third.wrapping_sub(b'0')),
+        );
+        let found = if second.0 == b'\r' && first <= 9 {
+            Some((usize::from(first), 4))
+        } else if third.0 == b'\r' && first.wrapping_sub(1) < 9 && second.1 <= 9 {
+            Some((usize::from(first) * 10 + usize::from(second.1), 5))
+        } else if fourth == b'\r' && first.wrapping_sub(1) < 9 && second.1 <= 9 && third.1 <= 9 {
+            Some((usize::from(first) * 100 + usize::from(second.1) * 10 + usize::from(third.1), 6))
+        } else {
+            None
+        };
+        if let Some((len, size)) = found
+            && len as u64 <= limits.bulk_len_max
+        {
+            place.at += size;
+            return Ok(len);
+        }
+    }
+    read_long_bulk_len(input, place, limits)
+}
+
+/// Reads the count of an array in its general form.
+#[cold]
+fn read_count(input: &[u8], place: &mut Place, limits: &RequestLimits) -> Step<usize> {
+    let line = read_line(input, place, ProtocolError::TooBigMultibulkCount)?;
+    match parse_integer(&input[line.start + 1..line.end]) {
+        None => Err(Stop::Error(ProtocolError::InvalidMultibulkLength)),
+        Some(count) if count > i64::from(i32::MAX) => Err(Stop::Error(ProtocolError::InvalidMultibulkLength)),
+        Some(count) if count > UNAUTHENTICATED_ARGS_MAX && !limits.authenticated => {
+            Err(Stop::Error(ProtocolError::UnauthenticatedMultibulkLength))
+        }
+        Some(count) => {
+            place.at = line.end + 2;
+            place.searched = place.at;
+            Ok(usize::try_from(count).unwrap_or(0))
+        }
+    }
+}
+
+/// Reads the length line of a bulk string in its general form.
+#[cold]
+fn read_long_bulk_len(input: &[u8], place: &mut Place, limits: &RequestLimits) -> Step<usize> {
+    let line = read_line(input, place, ProtocolError::TooBigBulkCount)?;
+    let text = &input[line];
+    if text.first() != Some(&b'$') {
+        let found = text.first().copied().unwrap_or(b'\r');
+        return Err(Stop::Error(ProtocolError::ExpectedDollar(found)));
+    }
+    match parse_integer(&text[1..]) {
+        None => Err(Stop::Error(ProtocolError::InvalidBulkLength)),
+        Some(len) if len < 0 || len.unsigned_abs() > limits.bulk_len_max => {
+            Err(Stop::Error(ProtocolError::InvalidBulkLength))
+        }
+        Some(len) if len > UNAUTHENTICATED_BULK_LEN_MAX && !limits.authenticated => {
+            Err(Stop::Error(ProtocolError::UnauthenticatedBulkLength))
+        }
+        Some(len) => {
+            place.at += text.len() + 2;
+            place.searched = place.at;
+            usize::try_from(len).map_err(|_| Stop::Error(ProtocolError::InvalidBulkLength))
+        }
+    }
+}
+
+/// The line at `place`, without its end; the end has arrived completely. Remembers how far it looked otherwise.
+fn read_line(input: &[u8], place: &mut Place, too_big: ProtocolError) -> Step<std::ops::Range<usize>> {
+    let from = place.searched.max(place.at);
+    let rest = input.get(from..).unwrap_or_default();
+    match rest.iter().position(|&byte| byte == b'\r') {
+        Some(found) if from + found + 2 <= input.len() => Ok(place.at..from + found),
+        Some(found) => {
+            place.searched = from + found;
+            Err(Stop::Incomplete { missing: 0 })
+        }
+        None if input.len().saturating_sub(place.at) > LINE_SIZE_MAX => Err(Stop::Error(too_big)),
+        None => {
+            place.searched = input.len().max(from);
+            Err(Stop::Incomplete { missing: 0 })
+        }
+    }
+}
