@@ -1,4 +1,31 @@
 //! The keyspace: shards, tables, entries and the value types.
+//!
+//! A [`Keyspace`] is a number of [`Shard`]s, each behind its own lock. A shard holds its part of every database: a
+//! [`Table`] of [`Entry`] pointers. Values are strings inside their entries, or one of the collections [`List`], [`Set`],
+//! [`SortedSet`], [`Hash`], [`Stream`], whose encodings are their own affair. No layer above names a concrete container.
 
+pub mod allocator;
+mod entry;
+mod hash;
+mod keyspace;
+mod limits;
+mod list;
 pub mod listpack;
+mod set;
+mod shard;
+mod sorted_set;
 pub mod stream;
+mod table;
+mod value;
+
+pub use entry::{Entry, KEY_BYTES_MAX, canonical_integer};
+pub use hash::Hash;
+pub use keyspace::{KeyHash, KeyHasher, Keyspace, LockedShards, SHARD_COUNT_MAX, ShardSet};
+pub use limits::EncodingLimits;
+pub use list::List;
+pub use set::Set;
+pub use shard::{Database, DatabaseKey, Shard, Waiter};
+pub use sorted_set::SortedSet;
+pub use stream::Stream;
+pub use table::{Table, prefetch};
+pub use value::{Kind, StringRef, Value, ValueMut, ValueRef};

@@ -1,0 +1,64 @@
+//! Errors that commands reply, with Redis's exact texts.
+
+use std::borrow::Cow;
+
+/// An error reply: the text after the `-`, its first word being the error's code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error(Cow<'static, str>);
+
+impl Error {
+    /// The key holds another type.
+    pub const WRONG_TYPE: Error =
+        Error::fixed("WRONGTYPE Operation against a key holding the wrong kind of value");
+    /// Options do not parse.
+    pub const SYNTAX: Error = Error::fixed("ERR syntax error");
+    /// Not a 64-bit integer.
+    pub const NOT_INTEGER: Error = Error::fixed("ERR value is not an integer or out of range");
+    /// Not a number.
+    pub const NOT_FLOAT: Error = Error::fixed("ERR value is not a valid float");
+    /// A positive number was expected.
+    pub const MUST_BE_POSITIVE: Error = Error::fixed("ERR value is out of range, must be positive");
+    /// The key is not there.
+    pub const NO_SUCH_KEY: Error = Error::fixed("ERR no such key");
+    /// An index beyond the end.
+    pub const INDEX_OUT_OF_RANGE: Error = Error::fixed("ERR index out of range");
+    /// An addition leaves the 64-bit range.
+    pub const OVERFLOW: Error = Error::fixed("ERR increment or decrement would overflow");
+    /// A string would become too long.
+    pub const STRING_TOO_LONG: Error =
+        Error::fixed("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+    /// A timeout does not parse.
+    pub const TIMEOUT_NOT_FLOAT: Error = Error::fixed("ERR timeout is not a float or out of range");
+    /// A timeout is negative.
+    pub const TIMEOUT_NEGATIVE: Error = Error::fixed("ERR timeout is negative");
+    /// A database number is out of range.
+    pub const DATABASE_OUT_OF_RANGE: Error = Error::fixed("ERR DB index is out of range");
+
+    /// An error with a fixed text.
+    pub const fn fixed(text: &'static str) -> Error {
+        Error(Cow::Borrowed(text))
+    }
+
+    /// An error with a text of its own.
+    pub fn new(text: impl Into<String>) -> Error {
+        Error(Cow::Owned(text.into()))
+    }
+
+    /// The wrong number of arguments for a command; `name` as `get` or `client|list`.
+    pub fn arity(name: &str) -> Error {
+        Error::new(format!("ERR wrong number of arguments for '{name}' command"))
+    }
+
+    /// An expiry that leaves the range of times; `name` as `set`.
+    pub fn invalid_expiry(name: &str) -> Error {
+        Error::new(format!("ERR invalid expire time in '{name}' command"))
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What handlers return: nothing (the reply is written) or an error to reply instead.
+pub type Outcome<T = ()> = Result<T, Error>;

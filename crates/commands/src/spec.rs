@@ -1,0 +1,469 @@
+//! What a command is: the single registration from which everything about it derives.
+//!
+//! Each family file ends in a table of [`Spec`]s. Dispatch, arity checks, key locking, MULTI, ACL, COMMAND INFO, COMMAND DOCS,
+//! CLI hints and completion all read it; nothing about a command is written down twice.
+
+/// Defines a set of named bits with the names that COMMAND INFO prints.
+macro_rules! bits {
+    ($(#[$outer:meta])* $set:ident: $repr:ty { $($(#[$inner:meta])* $name:ident = $bit:expr, $text:expr;)* }) => {
+        $(#[$outer])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+        pub struct $set(pub $repr);
+
+        impl $set {
+            $($(#[$inner])* pub const $name: $set = $set(1 << $bit);)*
+            /// No bit.
+            pub const NONE: $set = $set(0);
+            /// Every bit with its name, in the order in which Redis prints them.
+            pub const ALL: &'static [($set, &'static str)] = &[$(($set::$name, $text)),*];
+
+            /// The bits of both.
+            pub const fn or(self, other: $set) -> $set {
+                $set(self.0 | other.0)
+            }
+
+            /// Whether all bits of `other` are set.
+            #[inline]
+            pub const fn has(self, other: $set) -> bool {
+                self.0 & other.0 == other.0
+            }
+
+            /// The names of the bits that are set.
+            pub fn names(self) -> impl Iterator<Item = &'static str> {
+                $set::ALL.iter().filter(move |(bit, _)| self.has(*bit)).map(|(_, name)| *name)
+            }
+        }
+    };
+}
+
+bits! {
+    /// Command flags, as COMMAND INFO names them.
+    Flags: u32 {
+        /// May change data.
+        WRITE = 0, "write";
+        /// Reads data.
+        READONLY = 1, "readonly";
+        /// Refused when memory is short.
+        DENYOOM = 2, "denyoom";
+        /// For administrators.
+        ADMIN = 3, "admin";
+        /// Concerns publish and subscribe.
+        PUBSUB = 4, "pubsub";
+        /// Not from scripts.
+        NOSCRIPT = 5, "noscript";
+        /// May block the client.
+        BLOCKING = 6, "blocking";
+        /// Allowed while loading.
+        LOADING = 7, "loading";
+        /// Allowed on a replica with stale data.
+        STALE = 8, "stale";
+        /// Not shown by MONITOR.
+        SKIP_MONITOR = 9, "skip_monitor";
+        /// Not logged as slow.
+        SKIP_SLOWLOG = 10, "skip_slowlog";
+        /// Cluster: as if ASKING came before.
+        ASKING = 11, "asking";
+        /// Constant or logarithmic time.
+        FAST = 12, "fast";
+        /// Allowed before AUTH.
+        NO_AUTH = 13, "no_auth";
+        /// Replicated although it does not write.
+        MAY_REPLICATE = 14, "may_replicate";
+        /// Not allowed during asynchronous loading.
+        NO_ASYNC_LOADING = 15, "no_async_loading";
+        /// Not inside MULTI.
+        NO_MULTI = 16, "no_multi";
+        /// Has keys that the key specifications do not find.
+        MOVABLE_KEYS = 17, "movablekeys";
+        /// Allowed while a script keeps the server busy.
+        ALLOW_BUSY = 18, "allow_busy";
+        /// May be called without any key although it has key specifications.
+        NO_MANDATORY_KEYS = 19, "no_mandatory_keys";
+        /// DEBUG and MODULE: refused unless enabled. Not shown.
+        PROTECTED = 20, "protected";
+        /// Only for Sentinel. Not shown.
+        SENTINEL = 21, "sentinel";
+    }
+}
+
+bits! {
+    /// ACL categories. Those that flags imply are added by [`Info::categories`].
+    Categories: u32 {
+        /// Keys and their metadata.
+        KEYSPACE = 0, "keyspace";
+        /// Reads data.
+        READ = 1, "read";
+        /// Writes data.
+        WRITE = 2, "write";
+        /// Sets.
+        SET = 3, "set";
+        /// Sorted sets.
+        SORTEDSET = 4, "sortedset";
+        /// Lists.
+        LIST = 5, "list";
+        /// Hashes.
+        HASH = 6, "hash";
+        /// Strings.
+        STRING = 7, "string";
+        /// Bitmaps.
+        BITMAP = 8, "bitmap";
+        /// HyperLogLogs.
+        HYPERLOGLOG = 9, "hyperloglog";
+        /// Geospatial.
+        GEO = 10, "geo";
+        /// Streams.
+        STREAM = 11, "stream";
+        /// Publish and subscribe.
+        PUBSUB = 12, "pubsub";
+        /// For administrators.
+        ADMIN = 13, "admin";
+        /// Constant or logarithmic time.
+        FAST = 14, "fast";
+        /// Everything else.
+        SLOW = 15, "slow";
+        /// May block.
+        BLOCKING = 16, "blocking";
+        /// Dangerous in the wrong hands.
+        DANGEROUS = 17, "dangerous";
+        /// Connections and clients.
+        CONNECTION = 18, "connection";
+        /// Transactions.
+        TRANSACTION = 19, "transaction";
+        /// Scripts and functions.
+        SCRIPTING = 20, "scripting";
+    }
+}
+
+bits! {
+    /// What a command does with the keys of one key specification.
+    KeyFlags: u16 {
+        /// Reads and writes.
+        RW = 0, "RW";
+        /// Only reads.
+        RO = 1, "RO";
+        /// Overwrites without reading.
+        OW = 2, "OW";
+        /// Removes.
+        RM = 3, "RM";
+        /// Returns, copies or depends on the value.
+        ACCESS = 4, "access";
+        /// Changes the value depending on what it was or adds to it.
+        UPDATE = 5, "update";
+        /// Adds without changing what is there.
+        INSERT = 6, "insert";
+        /// Deletes from the value.
+        DELETE = 7, "delete";
+        /// Not a key but routed like one.
+        NOT_KEY = 8, "not_key";
+        /// The specification may miss keys.
+        INCOMPLETE = 9, "incomplete";
+        /// Flags depend on arguments.
+        VARIABLE_FLAGS = 10, "variable_flags";
+    }
+}
+
+/// Where the search for keys begins.
+#[derive(Clone, Copy, Debug)]
+pub enum BeginSearch {
+    /// At this argument.
+    Index(i32),
+    /// After this keyword, looked for from an argument on (from the end if negative).
+    Keyword(&'static str, i32),
+    /// Nowhere that can be told in general.
+    Unknown,
+}
+
+/// How keys follow from where the search begins.
+#[derive(Clone, Copy, Debug)]
+pub enum FindKeys {
+    /// Keys up to `last` (relative; negative counts from the end), every `step`, `limit` dividing the rest if not 0.
+    Range { last: i32, step: i32, limit: i32 },
+    /// A count at `count_index`, then keys from `first`, every `step`; both relative.
+    Count { count_index: i32, first: i32, step: i32 },
+    /// In no way that can be told in general.
+    Unknown,
+}
+
+/// One key specification.
+#[derive(Clone, Copy, Debug)]
+pub struct KeySpec {
+    /// Where to begin.
+    pub begin: BeginSearch,
+    /// How to go on.
+    pub find: FindKeys,
+    /// What is done with the keys.
+    pub flags: KeyFlags,
+    /// A remark for people; empty if none.
+    pub notes: &'static str,
+}
+
+impl KeySpec {
+    /// Keys from argument `first` to `last` (counted from `first`, or from the end if negative), every `step`.
+    pub const fn range(first: i32, last: i32, step: i32, flags: KeyFlags) -> Self {
+        let find = FindKeys::Range { last, step, limit: 0 };
+        KeySpec { begin: BeginSearch::Index(first), find, flags, notes: "" }
+    }
+
+    /// One key at argument `index`.
+    pub const fn one(index: i32, flags: KeyFlags) -> Self {
+        Self::range(index, 0, 1, flags)
+    }
+
+    /// A count at argument `index`, then that many keys.
+    pub const fn counted(index: i32, flags: KeyFlags) -> Self {
+        let find = FindKeys::Count { count_index: 0, first: 1, step: 1 };
+        KeySpec { begin: BeginSearch::Index(index), find, flags, notes: "" }
+    }
+
+    /// A specification of any form.
+    pub const fn other(begin: BeginSearch, find: FindKeys, flags: KeyFlags) -> Self {
+        KeySpec { begin, find, flags, notes: "" }
+    }
+
+    /// Adds a remark.
+    pub const fn notes(mut self, notes: &'static str) -> Self {
+        self.notes = notes;
+        self
+    }
+}
+
+/// The group under which COMMAND DOCS and help list a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// bitmap
+    Bitmap,
+    /// connection
+    Connection,
+    /// generic
+    Generic,
+    /// geo
+    Geo,
+    /// hash
+    Hash,
+    /// hyperloglog
+    HyperLogLog,
+    /// list
+    List,
+    /// pubsub
+    PubSub,
+    /// scripting
+    Scripting,
+    /// server
+    Server,
+    /// set
+    Set,
+    /// sorted-set
+    SortedSet,
+    /// stream
+    Stream,
+    /// string
+    String,
+    /// transactions
+    Transactions,
+}
+
+impl Group {
+    /// The name that COMMAND DOCS prints.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Group::Bitmap => "bitmap",
+            Group::Connection => "connection",
+            Group::Generic => "generic",
+            Group::Geo => "geo",
+            Group::Hash => "hash",
+            Group::HyperLogLog => "hyperloglog",
+            Group::List => "list",
+            Group::PubSub => "pubsub",
+            Group::Scripting => "scripting",
+            Group::Server => "server",
+            Group::Set => "set",
+            Group::SortedSet => "sorted-set",
+            Group::Stream => "stream",
+            Group::String => "string",
+            Group::Transactions => "transactions",
+        }
+    }
+}
+
+/// Which shards are locked while a command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locks {
+    /// Those of the keys that the key specifications find.
+    Keys,
+    /// None by itself; the handler visits shards one at a time through [`crate::Access::visit_shard`]. Inside a transaction: all.
+    Sweep,
+    /// All: the command's keys cannot be known, or it must be atomic over everything.
+    All,
+    /// None, also inside a transaction: the command touches no data.
+    Nothing,
+}
+
+/// Everything about a command but its code.
+#[derive(Debug)]
+pub struct Info {
+    /// Lower-case name; for a subcommand without the container's.
+    pub name: &'static str,
+    /// Number of arguments, name included (for a subcommand both names); if negative, at least that many.
+    pub arity: i32,
+    /// Flags.
+    pub flags: Flags,
+    /// ACL categories beyond those that the flags imply.
+    pub own_categories: Categories,
+    /// Where the keys are.
+    pub keys: &'static [KeySpec],
+    /// Which shards to lock.
+    pub locks: Locks,
+    /// Documentation group.
+    pub group: Group,
+    /// The version of Redis that introduced it.
+    pub since: &'static str,
+    /// Cost, in words.
+    pub complexity: &'static str,
+    /// One sentence on what it does.
+    pub summary: &'static str,
+    /// Deprecation: since which version and what to use instead.
+    pub deprecated: Option<(&'static str, &'static str)>,
+    /// Changes of behaviour: version and description.
+    pub history: &'static [(&'static str, &'static str)],
+    /// Hints for clients and proxies, as COMMAND INFO prints them.
+    pub tips: &'static [&'static str],
+    /// The arguments in the notation of [`crate::arguments`].
+    pub arguments: &'static str,
+}
+
+impl Info {
+    /// All ACL categories, those that the flags imply included.
+    pub fn categories(&self) -> Categories {
+        let implied = [
+            (Flags::WRITE, Categories::WRITE),
+            (Flags::PUBSUB, Categories::PUBSUB),
+            (Flags::FAST, Categories::FAST),
+            (Flags::BLOCKING, Categories::BLOCKING),
+            (Flags::ADMIN, Categories::ADMIN.or(Categories::DANGEROUS)),
+        ];
+        let mut all = self.own_categories;
+        for (flag, category) in implied {
+            if self.flags.has(flag) {
+                all = all.or(category);
+            }
+        }
+        if self.flags.has(Flags::READONLY) && !all.has(Categories::SCRIPTING) {
+            all = all.or(Categories::READ);
+        }
+        if all.has(Categories::FAST) { all } else { all.or(Categories::SLOW) }
+    }
+
+    /// Whether a call with this many arguments (name included) fits the arity.
+    #[inline]
+    pub fn accepts(&self, argument_count: usize) -> bool {
+        let count = i64::try_from(argument_count).unwrap_or(i64::MAX);
+        let arity = i64::from(self.arity);
+        if arity >= 0 { count == arity } else { count >= -arity }
+    }
+}
+
+/// One row of a registration table: a command, its handler of type `H`, and its subcommands.
+#[derive(Debug)]
+pub struct Spec<H: 'static> {
+    /// Everything but the code.
+    pub info: Info,
+    /// The code; `None` for a container that only has subcommands.
+    pub handler: Option<H>,
+    /// Subcommands.
+    pub subcommands: &'static [Spec<H>],
+}
+
+impl<H> Spec<H> {
+    const fn with(name: &'static str, arity: i32, handler: Option<H>, flags: Flags) -> Self {
+        let info = Info {
+            name,
+            arity,
+            flags,
+            own_categories: Categories::NONE,
+            keys: &[],
+            locks: Locks::Keys,
+            group: Group::Generic,
+            since: "",
+            complexity: "",
+            summary: "",
+            deprecated: None,
+            history: &[],
+            tips: &[],
+            arguments: "",
+        };
+        Spec { info, handler, subcommands: &[] }
+    }
+
+    /// A command.
+    pub const fn new(name: &'static str, arity: i32, handler: H, flags: Flags) -> Self {
+        Self::with(name, arity, Some(handler), flags)
+    }
+
+    /// A command that only has subcommands.
+    pub const fn container(name: &'static str, arity: i32, flags: Flags) -> Self {
+        Self::with(name, arity, None, flags)
+    }
+
+    /// Adds ACL categories.
+    pub const fn categories(mut self, categories: Categories) -> Self {
+        self.info.own_categories = categories;
+        self
+    }
+
+    /// Says where the keys are.
+    pub const fn keys(mut self, keys: &'static [KeySpec]) -> Self {
+        self.info.keys = keys;
+        self
+    }
+
+    /// Says which shards to lock.
+    pub const fn locks(mut self, locks: Locks) -> Self {
+        self.info.locks = locks;
+        self
+    }
+
+    /// Documents it: group, version of Redis that introduced it, cost, one sentence.
+    pub const fn docs(
+        mut self,
+        group: Group,
+        since: &'static str,
+        complexity: &'static str,
+        summary: &'static str,
+    ) -> Self {
+        self.info.group = group;
+        self.info.since = since;
+        self.info.complexity = complexity;
+        self.info.summary = summary;
+        self
+    }
+
+    /// Marks it as deprecated since a version, in favour of something else.
+    pub const fn deprecated(mut self, since: &'static str, instead: &'static str) -> Self {
+        self.info.deprecated = Some((since, instead));
+        self
+    }
+
+    /// Lists changes of behaviour.
+    pub const fn history(mut self, history: &'static [(&'static str, &'static str)]) -> Self {
+        self.info.history = history;
+        self
+    }
+
+    /// Adds hints for clients.
+    pub const fn tips(mut self, tips: &'static [&'static str]) -> Self {
+        self.info.tips = tips;
+        self
+    }
+
+    /// Describes the arguments in the notation of [`crate::arguments`].
+    pub const fn arguments(mut self, arguments: &'static str) -> Self {
+        self.info.arguments = arguments;
+        self
+    }
+
+    /// Adds subcommands.
+    pub const fn subcommands(mut self, subcommands: &'static [Spec<H>]) -> Self {
+        self.subcommands = subcommands;
+        self
+    }
+}

@@ -1,0 +1,316 @@
+//! The keyspace: all shards, each behind its own lock.
+//!
+//! Locks are always taken in ascending order of shard numbers, so that threads that need several never wait for each
+//! other in a circle. [`LockedShards`] is the only way to a shard's contents.
+
+use std::cell::UnsafeCell;
+use std::hash::{BuildHasher, Hasher};
+use std::marker::PhantomData;
+
+use parking_lot::RawMutex;
+use parking_lot::lock_api::RawMutex as _;
+
+use crate::shard::Shard;
+
+/// Most shards that a keyspace may have.
+pub const SHARD_COUNT_MAX: usize = 256;
+
+/// The hash of a key. The high bits choose the shard, the low ones the bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyHash(pub u64);
+
+/// Hashes keys, with a seed of its own for each keyspace, so that nobody outside can foresee collisions.
+#[derive(Clone, Copy)]
+pub struct KeyHasher(&'static foldhash::quality::RandomState);
+
+impl KeyHasher {
+    /// A hasher with a seed of its own. The seed lives as long as the program: one is made for each keyspace.
+    fn with_random_seed() -> Self {
+        KeyHasher(Box::leak(Box::default()))
+    }
+
+    /// The hash of a key.
+    #[inline]
+    pub fn hash(self, key: &[u8]) -> KeyHash {
+        let mut hasher = self.0.build_hasher();
+        hasher.write(key);
+        KeyHash(hasher.finish())
+    }
+}
+
+/// A set of shard numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ShardSet([u64; SHARD_COUNT_MAX / 64]);
+
+impl ShardSet {
+    /// No shard.
+    pub const EMPTY: ShardSet = ShardSet([0; SHARD_COUNT_MAX / 64]);
+
+    /// One shard.
+    #[inline]
+    pub fn one(index: usize) -> Self {
+        let mut set = Self::EMPTY;
+        set.insert(index);
+        set
+    }
+
+    /// The shards `0..count`.
+    pub fn first(count: usize) -> Self {
+        let mut set = Self::EMPTY;
+        (0..count).for_each(|index| set.insert(index));
+        set
+    }
+
+    /// Adds a shard.
+    #[inline]
+    pub fn insert(&mut self, index: usize) {
+        self.0[index / 64] |= 1 << (index % 64);
+    }
+
+    /// Whether the shard is in the set.
+    #[inline]
+    pub fn contains(&self, index: usize) -> bool {
+        self.0[index / 64] & (1 << (index % 64)) != 0
+    }
+
+    /// Whether the set is empty.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0 == [0; SHARD_COUNT_MAX / 64]
+    }
+
+    /// The shards in either set.
+    #[inline]
+    pub fn union(self, other: ShardSet) -> ShardSet {
+        let mut union = self;
+        union.0.iter_mut().zip(other.0).for_each(|(word, more)| *word |= more);
+        union
+    }
+
+    /// Whether all shards of `other` are in this set.
+    #[inline]
+    pub fn covers(&self, other: ShardSet) -> bool {
+        self.union(other) == *self
+    }
+
+    /// The shard numbers in ascending order.
+    #[inline]
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        self.0.into_iter().enumerate().flat_map(|(number, word)| {
+            let mut rest = word;
+            std::iter::from_fn(move || {
+                let bit = (rest != 0).then(|| rest.trailing_zeros() as usize)?;
+                rest &= rest - 1;
+                Some(number * 64 + bit)
+            })
+        })
+    }
+}
+
+#[repr(align(128))]
+struct ShardCell {
+    lock: RawMutex,
+    shard: UnsafeCell<Shard>,
+}
+
+// SAFETY: the shard is reached only while its lock is held.
+unsafe impl Sync for ShardCell {}
+
+/// All databases, in shards.
+pub struct Keyspace {
+    cells: Box<[ShardCell]>,
+    hasher: KeyHasher,
+    /// `64 - log2(number of shards)`.
+    shift: u32,
+    database_count: usize,
+}
+
+impl Keyspace {
+    /// An empty keyspace. `shard_count` is a power of two from 2 to [`SHARD_COUNT_MAX`]; other numbers are brought there.
+    pub fn new(database_count: usize, shard_count: usize) -> Self {
+        let shard_count = shard_count.next_power_of_two().clamp(2, SHARD_COUNT_MAX);
+        let hasher = KeyHasher::with_random_seed();
+        let cell = |_| ShardCell {
+            lock: RawMutex::INIT,
+            shard: UnsafeCell::new(Shard::new(database_count, hasher)),
+        };
+        Keyspace {
+            cells: (0..shard_count).map(cell).collect(),
+            hasher,
+            shift: 64 - shard_count.ilog2(),
+            database_count,
+        }
+    }
+
+    /// The number of databases.
+    pub fn database_count(&self) -> usize {
+        self.database_count
+    }
+
+    /// The number of shards.
+    pub fn shard_count(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// The hash of a key.
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> KeyHash {
+        self.hasher.hash(key)
+    }
+
+    /// The shard of a key.
+    #[inline]
+    pub fn shard_of(&self, hash: KeyHash) -> usize {
+        (hash.0 >> self.shift) as usize
+    }
+
+    /// Every shard.
+    pub fn all_shards(&self) -> ShardSet {
+        ShardSet::first(self.cells.len())
+    }
+
+    /// The hasher of keys.
+    pub fn hasher(&self) -> KeyHasher {
+        self.hasher
+    }
+
+    /// Waits for the locks of these shards and takes them. The calling thread must hold none.
+    #[inline]
+    pub fn lock(&self, set: ShardSet) -> LockedShards<'_> {
+        set.iter().for_each(|index| self.cells[index].lock.lock());
+        LockedShards { keyspace: self, set, not_send: PhantomData }
+    }
+
+    /// Fetches a key's bucket ahead of its use, without taking the lock if it is not free.
+    pub fn prefetch_bucket(&self, database: usize, hash: KeyHash) {
+        self.peek(database, hash, |database| database.prefetch_bucket(hash));
+    }
+
+    /// Fetches a key's entry ahead of its use, without taking the lock if it is not free.
+    pub fn prefetch_entry(&self, database: usize, hash: KeyHash) {
+        self.peek(database, hash, |database| database.prefetch_entry(hash));
+    }
+
+    fn peek(&self, database: usize, hash: KeyHash, look: impl FnOnce(&crate::Database)) {
+        let cell = &self.cells[self.shard_of(hash)];
+        if cell.lock.try_lock() {
+            // SAFETY: the lock is held, and released right after the shared use.
+            unsafe {
+                look(&(&(*cell.shard.get()).databases)[database]);
+                cell.lock.unlock();
+            }
+        }
+    }
+}
+
+/// Shards whose locks are held; they are released on drop.
+pub struct LockedShards<'k> {
+    keyspace: &'k Keyspace,
+    set: ShardSet,
+    /// Locks are released by the thread that took them.
+    not_send: PhantomData<*const ()>,
+}
+
+impl<'k> LockedShards<'k> {
+    /// The keyspace.
+    #[inline]
+    pub fn keyspace(&self) -> &'k Keyspace {
+        self.keyspace
+    }
+
+    /// Which shards are locked.
+    #[inline]
+    pub fn set(&self) -> ShardSet {
+        self.set
+    }
+
+    /// Whether the shard is locked.
+    #[inline]
+    pub fn contains(&self, index: usize) -> bool {
+        self.set.contains(index)
+    }
+
+    /// A locked shard, `None` if it is not locked.
+    #[inline]
+    pub fn shard(&self, index: usize) -> Option<&Shard> {
+        // SAFETY: the lock is held by `self`, and the borrow of `self` is shared.
+        self.set.contains(index).then(|| unsafe { &*self.keyspace.cells[index].shard.get() })
+    }
+
+    /// A locked shard, to change, `None` if it is not locked.
+    #[inline]
+    pub fn shard_mut(&mut self, index: usize) -> Option<&mut Shard> {
+        // SAFETY: the lock is held by `self`, and the borrow of `self` is exclusive.
+        self.set.contains(index).then(|| unsafe { &mut *self.keyspace.cells[index].shard.get() })
+    }
+
+    /// Two locked databases of one shard, for moving a key between them; `None` unless they differ and are locked.
+    pub fn shard_databases(&mut self, index: usize) -> Option<&mut Vec<crate::Database>> {
+        self.shard_mut(index).map(|shard| &mut shard.databases)
+    }
+
+    /// Runs `work` on a shard: on the locked one, or on one locked for just this call if no shard is held.
+    ///
+    /// # Panics
+    /// If other shards are locked but not this one: a program error, since that could wait in a circle.
+    pub fn visit<R>(&mut self, index: usize, work: impl FnOnce(&mut Shard) -> R) -> R {
+        if let Some(shard) = self.shard_mut(index) {
+            return work(shard);
+        }
+        assert!(self.set.is_empty(), "commands that sweep the keyspace lock no shard or all of them");
+        let mut locked = self.keyspace.lock(ShardSet::one(index));
+        work(locked.shard_mut(index).expect("it was locked just now"))
+    }
+}
+
+impl Drop for LockedShards<'_> {
+    fn drop(&mut self) {
+        for index in self.set.iter() {
+            // SAFETY: `lock` took the locks of exactly this set, on this thread (guards are not Send).
+            unsafe { self.keyspace.cells[index].lock.unlock() };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shard_sets_iterate_in_order() {
+        let mut set = ShardSet::EMPTY;
+        for index in [200, 3, 64, 63, 255, 0] {
+            set.insert(index);
+        }
+        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 3, 63, 64, 200, 255]);
+        assert!(set.covers(ShardSet::one(64)) && !set.covers(ShardSet::one(65)));
+    }
+
+    #[test]
+    fn two_threads_lock_overlapping_sets_without_losing_updates() {
+        let keyspace = Keyspace::new(1, 64);
+        let key = b"counter";
+        let hash = keyspace.hash(key);
+        let home = keyspace.shard_of(hash);
+        let add = |others: usize| {
+            for _ in 0..2_000 {
+                let mut locked = keyspace.lock(ShardSet::one(home).union(ShardSet::first(others)));
+                let database = &mut locked.shard_mut(home).expect("locked").databases[0];
+                match database.get_mut(hash, key) {
+                    Some(entry) => {
+                        let number = entry.as_string().and_then(|text| text.integer()).expect("a number");
+                        entry.set_integer(number + 1);
+                    }
+                    None => drop(database.insert(hash, crate::Entry::string(key, b"1", None, 0))),
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| add(3));
+            scope.spawn(|| add(64));
+        });
+        let locked = keyspace.lock(ShardSet::one(home));
+        let entry = locked.shard(home).and_then(|shard| shard.databases[0].get(hash, key)).expect("there");
+        assert_eq!(entry.as_string().and_then(|text| text.integer()), Some(4_000));
+    }
+}

@@ -1,0 +1,241 @@
+//! A shard: the part of every database whose keys hash to it, with who watches and who waits for its keys.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hashbrown::HashMap;
+
+use crate::entry::Entry;
+use crate::keyspace::ShardSet;
+use crate::table::Table;
+use crate::{KeyHash, KeyHasher};
+
+/// One database's entries in one shard.
+pub struct Database {
+    table: Table<Entry>,
+    hasher: KeyHasher,
+    /// Entries with an expiry.
+    expiring: usize,
+    /// Where the walk that looks for expired keys goes on: a cursor of [`Table::scan`].
+    pub expire_cursor: u64,
+}
+
+impl Database {
+    /// An empty database.
+    pub fn new(hasher: KeyHasher) -> Self {
+        Database { table: Table::new(), hasher, expiring: 0, expire_cursor: 0 }
+    }
+
+    /// The number of keys, expired ones that have not been noticed included.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// The number of keys with an expiry.
+    #[inline]
+    pub fn expiring_len(&self) -> usize {
+        self.expiring
+    }
+
+    /// The entry of a key, whether or not it has expired.
+    #[inline]
+    pub fn get(&self, hash: KeyHash, key: &[u8]) -> Option<&Entry> {
+        self.table.get(hash.0, |entry| entry.key() == key)
+    }
+
+    /// The entry of a key, to change. Its expiry is changed through [`Database::set_expiry`] only.
+    #[inline]
+    pub fn get_mut(&mut self, hash: KeyHash, key: &[u8]) -> Option<&mut Entry> {
+        self.table.get_mut(hash.0, |entry| entry.key() == key)
+    }
+
+    /// Adds an entry whose key is not there.
+    pub fn insert(&mut self, hash: KeyHash, entry: Entry) -> &mut Entry {
+        debug_assert!(self.get(hash, entry.key()).is_none());
+        self.expiring += usize::from(entry.expiry().is_some());
+        let hasher = self.hasher;
+        self.table.insert(hash.0, entry, move |entry| hasher.hash(entry.key()).0)
+    }
+
+    /// Removes and returns the entry of a key.
+    pub fn remove(&mut self, hash: KeyHash, key: &[u8]) -> Option<Entry> {
+        let hasher = self.hasher;
+        let removed =
+            self.table.remove(hash.0, |entry| entry.key() == key, move |entry| hasher.hash(entry.key()).0);
+        if let Some(entry) = &removed {
+            self.expiring -= usize::from(entry.expiry().is_some());
+        }
+        removed
+    }
+
+    /// Sets or removes the expiry of a key; false if the key is not there.
+    pub fn set_expiry(&mut self, hash: KeyHash, key: &[u8], expiry: Option<i64>) -> bool {
+        let Some(entry) = self.table.get_mut(hash.0, |entry| entry.key() == key) else { return false };
+        let before = usize::from(entry.expiry().is_some());
+        entry.set_expiry(expiry);
+        self.expiring = self.expiring + usize::from(expiry.is_some()) - before;
+        true
+    }
+
+    /// Visits a part of the entries; see [`Table::scan`].
+    pub fn scan(&self, cursor: u64, visit: impl FnMut(&Entry)) -> u64 {
+        self.table.scan(cursor, visit)
+    }
+
+    /// All entries, in no particular order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Entry> {
+        self.table.iter()
+    }
+
+    /// An entry picked with equal probability.
+    pub fn random(&self, random: impl FnMut() -> u64) -> Option<&Entry> {
+        self.table.random(random)
+    }
+
+    /// Fetches the bucket of a key ahead of its use.
+    #[inline]
+    pub fn prefetch_bucket(&self, hash: KeyHash) {
+        self.table.prefetch(hash.0);
+    }
+
+    /// Fetches the entry of a key ahead of its use; its bucket should be near already.
+    #[inline]
+    pub fn prefetch_entry(&self, hash: KeyHash) {
+        if let Some(entry) = self.table.candidate(hash.0) {
+            crate::table::prefetch(entry.address());
+        }
+    }
+
+    /// Bytes that the table takes, without its entries.
+    pub fn table_bytes(&self) -> usize {
+        self.table.memory_usage()
+    }
+
+    /// The number of buckets of the table.
+    pub fn bucket_count(&self) -> usize {
+        self.table.bucket_count()
+    }
+}
+
+/// A key in a database, as watchers and waiters are filed under.
+pub type DatabaseKey = (usize, Box<[u8]>);
+
+/// Who waits for a key of this shard.
+#[derive(Clone, Debug)]
+pub struct Waiter {
+    /// The client, in the server's numbering.
+    pub client: u64,
+    /// The shards that serving it may write to, this one included.
+    pub shards: ShardSet,
+}
+
+/// Everything that one lock protects.
+pub struct Shard {
+    /// One per database number.
+    pub databases: Vec<Database>,
+    watchers: HashMap<DatabaseKey, Vec<Arc<AtomicBool>>, foldhash::fast::RandomState>,
+    waiters: HashMap<DatabaseKey, VecDeque<Waiter>, foldhash::fast::RandomState>,
+    /// The union of `Waiter::shards` over all waiters.
+    waiter_shards: ShardSet,
+}
+
+impl Shard {
+    /// An empty shard.
+    pub fn new(database_count: usize, hasher: KeyHasher) -> Self {
+        Shard {
+            databases: (0..database_count).map(|_| Database::new(hasher)).collect(),
+            watchers: HashMap::default(),
+            waiters: HashMap::default(),
+            waiter_shards: ShardSet::EMPTY,
+        }
+    }
+
+    /// Files a flag to be set when the key changes.
+    pub fn watch(&mut self, database: usize, key: &[u8], flag: Arc<AtomicBool>) {
+        self.watchers.entry((database, key.into())).or_default().push(flag);
+    }
+
+    /// Takes a flag back.
+    pub fn unwatch(&mut self, database: usize, key: &[u8], flag: &Arc<AtomicBool>) {
+        let place = (database, key.into());
+        if let Some(flags) = self.watchers.get_mut(&place) {
+            flags.retain(|other| !Arc::ptr_eq(other, flag));
+            if flags.is_empty() {
+                self.watchers.remove(&place);
+            }
+        }
+    }
+
+    /// Whether any key of the shard is watched.
+    #[inline]
+    pub fn has_watchers(&self) -> bool {
+        !self.watchers.is_empty()
+    }
+
+    /// Sets the flags of those who watch the key.
+    pub fn mark_watchers(&self, database: usize, key: &[u8]) {
+        if let Some(flags) = self.watchers.get(&(database, Box::<[u8]>::from(key))) {
+            flags.iter().for_each(|flag| flag.store(true, Ordering::Release));
+        }
+    }
+
+    /// The watched keys of one database.
+    pub fn watched_keys(&self, database: usize) -> Vec<Box<[u8]>> {
+        let keys = self.watchers.keys().filter(|(number, _)| *number == database);
+        keys.map(|(_, key)| key.clone()).collect()
+    }
+
+    /// Appends a waiter to the key's queue.
+    pub fn wait(&mut self, database: usize, key: &[u8], waiter: Waiter) {
+        self.waiter_shards = self.waiter_shards.union(waiter.shards);
+        self.waiters.entry((database, key.into())).or_default().push_back(waiter);
+    }
+
+    /// Takes a client out of the key's queue.
+    pub fn stop_waiting(&mut self, database: usize, key: &[u8], client: u64) {
+        let place = (database, key.into());
+        let Some(queue) = self.waiters.get_mut(&place) else { return };
+        queue.retain(|waiter| waiter.client != client);
+        if queue.is_empty() {
+            self.waiters.remove(&place);
+        }
+        let all = self.waiters.values().flatten();
+        self.waiter_shards = all.fold(ShardSet::EMPTY, |union, waiter| union.union(waiter.shards));
+    }
+
+    /// Whether anybody waits for a key of the shard.
+    #[inline]
+    pub fn has_waiters(&self) -> bool {
+        !self.waiters.is_empty()
+    }
+
+    /// The clients that wait for the key, in the order in which they came.
+    pub fn waiters_of(&self, database: usize, key: &[u8]) -> Vec<u64> {
+        let queue = self.waiters.get(&(database, Box::<[u8]>::from(key)));
+        queue.into_iter().flatten().map(|waiter| waiter.client).collect()
+    }
+
+    /// The keys of one database that somebody waits for.
+    pub fn awaited_keys(&self, database: usize) -> Vec<Box<[u8]>> {
+        let keys = self.waiters.keys().filter(|(number, _)| *number == database);
+        keys.map(|(_, key)| key.clone()).collect()
+    }
+
+    /// The number of keys that somebody waits for.
+    pub fn awaited_len(&self) -> usize {
+        self.waiters.len()
+    }
+
+    /// The shards that serving this shard's waiters may write to.
+    #[inline]
+    pub fn waiter_shards(&self) -> ShardSet {
+        self.waiter_shards
+    }
+}
