@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn class_sizes_are_jemallocs() {
-        let pairs = [(1, 8), (8, 8), (9, 16), (17, 32), (128, 128), (129, 160), (160, 160), (161, 192), (257, 320)];
+        let pairs =
+            [(1, 8), (8, 8), (9, 16), (17, 32), (128, 128), (129, 160), (160, 160), (161, 192), (257, 320)];
         for (size, class) in pairs {
             assert_eq!(class_size(size), class, "{size}");
         }

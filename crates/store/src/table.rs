@@ -130,7 +130,14 @@ impl<T> Table<T> {
     /// An empty table. Allocates nothing.
     pub const fn new() -> Self {
         let () = Self::ITEM_FITS;
-        Table { segments: Vec::new(), first_capacity: 0, bucket_count: 0, level_size: 0, len: 0, owned: PhantomData }
+        Table {
+            segments: Vec::new(),
+            first_capacity: 0,
+            bucket_count: 0,
+            level_size: 0,
+            len: 0,
+            owned: PhantomData,
+        }
     }
 
     /// The number of items.
