@@ -297,11 +297,11 @@ impl Stream {
     }
 
     /// Bytes that the stream takes beside its own struct, with the tree's share estimated.
-    pub fn heap_bytes(&self) -> usize {
+    pub fn memory_usage(&self) -> usize {
         let tree_bytes = size_of::<StreamId>() + size_of::<Node>();
-        let nodes: usize = self.nodes.values().map(|node| node.heap_bytes() + tree_bytes).sum();
+        let nodes: usize = self.nodes.values().map(|node| node.memory_usage() + tree_bytes).sum();
         let groups =
-            self.groups.iter().map(|(name, group)| name.len() + size_of::<Group>() + group.heap_bytes());
+            self.groups.iter().map(|(name, group)| name.len() + size_of::<Group>() + group.memory_usage());
         nodes + groups.sum::<usize>()
     }
 }
@@ -379,11 +379,10 @@ mod tests {
         StreamId { ms, seq }
     }
 
-    type Model = BTreeMap<StreamId, Vec<(Vec<u8>, Vec<u8>)>>;
+    type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+    type Model = BTreeMap<StreamId, Pairs>;
 
-    fn contents<'a>(
-        entries: impl Iterator<Item = StreamEntry<'a>>,
-    ) -> Vec<(StreamId, Vec<(Vec<u8>, Vec<u8>)>)> {
+    fn contents<'a>(entries: impl Iterator<Item = StreamEntry<'a>>) -> Vec<(StreamId, Pairs)> {
         let pairs =
             |fields: Fields<'_>| fields.map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
         entries.map(|entry| (entry.id, pairs(entry.fields))).collect()

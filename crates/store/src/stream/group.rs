@@ -146,7 +146,7 @@ impl Group {
         Some(pending)
     }
 
-    pub(super) fn heap_bytes(&self) -> usize {
+    pub(super) fn memory_usage(&self) -> usize {
         let names: usize = self.names.keys().map(|name| 2 * name.len()).sum();
         let consumers =
             self.consumers.len() * (size_of::<Consumer>() + 2 * size_of::<(Box<[u8]>, ConsumerId)>());

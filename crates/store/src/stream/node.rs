@@ -164,7 +164,7 @@ impl Node {
         (next().unwrap_or(0), next().unwrap_or(0))
     }
 
-    pub(super) fn heap_bytes(&self) -> usize {
+    pub(super) fn memory_usage(&self) -> usize {
         self.listpack.capacity_bytes()
     }
 

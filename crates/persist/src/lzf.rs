@@ -1,0 +1,251 @@
+//! LZF, the compression of strings in dumps: literal runs and references to the last 8 KiB.
+//!
+//! ```text
+//! 000nnnnn  n + 1 literal bytes                    copy them
+//! lllooooo  oooooooo          (l from 1 to 6)      copy l + 2 bytes from o + 1 bytes back
+//! 111ooooo  nnnnnnnn oooooooo                      copy n + 9 bytes from o + 1 bytes back
+//! ```
+//!
+//! Compression is one pass with a table of the last place of every three bytes; decompression checks every bound. No
+//! output is longer than 88 times its input, which bounds what a damaged file can make a reader allocate.
+
+const LITERALS_MAX: usize = 32;
+const DISTANCE_MAX: usize = 1 << 13;
+const MATCH_MIN: usize = 3;
+const MATCH_MAX: usize = 7 + 255 + 2;
+const TABLE_BITS: u32 = 14;
+/// Three bytes give at most this many.
+const EXPANSION_MAX: usize = MATCH_MAX / 3;
+/// How many misses in a row it takes to look at one position less.
+const MISSES_PER_STEP: usize = 64;
+
+/// Compresses; keeps its table between calls, and gives the same output for the same input whatever came before.
+pub struct Compressor {
+    /// Last position of a hash of three bytes, plus `base`; what is below `base` is of an earlier input.
+    table: Box<[u32]>,
+    base: u32,
+}
+
+impl Default for Compressor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Compressor {
+    /// A compressor; it takes 64 KiB.
+    pub fn new() -> Self {
+        Compressor { table: vec![0; 1 << TABLE_BITS].into_boxed_slice(), base: 1 }
+    }
+
+    /// Appends the compressed form of `input` to `out`. False, and `out` as it was, where that would take more than
+    /// `bytes_max` bytes.
+    pub fn compress(&mut self, input: &[u8], out: &mut Vec<u8>, bytes_max: usize) -> bool {
+        let start = out.len();
+        if !self.reserve_positions(input.len()) {
+            return false;
+        }
+        let limit = start + bytes_max;
+        let mut literals_from = 0;
+        let mut at = 0;
+        let mut misses = 0;
+        while at + MATCH_MIN <= input.len() {
+            let candidate = self.swap_position(input, at);
+            let length = candidate.map_or(0, |from| match_length(input, from, at));
+            let Some(from) = candidate.filter(|_| length >= MATCH_MIN) else {
+                misses += 1;
+                at += 1 + misses / MISSES_PER_STEP;
+                continue;
+            };
+            misses = 0;
+            push_literals(&input[literals_from..at], out);
+            push_reference(at - from - 1, length, out);
+            if out.len() > limit {
+                out.truncate(start);
+                self.base += input.len() as u32;
+                return false;
+            }
+            at += length;
+            literals_from = at;
+            for inside in at.saturating_sub(2)..at {
+                if inside + MATCH_MIN <= input.len() {
+                    self.swap_position(input, inside);
+                }
+            }
+        }
+        push_literals(&input[literals_from..], out);
+        // `reserve_positions` made sure that this fits.
+        self.base += input.len() as u32;
+        if out.len() > limit {
+            out.truncate(start);
+            return false;
+        }
+        true
+    }
+
+    /// Makes positions of an input of `length` bytes representable in the table.
+    fn reserve_positions(&mut self, length: usize) -> bool {
+        let Ok(length) = u32::try_from(length) else { return false };
+        if self.base.checked_add(length).is_none() {
+            self.table.fill(0);
+            self.base = 1;
+        }
+        self.base.checked_add(length).is_some()
+    }
+
+    /// Notes position `at` for its three bytes and returns the one noted before, if a reference can reach it.
+    fn swap_position(&mut self, input: &[u8], at: usize) -> Option<usize> {
+        let bytes = u32::from_le_bytes([input[at], input[at + 1], input[at + 2], 0]);
+        let slot = (bytes.wrapping_mul(0x9e37_79b1) >> (32 - TABLE_BITS)) as usize;
+        let before = std::mem::replace(&mut self.table[slot], self.base + at as u32);
+        let from = before.checked_sub(self.base)? as usize;
+        (from < at && at - from <= DISTANCE_MAX).then_some(from)
+    }
+}
+
+fn match_length(input: &[u8], from: usize, at: usize) -> usize {
+    let ahead = input[at..].iter().take(MATCH_MAX);
+    input[from..].iter().zip(ahead).take_while(|(old, new)| old == new).count()
+}
+
+fn push_literals(literals: &[u8], out: &mut Vec<u8>) {
+    for run in literals.chunks(LITERALS_MAX) {
+        out.push((run.len() - 1) as u8);
+        out.extend_from_slice(run);
+    }
+}
+
+fn push_reference(distance: usize, length: usize, out: &mut Vec<u8>) {
+    let high = (distance >> 8) as u8;
+    match length - 2 {
+        short @ 0..=6 => out.push((short as u8) << 5 | high),
+        long => out.extend_from_slice(&[7 << 5 | high, (long - 7) as u8]),
+    }
+    out.push((distance & 0xff) as u8);
+}
+
+/// Appends what `input` stands for, which is `length` bytes, to `out`. On an error `out` holds a part.
+pub fn decompress(input: &[u8], length: usize, out: &mut Vec<u8>) -> Result<(), &'static str> {
+    if length > input.len().saturating_mul(EXPANSION_MAX) {
+        return Err("compressed string states a length that its bytes cannot give");
+    }
+    let start = out.len();
+    out.reserve(length);
+    let mut rest = input;
+    while let Some((&control, tail)) = rest.split_first() {
+        let control = usize::from(control);
+        if control < LITERALS_MAX {
+            let Some((literals, tail)) = tail.split_at_checked(control + 1) else {
+                return Err("compressed string ends within a literal run");
+            };
+            out.extend_from_slice(literals);
+            rest = tail;
+        } else {
+            let (count, tail) = match (control >> 5, tail) {
+                (7, [more, tail @ ..]) => (9 + usize::from(*more), tail),
+                (short @ ..7, _) => (short + 2, tail),
+                _ => return Err("compressed string ends within a reference"),
+            };
+            let [low, tail @ ..] = tail else { return Err("compressed string ends within a reference") };
+            let distance = ((control & 0x1f) << 8 | usize::from(*low)) + 1;
+            if distance > out.len() - start {
+                return Err("compressed string refers to before its start");
+            }
+            copy_within(out, distance, count);
+            rest = tail;
+        }
+        if out.len() - start > length {
+            return Err("compressed string is longer than stated");
+        }
+    }
+    if out.len() - start == length { Ok(()) } else { Err("compressed string is shorter than stated") }
+}
+
+/// Appends `count` bytes from `distance` back; they may overlap what is appended.
+fn copy_within(out: &mut Vec<u8>, distance: usize, count: usize) {
+    let from = out.len() - distance;
+    let mut left = count;
+    while left > 0 {
+        let step = left.min(out.len() - from);
+        out.extend_from_within(from..from + step);
+        left -= step;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn round_trip(compressor: &mut Compressor, input: &[u8]) -> Option<usize> {
+        let mut packed = b"kept".to_vec();
+        if !compressor.compress(input, &mut packed, input.len().saturating_sub(4)) {
+            assert_eq!(packed, b"kept");
+            return None;
+        }
+        let mut unpacked = Vec::new();
+        assert_eq!(decompress(&packed[4..], input.len(), &mut unpacked), Ok(()));
+        assert_eq!(unpacked, input);
+        Some(packed.len() - 4)
+    }
+
+    #[test]
+    fn repetition_shrinks_and_noise_does_not() {
+        let mut compressor = Compressor::new();
+        assert!(round_trip(&mut compressor, &[b'a'; 100]).is_some_and(|length| length < 10));
+        assert!(round_trip(&mut compressor, &[b'a'; 1 << 20]).is_some_and(|length| length < (1 << 20) / 80));
+        assert!(
+            round_trip(&mut compressor, &b"the quick brown fox ".repeat(50))
+                .is_some_and(|length| length < 60)
+        );
+        let mut state = 1u64;
+        let noise: Vec<u8> = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        })
+        .take(100_000)
+        .collect();
+        assert_eq!(round_trip(&mut compressor, &noise), None);
+    }
+
+    #[test]
+    fn output_does_not_depend_on_what_came_before() {
+        let input = b"abcabcabcabcabc-abcabcabcabcabc";
+        let (mut fresh, mut used) = (Compressor::new(), Compressor::new());
+        used.compress(&b"abcdefgh".repeat(999), &mut Vec::new(), 9000);
+        used.base = u32::MAX - 40;
+        for _ in 0..4 {
+            let (mut one, mut other) = (Vec::new(), Vec::new());
+            assert!(
+                fresh.compress(input, &mut one, input.len()) && used.compress(input, &mut other, input.len())
+            );
+            assert_eq!(one, other);
+        }
+    }
+
+    #[test]
+    fn stated_lengths_are_not_believed() {
+        assert!(decompress(&[0, b'a'], usize::MAX, &mut Vec::new()).is_err());
+        assert!(decompress(&[0, b'a'], 2, &mut Vec::new()).is_err());
+        assert!(decompress(&[1, b'a'], 2, &mut Vec::new()).is_err());
+        assert!(decompress(&[0x20, 0], 3, &mut Vec::new()).is_err());
+        assert!(decompress(&[0xe0], 3, &mut Vec::new()).is_err());
+        assert!(decompress(&[0xe0, 0], 3, &mut Vec::new()).is_err());
+        assert_eq!(decompress(&[], 0, &mut Vec::new()), Ok(()));
+    }
+
+    proptest! {
+        #[test]
+        fn any_input_comes_back(input in proptest::collection::vec(0u8..4, 0..3000)) {
+            round_trip(&mut Compressor::new(), &input);
+        }
+
+        #[test]
+        fn any_bytes_decompress_or_fail(input in proptest::collection::vec(any::<u8>(), 0..300), length in 0usize..5000) {
+            let mut out = Vec::new();
+            if decompress(&input, length, &mut out).is_ok() {
+                prop_assert_eq!(out.len(), length);
+            }
+        }
+    }
+}
