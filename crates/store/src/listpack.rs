@@ -22,6 +22,7 @@
 //! The element count saturates at 65,535, which then means "count them". Costs: one to eleven bytes beside the payload.
 //! Reading is bounds-checked throughout: bytes that are no listpack give errors or end the iteration, never a panic.
 
+use mantissa_number::{INTEGER_TEXT_MAX, format_i64, parse_i64};
 use std::fmt;
 
 /// Bytes before the first element.
@@ -30,8 +31,6 @@ pub const HEADER_BYTES: usize = 6;
 const END: u8 = 0xff;
 /// The count in the header that means "more than can be told here".
 const COUNT_UNKNOWN: u16 = u16::MAX;
-/// The longest decimal form of an `i64`.
-const INTEGER_TEXT_BYTES_MAX: usize = 20;
 
 /// One element: what is stored as an integer stays one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,7 +42,7 @@ pub enum Element<'a> {
 }
 
 /// Room for the decimal text of one integer element.
-pub type IntegerText = [u8; INTEGER_TEXT_BYTES_MAX];
+pub type IntegerText = [u8; INTEGER_TEXT_MAX];
 
 impl<'a> Element<'a> {
     /// The text that the element stands for; an integer is printed into `scratch`.
@@ -53,20 +52,20 @@ impl<'a> Element<'a> {
     {
         match *self {
             Element::Bytes(bytes) => bytes,
-            Element::Integer(value) => print_integer(value, scratch),
+            Element::Integer(value) => format_i64(scratch, value),
         }
     }
 
     /// The text as an owned string.
     pub fn to_vec(&self) -> Vec<u8> {
-        self.text(&mut [0; INTEGER_TEXT_BYTES_MAX]).to_vec()
+        self.text(&mut [0; INTEGER_TEXT_MAX]).to_vec()
     }
 
     /// The integer that the element holds; text that looks like one counts too.
     pub fn integer(&self) -> Option<i64> {
         match *self {
             Element::Integer(value) => Some(value),
-            Element::Bytes(bytes) => parse_integer(bytes),
+            Element::Bytes(bytes) => parse_i64(bytes),
         }
     }
 }
@@ -236,50 +235,6 @@ fn write_back_length(length: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// The integer whose canonical decimal text is `text`: no sign but a minus, no leading zeros, within 64 bits.
-pub fn parse_integer(text: &[u8]) -> Option<i64> {
-    let (negative, digits) = match text {
-        [b'-', rest @ ..] => (true, rest),
-        _ => (false, text),
-    };
-    match digits {
-        [] => return None,
-        [b'0'] => return (!negative).then_some(0),
-        [b'0', ..] => return None,
-        _ if digits.len() > INTEGER_TEXT_BYTES_MAX - 1 => return None,
-        _ => {}
-    }
-    let mut value = 0i64;
-    for digit in digits {
-        let digit = i64::from(digit.wrapping_sub(b'0'));
-        if digit > 9 {
-            return None;
-        }
-        // Summed as a negative number, which reaches one further than the positive ones.
-        value = value.checked_mul(10)?.checked_sub(digit)?;
-    }
-    if negative { Some(value) } else { value.checked_neg() }
-}
-
-/// Prints `value` into `scratch` and returns its text.
-pub fn print_integer(value: i64, scratch: &mut IntegerText) -> &[u8] {
-    let mut rest = value.unsigned_abs();
-    let mut at = INTEGER_TEXT_BYTES_MAX;
-    loop {
-        at -= 1;
-        scratch[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    if value < 0 {
-        at -= 1;
-        scratch[at] = b'-';
-    }
-    &scratch[at..]
-}
-
 /// A listpack that is being built or edited; its bytes are a whole listpack at all times.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Listpack {
@@ -339,7 +294,7 @@ impl Listpack {
 
     /// Appends a string, as an integer where it is the text of one.
     pub fn push(&mut self, text: &[u8]) {
-        match parse_integer(text) {
+        match parse_i64(text) {
             Some(value) => self.push_integer(value),
             None => self.append(|out| encode_string(text, out)),
         }
@@ -399,7 +354,7 @@ impl Listpack {
 
 /// Bytes that `text` would take as an element, back length included.
 pub fn element_bytes(text: &[u8]) -> usize {
-    let length = match parse_integer(text) {
+    let length = match parse_i64(text) {
         Some(value) => integer_bytes(value),
         None => match text.len() {
             0..64 => 1 + text.len(),
@@ -476,32 +431,6 @@ mod tests {
             assert_eq!(elements.next(), Some(Element::Bytes(&vec![b'x'; length])));
         }
         assert_eq!(elements.next(), None);
-    }
-
-    #[test]
-    fn integers_are_recognised_only_in_canonical_form() {
-        for (text, value) in [("0", 0), ("-1", -1), ("9223372036854775807", i64::MAX)] {
-            assert_eq!(parse_integer(text.as_bytes()), Some(value));
-        }
-        assert_eq!(parse_integer(b"-9223372036854775808"), Some(i64::MIN));
-        for text in [
-            "",
-            "-",
-            "-0",
-            "00",
-            "01",
-            "+1",
-            " 1",
-            "1 ",
-            "9223372036854775808",
-            "-9223372036854775809",
-            "1.0",
-        ] {
-            assert_eq!(parse_integer(text.as_bytes()), None, "{text}");
-        }
-        for value in [0, 7, -7, i64::MAX, i64::MIN] {
-            assert_eq!(print_integer(value, &mut [0; 20]), value.to_string().as_bytes());
-        }
     }
 
     #[test]

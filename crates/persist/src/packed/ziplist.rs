@@ -151,7 +151,7 @@ pub(crate) fn build(elements: &[&[u8]]) -> Vec<u8> {
             out.push(PREVIOUS_IN_FOUR_BYTES);
             out.extend((previous as u32).to_le_bytes());
         }
-        match mantissa_store::listpack::parse_integer(element) {
+        match mantissa_number::parse_i64(element) {
             Some(value @ 0..=12) => out.push(0xf1 + value as u8),
             Some(value @ -128..=127) => out.extend([0xfe, value as u8]),
             Some(value @ -0x8000..=0x7fff) => {
