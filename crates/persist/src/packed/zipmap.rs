@@ -10,6 +10,9 @@ use super::{Damage, u32_at};
 const END: u8 = 0xff;
 const LENGTH_IN_FOUR_BYTES: u8 = 254;
 
+/// A field and its value.
+pub type Pair<'a> = (&'a [u8], &'a [u8]);
+
 /// The fields and values of a zipmap.
 #[derive(Clone)]
 pub struct Pairs<'a> {
@@ -46,7 +49,7 @@ impl<'a> Pairs<'a> {
         Some(slice)
     }
 
-    fn pair(&mut self) -> Option<(&'a [u8], &'a [u8])> {
+    fn pair(&mut self) -> Option<Pair<'a>> {
         let length = self.length()?;
         let field = self.slice(length)?;
         let length = self.length()?;
@@ -56,14 +59,14 @@ impl<'a> Pairs<'a> {
         Some((field, value))
     }
 
-    fn fail(&mut self, at: usize, reason: &'static str) -> Option<Result<(&'a [u8], &'a [u8]), Damage>> {
+    fn fail(&mut self, at: usize, reason: &'static str) -> Option<Result<Pair<'a>, Damage>> {
         self.done = true;
         Some(Err(Damage { at, reason }))
     }
 }
 
 impl<'a> Iterator for Pairs<'a> {
-    type Item = Result<(&'a [u8], &'a [u8]), Damage>;
+    type Item = Result<Pair<'a>, Damage>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.done {
