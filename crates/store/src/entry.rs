@@ -322,7 +322,7 @@ impl Entry {
                 (_, ValueRef::Set(set)) => set.memory_usage(),
                 (_, ValueRef::SortedSet(set)) => set.memory_usage(),
                 (_, ValueRef::Hash(hash)) => hash.memory_usage(),
-                (_, ValueRef::Stream(stream)) => stream.heap_bytes(),
+                (_, ValueRef::Stream(stream)) => stream.memory_usage(),
             }
     }
 
