@@ -6,7 +6,8 @@
 
 use std::fmt;
 
-use crate::decimal::parse_integer;
+use mantissa_number::parse_i64;
+
 use crate::double::parse_double;
 use crate::value::Value;
 
@@ -306,6 +307,14 @@ fn parse_scalar(kind: u8, text: &[u8]) -> Result<Value, DecodeError> {
     })
 }
 
+/// An integer; the protocol allows a plus sign, which no server sends.
+fn parse_integer(text: &[u8]) -> Option<i64> {
+    match text {
+        [b'+', digits @ ..] if !digits.starts_with(b"-") => parse_i64(digits),
+        text => parse_i64(text),
+    }
+}
+
 fn parse_big_number(text: &[u8]) -> Result<&[u8], DecodeError> {
     let digits = match text {
         [b'-' | b'+', digits @ ..] => digits,
@@ -316,7 +325,7 @@ fn parse_big_number(text: &[u8]) -> Result<&[u8], DecodeError> {
 }
 
 fn parse_len(text: &[u8]) -> Result<usize, DecodeError> {
-    parse_integer(text).and_then(|len| usize::try_from(len).ok()).ok_or(DecodeError::InvalidLength)
+    parse_i64(text).and_then(|len| usize::try_from(len).ok()).ok_or(DecodeError::InvalidLength)
 }
 
 /// The count of an aggregate; `None` if an end mark will tell.

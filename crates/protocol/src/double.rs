@@ -1,4 +1,6 @@
-//! Doubles as the protocol writes them.
+//! Doubles as a client reads them.
+
+use mantissa_number::parse_f64;
 
 /// The double that all of `text` stands for: `inf`, `-inf`, `nan` or `-nan` in any case, or a finite decimal number
 /// with an optional sign, fraction and exponent. No spaces, no hexadecimal, and nothing that overflows.
@@ -21,19 +23,7 @@ fn parse_finite(text: &[u8]) -> Option<f64> {
     if !text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')) {
         return None;
     }
-    let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
-    value.is_finite().then_some(value)
-}
-
-/// Redis's text of a double.
-pub(crate) fn text(value: f64) -> String {
-    if value.is_nan() {
-        "nan".to_owned()
-    } else if value.is_infinite() {
-        if value > 0.0 { "inf".to_owned() } else { "-inf".to_owned() }
-    } else {
-        value.to_string()
-    }
+    parse_f64(text).filter(|value| value.is_finite())
 }
 
 #[cfg(test)]

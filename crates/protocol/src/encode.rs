@@ -1,6 +1,6 @@
 //! Requests as a client sends them.
 
-use crate::decimal::Digits;
+use mantissa_number::write_u64;
 
 /// Appends a request to `out`: an array of bulk strings.
 pub fn encode_request<T: AsRef<[u8]>>(
@@ -19,7 +19,7 @@ pub fn encode_request<T: AsRef<[u8]>>(
 
 fn line(out: &mut Vec<u8>, kind: u8, count: usize) {
     out.push(kind);
-    out.extend_from_slice(Digits::unsigned(count as u64).as_bytes());
+    write_u64(out, count as u64);
     out.extend_from_slice(b"\r\n");
 }
 

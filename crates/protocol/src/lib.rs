@@ -10,7 +10,6 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod decimal;
 mod decode;
 mod double;
 mod encode;

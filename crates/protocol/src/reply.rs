@@ -4,7 +4,7 @@
 //! the length, a double as a bulk string, and so on; so a command states the shape once. Growing the buffer is the only
 //! allocation.
 
-use crate::decimal::Digits;
+use mantissa_number::{INTEGER_TEXT_MAX, SCORE_TEXT_MAX, format_i64, format_score, format_u64};
 
 /// The version of the protocol that a client chose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -136,7 +136,7 @@ impl Reply {
     pub fn integer(&mut self, value: i64) {
         match u8::try_from(value) {
             Ok(digit @ 0..=9) => self.raw(&[b':', b'0' + digit, b'\r', b'\n']),
-            _ => self.line(b':', Digits::new(value).as_bytes()),
+            _ => self.line(b':', format_i64(&mut [0; INTEGER_TEXT_MAX], value)),
         }
     }
 
@@ -152,7 +152,7 @@ impl Reply {
     /// An integer in decimal as a bulk string.
     #[inline]
     pub fn bulk_integer(&mut self, value: i64) {
-        self.bulk(Digits::new(value).as_bytes());
+        self.bulk(format_i64(&mut [0; INTEGER_TEXT_MAX], value));
     }
 
     /// The absence of a value where a bulk string would stand.
@@ -214,10 +214,11 @@ impl Reply {
 
     /// A double, in Redis's text form.
     pub fn double(&mut self, value: f64) {
-        let text = crate::double::text(value);
+        let mut buffer = [0; SCORE_TEXT_MAX];
+        let text = format_score(&mut buffer, value);
         match self.protocol {
-            Protocol::Resp2 => self.bulk(text.as_bytes()),
-            Protocol::Resp3 => self.line(b',', text.as_bytes()),
+            Protocol::Resp2 => self.bulk(text),
+            Protocol::Resp3 => self.line(b',', text),
         }
     }
 
@@ -293,8 +294,8 @@ impl Reply {
     }
 
     fn finish(&mut self, Deferred { at }: Deferred, kind: u8, count: usize) {
-        let digits = Digits::unsigned(count as u64);
-        let digits = digits.as_bytes();
+        let mut buffer = [0; INTEGER_TEXT_MAX];
+        let digits = format_u64(&mut buffer, count as u64);
         let shift = digits.len() - 1;
         if shift > 0 {
             let (elements, end) = (at + DEFERRED_HEADER_SIZE, self.buffer.len());
@@ -315,7 +316,7 @@ impl Reply {
         } else if count < 100 {
             self.raw(&[kind, b'0' + (count / 10) as u8, b'0' + (count % 10) as u8, b'\r', b'\n']);
         } else {
-            self.line(kind, Digits::unsigned(count as u64).as_bytes());
+            self.line(kind, format_u64(&mut [0; INTEGER_TEXT_MAX], count as u64));
         }
     }
 

@@ -31,8 +31,11 @@
 //!
 //! The byte pairs after lengths and bulk strings are taken on trust to be CR LF, as Redis does.
 
+use std::ops::Range;
+
+use mantissa_number::parse_i64;
+
 use crate::args::{OwnedArgs, Slice};
-use crate::decimal::parse_integer;
 use crate::error::ProtocolError;
 use crate::inline;
 
@@ -107,7 +110,7 @@ struct Unfinished {
 struct Place {
     /// The first byte not understood yet: the start of a line, or of a bulk string whose length is in `bulk_len`.
     at: usize,
-    /// From here on the end of the line at `at` is to be looked for.
+    /// The bytes up to here are known not to end the line at `at`.
     searched: usize,
     /// How many arguments are still to come; 0 before their count is known.
     args_remaining: usize,
@@ -356,7 +359,7 @@ fn read_bulk_len(input: &[u8], place: &mut Place, limits: &RequestLimits) -> Ste
 #[cold]
 fn read_count(input: &[u8], place: &mut Place, limits: &RequestLimits) -> Step<usize> {
     let line = read_line(input, place, ProtocolError::TooBigMultibulkCount)?;
-    match parse_integer(&input[line.start + 1..line.end]) {
+    match parse_i64(&input[line.start + 1..line.end]) {
         None => Err(Stop::Error(ProtocolError::InvalidMultibulkLength)),
         Some(count) if count > i64::from(i32::MAX) => Err(Stop::Error(ProtocolError::InvalidMultibulkLength)),
         Some(count) if count > UNAUTHENTICATED_ARGS_MAX && !limits.authenticated => {
@@ -379,7 +382,7 @@ fn read_long_bulk_len(input: &[u8], place: &mut Place, limits: &RequestLimits) -
         let found = text.first().copied().unwrap_or(b'\r');
         return Err(Stop::Error(ProtocolError::ExpectedDollar(found)));
     }
-    match parse_integer(&text[1..]) {
+    match parse_i64(&text[1..]) {
         None => Err(Stop::Error(ProtocolError::InvalidBulkLength)),
         Some(len) if len < 0 || len.unsigned_abs() > limits.bulk_len_max => {
             Err(Stop::Error(ProtocolError::InvalidBulkLength))
@@ -396,19 +399,17 @@ fn read_long_bulk_len(input: &[u8], place: &mut Place, limits: &RequestLimits) -
 }
 
 /// The line at `place`, without its end; the end has arrived completely. Remembers how far it looked otherwise.
-fn read_line(input: &[u8], place: &mut Place, too_big: ProtocolError) -> Step<std::ops::Range<usize>> {
+fn read_line(input: &[u8], place: &mut Place, too_big: ProtocolError) -> Step<Range<usize>> {
     let from = place.searched.max(place.at);
     let rest = input.get(from..).unwrap_or_default();
-    match rest.iter().position(|&byte| byte == b'\r') {
-        Some(found) if from + found + 2 <= input.len() => Ok(place.at..from + found),
-        Some(found) => {
-            place.searched = from + found;
-            Err(Stop::Incomplete { missing: 0 })
-        }
-        None if input.len().saturating_sub(place.at) > LINE_SIZE_MAX => Err(Stop::Error(too_big)),
-        None => {
-            place.searched = input.len().max(from);
-            Err(Stop::Incomplete { missing: 0 })
-        }
+    let found = rest.iter().position(|&byte| byte == b'\r');
+    let end = from + found.unwrap_or(rest.len());
+    if end - place.at > LINE_SIZE_MAX {
+        return Err(Stop::Error(too_big));
     }
+    if found.is_some() && end + 2 <= input.len() {
+        return Ok(place.at..end);
+    }
+    place.searched = end;
+    Err(Stop::Incomplete { missing: 0 })
 }
