@@ -1,2 +1,32 @@
 //! The command table and the commands on data, one file per family.
+//!
+//! A family file holds its handlers and ends in its registration table (`COMMANDS`). A handler gets an [`Access`] to the
+//! locked shards of its keys, its arguments, and the reply to write; see [`DataHandler`].
 #![forbid(unsafe_code)]
+
+mod access;
+mod effects;
+mod error;
+pub mod glob;
+mod keys;
+pub mod parse;
+mod registry;
+mod settings;
+pub mod spec;
+
+pub use access::{Access, Mode, NewExpiry, decayed_frequency, idle_seconds};
+pub use effects::{Blocking, Effects, Event, EventClass, LogChoice, TimeoutReply, Trash};
+pub use error::{Error, Outcome};
+pub use keys::{InvalidArguments, KeyPosition, KeyPositions, find_keys};
+pub use registry::{Command, Registry};
+pub use settings::{AccessClock, Settings};
+pub use spec::{Info, Locks, Spec};
+
+use mantissa_protocol::{Args, Reply};
+
+/// A command on data. `args[0]` is its name. The arity has been checked, the shards of its keys are locked. It writes exactly
+/// one reply, or returns an error, which then replaces whatever it has written.
+pub type DataHandler = fn(&mut Access<'_>, Args<'_>, &mut Reply) -> Outcome;
+
+/// All tables of commands on data.
+pub const FAMILIES: &[&[Spec<DataHandler>]] = &[];

@@ -1,0 +1,609 @@
+//! A handler's view of the keyspace: the locked shards of its keys, one database at a time.
+//!
+//! Handlers read and change values only through an [`Access`], and say what happened ([`Access::changed`],
+//! [`Access::event`], [`Access::log_instead`]). They never publish, log or wake anybody themselves: the commit does, from the
+//! collected [`Effects`], while the shards are still locked.
+//!
+//! A key whose expiry has passed is never seen. Reads note it for removal by the commit; writes remove it at once.
+
+use std::cell::RefCell;
+
+use mantissa_protocol::{OwnedArgs, Reply};
+use mantissa_store::{
+    Entry, Hash, KEY_BYTES_MAX, KeyHash, Keyspace, Kind, List, LockedShards, Set, Shard, ShardSet, SortedSet,
+    Stream, StringRef, Value, ValueMut, ValueRef,
+};
+
+use crate::effects::{Blocking, Effects, Event, EventClass, LogChoice, TimeoutReply};
+use crate::error::{Error, Outcome};
+use crate::settings::{AccessClock, Settings};
+
+/// Under what circumstances a handler runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mode {
+    /// The handler may ask to wait; not so inside MULTI and in scripts.
+    pub may_block: bool,
+    /// A blocked client's command is tried again because one of its keys became ready. Keys in shards that are not locked
+    /// are taken to be missing then: nothing can have come to them.
+    pub serving: bool,
+    /// CLIENT NO-TOUCH is on: reads leave the access clock alone.
+    pub no_touch: bool,
+}
+
+/// What an expiry becomes when a string is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewExpiry {
+    /// It goes.
+    Clear,
+    /// It stays.
+    Keep,
+    /// It becomes this Unix time in ms.
+    At(i64),
+}
+
+/// Things noticed by lookups that only have a shared borrow.
+#[derive(Default)]
+struct Noticed {
+    hits: u64,
+    misses: u64,
+    expired: Vec<(usize, Box<[u8]>)>,
+    missed: Vec<(usize, Box<[u8]>)>,
+}
+
+/// See the module's description.
+pub struct Access<'a> {
+    locked: LockedShards<'a>,
+    database: usize,
+    now_ms: i64,
+    settings: &'a Settings,
+    mode: Mode,
+    effects: Effects,
+    noticed: RefCell<Noticed>,
+    random_state: &'a mut u64,
+    /// The address and hash of the key that was hashed ahead of the command.
+    hint: (*const u8, KeyHash),
+}
+
+macro_rules! collection_access {
+    ($kind:ident, $read:ident, $write:ident, $write_or_new:ident, $type:ty) => {
+        #[doc = concat!("The `", stringify!($kind), "` at a key, to read.")]
+        pub fn $read(&self, key: &[u8]) -> Outcome<Option<&$type>> {
+            match self.read(key).map(Entry::value) {
+                None => Ok(None),
+                Some(ValueRef::$kind(value)) => Ok(Some(value)),
+                Some(_) => Err(Error::WRONG_TYPE),
+            }
+        }
+
+        #[doc = concat!("The `", stringify!($kind), "` at a key, to change. If it becomes empty, remove the key.")]
+        pub fn $write(&mut self, key: &[u8]) -> Outcome<Option<&mut $type>> {
+            let Some(entry) = self.find_mut(key) else { return Ok(None) };
+            match entry.collection_mut() {
+                Some(ValueMut::$kind(value)) => Ok(Some(value)),
+                _ => Err(Error::WRONG_TYPE),
+            }
+        }
+
+        #[doc = concat!("The `", stringify!($kind), "` at a key, to change; a new empty one if the key is not there.")]
+        pub fn $write_or_new(&mut self, key: &[u8]) -> Outcome<&mut $type> {
+            match self.kind(key) {
+                Some(Kind::$kind) => {}
+                Some(_) => return Err(Error::WRONG_TYPE),
+                None => self.put(key, Value::$kind(Box::default()), None)?,
+            }
+            match self.find_mut(key).and_then(Entry::collection_mut) {
+                Some(ValueMut::$kind(value)) => Ok(value),
+                _ => Err(Error::WRONG_TYPE),
+            }
+        }
+    };
+}
+
+impl<'a> Access<'a> {
+    /// A view of `locked` through database number `database` at the time `now_ms` (Unix time in ms). `random_state` feeds
+    /// [`Access::random`].
+    pub fn new(
+        locked: LockedShards<'a>,
+        database: usize,
+        now_ms: i64,
+        settings: &'a Settings,
+        mode: Mode,
+        random_state: &'a mut u64,
+    ) -> Self {
+        Access {
+            locked,
+            database,
+            now_ms,
+            settings,
+            mode,
+            effects: Effects::default(),
+            noticed: RefCell::default(),
+            random_state,
+            hint: (std::ptr::null(), KeyHash(0)),
+        }
+    }
+
+    /// Remembers the hash of a key that was computed ahead, so that it need not be computed again.
+    #[inline]
+    pub fn hint(&mut self, key: &[u8], hash: KeyHash) {
+        self.hint = (key.as_ptr(), hash);
+    }
+
+    // ---- circumstances ----
+
+    /// The time, Unix time in ms. It stands still while a command, transaction or script runs.
+    #[inline]
+    pub fn now_ms(&self) -> i64 {
+        self.now_ms
+    }
+
+    /// The database number.
+    #[inline]
+    pub fn database(&self) -> usize {
+        self.database
+    }
+
+    /// The number of databases.
+    pub fn database_count(&self) -> usize {
+        self.locked.keyspace().database_count()
+    }
+
+    /// Looks at another database from now on. `number` is below [`Access::database_count`].
+    pub fn select(&mut self, number: usize) {
+        debug_assert!(number < self.database_count());
+        self.database = number;
+    }
+
+    /// The settings.
+    #[inline]
+    pub fn settings(&self) -> &'a Settings {
+        self.settings
+    }
+
+    /// Under what circumstances the handler runs.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Changes the circumstances, for the next command of a transaction.
+    pub fn set_mode(&mut self, mode: Mode) {
+        self.mode = mode;
+    }
+
+    /// The keyspace.
+    pub fn keyspace(&self) -> &'a Keyspace {
+        self.locked.keyspace()
+    }
+
+    /// The locked shards, for the commit.
+    pub fn locked_mut(&mut self) -> &mut LockedShards<'a> {
+        &mut self.locked
+    }
+
+    /// A uniform random number.
+    pub fn random(&mut self) -> u64 {
+        *self.random_state = self.random_state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (*self.random_state ^ (*self.random_state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A uniform random number below `bound`, which must not be 0.
+    pub fn random_below(&mut self, bound: usize) -> usize {
+        ((u128::from(self.random()) * bound as u128) >> 64) as usize
+    }
+
+    // ---- lookups ----
+
+    #[inline]
+    fn hash(&self, key: &[u8]) -> KeyHash {
+        if std::ptr::eq(self.hint.0, key.as_ptr()) { self.hint.1 } else { self.locked.keyspace().hash(key) }
+    }
+
+    /// The live entry of a key, without marking it as used or counting the lookup.
+    #[inline]
+    pub fn peek(&self, key: &[u8]) -> Option<&Entry> {
+        let hash = self.hash(key);
+        let index = self.locked.keyspace().shard_of(hash);
+        let Some(shard) = self.locked.shard(index) else {
+            debug_assert!(self.mode.serving, "a command touches only the keys that its specification finds");
+            return None;
+        };
+        let entry = shard.databases.get(self.database)?.get(hash, key)?;
+        match entry.expiry() {
+            Some(time) if time <= self.now_ms => {
+                self.noticed.borrow_mut().expired.push((self.database, key.into()));
+                None
+            }
+            _ => Some(entry),
+        }
+    }
+
+    /// The live entry of a key, for reading: marks it as used and counts the lookup.
+    #[inline]
+    pub fn read(&self, key: &[u8]) -> Option<&Entry> {
+        let entry = self.peek(key);
+        match entry {
+            Some(entry) => {
+                self.noticed.borrow_mut().hits += 1;
+                if !self.mode.no_touch {
+                    self.touch(entry);
+                }
+            }
+            None => {
+                let mut noticed = self.noticed.borrow_mut();
+                noticed.misses += 1;
+                if self.settings.notify & EventClass::KEY_MISS.0 != 0 {
+                    noticed.missed.push((self.database, key.into()));
+                }
+            }
+        }
+        entry
+    }
+
+    /// The live entry of a key, to change; an expired one is removed.
+    #[inline]
+    pub fn find_mut(&mut self, key: &[u8]) -> Option<&mut Entry> {
+        self.remove_if_expired(key);
+        let hash = self.hash(key);
+        let index = self.locked.keyspace().shard_of(hash);
+        let clock = if self.mode.no_touch { None } else { Some(self.next_clock()) };
+        let shard = self.locked.shard_mut(index)?;
+        let entry = shard.databases.get_mut(self.database)?.get_mut(hash, key)?;
+        if let (Some(clock), AccessClock::LeastRecentlyUsed) = (clock, self.settings.access_clock) {
+            entry.set_clock(clock);
+        }
+        Some(entry)
+    }
+
+    /// Whether a key is there.
+    pub fn exists(&self, key: &[u8]) -> bool {
+        self.peek(key).is_some()
+    }
+
+    /// The type of the value at a key.
+    pub fn kind(&self, key: &[u8]) -> Option<Kind> {
+        self.peek(key).map(Entry::kind)
+    }
+
+    /// When a key expires (Unix time in ms): `None` if the key is not there, `Some(None)` if it does not expire.
+    pub fn expiry(&self, key: &[u8]) -> Option<Option<i64>> {
+        self.peek(key).map(Entry::expiry)
+    }
+
+    /// The string at a key, to read.
+    #[inline]
+    pub fn string(&self, key: &[u8]) -> Outcome<Option<StringRef<'_>>> {
+        match self.read(key) {
+            None => Ok(None),
+            Some(entry) => entry.as_string().map(Some).ok_or(Error::WRONG_TYPE),
+        }
+    }
+
+    /// The bytes of the string at a key, to change in place and to let grow.
+    pub fn bytes_mut(&mut self, key: &[u8]) -> Outcome<Option<&mut Vec<u8>>> {
+        match self.find_mut(key) {
+            None => Ok(None),
+            Some(entry) => entry.bytes_mut().map(Some).ok_or(Error::WRONG_TYPE),
+        }
+    }
+
+    collection_access!(List, list, list_mut, list_or_new, List);
+    collection_access!(Set, set, set_mut, set_or_new, Set);
+    collection_access!(SortedSet, sorted_set, sorted_set_mut, sorted_set_or_new, SortedSet);
+    collection_access!(Hash, hash_value, hash_mut, hash_or_new, Hash);
+    collection_access!(Stream, stream, stream_mut, stream_or_new, Stream);
+
+    // ---- changes ----
+
+    /// Sets a key to a string (or to the integer that `text` is the canonical form of), whatever was there.
+    pub fn set_string(&mut self, key: &[u8], text: &[u8], expiry: NewExpiry) -> Outcome {
+        self.remove_if_expired(key);
+        let hash = self.hash(key);
+        let index = self.locked.keyspace().shard_of(hash);
+        let clock = self.next_clock();
+        let Some(shard) = self.locked.shard_mut(index) else { return Ok(()) };
+        let database = &mut shard.databases[self.database];
+        let Some(entry) = database.get_mut(hash, key) else {
+            let expiry = match expiry {
+                NewExpiry::At(time) => Some(time),
+                NewExpiry::Clear | NewExpiry::Keep => None,
+            };
+            check_key(key)?;
+            let entry = Entry::string(key, text, expiry, clock);
+            return self.insert(hash, entry);
+        };
+        let before = entry.kind();
+        if before == Kind::String {
+            entry.set_string(text);
+        } else {
+            let fresh = Entry::string(key, text, entry.expiry(), clock);
+            self.effects.trash.entries.push(std::mem::replace(entry, fresh));
+        }
+        entry.set_clock(clock);
+        let old_expiry = entry.expiry();
+        match expiry {
+            NewExpiry::At(time) if old_expiry != Some(time) => {
+                database.set_expiry(hash, key, Some(time));
+            }
+            NewExpiry::Clear if old_expiry.is_some() => {
+                database.set_expiry(hash, key, None);
+            }
+            _ => {}
+        }
+        self.overwritten(key, before, Kind::String);
+        Ok(())
+    }
+
+    /// Sets a key to a value, whatever was there, with this expiry (Unix time in ms). A collection must not stay empty.
+    pub fn put(&mut self, key: &[u8], value: Value, expiry: Option<i64>) -> Outcome {
+        check_key(key)?;
+        let entry = Entry::new(key, value, expiry, self.next_clock());
+        self.put_entry(entry)
+    }
+
+    /// Puts an entry in the place of whatever its key held.
+    pub fn put_entry(&mut self, entry: Entry) -> Outcome {
+        let hash = self.hash(entry.key());
+        let (before, after) = (self.kind(entry.key()), entry.kind());
+        self.discard(entry.key());
+        let name = before.map(|before| (Box::<[u8]>::from(entry.key()), before));
+        self.insert(hash, entry)?;
+        if let Some((key, before)) = name {
+            self.overwritten(&key, before, after);
+        }
+        Ok(())
+    }
+
+    /// Removes a key; its value is freed after the command. False if it was not there.
+    pub fn remove(&mut self, key: &[u8]) -> bool {
+        self.remove_if_expired(key);
+        self.discard(key)
+    }
+
+    /// Removes a key and returns its entry.
+    pub fn take(&mut self, key: &[u8]) -> Option<Entry> {
+        self.remove_if_expired(key);
+        let hash = self.hash(key);
+        let index = self.locked.keyspace().shard_of(hash);
+        self.locked.shard_mut(index)?.databases[self.database].remove(hash, key)
+    }
+
+    /// Sets or removes the expiry of a key (Unix time in ms). False if the key is not there.
+    pub fn set_expiry(&mut self, key: &[u8], expiry: Option<i64>) -> bool {
+        self.remove_if_expired(key);
+        let hash = self.hash(key);
+        let index = self.locked.keyspace().shard_of(hash);
+        let Some(shard) = self.locked.shard_mut(index) else { return false };
+        shard.databases[self.database].set_expiry(hash, key, expiry)
+    }
+
+    /// Leaves a value to be freed after the command.
+    pub fn free_later(&mut self, value: Value) {
+        self.effects.trash.values.push(value);
+    }
+
+    // ---- sweeping the keyspace ----
+
+    /// The number of shards.
+    pub fn shard_count(&self) -> usize {
+        self.locked.keyspace().shard_count()
+    }
+
+    /// Runs `work` on one shard, locking it for just that if none is locked. For commands with [`crate::Locks::Sweep`].
+    pub fn visit_shard<R>(&mut self, index: usize, work: impl FnOnce(&mut Shard) -> R) -> R {
+        self.locked.visit(index, work)
+    }
+
+    // ---- saying what happened ----
+
+    /// Says that a key was changed: it counts as one change, and those who watch it are marked.
+    #[inline]
+    pub fn changed(&mut self, key: &[u8]) {
+        self.changed_by(key, 1);
+    }
+
+    /// The same, counting as `changes` changes for save points.
+    pub fn changed_by(&mut self, key: &[u8], changes: u64) {
+        self.effects.dirty += changes;
+        let index = self.locked.keyspace().shard_of(self.hash(key));
+        if self.locked.shard(index).is_some_and(Shard::has_watchers) {
+            self.effects.changed.push((self.database, key.into()));
+        }
+    }
+
+    /// Says that a keyspace event happened.
+    #[inline]
+    pub fn event(&mut self, class: EventClass, name: &'static str, key: &[u8]) {
+        if self.settings.notify & class.0 != 0 {
+            self.effects.events.push(Event { class, name, database: self.database, key: key.into() });
+        }
+    }
+
+    /// A key was changed once, and this is the event: what most writes say.
+    #[inline]
+    pub fn modified(&mut self, key: &[u8], class: EventClass, name: &'static str) {
+        self.changed(key);
+        self.event(class, name, key);
+    }
+
+    /// Logs this command in the place of the one that came. Several calls log several commands, in their order.
+    pub fn log_instead(&mut self, arguments: &[&[u8]]) {
+        if !self.settings.log_enabled {
+            return;
+        }
+        let command = OwnedArgs::from_slices(arguments);
+        match &mut self.effects.log {
+            LogChoice::Instead(commands) => commands.push(command),
+            LogChoice::Verbatim => self.effects.log = LogChoice::Instead(vec![command]),
+        }
+    }
+
+    /// Logs nothing for this command, although it changed something (what it changed is logged otherwise).
+    pub fn log_nothing(&mut self) {
+        if matches!(self.effects.log, LogChoice::Verbatim) {
+            self.effects.log = LogChoice::Instead(Vec::new());
+        }
+    }
+
+    /// Counts hash fields that expired.
+    pub fn count_expired_fields(&mut self, count: u64) {
+        self.effects.expired_fields_count += count;
+    }
+
+    /// Asks to wait until one of `keys` has something for the command, which is then run again. Where waiting is not
+    /// allowed (MULTI, scripts), replies as if the time were up. `also` are further keys that the command may touch.
+    pub fn block(
+        &mut self,
+        reply: &mut Reply,
+        keys: &[&[u8]],
+        also: &[&[u8]],
+        deadline: Option<i64>,
+        on_timeout: TimeoutReply,
+    ) {
+        if !self.mode.may_block {
+            match on_timeout {
+                TimeoutReply::NullArray => reply.null_array(),
+                TimeoutReply::Null => reply.null(),
+            }
+            return;
+        }
+        let mut shards = ShardSet::EMPTY;
+        for key in keys.iter().chain(also) {
+            shards.insert(self.locked.keyspace().shard_of(self.hash(key)));
+        }
+        let keys = keys.iter().map(|&key| key.into()).collect();
+        self.effects.blocking = Some(Blocking { keys, deadline, on_timeout, shards });
+    }
+
+    /// Takes what has been collected since the last call. The commit's business.
+    pub fn take_effects(&mut self) -> Effects {
+        let noticed = self.noticed.take();
+        let mut effects = std::mem::take(&mut self.effects);
+        effects.hits += noticed.hits;
+        effects.misses += noticed.misses;
+        effects.expired.extend(noticed.expired);
+        for (database, key) in noticed.missed {
+            effects.events.push(Event { class: EventClass::KEY_MISS, name: "keymiss", database, key });
+        }
+        effects
+    }
+
+    /// Removes a key of any locked shard if its time has passed, saying so; for the commit and for active expiry.
+    pub fn remove_if_expired(&mut self, key: &[u8]) -> bool {
+        let hash = self.hash(key);
+        let index = self.locked.keyspace().shard_of(hash);
+        let now_ms = self.now_ms;
+        let Some(shard) = self.locked.shard_mut(index) else { return false };
+        let Some(database) = shard.databases.get_mut(self.database) else { return false };
+        if database.expiring_len() == 0 {
+            return false;
+        }
+        let expiry = database.get(hash, key).and_then(Entry::expiry);
+        if expiry.is_none_or(|time| time > now_ms) {
+            return false;
+        }
+        if let Some(entry) = database.remove(hash, key) {
+            self.effects.trash.entries.push(entry);
+        }
+        self.effects.expired_count += 1;
+        if self.settings.log_enabled {
+            self.effects.removed_expired.push((self.database, key.into()));
+        }
+        let watched = self.locked.shard(index).is_some_and(Shard::has_watchers);
+        if watched {
+            self.effects.changed.push((self.database, key.into()));
+        }
+        self.event(EventClass::EXPIRED, "expired", key);
+        true
+    }
+
+    // ---- inner parts ----
+
+    fn insert(&mut self, hash: KeyHash, entry: Entry) -> Outcome {
+        let index = self.locked.keyspace().shard_of(hash);
+        let waited_for = matches!(entry.kind(), Kind::List | Kind::SortedSet | Kind::Stream);
+        if self.settings.notify & EventClass::NEW.0 != 0 {
+            let key = entry.key().into();
+            let database = self.database;
+            self.effects.events.push(Event { class: EventClass::NEW, name: "new", database, key });
+        }
+        let Some(shard) = self.locked.shard_mut(index) else { return Ok(()) };
+        let ready = (waited_for && shard.has_waiters()).then(|| Box::<[u8]>::from(entry.key()));
+        shard.databases[self.database].insert(hash, entry);
+        if let Some(key) = ready {
+            self.effects.ready.push((self.database, key));
+        }
+        Ok(())
+    }
+
+    fn discard(&mut self, key: &[u8]) -> bool {
+        let hash = self.hash(key);
+        let index = self.locked.keyspace().shard_of(hash);
+        let Some(shard) = self.locked.shard_mut(index) else { return false };
+        let removed = shard.databases[self.database].remove(hash, key);
+        match removed {
+            Some(entry) => {
+                if entry.kind() != Kind::String {
+                    self.effects.trash.entries.push(entry);
+                }
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn overwritten(&mut self, key: &[u8], before: Kind, after: Kind) {
+        self.event(EventClass::OVERWRITTEN, "overwritten", key);
+        if before != after {
+            self.event(EventClass::TYPE_CHANGED, "type_changed", key);
+        }
+    }
+
+    /// The access clock of a key that is used now for the first time.
+    fn next_clock(&self) -> u32 {
+        match self.settings.access_clock {
+            AccessClock::LeastRecentlyUsed => (self.now_ms / 1000) as u32,
+            AccessClock::LeastFrequentlyUsed { .. } => frequency_clock(self.now_ms, FREQUENCY_INITIAL),
+        }
+    }
+
+    fn touch(&self, entry: &Entry) {
+        match self.settings.access_clock {
+            AccessClock::LeastRecentlyUsed => entry.set_clock((self.now_ms / 1000) as u32),
+            AccessClock::LeastFrequentlyUsed { log_factor, decay_minutes } => {
+                let counter = decayed_frequency(entry.clock(), self.now_ms, decay_minutes);
+                // A hash of the time and the entry's clock is random enough for a counter that is an estimate.
+                let mut dice = (self.now_ms as u64 ^ u64::from(entry.clock())).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                dice ^= dice >> 32;
+                let base = u64::from(counter.saturating_sub(FREQUENCY_INITIAL));
+                let odds = base * u64::from(log_factor) + 1;
+                let grown = if counter < 255 && dice % odds == 0 { counter + 1 } else { counter };
+                entry.set_clock(frequency_clock(self.now_ms, grown));
+            }
+        }
+    }
+}
+
+/// What the access counter of a new key starts with.
+const FREQUENCY_INITIAL: u32 = 5;
+
+/// Minutes (16 bits) and a counter (8 bits).
+fn frequency_clock(now_ms: i64, counter: u32) -> u32 {
+    (((now_ms / 60_000) as u32 & 0xFFFF) << 8) | counter
+}
+
+/// The access counter of a clock kept for an LFU policy, less one for each `decay_minutes` since it was last changed.
+pub fn decayed_frequency(clock: u32, now_ms: i64, decay_minutes: u32) -> u32 {
+    let elapsed = ((now_ms / 60_000) as u32).wrapping_sub(clock >> 8) & 0xFFFF;
+    (clock & 0xFF).saturating_sub(elapsed.checked_div(decay_minutes).unwrap_or(0))
+}
+
+/// Seconds since the last access, of a clock kept for the other policies.
+pub fn idle_seconds(clock: u32, now_ms: i64) -> u32 {
+    ((now_ms / 1000) as u32).wrapping_sub(clock) & 0xFF_FFFF
+}
+
+fn check_key(key: &[u8]) -> Outcome {
+    if key.len() > KEY_BYTES_MAX { Err(Error::STRING_TOO_LONG) } else { Ok(()) }
+}

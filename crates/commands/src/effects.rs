@@ -1,0 +1,144 @@
+//! What a handler caused: everything that the commit, in one place and with the shards still locked, makes of it.
+
+use mantissa_protocol::OwnedArgs;
+use mantissa_store::{Entry, ShardSet, Value};
+
+/// Classes of keyspace events, with the bits of `notify-keyspace-events`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventClass(pub u32);
+
+impl EventClass {
+    /// `K`: publish to `__keyspace@N__:key`.
+    pub const KEYSPACE: EventClass = EventClass(1 << 0);
+    /// `E`: publish to `__keyevent@N__:event`.
+    pub const KEYEVENT: EventClass = EventClass(1 << 1);
+    /// `g`: commands on keys of any type.
+    pub const GENERIC: EventClass = EventClass(1 << 2);
+    /// `$`: strings.
+    pub const STRING: EventClass = EventClass(1 << 3);
+    /// `l`: lists.
+    pub const LIST: EventClass = EventClass(1 << 4);
+    /// `s`: sets.
+    pub const SET: EventClass = EventClass(1 << 5);
+    /// `h`: hashes.
+    pub const HASH: EventClass = EventClass(1 << 6);
+    /// `z`: sorted sets.
+    pub const SORTED_SET: EventClass = EventClass(1 << 7);
+    /// `x`: keys that expired.
+    pub const EXPIRED: EventClass = EventClass(1 << 8);
+    /// `e`: keys that were evicted.
+    pub const EVICTED: EventClass = EventClass(1 << 9);
+    /// `t`: streams.
+    pub const STREAM: EventClass = EventClass(1 << 10);
+    /// `m`: keys that were asked for and are not there.
+    pub const KEY_MISS: EventClass = EventClass(1 << 11);
+    /// `d`: module types.
+    pub const MODULE: EventClass = EventClass(1 << 13);
+    /// `n`: keys that are new.
+    pub const NEW: EventClass = EventClass(1 << 14);
+    /// `o`: keys that were overwritten.
+    pub const OVERWRITTEN: EventClass = EventClass(1 << 15);
+    /// `c`: keys whose type changed.
+    pub const TYPE_CHANGED: EventClass = EventClass(1 << 16);
+}
+
+/// A keyspace event to publish.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The class, which decides whether it is published.
+    pub class: EventClass,
+    /// The event's name, such as `lpush`.
+    pub name: &'static str,
+    /// The database of the key.
+    pub database: usize,
+    /// The key.
+    pub key: Box<[u8]>,
+}
+
+/// What goes to the log (append-only file, replicas) for a write.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum LogChoice {
+    /// The command as it came.
+    #[default]
+    Verbatim,
+    /// These commands instead (none: nothing).
+    Instead(Vec<OwnedArgs>),
+}
+
+/// What the reply is when a blocked client's time is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeoutReply {
+    /// A null array.
+    NullArray,
+    /// A null.
+    Null,
+}
+
+/// A handler's wish to wait until one of these keys has something for it.
+#[derive(Clone, Debug)]
+pub struct Blocking {
+    /// The keys, in the order of preference.
+    pub keys: Vec<Box<[u8]>>,
+    /// When to give up: Unix time in ms; `None` waits for ever.
+    pub deadline: Option<i64>,
+    /// What to reply then.
+    pub on_timeout: TimeoutReply,
+    /// The shards of all keys that the command may touch.
+    pub shards: ShardSet,
+}
+
+/// See the module's description.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// Number of changes, counted as Redis counts them for save points.
+    pub dirty: u64,
+    /// Keys that changed, noted only where somebody may watch.
+    pub changed: Vec<(usize, Box<[u8]>)>,
+    /// Events that are wanted by `notify-keyspace-events`.
+    pub events: Vec<Event>,
+    /// What to log.
+    pub log: LogChoice,
+    /// Keys that came into being while somebody waits for a key of their shard.
+    pub ready: Vec<(usize, Box<[u8]>)>,
+    /// Keys that were found expired by lookups that may not remove them.
+    pub expired: Vec<(usize, Box<[u8]>)>,
+    /// Keys that were removed because they had expired, for the log.
+    pub removed_expired: Vec<(usize, Box<[u8]>)>,
+    /// Set if the handler wants to wait.
+    pub blocking: Option<Blocking>,
+    /// What is to be freed once no shard is locked.
+    pub trash: Trash,
+    /// Lookups that found their key.
+    pub hits: u64,
+    /// Lookups that did not.
+    pub misses: u64,
+    /// Keys that expired.
+    pub expired_count: u64,
+    /// Hash fields that expired.
+    pub expired_fields_count: u64,
+}
+
+/// Values that are freed after the locks are released, and large ones by a thread of their own.
+#[derive(Debug, Default)]
+pub struct Trash {
+    /// Entries taken out of the keyspace.
+    pub entries: Vec<Entry>,
+    /// Values replaced or taken out of entries.
+    pub values: Vec<Value>,
+    /// Whole tables.
+    pub databases: Vec<mantissa_store::Database>,
+}
+
+impl Trash {
+    /// Whether there is nothing to free.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.values.is_empty() && self.databases.is_empty()
+    }
+
+    /// Whether freeing may take long enough to leave it to another thread.
+    pub fn is_large(&self) -> bool {
+        !self.databases.is_empty()
+            || !self.values.is_empty()
+            || self.entries.iter().map(Entry::free_effort).sum::<usize>() > 64
+    }
+}

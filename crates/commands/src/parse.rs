@@ -1,0 +1,53 @@
+//! Reading arguments.
+
+use crate::error::{Error, Outcome};
+
+/// A 64-bit integer.
+pub fn integer(argument: &[u8]) -> Outcome<i64> {
+    mantissa_number::parse_i64(argument).ok_or(Error::NOT_INTEGER)
+}
+
+/// A 64-bit integer, with an error text of its own.
+pub fn integer_or(argument: &[u8], error: &'static str) -> Outcome<i64> {
+    mantissa_number::parse_i64(argument).ok_or(Error::fixed(error))
+}
+
+/// An integer from `minimum` to `maximum`, with an error text of its own.
+pub fn integer_in(argument: &[u8], minimum: i64, maximum: i64, error: &'static str) -> Outcome<i64> {
+    let number = mantissa_number::parse_i64(argument).filter(|number| (minimum..=maximum).contains(number));
+    number.ok_or(Error::fixed(error))
+}
+
+/// A number, not NaN.
+pub fn float(argument: &[u8]) -> Outcome<f64> {
+    float_or(argument, "ERR value is not a valid float")
+}
+
+/// A number, not NaN, with an error text of its own.
+pub fn float_or(argument: &[u8], error: &'static str) -> Outcome<f64> {
+    mantissa_number::parse_score(argument).ok_or(Error::fixed(error))
+}
+
+/// Whether an argument is a keyword, whatever its case. `keyword` is in upper or lower case.
+#[inline]
+pub fn is(argument: &[u8], keyword: &str) -> bool {
+    argument.eq_ignore_ascii_case(keyword.as_bytes())
+}
+
+/// The time at which a blocking command gives up: `argument` in seconds with a fraction, 0 for never. The result is a Unix
+/// time in ms.
+pub fn timeout(argument: &[u8], now_ms: i64) -> Outcome<Option<i64>> {
+    let seconds = mantissa_number::parse_score(argument).ok_or(Error::TIMEOUT_NOT_FLOAT)?;
+    let ms = (seconds * 1000.0).ceil();
+    if ms > i64::MAX as f64 || ms.is_nan() {
+        return Err(Error::fixed("ERR timeout is out of range"));
+    }
+    if seconds < 0.0 {
+        return Err(Error::TIMEOUT_NEGATIVE);
+    }
+    if ms == 0.0 {
+        return Ok(None);
+    }
+    let deadline = now_ms.checked_add(ms as i64).ok_or(Error::fixed("ERR timeout is out of range"))?;
+    Ok(Some(deadline))
+}

@@ -1,0 +1,175 @@
+//! The command table: every registered command, found by name.
+
+use hashbrown::HashTable;
+use mantissa_protocol::Args;
+
+use crate::error::Error;
+use crate::spec::{Info, Spec};
+
+/// A registered command or subcommand; `H` is the server's type of handlers.
+#[derive(Debug)]
+pub struct Command<H> {
+    /// Place in the table, for counters beside it. Subcommands have numbers of their own.
+    pub index: usize,
+    /// The name that clients use, `get` or `client|list`; after rename-command the new one.
+    pub name: String,
+    /// Everything but the code.
+    pub info: &'static Info,
+    /// The code; `None` for a container that only has subcommands.
+    pub handler: Option<H>,
+    /// Subcommands.
+    pub subcommands: Vec<Command<H>>,
+}
+
+impl<H> Command<H> {
+    /// The subcommand of this name, whatever its case.
+    pub fn subcommand(&self, name: &[u8]) -> Option<&Command<H>> {
+        self.subcommands.iter().find(|command| command.info.name.as_bytes().eq_ignore_ascii_case(name))
+    }
+}
+
+/// All commands.
+#[derive(Debug)]
+pub struct Registry<H> {
+    commands: Vec<Command<H>>,
+    by_name: HashTable<usize>,
+    next_index: usize,
+}
+
+impl<H> Default for Registry<H> {
+    fn default() -> Self {
+        Registry { commands: Vec::new(), by_name: HashTable::new(), next_index: 0 }
+    }
+}
+
+/// Hashes a name without regard to case, eight bytes at a time.
+#[inline]
+fn name_hash(name: &[u8]) -> u64 {
+    const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
+    const CASE: u64 = 0x2020_2020_2020_2020;
+    let mut hash = name.len() as u64;
+    let mut chunks = name.chunks_exact(8);
+    for chunk in &mut chunks {
+        let word = u64::from_le_bytes(chunk.try_into().unwrap_or_default()) | CASE;
+        hash = (hash ^ word).wrapping_mul(MIX).rotate_left(29);
+    }
+    let mut last = [0; 8];
+    last[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
+    let mixed = (hash ^ (u64::from_le_bytes(last) | CASE)).wrapping_mul(MIX);
+    mixed ^ (mixed >> 32)
+}
+
+impl<H> Registry<H> {
+    /// Adds a family's table. `wrap` turns its handlers into the server's.
+    pub fn add<X>(&mut self, table: &'static [Spec<X>], wrap: impl Fn(&'static X) -> H + Copy) {
+        for spec in table {
+            let command = self.build(spec, None, wrap);
+            self.push(command);
+        }
+    }
+
+    /// Renames a command; an empty new name removes it. False if there is no such command or the new name is taken.
+    pub fn rename(&mut self, old: &str, new: &str) -> bool {
+        let Some(at) = self.position(old.as_bytes()) else { return false };
+        if !new.is_empty() && self.position(new.as_bytes()).is_some() {
+            return false;
+        }
+        if let Ok(entry) = self.by_name.find_entry(name_hash(old.as_bytes()), |&other| other == at) {
+            entry.remove();
+        }
+        if !new.is_empty() {
+            self.commands[at].name = new.to_ascii_lowercase();
+            self.index_name(at);
+        }
+        true
+    }
+
+    /// The command of this name, whatever its case.
+    #[inline]
+    pub fn lookup(&self, name: &[u8]) -> Option<&Command<H>> {
+        self.position(name).map(|at| &self.commands[at])
+    }
+
+    /// The command or subcommand that a request calls, or the error to reply.
+    #[inline]
+    pub fn resolve(&self, args: Args<'_>) -> Result<&Command<H>, Error> {
+        let Some(command) = self.lookup(args.at(0)) else { return Err(unknown_command(args)) };
+        if command.subcommands.is_empty() || (args.len() < 2 && command.handler.is_some()) {
+            return Ok(command);
+        }
+        let Some(name) = args.get(1) else { return Err(Error::arity(&command.name)) };
+        match command.subcommand(name) {
+            Some(subcommand) => Ok(subcommand),
+            None if command.handler.is_some() => Ok(command),
+            None => Err(Error::new(format!(
+                "ERR unknown subcommand '{}'. Try {} HELP.",
+                printable(name, 128),
+                command.name.to_ascii_uppercase()
+            ))),
+        }
+    }
+
+    /// All commands that can be called, in the order of registration.
+    pub fn iter(&self) -> impl Iterator<Item = &Command<H>> {
+        let reachable = |command: &&Command<H>| self.lookup(command.name.as_bytes()).is_some();
+        self.commands.iter().filter(reachable)
+    }
+
+    /// One more than the highest [`Command::index`].
+    pub fn index_count(&self) -> usize {
+        self.next_index
+    }
+
+    fn build<X>(
+        &mut self,
+        spec: &'static Spec<X>,
+        parent: Option<&str>,
+        wrap: impl Fn(&'static X) -> H + Copy,
+    ) -> Command<H> {
+        let index = self.next_index;
+        self.next_index += 1;
+        let name = match parent {
+            Some(parent) => format!("{parent}|{}", spec.info.name),
+            None => spec.info.name.to_owned(),
+        };
+        let subcommands = spec.subcommands.iter().map(|sub| self.build(sub, Some(&name), wrap)).collect();
+        Command { index, name, info: &spec.info, handler: spec.handler.as_ref().map(wrap), subcommands }
+    }
+
+    fn push(&mut self, command: Command<H>) {
+        debug_assert!(self.position(command.name.as_bytes()).is_none(), "{} is registered twice", command.name);
+        self.commands.push(command);
+        self.index_name(self.commands.len() - 1);
+    }
+
+    fn index_name(&mut self, at: usize) {
+        let commands = &self.commands;
+        let hash = name_hash(commands[at].name.as_bytes());
+        self.by_name.insert_unique(hash, at, |&other| name_hash(commands[other].name.as_bytes()));
+    }
+
+    #[inline]
+    fn position(&self, name: &[u8]) -> Option<usize> {
+        let same = |&at: &usize| self.commands[at].name.as_bytes().eq_ignore_ascii_case(name);
+        self.by_name.find(name_hash(name), same).copied()
+    }
+}
+
+fn printable(text: &[u8], bytes_max: usize) -> String {
+    let shown: Vec<u8> = text.iter().take(bytes_max).map(|&byte| byte).collect();
+    String::from_utf8_lossy(&shown).replace(['\r', '\n'], " ")
+}
+
+/// The error for a name that is not registered, with the beginning of its arguments, as Redis words it.
+fn unknown_command(args: Args<'_>) -> Error {
+    const SHOWN_BYTES_MAX: usize = 128;
+    let mut shown = String::new();
+    for argument in args.from(1) {
+        if shown.len() >= SHOWN_BYTES_MAX {
+            break;
+        }
+        shown.push_str(&format!("'{}' ", printable(argument, SHOWN_BYTES_MAX - shown.len())));
+    }
+    let name = printable(args.at(0), SHOWN_BYTES_MAX);
+    Error::new(format!("ERR unknown command '{name}', with args beginning with: {shown}"))
+}

@@ -1,0 +1,44 @@
+//! The part of the configuration that handlers read.
+
+use mantissa_store::EncodingLimits;
+
+/// How the access clock of entries is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessClock {
+    /// Seconds of last access (24 bits).
+    LeastRecentlyUsed,
+    /// A logarithmic counter with decay, as in Redis's LFU policies.
+    LeastFrequentlyUsed {
+        /// `lfu-log-factor`.
+        log_factor: u32,
+        /// `lfu-decay-time`, in minutes.
+        decay_minutes: u32,
+    },
+}
+
+/// The part of the configuration that handlers read.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Thresholds of packed encodings.
+    pub limits: EncodingLimits,
+    /// `proto-max-bulk-len`: the longest string, in bytes.
+    pub string_bytes_max: u64,
+    /// `notify-keyspace-events` as bits of [`crate::EventClass`].
+    pub notify: u32,
+    /// How the access clock is kept.
+    pub access_clock: AccessClock,
+    /// Whether anybody reads the log of commits.
+    pub log_enabled: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            limits: EncodingLimits::default(),
+            string_bytes_max: 512 << 20,
+            notify: 0,
+            access_clock: AccessClock::LeastRecentlyUsed,
+            log_enabled: false,
+        }
+    }
+}
