@@ -61,7 +61,7 @@ pub struct Access<'a> {
     noticed: RefCell<Noticed>,
     random_state: &'a mut u64,
     /// The address and hash of the key that was hashed ahead of the command.
-    hint: (*const u8, KeyHash),
+    hint: (*const [u8], KeyHash),
 }
 
 macro_rules! collection_access {
@@ -119,14 +119,14 @@ impl<'a> Access<'a> {
             effects: Effects::default(),
             noticed: RefCell::default(),
             random_state,
-            hint: (std::ptr::null(), KeyHash(0)),
+            hint: (std::ptr::from_ref(&[]), KeyHash(0)),
         }
     }
 
     /// Remembers the hash of a key that was computed ahead, so that it need not be computed again.
     #[inline]
     pub fn hint(&mut self, key: &[u8], hash: KeyHash) {
-        self.hint = (key.as_ptr(), hash);
+        self.hint = (std::ptr::from_ref(key), hash);
     }
 
     // ---- circumstances ----
@@ -197,7 +197,7 @@ impl<'a> Access<'a> {
 
     #[inline]
     fn hash(&self, key: &[u8]) -> KeyHash {
-        if std::ptr::eq(self.hint.0, key.as_ptr()) { self.hint.1 } else { self.locked.keyspace().hash(key) }
+        if std::ptr::eq(self.hint.0, key) { self.hint.1 } else { self.locked.keyspace().hash(key) }
     }
 
     /// The live entry of a key, without marking it as used or counting the lookup.
@@ -574,11 +574,12 @@ impl<'a> Access<'a> {
             AccessClock::LeastFrequentlyUsed { log_factor, decay_minutes } => {
                 let counter = decayed_frequency(entry.clock(), self.now_ms, decay_minutes);
                 // A hash of the time and the entry's clock is random enough for a counter that is an estimate.
-                let mut dice = (self.now_ms as u64 ^ u64::from(entry.clock())).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                let mut dice =
+                    (self.now_ms as u64 ^ u64::from(entry.clock())).wrapping_mul(0x9E37_79B9_7F4A_7C15);
                 dice ^= dice >> 32;
                 let base = u64::from(counter.saturating_sub(FREQUENCY_INITIAL));
                 let odds = base * u64::from(log_factor) + 1;
-                let grown = if counter < 255 && dice % odds == 0 { counter + 1 } else { counter };
+                let grown = if counter < 255 && dice.is_multiple_of(odds) { counter + 1 } else { counter };
                 entry.set_clock(frequency_clock(self.now_ms, grown));
             }
         }

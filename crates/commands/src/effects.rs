@@ -88,7 +88,7 @@ pub struct Blocking {
 }
 
 /// See the module's description.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Effects {
     /// Number of changes, counted as Redis counts them for save points.
     pub dirty: u64,
@@ -119,7 +119,7 @@ pub struct Effects {
 }
 
 /// Values that are freed after the locks are released, and large ones by a thread of their own.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Trash {
     /// Entries taken out of the keyspace.
     pub entries: Vec<Entry>,

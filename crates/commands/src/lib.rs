@@ -5,14 +5,22 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod bitmap;
 mod effects;
 mod error;
+mod generic;
 pub mod glob;
+mod hash;
 mod keys;
+mod list;
 pub mod parse;
 mod registry;
+mod set;
 mod settings;
+mod sort;
+mod sorted_set;
 pub mod spec;
+mod string;
 
 pub use access::{Access, Mode, NewExpiry, decayed_frequency, idle_seconds};
 pub use effects::{Blocking, Effects, Event, EventClass, LogChoice, TimeoutReply, Trash};
@@ -28,5 +36,17 @@ use mantissa_protocol::{Args, Reply};
 /// one reply, or returns an error, which then replaces whatever it has written.
 pub type DataHandler = fn(&mut Access<'_>, Args<'_>, &mut Reply) -> Outcome;
 
+/// A row of a family's table.
+pub type DataSpec = Spec<DataHandler>;
+
 /// All tables of commands on data.
-pub const FAMILIES: &[&[Spec<DataHandler>]] = &[];
+pub const FAMILIES: &[&[DataSpec]] = &[
+    string::COMMANDS,
+    bitmap::COMMANDS,
+    list::COMMANDS,
+    set::COMMANDS,
+    hash::COMMANDS,
+    sorted_set::COMMANDS,
+    generic::COMMANDS,
+    sort::COMMANDS,
+];

@@ -137,7 +137,11 @@ impl<H> Registry<H> {
     }
 
     fn push(&mut self, command: Command<H>) {
-        debug_assert!(self.position(command.name.as_bytes()).is_none(), "{} is registered twice", command.name);
+        debug_assert!(
+            self.position(command.name.as_bytes()).is_none(),
+            "{} is registered twice",
+            command.name
+        );
         self.commands.push(command);
         self.index_name(self.commands.len() - 1);
     }
@@ -156,7 +160,7 @@ impl<H> Registry<H> {
 }
 
 fn printable(text: &[u8], bytes_max: usize) -> String {
-    let shown: Vec<u8> = text.iter().take(bytes_max).map(|&byte| byte).collect();
+    let shown: Vec<u8> = text.iter().take(bytes_max).copied().collect();
     String::from_utf8_lossy(&shown).replace(['\r', '\n'], " ")
 }
 

@@ -176,10 +176,24 @@ pub enum BeginSearch {
 /// How keys follow from where the search begins.
 #[derive(Clone, Copy, Debug)]
 pub enum FindKeys {
-    /// Keys up to `last` (relative; negative counts from the end), every `step`, `limit` dividing the rest if not 0.
-    Range { last: i32, step: i32, limit: i32 },
-    /// A count at `count_index`, then keys from `first`, every `step`; both relative.
-    Count { count_index: i32, first: i32, step: i32 },
+    /// Keys up to a last one.
+    Range {
+        /// The last key, relative to the first; negative counts from the end of the arguments.
+        last: i32,
+        /// Arguments from one key to the next.
+        step: i32,
+        /// If above 1 and `last` is negative: only the first `1/limit` of the arguments are looked at.
+        limit: i32,
+    },
+    /// As many keys as an argument says.
+    Count {
+        /// Where the count is, relative to where the search begins.
+        count_index: i32,
+        /// Where the first key is, likewise.
+        first: i32,
+        /// Arguments from one key to the next.
+        step: i32,
+    },
     /// In no way that can be told in general.
     Unknown,
 }

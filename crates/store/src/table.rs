@@ -253,8 +253,8 @@ impl<T> Table<T> {
                 }
                 wanted = wanted.wrapping_sub(1);
             });
-            // SAFETY: the pointer comes from a slot of this table, which `self` keeps borrowed.
             if let Some(item) = found {
+                // SAFETY: the pointer comes from a slot of this table, which `self` keeps borrowed.
                 return Some(unsafe { &*item });
             }
         }

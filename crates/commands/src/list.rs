@@ -1,0 +1,6 @@
+//! Lists, blocking ones included.
+
+use crate::DataSpec;
+
+/// The registration table.
+pub(crate) const COMMANDS: &[DataSpec] = &[];

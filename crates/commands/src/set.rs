@@ -1,0 +1,6 @@
+//! Sets.
+
+use crate::DataSpec;
+
+/// The registration table.
+pub(crate) const COMMANDS: &[DataSpec] = &[];

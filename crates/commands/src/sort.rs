@@ -1,0 +1,6 @@
+//! SORT and SORT_RO.
+
+use crate::DataSpec;
+
+/// The registration table.
+pub(crate) const COMMANDS: &[DataSpec] = &[];

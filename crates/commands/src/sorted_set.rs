@@ -1,0 +1,6 @@
+//! Sorted sets, blocking pops included.
+
+use crate::DataSpec;
+
+/// The registration table.
+pub(crate) const COMMANDS: &[DataSpec] = &[];
