@@ -76,7 +76,7 @@ pub(crate) fn scan(text: &[u8]) -> Option<Scanned<'_>> {
 
 /// A hexadecimal number as `significand` times two to the `exponent`, and whether non-zero bits were dropped below.
 pub(crate) struct HexadecimalParts {
-    pub significand: u64,
+    pub significand: u128,
     pub exponent: i64,
     pub inexact: bool,
 }
@@ -94,8 +94,8 @@ pub(crate) fn scan_hexadecimal(text: &[u8]) -> Option<HexadecimalParts> {
     let mut parts = HexadecimalParts { significand: 0, exponent: scan_exponent(rest, b'p')?, inexact: false };
     parts.exponent -= 4 * fraction.len() as i64;
     for &byte in integer.iter().chain(fraction) {
-        let digit = u64::from((byte as char).to_digit(16)?);
-        if parts.significand >> 60 == 0 {
+        let digit = u128::from((byte as char).to_digit(16)?);
+        if parts.significand >> 124 == 0 {
             parts.significand = parts.significand << 4 | digit;
         } else {
             parts.inexact |= digit != 0;

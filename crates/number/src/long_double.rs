@@ -70,12 +70,7 @@ impl LongDouble {
             Scanned::Hexadecimal(negative, digits) => {
                 let parts = scan_hexadecimal(digits)?;
                 let exponent = parts.exponent.clamp(-100_000, 100_000) as i32;
-                let value = LongDouble::round(
-                    negative,
-                    u128::from(parts.significand) << 64,
-                    exponent - 64,
-                    parts.inexact,
-                );
+                let value = LongDouble::round(negative, parts.significand, exponent, parts.inexact);
                 if value.is_zero() && parts.significand != 0 {
                     return None;
                 }

@@ -4,12 +4,15 @@
 //! overflow or an underflow to zero is refused. A range bound ([`parse_score_bound`]) may not be hexadecimal, ends at the
 //! first NUL, may be empty (zero), and saturates.
 //!
-//! Printing is the same everywhere: an integral value within 2^62 as an integer, any other with its shortest digits,
-//! laid out in place where that is short and as `1.5e-7` where it is not.
+//! Printing is the same everywhere: an integral value within 2^62 as an integer, any other with Redis's digits (see
+//! [`digits`]), laid out in place where that is short and as `1.5e-7` where it is not.
 
 use crate::decimal::{Scanned, scan, scan_hexadecimal};
-use crate::float::{parse_f64, shortest_digits};
+use crate::float::parse_f64;
 use crate::integer::{INTEGER_TEXT_MAX, format_i64};
+
+mod digits;
+mod powers;
 
 /// The most bytes that the text of a score takes.
 pub const SCORE_TEXT_MAX: usize = 32;
@@ -42,26 +45,28 @@ fn parse_unusual_score(text: &[u8]) -> Option<f64> {
 
 /// `significand * 2^exponent` rounded to the nearest double, ties to even; `inexact` says that non-zero bits follow.
 /// `None` if it overflows, or underflows to zero without being zero.
-fn round_binary(significand: u64, exponent: i64, inexact: bool) -> Option<f64> {
+///
+/// Where bits follow, the significand has at least 125 bits, so they lie below the half.
+fn round_binary(significand: u128, exponent: i64, inexact: bool) -> Option<f64> {
     if significand == 0 {
         return Some(0.0);
     }
     let shift = i64::from(significand.leading_zeros());
     let significand = significand << shift;
-    let top = exponent - shift + 63;
+    let top = exponent - shift + 127;
     if top > 1023 {
         return None;
     }
-    // Bits to drop from the 64: 11 for a normal number, more where the exponent reaches the subnormal range.
-    let dropped = 11 + (-1022 - top).max(0);
-    if dropped > 64 {
-        return None;
-    }
-    let wide = u128::from(significand) << 1 | u128::from(inexact);
-    let kept = (wide >> (dropped + 1)) as u64;
-    let remainder = wide & ((1 << (dropped + 1)) - 1);
-    let half = 1u128 << dropped;
-    let rounded = kept + u64::from(remainder > half || (remainder == half && kept & 1 == 1));
+    // Bits to drop from the 128: 75 for a normal number, more where the exponent reaches the subnormal range.
+    let dropped = 75 + (-1022 - top).max(0);
+    let (kept, remainder, half) = match dropped {
+        75..=127 => {
+            ((significand >> dropped) as u64, significand & ((1 << dropped) - 1), 1u128 << (dropped - 1))
+        }
+        128 => (0, significand, 1u128 << 127),
+        _ => return None,
+    };
+    let rounded = kept + u64::from(remainder > half || (remainder == half && (inexact || kept & 1 == 1)));
     // Adding the fields lets a carry out of the fraction raise the exponent, up to infinity.
     let exponent_field = (top + 1022).max(0) as u64;
     let value = f64::from_bits((exponent_field << 52) + rounded);
@@ -142,7 +147,7 @@ impl<'a> Text<'a> {
 
 /// Lays out the shortest digits of a finite, non-zero value.
 fn lay_out(buffer: &mut [u8; SCORE_TEXT_MAX], value: f64) -> &[u8] {
-    let (digits, exponent) = shortest_digits(value.abs());
+    let (digits, exponent) = digits::digits(value.abs());
     let mut integer = [0; INTEGER_TEXT_MAX];
     let digits = crate::integer::format_u64(&mut integer, digits);
     let count = digits.len() as i32;
@@ -307,6 +312,9 @@ mod tests {
             (5e-324, "5e-324"),
             (0.001234567, "0.001234567"),
             (1.23e-7, "1.23e-7"),
+            (94.179195, "94.17919500000001"),
+            (1e23, "99999999999999990000000"),
+            (8.41e21, "8409999999999999000000"),
             (f64::INFINITY, "inf"),
             (f64::NEG_INFINITY, "-inf"),
             (f64::NAN, "nan"),
