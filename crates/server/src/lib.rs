@@ -1,2 +1,4 @@
 //! The server: workers, clients, configuration, and the commands that concern them.
 #![forbid(unsafe_code)]
+
+pub mod config;

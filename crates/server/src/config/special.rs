@@ -1,0 +1,372 @@
+//! The settings whose values have a grammar of their own: save points, addresses, output limits, event
+//! classes, percentiles and the like. Each has its parser and its printer side by side.
+
+use super::kind::{Context, Refusal, WRONG_COUNT, parse_integer, parse_memory, text};
+use super::value::{MemoryOrPercent, OutputBufferLimit, SavePoint, ShutdownFlags, Value};
+use std::path::Path;
+
+// ---- Save points ------------------------------------------------------------------------------------------
+
+const BAD_SAVE: &str = "Invalid save parameters";
+
+/// Pairs of seconds (from 1) and changes (from 0). Lines of one file add up; one empty word, or none, forgets
+/// all.
+pub(super) fn parse_save(words: &[&[u8]], context: &Context<'_>) -> Result<Value, Refusal> {
+    let mut points = match context.current {
+        Value::Save(points) if context.repeated => points.clone(),
+        _ => Vec::new(),
+    };
+    if matches!(words, [] | [b""]) {
+        return Ok(Value::Save(Vec::new()));
+    }
+    let (pairs, rest) = words.as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err(BAD_SAVE.into());
+    }
+    for [seconds, changes] in pairs {
+        let seconds = parse_digits(seconds).filter(|&seconds| seconds >= 1).ok_or(BAD_SAVE)?;
+        let changes = parse_digits(changes).ok_or(BAD_SAVE)?;
+        points.push(SavePoint { seconds, changes });
+    }
+    Ok(Value::Save(points))
+}
+
+pub(super) fn format_save(points: &[SavePoint]) -> Vec<u8> {
+    let words: Vec<String> =
+        points.iter().map(|point| format!("{} {}", point.seconds, point.changes)).collect();
+    words.join(" ").into_bytes()
+}
+
+/// Decimal digits, with leading zeros and a plus sign allowed; what is too big counts as 2^63 - 1.
+fn parse_digits(word: &[u8]) -> Option<u64> {
+    let digits = word.strip_prefix(b"+").unwrap_or(word);
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let sum =
+        digits.iter().fold(0u64, |sum, digit| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0')));
+    Some(sum.min(i64::MAX as u64))
+}
+
+// ---- Addresses --------------------------------------------------------------------------------------------
+
+const BIND_ADDRESSES_MAX: usize = 16;
+
+/// Up to 16 addresses; none, or one empty word, listens on no TCP port.
+pub(super) fn parse_bind(words: &[&[u8]]) -> Result<Value, Refusal> {
+    if words.len() > BIND_ADDRESSES_MAX {
+        return Err("Too many bind addresses specified.".into());
+    }
+    if matches!(words, [b""]) {
+        return Ok(Value::Words(Vec::new()));
+    }
+    for word in words {
+        text(word)?;
+    }
+    Ok(Value::Words(words.iter().map(|word| word.to_vec()).collect()))
+}
+
+/// A host and a port from 0 to 65535; `no one`, or an empty host and port, is none.
+pub(super) fn parse_replica_of(words: &[&[u8]]) -> Result<Value, Refusal> {
+    let [host, port] = words else { return Err(WRONG_COUNT.into()) };
+    if host.eq_ignore_ascii_case(b"no") && port.eq_ignore_ascii_case(b"one")
+        || host.is_empty() && port.is_empty()
+    {
+        return Ok(Value::Address(None));
+    }
+    let port = parse_integer(port).and_then(|port| u16::try_from(port).ok()).ok_or("Invalid master port")?;
+    Ok(Value::Address(Some((text(host)?.to_owned(), port))))
+}
+
+// ---- Output limits ----------------------------------------------------------------------------------------
+
+const CLASSES: [&str; 3] = ["normal", "slave", "pubsub"];
+
+/// Groups of class, hard limit, soft limit and seconds; classes that are not named keep theirs.
+pub(super) fn parse_limits(words: &[&[u8]], context: &Context<'_>) -> Result<Value, Refusal> {
+    let mut limits = match context.current {
+        Value::Limits(limits) => *limits,
+        _ => Default::default(),
+    };
+    let (groups, rest) = words.as_chunks::<4>();
+    if !rest.is_empty() {
+        return Err("Wrong number of arguments in buffer limit configuration.".into());
+    }
+    for [class, hard, soft, seconds] in groups {
+        let class: &[u8] = if class.eq_ignore_ascii_case(b"replica") { b"slave" } else { class };
+        let index = CLASSES.iter().position(|name| class.eq_ignore_ascii_case(name.as_bytes()));
+        let index = index.ok_or("Invalid client class specified in buffer limit configuration.")?;
+        let limit = parse_limit(hard, soft, seconds);
+        limits[index] =
+            limit.ok_or("Error in hard, soft or soft_seconds setting in buffer limit configuration.")?;
+    }
+    Ok(Value::Limits(limits))
+}
+
+fn parse_limit(hard: &[u8], soft: &[u8], seconds: &[u8]) -> Option<OutputBufferLimit> {
+    let size = |word: &[u8]| if word.is_empty() { None } else { parse_memory(word)?.map(|size| size as u64) };
+    Some(OutputBufferLimit {
+        hard_bytes: size(hard)?,
+        soft_bytes: size(soft)?,
+        soft_seconds: parse_digits(seconds)?,
+    })
+}
+
+pub(super) fn format_limits(limits: &[OutputBufferLimit; 3]) -> Vec<u8> {
+    let group = |(class, limit): (&&str, &OutputBufferLimit)| {
+        format!("{class} {} {} {}", limit.hard_bytes, limit.soft_bytes, limit.soft_seconds)
+    };
+    CLASSES.iter().zip(limits).map(group).collect::<Vec<_>>().join(" ").into_bytes()
+}
+
+// ---- Keyspace events --------------------------------------------------------------------------------------
+
+/// The classes of keyspace events, as bits; the values are those that Redis gives modules.
+pub mod events {
+    /// `K`: publish to `__keyspace@<db>__:<key>`.
+    pub const KEYSPACE: u32 = 1 << 0;
+    /// `E`: publish to `__keyevent@<db>__:<event>`.
+    pub const KEYEVENT: u32 = 1 << 1;
+    /// `g`: commands of no one type, such as DEL.
+    pub const GENERIC: u32 = 1 << 2;
+    /// `$`: string commands.
+    pub const STRING: u32 = 1 << 3;
+    /// `l`: list commands.
+    pub const LIST: u32 = 1 << 4;
+    /// `s`: set commands.
+    pub const SET: u32 = 1 << 5;
+    /// `h`: hash commands.
+    pub const HASH: u32 = 1 << 6;
+    /// `z`: sorted set commands.
+    pub const ZSET: u32 = 1 << 7;
+    /// `x`: a key expired.
+    pub const EXPIRED: u32 = 1 << 8;
+    /// `e`: a key was evicted.
+    pub const EVICTED: u32 = 1 << 9;
+    /// `t`: stream commands.
+    pub const STREAM: u32 = 1 << 10;
+    /// `m`: a key that is not there was asked for.
+    pub const KEY_MISS: u32 = 1 << 11;
+    /// `d`: module types.
+    pub const MODULE: u32 = 1 << 13;
+    /// `n`: a key was made.
+    pub const NEW: u32 = 1 << 14;
+    /// `A`: everything that is not asked for by name only (`m` and `n`).
+    pub const ALL: u32 = GENERIC | STRING | LIST | SET | HASH | ZSET | EXPIRED | EVICTED | STREAM | MODULE;
+}
+
+/// The letters, in the order in which they are printed.
+const CLASS_LETTERS: &[(u8, u32)] = &[
+    (b'g', events::GENERIC),
+    (b'$', events::STRING),
+    (b'l', events::LIST),
+    (b's', events::SET),
+    (b'h', events::HASH),
+    (b'z', events::ZSET),
+    (b'x', events::EXPIRED),
+    (b'e', events::EVICTED),
+    (b't', events::STREAM),
+    (b'd', events::MODULE),
+    (b'n', events::NEW),
+];
+const OTHER_LETTERS: &[(u8, u32)] =
+    &[(b'K', events::KEYSPACE), (b'E', events::KEYEVENT), (b'm', events::KEY_MISS)];
+
+pub(super) fn parse_events(word: &[u8]) -> Result<Value, Refusal> {
+    let mut bits = 0;
+    for letter in word {
+        let known = CLASS_LETTERS.iter().chain(OTHER_LETTERS).chain(&[(b'A', events::ALL)]);
+        match known.into_iter().find(|(known, _)| known == letter) {
+            Some((_, bit)) => bits |= bit,
+            None => return Err("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".into()),
+        }
+    }
+    Ok(Value::Integer(i64::from(bits)))
+}
+
+/// The letters of a set of event classes. As in Redis, `n` is not printed next to `A`.
+pub(super) fn format_events(bits: u32) -> Vec<u8> {
+    let mut letters = Vec::new();
+    let mut add = |table: &[(u8, u32)]| {
+        letters.extend(table.iter().filter(|(_, bit)| bits & bit != 0).map(|(letter, _)| *letter))
+    };
+    match bits & events::ALL == events::ALL {
+        true => add(&[(b'A', events::ALL)]),
+        false => add(CLASS_LETTERS),
+    }
+    add(OTHER_LETTERS);
+    letters
+}
+
+// ---- Percentiles ------------------------------------------------------------------------------------------
+
+pub(super) fn parse_percentiles(words: &[&[u8]]) -> Result<Value, Refusal> {
+    if matches!(words, [] | [b""]) {
+        return Ok(Value::Numbers(Vec::new()));
+    }
+    let mut numbers = Vec::with_capacity(words.len());
+    for word in words {
+        let number = std::str::from_utf8(word).ok().and_then(|word| word.parse::<f64>().ok());
+        let number = number
+            .filter(|number| !number.is_nan())
+            .ok_or("Invalid latency-tracking-info-percentiles parameters")?;
+        if !(0.0..=100.0).contains(&number) {
+            return Err("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]".into());
+        }
+        numbers.push(number);
+    }
+    Ok(Value::Numbers(numbers))
+}
+
+/// Up to six decimals, without zeros at the end.
+pub(super) fn format_numbers(numbers: &[f64]) -> Vec<u8> {
+    numbers.iter().map(|&number| format_percentile(number)).collect::<Vec<_>>().join(" ").into_bytes()
+}
+
+/// One percentile as `CONFIG GET` and INFO print it.
+pub fn format_percentile(number: f64) -> String {
+    let text = format!("{number:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+// ---- Memory in bytes or percent ---------------------------------------------------------------------------
+
+/// None where it is neither a size nor a percentage.
+pub(super) fn parse_memory_or_percent(word: &[u8]) -> Option<Result<Value, Refusal>> {
+    let memory = match word.strip_suffix(b"%") {
+        Some(percent) => match parse_integer(percent).filter(|&percent| percent >= 0)? {
+            percent @ 0..=100 => MemoryOrPercent::Percent(percent as u8),
+            _ => return Some(Err("percentage argument must be less or equal to 100".into())),
+        },
+        None => MemoryOrPercent::Bytes(parse_memory(word)?.unwrap_or(i64::MAX) as u64),
+    };
+    Some(Ok(Value::Memory(memory)))
+}
+
+pub(super) fn format_memory_or_percent(memory: &MemoryOrPercent) -> Vec<u8> {
+    match memory {
+        MemoryOrPercent::Bytes(bytes) => bytes.to_string(),
+        MemoryOrPercent::Percent(0) => "0".to_owned(),
+        MemoryOrPercent::Percent(percent) => format!("{percent}%"),
+    }
+    .into_bytes()
+}
+
+// ---- Others -----------------------------------------------------------------------------------------------
+
+pub(super) fn parse_oom_scores(words: &[&[u8]]) -> Result<Value, Refusal> {
+    let words: [&[u8]; 3] = words.try_into().map_err(|_| WRONG_COUNT)?;
+    let mut scores = [0; 3];
+    for (score, word) in scores.iter_mut().zip(words) {
+        let number = parse_integer(word).filter(|number| (-2000..=2000).contains(number));
+        *score =
+            number.ok_or("Invalid oom-score-adj-values, elements must be between -2000 and 2000.")? as i32;
+    }
+    Ok(Value::Scores(scores))
+}
+
+pub(super) fn parse_shutdown(words: &[&[u8]]) -> Result<Value, Refusal> {
+    let names = ShutdownFlags::NAMES;
+    if words.is_empty() {
+        return Err(one_of(names));
+    }
+    let mut bits = 0;
+    for word in words {
+        let index = names.iter().position(|name| word.eq_ignore_ascii_case(name.as_bytes()));
+        match index.ok_or_else(|| one_of(names))? {
+            0 => {}
+            index => bits |= 1 << (index - 1),
+        }
+    }
+    if bits & 3 == 3 {
+        return Err("shutdown options SAVE and NOSAVE can't be used simultaneously".into());
+    }
+    Ok(Value::Integer(bits))
+}
+
+pub(super) fn format_shutdown(bits: i64) -> Vec<u8> {
+    let (none, names) = ShutdownFlags::NAMES.split_first().expect("the list of names is not empty");
+    let set = names.iter().enumerate().filter(|(index, _)| bits >> index & 1 == 1).map(|(_, name)| *name);
+    let words: Vec<&str> = set.collect();
+    if words.is_empty() { none.as_bytes().to_vec() } else { words.join(" ").into_bytes() }
+}
+
+/// The refusal of a word that is none of `names`.
+pub(super) fn one_of(names: &[&str]) -> Refusal {
+    format!("argument(s) must be one of the following: {}", names.join(", ")).into()
+}
+
+/// An existing folder as an absolute path; `base` is where relative ones start.
+pub(super) fn parse_directory(word: &str, base: &str) -> Result<Value, Refusal> {
+    if word.is_empty() {
+        return Err("No such file or directory".into());
+    }
+    let path = Path::new(base).join(word).canonicalize().map_err(|error| super::error::reason(&error))?;
+    if !path.is_dir() {
+        return Err("Not a directory".into());
+    }
+    let path = path.into_os_string().into_string().map_err(|_| "argument must be UTF-8 text")?;
+    Ok(Value::Bytes(path.into_bytes()))
+}
+
+pub(super) fn check_database_file(name: &str) -> Result<(), &'static str> {
+    if name.contains('/') {
+        return Err("dbfilename can't be a path, just a filename");
+    }
+    Ok(())
+}
+
+pub(super) fn check_log_file_name(name: &str) -> Result<(), &'static str> {
+    match name {
+        "" => Err("appendfilename can't be empty"),
+        _ if name.contains('/') => Err("appendfilename can't be a path, just a filename"),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn check_log_folder_name(name: &str) -> Result<(), &'static str> {
+    match name {
+        "" => Err("appenddirname can't be empty"),
+        _ if name.contains('/') => Err("appenddirname can't be a path, just a dirname"),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn check_hostname(name: &str) -> Result<(), &'static str> {
+    if name.len() >= 256 {
+        return Err("Hostnames must be less than 256 characters");
+    }
+    if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.') {
+        return Err("Hostnames may only contain alphanumeric characters, hyphens or dots");
+    }
+    Ok(())
+}
+
+/// A node name is printed in lines of text that are split at spaces and some signs.
+pub(super) fn check_node_name(name: &str) -> Result<(), &'static str> {
+    let allowed = |byte: u8| byte.is_ascii_graphic() && !b"!#$%&()*+:;<>?@[]^{|}~=,/\\\"'`".contains(&byte);
+    match name.bytes().all(allowed) {
+        true => Ok(()),
+        false => Err("Announced human node name contained invalid character"),
+    }
+}
+
+/// The names that a title may hold in braces.
+const TITLE_NAMES: [&str; 7] =
+    ["title", "listen-addr", "server-mode", "port", "tls-port", "unixsocket", "config-file"];
+
+pub(super) fn check_title(template: &str) -> Result<(), &'static str> {
+    const BAD_TITLE: &str = "template format is invalid or contains unknown variables";
+    if template.is_empty() {
+        return Err(BAD_TITLE);
+    }
+    let mut rest = template;
+    while let Some((_, after)) = rest.split_once('{') {
+        let (name, after) = after.split_once('}').ok_or(BAD_TITLE)?;
+        if !TITLE_NAMES.contains(&name) {
+            return Err(BAD_TITLE);
+        }
+        rest = after;
+    }
+    Ok(())
+}
