@@ -1,0 +1,257 @@
+//! The driver as its owner sees it, over either mechanism.
+
+use std::io;
+use std::time::Duration;
+
+use crate::epoll::Epoll;
+use crate::link::{Reading, Step};
+use crate::listener::Listener;
+use crate::slots::Conn;
+use crate::socket::Socket;
+use crate::uring::Uring;
+use crate::waker::Waker;
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A listener has accepted a connection. It is not served before [`Driver::adopt`], by any driver.
+    Accepted {
+        /// The listener, as [`Driver::add_listener`] numbered it.
+        listener: usize,
+        /// The connection. Dropping it closes it.
+        socket: Socket,
+    },
+    /// Bytes have arrived. They are lent until the handler returns.
+    Received {
+        /// The connection.
+        conn: Conn,
+        /// The bytes, at least one.
+        bytes: &'a [u8],
+    },
+    /// A buffer given to [`Driver::fill`] has reached its length.
+    Filled {
+        /// The connection.
+        conn: Conn,
+        /// The buffer.
+        buffer: Vec<u8>,
+    },
+    /// Everything queued has been taken by the kernel. Reported if the first attempt did not take everything, if 64 KiB
+    /// or more had been queued, if reading is paused or held, or if [`Driver::notify_sent`] asked for it; not for
+    /// the ordinary short reply that leaves at once.
+    Sent {
+        /// The connection.
+        conn: Conn,
+    },
+    /// The connection has ended: the peer closed or reset it, or [`Driver::close_after_send`] is done. The id is dead.
+    /// Its index is not given out again before the handler returns.
+    Closed {
+        /// The connection.
+        conn: Conn,
+        /// The error, where it was not an orderly end.
+        error: Option<io::Error>,
+    },
+    /// The answer to [`Driver::detach`]. The id is dead.
+    Detached {
+        /// The connection.
+        conn: Conn,
+        /// The connection, to be adopted elsewhere.
+        socket: Socket,
+    },
+}
+
+/// Whoever is told what happened.
+pub trait Handler {
+    /// Takes one event. It may call anything on the driver except [`Driver::turn`].
+    fn event(&mut self, driver: &mut Driver, event: Event<'_>);
+}
+
+/// The mechanism under a driver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DriverKind {
+    /// Readiness, for kernels and containers without io_uring.
+    Epoll,
+    /// Completions.
+    IoUring,
+}
+
+impl DriverKind {
+    /// The name, as configuration and reports spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            DriverKind::Epoll => "epoll",
+            DriverKind::IoUring => "io_uring",
+        }
+    }
+}
+
+enum Mechanism {
+    Epoll(Box<Epoll>),
+    Uring(Box<Uring>),
+}
+
+/// The connections and listeners of one thread.
+pub struct Driver {
+    mechanism: Mechanism,
+}
+
+/// Calls a method of whichever mechanism it is.
+macro_rules! on {
+    ($driver:expr, $inner:ident => $call:expr) => {
+        match &mut $driver.mechanism {
+            Mechanism::Epoll($inner) => $call,
+            Mechanism::Uring($inner) => $call,
+        }
+    };
+}
+
+impl Driver {
+    /// A driver of the given kind; with `None`, io_uring if everything needed works here, epoll otherwise.
+    /// To be created on the thread that runs it.
+    pub fn new(kind: Option<DriverKind>) -> io::Result<Driver> {
+        let mechanism = match kind {
+            Some(DriverKind::Epoll) => Mechanism::Epoll(Box::new(Epoll::new()?)),
+            Some(DriverKind::IoUring) => Mechanism::Uring(Box::new(Uring::new()?)),
+            None => match Uring::new() {
+                Ok(uring) => Mechanism::Uring(Box::new(uring)),
+                Err(_) => Mechanism::Epoll(Box::new(Epoll::new()?)),
+            },
+        };
+        Ok(Driver { mechanism })
+    }
+
+    /// The mechanism that this driver uses.
+    pub fn kind(&self) -> DriverKind {
+        match &self.mechanism {
+            Mechanism::Epoll(_) => DriverKind::Epoll,
+            Mechanism::Uring(_) => DriverKind::IoUring,
+        }
+    }
+
+    /// Starts accepting. The number identifies the listener in [`Event::Accepted`] and is never reused.
+    pub fn add_listener(&mut self, listener: Listener) -> usize {
+        on!(self, inner => inner.add_listener(listener))
+    }
+
+    /// Stops accepting and drops the listener.
+    pub fn remove_listener(&mut self, id: usize) {
+        on!(self, inner => inner.remove_listener(id))
+    }
+
+    /// Starts serving an accepted connection, which any driver may have accepted.
+    pub fn adopt(&mut self, socket: Socket) -> io::Result<Conn> {
+        on!(self, inner => inner.adopt(socket))
+    }
+
+    /// An empty buffer for [`Driver::send`], with capacity from an earlier use where one is at hand.
+    pub fn take_buffer(&mut self) -> Vec<u8> {
+        on!(self, inner => inner.pool().take())
+    }
+
+    /// Gives back a buffer that was not sent after all. Large ones are dropped.
+    pub fn return_buffer(&mut self, buffer: Vec<u8>) {
+        on!(self, inner => inner.pool().put(buffer))
+    }
+
+    /// Queues bytes. They leave in the order of the calls, in the next turn at the latest. For a dead id they are
+    /// dropped.
+    pub fn send(&mut self, conn: Conn, bytes: Vec<u8>) {
+        on!(self, inner => inner.send(conn, bytes))
+    }
+
+    /// The number of bytes that are queued and not yet taken by the kernel; 0 for a dead id.
+    pub fn unsent(&self, conn: Conn) -> usize {
+        match &self.mechanism {
+            Mechanism::Epoll(inner) => inner.unsent(conn),
+            Mechanism::Uring(inner) => inner.unsent(conn),
+        }
+    }
+
+    /// Asks for [`Event::Sent`] when everything queued so far has left, also if it leaves at once.
+    pub fn notify_sent(&mut self, conn: Conn) {
+        on!(self, inner => inner.notify_sent(conn))
+    }
+
+    /// Has arriving bytes go straight into the spare capacity of `buffer` until it is `len` long, then reports
+    /// [`Event::Filled`]. The capacity is reserved at once; the system provides memory as it is written to. Bytes that
+    /// had arrived before are used first. One at a time: a call before the event for an earlier one does nothing.
+    pub fn fill(&mut self, conn: Conn, buffer: Vec<u8>, len: usize) {
+        on!(self, inner => inner.fill(conn, buffer, len))
+    }
+
+    /// Stops reporting bytes, and reports [`Event::Closed`] as soon as the peer has ended its side, even if bytes that
+    /// it sent before are still unread (they are lost then). For a client that waits and is of no use once gone.
+    pub fn pause_reading(&mut self, conn: Conn) {
+        on!(self, inner => inner.set_reading(conn, Reading::Paused))
+    }
+
+    /// Stops reporting bytes without losing any: an orderly end by the peer is reported after the bytes before it,
+    /// once reading has resumed. A reset is reported at once. For a client that is too fast.
+    pub fn hold_reading(&mut self, conn: Conn) {
+        on!(self, inner => inner.set_reading(conn, Reading::Held))
+    }
+
+    /// Reports bytes again after [`Driver::pause_reading`] or [`Driver::hold_reading`].
+    pub fn resume_reading(&mut self, conn: Conn) {
+        on!(self, inner => inner.set_reading(conn, Reading::On))
+    }
+
+    /// Closes now and drops what is unsent. Nothing more is reported about the connection.
+    pub fn close(&mut self, conn: Conn) {
+        on!(self, inner => inner.close(conn))
+    }
+
+    /// Closes when everything queued has left, and reports [`Event::Closed`] then, or when the peer goes first.
+    /// No more bytes are reported. How long to wait is for the caller to bound, with [`Driver::close`].
+    pub fn close_after_send(&mut self, conn: Conn) {
+        on!(self, inner => inner.close_after_send(conn))
+    }
+
+    /// Stops reading, waits until everything queued has left, and hands the connection back with [`Event::Detached`].
+    /// Bytes that the driver already has are reported first, and a pending [`Driver::fill`] completes first.
+    pub fn detach(&mut self, conn: Conn) {
+        on!(self, inner => inner.detach(conn))
+    }
+
+    /// One turn: submits what is queued, waits until something happens (no longer than `timeout`; with `None`, as
+    /// long as it takes), and reports everything that has. Returns early if woken. An error means that the
+    /// mechanism itself has failed.
+    pub fn turn<H: Handler>(&mut self, timeout: Option<Duration>, handler: &mut H) -> io::Result<()> {
+        on!(self, inner => inner.wait(timeout))?;
+        while let Some(step) = on!(self, inner => inner.next()) {
+            self.deliver(step, handler);
+        }
+        Ok(())
+    }
+
+    fn deliver<H: Handler>(&mut self, step: Step, handler: &mut H) {
+        match step {
+            Step::Received { conn, bytes } => handler.event(self, Event::Received { conn, bytes: &bytes }),
+            Step::Accepted { listener, socket } => handler.event(self, Event::Accepted { listener, socket }),
+            Step::Filled { conn, buffer } => handler.event(self, Event::Filled { conn, buffer }),
+            Step::Sent { conn } => handler.event(self, Event::Sent { conn }),
+            Step::Closed { conn, error } => handler.event(self, Event::Closed { conn, error }),
+            Step::Detached { conn, socket } => handler.event(self, Event::Detached { conn, socket }),
+        }
+    }
+
+    /// A handle that ends the wait of this driver from any thread.
+    pub fn waker(&self) -> Waker {
+        match &self.mechanism {
+            Mechanism::Epoll(inner) => inner.waker(),
+            Mechanism::Uring(inner) => inner.waker(),
+        }
+    }
+
+    /// The number of live connections.
+    pub fn len(&self) -> usize {
+        match &self.mechanism {
+            Mechanism::Epoll(inner) => inner.len(),
+            Mechanism::Uring(inner) => inner.len(),
+        }
+    }
+
+    /// Whether there is no live connection.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

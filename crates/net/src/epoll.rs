@@ -1,0 +1,589 @@
+//! The driver over epoll.
+//!
+//! Connections are registered once, edge-triggered, for input and the peer's hang-up. After a `recv` that did not fill
+//! the buffer the socket is known to be empty and costs nothing until the kernel reports it again; after one that did,
+//! or after a hang-up, the connection stands in `again` and has its next `recv` in the next turn. Interest in output
+//! exists only while a queue is behind.
+//!
+//! Sends are collected and go out at the start of the next turn, or earlier when many are waiting: one `send` for
+//! each connection, however many replies it has.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use crate::link::{BROKEN, Due, Fill, Leaving, Lent, Link, Reading, SENT_EVENT_BYTES, Step};
+use crate::listener::{AcceptError, Listener, accept};
+use crate::outgoing::BufferPool;
+use crate::slots::{Conn, Slots};
+use crate::socket::Socket;
+use crate::system;
+use crate::waker::Waker;
+
+/// What one `recv` may take, and so one connection in one turn.
+const READ_BYTES: usize = 64 * 1024;
+/// What one connection may read straight into its own buffer in one turn.
+const FILL_BYTES: usize = 1024 * 1024;
+/// What one connection may send before the others have their turn.
+const TRANSMIT_BYTES: usize = 4 * 1024 * 1024;
+/// The events taken from the kernel in one turn.
+const EVENTS: usize = 1024;
+/// The connections accepted from one listener in one turn.
+const ACCEPTS: usize = 64;
+/// Sends do not wait for the end of the turn when this many connections have some.
+const LISTED_MAX: usize = 128;
+/// Buffers handed to one `sendmsg`.
+const GATHERED: usize = 64;
+/// How long accepting pauses when descriptors have run out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Marks in the upper half of an event's data, which for a connection is its generation: see `Target`.
+const WAKER_BITS: u64 = u64::MAX;
+const LISTENER_SLOT: u32 = u32::MAX - 1;
+
+const INPUT: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
+const OUTPUT: u32 = libc::EPOLLOUT as u32;
+const HANGUP: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
+
+struct EpollLink {
+    link: Link,
+    /// The kernel may hold bytes, or an end, that has not been read.
+    readable: bool,
+    /// The peer has ended its side: `recv` is to be called until it says so.
+    hung_up: bool,
+    /// The connection stands in `again`.
+    queued: bool,
+}
+
+struct Accepting {
+    listener: Listener,
+    /// Accepting pauses until then.
+    retry_at: Option<Instant>,
+}
+
+pub(crate) struct Epoll {
+    epoll: OwnedFd,
+    waker: Waker,
+    conns: Slots<EpollLink>,
+    listeners: Vec<Option<Accepting>>,
+    pool: BufferPool,
+    memory: Rc<Vec<u8>>,
+    /// What to report before anything else.
+    ready: VecDeque<Due>,
+    accepted: VecDeque<(usize, Socket)>,
+    /// Connections with something new to send.
+    listed: Vec<Conn>,
+    /// Connections to read from without a new event, in this turn and in the next one.
+    reading: Vec<Conn>,
+    again: Vec<Conn>,
+    events: Vec<libc::epoll_event>,
+    events_done: usize,
+    /// A slot whose connection's end has been reported and that may be reused after the handler has returned.
+    limbo: Option<u32>,
+}
+
+impl Epoll {
+    pub(crate) fn new() -> io::Result<Epoll> {
+        // SAFETY: no memory is involved.
+        let epoll =
+            system::checked(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }).map(system::owned)?;
+        let waker = Waker::new()?;
+        let input = (libc::EPOLLIN | libc::EPOLLET) as u32;
+        control(&epoll, libc::EPOLL_CTL_ADD, waker.raw_fd(), input, WAKER_BITS)?;
+        Ok(Epoll {
+            epoll,
+            waker,
+            conns: Slots::new(),
+            listeners: Vec::new(),
+            pool: BufferPool::new(),
+            memory: Rc::new(vec![0; READ_BYTES]),
+            ready: VecDeque::new(),
+            accepted: VecDeque::new(),
+            listed: Vec::new(),
+            reading: Vec::new(),
+            again: Vec::new(),
+            events: Vec::with_capacity(EVENTS),
+            events_done: 0,
+            limbo: None,
+        })
+    }
+
+    pub(crate) fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.conns.live()
+    }
+
+    pub(crate) fn pool(&mut self) -> &mut BufferPool {
+        &mut self.pool
+    }
+
+    pub(crate) fn add_listener(&mut self, listener: Listener) -> usize {
+        let id = self.listeners.len();
+        self.listeners.push(Some(Accepting { listener, retry_at: None }));
+        self.watch_listener(id);
+        id
+    }
+
+    /// Registers a listener with epoll; if that fails it is tried again after a pause.
+    fn watch_listener(&mut self, id: usize) {
+        let Some(Some(accepting)) = self.listeners.get_mut(id) else { return };
+        let data = u64::from(id as u32) << 32 | u64::from(LISTENER_SLOT);
+        let fd = accepting.listener.raw_fd();
+        let watched = control(&self.epoll, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, data);
+        accepting.retry_at = watched.err().map(|_| Instant::now() + ACCEPT_PAUSE);
+    }
+
+    pub(crate) fn remove_listener(&mut self, id: usize) {
+        if let Some(place) = self.listeners.get_mut(id) {
+            *place = None;
+        }
+    }
+
+    pub(crate) fn adopt(&mut self, socket: Socket) -> io::Result<Conn> {
+        let fd = socket.fd();
+        let link = EpollLink { link: Link::new(socket), readable: false, hung_up: false, queued: false };
+        let conn = self.conns.insert(link);
+        if let Err(error) = control(&self.epoll, libc::EPOLL_CTL_ADD, fd, INPUT, conn.to_bits()) {
+            self.close(conn);
+            return Err(error);
+        }
+        Ok(conn)
+    }
+
+    pub(crate) fn send(&mut self, conn: Conn, bytes: Vec<u8>) {
+        let Some(it) = self.conns.get_mut(conn) else { return self.pool.put(bytes) };
+        if it.link.leaving == Leaving::Close {
+            return self.pool.put(bytes);
+        }
+        it.link.outgoing.push(bytes, &mut self.pool);
+        self.list(conn);
+    }
+
+    /// Puts a connection with something to send in the list, unless the kernel will say when it may send.
+    fn list(&mut self, conn: Conn) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        if !it.link.listed && !it.link.behind && !it.link.outgoing.is_empty() {
+            it.link.listed = true;
+            self.listed.push(conn);
+        }
+    }
+
+    pub(crate) fn unsent(&self, conn: Conn) -> usize {
+        self.conns.get(conn).map_or(0, |it| it.link.outgoing.unsent())
+    }
+
+    pub(crate) fn notify_sent(&mut self, conn: Conn) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        if it.link.outgoing.is_empty() {
+            self.ready.push_back(Due::Sent { conn });
+        } else {
+            it.link.tell_sent = true;
+        }
+    }
+
+    pub(crate) fn fill(&mut self, conn: Conn, buffer: Vec<u8>, len: usize) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        if it.link.fill.is_some() || it.link.leaving == Leaving::Close {
+            return;
+        }
+        let fill = Fill::new(buffer, len);
+        if fill.missing() == 0 {
+            self.ready.push_back(Due::Filled { conn, buffer: fill.buffer });
+        } else {
+            it.link.fill = Some(Box::new(fill));
+        }
+    }
+
+    pub(crate) fn set_reading(&mut self, conn: Conn, reading: Reading) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        it.link.reading = reading;
+        if it.readable {
+            self.queue(conn);
+        }
+    }
+
+    /// Has a connection read from in the next turn.
+    fn queue(&mut self, conn: Conn) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        if !it.queued {
+            it.queued = true;
+            self.again.push(conn);
+        }
+    }
+
+    pub(crate) fn close(&mut self, conn: Conn) {
+        if let Some(it) = self.end(conn) {
+            drop(it);
+            self.conns.release(conn.slot());
+        }
+    }
+
+    /// Ends the life of an id and takes its connection out of the slot.
+    fn end(&mut self, conn: Conn) -> Option<EpollLink> {
+        self.conns.get(conn)?;
+        self.conns.retire(conn);
+        self.conns.remove(conn.slot())
+    }
+
+    pub(crate) fn close_after_send(&mut self, conn: Conn) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        it.link.leaving = Leaving::Close;
+        it.link.fill = None;
+        self.leave_if_due(conn);
+    }
+
+    pub(crate) fn detach(&mut self, conn: Conn) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        if it.link.leaving == Leaving::No {
+            it.link.leaving = Leaving::Detach;
+            self.leave_if_due(conn);
+        }
+    }
+
+    /// Lets a connection that is to leave do so once nothing holds it.
+    fn leave_if_due(&mut self, conn: Conn) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        if it.link.outgoing.is_empty() && it.link.fill.is_none() {
+            match it.link.leaving {
+                Leaving::No => {}
+                Leaving::Close => self.ready.push_back(Due::Closed { conn, error: None }),
+                Leaving::Detach => self.ready.push_back(Due::Detached { conn }),
+            }
+        }
+    }
+
+    // One turn.
+
+    /// Sends what is queued, then waits for events.
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.release_limbo();
+        self.flush();
+        std::mem::swap(&mut self.reading, &mut self.again);
+        let retry = self.resume_accepting();
+        let timeout = match (timeout, retry) {
+            (Some(timeout), Some(retry)) => Some(timeout.min(retry)),
+            (timeout, retry) => timeout.or(retry),
+        };
+        let idle = self.ready.is_empty() && self.reading.is_empty() && self.listed.is_empty();
+        let may_sleep = idle && timeout != Some(Duration::ZERO) && self.waker.fall_asleep();
+        let result = self.poll(if may_sleep { timeout } else { Some(Duration::ZERO) });
+        self.waker.awake();
+        result
+    }
+
+    fn poll(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        // Rounded up, so that a driver does not spin through the last millisecond.
+        let milliseconds =
+            timeout.map_or(-1, |time| i32::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX));
+        self.events.clear();
+        self.events_done = 0;
+        let fd = self.epoll.as_raw_fd();
+        // SAFETY: the vector has room for `EVENTS` events, which the kernel fills from the start.
+        let got = unsafe { libc::epoll_wait(fd, self.events.as_mut_ptr(), EVENTS as i32, milliseconds) };
+        match system::checked(got) {
+            // SAFETY: the kernel has written `got` events, at most `EVENTS`.
+            Ok(got) => unsafe { self.events.set_len(got as usize) },
+            Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// The next thing to report in this turn.
+    pub(crate) fn next(&mut self) -> Option<Step> {
+        self.release_limbo();
+        if self.listed.len() >= LISTED_MAX {
+            self.flush();
+        }
+        loop {
+            if let Some(due) = self.ready.pop_front() {
+                if let Some(step) = self.resolve(due) {
+                    return Some(step);
+                }
+            } else if let Some((listener, socket)) = self.accepted.pop_front() {
+                return Some(Step::Accepted { listener, socket });
+            } else if let Some(conn) = self.reading.pop() {
+                if let Some(it) = self.conns.get_mut(conn) {
+                    it.queued = false;
+                    if let Some(step) = self.read(conn) {
+                        return Some(step);
+                    }
+                }
+            } else if let Some(event) = self.events.get(self.events_done).copied() {
+                self.events_done += 1;
+                if let Some(step) = self.dispatch(event) {
+                    return Some(step);
+                }
+            } else {
+                return None;
+            }
+        }
+    }
+
+    fn release_limbo(&mut self) {
+        if let Some(slot) = self.limbo.take() {
+            self.conns.release(slot);
+        }
+    }
+
+    /// Turns what was due into a step, if it still applies.
+    fn resolve(&mut self, due: Due) -> Option<Step> {
+        let link = &mut self.conns.get_mut(due.conn())?.link;
+        match due {
+            Due::Filled { conn, buffer } => Some(Step::Filled { conn, buffer }),
+            // Nothing is set aside here: what is not wanted stays in the kernel.
+            Due::SetAside { .. } => None,
+            Due::Sent { conn } => link.outgoing.is_empty().then_some(Step::Sent { conn }),
+            Due::Closed { conn, error } => {
+                let it = self.end(conn)?;
+                self.limbo = Some(conn.slot());
+                if it.link.leaving == Leaving::Close && error.is_none() {
+                    it.link.socket.finish();
+                }
+                Some(Step::Closed { conn, error })
+            }
+            Due::Detached { conn } => {
+                if !link.outgoing.is_empty() || link.fill.is_some() {
+                    return None;
+                }
+                let it = self.end(conn)?;
+                self.limbo = Some(conn.slot());
+                let socket = it.link.socket;
+                // A descriptor that is not registered needs no removing.
+                let _ = control(&self.epoll, libc::EPOLL_CTL_DEL, socket.fd(), 0, 0);
+                Some(Step::Detached { conn, socket })
+            }
+        }
+    }
+
+    fn dispatch(&mut self, event: libc::epoll_event) -> Option<Step> {
+        let (bits, events) = (event.u64, event.events);
+        if bits == WAKER_BITS {
+            return None;
+        }
+        if bits as u32 == LISTENER_SLOT {
+            self.accept((bits >> 32) as usize);
+            return None;
+        }
+        let conn = Conn::from_bits(bits);
+        if events & (OUTPUT | BROKEN) != 0 {
+            self.send_behind(conn);
+        }
+        let it = self.conns.get_mut(conn)?;
+        it.readable |= events & !OUTPUT != 0;
+        it.hung_up |= events & HANGUP != 0;
+        if it.link.takes_bytes() { self.read(conn) } else { self.look_for_end(conn, events) }
+    }
+
+    /// One `recv` for a connection that may have bytes.
+    fn read(&mut self, conn: Conn) -> Option<Step> {
+        let it = self.conns.get_mut(conn)?;
+        if !it.link.takes_bytes() {
+            return self.look_for_end(conn, 0);
+        }
+        if !it.readable {
+            return None;
+        }
+        let fd = it.link.socket.fd();
+        let (asked, got) = match &mut it.link.fill {
+            Some(fill) => {
+                let asked = fill.missing().min(FILL_BYTES);
+                (asked, system::receive_into(fd, &mut fill.buffer, asked))
+            }
+            None => {
+                let memory = match Rc::get_mut(&mut self.memory) {
+                    Some(memory) => memory,
+                    None => {
+                        self.memory = Rc::new(vec![0; READ_BYTES]);
+                        Rc::get_mut(&mut self.memory).expect("nothing else shares a fresh buffer")
+                    }
+                };
+                (READ_BYTES, system::receive(fd, memory))
+            }
+        };
+        match got {
+            Ok(0) => self.closed(conn, None),
+            Ok(got) => {
+                it.readable = it.hung_up || got == asked;
+                let more = it.readable;
+                let filled = it.link.fill.take_if(|fill| fill.missing() == 0);
+                let filling = it.link.fill.is_some();
+                if more {
+                    self.queue(conn);
+                }
+                if let Some(fill) = filled {
+                    self.leave_if_due(conn);
+                    return Some(Step::Filled { conn, buffer: fill.buffer });
+                }
+                let bytes = Lent::Shared { memory: self.memory.clone(), start: 0, len: got };
+                (!filling).then_some(Step::Received { conn, bytes })
+            }
+            Err(error) => match error.raw_os_error().unwrap_or(0) {
+                libc::EAGAIN => {
+                    it.readable = false;
+                    None
+                }
+                libc::EINTR => {
+                    self.queue(conn);
+                    None
+                }
+                _ => self.closed(conn, Some(error)),
+            },
+        }
+    }
+
+    /// For a connection whose bytes are not wanted: whether its end is to be reported all the same.
+    fn look_for_end(&mut self, conn: Conn, events: u32) -> Option<Step> {
+        let it = self.conns.get_mut(conn)?;
+        let ended = match it.link.reading {
+            Reading::Paused if it.link.leaving == Leaving::No => it.hung_up || events & BROKEN != 0,
+            _ => it.link.is_broken(events),
+        };
+        if ended {
+            let error = it.link.socket.take_error();
+            return self.closed(conn, error);
+        }
+        None
+    }
+
+    fn closed(&mut self, conn: Conn, error: Option<io::Error>) -> Option<Step> {
+        self.resolve(Due::Closed { conn, error })
+    }
+
+    // Sending.
+
+    /// Tries to send what has been queued since the last time.
+    fn flush(&mut self) {
+        let mut listed = std::mem::take(&mut self.listed);
+        for conn in listed.drain(..) {
+            if let Some(it) = self.conns.get_mut(conn) {
+                it.link.listed = false;
+                it.link.tell_sent |= it.link.outgoing.unsent() >= SENT_EVENT_BYTES;
+                self.transmit(conn);
+            }
+        }
+        // Connections that have sent their share stand in the list again.
+        listed.append(&mut self.listed);
+        self.listed = listed;
+    }
+
+    /// The kernel has room again, or an error to tell.
+    fn send_behind(&mut self, conn: Conn) {
+        if self.conns.get(conn).is_some_and(|it| it.link.behind) {
+            self.transmit(conn);
+        }
+    }
+
+    /// Hands the queue to the kernel until it is empty or the kernel takes no more.
+    fn transmit(&mut self, conn: Conn) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        let link = &mut it.link;
+        let mut total = 0;
+        while !link.outgoing.is_empty() {
+            if total >= TRANSMIT_BYTES && !link.behind {
+                link.listed = true;
+                return self.listed.push(conn);
+            }
+            match send_once(link) {
+                Ok(sent) => {
+                    link.outgoing.advance(sent, &mut self.pool);
+                    total += sent;
+                }
+                Err(error) => match error.raw_os_error().unwrap_or(0) {
+                    libc::EINTR => {}
+                    libc::EAGAIN => {
+                        if !link.behind {
+                            link.behind = true;
+                            let (fd, bits) = (link.socket.fd(), conn.to_bits());
+                            let changed = control(&self.epoll, libc::EPOLL_CTL_MOD, fd, INPUT | OUTPUT, bits);
+                            if let Err(error) = changed {
+                                self.ready.push_back(Due::Closed { conn, error: Some(error) });
+                            }
+                        }
+                        return;
+                    }
+                    _ => {
+                        self.ready.push_back(Due::Closed { conn, error: Some(error) });
+                        return;
+                    }
+                },
+            }
+        }
+        if link.reports_sent() {
+            link.tell_sent = false;
+            self.ready.push_back(Due::Sent { conn });
+        }
+        if std::mem::take(&mut link.behind) {
+            // If this fails the connection is told about room that it does not need, which does no harm.
+            let _ = control(&self.epoll, libc::EPOLL_CTL_MOD, link.socket.fd(), INPUT, conn.to_bits());
+        }
+        if link.leaving != Leaving::No {
+            self.leave_if_due(conn);
+        }
+    }
+
+    // Accepting.
+
+    fn accept(&mut self, id: usize) {
+        for _ in 0..ACCEPTS {
+            let Some(Some(accepting)) = self.listeners.get_mut(id) else { return };
+            match accept(&accepting.listener) {
+                Ok(fd) => {
+                    // A connection that is gone before its address could be asked for is dropped.
+                    if let Ok(socket) = Socket::from_accepted(fd, accepting.listener.unix_path()) {
+                        self.accepted.push_back((id, socket));
+                    }
+                }
+                Err(error) => match AcceptError::of(&error) {
+                    AcceptError::Next => {}
+                    AcceptError::Empty => return,
+                    AcceptError::BackOff => {
+                        accepting.retry_at = Some(Instant::now() + ACCEPT_PAUSE);
+                        let fd = accepting.listener.raw_fd();
+                        // A listener that stays registered is only reported again at once.
+                        let _ = control(&self.epoll, libc::EPOLL_CTL_DEL, fd, 0, 0);
+                        return;
+                    }
+                },
+            }
+        }
+    }
+
+    /// Takes listeners up again whose pause is over. Returns how long the next pause still lasts.
+    fn resume_accepting(&mut self) -> Option<Duration> {
+        let mut next: Option<Duration> = None;
+        for id in 0..self.listeners.len() {
+            let retry_at = |place: &Option<Accepting>| place.as_ref().and_then(|it| it.retry_at);
+            let Some(at) = self.listeners.get(id).and_then(retry_at) else { continue };
+            let left = at.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                self.watch_listener(id);
+            } else {
+                next = Some(next.map_or(left, |next| next.min(left)));
+            }
+        }
+        next
+    }
+}
+
+fn control(epoll: &OwnedFd, operation: i32, fd: RawFd, events: u32, data: u64) -> io::Result<()> {
+    let mut event = libc::epoll_event { events, u64: data };
+    // SAFETY: `event` is valid for the length of the call, which does not keep it.
+    system::checked(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), operation, fd, &mut event) }).map(drop)
+}
+
+/// One attempt to hand the front of a queue to the kernel.
+fn send_once(link: &Link) -> io::Result<usize> {
+    let fd = link.socket.fd();
+    if let Some(bytes) = link.outgoing.single() {
+        return system::send(fd, bytes);
+    }
+    let mut parts = [IoSlice::new(&[]); GATHERED];
+    let count = link.outgoing.gather(&mut parts);
+    system::send_gathered(fd, &parts[..count])
+}

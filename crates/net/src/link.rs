@@ -1,0 +1,184 @@
+//! What both drivers keep for a connection, and the steps that they report.
+
+use std::io;
+use std::ops::Deref;
+use std::rc::Rc;
+
+use crate::outgoing::Outgoing;
+use crate::slots::Conn;
+use crate::socket::Socket;
+use crate::system;
+use crate::uring::RingBuffer;
+
+/// A queue this long is worth an event when it has emptied.
+pub(crate) const SENT_EVENT_BYTES: usize = 64 * 1024;
+
+/// Poll events that tell more than the orderly end of one direction. `POLLERR` and `EPOLLERR` are the same bits.
+pub(crate) const BROKEN: u32 = (libc::POLLHUP | libc::POLLERR) as u32;
+
+/// Whether the owner wants the bytes that arrive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reading {
+    On,
+    /// No, and a peer that ends the connection has ended it, whatever it sent before.
+    Paused,
+    /// No, but nothing is to be lost: the end is reported after the bytes.
+    Held,
+}
+
+/// How the connection is to leave this driver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Leaving {
+    No,
+    /// Closed when everything queued has left.
+    Close,
+    /// Handed back when everything queued has left.
+    Detach,
+}
+
+/// A buffer that arriving bytes go straight into.
+pub(crate) struct Fill {
+    pub(crate) buffer: Vec<u8>,
+    pub(crate) len: usize,
+}
+
+impl Fill {
+    pub(crate) fn new(mut buffer: Vec<u8>, len: usize) -> Fill {
+        buffer.reserve_exact(len.saturating_sub(buffer.len()));
+        Fill { buffer, len }
+    }
+
+    pub(crate) fn missing(&self) -> usize {
+        self.len.saturating_sub(self.buffer.len())
+    }
+
+    /// Copies what it can use from bytes that have arrived elsewhere; the number of them.
+    pub(crate) fn copy_from(&mut self, bytes: &[u8]) -> usize {
+        let used = self.missing().min(bytes.len());
+        self.buffer.extend_from_slice(&bytes[..used]);
+        used
+    }
+}
+
+/// What both drivers keep for a connection.
+pub(crate) struct Link {
+    pub(crate) socket: Socket,
+    pub(crate) outgoing: Outgoing,
+    pub(crate) fill: Option<Box<Fill>>,
+    pub(crate) reading: Reading,
+    pub(crate) leaving: Leaving,
+    /// The connection is in the list of those that have something new to send.
+    pub(crate) listed: bool,
+    /// The first attempt to send did not take everything.
+    pub(crate) behind: bool,
+    /// The owner is to be told when the queue has emptied.
+    pub(crate) tell_sent: bool,
+}
+
+impl Link {
+    pub(crate) fn new(socket: Socket) -> Link {
+        Link {
+            socket,
+            outgoing: Outgoing::default(),
+            fill: None,
+            reading: Reading::On,
+            leaving: Leaving::No,
+            listed: false,
+            behind: false,
+            tell_sent: false,
+        }
+    }
+
+    /// Whether to take bytes from the kernel: the owner wants them, and the connection is not about to leave.
+    pub(crate) fn takes_bytes(&self) -> bool {
+        let wanted = self.reading == Reading::On;
+        wanted && (self.leaving == Leaving::No || (self.leaving == Leaving::Detach && self.fill.is_some()))
+    }
+
+    /// Whether a connection that poll reports with these events is good for nothing any more, although nobody reads
+    /// from it: reset, or closed with nothing left to read.
+    pub(crate) fn is_broken(&self, events: u32) -> bool {
+        let gone = events & BROKEN != 0 && self.leaving == Leaving::Close;
+        let reset = events & libc::POLLERR as u32 != 0;
+        gone || reset || (events & BROKEN != 0 && system::waiting_bytes(self.socket.fd()) == 0)
+    }
+
+    /// Whether the owner hears of it when the queue empties.
+    pub(crate) fn reports_sent(&self) -> bool {
+        self.tell_sent || self.behind || self.reading != Reading::On
+    }
+}
+
+/// Received bytes on loan to the handler.
+pub(crate) enum Lent {
+    /// The first bytes of the epoll driver's read buffer.
+    Shared { memory: Rc<Vec<u8>>, start: usize, len: usize },
+    /// A buffer of the io_uring driver's ring.
+    Ring(RingBuffer),
+    /// Bytes that had to be set aside.
+    Owned { bytes: Vec<u8>, start: usize },
+}
+
+impl Lent {
+    /// Without the first `count` bytes.
+    pub(crate) fn after(mut self, count: usize) -> Lent {
+        match &mut self {
+            Lent::Shared { start, .. } | Lent::Owned { start, .. } => *start += count,
+            Lent::Ring(buffer) => buffer.skip(count),
+        }
+        self
+    }
+}
+
+impl Deref for Lent {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Lent::Shared { memory, start, len } => memory.get(*start..*len).unwrap_or_default(),
+            Lent::Ring(buffer) => buffer,
+            Lent::Owned { bytes, start } => bytes.get(*start..).unwrap_or_default(),
+        }
+    }
+}
+
+/// An event to be reported when its turn comes, if its connection is still there then.
+pub(crate) enum Due {
+    Filled {
+        conn: Conn,
+        buffer: Vec<u8>,
+    },
+    Sent {
+        conn: Conn,
+    },
+    Closed {
+        conn: Conn,
+        error: Option<io::Error>,
+    },
+    Detached {
+        conn: Conn,
+    },
+    /// Bytes that were set aside, and the end that came after them.
+    SetAside {
+        conn: Conn,
+    },
+}
+
+impl Due {
+    pub(crate) fn conn(&self) -> Conn {
+        match *self {
+            Due::Filled { conn, .. } | Due::Sent { conn } => conn,
+            Due::Closed { conn, .. } | Due::Detached { conn } | Due::SetAside { conn } => conn,
+        }
+    }
+}
+
+/// An event on its way to the handler.
+pub(crate) enum Step {
+    Accepted { listener: usize, socket: Socket },
+    Received { conn: Conn, bytes: Lent },
+    Filled { conn: Conn, buffer: Vec<u8> },
+    Sent { conn: Conn },
+    Closed { conn: Conn, error: Option<io::Error> },
+    Detached { conn: Conn, socket: Socket },
+}

@@ -1,0 +1,358 @@
+//! The driver over io_uring.
+//!
+//! Receiving: every connection has a multishot receive standing, which takes buffers from a ring shared with the kernel
+//! (`buffers`). What stands is brought in line with what is wanted (`Standing`) once a turn, for the connections where
+//! that has changed: a cancel is asked for, and the next operation starts when the last one has reported its end.
+//!
+//! Sending: at the start of a turn every connection with something to send gets one send, and all of them go out in the
+//! `io_uring_enter` that also waits. Such a send never waits for room and reports only failure, so after the call has
+//! returned, silence means that everything has gone (`Sending::AtOnce`). A short one is followed by sends that do wait
+//! for room and do report (`Sending::Waiting`) until the queue is empty.
+//!
+//! Memory that the kernel may read or write (queues, fill buffers) and descriptors named in entries belong to a
+//! connection's slot, and the slot is kept until every operation on it has reported its end (`Uring::operations`).
+
+mod buffers;
+mod completions;
+mod ring;
+mod submissions;
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::{Duration, Instant};
+
+pub(crate) use buffers::RingBuffer;
+
+use crate::link::{Due, Fill, Leaving, Lent, Link, Reading};
+use crate::listener::Listener;
+use crate::outgoing::BufferPool;
+use crate::slots::{Conn, Slots};
+use crate::socket::Socket;
+use crate::system;
+use crate::waker::Waker;
+use buffers::Buffers;
+use ring::{Completion, Ring};
+use submissions::Message;
+
+/// How long accepting pauses when descriptors have run out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The receiving operation that stands for a connection, or that should.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Standing {
+    Nothing,
+    /// Bytes into the shared buffers, again and again.
+    Multishot,
+    /// Bytes into the buffer that is to be filled.
+    Direct,
+    /// A poll for the end of the peer's side.
+    WatchEnd,
+    /// A poll for errors.
+    WatchError,
+}
+
+/// The send that is under way for a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Sending {
+    Nothing,
+    /// Of that many bytes, done when the call that submits it has returned, unless it has reported otherwise.
+    AtOnce(usize),
+    /// Reports when it is done.
+    Waiting,
+}
+
+struct UringLink {
+    link: Link,
+    standing: Standing,
+    sending: Sending,
+    /// The end of the standing operation has been asked for.
+    cancelling: bool,
+    /// In the list of connections whose standing operation may need a change.
+    unsettled: bool,
+    /// The peer has ended its side.
+    ended: bool,
+    /// There is nothing more to watch for until the owner changes its mind.
+    watched: bool,
+    /// The operations that have not reported their end.
+    operations: u16,
+    /// Bytes that came after the owner stopped reading.
+    #[allow(clippy::box_collection, reason = "rarely there, and 8 bytes in every connection instead of 24")]
+    aside: Option<Box<Vec<u8>>>,
+}
+
+const _: () = assert!(size_of::<UringLink>() <= 176, "an idle connection is to stay cheap");
+
+struct Accepting {
+    listener: Listener,
+    armed: bool,
+    removed: bool,
+    /// Accepting pauses until then.
+    retry_at: Option<Instant>,
+}
+
+/// What an entry is for, in the top byte of its data. The slot or listener number is in the lower half.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+enum Purpose {
+    Wake = 1,
+    Accept,
+    Receive,
+    SendAtOnce,
+    SendWaiting,
+    Cancel,
+    CancelAll,
+}
+
+impl Purpose {
+    fn data(self, number: u32) -> u64 {
+        (self as u64) << 56 | u64::from(number)
+    }
+
+    fn of(data: u64) -> Option<Purpose> {
+        use Purpose::*;
+        let all = [Wake, Accept, Receive, SendAtOnce, SendWaiting, Cancel, CancelAll];
+        all.get((data >> 56).wrapping_sub(1) as usize).copied()
+    }
+}
+
+pub(crate) struct Uring {
+    // Before `buffers`: the ring goes first.
+    ring: Ring,
+    buffers: Buffers,
+    waker: Waker,
+    wake_armed: bool,
+    conns: Slots<UringLink>,
+    listeners: Vec<Accepting>,
+    pool: BufferPool,
+    /// Completions to be reported, in the order in which they came.
+    completions: VecDeque<Completion>,
+    /// What to report before them.
+    ready: VecDeque<Due>,
+    /// Bytes left over from a fill, to be reported before anything else.
+    carried: Option<(Conn, Lent)>,
+    /// Connections with something new to send.
+    listed: Vec<Conn>,
+    /// Connections whose standing operation may need a change.
+    unsettled: Vec<Conn>,
+    /// Connections that the peer has ended while replies were still queued: closed after one attempt to send them.
+    ending: Vec<Conn>,
+    /// The slots with a send of the kind `AtOnce`, with the numbers of the entries.
+    at_once: VecDeque<(u64, u32)>,
+    /// Headers of gathering sends, until the kernel has copied them, with the numbers of the entries.
+    messages: VecDeque<(u64, Box<Message>)>,
+    /// Operations of connections and listeners that have not reported their end.
+    operations: usize,
+    /// A slot whose connection's end has been reported and that may be reused after the handler has returned.
+    limbo: Option<u32>,
+}
+
+impl Uring {
+    /// Fails where io_uring is forbidden or a feature that this driver needs does not work.
+    pub(crate) fn new() -> io::Result<Uring> {
+        let mut ring = Ring::new()?;
+        let buffers = Buffers::register(ring.inner())?;
+        submissions::probe(&mut ring, &buffers)?;
+        Ok(Uring {
+            ring,
+            buffers,
+            waker: Waker::new()?,
+            wake_armed: false,
+            conns: Slots::new(),
+            listeners: Vec::new(),
+            pool: BufferPool::new(),
+            completions: VecDeque::new(),
+            ready: VecDeque::new(),
+            carried: None,
+            listed: Vec::new(),
+            unsettled: Vec::new(),
+            ending: Vec::new(),
+            at_once: VecDeque::new(),
+            messages: VecDeque::new(),
+            operations: 0,
+            limbo: None,
+        })
+    }
+
+    pub(crate) fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.conns.live()
+    }
+
+    pub(crate) fn pool(&mut self) -> &mut BufferPool {
+        &mut self.pool
+    }
+
+    pub(crate) fn add_listener(&mut self, listener: Listener) -> usize {
+        self.listeners.push(Accepting { listener, armed: false, removed: false, retry_at: None });
+        self.listeners.len() - 1
+    }
+
+    pub(crate) fn remove_listener(&mut self, id: usize) {
+        if let Some(accepting) = self.listeners.get_mut(id) {
+            accepting.removed = true;
+            // The descriptor stays until the operation on it has ended, which this brings about.
+            accepting.listener.stop();
+        }
+    }
+
+    pub(crate) fn adopt(&mut self, socket: Socket) -> io::Result<Conn> {
+        let conn = self.conns.insert(UringLink {
+            link: Link::new(socket),
+            standing: Standing::Nothing,
+            sending: Sending::Nothing,
+            cancelling: false,
+            unsettled: false,
+            ended: false,
+            watched: false,
+            operations: 0,
+            aside: None,
+        });
+        self.unsettle(conn);
+        Ok(conn)
+    }
+
+    /// Has the standing operation looked at in the next turn.
+    fn unsettle(&mut self, conn: Conn) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        if !it.unsettled {
+            it.unsettled = true;
+            self.unsettled.push(conn);
+        }
+    }
+
+    pub(crate) fn send(&mut self, conn: Conn, bytes: Vec<u8>) {
+        let Some(it) = self.conns.get_mut(conn) else { return self.pool.put(bytes) };
+        if it.link.leaving == Leaving::Close {
+            return self.pool.put(bytes);
+        }
+        it.link.outgoing.push(bytes, &mut self.pool);
+        self.list(conn);
+    }
+
+    /// Puts a connection with something to send in the list, unless a send is under way already.
+    fn list(&mut self, conn: Conn) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        if !it.link.listed && it.sending == Sending::Nothing && !it.link.outgoing.is_empty() {
+            it.link.listed = true;
+            self.listed.push(conn);
+        }
+    }
+
+    pub(crate) fn unsent(&self, conn: Conn) -> usize {
+        self.conns.get(conn).map_or(0, |it| it.link.outgoing.unsent())
+    }
+
+    pub(crate) fn notify_sent(&mut self, conn: Conn) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        if it.link.outgoing.is_empty() {
+            self.ready.push_back(Due::Sent { conn });
+        } else {
+            it.link.tell_sent = true;
+        }
+    }
+
+    pub(crate) fn fill(&mut self, conn: Conn, buffer: Vec<u8>, len: usize) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        if it.link.fill.is_some() || it.link.leaving == Leaving::Close {
+            return;
+        }
+        let fill = Fill::new(buffer, len);
+        if fill.missing() == 0 {
+            self.ready.push_back(Due::Filled { conn, buffer: fill.buffer });
+        } else {
+            it.link.fill = Some(Box::new(fill));
+            self.unsettle(conn);
+        }
+    }
+
+    pub(crate) fn set_reading(&mut self, conn: Conn, reading: Reading) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        it.link.reading = reading;
+        it.watched = false;
+        match reading {
+            Reading::On if it.aside.is_some() || it.ended => self.ready.push_back(Due::SetAside { conn }),
+            Reading::Paused if it.ended => self.ready.push_back(Due::Closed { conn, error: None }),
+            _ => {}
+        }
+        self.unsettle(conn);
+    }
+
+    pub(crate) fn close(&mut self, conn: Conn) {
+        if self.end(conn) {
+            self.conns.release(conn.slot());
+        }
+    }
+
+    /// Ends the life of an id. Whether its slot is empty now; otherwise that follows when the last operation on the
+    /// connection has reported its end.
+    fn end(&mut self, conn: Conn) -> bool {
+        let Some(it) = self.conns.get_mut(conn) else { return false };
+        if it.operations == 0 {
+            self.conns.retire(conn);
+            self.conns.remove(conn.slot());
+            return true;
+        }
+        // The operations end by this, and the peer sees the end at once.
+        system::shutdown(it.link.socket.fd(), libc::SHUT_RDWR);
+        self.conns.retire(conn);
+        false
+    }
+
+    pub(crate) fn close_after_send(&mut self, conn: Conn) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        it.link.leaving = Leaving::Close;
+        self.leave_if_due(conn);
+        self.unsettle(conn);
+    }
+
+    pub(crate) fn detach(&mut self, conn: Conn) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        if it.link.leaving == Leaving::No {
+            it.link.leaving = Leaving::Detach;
+            if it.aside.is_some() {
+                self.ready.push_back(Due::SetAside { conn });
+            }
+            self.leave_if_due(conn);
+            self.unsettle(conn);
+        }
+    }
+
+    /// Lets a connection that is to leave do so once nothing holds it.
+    fn leave_if_due(&mut self, conn: Conn) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        match it.link.leaving {
+            Leaving::Close if it.link.outgoing.is_empty() => {
+                self.ready.push_back(Due::Closed { conn, error: None });
+            }
+            Leaving::Detach if it.may_detach() => self.ready.push_back(Due::Detached { conn }),
+            _ => {}
+        }
+    }
+}
+
+impl UringLink {
+    fn may_detach(&self) -> bool {
+        let idle = self.operations == 0 && self.standing == Standing::Nothing;
+        idle && self.link.outgoing.is_empty() && self.link.fill.is_none() && self.aside.is_none()
+    }
+
+    /// The receiving operation that should stand.
+    fn wanted(&self) -> Standing {
+        // What was set aside comes first.
+        let owed = self.aside.is_some() && self.link.reading == Reading::On;
+        if self.ended || self.watched || owed {
+            return Standing::Nothing;
+        }
+        let receive = if self.link.fill.is_some() { Standing::Direct } else { Standing::Multishot };
+        match (self.link.leaving, self.link.reading) {
+            (Leaving::Close, _) | (Leaving::No, Reading::Held) => Standing::WatchError,
+            (Leaving::No, Reading::Paused) => Standing::WatchEnd,
+            (Leaving::No, Reading::On) => receive,
+            (Leaving::Detach, _) if receive == Standing::Direct => Standing::Direct,
+            (Leaving::Detach, _) => Standing::Nothing,
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The submission and completion queues, and the one system call.
+//!
+//! Entries are submitted in the order in which they were pushed, and `push` never fails: what does not fit waits in
+//! `backlog`. Completions are copied out at once, so the kernel's queue is emptied before any handler runs.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use io_uring::types::{SubmitArgs, Timespec};
+use io_uring::{IoUring, squeue};
+
+const SUBMISSIONS: u32 = 512;
+const COMPLETIONS: u32 = 4096;
+const GETEVENTS: u32 = 1;
+const EXT_ARG: u32 = 1 << 3;
+
+/// What the kernel reports: the data of the entry, its result and its flags.
+#[derive(Clone, Copy)]
+pub(crate) struct Completion {
+    pub(crate) data: u64,
+    pub(crate) result: i32,
+    pub(crate) flags: u32,
+}
+
+pub(crate) struct Ring {
+    ring: IoUring,
+    backlog: VecDeque<squeue::Entry>,
+    /// The entries ever pushed.
+    pushed: u64,
+}
+
+impl Ring {
+    pub(crate) fn new() -> io::Result<Ring> {
+        let ring = IoUring::builder()
+            .dontfork()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_submit_all()
+            .setup_clamp()
+            .setup_cqsize(COMPLETIONS)
+            .build(SUBMISSIONS)?;
+        let features = ring.params();
+        let enough = features.is_feature_nodrop()
+            && features.is_feature_ext_arg()
+            && features.is_feature_submit_stable()
+            && features.is_feature_skip_cqe_on_success();
+        if !enough {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Ok(Ring { ring, backlog: VecDeque::new(), pushed: 0 })
+    }
+
+    pub(crate) fn inner(&self) -> &IoUring {
+        &self.ring
+    }
+
+    /// Queues an entry, submitting earlier ones if there is no room. Returns its number: entries are submitted once
+    /// `submitted` is above it.
+    ///
+    /// # Safety
+    /// The memory and the descriptor that the entry names stay as they are until its completion has been taken.
+    pub(crate) unsafe fn push(&mut self, entry: squeue::Entry) -> u64 {
+        let number = self.pushed;
+        self.pushed += 1;
+        if self.backlog.is_empty() {
+            // SAFETY: the caller vouches for the entry.
+            if unsafe { self.ring.submission().push(&entry) }.is_ok() {
+                return number;
+            }
+            // What the kernel does not take now stays queued; an error will come again in `enter`.
+            let _ = self.enter_raw(0, None);
+        }
+        self.backlog.push_back(entry);
+        self.move_backlog();
+        number
+    }
+
+    fn move_backlog(&mut self) {
+        let mut queue = self.ring.submission();
+        while let Some(entry) = self.backlog.front() {
+            // SAFETY: `push` demands of its caller what the kernel demands.
+            if unsafe { queue.push(entry) }.is_err() {
+                return;
+            }
+            self.backlog.pop_front();
+        }
+    }
+
+    /// The number of entries that the kernel has taken.
+    pub(crate) fn submitted(&mut self) -> u64 {
+        let waiting = self.backlog.len() + self.ring.submission().len();
+        self.pushed - waiting as u64
+    }
+
+    /// Submits everything and takes in what has completed; if `sleep`, waits for a completion, no longer than the
+    /// timeout.
+    pub(crate) fn enter(&mut self, sleep: bool, timeout: Option<Duration>) -> io::Result<()> {
+        self.move_backlog();
+        while !self.backlog.is_empty() {
+            let before = self.submitted();
+            self.enter_raw(0, None)?;
+            if self.submitted() == before {
+                // The kernel is out of something; it will do better when completions have been taken.
+                return Ok(());
+            }
+            self.move_backlog();
+        }
+        self.enter_raw(u32::from(sleep), timeout)
+    }
+
+    fn enter_raw(&mut self, want: u32, timeout: Option<Duration>) -> io::Result<()> {
+        let count = self.ring.submission().len() as u32;
+        let submitter = self.ring.submitter();
+        let result = match timeout {
+            Some(timeout) if want > 0 => {
+                let time = Timespec::from(timeout);
+                let arguments = SubmitArgs::new().timespec(&time);
+                // SAFETY: the arguments outlive the call, and the flags say what they are.
+                unsafe { submitter.enter(count, want, GETEVENTS | EXT_ARG, Some(&arguments)) }
+            }
+            // SAFETY: no arguments are passed.
+            _ => unsafe { submitter.enter::<libc::sigset_t>(count, want, GETEVENTS, None) },
+        };
+        match result {
+            Ok(_) => Ok(()),
+            Err(error) => match error.raw_os_error().unwrap_or(0) {
+                libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY => Ok(()),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Takes all completions that there are, also those that did not fit into the kernel's queue.
+    pub(crate) fn reap(&mut self, mut take: impl FnMut(Completion)) -> io::Result<()> {
+        loop {
+            for entry in self.ring.completion() {
+                take(Completion { data: entry.user_data(), result: entry.result(), flags: entry.flags() });
+            }
+            if !self.ring.submission().cq_overflow() {
+                return Ok(());
+            }
+            self.enter_raw(0, None)?;
+        }
+    }
+}

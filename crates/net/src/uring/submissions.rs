@@ -1,0 +1,352 @@
+//! What goes to the kernel: the operations of connections and listeners, and the call that submits and waits.
+
+use std::io::{self, IoSlice};
+use std::os::fd::AsRawFd;
+use std::os::fd::RawFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use io_uring::types::{CancelBuilder, Fd};
+use io_uring::{opcode, squeue};
+
+use super::buffers::{Buffers, GROUP};
+use super::ring::{Completion, Ring};
+use super::{Purpose, Sending, Standing, Uring};
+use crate::link::{Due, SENT_EVENT_BYTES};
+use crate::slots::Conn;
+
+/// Buffers handed over in one gathering send.
+const GATHERED: usize = 32;
+/// The bytes of one send or receive, far below what its 32-bit length could say.
+const OPERATION_BYTES_MAX: usize = 1 << 30;
+
+const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL;
+/// Takes everything or reports: does not wait for room, and counts less than everything as a failure.
+const SEND_AT_ONCE_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
+
+/// The header and the parts of a gathering send. The kernel copies both when the entry is submitted.
+pub(super) struct Message {
+    header: libc::msghdr,
+    parts: [libc::iovec; GATHERED],
+}
+
+impl Message {
+    /// A message of these parts; `IoSlice` has the layout of `iovec`.
+    fn new(slices: &[IoSlice<'_>]) -> Box<Message> {
+        let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        // SAFETY: an all-zero `msghdr` is a valid empty one.
+        let header = unsafe { std::mem::zeroed() };
+        let mut message = Box::new(Message { header, parts: [empty; GATHERED] });
+        for (part, slice) in message.parts.iter_mut().zip(slices) {
+            *part = libc::iovec { iov_base: slice.as_ptr().cast_mut().cast(), iov_len: slice.len() };
+        }
+        message.header.msg_iov = message.parts.as_mut_ptr();
+        message.header.msg_iovlen = slices.len().min(GATHERED) as _;
+        message
+    }
+}
+
+impl Uring {
+    /// Submits everything that is queued, waits, and takes in what has completed.
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.release_limbo();
+        let ending = std::mem::take(&mut self.ending);
+        self.flush();
+        self.settle_all();
+        self.arm_waker();
+        let retry = self.arm_listeners();
+        let timeout = match (timeout, retry) {
+            (Some(timeout), Some(retry)) => Some(timeout.min(retry)),
+            (timeout, retry) => timeout.or(retry),
+        };
+        let idle = self.ready.is_empty() && ending.is_empty() && self.completions.is_empty();
+        let may_sleep = idle && timeout != Some(Duration::ZERO) && self.waker.fall_asleep();
+        let result = self.ring.enter(may_sleep, timeout);
+        self.waker.awake();
+        result?;
+        self.take_in()?;
+        self.ready.extend(ending.into_iter().map(|conn| Due::Closed { conn, error: None }));
+        Ok(())
+    }
+
+    /// Takes completions from the kernel. Those of sends have their effect now, the others wait to be reported.
+    fn take_in(&mut self) -> io::Result<()> {
+        let submitted = self.ring.submitted();
+        let mut completions = std::mem::take(&mut self.completions);
+        let first = completions.len();
+        let result = self.ring.reap(|completion| completions.push_back(completion));
+        let mut kept = first;
+        for index in first..completions.len() {
+            let completion = completions[index];
+            match Purpose::of(completion.data) {
+                Some(Purpose::SendAtOnce | Purpose::SendWaiting) => self.sent(completion),
+                _ => {
+                    completions[kept] = completion;
+                    kept += 1;
+                }
+            }
+        }
+        completions.truncate(kept);
+        self.completions = completions;
+        result?;
+        while self.messages.front().is_some_and(|(number, _)| *number < submitted) {
+            self.messages.pop_front();
+        }
+        while self.at_once.front().is_some_and(|(number, _)| *number < submitted) {
+            let Some((_, slot)) = self.at_once.pop_front() else { break };
+            self.sent_in_silence(slot);
+        }
+        Ok(())
+    }
+
+    // Sending.
+
+    /// Starts a send for every connection that has something new.
+    fn flush(&mut self) {
+        let mut listed = std::mem::take(&mut self.listed);
+        for conn in listed.drain(..) {
+            if let Some(it) = self.conns.get_mut(conn) {
+                it.link.listed = false;
+                it.link.tell_sent |= it.link.outgoing.unsent() >= SENT_EVENT_BYTES;
+                // Where an event is to follow, the send has to report in order to end the wait.
+                let reports = it.link.reports_sent();
+                self.start_send(conn, reports);
+            }
+        }
+        self.listed = listed;
+    }
+
+    pub(super) fn start_send(&mut self, conn: Conn, reports: bool) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        if it.sending != Sending::Nothing || it.link.outgoing.is_empty() {
+            return;
+        }
+        let fd = Fd(it.link.socket.fd());
+        let flags = if reports { SEND_FLAGS } else { SEND_AT_ONCE_FLAGS };
+        let mut message = None;
+        let (entry, buffers, bytes) = match it.link.outgoing.single() {
+            Some(bytes) => {
+                let len = bytes.len().min(OPERATION_BYTES_MAX);
+                (opcode::Send::new(fd, bytes.as_ptr(), len as u32).flags(flags).build(), 1, len)
+            }
+            None => {
+                let mut parts = [IoSlice::new(&[]); GATHERED];
+                let count = it.link.outgoing.gather(&mut parts);
+                let bytes = parts[..count].iter().map(|part| part.len()).sum();
+                let header = &message.insert(Message::new(&parts[..count])).header;
+                (opcode::SendMsg::new(fd, header).flags(flags as u32).build(), count, bytes)
+            }
+        };
+        it.link.outgoing.pin(buffers);
+        it.operations += 1;
+        self.operations += 1;
+        let slot = conn.slot();
+        let (sending, entry) = if reports {
+            (Sending::Waiting, entry.user_data(Purpose::SendWaiting.data(slot)))
+        } else {
+            let entry = entry.flags(squeue::Flags::SKIP_SUCCESS);
+            (Sending::AtOnce(bytes), entry.user_data(Purpose::SendAtOnce.data(slot)))
+        };
+        it.sending = sending;
+        // SAFETY: the buffers are pinned in the queue and the descriptor is kept with it, both until the send has reported
+        // or is known to be done; the message is kept until it is submitted.
+        let number = unsafe { self.ring.push(entry) };
+        if !reports {
+            self.at_once.push_back((number, slot));
+        }
+        if let Some(message) = message {
+            self.messages.push_back((number, message));
+        }
+    }
+
+    // Receiving.
+
+    fn settle_all(&mut self) {
+        let mut unsettled = std::mem::take(&mut self.unsettled);
+        for conn in unsettled.drain(..) {
+            self.settle(conn);
+        }
+        self.unsettled = unsettled;
+    }
+
+    /// Brings the standing operation of a connection a step nearer to the one that is wanted.
+    fn settle(&mut self, conn: Conn) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        it.unsettled = false;
+        let wanted = it.wanted();
+        let receive = Purpose::Receive.data(conn.slot());
+        if it.standing == wanted || it.cancelling {
+            return;
+        }
+        if it.standing != Standing::Nothing {
+            it.cancelling = true;
+            let entry = opcode::AsyncCancel::new(receive).build();
+            let entry = entry.flags(squeue::Flags::SKIP_SUCCESS);
+            // SAFETY: the entry names no memory.
+            unsafe { self.ring.push(entry.user_data(Purpose::Cancel.data(conn.slot()))) };
+            return;
+        }
+        let fd = Fd(it.link.socket.fd());
+        let poll = |events: i16| opcode::PollAdd::new(fd, events as u32).build();
+        let entry = match (wanted, &mut it.link.fill) {
+            (Standing::Multishot, _) => opcode::RecvMulti::new(fd, GROUP).build(),
+            (Standing::Direct, Some(fill)) => {
+                let len = fill.missing().min(OPERATION_BYTES_MAX);
+                let spare = fill.buffer.spare_capacity_mut();
+                debug_assert!(len > 0 && len <= spare.len());
+                let start = spare.as_mut_ptr().cast::<u8>();
+                opcode::Recv::new(fd, start, len as u32).flags(libc::MSG_WAITALL).build()
+            }
+            (Standing::WatchEnd, _) => poll(libc::POLLRDHUP),
+            (Standing::WatchError, _) => poll(0),
+            (Standing::Nothing | Standing::Direct, _) => return,
+        };
+        it.standing = wanted;
+        it.operations += 1;
+        self.operations += 1;
+        // SAFETY: the fill buffer and the descriptor are kept in the slot, untouched, until the operation has ended.
+        unsafe { self.ring.push(entry.user_data(receive)) };
+    }
+
+    // Waking and accepting.
+
+    fn arm_waker(&mut self) {
+        if !self.wake_armed {
+            self.wake_armed = true;
+            self.operations += 1;
+            let fd = Fd(self.waker.raw_fd());
+            let entry = opcode::PollAdd::new(fd, libc::POLLIN as u32).multi(true).build();
+            // SAFETY: the entry names no memory, and the descriptor is closed after the ring.
+            unsafe { self.ring.push(entry.user_data(Purpose::Wake.data(0))) };
+        }
+    }
+
+    /// Has every listener accept whose pause is over. Returns how long the next pause still lasts.
+    fn arm_listeners(&mut self) -> Option<Duration> {
+        let mut next: Option<Duration> = None;
+        for (id, it) in self.listeners.iter_mut().enumerate() {
+            if it.armed || it.removed {
+                continue;
+            }
+            if let Some(at) = it.retry_at {
+                let left = at.saturating_duration_since(Instant::now());
+                if !left.is_zero() {
+                    next = Some(next.map_or(left, |next| next.min(left)));
+                    continue;
+                }
+                it.retry_at = None;
+            }
+            it.armed = true;
+            self.operations += 1;
+            let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+            let entry = opcode::AcceptMulti::new(Fd(it.listener.raw_fd())).flags(flags).build();
+            // SAFETY: the entry names no memory, and the listener is kept until the operation has ended.
+            unsafe { self.ring.push(entry.user_data(Purpose::Accept.data(id as u32))) };
+        }
+        next
+    }
+
+    // The end.
+
+    /// Asks for the end of all operations and waits for it. Whether it came.
+    fn cancel_all(&mut self) -> bool {
+        let entry = opcode::AsyncCancel2::new(CancelBuilder::any()).build();
+        // SAFETY: the entry names no memory.
+        unsafe { self.ring.push(entry.user_data(Purpose::CancelAll.data(0))) };
+        let pause = Some(Duration::from_millis(10));
+        for _ in 0..100 {
+            if self.operations == 0 {
+                return true;
+            }
+            if self.ring.enter(true, pause).is_err() || self.take_in().is_err() {
+                return false;
+            }
+            while self.next().is_some() {}
+        }
+        self.operations == 0
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        for slot in 0..self.conns.capacity() as u32 {
+            if let Some((conn, _)) = self.conns.at(slot) {
+                self.close(conn);
+            }
+        }
+        for id in 0..self.listeners.len() {
+            self.remove_listener(id);
+        }
+        if !self.cancel_all() {
+            // The kernel may still write to this memory, so it stays for good.
+            self.buffers.leak();
+            std::mem::forget(std::mem::replace(&mut self.conns, crate::slots::Slots::new()));
+        }
+    }
+}
+
+/// Checks on a pair of connected sockets that everything the driver builds on works here.
+pub(super) fn probe(ring: &mut Ring, buffers: &Buffers) -> io::Result<()> {
+    let (near, far) = UnixStream::pair()?;
+    near.set_nonblocking(true)?;
+    let fd = near.as_raw_fd();
+    probe_receive(ring, buffers, fd, &far)?;
+    probe_send(ring, fd)
+}
+
+/// Runs entries until `count` completions have come.
+fn run(ring: &mut Ring, entries: Vec<squeue::Entry>, count: usize) -> io::Result<Vec<Completion>> {
+    for entry in entries {
+        // SAFETY: the callers keep memory and descriptors until the ring has reported, or the ring is given up.
+        unsafe { ring.push(entry) };
+    }
+    let mut completions = Vec::new();
+    for _ in 0..10 {
+        ring.enter(completions.len() < count, Some(Duration::from_millis(100)))?;
+        ring.reap(|completion| completions.push(completion))?;
+        if completions.len() >= count {
+            break;
+        }
+    }
+    Ok(completions)
+}
+
+fn works(condition: bool) -> io::Result<()> {
+    if condition { Ok(()) } else { Err(io::ErrorKind::Unsupported.into()) }
+}
+
+/// A multishot receive delivers into the provided buffers, goes on, and can be cancelled.
+fn probe_receive(ring: &mut Ring, buffers: &Buffers, fd: RawFd, far: &UnixStream) -> io::Result<()> {
+    use std::io::Write;
+    let mut far = far;
+    let receive = opcode::RecvMulti::new(Fd(fd), GROUP).build().user_data(1);
+    let mut entries = vec![receive];
+    for text in [&b"one"[..], b"two"] {
+        run(ring, std::mem::take(&mut entries), 0)?;
+        far.write_all(text)?;
+        let got = run(ring, Vec::new(), 1)?;
+        let [one] = got.as_slice() else { return works(false) };
+        works(one.result == text.len() as i32 && io_uring::cqueue::more(one.flags))?;
+        let id = io_uring::cqueue::buffer_select(one.flags).ok_or(io::ErrorKind::Unsupported)?;
+        // SAFETY: the completion has just named the buffer and its length.
+        works(*unsafe { buffers.lend(id, text.len()) } == *text)?;
+    }
+    let cancel = opcode::AsyncCancel::new(1).build().flags(squeue::Flags::SKIP_SUCCESS);
+    let ended = run(ring, vec![cancel.user_data(2)], 1)?;
+    works(ended.len() == 1 && ended.iter().all(|it| it.data == 1 && it.result == -libc::ECANCELED))
+}
+
+/// A send at once is silent when it takes everything and reports when it takes less.
+fn probe_send(ring: &mut Ring, fd: RawFd) -> io::Result<()> {
+    let send = |bytes: &[u8]| {
+        let entry = opcode::Send::new(Fd(fd), bytes.as_ptr(), bytes.len() as u32);
+        entry.flags(SEND_AT_ONCE_FLAGS).build().flags(squeue::Flags::SKIP_SUCCESS).user_data(3)
+    };
+    works(run(ring, vec![send(b"short")], 0)?.is_empty())?;
+    let long = vec![0; 8 * 1024 * 1024];
+    let reports = run(ring, vec![send(&long)], 1)?;
+    let [report] = reports.as_slice() else { return works(false) };
+    works(report.result > 0 && (report.result as usize) < long.len())?;
+    let reports = run(ring, vec![send(&long)], 1)?;
+    works(reports.len() == 1 && reports.iter().all(|it| it.result == -libc::EAGAIN))
+}

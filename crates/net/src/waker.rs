@@ -1,0 +1,87 @@
+//! Waking a driver from another thread.
+//!
+//! One atomic tells whether the driver sleeps. Waking a driver that is at work or already woken is a single swap;
+//! only a sleeping one costs a write to its event descriptor. Events of that descriptor are edge-triggered in both
+//! drivers, so nobody has to read it empty.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::system;
+
+/// The driver is at work, or about to look at the state before it sleeps.
+const AWAKE: u8 = 0;
+/// The driver waits in the kernel.
+const ASLEEP: u8 = 1;
+/// Someone has asked for a turn to end, and it has not ended yet.
+const WOKEN: u8 = 2;
+
+struct Shared {
+    state: AtomicU8,
+    fd: OwnedFd,
+}
+
+/// Ends the current wait of a driver, or the next one if it does not wait. Cheap to clone and to call.
+#[derive(Clone)]
+pub struct Waker {
+    shared: Arc<Shared>,
+}
+
+impl Waker {
+    pub(crate) fn new() -> io::Result<Waker> {
+        // SAFETY: no memory is involved.
+        let fd = system::checked(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+        Ok(Waker { shared: Arc::new(Shared { state: AtomicU8::new(AWAKE), fd: system::owned(fd) }) })
+    }
+
+    /// Makes the driver return from its current turn, or from the next one without waiting. What the caller wrote
+    /// before is visible to the driver's thread after that turn.
+    pub fn wake(&self) {
+        if self.shared.state.swap(WOKEN, Ordering::AcqRel) != ASLEEP {
+            return;
+        }
+        let one = 1u64.to_ne_bytes();
+        // SAFETY: `one` is readable for its eight bytes.
+        let result = unsafe { libc::write(self.shared.fd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        debug_assert_eq!(result, 8, "the counter is far from full");
+    }
+
+    pub(crate) fn raw_fd(&self) -> RawFd {
+        self.shared.fd.as_raw_fd()
+    }
+
+    /// Before waiting: whether the driver may sleep. If so, wakers write to the descriptor from now on.
+    pub(crate) fn fall_asleep(&self) -> bool {
+        let state = &self.shared.state;
+        state.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// After waiting, or instead of it.
+    pub(crate) fn awake(&self) {
+        self.shared.state.swap(AWAKE, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wake_up_is_never_lost() {
+        let waker = Waker::new().expect("an event descriptor");
+        assert!(waker.fall_asleep());
+        waker.awake();
+        waker.wake();
+        waker.wake();
+        assert!(!waker.fall_asleep(), "woken before it slept");
+        waker.awake();
+        assert!(waker.fall_asleep());
+        waker.wake();
+        let mut count = [0u8; 8];
+        // SAFETY: `count` is writable for its eight bytes.
+        let got = unsafe { libc::read(waker.raw_fd(), count.as_mut_ptr().cast(), 8) };
+        assert_eq!((got, u64::from_ne_bytes(count)), (8, 1), "only a sleeping driver costs a write");
+    }
+}
