@@ -2,6 +2,9 @@
 
 use std::collections::VecDeque;
 
+use crate::EncodingLimits;
+use crate::listpack::Element;
+
 /// A list of byte strings.
 #[derive(Clone, Debug, Default)]
 pub struct List(VecDeque<Box<[u8]>>);
@@ -22,19 +25,29 @@ impl List {
         self.0.is_empty()
     }
 
+    /// The name that OBJECT ENCODING replies.
+    pub fn encoding(&self) -> &'static str {
+        "listpack"
+    }
+
     /// Adds an element at the tail.
-    pub fn push_back(&mut self, element: &[u8]) {
+    pub fn push_back(&mut self, element: &[u8], _limits: &EncodingLimits) {
         self.0.push_back(element.into());
     }
 
     /// Adds an element at the head.
-    pub fn push_front(&mut self, element: &[u8]) {
+    pub fn push_front(&mut self, element: &[u8], _limits: &EncodingLimits) {
         self.0.push_front(element.into());
     }
 
+    /// The element at a place counted from the head.
+    pub fn get(&self, index: usize) -> Option<Element<'_>> {
+        self.0.get(index).map(|element| Element::Bytes(element))
+    }
+
     /// All elements from head to tail.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &[u8]> + ExactSizeIterator {
-        self.0.iter().map(|element| &element[..])
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Element<'_>> + ExactSizeIterator {
+        self.0.iter().map(|element| Element::Bytes(element))
     }
 
     /// Bytes taken.
