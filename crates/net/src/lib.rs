@@ -20,6 +20,7 @@ mod epoll;
 mod link;
 mod listener;
 mod outgoing;
+pub mod process;
 mod slots;
 mod socket;
 mod system;

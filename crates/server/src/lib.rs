@@ -2,3 +2,5 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+pub mod daemon;
+pub mod log;

@@ -82,9 +82,11 @@ macro_rules! settings {
             /// `loadmodule` lines: the path and its arguments.
             pub modules: Vec<(Vec<u8>, Vec<Vec<u8>>)>,
             /// The configuration file that was read, as an absolute path.
-            pub(super) file: Option<PathBuf>,
-            pub(super) rename_origins: Vec<super::error::Origin>,
-            pub(super) user_origins: Vec<super::error::Origin>,
+            pub file: Option<PathBuf>,
+            /// Where each of `rename_commands` stands.
+            pub rename_origins: Vec<super::error::Origin>,
+            /// Where each of `users` stands.
+            pub user_origins: Vec<super::error::Origin>,
         }
 
         impl Config {
