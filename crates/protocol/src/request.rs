@@ -31,8 +31,6 @@
 //!
 //! The byte pairs after lengths and bulk strings are taken on trust to be CR LF, as Redis does.
 
-use std::ops::Range;
-
 use mantissa_number::parse_i64;
 
 use crate::args::{OwnedArgs, Slice};
@@ -45,7 +43,7 @@ pub const LINE_SIZE_MAX: usize = 64 * 1024;
 /// The most arguments of a request before authentication.
 const UNAUTHENTICATED_ARGS_MAX: i64 = 10;
 /// The longest argument before authentication, in bytes.
-const UNAUTHENTICATED_BULK_LEN_MAX: i64 = 16384;
+const UNAUTHENTICATED_BULK_LEN_MAX: usize = 16384;
 
 /// What a request may be.
 #[derive(Clone, Copy, Debug)]
@@ -120,11 +118,18 @@ struct Place {
 
 /// Why reading stopped before the end of the request.
 enum Stop {
-    Incomplete { missing: usize },
+    Incomplete { place: Place, missing: usize },
     Error(ProtocolError),
 }
 
-type Step<T> = Result<T, Stop>;
+/// Why reading stopped at a line.
+enum LineStop {
+    /// The end of the line has not arrived; it is not among the bytes before this.
+    Incomplete {
+        searched: usize,
+    },
+    Error(ProtocolError),
+}
 
 impl RequestParser {
     /// [`RequestParser::parse_at`] position 0.
@@ -172,26 +177,19 @@ impl RequestParser {
         slices: &mut Vec<Slice>,
     ) -> Parsed {
         let first = slices.len();
-        let mut place = Place { at: position, searched: position, args_remaining: 0, bulk_len: None };
-        match read_array(input, position, &mut place, limits, slices) {
-            Ok(()) if slices.len() == first => Parsed::Empty { consumed: place.at - position },
-            Ok(()) => Parsed::Request { consumed: place.at - position },
-            Err(stop) => self.interrupted(stop, place, position, first, slices),
+        let place = Place { at: position, searched: position, args_remaining: 0, bulk_len: None };
+        match read_array(input, position, place, limits, slices) {
+            Ok(end) if slices.len() == first => Parsed::Empty { consumed: end - position },
+            Ok(end) => Parsed::Request { consumed: end - position },
+            Err(stop) => self.interrupted(stop, position, first, slices),
         }
     }
 
     /// Puts away what was found of a request, or forgets it.
     #[cold]
-    fn interrupted(
-        &mut self,
-        stop: Stop,
-        mut place: Place,
-        position: usize,
-        first: usize,
-        slices: &mut Vec<Slice>,
-    ) -> Parsed {
+    fn interrupted(&mut self, stop: Stop, position: usize, first: usize, slices: &mut Vec<Slice>) -> Parsed {
         match stop {
-            Stop::Incomplete { missing } => {
+            Stop::Incomplete { mut place, missing } => {
                 place.at -= position;
                 place.searched = place.searched.saturating_sub(position);
                 let found = slices.drain(first..);
@@ -233,14 +231,15 @@ impl RequestParser {
     ) -> Parsed {
         let mut unfinished = self.unfinished.take().unwrap_or_default();
         let Unfinished { place, slices: found } = &mut *unfinished;
-        match read_array(request, 0, place, limits, found) {
-            Ok(()) if found.is_empty() => Parsed::Empty { consumed: place.at },
-            Ok(()) => {
+        match read_array(request, 0, *place, limits, found) {
+            Ok(consumed) if found.is_empty() => Parsed::Empty { consumed },
+            Ok(consumed) => {
                 let absolute = |slice: &Slice| Slice { start: slice.start + position, len: slice.len };
                 slices.extend(found.iter().map(absolute));
-                Parsed::Request { consumed: place.at }
+                Parsed::Request { consumed }
             }
-            Err(Stop::Incomplete { missing }) => {
+            Err(Stop::Incomplete { place: reached, missing }) => {
+                *place = reached;
                 self.unfinished = Some(unfinished);
                 Parsed::Incomplete { missing }
             }
@@ -282,134 +281,161 @@ impl Default for Unfinished {
     }
 }
 
-/// Reads an array on from `place`, appending its arguments to `slices`. `start` is where it starts in `input`. On
-/// success `place.at` is its end.
+/// Reads an array on from `place`, appending its arguments to `slices`, and returns its end. `start` is where it starts
+/// in `input`.
 #[inline]
 fn read_array(
     input: &[u8],
     start: usize,
-    place: &mut Place,
+    place: Place,
     limits: &RequestLimits,
     slices: &mut Vec<Slice>,
-) -> Step<()> {
-    if place.at == start {
-        let count = match input[start..].first_chunk() {
-            // One digit: all but huge requests.
-            Some([_, digit @ b'1'..=b'9', b'\r', _]) => {
-                place.at += 4;
-                usize::from(digit - b'0')
-            }
-            _ => read_count(input, place, limits)?,
-        };
-        place.args_remaining = count;
+) -> Result<usize, Stop> {
+    let Place { mut at, searched, mut args_remaining, mut bulk_len } = place;
+    if at == start {
+        match read_count(input, at, searched, limits) {
+            Ok(count) => (args_remaining, at) = count,
+            Err(stop) => return Err(stopped(stop, place)),
+        }
         // No more than can be there: an argument takes six bytes at least.
-        slices.reserve(count.min((input.len() - place.at) / 6 + 1));
+        slices.reserve(args_remaining.min((input.len() - at) / 6 + 1));
     }
-    while place.args_remaining > 0 {
-        let len = match place.bulk_len {
+    while args_remaining > 0 {
+        let len = match bulk_len.take() {
             Some(len) => len,
-            None => read_bulk_len(input, place, limits)?,
+            None => match read_bulk_len(input, at, searched, limits) {
+                Ok((len, data)) => {
+                    at = data;
+                    len
+                }
+                Err(stop) => return Err(stopped(stop, Place { at, searched, args_remaining, bulk_len })),
+            },
         };
-        let available = input.len().saturating_sub(place.at);
+        let available = input.len().saturating_sub(at);
         let needed = len.saturating_add(2);
         if available < needed {
-            place.bulk_len = Some(len);
-            return Err(Stop::Incomplete { missing: needed - available });
+            let place = Place { at, searched, args_remaining, bulk_len: Some(len) };
+            return Err(Stop::Incomplete { place, missing: needed - available });
         }
-        slices.push(Slice { start: place.at, len });
-        place.at += needed;
-        place.bulk_len = None;
-        place.args_remaining -= 1;
+        slices.push(Slice { start: at, len });
+        at += needed;
+        args_remaining -= 1;
     }
-    Ok(())
+    Ok(at)
 }
 
-/// Reads the length line of a bulk string, and leaves `place` behind it.
+#[cold]
+fn stopped(stop: LineStop, place: Place) -> Stop {
+    match stop {
+        LineStop::Incomplete { searched } => {
+            Stop::Incomplete { place: Place { searched, ..place }, missing: 0 }
+        }
+        LineStop::Error(error) => Stop::Error(error),
+    }
+}
+
+/// Reads the count of an array at `at`, and returns it and where its elements start.
 #[inline]
-fn read_bulk_len(input: &[u8], place: &mut Place, limits: &RequestLimits) -> Step<usize> {
+fn read_count(
+    input: &[u8],
+    at: usize,
+    searched: usize,
+    limits: &RequestLimits,
+) -> Result<(usize, usize), LineStop> {
+    match input.get(at..).and_then(|rest| rest.first_chunk()) {
+        // One digit: all but huge requests.
+        Some([_, digit @ b'1'..=b'9', b'\r', _]) => Ok((usize::from(digit - b'0'), at + 4)),
+        _ => read_any_count(input, at, searched, limits),
+    }
+}
+
+/// Reads the length line of a bulk string at `at`, and returns the length and where the string starts.
+#[inline]
+fn read_bulk_len(
+    input: &[u8],
+    at: usize,
+    searched: usize,
+    limits: &RequestLimits,
+) -> Result<(usize, usize), LineStop> {
     // A bulk string takes six bytes at least, so this covers all short ones that have arrived.
     if let Some(&[b'$', first, second, third, fourth, _]) =
-        input.get(place.at..).and_then(|rest| rest.first_chunk())
+        input.get(at..).and_then(|rest| rest.first_chunk())
     {
-        let (first, second, third) = (
-            first.wrapping_sub(b'0'),
-            (second, second.wrapping_sub(b'0')),
-            (third, third.wrapping_sub(b'0')),
-        );
-        let found = if second.0 == b'\r' && first <= 9 {
-            Some((usize::from(first), 4))
-        } else if third.0 == b'\r' && first.wrapping_sub(1) < 9 && second.1 <= 9 {
-            Some((usize::from(first) * 10 + usize::from(second.1), 5))
-        } else if fourth == b'\r' && first.wrapping_sub(1) < 9 && second.1 <= 9 && third.1 <= 9 {
-            Some((usize::from(first) * 100 + usize::from(second.1) * 10 + usize::from(third.1), 6))
+        let digits = [first, second, third].map(|byte| byte.wrapping_sub(b'0'));
+        let [a, b, c] = digits.map(usize::from);
+        let leads = a.wrapping_sub(1) < 9;
+        let (len, data) = if second == b'\r' && a <= 9 {
+            (a, at + 4)
+        } else if third == b'\r' && leads && b <= 9 {
+            (a * 10 + b, at + 5)
+        } else if fourth == b'\r' && leads && b <= 9 && c <= 9 {
+            (a * 100 + b * 10 + c, at + 6)
         } else {
-            None
+            return read_any_bulk_len(input, at, searched, limits);
         };
-        if let Some((len, size)) = found
-            && len as u64 <= limits.bulk_len_max
-        {
-            place.at += size;
-            return Ok(len);
+        if len as u64 <= limits.bulk_len_max {
+            return Ok((len, data));
         }
     }
-    read_long_bulk_len(input, place, limits)
+    read_any_bulk_len(input, at, searched, limits)
 }
 
-/// Reads the count of an array in its general form.
+/// [`read_count`] in its general form.
 #[cold]
-fn read_count(input: &[u8], place: &mut Place, limits: &RequestLimits) -> Step<usize> {
-    let line = read_line(input, place, ProtocolError::TooBigMultibulkCount)?;
-    match parse_i64(&input[line.start + 1..line.end]) {
-        None => Err(Stop::Error(ProtocolError::InvalidMultibulkLength)),
-        Some(count) if count > i64::from(i32::MAX) => Err(Stop::Error(ProtocolError::InvalidMultibulkLength)),
-        Some(count) if count > UNAUTHENTICATED_ARGS_MAX && !limits.authenticated => {
-            Err(Stop::Error(ProtocolError::UnauthenticatedMultibulkLength))
+fn read_any_count(
+    input: &[u8],
+    at: usize,
+    searched: usize,
+    limits: &RequestLimits,
+) -> Result<(usize, usize), LineStop> {
+    let line = read_line(input, at, searched, ProtocolError::TooBigMultibulkCount)?;
+    match parse_i64(&line[1..]) {
+        Some(count) if count <= i64::from(i32::MAX) => {
+            if count > UNAUTHENTICATED_ARGS_MAX && !limits.authenticated {
+                return Err(LineStop::Error(ProtocolError::UnauthenticatedMultibulkLength));
+            }
+            Ok((usize::try_from(count).unwrap_or(0), at + line.len() + 2))
         }
-        Some(count) => {
-            place.at = line.end + 2;
-            place.searched = place.at;
-            Ok(usize::try_from(count).unwrap_or(0))
-        }
+        _ => Err(LineStop::Error(ProtocolError::InvalidMultibulkLength)),
     }
 }
 
-/// Reads the length line of a bulk string in its general form.
+/// [`read_bulk_len`] in its general form.
 #[cold]
-fn read_long_bulk_len(input: &[u8], place: &mut Place, limits: &RequestLimits) -> Step<usize> {
-    let line = read_line(input, place, ProtocolError::TooBigBulkCount)?;
-    let text = &input[line];
-    if text.first() != Some(&b'$') {
-        let found = text.first().copied().unwrap_or(b'\r');
-        return Err(Stop::Error(ProtocolError::ExpectedDollar(found)));
+fn read_any_bulk_len(
+    input: &[u8],
+    at: usize,
+    searched: usize,
+    limits: &RequestLimits,
+) -> Result<(usize, usize), LineStop> {
+    let line = read_line(input, at, searched, ProtocolError::TooBigBulkCount)?;
+    if line.first() != Some(&b'$') {
+        let found = line.first().copied().unwrap_or(b'\r');
+        return Err(LineStop::Error(ProtocolError::ExpectedDollar(found)));
     }
-    match parse_i64(&text[1..]) {
-        None => Err(Stop::Error(ProtocolError::InvalidBulkLength)),
-        Some(len) if len < 0 || len.unsigned_abs() > limits.bulk_len_max => {
-            Err(Stop::Error(ProtocolError::InvalidBulkLength))
+    let len = parse_i64(&line[1..]).and_then(|len| usize::try_from(len).ok());
+    match len {
+        Some(len) if len as u64 <= limits.bulk_len_max => {
+            if len > UNAUTHENTICATED_BULK_LEN_MAX && !limits.authenticated {
+                return Err(LineStop::Error(ProtocolError::UnauthenticatedBulkLength));
+            }
+            Ok((len, at + line.len() + 2))
         }
-        Some(len) if len > UNAUTHENTICATED_BULK_LEN_MAX && !limits.authenticated => {
-            Err(Stop::Error(ProtocolError::UnauthenticatedBulkLength))
-        }
-        Some(len) => {
-            place.at += text.len() + 2;
-            place.searched = place.at;
-            usize::try_from(len).map_err(|_| Stop::Error(ProtocolError::InvalidBulkLength))
-        }
+        _ => Err(LineStop::Error(ProtocolError::InvalidBulkLength)),
     }
 }
 
-/// The line at `place`, without its end; the end has arrived completely. Remembers how far it looked otherwise.
-fn read_line(input: &[u8], place: &mut Place, too_big: ProtocolError) -> Step<Range<usize>> {
-    let from = place.searched.max(place.at);
+/// The line at `at`, without its end; the end has arrived completely.
+fn read_line(input: &[u8], at: usize, searched: usize, too_big: ProtocolError) -> Result<&[u8], LineStop> {
+    let from = searched.max(at);
     let rest = input.get(from..).unwrap_or_default();
     let found = rest.iter().position(|&byte| byte == b'\r');
     let end = from + found.unwrap_or(rest.len());
-    if end - place.at > LINE_SIZE_MAX {
-        return Err(Stop::Error(too_big));
+    if end - at > LINE_SIZE_MAX {
+        return Err(LineStop::Error(too_big));
     }
     if found.is_some() && end + 2 <= input.len() {
-        return Ok(place.at..end);
+        return Ok(&input[at..end]);
     }
-    place.searched = end;
-    Err(Stop::Incomplete { missing: 0 })
+    Err(LineStop::Incomplete { searched: end })
 }
