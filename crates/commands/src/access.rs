@@ -6,12 +6,12 @@
 //!
 //! A key whose expiry has passed is never seen. Reads note it for removal by the commit; writes remove it at once.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use mantissa_protocol::{OwnedArgs, Reply};
 use mantissa_store::{
-    Entry, Hash, KEY_BYTES_MAX, KeyHash, Keyspace, Kind, List, LockedShards, Set, Shard, ShardSet, SortedSet,
-    Stream, StringRef, Value, ValueMut, ValueRef,
+    Before, Entry, Hash, KEY_BYTES_MAX, KeyHash, Keyspace, Kind, List, LiveEntry, LockedShards, Lookup, Set,
+    Shard, ShardSet, SortedSet, Stream, StringRef, Value, ValueMut, ValueRef,
 };
 
 use crate::effects::{Blocking, Effects, Event, EventClass, LogChoice, TimeoutReply};
@@ -44,10 +44,10 @@ pub enum NewExpiry {
 /// Things noticed by lookups that only have a shared borrow.
 #[derive(Default)]
 struct Noticed {
-    hits: u64,
-    misses: u64,
-    expired: Vec<(usize, Box<[u8]>)>,
-    missed: Vec<(usize, Box<[u8]>)>,
+    hits: Cell<u64>,
+    misses: Cell<u64>,
+    expired: RefCell<Vec<(usize, Box<[u8]>)>>,
+    missed: RefCell<Vec<(usize, Box<[u8]>)>>,
 }
 
 /// See the module's description.
@@ -58,7 +58,7 @@ pub struct Access<'a> {
     settings: &'a Settings,
     mode: Mode,
     effects: Effects,
-    noticed: RefCell<Noticed>,
+    noticed: Noticed,
     random_state: &'a mut u64,
     /// The address and hash of the key that was hashed ahead of the command.
     hint: (*const [u8], KeyHash),
@@ -86,12 +86,8 @@ macro_rules! collection_access {
 
         #[doc = concat!("The `", stringify!($kind), "` at a key, to change; a new empty one if the key is not there.")]
         pub fn $write_or_new(&mut self, key: &[u8]) -> Outcome<&mut $type> {
-            match self.kind(key) {
-                Some(Kind::$kind) => {}
-                Some(_) => return Err(Error::WRONG_TYPE),
-                None => self.put(key, Value::$kind(Box::default()), None)?,
-            }
-            match self.find_mut(key).and_then(Entry::collection_mut) {
+            let (entry, _) = self.find_or_insert(key, || Value::$kind(Box::default()))?;
+            match entry.into_mut().collection_mut() {
                 Some(ValueMut::$kind(value)) => Ok(value),
                 _ => Err(Error::WRONG_TYPE),
             }
@@ -117,7 +113,7 @@ impl<'a> Access<'a> {
             settings,
             mode,
             effects: Effects::default(),
-            noticed: RefCell::default(),
+            noticed: Noticed::default(),
             random_state,
             hint: (std::ptr::from_ref(&[]), KeyHash(0)),
         }
@@ -212,7 +208,7 @@ impl<'a> Access<'a> {
         let entry = shard.databases.get(self.database)?.get(hash, key)?;
         match entry.expiry() {
             Some(time) if time <= self.now_ms => {
-                self.noticed.borrow_mut().expired.push((self.database, key.into()));
+                self.noticed.expired.borrow_mut().push((self.database, key.into()));
                 None
             }
             _ => Some(entry),
@@ -222,20 +218,23 @@ impl<'a> Access<'a> {
     /// The live entry of a key, for reading: marks it as used and counts the lookup.
     #[inline]
     pub fn read(&self, key: &[u8]) -> Option<&Entry> {
+        let entry = self.read_untouched(key);
+        if let Some(entry) = entry {
+            self.toucher().touch(entry);
+        }
+        entry
+    }
+
+    /// The live entry of a key, for reading: counts the lookup but does not mark the key as used.
+    #[inline]
+    pub fn read_untouched(&self, key: &[u8]) -> Option<&Entry> {
         let entry = self.peek(key);
-        match entry {
-            Some(entry) => {
-                self.noticed.borrow_mut().hits += 1;
-                if !self.mode.no_touch {
-                    self.touch(entry);
-                }
-            }
-            None => {
-                let mut noticed = self.noticed.borrow_mut();
-                noticed.misses += 1;
-                if self.settings.notify & EventClass::KEY_MISS.0 != 0 {
-                    noticed.missed.push((self.database, key.into()));
-                }
+        if entry.is_some() {
+            self.noticed.hits.set(self.noticed.hits.get() + 1);
+        } else {
+            self.noticed.misses.set(self.noticed.misses.get() + 1);
+            if self.settings.notify & EventClass::KEY_MISS.0 != 0 {
+                self.noticed.missed.borrow_mut().push((self.database, key.into()));
             }
         }
         entry
@@ -244,16 +243,68 @@ impl<'a> Access<'a> {
     /// The live entry of a key, to change; an expired one is removed.
     #[inline]
     pub fn find_mut(&mut self, key: &[u8]) -> Option<&mut Entry> {
-        self.remove_if_expired(key);
+        self.find_live(key).map(LiveEntry::into_mut)
+    }
+
+    /// The same, with its expiry to change as well.
+    #[inline]
+    pub fn find_live(&mut self, key: &[u8]) -> Option<LiveEntry<'_>> {
         let hash = self.hash(key);
         let index = self.locked.keyspace().shard_of(hash);
-        let clock = if self.mode.no_touch { None } else { Some(self.next_clock()) };
+        let toucher = self.toucher();
         let shard = self.locked.shard_mut(index)?;
-        let entry = shard.databases.get_mut(self.database)?.get_mut(hash, key)?;
-        if let (Some(clock), AccessClock::LeastRecentlyUsed) = (clock, self.settings.access_clock) {
-            entry.set_clock(clock);
+        let watched = shard.has_watchers();
+        match shard.databases.get_mut(self.database)?.find_live(hash, key, self.now_ms) {
+            Lookup::Live(entry) => {
+                toucher.touch(&entry);
+                Some(entry)
+            }
+            Lookup::Expired(entry) => {
+                note_expired(&mut self.effects, self.settings, self.database, watched, entry);
+                None
+            }
+            Lookup::Missing => None,
         }
-        Some(entry)
+    }
+
+    /// The live entry of a key, to change, and false; if the key is not there, a new entry with this value, and true. A
+    /// collection must not stay empty.
+    #[inline]
+    pub fn find_or_insert(
+        &mut self,
+        key: &[u8],
+        value: impl Fn() -> Value,
+    ) -> Outcome<(LiveEntry<'_>, bool)> {
+        let clock = self.next_clock();
+        self.find_or_insert_entry(key, || Entry::new(key, value(), None, clock))
+    }
+
+    #[inline]
+    fn find_or_insert_entry(
+        &mut self,
+        key: &[u8],
+        make: impl Fn() -> Entry,
+    ) -> Outcome<(LiveEntry<'_>, bool)> {
+        check_key(key)?;
+        let hash = self.hash(key);
+        let index = self.locked.keyspace().shard_of(hash);
+        let toucher = self.toucher();
+        let Some(shard) = self.locked.shard_mut(index) else { return Err(NOT_LOCKED) };
+        let (watched, awaited) = (shard.has_watchers(), shard.has_waiters());
+        let Some(database) = shard.databases.get_mut(self.database) else { return Err(NOT_LOCKED) };
+        let (entry, before) = database.live_or_insert(hash, key, self.now_ms, make);
+        match before {
+            Before::Live => {
+                toucher.touch(&entry);
+                return Ok((entry, false));
+            }
+            Before::Expired(old) => {
+                note_expired(&mut self.effects, self.settings, self.database, watched, old);
+            }
+            Before::Missing => {}
+        }
+        note_new(&mut self.effects, self.settings, self.database, awaited, &entry);
+        Ok((entry, true))
     }
 
     /// Whether a key is there.
@@ -297,40 +348,30 @@ impl<'a> Access<'a> {
     // ---- changes ----
 
     /// Sets a key to a string (or to the integer that `text` is the canonical form of), whatever was there.
+    #[inline]
     pub fn set_string(&mut self, key: &[u8], text: &[u8], expiry: NewExpiry) -> Outcome {
-        self.remove_if_expired(key);
-        let hash = self.hash(key);
-        let index = self.locked.keyspace().shard_of(hash);
         let clock = self.next_clock();
-        let Some(shard) = self.locked.shard_mut(index) else { return Ok(()) };
-        let database = &mut shard.databases[self.database];
-        let Some(entry) = database.get_mut(hash, key) else {
-            let expiry = match expiry {
-                NewExpiry::At(time) => Some(time),
-                NewExpiry::Clear | NewExpiry::Keep => None,
-            };
-            check_key(key)?;
-            let entry = Entry::string(key, text, expiry, clock);
-            return self.insert(hash, entry);
+        let new_expiry = match expiry {
+            NewExpiry::At(time) => Some(time),
+            NewExpiry::Clear | NewExpiry::Keep => None,
         };
+        let make = || Entry::string(key, text, new_expiry, clock);
+        let (mut entry, is_new) = self.find_or_insert_entry(key, make)?;
+        if is_new {
+            return Ok(());
+        }
         let before = entry.kind();
+        let mut replaced = None;
         if before == Kind::String {
             entry.set_string(text);
         } else {
-            let fresh = Entry::string(key, text, entry.expiry(), clock);
-            self.effects.trash.entries.push(std::mem::replace(entry, fresh));
+            let fresh = Entry::string(key, text, entry.expiry(), entry.clock());
+            replaced = Some(std::mem::replace(&mut *entry, fresh));
         }
-        entry.set_clock(clock);
-        let old_expiry = entry.expiry();
-        match expiry {
-            NewExpiry::At(time) if old_expiry != Some(time) => {
-                database.set_expiry(hash, key, Some(time));
-            }
-            NewExpiry::Clear if old_expiry.is_some() => {
-                database.set_expiry(hash, key, None);
-            }
-            _ => {}
+        if expiry != NewExpiry::Keep && entry.expiry() != new_expiry {
+            entry.set_expiry(new_expiry);
         }
+        self.effects.trash.entries.extend(replaced);
         self.overwritten(key, before, Kind::String);
         Ok(())
     }
@@ -371,11 +412,13 @@ impl<'a> Access<'a> {
 
     /// Sets or removes the expiry of a key (Unix time in ms). False if the key is not there.
     pub fn set_expiry(&mut self, key: &[u8], expiry: Option<i64>) -> bool {
-        self.remove_if_expired(key);
-        let hash = self.hash(key);
-        let index = self.locked.keyspace().shard_of(hash);
-        let Some(shard) = self.locked.shard_mut(index) else { return false };
-        shard.databases[self.database].set_expiry(hash, key, expiry)
+        match self.find_live(key) {
+            Some(mut entry) => {
+                entry.set_expiry(expiry);
+                true
+            }
+            None => false,
+        }
     }
 
     /// Leaves a value to be freed after the command.
@@ -478,12 +521,12 @@ impl<'a> Access<'a> {
 
     /// Takes what has been collected since the last call. The commit's business.
     pub fn take_effects(&mut self) -> Effects {
-        let noticed = self.noticed.take();
+        let noticed = std::mem::take(&mut self.noticed);
         let mut effects = std::mem::take(&mut self.effects);
-        effects.hits += noticed.hits;
-        effects.misses += noticed.misses;
-        effects.expired.extend(noticed.expired);
-        for (database, key) in noticed.missed {
+        effects.hits += noticed.hits.get();
+        effects.misses += noticed.misses.get();
+        effects.expired.extend(noticed.expired.into_inner());
+        for (database, key) in noticed.missed.into_inner() {
             effects.events.push(Event { class: EventClass::KEY_MISS, name: "keymiss", database, key });
         }
         effects
@@ -493,28 +536,14 @@ impl<'a> Access<'a> {
     pub fn remove_if_expired(&mut self, key: &[u8]) -> bool {
         let hash = self.hash(key);
         let index = self.locked.keyspace().shard_of(hash);
-        let now_ms = self.now_ms;
         let Some(shard) = self.locked.shard_mut(index) else { return false };
+        let watched = shard.has_watchers();
         let Some(database) = shard.databases.get_mut(self.database) else { return false };
         if database.expiring_len() == 0 {
             return false;
         }
-        let expiry = database.get(hash, key).and_then(Entry::expiry);
-        if expiry.is_none_or(|time| time > now_ms) {
-            return false;
-        }
-        if let Some(entry) = database.remove(hash, key) {
-            self.effects.trash.entries.push(entry);
-        }
-        self.effects.expired_count += 1;
-        if self.settings.log_enabled {
-            self.effects.removed_expired.push((self.database, key.into()));
-        }
-        let watched = self.locked.shard(index).is_some_and(Shard::has_watchers);
-        if watched {
-            self.effects.changed.push((self.database, key.into()));
-        }
-        self.event(EventClass::EXPIRED, "expired", key);
+        let Lookup::Expired(entry) = database.find_live(hash, key, self.now_ms) else { return false };
+        note_expired(&mut self.effects, self.settings, self.database, watched, entry);
         true
     }
 
@@ -522,18 +551,10 @@ impl<'a> Access<'a> {
 
     fn insert(&mut self, hash: KeyHash, entry: Entry) -> Outcome {
         let index = self.locked.keyspace().shard_of(hash);
-        let waited_for = matches!(entry.kind(), Kind::List | Kind::SortedSet | Kind::Stream);
-        if self.settings.notify & EventClass::NEW.0 != 0 {
-            let key = entry.key().into();
-            let database = self.database;
-            self.effects.events.push(Event { class: EventClass::NEW, name: "new", database, key });
-        }
         let Some(shard) = self.locked.shard_mut(index) else { return Ok(()) };
-        let ready = (waited_for && shard.has_waiters()).then(|| Box::<[u8]>::from(entry.key()));
+        let awaited = shard.has_waiters();
+        note_new(&mut self.effects, self.settings, self.database, awaited, &entry);
         shard.databases[self.database].insert(hash, entry);
-        if let Some(key) = ready {
-            self.effects.ready.push((self.database, key));
-        }
         Ok(())
     }
 
@@ -568,23 +589,76 @@ impl<'a> Access<'a> {
         }
     }
 
-    fn touch(&self, entry: &Entry) {
-        match self.settings.access_clock {
-            AccessClock::LeastRecentlyUsed => entry.set_clock((self.now_ms / 1000) as u32),
-            AccessClock::LeastFrequentlyUsed { log_factor, decay_minutes } => {
-                let counter = decayed_frequency(entry.clock(), self.now_ms, decay_minutes);
-                // A hash of the time and the entry's clock is random enough for a counter that is an estimate.
-                let mut dice =
-                    (self.now_ms as u64 ^ u64::from(entry.clock())).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-                dice ^= dice >> 32;
-                let base = u64::from(counter.saturating_sub(FREQUENCY_INITIAL));
-                let odds = base * u64::from(log_factor) + 1;
-                let grown = if counter < 255 && dice.is_multiple_of(odds) { counter + 1 } else { counter };
-                entry.set_clock(frequency_clock(self.now_ms, grown));
+    #[inline]
+    fn toucher(&self) -> Toucher {
+        let clock = if self.mode.no_touch { None } else { Some(self.settings.access_clock) };
+        Toucher { clock, now_ms: self.now_ms }
+    }
+}
+
+/// Marks entries as used.
+#[derive(Clone, Copy)]
+struct Toucher {
+    /// `None` leaves them alone.
+    clock: Option<AccessClock>,
+    now_ms: i64,
+}
+
+impl Toucher {
+    #[inline]
+    fn touch(self, entry: &Entry) {
+        match self.clock {
+            None => {}
+            Some(AccessClock::LeastRecentlyUsed) => entry.set_clock((self.now_ms / 1000) as u32),
+            Some(AccessClock::LeastFrequentlyUsed { log_factor, decay_minutes }) => {
+                self.count_use(entry, log_factor, decay_minutes);
             }
         }
     }
+
+    fn count_use(self, entry: &Entry, log_factor: u32, decay_minutes: u32) {
+        let counter = decayed_frequency(entry.clock(), self.now_ms, decay_minutes);
+        // A hash of the time and the entry's clock is random enough for a counter that is an estimate.
+        let mut dice = (self.now_ms as u64 ^ u64::from(entry.clock())).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        dice ^= dice >> 32;
+        let base = u64::from(counter.saturating_sub(FREQUENCY_INITIAL));
+        let odds = base * u64::from(log_factor) + 1;
+        let grown = if counter < 255 && dice.is_multiple_of(odds) { counter + 1 } else { counter };
+        entry.set_clock(frequency_clock(self.now_ms, grown));
+    }
 }
+
+/// What the commit makes of an entry that was removed because its time had passed.
+#[cold]
+fn note_expired(effects: &mut Effects, settings: &Settings, database: usize, watched: bool, entry: Entry) {
+    effects.expired_count += 1;
+    if settings.log_enabled {
+        effects.removed_expired.push((database, entry.key().into()));
+    }
+    if watched {
+        effects.changed.push((database, entry.key().into()));
+    }
+    if settings.notify & EventClass::EXPIRED.0 != 0 {
+        let key = entry.key().into();
+        effects.events.push(Event { class: EventClass::EXPIRED, name: "expired", database, key });
+    }
+    effects.trash.entries.push(entry);
+}
+
+/// What the commit makes of a key that is new. `awaited` says that somebody waits for a key of its shard.
+#[inline]
+fn note_new(effects: &mut Effects, settings: &Settings, database: usize, awaited: bool, entry: &Entry) {
+    if settings.notify & EventClass::NEW.0 != 0 {
+        let key = entry.key().into();
+        effects.events.push(Event { class: EventClass::NEW, name: "new", database, key });
+    }
+    if awaited && matches!(entry.kind(), Kind::List | Kind::SortedSet | Kind::Stream) {
+        effects.ready.push((database, entry.key().into()));
+    }
+}
+
+/// The answer to a program error: a command that touches keys which its specification does not find.
+const NOT_LOCKED: Error = Error::fixed("ERR the command's keys are not locked");
 
 /// What the access counter of a new key starts with.
 const FREQUENCY_INITIAL: u32 = 5;

@@ -24,8 +24,8 @@ pub use keyspace::{KeyHash, KeyHasher, Keyspace, LockedShards, SHARD_COUNT_MAX, 
 pub use limits::EncodingLimits;
 pub use list::List;
 pub use set::Set;
-pub use shard::{Database, DatabaseKey, Shard, Waiter};
+pub use shard::{Before, Database, DatabaseKey, LiveEntry, Lookup, Shard, Waiter};
 pub use sorted_set::SortedSet;
 pub use stream::Stream;
-pub use table::{Table, prefetch};
+pub use table::{Found, Table, prefetch};
 pub use value::{Kind, StringRef, Value, ValueMut, ValueRef};

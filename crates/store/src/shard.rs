@@ -1,6 +1,7 @@
 //! A shard: the part of every database whose keys hash to it, with who watches and who waits for its keys.
 
 use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +9,7 @@ use hashbrown::HashMap;
 
 use crate::entry::Entry;
 use crate::keyspace::ShardSet;
-use crate::table::Table;
+use crate::table::{Found, Table};
 use crate::{KeyHash, KeyHasher};
 
 /// One database's entries in one shard.
@@ -19,6 +20,68 @@ pub struct Database {
     expiring: usize,
     /// Where the walk that looks for expired keys goes on: a cursor of [`Table::scan`].
     pub expire_cursor: u64,
+}
+
+/// A live entry of a database, to change.
+pub struct LiveEntry<'a> {
+    entry: &'a mut Entry,
+    expiring: &'a mut usize,
+}
+
+impl<'a> LiveEntry<'a> {
+    /// Sets or removes the expiry (Unix time in ms).
+    pub fn set_expiry(&mut self, expiry: Option<i64>) {
+        let before = usize::from(self.entry.expiry().is_some());
+        self.entry.set_expiry(expiry);
+        *self.expiring = *self.expiring + usize::from(expiry.is_some()) - before;
+    }
+
+    /// The entry for as long as the database is borrowed.
+    #[inline]
+    pub fn into_mut(self) -> &'a mut Entry {
+        self.entry
+    }
+}
+
+impl Deref for LiveEntry<'_> {
+    type Target = Entry;
+
+    #[inline]
+    fn deref(&self) -> &Entry {
+        self.entry
+    }
+}
+
+impl DerefMut for LiveEntry<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Entry {
+        self.entry
+    }
+}
+
+/// What [`Database::find_live`] found.
+pub enum Lookup<'a> {
+    /// A live entry.
+    Live(LiveEntry<'a>),
+    /// An entry whose time had passed; it has been taken out.
+    Expired(Entry),
+    /// Nothing.
+    Missing,
+}
+
+/// What was in the place that [`Database::live_or_insert`] returns.
+pub enum Before {
+    /// A live entry: the one returned.
+    Live,
+    /// An entry whose time had passed; the one returned is new.
+    Expired(Entry),
+    /// Nothing; the entry returned is new.
+    Missing,
+}
+
+#[inline]
+fn has_expired(entry: &Entry, now_ms: i64) -> bool {
+    entry.expiry().is_some_and(|time| time <= now_ms)
 }
 
 impl Database {
@@ -54,6 +117,54 @@ impl Database {
     #[inline]
     pub fn get_mut(&mut self, hash: KeyHash, key: &[u8]) -> Option<&mut Entry> {
         self.table.get_mut(hash.0, |entry| entry.key() == key)
+    }
+
+    /// The entry of a key, to change. One whose time has passed at `now_ms` (Unix time in ms) is taken out. One lookup.
+    #[inline]
+    pub fn find_live(&mut self, hash: KeyHash, key: &[u8], now_ms: i64) -> Lookup<'_> {
+        let hasher = self.hasher;
+        let found = self.table.get_or_take(
+            hash.0,
+            |entry| entry.key() == key,
+            |entry| has_expired(entry, now_ms),
+            move |entry| hasher.hash(entry.key()).0,
+        );
+        match found {
+            Found::Kept(entry) => Lookup::Live(LiveEntry { entry, expiring: &mut self.expiring }),
+            Found::Taken(entry) => {
+                self.expiring -= 1;
+                Lookup::Expired(entry)
+            }
+            Found::Missing => Lookup::Missing,
+        }
+    }
+
+    /// The entry of a key, to change, or the new one that `make` returns where there is none or one whose time has passed
+    /// at `now_ms` (Unix time in ms); and what was there. The new entry must have the same key. One lookup.
+    #[inline]
+    pub fn live_or_insert(
+        &mut self,
+        hash: KeyHash,
+        key: &[u8],
+        now_ms: i64,
+        make: impl Fn() -> Entry,
+    ) -> (LiveEntry<'_>, Before) {
+        let hasher = self.hasher;
+        let (entry, is_new) = self.table.get_or_insert_with(
+            hash.0,
+            |entry| entry.key() == key,
+            &make,
+            move |entry| hasher.hash(entry.key()).0,
+        );
+        let mut before = if is_new { Before::Missing } else { Before::Live };
+        if !is_new && has_expired(entry, now_ms) {
+            before = Before::Expired(std::mem::replace(entry, make()));
+            self.expiring -= 1;
+        }
+        if !matches!(before, Before::Live) {
+            self.expiring += usize::from(entry.expiry().is_some());
+        }
+        (LiveEntry { entry, expiring: &mut self.expiring }, before)
     }
 
     /// Adds an entry whose key is not there.

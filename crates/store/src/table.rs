@@ -95,6 +95,16 @@ impl<T> Bucket<T> {
     }
 }
 
+/// What a lookup that may also change the table found.
+pub enum Found<'a, T> {
+    /// The item, which stays.
+    Kept(&'a mut T),
+    /// The item, which has been taken out.
+    Taken(T),
+    /// No item.
+    Missing,
+}
+
 /// Where an item lies; valid until the table changes.
 #[derive(Clone, Copy)]
 struct Position<T> {
@@ -192,6 +202,39 @@ impl<T> Table<T> {
         }
     }
 
+    /// The item with this hash for which `equal` holds, or the new one that `make` returns, which is then added; and
+    /// whether it is new. `hash_of` as for `insert`.
+    pub fn get_or_insert_with(
+        &mut self,
+        hash: u64,
+        equal: impl FnMut(&T) -> bool,
+        make: impl FnOnce() -> T,
+        hash_of: impl Fn(&T) -> u64,
+    ) -> (&mut T, bool) {
+        match self.find(hash, equal) {
+            // SAFETY: `find` returns occupied slots, and the borrow of `self` is exclusive.
+            Some(mut at) => unsafe { (at.bucket.as_mut().slots[at.slot].assume_init_mut(), false) },
+            None => (self.insert(hash, make(), hash_of), true),
+        }
+    }
+
+    /// The item with this hash for which `equal` holds; it is taken out if `unwanted` holds for it. `hash_of` as for `insert`.
+    pub fn get_or_take(
+        &mut self,
+        hash: u64,
+        equal: impl FnMut(&T) -> bool,
+        unwanted: impl FnOnce(&T) -> bool,
+        hash_of: impl Fn(&T) -> u64,
+    ) -> Found<'_, T> {
+        let Some(mut at) = self.find(hash, equal) else { return Found::Missing };
+        // SAFETY: `find` returns occupied slots, and the borrow of `self` is exclusive.
+        if unwanted(unsafe { at.bucket.as_ref().slots[at.slot].assume_init_ref() }) {
+            return Found::Taken(self.take_at(at, hash, hash_of));
+        }
+        // SAFETY: as above.
+        Found::Kept(unsafe { at.bucket.as_mut().slots[at.slot].assume_init_mut() })
+    }
+
     /// Removes and returns the item with this hash for which `equal` holds. `hash_of` as for `insert`.
     pub fn remove(
         &mut self,
@@ -199,7 +242,12 @@ impl<T> Table<T> {
         equal: impl FnMut(&T) -> bool,
         hash_of: impl Fn(&T) -> u64,
     ) -> Option<T> {
-        let mut at = self.find(hash, equal)?;
+        let at = self.find(hash, equal)?;
+        Some(self.take_at(at, hash, hash_of))
+    }
+
+    /// Takes the item out of a place that `find` returned just now.
+    fn take_at(&mut self, mut at: Position<T>, hash: u64, hash_of: impl Fn(&T) -> u64) -> T {
         // SAFETY: `find` returns occupied slots; the tag is cleared, so the item is moved out exactly once.
         let item = unsafe {
             let bucket = at.bucket.as_mut();
@@ -213,7 +261,7 @@ impl<T> Table<T> {
         if self.bucket_count > 1 && self.len < self.bucket_count * FILL_MIN {
             self.shrink(&hash_of);
         }
-        Some(item)
+        item
     }
 
     /// Visits a part of the table and returns the cursor of the next part; 0 starts, and 0 returned ends an iteration.
@@ -671,7 +719,8 @@ mod tests {
         let mut model = HashSet::new();
         for round in 0..200_000_u64 {
             let item = random() % 20_000;
-            let inserting = if (round / 40_000) % 2 == 0 { random() % 4 != 0 } else { random() % 4 == 0 };
+            let one_in_four = random().is_multiple_of(4);
+            let inserting = if (round / 40_000) % 2 == 0 { !one_in_four } else { one_in_four };
             if inserting && model.insert(item) {
                 insert(&mut table, item);
             } else if !inserting {
@@ -705,7 +754,7 @@ mod tests {
                 if cursor == 0 {
                     break;
                 }
-                if random() % 64 == 0 {
+                if random().is_multiple_of(64) {
                     growing = !growing;
                 }
                 for _ in 0..random() % 200 {
