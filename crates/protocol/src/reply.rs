@@ -134,9 +134,10 @@ impl Reply {
     /// An integer.
     #[inline]
     pub fn integer(&mut self, value: i64) {
-        match u8::try_from(value) {
-            Ok(digit @ 0..=9) => self.raw(&[b':', b'0' + digit, b'\r', b'\n']),
-            _ => self.line(b':', format_i64(&mut [0; INTEGER_TEXT_MAX], value)),
+        if let 0..=999 = value {
+            self.header(b':', value as usize);
+        } else {
+            self.line(b':', format_i64(&mut [0; INTEGER_TEXT_MAX], value));
         }
     }
 
@@ -308,15 +309,15 @@ impl Reply {
         header[digits.len() + 1..].copy_from_slice(b"\r\n");
     }
 
-    /// A type byte, a count, and a line end.
+    /// A type byte, a count, and a line end. Short ones are of a fixed size each, so that they are stored as a whole.
     #[inline]
     fn header(&mut self, kind: u8, count: usize) {
-        if count < 10 {
-            self.raw(&[kind, b'0' + count as u8, b'\r', b'\n']);
-        } else if count < 100 {
-            self.raw(&[kind, b'0' + (count / 10) as u8, b'0' + (count % 10) as u8, b'\r', b'\n']);
-        } else {
-            self.line(kind, format_u64(&mut [0; INTEGER_TEXT_MAX], count as u64));
+        let digit = |power: usize| b'0' + (count / power % 10) as u8;
+        match count {
+            0..10 => self.raw(&[kind, digit(1), b'\r', b'\n']),
+            10..100 => self.raw(&[kind, digit(10), digit(1), b'\r', b'\n']),
+            100..1000 => self.raw(&[kind, digit(100), digit(10), digit(1), b'\r', b'\n']),
+            _ => self.line(kind, format_u64(&mut [0; INTEGER_TEXT_MAX], count as u64)),
         }
     }
 

@@ -293,23 +293,32 @@ fn read_array(
 ) -> Result<usize, Stop> {
     let Place { mut at, searched, mut args_remaining, mut bulk_len } = place;
     if at == start {
-        match read_count(input, at, searched, limits) {
-            Ok(count) => (args_remaining, at) = count,
-            Err(stop) => return Err(stopped(stop, place)),
-        }
+        (args_remaining, at) = match short_count(input, at) {
+            Some(found) => found,
+            None => match read_count(input, at, searched, limits) {
+                Ok(found) => found,
+                Err(stop) => return Err(stopped(stop, place)),
+            },
+        };
         // No more than can be there: an argument takes six bytes at least.
         slices.reserve(args_remaining.min((input.len() - at) / 6 + 1));
     }
     while args_remaining > 0 {
         let len = match bulk_len.take() {
             Some(len) => len,
-            None => match read_bulk_len(input, at, searched, limits) {
-                Ok((len, data)) => {
-                    at = data;
-                    len
-                }
-                Err(stop) => return Err(stopped(stop, Place { at, searched, args_remaining, bulk_len })),
-            },
+            None => {
+                let (len, data) = match short_bulk_len(input, at, limits) {
+                    Some(found) => found,
+                    None => match read_bulk_len(input, at, searched, limits) {
+                        Ok(found) => found,
+                        Err(stop) => {
+                            return Err(stopped(stop, Place { at, searched, args_remaining, bulk_len }));
+                        }
+                    },
+                };
+                at = data;
+                len
+            }
         };
         let available = input.len().saturating_sub(at);
         let needed = len.saturating_add(2);
@@ -334,55 +343,39 @@ fn stopped(stop: LineStop, place: Place) -> Stop {
     }
 }
 
+/// [`read_count`] for one digit, the count of all but huge requests.
+#[inline]
+fn short_count(input: &[u8], at: usize) -> Option<(usize, usize)> {
+    match input.get(at..)?.first_chunk()? {
+        [_, digit @ b'1'..=b'9', b'\r', _] => Some((usize::from(digit - b'0'), at + 4)),
+        _ => None,
+    }
+}
+
+/// [`read_bulk_len`] for up to three digits. A bulk string takes six bytes at least, so it covers all short ones that
+/// have arrived.
+#[inline]
+fn short_bulk_len(input: &[u8], at: usize, limits: &RequestLimits) -> Option<(usize, usize)> {
+    let &[b'$', first, second, third, fourth, _] = input.get(at..)?.first_chunk()? else { return None };
+    let digits = [first, second, third].map(|byte| byte.wrapping_sub(b'0'));
+    let [a, b, c] = digits.map(usize::from);
+    let (len, data) = if second == b'\r' {
+        (if a <= 9 { a } else { return None }, at + 4)
+    } else if a.wrapping_sub(1) >= 9 || b > 9 {
+        return None;
+    } else if third == b'\r' {
+        (a * 10 + b, at + 5)
+    } else if fourth == b'\r' && c <= 9 {
+        (a * 100 + b * 10 + c, at + 6)
+    } else {
+        return None;
+    };
+    (len as u64 <= limits.bulk_len_max).then_some((len, data))
+}
+
 /// Reads the count of an array at `at`, and returns it and where its elements start.
-#[inline]
-fn read_count(
-    input: &[u8],
-    at: usize,
-    searched: usize,
-    limits: &RequestLimits,
-) -> Result<(usize, usize), LineStop> {
-    match input.get(at..).and_then(|rest| rest.first_chunk()) {
-        // One digit: all but huge requests.
-        Some([_, digit @ b'1'..=b'9', b'\r', _]) => Ok((usize::from(digit - b'0'), at + 4)),
-        _ => read_any_count(input, at, searched, limits),
-    }
-}
-
-/// Reads the length line of a bulk string at `at`, and returns the length and where the string starts.
-#[inline]
-fn read_bulk_len(
-    input: &[u8],
-    at: usize,
-    searched: usize,
-    limits: &RequestLimits,
-) -> Result<(usize, usize), LineStop> {
-    // A bulk string takes six bytes at least, so this covers all short ones that have arrived.
-    if let Some(&[b'$', first, second, third, fourth, _]) =
-        input.get(at..).and_then(|rest| rest.first_chunk())
-    {
-        let digits = [first, second, third].map(|byte| byte.wrapping_sub(b'0'));
-        let [a, b, c] = digits.map(usize::from);
-        let leads = a.wrapping_sub(1) < 9;
-        let (len, data) = if second == b'\r' && a <= 9 {
-            (a, at + 4)
-        } else if third == b'\r' && leads && b <= 9 {
-            (a * 10 + b, at + 5)
-        } else if fourth == b'\r' && leads && b <= 9 && c <= 9 {
-            (a * 100 + b * 10 + c, at + 6)
-        } else {
-            return read_any_bulk_len(input, at, searched, limits);
-        };
-        if len as u64 <= limits.bulk_len_max {
-            return Ok((len, data));
-        }
-    }
-    read_any_bulk_len(input, at, searched, limits)
-}
-
-/// [`read_count`] in its general form.
 #[cold]
-fn read_any_count(
+fn read_count(
     input: &[u8],
     at: usize,
     searched: usize,
@@ -400,9 +393,9 @@ fn read_any_count(
     }
 }
 
-/// [`read_bulk_len`] in its general form.
+/// Reads the length line of a bulk string at `at`, and returns the length and where the string starts.
 #[cold]
-fn read_any_bulk_len(
+fn read_bulk_len(
     input: &[u8],
     at: usize,
     searched: usize,
