@@ -2,6 +2,9 @@
 
 use std::collections::HashSet;
 
+use crate::EncodingLimits;
+use crate::listpack::Element;
+
 /// A set of byte strings.
 #[derive(Clone, Debug, Default)]
 pub struct Set(HashSet<Box<[u8]>>);
@@ -22,9 +25,19 @@ impl Set {
         self.0.is_empty()
     }
 
-    /// All members.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        self.0.iter().map(|member| &member[..])
+    /// The name that OBJECT ENCODING replies.
+    pub fn encoding(&self) -> &'static str {
+        "hashtable"
+    }
+
+    /// Adds a member; false if it is there already.
+    pub fn add(&mut self, member: &[u8], _limits: &EncodingLimits) -> bool {
+        self.0.insert(member.into())
+    }
+
+    /// All members; those that are stored as integers come as such.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Element<'_>> {
+        self.0.iter().map(|member| Element::Bytes(member))
     }
 
     /// Bytes taken.
