@@ -199,6 +199,11 @@ impl Checksum {
         self.0.update(bytes);
     }
 
+    /// Takes in all bytes that `next` has taken in, after those of this one.
+    pub fn append(&mut self, next: &Checksum) {
+        self.0.combine(&next.0);
+    }
+
     /// The checksum of all bytes so far.
     pub fn value(&self) -> u64 {
         self.0.finalize()
@@ -221,6 +226,18 @@ mod tests {
         assert_eq!(Checksum::of(b"123456789"), 0xe9c6_d914_c4b8_d9ca);
         // The payload of DUMP for `hello` from redis-server 8.2.3.
         assert_eq!(Checksum::of(b"\x00\x05hello\x0c\x00").to_le_bytes(), *b"\xa8\x04\xeb\xb6\x9f\x1e\xbeC");
+    }
+
+    #[test]
+    fn checksums_of_parts_add_up() {
+        let mut whole = Checksum::default();
+        whole.update(b"one");
+        let mut part = Checksum::default();
+        part.update(b" and another");
+        whole.append(&part);
+        whole.append(&Checksum::default());
+        whole.update(b", two");
+        assert_eq!(whole.value(), Checksum::of(b"one and another, two"));
     }
 
     #[test]

@@ -1,0 +1,285 @@
+//! Loading an RDB file: one pass over the bytes, values built as they are read.
+//!
+//! What a file says is checked before it is used: bounds, counts, order, duplicates. A damaged file ends the load with
+//! the offset and the reason; it never panics, recurses or allocates more than its own bytes justify. The target gets
+//! every key that came before the damage, and is the caller's to throw away.
+//!
+//! As in Redis, keys that have expired are left out where [`LoadOptions::skip_expired`] says so, collections without
+//! elements are left out and counted, and hash fields that have expired are kept for the expiry to notice.
+
+mod module;
+mod stream;
+mod target;
+mod value;
+
+pub use target::{KeyspaceTarget, LoadTarget, LoadedValue, Record};
+pub(crate) use value::{Outcome, read_value};
+
+use crate::format::{MAGIC, VERSION, VERSION_WITH_CHECKSUM, opcode, value_type};
+use crate::source::{LoadError, Source};
+use mantissa_store::{EncodingLimits, KEY_BYTES_MAX};
+use std::io::Read;
+
+/// What the file says about the use of a key, for the eviction policy.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Access {
+    /// Seconds since the key was last used.
+    pub idle_s: Option<u64>,
+    /// Logarithmic use counter.
+    pub frequency: Option<u8>,
+}
+
+/// How to load.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// Thresholds of the collections' encodings.
+    pub limits: EncodingLimits,
+    /// The present, as unix time in milliseconds.
+    pub now_ms: i64,
+    /// Leaves out keys that have expired: right on a master, wrong for the base of an AOF and on a replica.
+    pub skip_expired: bool,
+    /// Compares the checksum at the end.
+    pub verify_checksum: bool,
+    /// Steps over the data of modules instead of refusing them; their keys are then counted and not delivered.
+    pub skip_modules: bool,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        LoadOptions {
+            limits: EncodingLimits::default(),
+            now_ms: 0,
+            skip_expired: false,
+            verify_checksum: true,
+            skip_modules: false,
+        }
+    }
+}
+
+/// What was found at the end of the file.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum ChecksumState {
+    /// The version has none.
+    #[default]
+    Absent,
+    /// The file was written without computing it.
+    NotComputed,
+    /// It was not looked at.
+    Ignored,
+    /// It is right.
+    Verified,
+}
+
+/// What a load came to.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct LoadSummary {
+    /// Version of the format.
+    pub version: u16,
+    /// Keys delivered to the target.
+    pub keys_loaded: u64,
+    /// Keys left out because they have expired.
+    pub keys_expired: u64,
+    /// Keys left out because they are collections without elements.
+    pub keys_empty: u64,
+    /// Keys left out because they belong to modules.
+    pub keys_of_modules: u64,
+    /// Libraries of functions.
+    pub functions: u64,
+    /// Length of the file up to its end mark and checksum.
+    pub bytes: u64,
+    /// What the checksum said.
+    pub checksum: ChecksumState,
+}
+
+/// What has been read of a key before its type.
+#[derive(Clone, Copy, Default)]
+struct Attributes {
+    expiry: Option<i64>,
+    access: Access,
+    database: usize,
+}
+
+/// Loads one file; see the module's description.
+pub struct Loader<'a, R> {
+    source: Source<'a, R>,
+    options: LoadOptions,
+    summary: LoadSummary,
+    key: Vec<u8>,
+}
+
+impl<'a, R: Read> Loader<'a, R> {
+    /// A loader of what `reader` yields, of which there are `total` bytes, if known.
+    pub fn new(reader: R, total: Option<u64>, options: LoadOptions) -> Self {
+        Loader {
+            source: Source::new(reader, total),
+            options,
+            summary: LoadSummary::default(),
+            key: Vec::new(),
+        }
+    }
+
+    /// Has `report` called with the bytes read so far every few megabytes.
+    pub fn on_progress(&mut self, report: impl FnMut(u64) + 'a) {
+        self.source.on_progress(report);
+    }
+
+    /// Loads everything into `target`. After a success the loader stands right behind the file's end.
+    pub fn load(&mut self, target: &mut dyn LoadTarget) -> Result<LoadSummary, LoadError> {
+        self.header()?;
+        let mut attributes = Attributes::default();
+        loop {
+            let offset = self.source.offset();
+            let mark = self.source.byte()?;
+            match mark {
+                opcode::EOF => break,
+                opcode::SELECTDB => {
+                    let database = self.source.length()?;
+                    attributes.database = usize::try_from(database).unwrap_or(usize::MAX);
+                    self.tell(offset, target.select(attributes.database))?;
+                }
+                opcode::EXPIRETIME_MS => attributes.expiry = expiry(self.source.milliseconds()?),
+                opcode::EXPIRETIME => {
+                    let seconds = i32::from_le_bytes(self.source.array()?);
+                    attributes.expiry = expiry(i64::from(seconds)).map(|seconds| seconds * 1000);
+                }
+                opcode::IDLE => attributes.access.idle_s = Some(self.source.length()?),
+                opcode::FREQ => attributes.access.frequency = Some(self.source.byte()?),
+                value_type::STRING..=value_type::HASH_LISTPACK_EX => {
+                    self.key(offset, mark, attributes, target)?;
+                    attributes = Attributes { database: attributes.database, ..Attributes::default() };
+                }
+                _ => self.other(offset, mark, target)?,
+            }
+        }
+        self.footer()?;
+        self.summary.bytes = self.source.offset();
+        Ok(self.summary.clone())
+    }
+
+    /// How far the load came, also after an error.
+    pub fn summary(&self) -> &LoadSummary {
+        &self.summary
+    }
+
+    /// What was read past the end of the file, and the reader that yields the rest.
+    pub fn into_rest(self) -> (Vec<u8>, R) {
+        self.source.into_rest()
+    }
+
+    fn header(&mut self) -> Result<(), LoadError> {
+        let header = self.source.array::<9>()?;
+        let (magic, digits) = header.split_at(MAGIC.len());
+        if magic != MAGIC {
+            return self.source.error(0, "wrong signature: not an RDB file");
+        }
+        let version = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse::<u16>().ok());
+        match version.filter(|version| (1..=VERSION).contains(version)) {
+            Some(version) => self.summary.version = version,
+            None => {
+                let digits = String::from_utf8_lossy(digits);
+                return self.source.error(5, format!("can't handle RDB format version {digits}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything that is neither a key nor belongs to one.
+    fn other(&mut self, offset: u64, mark: u8, target: &mut dyn LoadTarget) -> Result<(), LoadError> {
+        match mark {
+            opcode::RESIZEDB => {
+                self.source.length()?;
+                self.source.length()?;
+            }
+            opcode::SLOT_INFO => {
+                for _ in 0..3 {
+                    self.source.length()?;
+                }
+            }
+            opcode::AUX => {
+                self.key.clear();
+                self.key.extend_from_slice(self.source.string()?);
+                let value = self.source.string()?;
+                target.describe(&self.key, value);
+            }
+            opcode::FUNCTION2 => {
+                let outcome = target.function(self.source.string()?);
+                self.tell(offset, outcome)?;
+                self.summary.functions += 1;
+            }
+            opcode::FUNCTION_PRE_GA => {
+                return self.source.error(offset, "pre-release function format not supported");
+            }
+            opcode::MODULE_AUX => module::read_aux(&mut self.source, offset, self.options.skip_modules)?,
+            _ => return self.source.error(offset, format!("unknown RDB encoding type {mark}")),
+        }
+        Ok(())
+    }
+
+    fn key(
+        &mut self,
+        offset: u64,
+        value_type: u8,
+        attributes: Attributes,
+        target: &mut dyn LoadTarget,
+    ) -> Result<(), LoadError> {
+        self.key.clear();
+        self.key.extend_from_slice(self.source.string()?);
+        if self.key.len() > KEY_BYTES_MAX {
+            return self.source.error(offset, "key is too long");
+        }
+        let Attributes { database, expiry, access } = attributes;
+        let expired = self.options.skip_expired && expiry.is_some_and(|expiry| expiry < self.options.now_ms);
+        let value = if value_type == value_type::STRING {
+            LoadedValue::Text(self.source.string()?)
+        } else {
+            match read_value(&mut self.source, value_type, &self.options)? {
+                Outcome::Value(value) => LoadedValue::Value(value),
+                Outcome::Empty => {
+                    self.summary.keys_empty += 1;
+                    return Ok(());
+                }
+                Outcome::Module => {
+                    self.summary.keys_of_modules += 1;
+                    return Ok(());
+                }
+            }
+        };
+        if expired {
+            self.summary.keys_expired += 1;
+            return Ok(());
+        }
+        let outcome = target.insert(Record { database, key: &self.key, value, expiry, access });
+        self.summary.keys_loaded += 1;
+        self.tell(offset, outcome)
+    }
+
+    fn footer(&mut self) -> Result<(), LoadError> {
+        if self.summary.version < VERSION_WITH_CHECKSUM {
+            return Ok(());
+        }
+        let computed = self.source.checksum();
+        let offset = self.source.offset();
+        let stated = u64::from_le_bytes(self.source.array()?);
+        self.summary.checksum = match stated {
+            _ if !self.options.verify_checksum => ChecksumState::Ignored,
+            0 => ChecksumState::NotComputed,
+            _ if stated == computed => ChecksumState::Verified,
+            _ => {
+                let reason =
+                    format!("wrong checksum: the file says {stated:016x}, its bytes give {computed:016x}");
+                return self.source.error(offset, reason);
+            }
+        };
+        Ok(())
+    }
+
+    /// Turns the target's refusal into an error at `offset`.
+    fn tell(&self, offset: u64, outcome: Result<(), String>) -> Result<(), LoadError> {
+        outcome.or_else(|reason| self.source.error(offset, reason))
+    }
+}
+
+/// An expiry as stored: -1 stands for none.
+fn expiry(time: i64) -> Option<i64> {
+    (time != -1).then_some(time)
+}

@@ -1,0 +1,66 @@
+//! The payload of DUMP and RESTORE: one value as a file holds it, with a version and a checksum.
+//!
+//! ```text
+//! value type (1 byte) | value | version (u16 LE) | CRC-64 of all before it (u64 LE)
+//! ```
+
+use crate::format::{Checksum, VERSION, value_type};
+use crate::load::{LoadOptions, Outcome, read_value};
+use crate::source::Source;
+use crate::write::{Encoder, WriteOptions, form_of};
+use mantissa_store::{Value, ValueRef};
+
+const FOOTER_BYTES: usize = 10;
+
+/// Why a payload was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RestoreError {
+    /// It is damaged or of a later version.
+    VersionOrChecksum,
+    /// Its value is broken.
+    BadFormat,
+}
+
+impl RestoreError {
+    /// The text that RESTORE replies, without the `ERR`.
+    pub fn text(self) -> &'static str {
+        match self {
+            RestoreError::VersionOrChecksum => "DUMP payload version or checksum are wrong",
+            RestoreError::BadFormat => "Bad data format",
+        }
+    }
+}
+
+/// The payload of a value.
+pub fn dump_value(value: ValueRef<'_>, options: &WriteOptions) -> Vec<u8> {
+    let mut payload = vec![form_of(value)];
+    Encoder::new(options.clone(), None).value(value, &mut payload);
+    payload.extend_from_slice(&VERSION.to_le_bytes());
+    let checksum = Checksum::of(&payload);
+    payload.extend_from_slice(&checksum.to_le_bytes());
+    payload
+}
+
+/// The value of a payload. Bytes after the value are allowed, as Redis allows them.
+pub fn restore_value(payload: &[u8], options: &LoadOptions) -> Result<Value, RestoreError> {
+    let body = verified(payload).ok_or(RestoreError::VersionOrChecksum)?;
+    let mut source = Source::from_bytes(body.to_vec());
+    let form = source.byte().map_err(|_| RestoreError::BadFormat)?;
+    if form == value_type::STRING {
+        return source.string_owned().map(Value::String).map_err(|_| RestoreError::BadFormat);
+    }
+    let options = LoadOptions { skip_modules: false, ..options.clone() };
+    match read_value(&mut source, form, &options) {
+        Ok(Outcome::Value(value)) => Ok(value),
+        _ => Err(RestoreError::BadFormat),
+    }
+}
+
+/// The payload without its footer, if that is right.
+fn verified(payload: &[u8]) -> Option<&[u8]> {
+    let body_length = payload.len().checked_sub(FOOTER_BYTES)?;
+    let (checked, checksum) = payload.split_at(body_length + 2);
+    let version = u16::from_le_bytes(checked[body_length..].try_into().ok()?);
+    let right = Checksum::of(checked).to_le_bytes() == checksum;
+    (version <= VERSION && right).then_some(&payload[..body_length])
+}

@@ -1,0 +1,330 @@
+//! Writing an RDB file as redis-server 8.2 writes it: the same encodings for the same data.
+//!
+//! [`Encoder`] turns entries into bytes and knows no file, so that several can work at a time; [`Writer`] puts the bytes
+//! of one or more encoders into one stream and keeps the checksum; [`save_file`] makes of it a file that is there whole
+//! or not at all.
+
+mod list;
+mod stream;
+mod value;
+
+pub(crate) use value::form_of;
+
+use crate::format::{
+    Checksum, MAGIC, REDIS_VERSION, VERSION, encoding, opcode, put_encoded_integer, put_length,
+};
+use crate::load::Access;
+use crate::lzf;
+use crate::storage::{Storage, StorageFile, directory_of};
+use mantissa_number::{INTEGER_TEXT_MAX, format_i64, parse_i64};
+use mantissa_store::{EncodingLimits, Entry, LockedShards, StringRef};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Bytes that a writer collects before it hands them on.
+const BUFFER_BYTES: usize = 256 << 10;
+/// The longest text that may be an encoded integer.
+const ENCODED_INTEGER_TEXT_MAX: usize = 11;
+/// Strings up to this length are not compressed.
+const UNCOMPRESSED_BYTES_MAX: usize = 20;
+/// Bytes that compression has to save.
+const SAVED_BYTES_MIN: usize = 4;
+
+/// How to write.
+#[derive(Clone, Debug)]
+pub struct WriteOptions {
+    /// Compresses strings (`rdbcompression`).
+    pub compress: bool,
+    /// Computes the checksum (`rdbchecksum`).
+    pub checksum: bool,
+    /// Thresholds of the collections' encodings.
+    pub limits: EncodingLimits,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        WriteOptions { compress: true, checksum: true, limits: EncodingLimits::default() }
+    }
+}
+
+/// Where a replica stood when the file was written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReplicationFacts {
+    /// The database that the stream has selected.
+    pub database: i64,
+    /// The history that the offset is in.
+    pub id: String,
+    /// The offset.
+    pub offset: i64,
+}
+
+/// What a file says about itself.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct FileFacts {
+    /// When it was written, as unix time in seconds.
+    pub created_s: i64,
+    /// Bytes of memory that the server used.
+    pub used_memory_bytes: u64,
+    /// Whether it is the base of an AOF.
+    pub is_aof_base: bool,
+    /// Where replication stood.
+    pub replication: Option<ReplicationFacts>,
+}
+
+/// Turns keys and values into the bytes of a file.
+pub struct Encoder<'a> {
+    options: WriteOptions,
+    access_of: Option<&'a dyn Fn(u32) -> Access>,
+    compressor: lzf::Compressor,
+    packed: Vec<u8>,
+}
+
+impl<'a> Encoder<'a> {
+    /// An encoder. `access_of` makes of an entry's access clock what the file is to say about the use of the key; without
+    /// it the file says nothing.
+    pub fn new(options: WriteOptions, access_of: Option<&'a dyn Fn(u32) -> Access>) -> Self {
+        Encoder { options, access_of, compressor: lzf::Compressor::new(), packed: Vec::new() }
+    }
+
+    /// Appends a key with all that belongs to it.
+    pub fn entry(&mut self, entry: &Entry, out: &mut Vec<u8>) {
+        if let Some(expiry) = entry.expiry() {
+            out.push(opcode::EXPIRETIME_MS);
+            out.extend_from_slice(&expiry.to_le_bytes());
+        }
+        if let Some(access) = self.access_of.map(|access_of| access_of(entry.clock())) {
+            if let Some(idle_s) = access.idle_s {
+                out.push(opcode::IDLE);
+                put_length(idle_s, out);
+            }
+            if let Some(frequency) = access.frequency {
+                out.extend_from_slice(&[opcode::FREQ, frequency]);
+            }
+        }
+        let value = entry.value();
+        out.push(form_of(value));
+        self.string(entry.key(), out);
+        self.value(value, out);
+    }
+
+    /// Appends the key count of a database and its number. `expiring` counts the keys with an expiry.
+    pub fn database(&self, index: usize, keys: u64, expiring: u64, out: &mut Vec<u8>) {
+        out.push(opcode::SELECTDB);
+        put_length(index as u64, out);
+        out.push(opcode::RESIZEDB);
+        put_length(keys, out);
+        put_length(expiring, out);
+    }
+
+    /// Appends a string, as an integer or compressed where that is shorter.
+    pub(crate) fn string(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        if text.len() <= ENCODED_INTEGER_TEXT_MAX
+            && parse_i64(text).is_some_and(|integer| put_encoded_integer(integer, out))
+        {
+            return;
+        }
+        if self.options.compress && text.len() > UNCOMPRESSED_BYTES_MAX && self.compressed(text, out) {
+            return;
+        }
+        put_length(text.len() as u64, out);
+        out.extend_from_slice(text);
+    }
+
+    fn compressed(&mut self, text: &[u8], out: &mut Vec<u8>) -> bool {
+        self.packed.clear();
+        if !self.compressor.compress(text, &mut self.packed, text.len() - SAVED_BYTES_MIN) {
+            return false;
+        }
+        out.push(0xc0 | encoding::LZF);
+        put_length(self.packed.len() as u64, out);
+        put_length(text.len() as u64, out);
+        out.extend_from_slice(&self.packed);
+        true
+    }
+
+    fn string_value(&mut self, text: StringRef<'_>, out: &mut Vec<u8>) {
+        match text {
+            StringRef::Integer(integer) => self.integer(integer, out),
+            StringRef::Bytes(bytes) => self.string(bytes, out),
+        }
+    }
+
+    fn integer(&mut self, integer: i64, out: &mut Vec<u8>) {
+        if !put_encoded_integer(integer, out) {
+            let mut digits = [0; INTEGER_TEXT_MAX];
+            let text = format_i64(&mut digits, integer);
+            put_length(text.len() as u64, out);
+            out.extend_from_slice(text);
+        }
+    }
+}
+
+/// Puts a file together.
+pub struct Writer<'a, W> {
+    sink: W,
+    checksum: Option<Checksum>,
+    encoder: Encoder<'a>,
+    buffer: Vec<u8>,
+    written: u64,
+}
+
+impl<'a, W: Write> Writer<'a, W> {
+    /// A writer into `sink`; see [`Encoder::new`] for `access_of`.
+    pub fn new(sink: W, options: WriteOptions, access_of: Option<&'a dyn Fn(u32) -> Access>) -> Self {
+        Writer {
+            sink,
+            checksum: options.checksum.then(Checksum::default),
+            encoder: Encoder::new(options, access_of),
+            buffer: Vec::with_capacity(BUFFER_BYTES),
+            written: 0,
+        }
+    }
+
+    /// Writes what a file begins with.
+    pub fn begin(&mut self, facts: &FileFacts) -> io::Result<()> {
+        self.buffer.extend_from_slice(MAGIC);
+        self.buffer.extend_from_slice(format!("{VERSION:04}").as_bytes());
+        self.fact("redis-ver", REDIS_VERSION);
+        self.fact("redis-bits", "64");
+        self.fact("ctime", &facts.created_s.to_string());
+        self.fact("used-mem", &facts.used_memory_bytes.to_string());
+        if let Some(replication) = &facts.replication {
+            self.fact("repl-stream-db", &replication.database.to_string());
+            self.fact("repl-id", &replication.id);
+            self.fact("repl-offset", &replication.offset.to_string());
+        }
+        self.fact("aof-base", if facts.is_aof_base { "1" } else { "0" });
+        self.spill()
+    }
+
+    /// Writes the source of a library of functions; they come before the databases.
+    pub fn function(&mut self, source: &[u8]) -> io::Result<()> {
+        self.buffer.push(opcode::FUNCTION2);
+        self.encoder.string(source, &mut self.buffer);
+        self.spill()
+    }
+
+    /// Begins a database of so many keys, of which so many have an expiry.
+    pub fn database(&mut self, index: usize, keys: u64, expiring: u64) -> io::Result<()> {
+        self.encoder.database(index, keys, expiring, &mut self.buffer);
+        self.spill()
+    }
+
+    /// Writes a key.
+    pub fn entry(&mut self, entry: &Entry) -> io::Result<()> {
+        self.encoder.entry(entry, &mut self.buffer);
+        self.spill()
+    }
+
+    /// Writes what an encoder made.
+    pub fn chunk(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.flush()?;
+        if let Some(checksum) = &mut self.checksum {
+            checksum.update(bytes);
+        }
+        self.emit(bytes)
+    }
+
+    /// Writes what an encoder made and whose checksum is known.
+    pub fn checked_chunk(&mut self, bytes: &[u8], checksum: &Checksum) -> io::Result<()> {
+        self.flush()?;
+        if let Some(total) = &mut self.checksum {
+            total.append(checksum);
+        }
+        self.emit(bytes)
+    }
+
+    /// Writes the end and gives the sink back, with the bytes written in all.
+    pub fn finish(mut self) -> io::Result<(W, u64)> {
+        self.buffer.push(opcode::EOF);
+        self.flush()?;
+        let checksum = self.checksum.as_ref().map_or(0, Checksum::value);
+        self.emit(&checksum.to_le_bytes())?;
+        Ok((self.sink, self.written))
+    }
+
+    /// The encoder, for use with [`Writer::chunk`].
+    pub fn encoder(&mut self) -> &mut Encoder<'a> {
+        &mut self.encoder
+    }
+
+    fn fact(&mut self, name: &str, value: &str) {
+        self.buffer.push(opcode::AUX);
+        self.encoder.string(name.as_bytes(), &mut self.buffer);
+        self.encoder.string(value.as_bytes(), &mut self.buffer);
+    }
+
+    fn spill(&mut self) -> io::Result<()> {
+        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        if let Some(checksum) = &mut self.checksum {
+            checksum.update(&buffer);
+        }
+        let outcome = self.emit(&buffer);
+        buffer.clear();
+        self.buffer = buffer;
+        outcome
+    }
+
+    fn emit(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.written += bytes.len() as u64;
+        self.sink.write_all(bytes)
+    }
+}
+
+/// Writes every database of a keyspace, shard by shard: through `shards`, of which either all are locked or none, and
+/// then one at a time while it is encoded. Nothing is locked by this function while it writes.
+pub fn write_keyspace<W: Write>(writer: &mut Writer<'_, W>, shards: &mut LockedShards<'_>) -> io::Result<()> {
+    let keyspace = shards.keyspace();
+    let mut chunk = Vec::new();
+    for database in 0..keyspace.database_count() {
+        let (mut keys, mut expiring) = (0, 0);
+        for shard in 0..keyspace.shard_count() {
+            shards.visit(shard, |shard| {
+                keys += shard.databases[database].len() as u64;
+                expiring += shard.databases[database].expiring_len() as u64;
+            });
+        }
+        if keys == 0 {
+            continue;
+        }
+        writer.database(database, keys, expiring)?;
+        for shard in 0..keyspace.shard_count() {
+            chunk.clear();
+            let encoder = writer.encoder();
+            shards.visit(shard, |shard| {
+                shard.databases[database].iter().for_each(|entry| encoder.entry(entry, &mut chunk));
+            });
+            writer.chunk(&chunk)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a file of what `write` writes, there whole or not at all: it is written under another name, made durable, and
+/// renamed. After an error the file of that name is what it was before. Returns what `write` returned.
+pub fn save_file<T>(
+    storage: &dyn Storage,
+    path: &Path,
+    write: impl FnOnce(&mut dyn StorageFile) -> io::Result<T>,
+) -> io::Result<T> {
+    let directory = directory_of(path);
+    let temporary = directory.join(format!("temp-{}.rdb", std::process::id()));
+    let outcome = storage.create(&temporary).and_then(|mut file| {
+        let outcome = write(&mut *file)?;
+        file.sync()?;
+        Ok(outcome)
+    });
+    let outcome = outcome.and_then(|outcome| storage.rename(&temporary, path).map(|()| outcome));
+    match outcome {
+        Ok(outcome) => storage.sync_directory(directory).map(|()| outcome),
+        Err(error) => {
+            // The error that matters is the one that led here.
+            let _ = storage.remove(&temporary);
+            Err(error)
+        }
+    }
+}

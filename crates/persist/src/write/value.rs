@@ -1,0 +1,192 @@
+//! Values as files hold them: for each encoding the form that redis-server writes for it.
+
+use super::Encoder;
+use crate::format::{put_length, value_type};
+use mantissa_number::write_score;
+use mantissa_store::listpack::{Element, Listpack};
+use mantissa_store::{Hash, Set, SortedSet, ValueRef};
+
+/// How a collection is held.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Intset,
+    Listpack,
+    ListpackWithExpiries,
+    Counted,
+    CountedWithExpiries,
+}
+
+fn set_shape(set: &Set) -> Shape {
+    match set.encoding() {
+        "intset" => Shape::Intset,
+        "listpack" => Shape::Listpack,
+        _ => Shape::Counted,
+    }
+}
+
+fn sorted_set_shape(set: &SortedSet) -> Shape {
+    if set.encoding() == "listpack" { Shape::Listpack } else { Shape::Counted }
+}
+
+fn hash_shape(hash: &Hash) -> Shape {
+    match hash.encoding() {
+        "listpack" => Shape::Listpack,
+        "listpackex" => Shape::ListpackWithExpiries,
+        _ if hash.earliest_expiry().is_some() => Shape::CountedWithExpiries,
+        _ => Shape::Counted,
+    }
+}
+
+/// The value type that goes before the key.
+pub(crate) fn form_of(value: ValueRef<'_>) -> u8 {
+    match value {
+        ValueRef::String(_) => value_type::STRING,
+        ValueRef::List(_) => value_type::LIST_QUICKLIST_2,
+        ValueRef::Set(set) => match set_shape(set) {
+            Shape::Intset => value_type::SET_INTSET,
+            Shape::Listpack => value_type::SET_LISTPACK,
+            _ => value_type::SET,
+        },
+        ValueRef::SortedSet(set) => match sorted_set_shape(set) {
+            Shape::Listpack => value_type::ZSET_LISTPACK,
+            _ => value_type::ZSET_2,
+        },
+        ValueRef::Hash(hash) => match hash_shape(hash) {
+            Shape::Listpack => value_type::HASH_LISTPACK,
+            Shape::ListpackWithExpiries => value_type::HASH_LISTPACK_EX,
+            Shape::CountedWithExpiries => value_type::HASH_METADATA,
+            _ => value_type::HASH,
+        },
+        ValueRef::Stream(_) => value_type::STREAM_LISTPACKS_3,
+    }
+}
+
+impl Encoder<'_> {
+    /// Appends a value in the form that [`form_of`] names.
+    pub(crate) fn value(&mut self, value: ValueRef<'_>, out: &mut Vec<u8>) {
+        match value {
+            ValueRef::String(text) => self.string_value(text, out),
+            ValueRef::List(list) => self.list(list, out),
+            ValueRef::Set(set) => self.set(set, out),
+            ValueRef::SortedSet(set) => self.sorted_set(set, out),
+            ValueRef::Hash(hash) => self.hash(hash, out),
+            ValueRef::Stream(stream) => self.stream(stream, out),
+        }
+    }
+
+    fn element(&mut self, element: Element<'_>, out: &mut Vec<u8>) {
+        match element {
+            Element::Integer(integer) => self.integer(integer, out),
+            Element::Bytes(bytes) => self.string(bytes, out),
+        }
+    }
+
+    fn set(&mut self, set: &Set, out: &mut Vec<u8>) {
+        match set_shape(set) {
+            Shape::Intset => {
+                let intset = intset_of(set.iter().filter_map(|member| member.integer()).collect());
+                self.string(&intset, out);
+            }
+            Shape::Listpack => {
+                let mut listpack = Listpack::new();
+                set.iter().for_each(|member| listpack.push_element(member));
+                self.string(listpack.as_bytes(), out);
+            }
+            _ => {
+                put_length(set.len() as u64, out);
+                set.iter().for_each(|member| self.element(member, out));
+            }
+        }
+    }
+
+    /// The counted form goes from the highest score to the lowest, which lets a reader insert at one end.
+    fn sorted_set(&mut self, set: &SortedSet, out: &mut Vec<u8>) {
+        if sorted_set_shape(set) == Shape::Listpack {
+            let mut listpack = Listpack::new();
+            let mut text = Vec::new();
+            for (member, score) in set.iter() {
+                listpack.push(member);
+                push_score(score, &mut text, &mut listpack);
+            }
+            return self.string(listpack.as_bytes(), out);
+        }
+        put_length(set.len() as u64, out);
+        for (member, score) in set.iter().rev() {
+            self.string(member, out);
+            out.extend_from_slice(&score.to_le_bytes());
+        }
+    }
+
+    fn hash(&mut self, hash: &Hash, out: &mut Vec<u8>) {
+        match hash_shape(hash) {
+            Shape::Listpack => {
+                let mut listpack = Listpack::new();
+                for (field, value, _) in hash.iter() {
+                    listpack.push_element(field);
+                    listpack.push_element(value);
+                }
+                self.string(listpack.as_bytes(), out);
+            }
+            Shape::ListpackWithExpiries => self.expiring_listpack(hash, out),
+            Shape::CountedWithExpiries => {
+                let base = hash.earliest_expiry().unwrap_or(0);
+                out.extend_from_slice(&base.to_le_bytes());
+                put_length(hash.len() as u64, out);
+                for (field, value, expiry) in hash.iter() {
+                    // No expiry is before the earliest one.
+                    put_length(expiry.map_or(0, |expiry| expiry.saturating_sub(base) as u64 + 1), out);
+                    self.element(field, out);
+                    self.element(value, out);
+                }
+            }
+            _ => {
+                put_length(hash.len() as u64, out);
+                for (field, value, _) in hash.iter() {
+                    self.element(field, out);
+                    self.element(value, out);
+                }
+            }
+        }
+    }
+
+    fn expiring_listpack(&mut self, hash: &Hash, out: &mut Vec<u8>) {
+        let mut fields: Vec<_> = hash.iter().collect();
+        fields.sort_by_key(|(_, _, expiry)| expiry.unwrap_or(i64::MAX));
+        let mut listpack = Listpack::new();
+        for (field, value, expiry) in fields {
+            listpack.push_element(field);
+            listpack.push_element(value);
+            listpack.push_integer(expiry.unwrap_or(0));
+        }
+        out.extend_from_slice(&hash.earliest_expiry().unwrap_or(0).to_le_bytes());
+        self.string(listpack.as_bytes(), out);
+    }
+}
+
+/// Appends a score as its text, which becomes an integer where it is the text of one.
+fn push_score(score: f64, text: &mut Vec<u8>, listpack: &mut Listpack) {
+    if score == 0.0 {
+        return listpack.push_integer(0);
+    }
+    text.clear();
+    write_score(text, score);
+    listpack.push(text);
+}
+
+/// An intset of the least width that holds all integers.
+fn intset_of(mut integers: Vec<i64>) -> Vec<u8> {
+    integers.sort_unstable();
+    let fits = |low: i64, high: i64| integers.iter().all(|integer| (low..=high).contains(integer));
+    let width = if fits(i64::from(i16::MIN), i64::from(i16::MAX)) {
+        2
+    } else if fits(i64::from(i32::MIN), i64::from(i32::MAX)) {
+        4
+    } else {
+        8
+    };
+    let mut intset = Vec::with_capacity(8 + width * integers.len());
+    intset.extend_from_slice(&(width as u32).to_le_bytes());
+    intset.extend_from_slice(&(integers.len() as u32).to_le_bytes());
+    integers.iter().for_each(|integer| intset.extend_from_slice(&integer.to_le_bytes()[..width]));
+    intset
+}
