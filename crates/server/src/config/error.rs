@@ -1,6 +1,7 @@
 //! What can go wrong with a configuration: a line that stops the start, a warning, a refused `CONFIG SET`.
 
 use super::kind::Refusal;
+use super::{Directive, SENSITIVE, directive};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -28,10 +29,10 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// An error in a line: where it stands, the line, and what is wrong with it.
+    /// An error in a line: where it stands, the line, and what is wrong with it. A secret in the line is not
+    /// shown.
     pub(super) fn new(origin: Origin, line: &[u8], reason: impl Into<String>) -> ConfigError {
-        let text = String::from_utf8_lossy(line).into_owned();
-        ConfigError { origin: Some(origin), text, reason: reason.into() }
+        ConfigError { origin: Some(origin), text: shown(line), reason: reason.into() }
     }
 
     /// A file that can not be read.
@@ -129,6 +130,20 @@ impl fmt::Display for SetError {
 }
 
 impl std::error::Error for SetError {}
+
+/// A line as errors show it: without what follows the name of a directive that holds a secret.
+fn shown(line: &[u8]) -> String {
+    let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
+    let name = &line[..end];
+    let is_secret = |directive: &Directive| directive.has(SENSITIVE);
+    let hidden =
+        name == b"user" || directive(name.strip_prefix(b"--").unwrap_or(name)).is_some_and(is_secret));
+    let mut text = String::from_utf8_lossy(if hidden { name } else { line }).into_owned();
+    if hidden {
+        text.push_str(" ...");
+    }
+    text
+}
 
 /// The words of the operating system for an error, without Rust's number behind them.
 pub(super) fn reason(error: &io::Error) -> String {

@@ -4,7 +4,7 @@
 use super::error::{ConfigError, Origin, Warning, reason};
 use super::kind::WRONG_COUNT;
 use super::line::{needs_quotes, quote, split_words};
-use super::{Config, DIRECTIVES, INERT, MULTI, SENSITIVE, directive, glob};
+use super::{Config, DIRECTIVES, INERT, MULTI, directive, glob};
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -71,11 +71,7 @@ impl Config {
     /// The error that stops the start because the `index`th of [`Config::users`] can not be made.
     pub fn user_error(&self, index: usize, reason: &str) -> ConfigError {
         let origin = self.user_origins.get(index).cloned().unwrap_or(Origin::Arguments);
-        let mut line = b"user".to_vec();
-        if let Some((name, _)) = self.users.get(index) {
-            append_words(&mut line, std::slice::from_ref(name));
-        }
-        ConfigError::new(origin, &line, reason)
+        ConfigError::new(origin, b"user", reason)
     }
 }
 
@@ -210,14 +206,11 @@ impl Loader {
             return Err(error(WRONG_COUNT));
         }
         let split: Vec<&[u8]> = match values {
-            [value] => directive.split_value(value),
+            [value] if !value.is_empty() => directive.split_value(value),
             _ => values.iter().map(Vec::as_slice).collect(),
         };
         let repeated = !self.given.insert(directive.name);
-        self.config.assign(directive, &split, repeated).map_err(|reason| match directive.has(SENSITIVE) {
-            false => error(&reason),
-            true => ConfigError::new(origin.clone(), &[&name, &b" ..."[..]].concat(), reason),
-        })?;
+        self.config.assign(directive, &split, repeated).map_err(|reason| error(&reason))?;
         match directive.name {
             "logfile" => self.log_file_line = Some((origin.clone(), text.to_vec())),
             "replicaof" => self.replica_line = Some((origin.clone(), text.to_vec())),

@@ -185,8 +185,17 @@ impl Config {
         let context = Context { current: &current, repeated, directory: &self.dir };
         let value = directive.kind.parse(words, &context)?;
         (directive.write)(self, value);
-        self.hz = self.hz.clamp(1, 500);
+        self.keep_within_sense();
         Ok(())
+    }
+
+    /// Values that are accepted beyond what works are moved to what does.
+    fn keep_within_sense(&mut self) {
+        self.hz = self.hz.clamp(1, 500);
+        self.repl_backlog_size = self.repl_backlog_size.max(16 << 10);
+        if self.watchdog_period != 0 {
+            self.watchdog_period = self.watchdog_period.max(200);
+        }
     }
 }
 

@@ -169,7 +169,7 @@ fn says(line: &[u8], directive: &Directive, config: &Config) -> bool {
     let Some(words) = split_words(line.trim_ascii()) else { return false };
     let Some((_, values)) = words.split_first() else { return false };
     let values: Vec<&[u8]> = match values {
-        [value] => directive.split_value(value),
+        [value] if !value.is_empty() => directive.split_value(value),
         _ => values.iter().map(Vec::as_slice).collect(),
     };
     let current = (directive.read)(config);

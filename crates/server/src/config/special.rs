@@ -342,12 +342,12 @@ pub(super) fn check_hostname(name: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// A node name is printed in lines of text that are split at spaces and some signs.
+/// A node name is printed in lines of text whose parts are set off by some of these signs.
 pub(super) fn check_node_name(name: &str) -> Result<(), &'static str> {
-    let allowed = |byte: u8| byte.is_ascii_graphic() && !b"!#$%&()*+:;<>?@[]^{|}~=,/\\\"'`".contains(&byte);
-    match name.bytes().all(allowed) {
-        true => Ok(()),
-        false => Err("Announced human node name contained invalid character"),
+    let refused = |byte: u8| byte.is_ascii_control() || b"!#$%&()*+:;<>?@[]^{|}~".contains(&byte);
+    match name.bytes().any(refused) {
+        true => Err("Announced human node name contained invalid character"),
+        false => Ok(()),
     }
 }
 
