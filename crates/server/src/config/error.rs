@@ -136,8 +136,9 @@ fn shown(line: &[u8]) -> String {
     let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
     let name = &line[..end];
     let is_secret = |directive: &Directive| directive.has(SENSITIVE);
-    let hidden =
-        name == b"user" || directive(name.strip_prefix(b"--").unwrap_or(name)).is_some_and(is_secret));
+    let secret =
+        name == b"user" || directive(name.strip_prefix(b"--").unwrap_or(name)).is_some_and(is_secret);
+    let hidden = secret && end < line.len();
     let mut text = String::from_utf8_lossy(if hidden { name } else { line }).into_owned();
     if hidden {
         text.push_str(" ...");

@@ -364,7 +364,8 @@ fn what_has_no_effect_is_named_unless_it_is_at_its_default() {
         warnings.into_iter().map(|warning| warning.to_string()).collect()
     };
     assert_eq!(warnings("io-threads 1\nrepl-timeout 60\nport 1"), [""; 0]);
-    let message = |name: &str, why: &str| format!("The directive '{name}' is accepted but has no effect: {why}");
+    let head = "The directive";
+    let message = |name: &str, why: &str| format!("{head} '{name}' is accepted but has no effect: {why}");
     assert_eq!(
         warnings("io-threads 4\nlist-max-ziplist-entries 5"),
         [
