@@ -1,0 +1,339 @@
+//! A large list: packed nodes in the order that a spine keeps.
+//!
+//! Where nodes begin and end follows Redis's quicklist rule for rule (what fits a node, how a full one is split, which
+//! neighbours are merged then), because it decides when OBJECT ENCODING goes back to `listpack`. The one exception:
+//! an element that replaces a shorter one splits a node that has grown far beyond its limit.
+
+use super::ListEnd;
+use super::limit::NodeLimit;
+use super::node::{Cursor, FRAME_BYTES, Node};
+use crate::listpack::Element;
+use crate::spine::{NodeId, Spine};
+
+/// What the element count of a node adds to its estimated size.
+const ELEMENT_OVERHEAD: usize = 8;
+/// The most bytes that a node reaches through replaced elements.
+const REPLACED_BYTES_MAX: usize = 128 * 1024;
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub(super) struct Nodes {
+    spine: Spine<()>,
+    nodes: Vec<Node>,
+}
+
+impl Nodes {
+    /// The list of one node's elements.
+    pub fn new(first: Node) -> Self {
+        let mut nodes = Nodes { spine: Spine::new(), nodes: Vec::new() };
+        if first.count() > 0 {
+            nodes.add_after(None, first);
+        }
+        nodes
+    }
+
+    /// The number of elements.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.spine.total()
+    }
+
+    /// The only node, if there is just one.
+    pub fn only_node(&self) -> Option<&Node> {
+        let first = self.spine.first()?;
+        (self.spine.last() == Some(first)).then(|| self.node(first))
+    }
+
+    /// Takes the only node out.
+    pub fn take_only_node(&mut self) -> Node {
+        self.spine.first().map(|id| std::mem::take(&mut self.nodes[id as usize])).unwrap_or_default()
+    }
+
+    /// Bytes taken, the structure itself included.
+    pub fn memory_usage(&self) -> usize {
+        let nodes: usize = self.nodes.iter().map(Node::memory_usage).sum();
+        nodes + self.nodes.capacity() * size_of::<Node>() + self.spine.memory_usage() + size_of::<Self>()
+    }
+
+    /// All nodes in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Node> {
+        let ids = std::iter::successors(self.spine.first(), |&id| self.spine.next(id));
+        ids.map(|id| self.node(id))
+    }
+
+    /// Adds a whole node at the tail.
+    pub fn push_node(&mut self, node: Node) {
+        if node.count() > 0 {
+            self.add_after(self.spine.last(), node);
+        }
+    }
+
+    /// Adds an element at an end.
+    pub fn push(&mut self, end: ListEnd, element: &[u8], limit: NodeLimit) {
+        let outer = match end {
+            ListEnd::Head => self.spine.first(),
+            ListEnd::Tail => self.spine.last(),
+        };
+        match (outer, end) {
+            (Some(id), _) if self.allows(id, element, limit) => {
+                match end {
+                    ListEnd::Head => self.nodes[id as usize].push_front(element),
+                    ListEnd::Tail => self.nodes[id as usize].push_back(element),
+                }
+                self.recount(id);
+            }
+            (_, ListEnd::Head) => drop(self.add_after(None, new_node(element, limit))),
+            (last, ListEnd::Tail) => drop(self.add_after(last, new_node(element, limit))),
+        }
+    }
+
+    /// The element at a place.
+    pub fn get(&self, index: usize) -> Option<Element<'_>> {
+        let (id, offset) = self.spine.find(index)?;
+        self.node(id).get(offset)
+    }
+
+    /// Adds an element next to the one at `index`.
+    pub fn insert(&mut self, index: usize, after: bool, element: &[u8], limit: NodeLimit) {
+        let Some((id, offset)) = self.spine.find(index) else { return };
+        let place = offset + usize::from(after);
+        let count = self.node(id).count();
+        let is_outermost = place == if after { count } else { 0 };
+        let neighbour = if after { self.spine.next(id) } else { self.spine.previous(id) };
+        let before = if after { Some(id) } else { self.spine.previous(id) };
+        if limit.is_large(element.len()) {
+            if !is_outermost && !self.node(id).is_plain() {
+                let tail = self.split(id, place);
+                self.add_after(Some(id), tail);
+                self.add_after(Some(id), Node::plain(element));
+            } else {
+                self.add_after(before, Node::plain(element));
+            }
+        } else if self.allows(id, element, limit) {
+            self.nodes[id as usize].insert(place, element);
+            self.recount(id);
+        } else if is_outermost {
+            match neighbour.filter(|&other| self.allows(other, element, limit)) {
+                Some(other) => {
+                    let place = if after { 0 } else { self.node(other).count() };
+                    self.nodes[other as usize].insert(place, element);
+                    self.recount(other);
+                }
+                None => drop(self.add_after(before, Node::with(element))),
+            }
+        } else {
+            let mut tail = self.split(id, place);
+            if after {
+                tail.push_front(element);
+            } else {
+                self.nodes[id as usize].push_back(element);
+                self.recount(id);
+            }
+            let tail = self.add_after(Some(id), tail);
+            // The part that kept the reference element is the centre of the merges.
+            self.merge_around(if after { id } else { tail }, limit);
+        }
+    }
+
+    /// Puts an element in the place of the one at `index`.
+    pub fn set(&mut self, index: usize, element: &[u8], limit: NodeLimit) {
+        let Some((id, offset)) = self.spine.find(index) else { return };
+        let node = &mut self.nodes[id as usize];
+        let is_large = limit.is_large(element.len());
+        if node.is_plain() && is_large {
+            *node = Node::plain(element);
+        } else if !node.is_plain() && !is_large && node.size() + element.len() <= REPLACED_BYTES_MAX {
+            node.replace(offset, element);
+        } else if node.count() == 1 {
+            *node = new_node(element, limit);
+        } else {
+            if offset + 1 < node.count() {
+                let tail = self.split(id, offset + 1);
+                self.add_after(Some(id), tail);
+            }
+            self.add_after(Some(id), new_node(element, limit));
+            self.remove_in(id, offset, offset + 1);
+        }
+    }
+
+    /// Removes the elements from `from` up to but not including `to`.
+    pub fn remove(&mut self, from: usize, to: usize) {
+        let mut left = to.saturating_sub(from);
+        let Some((mut id, mut offset)) = self.spine.find(from) else { return };
+        while left > 0 {
+            let next = self.spine.next(id);
+            let taken = left.min(self.node(id).count() - offset);
+            self.remove_in(id, offset, offset + taken);
+            left -= taken;
+            let Some(following) = next else { return };
+            (id, offset) = (following, 0);
+        }
+    }
+
+    /// Removes up to `count_max` elements that `is_unwanted` holds for, from the head or from the tail; returns how many.
+    pub fn remove_if(
+        &mut self,
+        end: ListEnd,
+        count_max: usize,
+        is_unwanted: impl Fn(Element<'_>) -> bool,
+    ) -> usize {
+        let mut removed = 0;
+        let mut at = match end {
+            ListEnd::Head => self.spine.first(),
+            ListEnd::Tail => self.spine.last(),
+        };
+        while let Some(id) = at.filter(|_| removed < count_max) {
+            at = match end {
+                ListEnd::Head => self.spine.next(id),
+                ListEnd::Tail => self.spine.previous(id),
+            };
+            let node = &mut self.nodes[id as usize];
+            let found = remove_if(node, end, count_max - removed, &is_unwanted);
+            removed += found;
+            match node.count() {
+                0 => self.drop_node(id),
+                _ if found > 0 => self.recount(id),
+                _ => {}
+            }
+        }
+        removed
+    }
+
+    /// A cursor before the element at `index` with the node that it is in; `None` past the last element.
+    pub fn cursor_at(&self, index: usize) -> Option<(NodeId, Cursor<'_>)> {
+        let (id, offset) = self.spine.find(index)?;
+        Some((id, self.node(id).cursor_at(offset)))
+    }
+
+    /// A cursor at the start of the node after this one, with the node's number and count.
+    pub fn next(&self, id: NodeId) -> Option<(NodeId, usize, Cursor<'_>)> {
+        let id = self.spine.next(id)?;
+        Some((id, self.node(id).count(), self.node(id).cursor_at(0)))
+    }
+
+    /// A cursor at the end of the node before this one, with the node's number and count.
+    pub fn previous(&self, id: NodeId) -> Option<(NodeId, usize, Cursor<'_>)> {
+        let id = self.spine.previous(id)?;
+        let count = self.node(id).count();
+        Some((id, count, self.node(id).cursor_at(count)))
+    }
+
+    /// The place of an element in its node, and the count of the node.
+    pub fn place(&self, index: usize) -> Option<(usize, usize)> {
+        let (id, offset) = self.spine.find(index)?;
+        Some((offset, self.node(id).count()))
+    }
+
+    #[inline]
+    fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id as usize]
+    }
+
+    fn allows(&self, id: NodeId, element: &[u8], limit: NodeLimit) -> bool {
+        let node = self.node(id);
+        let size = node.size() + element.len() + ELEMENT_OVERHEAD;
+        !node.is_plain() && !limit.is_large(element.len()) && !limit.is_exceeded(size, node.count() + 1)
+    }
+
+    #[inline]
+    fn recount(&mut self, id: NodeId) {
+        self.spine.set(id, self.nodes[id as usize].count(), ());
+    }
+
+    fn add_after(&mut self, previous: Option<NodeId>, node: Node) -> NodeId {
+        let id = self.spine.insert_after(previous, node.count(), ());
+        if self.nodes.len() <= id as usize {
+            self.nodes.resize_with(id as usize + 1, Node::default);
+        }
+        self.nodes[id as usize] = node;
+        id
+    }
+
+    fn drop_node(&mut self, id: NodeId) {
+        self.spine.remove(id);
+        self.nodes[id as usize] = Node::default();
+        if self.spine.first().is_none() {
+            self.nodes = Vec::new();
+        }
+    }
+
+    fn remove_in(&mut self, id: NodeId, from: usize, to: usize) {
+        if to - from == self.node(id).count() {
+            self.drop_node(id);
+        } else {
+            self.nodes[id as usize].remove(from, to);
+            self.recount(id);
+        }
+    }
+
+    /// Cuts a node at a place and returns the second part.
+    fn split(&mut self, id: NodeId, place: usize) -> Node {
+        let tail = self.nodes[id as usize].split_off(place);
+        self.recount(id);
+        tail
+    }
+
+    /// Merges the nodes around one that has been split, in the order in which Redis tries.
+    fn merge_around(&mut self, centre: NodeId, limit: NodeLimit) {
+        let previous = self.spine.previous(centre);
+        if let Some(previous) = previous {
+            self.merge(self.spine.previous(previous), Some(previous), limit);
+        }
+        if let Some(next) = self.spine.next(centre) {
+            self.merge(Some(next), self.spine.next(next), limit);
+        }
+        let target = match self.spine.previous(centre) {
+            Some(previous) if self.merge(Some(previous), Some(centre), limit) => previous,
+            _ => centre,
+        };
+        self.merge(Some(target), self.spine.next(target), limit);
+    }
+
+    /// Merges two neighbours into the first if both together fit a node.
+    fn merge(&mut self, left: Option<NodeId>, right: Option<NodeId>, limit: NodeLimit) -> bool {
+        let (Some(left), Some(right)) = (left, right) else { return false };
+        let (first, second) = (self.node(left), self.node(right));
+        let size = first.size() + second.size() - FRAME_BYTES;
+        let is_plain = first.is_plain() || second.is_plain();
+        if is_plain || limit.is_exceeded(size, first.count() + second.count()) {
+            return false;
+        }
+        let second = std::mem::take(&mut self.nodes[right as usize]);
+        self.nodes[left as usize].append(&second);
+        self.drop_node(right);
+        self.recount(left);
+        true
+    }
+}
+
+fn new_node(element: &[u8], limit: NodeLimit) -> Node {
+    if limit.is_large(element.len()) { Node::plain(element) } else { Node::with(element) }
+}
+
+/// Removes up to `count_max` unwanted elements of one node, from its head or tail; returns how many.
+pub(super) fn remove_if(
+    node: &mut Node,
+    end: ListEnd,
+    count_max: usize,
+    is_unwanted: impl Fn(Element<'_>) -> bool,
+) -> usize {
+    let mut cursor = node.cursor_at(0);
+    let elements = (0..node.count()).map_while(|_| cursor.next());
+    let found = elements.filter(|&element| is_unwanted(element)).count();
+    let removed = found.min(count_max);
+    if removed == 0 {
+        return 0;
+    }
+    if node.is_plain() || removed == node.count() {
+        *node = Node::default();
+        return removed;
+    }
+    let skipped = if end == ListEnd::Tail { found - removed } else { 0 };
+    let mut left = removed + skipped;
+    node.remove_if(skipped, |element| {
+        let is_unwanted = left > 0 && is_unwanted(element);
+        left -= usize::from(is_unwanted);
+        is_unwanted
+    });
+    removed
+}

@@ -1,0 +1,139 @@
+//! Lists against a `VecDeque`, with every operation.
+
+use std::collections::VecDeque;
+
+use super::*;
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((mixed >> 11) as usize) % bound
+    }
+
+    fn element(&mut self) -> Vec<u8> {
+        match self.below(40) {
+            0 => vec![b'L'; 5000 + self.below(9000)],
+            1..4 => vec![b'm'; self.below(700)],
+            4..14 => (self.below(1 << 40) as i64 - (1 << 39)).to_string().into_bytes(),
+            14..20 => self.below(4).to_string().into_bytes(),
+            _ => vec![b'a' + self.below(3) as u8; self.below(12)],
+        }
+    }
+}
+
+fn assert_equal(list: &List, model: &VecDeque<Vec<u8>>, random: &mut Random, context: &str) {
+    assert_eq!(list.len(), model.len(), "{context}");
+    let (from, to) = (random.below(model.len() + 1), random.below(model.len() + 1));
+    let mut range = list.range(from, to);
+    let mut expected = model.range(from.min(to)..to);
+    assert_eq!(range.len(), expected.len());
+    let mut steps = 0;
+    loop {
+        let (ours, theirs) = match random.below(2) {
+            0 => (range.next(), expected.next()),
+            _ => (range.next_back(), expected.next_back()),
+        };
+        assert_eq!(ours.map(|element| element.to_vec()).as_ref(), theirs, "{context}");
+        steps += 1;
+        if theirs.is_none() || steps > 300 {
+            break;
+        }
+    }
+    let at = random.below(model.len() + 2);
+    assert_eq!(list.get(at).map(|element| element.to_vec()).as_ref(), model.get(at), "{context}");
+}
+
+fn step(
+    list: &mut List,
+    model: &mut VecDeque<Vec<u8>>,
+    random: &mut Random,
+    growing: bool,
+    limits: &EncodingLimits,
+) {
+    let element = random.element();
+    let len = model.len();
+    match random.below(if growing { 14 } else { 28 }) {
+        0..3 => (list.push_front(&element, limits), model.push_front(element)).1,
+        3..6 => (list.push_back(&element, limits), model.push_back(element)).1,
+        6 => {
+            let many: Vec<Vec<u8>> = (0..random.below(60)).map(|_| random.element()).collect();
+            list.extend(ListEnd::Head, many.iter().map(|element| &element[..]), limits);
+            many.into_iter().for_each(|element| model.push_front(element));
+        }
+        7..10 if len > 0 => {
+            let (index, after) = (random.below(len), random.below(2) == 1);
+            list.insert(index, after, &element, limits);
+            model.insert(index + usize::from(after), element);
+        }
+        10 if len > 0 => {
+            let index = random.below(len);
+            list.set(index, &element, limits);
+            model[index] = element;
+        }
+        11 => {
+            let end = if random.below(2) == 0 { ListEnd::Head } else { ListEnd::Tail };
+            let count_max = if random.below(3) == 0 { usize::MAX } else { random.below(4) };
+            let mut places: Vec<usize> = (0..len).filter(|&at| model[at] == element).collect();
+            if end == ListEnd::Tail {
+                places.reverse();
+            }
+            places.truncate(count_max);
+            assert_eq!(list.remove_equal(end, count_max, Sought::new(&element)), places.len());
+            places.sort_unstable_by(|left, right| right.cmp(left));
+            places.into_iter().for_each(|at| drop(model.remove(at)));
+        }
+        12 => {
+            let copy = list.clone();
+            *list = List::new();
+            for node in copy.nodes() {
+                match node {
+                    ListNode::Plain(element) => list.push_plain(element),
+                    ListNode::Packed { elements, count } => {
+                        let mut bytes = (elements.len() as u32 + 7).to_le_bytes().to_vec();
+                        bytes.extend_from_slice(&(count as u16).to_le_bytes());
+                        bytes.extend_from_slice(elements);
+                        bytes.push(0xff);
+                        list.push_listpack(bytes).expect("a node is a valid listpack");
+                    }
+                }
+            }
+            list.settle(limits);
+        }
+        _ => {
+            let from = random.below(len + 1);
+            let span = if random.below(50) == 0 { len / 2 } else { random.below(6) };
+            list.remove(from, from + span);
+            model.drain(from..(from + span).min(len));
+            list.shrink(limits);
+        }
+    }
+}
+
+#[test]
+fn behaves_like_a_deque() {
+    for (seed, node_size) in (0..).zip([-2, -1, -5, 3, 1, 0, 128, -2]) {
+        let limits = EncodingLimits { list_node_size: node_size, ..EncodingLimits::default() };
+        let mut random = Random(seed);
+        let (mut list, mut model) = (List::new(), VecDeque::new());
+        for round in 0..1600 {
+            step(&mut list, &mut model, &mut random, (round / 400) % 2 == 0, &limits);
+            assert_equal(&list, &model, &mut random, &format!("seed {seed} round {round}"));
+        }
+    }
+}
+
+#[test]
+fn nodes_cost_less_than_two_percent() {
+    let mut list = List::new();
+    let limits = EncodingLimits::default();
+    for index in 0..200_000 {
+        list.push_back(format!("element:{index:08}").as_bytes(), &limits);
+    }
+    // Sixteen bytes of payload, two of listpack.
+    let per_element = list.memory_usage() as f64 / 200_000.0;
+    assert!(per_element < 18.0 * 1.02, "{per_element}");
+}
