@@ -30,4 +30,6 @@ pub use integer::{
     INTEGER_TEXT_MAX, format_i64, format_u64, integer_text_length, parse_i64, parse_u64, write_i64, write_u64,
 };
 pub use long_double::LongDouble;
-pub use score::{SCORE_TEXT_MAX, format_score, parse_score, parse_score_bound, write_score};
+pub use score::{
+    SCORE_TEXT_MAX, format_score, parse_score, parse_score_bound, write_score, write_score_digits,
+};

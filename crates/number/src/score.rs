@@ -184,6 +184,15 @@ fn lay_out(buffer: &mut [u8; SCORE_TEXT_MAX], value: f64) -> &[u8] {
     text.finish()
 }
 
+/// Appends `value` with the digits of [`write_score`] where those are not an integer's: every value by its shortest
+/// digits, so `1e+17` where `write_score` gives `100000000000000000`. DEBUG DIGEST hashes scores in this form.
+pub fn write_score_digits(out: &mut Vec<u8>, value: f64) {
+    if value == 0.0 && value.is_sign_positive() {
+        return out.push(b'0');
+    }
+    out.extend_from_slice(format_other_score(&mut [0; SCORE_TEXT_MAX], value));
+}
+
 /// Appends `value` as Redis prints a score: in ZSCORE, in RESP3 doubles (after the comma) and in GEOPOS.
 #[inline]
 pub fn write_score(out: &mut Vec<u8>, value: f64) {

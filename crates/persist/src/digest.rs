@@ -10,13 +10,13 @@
 //! | value | mix its type (u32 BE), then its elements; add `!!expire!!` if the key has an expiry |
 //! | string, list | mix the string; mix each element |
 //! | set | add each member |
-//! | sorted set | for each: mix the member and the shortest text of the score into a fresh digest, add that |
+//! | sorted set | for each: mix the member and the digits of the score into a fresh digest, add that |
 //! | hash | the same with field and value; a field with an expiry adds `!!hexpire!!` to its own |
 //! | stream | for each entry: mix `ms.seq`, then each field and value |
 //!
 //! Linear in the data; takes no memory to speak of.
 
-use mantissa_number::{INTEGER_TEXT_MAX, write_f64};
+use mantissa_number::{INTEGER_TEXT_MAX, write_score_digits};
 use mantissa_store::listpack::Element;
 use mantissa_store::{Entry, Hash, Kind, List, LockedShards, Set, SortedSet, Stream, ValueRef};
 use sha1::{Digest as _, Sha1};
@@ -119,7 +119,7 @@ fn of_sorted_set(digest: &mut Mixer, set: &SortedSet) {
         let mut own = Mixer::new();
         own.mix(member);
         text.clear();
-        write_f64(&mut text, score);
+        write_score_digits(&mut text, score);
         own.mix(&text);
         digest.add(&own.0);
     }
