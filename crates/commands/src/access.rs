@@ -339,6 +339,12 @@ impl<'a> Access<'a> {
         }
     }
 
+    /// The bytes of the string at a key, to change in place and to let grow; of a new empty one if the key is not there.
+    pub fn bytes_or_new(&mut self, key: &[u8]) -> Outcome<&mut Vec<u8>> {
+        let (entry, _) = self.find_or_insert(key, || Value::String(Vec::new()))?;
+        entry.into_mut().bytes_mut().ok_or(Error::WRONG_TYPE)
+    }
+
     collection_access!(List, list, list_mut, list_or_new, List);
     collection_access!(Set, set, set_mut, set_or_new, Set);
     collection_access!(SortedSet, sorted_set, sorted_set_mut, sorted_set_or_new, SortedSet);

@@ -8,6 +8,7 @@ mod access;
 mod bitmap;
 mod effects;
 mod error;
+mod expiry;
 mod generic;
 pub mod glob;
 mod hash;
@@ -42,6 +43,9 @@ pub type DataSpec = Spec<DataHandler>;
 /// All tables of commands on data.
 pub const FAMILIES: &[&[DataSpec]] = &[
     string::COMMANDS,
+    string::counter::COMMANDS,
+    string::range::COMMANDS,
+    string::lcs::COMMANDS,
     bitmap::COMMANDS,
     list::COMMANDS,
     set::COMMANDS,

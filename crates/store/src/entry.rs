@@ -1,7 +1,7 @@
 //! An entry: one key with its value, expiry and access clock, behind a pointer of eight bytes.
 //!
 //! ```text
-//! byte 0   meta: access clock (24 bits), kind (3), expiry present (1), string form (2), written in place (1)
+//! byte 0   meta: access clock (24 bits), kind (3), expiry present (1), string form (2), written as text (1)
 //! byte 4   length of the key
 //! byte 8   expiry, Unix time in ms (only if present)
 //! then     one payload:
@@ -188,9 +188,30 @@ impl Entry {
         }
     }
 
-    /// Whether a string has been written in place (APPEND, SETRANGE, SETBIT), which OBJECT ENCODING reports as `raw`.
-    pub fn is_written_in_place(&self) -> bool {
-        self.meta() & WRITTEN_BIT != 0
+    /// How OBJECT ENCODING calls the string, `None` if the value is none. Redis packs a text into the object of its key
+    /// while both are short, unless it has been written in place (APPEND, SETRANGE, SETBIT); and the result of
+    /// INCRBYFLOAT stays a text even where it is an integer.
+    pub fn string_encoding(&self) -> Option<&'static str> {
+        const REDIS_PACKED_BYTES_MAX: usize = 41;
+        let is_written = self.meta() & WRITTEN_BIT != 0;
+        let text = self.as_string()?;
+        let fits = || {
+            let expiry_bytes = if self.expiry().is_some() { 8 } else { 0 };
+            self.key_len() + text.len() + expiry_bytes <= REDIS_PACKED_BYTES_MAX
+        };
+        Some(match text {
+            StringRef::Integer(_) if !is_written => "int",
+            StringRef::Bytes(_) if is_written => "raw",
+            _ if fits() => "embstr",
+            _ => "raw",
+        })
+    }
+
+    /// Makes OBJECT ENCODING call an integer a text, until it is set again.
+    pub fn mark_as_text(&mut self) {
+        if self.form() == Form::Integer {
+            self.change_meta(|meta| meta | WRITTEN_BIT);
+        }
     }
 
     /// Replaces the value by a string (or the integer it is the text of). Key, expiry and clock stay.
@@ -219,6 +240,7 @@ impl Entry {
         if self.form() == Form::Integer {
             // SAFETY: an integer's payload is eight aligned bytes.
             unsafe { self.payload().cast::<i64>().write(number) };
+            self.change_meta(|meta| meta & !WRITTEN_BIT);
         } else {
             self.rebuild(self.expiry(), Payload::Integer(number));
         }
@@ -305,9 +327,7 @@ impl Entry {
     /// A copy under another key. Costs as much as the value is large.
     pub fn duplicate(&self, key: &[u8], expiry: Option<i64>) -> Entry {
         let copy = Entry::new(key, self.value().to_value(), expiry, self.clock());
-        if self.is_written_in_place() {
-            copy.change_meta(|meta| meta | WRITTEN_BIT);
-        }
+        copy.change_meta(|meta| meta | self.meta() & WRITTEN_BIT);
         copy
     }
 

@@ -1,0 +1,158 @@
+//! Parts of strings: APPEND, GETRANGE, SETRANGE and the length.
+
+use std::ops::RangeInclusive;
+
+use mantissa_protocol::{Args, Reply};
+
+use crate::DataSpec;
+use crate::access::{Access, NewExpiry};
+use crate::effects::EventClass;
+use crate::error::{Error, Outcome};
+use crate::parse;
+use crate::settings::Settings;
+use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
+
+/// Bytes up to which a string that grows doubles its room.
+const DOUBLING_BYTES_MAX: usize = 1 << 20;
+
+/// Makes room for `len` bytes. A large string gets an eighth more than it needs, so that growing byte by byte
+/// stays linear without taking twice the memory.
+fn make_room(bytes: &mut Vec<u8>, len: usize) {
+    if len > bytes.capacity() && len > DOUBLING_BYTES_MAX && !bytes.is_empty() {
+        bytes.reserve_exact(len - bytes.len() + len / 8);
+    }
+}
+
+/// Makes a string at least `len` bytes long, the new ones zero.
+pub(crate) fn grow(bytes: &mut Vec<u8>, len: usize) {
+    if bytes.is_empty() {
+        *bytes = vec![0; len];
+    } else if len > bytes.len() {
+        make_room(bytes, len);
+        bytes.resize(len, 0);
+    }
+}
+
+/// The range from `start` to `end`, both included and counted from the end where negative, in a string of
+/// `len` bytes (or bits); `None` if it is empty.
+pub(crate) fn index_range(start: i64, end: i64, len: u64) -> Option<RangeInclusive<u64>> {
+    if start < 0 && end < 0 && start > end {
+        return None;
+    }
+    let from_end = |index: i64| match u64::try_from(index) {
+        Ok(index) => index,
+        Err(_) => len.saturating_sub(index.unsigned_abs()),
+    };
+    let (start, end) = (from_end(start), from_end(end).min(len.checked_sub(1)?));
+    (start <= end).then_some(start..=end)
+}
+
+/// Checks the length that a string would have after it grew to `len + more` bytes.
+fn check_length(settings: &Settings, len: u64, more: u64) -> Outcome {
+    match len.checked_add(more) {
+        Some(total) if total <= settings.string_bytes_max => Ok(()),
+        _ => Err(Error::STRING_TOO_LONG),
+    }
+}
+
+fn append(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let (key, more) = (args.at(1), args.at(2));
+    let settings = access.settings();
+    let len = match access.find_mut(key) {
+        Some(entry) => {
+            let len = entry.as_string().ok_or(Error::WRONG_TYPE)?.len();
+            check_length(settings, len as u64, more.len() as u64)?;
+            let bytes = entry.bytes_mut().ok_or(Error::WRONG_TYPE)?;
+            make_room(bytes, len + more.len());
+            bytes.extend_from_slice(more);
+            bytes.len()
+        }
+        None => {
+            access.set_string(key, more, NewExpiry::Clear)?;
+            more.len()
+        }
+    };
+    access.modified(key, EventClass::STRING, "append");
+    reply.integer(len as i64);
+    Ok(())
+}
+
+fn strlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let len = access.string(args.at(1))?.map_or(0, |text| text.len());
+    reply.integer(len as i64);
+    Ok(())
+}
+
+fn getrange(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let (start, end) = (parse::integer(args.at(2))?, parse::integer(args.at(3))?);
+    let mut digits = [0; 20];
+    let text = access.string(args.at(1))?.map_or(&[][..], |text| text.text(&mut digits));
+    let range = index_range(start, end, text.len() as u64);
+    reply.bulk(range.map_or(&[], |range| &text[*range.start() as usize..=*range.end() as usize]));
+    Ok(())
+}
+
+fn setrange(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let (key, part) = (args.at(1), args.at(3));
+    let offset = parse::integer(args.at(2))?;
+    let offset = u64::try_from(offset).map_err(|_| Error::fixed("ERR offset is out of range"))?;
+    let settings = access.settings();
+    let len = match access.find_mut(key) {
+        Some(entry) => entry.as_string().ok_or(Error::WRONG_TYPE)?.len(),
+        None => 0,
+    };
+    if part.is_empty() {
+        reply.integer(len as i64);
+        return Ok(());
+    }
+    check_length(settings, offset, part.len() as u64)?;
+    let bytes = access.bytes_or_new(key)?;
+    let start = offset as usize;
+    let end = start + part.len();
+    grow(bytes, end);
+    bytes[start..end].copy_from_slice(part);
+    let len = bytes.len();
+    access.modified(key, EventClass::STRING, "setrange");
+    reply.integer(len as i64);
+    Ok(())
+}
+
+/// The registration table.
+pub(crate) const COMMANDS: &[DataSpec] = &[
+    DataSpec::new("append", 3, append, Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST))
+        .categories(Categories::STRING)
+        .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::INSERT))])
+        .docs(
+            Group::String,
+            "2.0.0",
+            "O(M) for M appended bytes, amortized",
+            "Adds bytes to the end of a string.",
+        )
+        .arguments("key:key#0 value:string"),
+    DataSpec::new("strlen", 2, strlen, Flags::READONLY.or(Flags::FAST))
+        .categories(Categories::STRING)
+        .keys(&[KeySpec::one(1, KeyFlags::RO)])
+        .docs(Group::String, "2.2.0", "O(1)", "Counts the bytes of a string.")
+        .arguments("key:key#0"),
+    DataSpec::new("getrange", 4, getrange, Flags::READONLY)
+        .categories(Categories::STRING)
+        .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
+        .docs(Group::String, "2.4.0", "O(N) for N returned bytes", "Reads a part of a string.")
+        .arguments("key:key#0 start:integer end:integer"),
+    DataSpec::new("substr", 4, getrange, Flags::READONLY)
+        .categories(Categories::STRING)
+        .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
+        .docs(Group::String, "1.0.0", "O(N) for N returned bytes", "Reads a part of a string.")
+        .deprecated("2.0.0", "GETRANGE")
+        .arguments("key:key#0 start:integer end:integer"),
+    DataSpec::new("setrange", 4, setrange, Flags::WRITE.or(Flags::DENYOOM))
+        .categories(Categories::STRING)
+        .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::UPDATE))])
+        .docs(
+            Group::String,
+            "2.2.0",
+            "O(M) for M written bytes",
+            "Overwrites a part of a string, padding it with zero bytes where needed.",
+        )
+        .arguments("key:key#0 offset:integer value:string"),
+];
