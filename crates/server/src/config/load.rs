@@ -4,7 +4,8 @@
 use super::error::{ConfigError, Origin, Warning, reason};
 use super::kind::WRONG_COUNT;
 use super::line::{needs_quotes, quote, split_words};
-use super::{Config, DIRECTIVES, INERT, MULTI, directive, glob};
+use super::{Config, DIRECTIVES, INERT, MULTI, directive, is_pattern};
+use mantissa_commands::glob;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -270,7 +271,7 @@ impl Loader {
         let Ok(pattern) = std::str::from_utf8(pattern) else {
             return Err(error("argument must be UTF-8 text"));
         };
-        if !glob::is_pattern(pattern.as_bytes()) {
+        if !is_pattern(pattern.as_bytes()) {
             return self.read_file(pattern, depth);
         }
         for path in matching_files(Path::new(&self.config.dir), pattern) {
@@ -324,14 +325,14 @@ fn matching_files(base: &Path, pattern: &str) -> Vec<PathBuf> {
     for part in pattern.split('/').filter(|part| !part.is_empty()) {
         let mut next = Vec::new();
         for folder in found {
-            if !glob::is_pattern(part.as_bytes()) {
+            if !is_pattern(part.as_bytes()) {
                 next.push(folder.join(part));
                 continue;
             }
             let Ok(entries) = std::fs::read_dir(&folder) else { continue };
             for name in entries.filter_map(|entry| Some(entry.ok()?.file_name())) {
                 let hidden = name.as_bytes().starts_with(b".") && !part.starts_with('.');
-                if !hidden && glob::matches_exactly(part.as_bytes(), name.as_bytes()) {
+                if !hidden && glob::matches(part.as_bytes(), name.as_bytes()) {
                     next.push(folder.join(name));
                 }
             }

@@ -9,7 +9,6 @@
 //! was accepted once prints in one canonical form, which is the one that `CONFIG GET` of Redis 8.2 shows.
 
 mod error;
-mod glob;
 mod kind;
 mod line;
 mod load;
@@ -24,10 +23,11 @@ pub use error::{ConfigError, Origin, SetError, Warning};
 pub use kind::Kind;
 pub use line::{quote, split_words};
 pub use settings::*;
-pub use special::{events, format_percentile};
+pub use special::format_percentile;
 pub use value::*;
 
 use kind::{Context, Refusal};
+use mantissa_commands::glob;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::LazyLock;
@@ -58,6 +58,11 @@ static DEFAULTS: LazyLock<Config> = LazyLock::new(Config::default);
 
 fn find(name: &[u8]) -> Option<&'static Name> {
     BY_NAME.get(name.to_ascii_lowercase().as_slice()).copied()
+}
+
+/// Whether text is a pattern rather than a name.
+fn is_pattern(text: &[u8]) -> bool {
+    text.iter().any(|byte| matches!(byte, b'*' | b'?' | b'['))
 }
 
 /// The row of a name or alias, in any case.
@@ -120,7 +125,7 @@ impl Config {
         let mut found = Vec::new();
         let mut seen: HashSet<Vec<u8>> = HashSet::new();
         let (globs, names): (Vec<&[u8]>, Vec<&[u8]>) =
-            patterns.iter().map(AsRef::as_ref).partition(|pattern| glob::is_pattern(pattern));
+            patterns.iter().map(AsRef::as_ref).partition(|pattern| is_pattern(pattern));
         for spelled in names {
             if let Some(name) = find(spelled)
                 && seen.insert(spelled.to_vec())
@@ -132,7 +137,9 @@ impl Config {
             return found;
         }
         let shown = NAMES.iter().filter(|name| !name.directive.has(HIDDEN));
-        for name in shown.filter(|name| globs.iter().any(|glob| glob::matches(glob, name.text.as_bytes()))) {
+        for name in
+            shown.filter(|name| globs.iter().any(|glob| glob::matches_with(glob, name.text.as_bytes(), true)))
+        {
             if seen.insert(name.text.into()) {
                 found.push((name.text.into(), name.directive.text(self)));
             }

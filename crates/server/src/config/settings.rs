@@ -463,7 +463,7 @@ settings! {
 
     // ---- Events and observation ---------------------------------------------------------------------------
 
-    /// Classes of events that are published; see [`event_letters`](super::event_letters).
+    /// Classes of events that are published, as bits of [`mantissa_commands::EventClass`].
     notify_keyspace_events: u32 = "notify-keyspace-events", Events, "", 0;
     /// Microseconds from which on a command is logged as slow; -1 logs none.
     slowlog_log_slower_than_us: i64 = "slowlog-log-slower-than", Integer { min: -1, max: i64::MAX },

@@ -3,6 +3,7 @@
 
 use super::kind::{Context, Refusal, WRONG_COUNT, parse_integer, parse_memory, text};
 use super::value::{MemoryOrPercent, OutputBufferLimit, SavePoint, ShutdownFlags, Value};
+use mantissa_commands::EventClass;
 use std::path::Path;
 
 // ---- Save points ------------------------------------------------------------------------------------------
@@ -121,61 +122,38 @@ pub(super) fn format_limits(limits: &[OutputBufferLimit; 3]) -> Vec<u8> {
 
 // ---- Keyspace events --------------------------------------------------------------------------------------
 
-/// The classes of keyspace events, as bits; the values are those that Redis gives modules.
-pub mod events {
-    /// `K`: publish to `__keyspace@<db>__:<key>`.
-    pub const KEYSPACE: u32 = 1 << 0;
-    /// `E`: publish to `__keyevent@<db>__:<event>`.
-    pub const KEYEVENT: u32 = 1 << 1;
-    /// `g`: commands of no one type, such as DEL.
-    pub const GENERIC: u32 = 1 << 2;
-    /// `$`: string commands.
-    pub const STRING: u32 = 1 << 3;
-    /// `l`: list commands.
-    pub const LIST: u32 = 1 << 4;
-    /// `s`: set commands.
-    pub const SET: u32 = 1 << 5;
-    /// `h`: hash commands.
-    pub const HASH: u32 = 1 << 6;
-    /// `z`: sorted set commands.
-    pub const ZSET: u32 = 1 << 7;
-    /// `x`: a key expired.
-    pub const EXPIRED: u32 = 1 << 8;
-    /// `e`: a key was evicted.
-    pub const EVICTED: u32 = 1 << 9;
-    /// `t`: stream commands.
-    pub const STREAM: u32 = 1 << 10;
-    /// `m`: a key that is not there was asked for.
-    pub const KEY_MISS: u32 = 1 << 11;
-    /// `d`: module types.
-    pub const MODULE: u32 = 1 << 13;
-    /// `n`: a key was made.
-    pub const NEW: u32 = 1 << 14;
-    /// `A`: everything that is not asked for by name only (`m` and `n`).
-    pub const ALL: u32 = GENERIC | STRING | LIST | SET | HASH | ZSET | EXPIRED | EVICTED | STREAM | MODULE;
-}
-
 /// The letters, in the order in which they are printed.
 const CLASS_LETTERS: &[(u8, u32)] = &[
-    (b'g', events::GENERIC),
-    (b'$', events::STRING),
-    (b'l', events::LIST),
-    (b's', events::SET),
-    (b'h', events::HASH),
-    (b'z', events::ZSET),
-    (b'x', events::EXPIRED),
-    (b'e', events::EVICTED),
-    (b't', events::STREAM),
-    (b'd', events::MODULE),
-    (b'n', events::NEW),
+    (b'g', EventClass::GENERIC.0),
+    (b'$', EventClass::STRING.0),
+    (b'l', EventClass::LIST.0),
+    (b's', EventClass::SET.0),
+    (b'h', EventClass::HASH.0),
+    (b'z', EventClass::SORTED_SET.0),
+    (b'x', EventClass::EXPIRED.0),
+    (b'e', EventClass::EVICTED.0),
+    (b't', EventClass::STREAM.0),
+    (b'd', EventClass::MODULE.0),
+    (b'n', EventClass::NEW.0),
 ];
+/// `A`: all but what is asked for by name only, `m` and `n`.
+const ALL_CLASSES: u32 = EventClass::GENERIC.0
+    | EventClass::STRING.0
+    | EventClass::LIST.0
+    | EventClass::SET.0
+    | EventClass::HASH.0
+    | EventClass::SORTED_SET.0
+    | EventClass::EXPIRED.0
+    | EventClass::EVICTED.0
+    | EventClass::STREAM.0
+    | EventClass::MODULE.0;
 const OTHER_LETTERS: &[(u8, u32)] =
-    &[(b'K', events::KEYSPACE), (b'E', events::KEYEVENT), (b'm', events::KEY_MISS)];
+    &[(b'K', EventClass::KEYSPACE.0), (b'E', EventClass::KEYEVENT.0), (b'm', EventClass::KEY_MISS.0)];
 
 pub(super) fn parse_events(word: &[u8]) -> Result<Value, Refusal> {
     let mut bits = 0;
     for letter in word {
-        let known = CLASS_LETTERS.iter().chain(OTHER_LETTERS).chain(&[(b'A', events::ALL)]);
+        let known = CLASS_LETTERS.iter().chain(OTHER_LETTERS).chain(&[(b'A', ALL_CLASSES)]);
         match known.into_iter().find(|(known, _)| known == letter) {
             Some((_, bit)) => bits |= bit,
             None => return Err("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".into()),
@@ -190,8 +168,8 @@ pub(super) fn format_events(bits: u32) -> Vec<u8> {
     let mut add = |table: &[(u8, u32)]| {
         letters.extend(table.iter().filter(|(_, bit)| bits & bit != 0).map(|(letter, _)| *letter))
     };
-    match bits & events::ALL == events::ALL {
-        true => add(&[(b'A', events::ALL)]),
+    match bits & ALL_CLASSES == ALL_CLASSES {
+        true => add(&[(b'A', ALL_CLASSES)]),
         false => add(CLASS_LETTERS),
     }
     add(OTHER_LETTERS);
