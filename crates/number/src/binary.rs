@@ -2,8 +2,10 @@
 //!
 //! A varint is LEB128: seven bits a byte, lowest first, the top bit set on all but the last; a `u64` takes one to ten
 //! bytes. Zigzag maps small negative numbers to small unsigned ones. Big-endian doubles are what Java's `ByteBuffer`
-//! and most network formats read. The bulk functions are loops that the compiler turns into vector byte swaps, so
-//! that they run at memory bandwidth.
+//! and most network formats read. The bulk functions are the C header's, which swap
+//! with vector instructions where the machine has them and run at memory bandwidth.
+
+use crate::header;
 
 /// The most bytes that a varint takes.
 pub const VARINT_MAX: usize = 10;
@@ -48,27 +50,23 @@ pub fn read_varint(bytes: &[u8]) -> Option<(u64, usize)> {
 }
 
 macro_rules! bulk {
-    ($encode:ident, $decode:ident, $number:ty, $width:literal, $to:ident, $from:ident, $what:literal) => {
+    ($encode:ident, $decode:ident, $number:ty, $what:literal) => {
         #[doc = concat!("Appends `values` as ", $what, ".")]
         pub fn $encode(out: &mut Vec<u8>, values: &[$number]) {
-            let start = out.len();
-            out.resize(start + values.len() * $width, 0);
-            for (place, value) in out[start..].as_chunks_mut::<$width>().0.iter_mut().zip(values) {
-                *place = value.$to();
-            }
+            header::$encode(out, values);
         }
 
-        #[doc = concat!("Appends to `out` the numbers that `bytes` holds as ", $what, "; bytes left over at the end are ignored.")]
+        #[doc = concat!("Appends to `out` the numbers that `bytes` holds as ", $what, "; a rest is ignored.")]
         pub fn $decode(out: &mut Vec<$number>, bytes: &[u8]) {
-            out.extend(bytes.as_chunks::<$width>().0.iter().map(|chunk| <$number>::$from(*chunk)));
+            header::$decode(out, bytes);
         }
     };
 }
 
-bulk!(encode_f64_be, decode_f64_be, f64, 8, to_be_bytes, from_be_bytes, "big-endian doubles");
-bulk!(encode_f64_le, decode_f64_le, f64, 8, to_le_bytes, from_le_bytes, "little-endian doubles");
-bulk!(encode_f32_be, decode_f32_be, f32, 4, to_be_bytes, from_be_bytes, "big-endian floats");
-bulk!(encode_f32_le, decode_f32_le, f32, 4, to_le_bytes, from_le_bytes, "little-endian floats");
+bulk!(encode_f64_be, decode_f64_be, f64, "big-endian doubles");
+bulk!(encode_f64_le, decode_f64_le, f64, "little-endian doubles");
+bulk!(encode_f32_be, decode_f32_be, f32, "big-endian floats");
+bulk!(encode_f32_le, decode_f32_le, f32, "little-endian floats");
 
 #[cfg(test)]
 mod tests {

@@ -8,6 +8,10 @@
 //! The `format_*` functions write into a buffer on the caller's stack; the `write_*` functions append to a vector.
 //! Only [`long_double`] may allocate, and only for numbers beyond 19 digits or 128 bits.
 //!
+//! Floats and bulk encoding are the C header `number/mantissa_number.h`, compiled by the build script. Integers, varints
+//! and Redis's own text forms are native Rust, because they are shorter than a call that cannot be inlined. The vectors
+//! in `number/vectors` hold both to the same answers.
+//!
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`integer`] | decimal integers both ways, in the grammar that Redis accepts |
@@ -20,12 +24,15 @@
 pub mod binary;
 mod decimal;
 pub mod float;
+mod header;
 pub mod human;
 pub mod integer;
 pub mod long_double;
 pub mod score;
 
-pub use float::{FLOAT_TEXT_MAX, format_f64, parse_f32, parse_f64, write_f32, write_f64, write_fixed};
+pub use float::{
+    FLOAT_TEXT_MAX, format_f32, format_f64, parse_f32, parse_f64, write_f32, write_f64, write_fixed,
+};
 pub use integer::{
     INTEGER_TEXT_MAX, format_i64, format_u64, integer_text_length, parse_i64, parse_u64, write_i64, write_u64,
 };
