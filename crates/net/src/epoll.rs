@@ -141,6 +141,7 @@ impl Epoll {
     pub(crate) fn remove_listener(&mut self, id: usize) {
         if let Some(place) = self.listeners.get_mut(id) {
             *place = None;
+            self.accepted.retain(|(listener, _)| *listener != id);
         }
     }
 

@@ -14,6 +14,7 @@
 
 mod buffers;
 mod completions;
+mod probe;
 mod ring;
 mod submissions;
 
@@ -149,10 +150,9 @@ pub(crate) struct Uring {
 impl Uring {
     /// Fails where io_uring is forbidden or a feature that this driver needs does not work.
     pub(crate) fn new() -> io::Result<Uring> {
-        let mut ring = Ring::new()?;
+        let ring = Ring::new()?;
         let buffers = Buffers::register(ring.inner())?;
-        submissions::probe(&mut ring, &buffers)?;
-        Ok(Uring {
+        let mut uring = Uring {
             ring,
             buffers,
             waker: Waker::new()?,
@@ -170,7 +170,9 @@ impl Uring {
             messages: VecDeque::new(),
             operations: 0,
             limbo: None,
-        })
+        };
+        probe::probe(&mut uring.ring, &uring.buffers)?;
+        Ok(uring)
     }
 
     pub(crate) fn waker(&self) -> Waker {

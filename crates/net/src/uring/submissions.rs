@@ -1,16 +1,12 @@
 //! What goes to the kernel: the operations of connections and listeners, and the call that submits and waits.
 
 use std::io::{self, IoSlice};
-use std::os::fd::AsRawFd;
-use std::os::fd::RawFd;
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{opcode, squeue};
 
-use super::buffers::{Buffers, GROUP};
-use super::ring::{Completion, Ring};
+use super::buffers::GROUP;
 use super::{Purpose, Sending, Standing, Uring};
 use crate::link::{Due, SENT_EVENT_BYTES};
 use crate::slots::Conn;
@@ -22,7 +18,7 @@ const OPERATION_BYTES_MAX: usize = 1 << 30;
 
 const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL;
 /// Takes everything or reports: does not wait for room, and counts less than everything as a failure.
-const SEND_AT_ONCE_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
+pub(super) const SEND_AT_ONCE_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
 
 /// The header and the parts of a gathering send. The kernel copies both when the entry is submitted.
 pub(super) struct Message {
@@ -255,15 +251,15 @@ impl Uring {
         unsafe { self.ring.push(entry.user_data(Purpose::CancelAll.data(0))) };
         let pause = Some(Duration::from_millis(10));
         for _ in 0..100 {
-            if self.operations == 0 {
-                return true;
-            }
-            if self.ring.enter(true, pause).is_err() || self.take_in().is_err() {
+            if self.ring.enter(self.operations > 0, pause).is_err() || self.take_in().is_err() {
                 return false;
             }
             while self.next().is_some() {}
+            if self.operations == 0 {
+                return true;
+            }
         }
-        self.operations == 0
+        false
     }
 }
 
@@ -283,70 +279,4 @@ impl Drop for Uring {
             std::mem::forget(std::mem::replace(&mut self.conns, crate::slots::Slots::new()));
         }
     }
-}
-
-/// Checks on a pair of connected sockets that everything the driver builds on works here.
-pub(super) fn probe(ring: &mut Ring, buffers: &Buffers) -> io::Result<()> {
-    let (near, far) = UnixStream::pair()?;
-    near.set_nonblocking(true)?;
-    let fd = near.as_raw_fd();
-    probe_receive(ring, buffers, fd, &far)?;
-    probe_send(ring, fd)
-}
-
-/// Runs entries until `count` completions have come.
-fn run(ring: &mut Ring, entries: Vec<squeue::Entry>, count: usize) -> io::Result<Vec<Completion>> {
-    for entry in entries {
-        // SAFETY: the callers keep memory and descriptors until the ring has reported, or the ring is given up.
-        unsafe { ring.push(entry) };
-    }
-    let mut completions = Vec::new();
-    for _ in 0..10 {
-        ring.enter(completions.len() < count, Some(Duration::from_millis(100)))?;
-        ring.reap(|completion| completions.push(completion))?;
-        if completions.len() >= count {
-            break;
-        }
-    }
-    Ok(completions)
-}
-
-fn works(condition: bool) -> io::Result<()> {
-    if condition { Ok(()) } else { Err(io::ErrorKind::Unsupported.into()) }
-}
-
-/// A multishot receive delivers into the provided buffers, goes on, and can be cancelled.
-fn probe_receive(ring: &mut Ring, buffers: &Buffers, fd: RawFd, far: &UnixStream) -> io::Result<()> {
-    use std::io::Write;
-    let mut far = far;
-    let receive = opcode::RecvMulti::new(Fd(fd), GROUP).build().user_data(1);
-    let mut entries = vec![receive];
-    for text in [&b"one"[..], b"two"] {
-        run(ring, std::mem::take(&mut entries), 0)?;
-        far.write_all(text)?;
-        let got = run(ring, Vec::new(), 1)?;
-        let [one] = got.as_slice() else { return works(false) };
-        works(one.result == text.len() as i32 && io_uring::cqueue::more(one.flags))?;
-        let id = io_uring::cqueue::buffer_select(one.flags).ok_or(io::ErrorKind::Unsupported)?;
-        // SAFETY: the completion has just named the buffer and its length.
-        works(*unsafe { buffers.lend(id, text.len()) } == *text)?;
-    }
-    let cancel = opcode::AsyncCancel::new(1).build().flags(squeue::Flags::SKIP_SUCCESS);
-    let ended = run(ring, vec![cancel.user_data(2)], 1)?;
-    works(ended.len() == 1 && ended.iter().all(|it| it.data == 1 && it.result == -libc::ECANCELED))
-}
-
-/// A send at once is silent when it takes everything and reports when it takes less.
-fn probe_send(ring: &mut Ring, fd: RawFd) -> io::Result<()> {
-    let send = |bytes: &[u8]| {
-        let entry = opcode::Send::new(Fd(fd), bytes.as_ptr(), bytes.len() as u32);
-        entry.flags(SEND_AT_ONCE_FLAGS).build().flags(squeue::Flags::SKIP_SUCCESS).user_data(3)
-    };
-    works(run(ring, vec![send(b"short")], 0)?.is_empty())?;
-    let long = vec![0; 8 * 1024 * 1024];
-    let reports = run(ring, vec![send(&long)], 1)?;
-    let [report] = reports.as_slice() else { return works(false) };
-    works(report.result > 0 && (report.result as usize) < long.len())?;
-    let reports = run(ring, vec![send(&long)], 1)?;
-    works(reports.len() == 1 && reports.iter().all(|it| it.result == -libc::EAGAIN))
 }
