@@ -14,7 +14,6 @@ pub mod listpack;
 mod set;
 mod shard;
 mod sorted_set;
-#[allow(dead_code, reason = "sorted sets use what lists do not")]
 mod spine;
 pub mod stream;
 mod table;
@@ -27,7 +26,7 @@ pub use limits::EncodingLimits;
 pub use list::{Iter as ListIter, List, ListEnd, ListNode, Sought};
 pub use set::Set;
 pub use shard::{Before, Database, DatabaseKey, LiveEntry, Lookup, Shard, Waiter};
-pub use sorted_set::SortedSet;
+pub use sorted_set::{Cut, Iter as SortedSetIter, SortedSet};
 pub use stream::Stream;
 pub use table::{Found, Table, prefetch};
 pub use value::{Kind, StringRef, Value, ValueMut, ValueRef};

@@ -1,12 +1,70 @@
 //! Sorted sets.
+//!
+//! Members are ordered by score and, where scores are equal, by their bytes. A small set is one leaf: scores, tags and members
+//! in a single allocation. A large one is a B+ tree of such leaves with the number of members below each branch, and an
+//! index from members to leaves. A member's score costs O(1), its rank, a change, and the start of a range by rank, score
+//! or member O(log n), each further member of a range O(1), in both directions.
+//!
+//! The name that OBJECT ENCODING replies follows Redis's thresholds and is apart from the form in memory: `skiplist` once
+//! a threshold was passed, also if few members are left.
+//!
+//! No score is NaN. As in Redis, a negative zero is kept as one only while the encoding is `skiplist`.
 
-use std::collections::BTreeMap;
+mod cut;
+mod leaf;
+mod tree;
+
+use std::fmt;
+use std::ops::Range;
 
 use crate::EncodingLimits;
+pub use cut::Cut;
+use leaf::{ENTRY_BYTES, Leaf};
+use tree::{Place, Tree, hash_of, tag_of};
 
-/// A set of byte strings with a score each, in the order of their scores and, where these are equal, of their bytes.
-#[derive(Clone, Debug, Default)]
-pub struct SortedSet(BTreeMap<Box<[u8]>, f64>);
+/// Most entries of a set that is one leaf.
+const PACKED_ENTRIES_MAX: usize = 128;
+/// Most bytes of a set that is one leaf and has more than one entry.
+const PACKED_BYTES_MAX: usize = 8192;
+/// A tree with this many members that are in one leaf becomes that leaf.
+const UNTREED_ENTRIES: usize = 16;
+
+enum Body {
+    Packed(Leaf),
+    Tree(Box<Tree>),
+}
+
+/// A set of byte strings with a score each.
+pub struct SortedSet {
+    body: Body,
+    /// Whether Redis would use a listpack.
+    is_listpack: bool,
+}
+
+impl Default for SortedSet {
+    fn default() -> Self {
+        SortedSet { body: Body::Packed(Leaf::default()), is_listpack: true }
+    }
+}
+
+impl Clone for SortedSet {
+    fn clone(&self) -> Self {
+        let body = match &self.body {
+            Body::Packed(leaf) => Body::Packed(leaf.clone()),
+            Body::Tree(tree) => Body::Tree(tree.clone()),
+        };
+        SortedSet { body, is_listpack: self.is_listpack }
+    }
+}
+
+impl fmt::Debug for SortedSet {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_map()
+            .entries(self.iter().map(|(member, score)| (member.escape_ascii().to_string(), score)))
+            .finish()
+    }
+}
 
 impl SortedSet {
     /// An empty sorted set.
@@ -14,45 +72,329 @@ impl SortedSet {
         Self::default()
     }
 
+    /// The set of these members, which are distinct, in any order, and their scores. Costs one sort, and O(n) if they
+    /// are in order already.
+    pub fn from_entries(mut entries: Vec<(&[u8], f64)>, limits: &EncodingLimits) -> Self {
+        let is_listpack = entries.len() <= limits.sorted_set_entries_max
+            && entries.iter().all(|(member, _)| member.len() <= limits.sorted_set_value_bytes_max);
+        for (_, score) in &mut entries {
+            debug_assert!(!score.is_nan());
+            *score = if is_listpack { *score + 0.0 } else { *score };
+        }
+        entries.sort_unstable_by(|one, two| {
+            let scores = one.1.partial_cmp(&two.1).unwrap_or(std::cmp::Ordering::Equal);
+            scores.then_with(|| one.0.cmp(two.0))
+        });
+        let bytes: usize = entries.iter().map(|(member, _)| ENTRY_BYTES + member.len()).sum();
+        let is_small = entries.len() <= PACKED_ENTRIES_MAX && bytes <= PACKED_BYTES_MAX;
+        let tagged = entries.iter().map(|&(member, score)| (member, score, tag_of(hash_of(member))));
+        let body = if is_small {
+            Body::Packed(Leaf::build(tagged))
+        } else {
+            Body::Tree(Box::new(Tree::build(&entries)))
+        };
+        SortedSet { body, is_listpack }
+    }
+
     /// The number of members.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.0.len()
+        match &self.body {
+            Body::Packed(leaf) => leaf.len(),
+            Body::Tree(tree) => tree.len(),
+        }
     }
 
     /// Whether there is no member.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len() == 0
     }
 
     /// The name that OBJECT ENCODING replies.
     pub fn encoding(&self) -> &'static str {
-        "listpack"
+        if self.is_listpack { "listpack" } else { "skiplist" }
+    }
+
+    /// Passes to the encoding `skiplist` if so many members, or one of so many bytes, would need it.
+    pub fn expect(&mut self, len: usize, member_bytes: usize, limits: &EncodingLimits) {
+        let is_small =
+            len <= limits.sorted_set_entries_max && member_bytes <= limits.sorted_set_value_bytes_max;
+        self.is_listpack &= is_small;
+    }
+
+    /// Goes back to the encoding `listpack` if all members fit it.
+    pub fn settle(&mut self, limits: &EncodingLimits) {
+        let fits = |(member, _): (&[u8], f64)| member.len() <= limits.sorted_set_value_bytes_max;
+        if !self.is_listpack && self.len() <= limits.sorted_set_entries_max && self.iter().all(fits) {
+            let entries = self.iter().map(|(member, score)| (member.to_vec(), score)).collect::<Vec<_>>();
+            let entries = entries.iter().map(|(member, score)| (&member[..], *score)).collect();
+            *self = SortedSet::from_entries(entries, limits);
+        }
     }
 
     /// Gives a member a score, which must not be NaN. True if the member is new.
-    pub fn insert(&mut self, member: &[u8], score: f64, _limits: &EncodingLimits) -> bool {
-        self.0.insert(member.into(), score).is_none()
+    pub fn insert(&mut self, member: &[u8], score: f64, limits: &EncodingLimits) -> bool {
+        self.update(member, limits, |_| Some(score)).is_none()
+    }
+
+    /// Lets `decide` choose the new score of a member, knowing the old one if the member is there; `None` leaves things as
+    /// they are. Returns the old score.
+    pub fn update(
+        &mut self,
+        member: &[u8],
+        limits: &EncodingLimits,
+        decide: impl FnOnce(Option<f64>) -> Option<f64>,
+    ) -> Option<f64> {
+        let hash = hash_of(member);
+        let place = self.find(member, hash);
+        let old = place.map(|place| self.leaf(place).score(place.slot));
+        let Some(new) = decide(old) else { return old };
+        debug_assert!(!new.is_nan());
+        if old == Some(new) {
+            return old;
+        }
+        match place {
+            Some(place) => {
+                let new = if self.is_listpack { new + 0.0 } else { new };
+                self.set_score(place, member, new, hash);
+            }
+            None => {
+                self.expect(self.len() + 1, member.len(), limits);
+                let new = if self.is_listpack { new + 0.0 } else { new };
+                self.add(member, new, hash);
+            }
+        }
+        old
     }
 
     /// The score of a member.
     pub fn score(&self, member: &[u8]) -> Option<f64> {
-        self.0.get(member).copied()
+        let place = self.find(member, hash_of(member))?;
+        Some(self.leaf(place).score(place.slot))
+    }
+
+    /// The number of members before one, and its score.
+    pub fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
+        let place = self.find(member, hash_of(member))?;
+        let rank = match &self.body {
+            Body::Packed(_) => place.slot,
+            Body::Tree(tree) => tree.rank(place),
+        };
+        Some((rank, self.leaf(place).score(place.slot)))
     }
 
     /// Removes a member and returns its score.
     pub fn remove(&mut self, member: &[u8]) -> Option<f64> {
-        self.0.remove(member)
+        let place = self.find(member, hash_of(member))?;
+        let score = self.leaf(place).score(place.slot);
+        match &mut self.body {
+            Body::Packed(leaf) => leaf.remove(place.slot..place.slot + 1),
+            Body::Tree(tree) => tree.remove(place),
+        }
+        self.untree();
+        Some(score)
+    }
+
+    /// Removes the members of these ranks.
+    pub fn remove_ranks(&mut self, ranks: Range<usize>) {
+        let end = ranks.end.min(self.len());
+        let ranks = ranks.start.min(end)..end;
+        match &mut self.body {
+            Body::Packed(leaf) => leaf.remove(ranks),
+            Body::Tree(tree) => tree.remove_ranks(ranks),
+        }
+        self.untree();
+    }
+
+    /// The number of members before a cut.
+    pub fn count_before(&self, cut: Cut<'_>) -> usize {
+        match &self.body {
+            Body::Packed(leaf) => leaf.count_before(cut),
+            Body::Tree(tree) => tree.count_before(cut),
+        }
+    }
+
+    /// The member of a rank with its score.
+    pub fn get(&self, rank: usize) -> Option<(&[u8], f64)> {
+        let place = match &self.body {
+            Body::Packed(leaf) => (rank < leaf.len()).then_some(Place { leaf: 0, slot: rank }),
+            Body::Tree(tree) => tree.at(rank),
+        }?;
+        Some(self.leaf(place).entry(place.slot))
     }
 
     /// All members with their scores, in order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], f64)> + ExactSizeIterator {
-        let mut all: Vec<(&[u8], f64)> = self.0.iter().map(|(member, score)| (&**member, *score)).collect();
-        all.sort_by(|left, right| left.1.total_cmp(&right.1).then(left.0.cmp(right.0)));
-        all.into_iter()
+    pub fn iter(&self) -> Iter<'_> {
+        self.range(0..self.len())
     }
 
-    /// Bytes taken.
+    /// The members of these ranks with their scores, in order.
+    pub fn range(&self, ranks: Range<usize>) -> Iter<'_> {
+        let to = ranks.end.min(self.len());
+        Iter { set: self, front: None, back: None, from: ranks.start.min(to), to }
+    }
+
+    /// Visits a part of the members and returns the cursor of the next part; 0 starts, and 0 returned ends an iteration.
+    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&[u8], f64)) -> u64 {
+        match &self.body {
+            Body::Tree(tree) if !self.is_listpack => tree.scan(cursor, visit),
+            _ => {
+                self.iter().for_each(|(member, score)| visit(member, score));
+                0
+            }
+        }
+    }
+
+    /// Bytes taken, the structure itself not included.
     pub fn memory_usage(&self) -> usize {
-        self.0.keys().map(|member| member.len() + 24).sum()
+        match &self.body {
+            Body::Packed(leaf) => leaf.memory_usage(),
+            Body::Tree(tree) => tree.memory_usage(),
+        }
+    }
+
+    #[inline]
+    fn find(&self, member: &[u8], hash: u64) -> Option<Place> {
+        match &self.body {
+            Body::Packed(leaf) => leaf.find(member, tag_of(hash)).map(|slot| Place { leaf: 0, slot }),
+            Body::Tree(tree) => tree.find(member, hash),
+        }
+    }
+
+    #[inline]
+    fn leaf(&self, place: Place) -> &Leaf {
+        match &self.body {
+            Body::Packed(leaf) => leaf,
+            Body::Tree(tree) => tree.leaf(place.leaf),
+        }
+    }
+
+    fn add(&mut self, member: &[u8], score: f64, hash: u64) {
+        if let Body::Packed(leaf) = &mut self.body {
+            let size = leaf.size() + ENTRY_BYTES + member.len();
+            if leaf.len() == 0 || (leaf.len() < PACKED_ENTRIES_MAX && size <= PACKED_BYTES_MAX) {
+                let slot = leaf.count_before(Cut::BelowEntry(score, member));
+                leaf.insert(slot, member, score, tag_of(hash));
+                return;
+            }
+            let entries: Vec<_> = (0..leaf.len()).map(|slot| leaf.entry(slot)).collect();
+            self.body = Body::Tree(Box::new(Tree::build(&entries)));
+        }
+        if let Body::Tree(tree) = &mut self.body {
+            tree.insert(member, score, hash);
+        }
+    }
+
+    fn set_score(&mut self, place: Place, member: &[u8], score: f64, hash: u64) {
+        match &mut self.body {
+            Body::Tree(tree) => tree.set_score(place, score, hash),
+            Body::Packed(leaf) => {
+                let slot = leaf.count_before(Cut::BelowEntry(score, member));
+                // The old entry counts as before the cut if it is.
+                if slot == place.slot || slot == place.slot + 1 {
+                    leaf.set_score(place.slot, score);
+                } else {
+                    leaf.remove(place.slot..place.slot + 1);
+                    let slot = if slot > place.slot { slot - 1 } else { slot };
+                    leaf.insert(slot, member, score, tag_of(hash));
+                }
+            }
+        }
+    }
+
+    /// Gives the tree up where few members are left.
+    fn untree(&mut self) {
+        if let Body::Tree(tree) = &mut self.body
+            && tree.len() <= UNTREED_ENTRIES
+            && (tree.len() == 0 || tree.has_one_leaf())
+        {
+            self.body = Body::Packed(tree.take_only_leaf().unwrap_or_default());
+        }
     }
 }
+
+/// Members of a sorted set with their scores, from both ends; see [`SortedSet::range`].
+#[derive(Clone)]
+pub struct Iter<'a> {
+    set: &'a SortedSet,
+    front: Option<(Place, &'a Leaf)>,
+    back: Option<(Place, &'a Leaf)>,
+    from: usize,
+    to: usize,
+}
+
+impl<'a> Iter<'a> {
+    fn start(&self, rank: usize) -> Option<(Place, &'a Leaf)> {
+        match &self.set.body {
+            Body::Packed(leaf) => Some((Place { leaf: 0, slot: rank }, leaf)),
+            Body::Tree(tree) => tree.at(rank).map(|place| (place, tree.leaf(place.leaf))),
+        }
+    }
+
+    #[cold]
+    fn next_leaf(&self, id: u32) -> Option<(Place, &'a Leaf)> {
+        let Body::Tree(tree) = &self.set.body else { return None };
+        let id = tree.next(id)?;
+        Some((Place { leaf: id, slot: 0 }, tree.leaf(id)))
+    }
+
+    #[cold]
+    fn previous_leaf(&self, id: u32) -> Option<(Place, &'a Leaf)> {
+        let Body::Tree(tree) = &self.set.body else { return None };
+        let id = tree.previous(id)?;
+        Some((Place { leaf: id, slot: tree.leaf(id).len() }, tree.leaf(id)))
+    }
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = (&'a [u8], f64);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.from == self.to {
+            return None;
+        }
+        let (mut place, mut leaf) = match self.front {
+            Some(front) => front,
+            None => self.start(self.from)?,
+        };
+        if place.slot == leaf.len() {
+            (place, leaf) = self.next_leaf(place.leaf)?;
+        }
+        self.from += 1;
+        self.front = Some((Place { slot: place.slot + 1, ..place }, leaf));
+        Some(leaf.entry(place.slot))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.to - self.from, Some(self.to - self.from))
+    }
+}
+
+impl DoubleEndedIterator for Iter<'_> {
+    #[inline]
+    fn next_back(&mut self) -> Option<Self::Item> {
+        if self.from == self.to {
+            return None;
+        }
+        let (mut place, mut leaf) = match self.back {
+            Some(back) => back,
+            None => {
+                let (place, leaf) = self.start(self.to - 1)?;
+                (Place { slot: place.slot + 1, ..place }, leaf)
+            }
+        };
+        if place.slot == 0 {
+            (place, leaf) = self.previous_leaf(place.leaf)?;
+        }
+        self.to -= 1;
+        place.slot -= 1;
+        self.back = Some((place, leaf));
+        Some(leaf.entry(place.slot))
+    }
+}
+
+impl ExactSizeIterator for Iter<'_> {}
+
+#[cfg(test)]
+mod tests;

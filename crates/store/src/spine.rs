@@ -136,11 +136,6 @@ impl<K: Copy> Spine<K> {
         self.total
     }
 
-    /// The number of nodes.
-    pub fn len(&self) -> usize {
-        self.links.len() - self.free_nodes.len()
-    }
-
     /// The first node.
     #[inline]
     pub fn first(&self) -> Option<NodeId> {
@@ -544,7 +539,6 @@ mod tests {
                 }
                 if round % 50 == 0 {
                     assert_eq!(check(&spine, &counts, &keys), order, "seed {seed}");
-                    assert_eq!(spine.len(), order.len());
                 }
                 if let Some(&id) = order.get(place) {
                     let rank: usize = order[..place].iter().map(|&id| counts[id as usize]).sum();

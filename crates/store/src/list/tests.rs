@@ -115,7 +115,7 @@ fn step(
 
 #[test]
 fn behaves_like_a_deque() {
-    for (seed, node_size) in (0..).zip([-2, -1, -5, 3, 1, 0, 128, -2]) {
+    for (seed, node_size) in (0..).zip([-2, -5, 3, 0, 128]) {
         let limits = EncodingLimits { list_node_size: node_size, ..EncodingLimits::default() };
         let mut random = Random(seed);
         let (mut list, mut model) = (List::new(), VecDeque::new());

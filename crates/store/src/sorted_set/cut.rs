@@ -1,0 +1,36 @@
+//! Places between the members of a sorted set.
+
+/// A place between members: everything is either before it or after it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cut<'a> {
+    /// Before all members.
+    Start,
+    /// After all members.
+    End,
+    /// Before the members with this score.
+    BelowScore(f64),
+    /// After the members with this score.
+    AboveScore(f64),
+    /// Before this member, all scores being equal.
+    BelowMember(&'a [u8]),
+    /// After this member, all scores being equal.
+    AboveMember(&'a [u8]),
+    /// Before this member with this score.
+    BelowEntry(f64, &'a [u8]),
+}
+
+impl Cut<'_> {
+    /// Whether the place is after a member with this score. The member is asked for only if it matters.
+    #[inline]
+    pub(super) fn is_after<'m>(self, score: f64, member: impl FnOnce() -> &'m [u8]) -> bool {
+        match self {
+            Cut::Start => false,
+            Cut::End => true,
+            Cut::BelowScore(bound) => score < bound,
+            Cut::AboveScore(bound) => score <= bound,
+            Cut::BelowMember(bound) => member() < bound,
+            Cut::AboveMember(bound) => member() <= bound,
+            Cut::BelowEntry(bound, text) => score < bound || (score == bound && member() < text),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Sorted sets against a map and a sorted vector, with every operation.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::*;
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        ((u128::from(self.next()) * bound as u128) >> 64) as usize
+    }
+}
+
+/// What a run of operations looks like.
+struct Plan {
+    members: usize,
+    scores: usize,
+    member_bytes_max: usize,
+    limits: EncodingLimits,
+}
+
+impl Plan {
+    fn member(&self, random: &mut Random) -> Vec<u8> {
+        let number = random.below(self.members);
+        let mut member = format!("m{number}").into_bytes();
+        member.resize(member.len() + number * 7919 % self.member_bytes_max, b'.');
+        member
+    }
+
+    fn score(&self, random: &mut Random) -> f64 {
+        match random.below(60) {
+            0 => f64::INFINITY,
+            1 => f64::NEG_INFINITY,
+            _ => random.below(self.scores) as f64 / 4.0 - 20.0,
+        }
+    }
+}
+
+type Model = BTreeMap<Vec<u8>, f64>;
+
+fn sorted(model: &Model) -> Vec<(&[u8], f64)> {
+    let mut all: Vec<(&[u8], f64)> = model.iter().map(|(member, &score)| (&member[..], score)).collect();
+    all.sort_by(|one, two| one.1.total_cmp(&two.1).then_with(|| one.0.cmp(two.0)));
+    all
+}
+
+fn assert_equal(set: &SortedSet, model: &Model, plan: &Plan, random: &mut Random, context: &str) {
+    let all = sorted(model);
+    assert_eq!(set.len(), all.len(), "{context}");
+    assert!(set.iter().eq(all.iter().copied()), "{context}");
+    assert!(set.iter().rev().eq(all.iter().rev().copied()), "{context}");
+    for (rank, &(member, score)) in all.iter().enumerate() {
+        assert_eq!(set.rank(member), Some((rank, score)), "{context}");
+    }
+    let score = plan.score(random);
+    let below = all.iter().filter(|entry| entry.1 < score).count();
+    let above = all.iter().filter(|entry| entry.1 <= score).count();
+    assert_eq!(set.count_before(Cut::BelowScore(score)), below, "{context}");
+    assert_eq!(set.count_before(Cut::AboveScore(score)), above, "{context}");
+    assert!(set.range(below..above).eq(all[below..above].iter().copied()));
+    let mut seen = HashSet::new();
+    let mut cursor = 0;
+    loop {
+        cursor = set.scan(cursor, |member, score| {
+            assert_eq!(model.get(member), Some(&score));
+            seen.insert(member.to_vec());
+        });
+        if cursor == 0 {
+            break;
+        }
+    }
+    assert_eq!(seen.len(), model.len(), "{context}");
+}
+
+fn step(set: &mut SortedSet, model: &mut Model, plan: &Plan, random: &mut Random, growing: bool) {
+    let (member, score) = (plan.member(random), plan.score(random));
+    match random.below(if growing { 10 } else { 20 }) {
+        0..7 => {
+            let is_new = set.insert(&member, score, &plan.limits);
+            assert_eq!(is_new, model.insert(member, score).is_none());
+        }
+        7 => {
+            let old = set.update(&member, &plan.limits, |old| old.map(|old| old + 0.25));
+            assert_eq!(old, model.get(&member).copied());
+            model.entry(member).and_modify(|score| *score += 0.25);
+        }
+        8 => {
+            assert_eq!(set.score(&member), model.get(&member).copied());
+            let from = random.below(model.len() + 1);
+            assert_eq!(set.get(from), sorted(model).get(from).copied());
+        }
+        9 if random.below(20) == 0 => {
+            let from = random.below(model.len() + 1);
+            let span = random.below(if growing { 5 } else { 150 });
+            let gone: Vec<Vec<u8>> =
+                set.range(from..from + span).map(|(member, _)| member.to_vec()).collect();
+            set.remove_ranks(from..from + span);
+            assert!(gone.into_iter().all(|member| model.remove(&member).is_some()));
+        }
+        _ => assert_eq!(set.remove(&member), model.remove(&member)),
+    }
+}
+
+#[test]
+fn behaves_like_a_map_and_a_sorted_vector() {
+    let limits = EncodingLimits::default();
+    let plan = |members, scores, member_bytes_max| Plan {
+        members,
+        scores,
+        member_bytes_max,
+        limits: limits.clone(),
+    };
+    let plans =
+        [plan(100, 20, 5), plan(3000, 9, 20), plan(2500, 100_000, 40), plan(400, 50, 3000), plan(900, 1, 90)];
+    for (seed, plan) in plans.iter().enumerate() {
+        let mut random = Random(seed as u64);
+        let (mut set, mut model) = (SortedSet::new(), Model::new());
+        for round in 0..12_000 {
+            step(&mut set, &mut model, plan, &mut random, (round / 4000) % 2 == 0);
+            if round % 400 == 0 {
+                assert_equal(&set, &model, plan, &mut random, &format!("seed {seed} round {round}"));
+            }
+        }
+        let copy = set.clone();
+        assert_equal(&copy, &model, plan, &mut random, "clone");
+        let bulk = SortedSet::from_entries(
+            model.iter().map(|(member, &score)| (&member[..], score)).collect(),
+            &limits,
+        );
+        assert_equal(&bulk, &model, plan, &mut random, "bulk");
+        for member in model.keys() {
+            assert!(set.remove(member).is_some());
+        }
+        assert!(set.is_empty() && set.memory_usage() <= 128);
+    }
+}
+
+#[test]
+fn equal_scores_are_cut_by_member() {
+    let limits = EncodingLimits::default();
+    let mut set = SortedSet::new();
+    for number in 0..5000 {
+        set.insert(format!("m{number:04}").as_bytes(), 1.0, &limits);
+    }
+    for number in [0, 1, 63, 64, 2500, 4999] {
+        let member = format!("m{number:04}");
+        assert_eq!(set.count_before(Cut::BelowMember(member.as_bytes())), number);
+        assert_eq!(set.count_before(Cut::AboveMember(member.as_bytes())), number + 1);
+    }
+    assert_eq!(set.count_before(Cut::AboveMember(b"z")), 5000);
+    assert_eq!((set.count_before(Cut::Start), set.count_before(Cut::End)), (0, 5000));
+}
+
+#[test]
+fn the_encoding_follows_the_thresholds() {
+    let limits = EncodingLimits::default();
+    let mut set = SortedSet::new();
+    for number in 0..128 {
+        set.insert(format!("{number}").as_bytes(), -0.0, &limits);
+    }
+    assert_eq!((set.encoding(), set.score(b"5").map(f64::to_bits)), ("listpack", Some(0)));
+    set.insert(b"one more", -0.0, &limits);
+    assert_eq!((set.encoding(), set.score(b"one more").map(f64::to_bits)), ("skiplist", Some(1 << 63)));
+    set.remove_ranks(0..128);
+    assert_eq!((set.encoding(), set.len()), ("skiplist", 1));
+    let mut set = SortedSet::new();
+    set.insert(&[b'x'; 64], 1.0, &limits);
+    assert_eq!(set.encoding(), "listpack");
+    set.insert(&[b'x'; 65], 1.0, &limits);
+    assert_eq!(set.encoding(), "skiplist");
+    set.remove(&[b'x'; 65]);
+    set.settle(&limits);
+    assert_eq!(set.encoding(), "listpack");
+}
+
+#[test]
+fn a_member_costs_few_bytes() {
+    let limits = EncodingLimits::default();
+    let mut random = Random(1);
+    let (mut rising, mut mixed) = (SortedSet::new(), SortedSet::new());
+    for number in 0..100_000 {
+        let member = format!("member:{number:012}");
+        rising.insert(member.as_bytes(), f64::from(number), &limits);
+        mixed.insert(member.as_bytes(), random.next() as f64, &limits);
+    }
+    let per_member = |set: &SortedSet| set.memory_usage() as f64 / 100_000.0;
+    assert!(
+        per_member(&rising) < 50.0 && per_member(&mixed) < 54.0,
+        "{} {}",
+        per_member(&rising),
+        per_member(&mixed)
+    );
+}
