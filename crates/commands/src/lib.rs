@@ -47,6 +47,7 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     string::range::COMMANDS,
     string::lcs::COMMANDS,
     bitmap::COMMANDS,
+    bitmap::field::COMMANDS,
     list::COMMANDS,
     set::COMMANDS,
     hash::COMMANDS,

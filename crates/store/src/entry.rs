@@ -11,7 +11,8 @@
 //!            collection:      Box of it, key
 //! ```
 //!
-//! Bytes per key for a short string: 8 + 4 + key + value, 8 more with an expiry, rounded up to the size class.
+//! Bytes per key for a short string: 8 + 4 + key + value, 8 more with an expiry, rounded up to the size
+//! class.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error, realloc};
 use std::fmt;
@@ -22,7 +23,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::allocator::class_size;
 use crate::value::{Kind, StringRef, Value, ValueMut, ValueRef};
 
-/// Longest string that is kept inside the entry. A longer one has an allocation of its own, so that it can grow and move.
+/// Longest string that is kept inside the entry. A longer one has an allocation of its own, so that it can
+/// grow and move.
 const EMBEDDED_BYTES_MAX: usize = 4096;
 /// Longest key, in bytes.
 pub const KEY_BYTES_MAX: usize = u32::MAX as usize;
@@ -94,7 +96,8 @@ impl Entry {
     #[inline]
     pub fn key(&self) -> &[u8] {
         let offset = self.key_offset();
-        // SAFETY: the key's bytes lie at this offset for as long as the entry is not rebuilt, which needs `&mut`.
+        // SAFETY: the key's bytes lie at this offset for as long as the entry is not rebuilt, which needs
+        // `&mut`.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr().add(offset), self.key_len()) }
     }
 
@@ -188,9 +191,9 @@ impl Entry {
         }
     }
 
-    /// How OBJECT ENCODING calls the string, `None` if the value is none. Redis packs a text into the object of its key
-    /// while both are short, unless it has been written in place (APPEND, SETRANGE, SETBIT); and the result of
-    /// INCRBYFLOAT stays a text even where it is an integer.
+    /// How OBJECT ENCODING calls the string, `None` if the value is none. Redis packs a text into the object
+    /// of its key while both are short, unless it has been written in place (APPEND, SETRANGE, SETBIT); and
+    /// the result of INCRBYFLOAT stays a text even where it is an integer.
     pub fn string_encoding(&self) -> Option<&'static str> {
         const REDIS_PACKED_BYTES_MAX: usize = 41;
         let is_written = self.meta() & WRITTEN_BIT != 0;
@@ -221,8 +224,8 @@ impl Entry {
         }
         if self.form() == Form::Embedded && text.len() <= EMBEDDED_BYTES_MAX {
             self.resize_embedded(text.len());
-            // SAFETY: the allocation now has room for `text` behind the key; `text` cannot overlap it, being borrowed
-            // apart from `self`.
+            // SAFETY: the allocation now has room for `text` behind the key; `text` cannot overlap it, being
+            // borrowed apart from `self`.
             unsafe {
                 let value = self.payload().add(4 + self.key_len());
                 std::ptr::copy_nonoverlapping(text.as_ptr(), value, text.len());
@@ -261,7 +264,8 @@ impl Entry {
         }
     }
 
-    /// The string's bytes, to change in place and to let grow; `None` if the value is no string. An integer becomes text.
+    /// The string's bytes, to change in place and to let grow; `None` if the value is no string. An integer
+    /// becomes text.
     pub fn bytes_mut(&mut self) -> Option<&mut Vec<u8>> {
         if self.form() == Form::Collection {
             return None;
@@ -284,7 +288,8 @@ impl Entry {
             _ => {
                 let written = self.meta() & WRITTEN_BIT;
                 let copy;
-                // SAFETY: a payload taken out here is put into the rebuilt entry, whose old shell is freed without it.
+                // SAFETY: a payload taken out here is put into the rebuilt entry, whose old shell is freed
+                // without it.
                 let payload = unsafe {
                     match self.form() {
                         Form::Embedded => {
@@ -373,7 +378,8 @@ impl Entry {
             Payload::Collection(kind, _) => (Form::Collection, *kind, 0),
         };
         let layout = layout_of(form, expiry.is_some(), key.len(), value_len);
-        // SAFETY: the layout has at least eight bytes; every field written lies inside it, aligned as drawn above.
+        // SAFETY: the layout has at least eight bytes; every field written lies inside it, aligned as drawn
+        // above.
         unsafe {
             let memory = alloc(layout);
             let Some(pointer) = NonNull::new(memory) else { handle_alloc_error(layout) };
@@ -429,7 +435,8 @@ impl Entry {
 
     #[inline]
     fn meta_cell(&self) -> &AtomicU32 {
-        // SAFETY: the first four bytes are the meta word, aligned to eight, and only ever accessed as this atomic.
+        // SAFETY: the first four bytes are the meta word, aligned to eight, and only ever accessed as this
+        // atomic.
         unsafe { AtomicU32::from_ptr(self.0.as_ptr().cast()) }
     }
 

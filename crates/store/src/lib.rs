@@ -5,6 +5,7 @@
 //! [`SortedSet`], [`Hash`], [`Stream`], whose encodings are their own affair. No layer above names a concrete container.
 
 pub mod allocator;
+pub mod bits;
 mod entry;
 mod hash;
 mod keyspace;
