@@ -22,7 +22,7 @@ const MISSES_PER_STEP: usize = 64;
 /// Compresses; keeps its table between calls, and gives the same output for the same input whatever came before.
 pub struct Compressor {
     /// Last position of a hash of three bytes, plus `base`; what is below `base` is of an earlier input.
-    table: Box<[u32]>,
+    table: Vec<u32>,
     base: u32,
 }
 
@@ -33,9 +33,9 @@ impl Default for Compressor {
 }
 
 impl Compressor {
-    /// A compressor; it takes 64 KiB.
+    /// A compressor; it takes 64 KiB once it is used.
     pub fn new() -> Self {
-        Compressor { table: vec![0; 1 << TABLE_BITS].into_boxed_slice(), base: 1 }
+        Compressor { table: Vec::new(), base: 1 }
     }
 
     /// Appends the compressed form of `input` to `out`. False, and `out` as it was, where that would take more than
@@ -85,6 +85,7 @@ impl Compressor {
 
     /// Makes positions of an input of `length` bytes representable in the table.
     fn reserve_positions(&mut self, length: usize) -> bool {
+        self.table.resize(1 << TABLE_BITS, 0);
         let Ok(length) = u32::try_from(length) else { return false };
         if self.base.checked_add(length).is_none() {
             self.table.fill(0);

@@ -11,6 +11,8 @@ use std::io::{self, Read};
 
 /// Bytes that are read at a time; a longer string goes through a buffer of its own.
 const BUFFER_BYTES: usize = 256 << 10;
+/// The least that is read at a time from an input that is known to be short; no number takes as much.
+const BUFFER_BYTES_MIN: usize = 1 << 10;
 /// How often progress is reported.
 const PROGRESS_STEP_BYTES: u64 = 2 << 20;
 /// A scratch buffer above this is given back once it was used.
@@ -316,7 +318,8 @@ impl<'a, R: Read> Source<'a, R> {
         }
     }
 
-    /// Makes at least `count` bytes available; `count` is at most [`BUFFER_BYTES`].
+    /// Makes at least `count` bytes available: at most [`BUFFER_BYTES`], and no more than the input is known to have, which
+    /// [`Source::possible`] sees to, unless it is a number.
     #[cold]
     fn fill(&mut self, count: usize) -> Result<(), LoadError> {
         self.update_checksum();
@@ -325,8 +328,10 @@ impl<'a, R: Read> Source<'a, R> {
         self.end -= self.start;
         self.start = 0;
         self.checksum_end = 0;
-        if self.buffer.len() < BUFFER_BYTES {
-            self.buffer.resize(BUFFER_BYTES, 0);
+        let total = self.total.and_then(|total| usize::try_from(total).ok());
+        let wanted = total.map_or(BUFFER_BYTES, |total| total.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES));
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
         }
         while self.end < count {
             match self.reader.read(&mut self.buffer[self.end..]) {

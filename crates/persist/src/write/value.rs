@@ -165,9 +165,6 @@ impl Encoder<'_> {
 
 /// Appends a score as its text, which becomes an integer where it is the text of one.
 fn push_score(score: f64, text: &mut Vec<u8>, listpack: &mut Listpack) {
-    if score == 0.0 {
-        return listpack.push_integer(0);
-    }
     text.clear();
     write_score(text, score);
     listpack.push(text);

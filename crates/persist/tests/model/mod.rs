@@ -1,0 +1,85 @@
+//! What must hold for any bytes: they load or are refused, and what loaded is written and loaded again without loss.
+
+use mantissa_persist::digest::{digest_keyspace, digest_value};
+use mantissa_persist::format::{Checksum, VERSION};
+use mantissa_persist::load::{KeyspaceTarget, LoadOptions, LoadSummary, Loader};
+use mantissa_persist::payload::{dump_value, restore_value};
+use mantissa_persist::source::LoadError;
+use mantissa_persist::write::{FileFacts, WriteOptions, Writer, write_keyspace};
+use mantissa_store::{Entry, Keyspace};
+
+/// Databases of the keyspaces that files are loaded into.
+pub const DATABASE_COUNT: usize = 16;
+
+/// What a load gives: the keyspace, the libraries of functions, and the summary.
+pub struct Loaded {
+    /// The keys.
+    pub keyspace: Keyspace,
+    /// The sources.
+    pub functions: Vec<Vec<u8>>,
+    /// The numbers.
+    pub summary: LoadSummary,
+}
+
+/// Loads a file from memory.
+pub fn load(file: &[u8], options: &LoadOptions) -> Result<Loaded, LoadError> {
+    let keyspace = Keyspace::new(DATABASE_COUNT, 2);
+    let mut shards = keyspace.lock(keyspace.all_shards());
+    let mut target = KeyspaceTarget::new(&mut shards, &|_| 0, false);
+    let summary = Loader::new(file, Some(file.len() as u64), options.clone()).load(&mut target)?;
+    let functions = target.functions;
+    drop(shards);
+    Ok(Loaded { keyspace, functions, summary })
+}
+
+/// Writes a file into memory.
+pub fn save(keyspace: &Keyspace, functions: &[Vec<u8>], options: &WriteOptions) -> Vec<u8> {
+    let mut shards = keyspace.lock(keyspace.all_shards());
+    let mut writer = Writer::new(Vec::new(), options.clone(), None);
+    let mut write = |writer: &mut Writer<'_, Vec<u8>>| {
+        writer.begin(&FileFacts::default())?;
+        functions.iter().try_for_each(|source| writer.function(source))?;
+        write_keyspace(writer, &mut shards)
+    };
+    write(&mut writer).and_then(|()| writer.finish()).expect("a vector takes all that is written").0
+}
+
+/// The digest of a keyspace.
+pub fn digest(keyspace: &Keyspace) -> [u8; 20] {
+    digest_keyspace(&mut keyspace.lock(keyspace.all_shards()))
+}
+
+/// Checks a file whose checksum nobody compares. True if it loaded.
+pub fn check_file(file: &[u8]) -> bool {
+    let options = LoadOptions { verify_checksum: false, ..LoadOptions::default() };
+    let loaded = match load(file, &options) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            assert!(error.offset <= file.len() as u64, "{error}");
+            return false;
+        }
+    };
+    let write_options = WriteOptions { compress: file.len().is_multiple_of(2), ..WriteOptions::default() };
+    let written = save(&loaded.keyspace, &loaded.functions, &write_options);
+    let again = load(&written, &LoadOptions::default()).expect("what was written loads");
+    assert_eq!(digest(&again.keyspace), digest(&loaded.keyspace));
+    assert_eq!(again.functions, loaded.functions);
+    assert_eq!(again.summary.keys_loaded, loaded.summary.keys_loaded);
+    true
+}
+
+/// Checks the value of a payload, given without its footer. True if it was restored.
+pub fn check_payload(body: &[u8]) -> bool {
+    let mut payload = body.to_vec();
+    payload.extend_from_slice(&VERSION.to_le_bytes());
+    let checksum = Checksum::of(&payload);
+    payload.extend_from_slice(&checksum.to_le_bytes());
+    let Ok(value) = restore_value(&payload, &LoadOptions::default()) else {
+        return false;
+    };
+    let entry = Entry::new(b"key", value, None, 0);
+    let dumped = dump_value(entry.value(), &WriteOptions::default());
+    let again = restore_value(&dumped, &LoadOptions::default()).expect("what was dumped is restored");
+    assert_eq!(digest_value(&Entry::new(b"key", again, None, 0)), digest_value(&entry));
+    true
+}
