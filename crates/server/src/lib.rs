@@ -3,4 +3,6 @@
 
 pub mod config;
 pub mod daemon;
+pub mod latency;
 pub mod log;
+pub mod slowlog;

@@ -3,6 +3,7 @@
 
 use super::special;
 use super::value::Value;
+use mantissa_number::parse_i64;
 use std::borrow::Cow;
 
 /// Why a value was refused, in the words that clients see.
@@ -111,11 +112,11 @@ impl Kind {
             Kind::Bool if word.eq_ignore_ascii_case(b"no") => Ok(Value::Bool(false)),
             Kind::Bool => Err("argument must be 'yes' or 'no'".into()),
             Kind::Integer { min, max } => {
-                let value = parse_integer(word).ok_or(NOT_INTEGER)?;
+                let value = parse_i64(word).ok_or(NOT_INTEGER)?;
                 within(value, min, max)
             }
             Kind::Unsigned { min, max } => {
-                let value = parse_integer(word).ok_or(NOT_INTEGER)?;
+                let value = parse_i64(word).ok_or(NOT_INTEGER)?;
                 u64::try_from(value).map_err(|_| NEGATIVE)?;
                 within(value, min as i64, i64::try_from(max).unwrap_or(i64::MAX))
             }
@@ -185,20 +186,6 @@ fn within(value: i64, min: i64, max: i64) -> Result<Value, Refusal> {
 /// Text must be UTF-8: it names files and hosts.
 pub(super) fn text(word: &[u8]) -> Result<&str, Refusal> {
     std::str::from_utf8(word).map_err(|_| "argument must be UTF-8 text".into())
-}
-
-/// A whole number in its one canonical form: no sign but `-`, no leading zero, no spaces.
-pub(super) fn parse_integer(word: &[u8]) -> Option<i64> {
-    let digits = word.strip_prefix(b"-").unwrap_or(word);
-    let canonical = match digits {
-        [b'0'] => word.len() == 1,
-        [b'1'..=b'9', rest @ ..] => rest.iter().all(u8::is_ascii_digit),
-        _ => false,
-    };
-    if !canonical {
-        return None;
-    }
-    std::str::from_utf8(word).ok()?.parse().ok()
 }
 
 fn parse_octal(word: &[u8]) -> Option<u64> {

@@ -1,9 +1,10 @@
 //! The settings whose values have a grammar of their own: save points, addresses, output limits, event
 //! classes, percentiles and the like. Each has its parser and its printer side by side.
 
-use super::kind::{Context, Refusal, WRONG_COUNT, parse_integer, parse_memory, text};
+use super::kind::{Context, Refusal, WRONG_COUNT, parse_memory, text};
 use super::value::{MemoryOrPercent, OutputBufferLimit, SavePoint, ShutdownFlags, Value};
 use mantissa_commands::EventClass;
+use mantissa_number::parse_i64;
 use std::path::Path;
 
 // ---- Save points ------------------------------------------------------------------------------------------
@@ -75,7 +76,7 @@ pub(super) fn parse_replica_of(words: &[&[u8]]) -> Result<Value, Refusal> {
     {
         return Ok(Value::Address(None));
     }
-    let port = parse_integer(port).and_then(|port| u16::try_from(port).ok()).ok_or("Invalid master port")?;
+    let port = parse_i64(port).and_then(|port| u16::try_from(port).ok()).ok_or("Invalid master port")?;
     Ok(Value::Address(Some((text(host)?.to_owned(), port))))
 }
 
@@ -212,7 +213,7 @@ pub fn format_percentile(number: f64) -> String {
 /// None where it is neither a size nor a percentage.
 pub(super) fn parse_memory_or_percent(word: &[u8]) -> Option<Result<Value, Refusal>> {
     let memory = match word.strip_suffix(b"%") {
-        Some(percent) => match parse_integer(percent).filter(|&percent| percent >= 0)? {
+        Some(percent) => match parse_i64(percent).filter(|&percent| percent >= 0)? {
             percent @ 0..=100 => MemoryOrPercent::Percent(percent as u8),
             _ => return Some(Err("percentage argument must be less or equal to 100".into())),
         },
@@ -236,7 +237,7 @@ pub(super) fn parse_oom_scores(words: &[&[u8]]) -> Result<Value, Refusal> {
     let words: [&[u8]; 3] = words.try_into().map_err(|_| WRONG_COUNT)?;
     let mut scores = [0; 3];
     for (score, word) in scores.iter_mut().zip(words) {
-        let number = parse_integer(word).filter(|number| (-2000..=2000).contains(number));
+        let number = parse_i64(word).filter(|number| (-2000..=2000).contains(number));
         *score =
             number.ok_or("Invalid oom-score-adj-values, elements must be between -2000 and 2000.")? as i32;
     }

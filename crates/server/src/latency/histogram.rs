@@ -1,0 +1,209 @@
+//! How long calls took, as counts in classes that are at most 1/128 of their value wide (the layout that
+//! HdrHistogram describes, for values up to a second with two significant digits), so that any percentile can
+//! be told to within 1%.
+//!
+//! ```text
+//! class:  0 1 2 ... 255 | 256 258 260 ... 510 | 512 516 ... 1020 | 1024 ...      nanoseconds it begins at
+//! width:  1             | 2                   | 4                | 8
+//! ```
+//!
+//! Takes 24 KB, all of it counts; so it is made for commands that are called. Recording costs a few
+//! instructions: one class is counted up. One thread records, any thread may read: counts are read one by
+//! one, so that a reader sees calls that happened while it read, or not.
+
+use mantissa_protocol::Reply;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Classes of one width: half of those that two digits need, because the lower half is in finer ones.
+const HALF: u64 = 128;
+const HALF_BITS: u32 = HALF.trailing_zeros();
+/// Longer calls are counted as this long.
+const NANOSECONDS_MAX: u64 = 1_000_000_000;
+/// Classes up to the width of the one that holds the longest time.
+const CLASSES: usize = 3072;
+const _: () = assert!(class_of(NANOSECONDS_MAX) < CLASSES && CLASSES as u64 == HALF * 24);
+const _: () = assert!(highest_of(CLASSES - 1) == (1 << 30) - 1);
+
+/// The class that a time belongs to.
+const fn class_of(nanoseconds: u64) -> usize {
+    // The power of two by which the classes there are wide.
+    let width_bits = (nanoseconds | (2 * HALF - 1)).ilog2() - HALF_BITS;
+    (width_bits as u64 * HALF + (nanoseconds >> width_bits)) as usize
+}
+
+/// The longest time of a class.
+const fn highest_of(class: usize) -> u64 {
+    let class = class as u64;
+    let width_bits = (class / HALF).saturating_sub(1);
+    ((class - width_bits * HALF + 1) << width_bits) - 1
+}
+
+/// How long the calls of one command took.
+pub struct Histogram {
+    counts: Box<[AtomicU64]>,
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram { counts: (0..CLASSES).map(|_| AtomicU64::new(0)).collect() }
+    }
+}
+
+impl Histogram {
+    /// A histogram without calls.
+    pub fn new() -> Histogram {
+        Histogram::default()
+    }
+
+    /// Counts a call. Only one thread at a time may do so: others' calls could get lost.
+    #[inline]
+    pub fn record(&self, nanoseconds: u64) {
+        let class = class_of(nanoseconds.clamp(1, NANOSECONDS_MAX));
+        if let Some(count) = self.counts.get(class) {
+            count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        }
+    }
+
+    /// Adds the calls of another histogram, such as another thread's.
+    pub fn add(&mut self, other: &Histogram) {
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count.get_mut() += more.load(Ordering::Relaxed);
+        }
+    }
+
+    /// Forgets all calls.
+    pub fn reset(&self) {
+        for count in &self.counts {
+            count.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The number of calls.
+    pub fn calls(&self) -> u64 {
+        self.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+
+    /// The microseconds within which `percent` of the calls were done; 0 without calls. To the width of a
+    /// class.
+    pub fn percentile_us(&self, percent: f64) -> f64 {
+        let calls = self.calls();
+        let wanted = ((percent.clamp(0.0, 100.0) / 100.0) * calls as f64 + 0.5) as u64;
+        let mut sum = 0;
+        for (class, count) in self.counts.iter().enumerate() {
+            sum += count.load(Ordering::Relaxed);
+            if sum >= wanted.max(1) {
+                return highest_of(class) as f64 / 1000.0;
+            }
+        }
+        0.0
+    }
+
+    /// What LATENCY HISTOGRAM says of a command: the number of calls, and for each power of two from 1024
+    /// nanoseconds on how many calls took at most so many microseconds, where that number rises.
+    pub fn reply(&self, reply: &mut Reply) {
+        reply.map(2);
+        reply.bulk(b"calls");
+        let mut steps = Vec::new();
+        let mut sum = 0;
+        let mut told = 0;
+        for (class, count) in self.counts.iter().enumerate() {
+            sum += count.load(Ordering::Relaxed);
+            let is_power = class % HALF as usize == 0 && highest_of(class) >= 1024;
+            if sum > told && (is_power || class + 1 == CLASSES) {
+                told = sum;
+                steps.push((highest_of(class) / 1000, sum));
+            }
+        }
+        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        reply.integer(number(sum));
+        reply.bulk(b"histogram_usec");
+        reply.map(steps.len());
+        for (microseconds, calls) in steps {
+            reply.integer(number(microseconds));
+            reply.integer(number(calls));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mantissa_protocol::Protocol;
+
+    #[test]
+    fn classes_follow_each_other_and_are_narrow() {
+        let mut next = 0;
+        for class in 0..CLASSES {
+            let highest = highest_of(class);
+            assert_eq!((class_of(next), class_of(highest)), (class, class));
+            assert!(highest - next <= highest / 128, "{class}");
+            next = highest + 1;
+        }
+    }
+
+    fn text(histogram: &Histogram) -> String {
+        let mut reply = Reply::new(Protocol::Resp3);
+        histogram.reply(&mut reply);
+        String::from_utf8(reply.into_bytes()).expect("the reply is text").replace("\r\n", " ")
+    }
+
+    #[test]
+    fn the_reply_has_the_steps_of_redis() {
+        let histogram = Histogram::new();
+        assert_eq!(text(&histogram), "%2 $5 calls :0 $14 histogram_usec %0 ");
+        // The microseconds that Redis 8.2.3 shows for calls of about as long.
+        let steps = [1, 2, 4, 8, 16, 33, 66, 132, 264, 528, 1056, 2113, 4227, 8454, 16908, 33816];
+        let steps = [&steps[..], &[67633, 135266, 270532, 541065, 1073741]].concat();
+        let mut expected = String::new();
+        for (index, step) in steps.iter().enumerate() {
+            histogram.record(1024 << index);
+            expected.push_str(&format!(":{step} :{} ", index + 1));
+        }
+        assert_eq!(text(&histogram), format!("%2 $5 calls :21 $14 histogram_usec %21 {expected}"));
+        histogram.reset();
+        for nanoseconds in [0, 1023, 1031, 1032, u64::MAX] {
+            histogram.record(nanoseconds);
+        }
+        assert_eq!(text(&histogram), "%2 $5 calls :5 $14 histogram_usec %3 :1 :3 :2 :4 :1073741 :5 ");
+    }
+
+    #[test]
+    fn percentiles_are_those_of_redis() {
+        let mut histogram = Histogram::new();
+        assert_eq!(histogram.percentile_us(50.0), 0.0);
+        histogram.record(129_000);
+        assert_eq!(histogram.percentile_us(99.9), 129.023);
+        histogram.reset();
+        let other = Histogram::new();
+        for milliseconds in [400, 700, 1200] {
+            other.record(milliseconds * 1_000_000 + 100_000);
+        }
+        histogram.add(&other);
+        assert_eq!(histogram.calls(), 3);
+        assert_eq!(histogram.percentile_us(50.0), 700_448.767);
+        assert_eq!(histogram.percentile_us(99.0), 1_002_438.655);
+    }
+
+    #[test]
+    fn percentiles_are_close_to_the_truth() {
+        let mut seed = 0x2545_f491_4f6c_dd1du64;
+        println!("seed {seed:#x}");
+        let histogram = Histogram::new();
+        let mut values = Vec::new();
+        for _ in 0..20_000 {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            let value = 1 + (seed >> 34 >> (seed % 30));
+            histogram.record(value);
+            values.push(value.min(NANOSECONDS_MAX));
+        }
+        values.sort_unstable();
+        for percent in [1.0, 25.0, 50.0, 90.0, 99.0, 99.9, 100.0] {
+            let rank = (percent / 100.0 * values.len() as f64 + 0.5) as usize;
+            let truth = values[rank.max(1) - 1] as f64 / 1000.0;
+            let told = histogram.percentile_us(percent);
+            assert!(told >= truth && told <= truth * 1.01, "{percent}: {told} {truth}");
+        }
+    }
+}
