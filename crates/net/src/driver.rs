@@ -35,15 +35,15 @@ pub enum Event<'a> {
         /// The buffer.
         buffer: Vec<u8>,
     },
-    /// Everything queued has been taken by the kernel. Reported if the first attempt did not take everything, if 64 KiB
-    /// or more had been queued, if reading is paused or held, or if [`Driver::notify_sent`] asked for it; not for
-    /// the ordinary short reply that leaves at once.
+    /// Everything queued has been taken by the kernel. Reported if the first attempt did not take everything,
+    /// if 64 KiB or more had been queued, if reading is paused or held, or if [`Driver::notify_sent`] asked
+    /// for it; not for the ordinary short reply that leaves at once.
     Sent {
         /// The connection.
         conn: Conn,
     },
-    /// The connection has ended: the peer closed or reset it, or [`Driver::close_after_send`] is done. The id is dead.
-    /// Its index is not given out again before the handler returns.
+    /// The connection has ended: the peer closed or reset it, or [`Driver::close_after_send`] is done. The id
+    /// is dead. Its index is not given out again before the handler returns.
     Closed {
         /// The connection.
         conn: Conn,
@@ -152,8 +152,8 @@ impl Driver {
         on!(self, inner => inner.pool().put(buffer))
     }
 
-    /// Queues bytes. They leave in the order of the calls, in the next turn at the latest. For a dead id they are
-    /// dropped.
+    /// Queues bytes. They leave in the order of the calls, in the next turn at the latest. For a dead id they
+    /// are dropped.
     pub fn send(&mut self, conn: Conn, bytes: Vec<u8>) {
         on!(self, inner => inner.send(conn, bytes))
     }
@@ -171,21 +171,23 @@ impl Driver {
         on!(self, inner => inner.notify_sent(conn))
     }
 
-    /// Has arriving bytes go straight into the spare capacity of `buffer` until it is `len` long, then reports
-    /// [`Event::Filled`]. The capacity is reserved at once; the system provides memory as it is written to. Bytes that
-    /// had arrived before are used first. One at a time: a call before the event for an earlier one does nothing.
+    /// Has arriving bytes go straight into the spare capacity of `buffer` until it is `len` long, then
+    /// reports [`Event::Filled`]. The capacity is reserved at once; the system provides memory as it is
+    /// written to. Bytes that had arrived before are used first. One at a time: a call before the event for
+    /// an earlier one does nothing.
     pub fn fill(&mut self, conn: Conn, buffer: Vec<u8>, len: usize) {
         on!(self, inner => inner.fill(conn, buffer, len))
     }
 
-    /// Stops reporting bytes, and reports [`Event::Closed`] as soon as the peer has ended its side, even if bytes that
-    /// it sent before are still unread (they are lost then). For a client that waits and is of no use once gone.
+    /// Stops reporting bytes, and reports [`Event::Closed`] as soon as the peer has ended its side, even if
+    /// bytes that it sent before are still unread (they are lost then). For a client that waits and is of no
+    /// use once gone.
     pub fn pause_reading(&mut self, conn: Conn) {
         on!(self, inner => inner.set_reading(conn, Reading::Paused))
     }
 
-    /// Stops reporting bytes without losing any: an orderly end by the peer is reported after the bytes before it,
-    /// once reading has resumed. A reset is reported at once. For a client that is too fast.
+    /// Stops reporting bytes without losing any: an orderly end by the peer is reported after the bytes
+    /// before it, once reading has resumed. A reset is reported at once. For a client that is too fast.
     pub fn hold_reading(&mut self, conn: Conn) {
         on!(self, inner => inner.set_reading(conn, Reading::Held))
     }
@@ -200,21 +202,23 @@ impl Driver {
         on!(self, inner => inner.close(conn))
     }
 
-    /// Closes when everything queued has left, and reports [`Event::Closed`] then, or when the peer goes first.
-    /// No more bytes are reported. How long to wait is for the caller to bound, with [`Driver::close`].
+    /// Closes when everything queued has left, and reports [`Event::Closed`] then, or when the peer goes
+    /// first. No more bytes are reported. How long to wait is for the caller to bound, with
+    /// [`Driver::close`].
     pub fn close_after_send(&mut self, conn: Conn) {
         on!(self, inner => inner.close_after_send(conn))
     }
 
-    /// Stops reading, waits until everything queued has left, and hands the connection back with [`Event::Detached`].
-    /// Bytes that the driver already has are reported first, and a pending [`Driver::fill`] completes first.
+    /// Stops reading, waits until everything queued has left, and hands the connection back with
+    /// [`Event::Detached`]. Bytes that the driver already has are reported first, and a pending
+    /// [`Driver::fill`] completes first.
     pub fn detach(&mut self, conn: Conn) {
         on!(self, inner => inner.detach(conn))
     }
 
-    /// One turn: submits what is queued, waits until something happens (no longer than `timeout`; with `None`, as
-    /// long as it takes), and reports everything that has. Returns early if woken. An error means that the
-    /// mechanism itself has failed.
+    /// One turn: submits what is queued, waits until something happens (no longer than `timeout`; with
+    /// `None`, as long as it takes), and reports everything that has. Returns early if woken. An error means
+    /// that the mechanism itself has failed.
     pub fn turn<H: Handler>(&mut self, timeout: Option<Duration>, handler: &mut H) -> io::Result<()> {
         on!(self, inner => inner.wait(timeout))?;
         while let Some(step) = on!(self, inner => inner.next()) {

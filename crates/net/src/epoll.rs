@@ -1,12 +1,12 @@
 //! The driver over epoll.
 //!
-//! Connections are registered once, edge-triggered, for input and the peer's hang-up. After a `recv` that did not fill
-//! the buffer the socket is known to be empty and costs nothing until the kernel reports it again; after one that did,
-//! or after a hang-up, the connection stands in `again` and has its next `recv` in the next turn. Interest in output
-//! exists only while a queue is behind.
+//! Connections are registered once, edge-triggered, for input and the peer's hang-up. After a `recv` that did
+//! not fill the buffer the socket is known to be empty and costs nothing until the kernel reports it again;
+//! after one that did, or after a hang-up, the connection stands in `again` and has its next `recv` in the
+//! next turn. Interest in output exists only while a queue is behind.
 //!
-//! Sends are collected and go out at the start of the next turn, or earlier when many are waiting: one `send` for
-//! each connection, however many replies it has.
+//! Sends are collected and go out at the start of the next turn, or earlier when many are waiting: one `send`
+//! for each connection, however many replies it has.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -39,8 +39,9 @@ const GATHERED: usize = 64;
 /// How long accepting pauses when descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Marks in the upper half of an event's data, which for a connection is its generation: see `Target`.
+/// The data of the waker's events. That of a connection's is its id, which is never this.
 const WAKER_BITS: u64 = u64::MAX;
+/// In place of a slot, in the data of a listener's events; the number of the listener is in the upper half.
 const LISTENER_SLOT: u32 = u32::MAX - 1;
 
 const INPUT: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET) as u32;

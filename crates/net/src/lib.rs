@@ -1,19 +1,22 @@
 //! Sockets: listeners, connections and the two drivers that serve them, io_uring and epoll.
 //!
-//! A [`Driver`] belongs to one thread and is shaped like completions: the owner queues work ([`Driver::send`],
-//! [`Driver::fill`], [`Driver::close`] ...) and calls [`Driver::turn`] in a loop, which submits that work, waits, and
-//! tells a [`Handler`] what happened. Bytes in, bytes out; nothing here knows a command or a protocol.
+//! A [`Driver`] belongs to one thread and is shaped like completions: the owner queues work
+//! ([`Driver::send`], [`Driver::fill`], [`Driver::close`] ...) and calls [`Driver::turn`] in a loop, which
+//! submits that work, waits, and tells a [`Handler`] what happened. Bytes in, bytes out; nothing here knows a
+//! command or a protocol.
 //!
 //! Guarantees:
 //! - bytes of one connection are received in order and sent in order, by either driver;
 //! - received bytes are lent to the handler where the kernel put them, without a copy, until it returns;
-//! - a [`Conn`] names one connection for its whole life and is never mistaken for a later one in the same slot;
-//! - after [`Event::Closed`], [`Event::Detached`] or [`Driver::close`] nothing more is reported about a connection;
+//! - a [`Conn`] names one connection for its whole life and is never mistaken for a later one in the same
+//!   slot;
+//! - after [`Event::Closed`], [`Event::Detached`] or [`Driver::close`] nothing more is reported about a
+//!   connection;
 //! - no connection starves the others: what one may receive in a turn is bounded.
 //!
-//! Costs: an idle connection takes about 160 bytes here and holds no buffer. A busy turn is one `io_uring_enter`
-//! for all sends and receives of all connections, or, with epoll, one `epoll_wait` and then one `recv` and one `send`
-//! for each active connection.
+//! Costs: an idle connection takes about 160 bytes here and holds no buffer. A busy turn is one
+//! `io_uring_enter` for all sends and receives of all connections, or, with epoll, one `epoll_wait` and then
+//! one `recv` and one `send` for each active connection.
 
 mod driver;
 mod epoll;

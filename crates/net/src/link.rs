@@ -13,7 +13,8 @@ use crate::uring::RingBuffer;
 /// A queue this long is worth an event when it has emptied.
 pub(crate) const SENT_EVENT_BYTES: usize = 64 * 1024;
 
-/// Poll events that tell more than the orderly end of one direction. `POLLERR` and `EPOLLERR` are the same bits.
+/// Poll events that tell more than the orderly end of one direction. `POLLERR` and `EPOLLERR` are the same
+/// bits.
 pub(crate) const BROKEN: u32 = (libc::POLLHUP | libc::POLLERR) as u32;
 
 /// Whether the owner wants the bytes that arrive.
@@ -95,8 +96,8 @@ impl Link {
         wanted && (self.leaving == Leaving::No || (self.leaving == Leaving::Detach && self.fill.is_some()))
     }
 
-    /// Whether a connection that poll reports with these events is good for nothing any more, although nobody reads
-    /// from it: reset, or closed with nothing left to read.
+    /// Whether a connection that poll reports with these events is good for nothing any more, although nobody
+    /// reads from it: reset, or closed with nothing left to read.
     pub(crate) fn is_broken(&self, events: u32) -> bool {
         let gone = events & BROKEN != 0 && self.leaving == Leaving::Close;
         let reset = events & libc::POLLERR as u32 != 0;

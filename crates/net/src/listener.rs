@@ -24,7 +24,8 @@ pub enum LocalAddress {
 pub struct Listener {
     fd: OwnedFd,
     address: LocalAddress,
-    /// The path once more, as the text that every accepted connection shares, for as long as the file is ours.
+    /// The path once more, as the text that every accepted connection shares, for as long as the file is
+    /// ours.
     path: Option<Arc<str>>,
 }
 
@@ -44,7 +45,8 @@ impl Listener {
         Ok(Listener { fd: OwnedFd::from(listener), address: LocalAddress::Tcp(address), path: None })
     }
 
-    /// Listens on a Unix domain socket. A file left at `path` is removed first; `permissions` are file mode bits.
+    /// Listens on a Unix domain socket. A file left at `path` is removed first; `permissions` are file mode
+    /// bits.
     pub fn unix(path: &Path, permissions: Option<u32>, backlog: u32) -> io::Result<Listener> {
         let fd = stream_socket(libc::AF_UNIX)?;
         match fs::remove_file(path) {

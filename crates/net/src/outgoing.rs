@@ -1,8 +1,8 @@
 //! Bytes on their way out: the send queue of a connection, and the pool of buffers that the queues draw on.
 //!
-//! A queue keeps the buffers it was given, in order, and hands them to the kernel as they are. Small ones that have to
-//! wait are joined, so that a slow reader of many short messages does not hold a buffer for each. Buffers that the
-//! kernel is reading (`pinned`) are never touched before it is done.
+//! A queue keeps the buffers it was given, in order, and hands them to the kernel as they are. Small ones
+//! that have to wait are joined, so that a slow reader of many short messages does not hold a buffer for
+//! each. Buffers that the kernel is reading (`pinned`) are never touched before it is done.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;

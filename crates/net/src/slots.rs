@@ -1,7 +1,7 @@
 //! Connections by slot and generation.
 //!
-//! A slot is reused, its generation is not (until it wraps after 2^32 uses of one slot), so an id that outlived its
-//! connection finds nothing. Slots are kept in blocks: growing never moves a connection.
+//! A slot is reused, its generation is not (until it wraps after 2^32 uses of one slot), so an id that
+//! outlived its connection finds nothing. Slots are kept in blocks: growing never moves a connection.
 
 /// Names one connection of one driver: a slot, and the generation that tells its successive tenants apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -41,7 +41,8 @@ impl Peer {
         matches!(self, Peer::Unix { .. })
     }
 
-    /// Whether the client runs on this host, as protected mode sees it: a Unix domain connection or a loopback address.
+    /// Whether the client runs on this host, as protected mode sees it: a Unix domain connection or a
+    /// loopback address.
     pub fn is_loopback(&self) -> bool {
         match self {
             Peer::Tcp { remote, .. } => remote.ip().to_canonical().is_loopback(),
@@ -83,7 +84,8 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Takes over a freshly accepted descriptor; `path` is that of the listener if it is a Unix domain socket.
+    /// Takes over a freshly accepted descriptor; `path` is that of the listener if it is a Unix domain
+    /// socket.
     pub(crate) fn from_accepted(fd: OwnedFd, path: Option<&Arc<str>>) -> io::Result<Socket> {
         if let Some(path) = path {
             return Ok(Socket { fd, peer: Peer::Unix { path: path.clone() } });
@@ -109,8 +111,8 @@ impl Socket {
         self.fd.as_raw_fd()
     }
 
-    /// Has the kernel probe a silent peer after `seconds`, then three times at a third of that. 0 turns it off.
-    /// Nothing on a Unix domain socket.
+    /// Has the kernel probe a silent peer after `seconds`, then three times at a third of that. 0 turns it
+    /// off. Nothing on a Unix domain socket.
     pub fn set_keepalive(&self, seconds: u32) {
         self.set_tcp_option(libc::SOL_SOCKET, libc::SO_KEEPALIVE, (seconds > 0).into());
         if seconds > 0 {
@@ -126,17 +128,17 @@ impl Socket {
         self.set_tcp_option(libc::IPPROTO_TCP, libc::TCP_NODELAY, on.into());
     }
 
-    /// Sets a tuning option. The kernel refuses one only where the connection has already ended or the value is out
-    /// of its range; the connection works without it.
+    /// Sets a tuning option. The kernel refuses one only where the connection has already ended or the value
+    /// is out of its range; the connection works without it.
     fn set_tcp_option(&self, level: libc::c_int, name: libc::c_int, value: libc::c_int) {
         if !self.peer.is_unix() {
             let _ = system::set_option(self.fd.as_fd(), level, name, value);
         }
     }
 
-    /// Ends the connection from this side in good order: the peer sees the end after the last byte, and bytes that it
-    /// sent in vain are read off, because closing with bytes unread would reset the connection and could take the
-    /// last reply with it.
+    /// Ends the connection from this side in good order: the peer sees the end after the last byte, and bytes
+    /// that it sent in vain are read off, because closing with bytes unread would reset the connection and
+    /// could take the last reply with it.
     pub(crate) fn finish(&self) {
         system::shutdown(self.fd(), libc::SHUT_WR);
         let mut scrap = [0; 4096];
@@ -160,7 +162,8 @@ impl Socket {
         (result == 0 && number != 0).then(|| io::Error::from_raw_os_error(number))
     }
 
-    /// One attempt to send a few bytes without waiting, for a farewell such as `-ERR max number of clients reached`.
+    /// One attempt to send a few bytes without waiting, for a farewell such as `-ERR max number of clients
+    /// reached`.
     pub fn write_best_effort(&self, bytes: &[u8]) {
         // A peer that cannot take the farewell goes without it.
         let _ = system::send(self.fd(), bytes);

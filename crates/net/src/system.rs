@@ -69,7 +69,8 @@ pub(crate) fn send_gathered(fd: RawFd, parts: &[io::IoSlice<'_>]) -> io::Result<
     checked_len(unsafe { libc::sendmsg(fd, &header, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) })
 }
 
-/// Ends both directions of a connection, which also ends the operations that wait on it. Errors mean it had ended.
+/// Ends both directions of a connection, which also ends the operations that wait on it. Errors mean it had
+/// ended.
 pub(crate) fn shutdown(fd: RawFd, how: c_int) {
     // SAFETY: no memory is involved.
     unsafe { libc::shutdown(fd, how) };

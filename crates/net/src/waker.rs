@@ -1,8 +1,8 @@
 //! Waking a driver from another thread.
 //!
-//! One atomic tells whether the driver sleeps. Waking a driver that is at work or already woken is a single swap;
-//! only a sleeping one costs a write to its event descriptor. Events of that descriptor are edge-triggered in both
-//! drivers, so nobody has to read it empty.
+//! One atomic tells whether the driver sleeps. Waking a driver that is at work or already woken is a single
+//! swap; only a sleeping one costs a write to its event descriptor. Events of that descriptor are
+//! edge-triggered in both drivers, so nobody has to read it empty.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -36,8 +36,8 @@ impl Waker {
         Ok(Waker { shared: Arc::new(Shared { state: AtomicU8::new(AWAKE), fd: system::owned(fd) }) })
     }
 
-    /// Makes the driver return from its current turn, or from the next one without waiting. What the caller wrote
-    /// before is visible to the driver's thread after that turn.
+    /// Makes the driver return from its current turn, or from the next one without waiting. What the caller
+    /// wrote before is visible to the driver's thread after that turn.
     pub fn wake(&self) {
         if self.shared.state.swap(WOKEN, Ordering::AcqRel) != ASLEEP {
             return;

@@ -1,8 +1,9 @@
 //! The buffers that the kernel receives into: a ring of them, shared with the kernel.
 //!
-//! The ring holds the buffers that the kernel may use next. A receive takes one out, and [`RingBuffer`], the loan of it,
-//! puts it back when it is dropped. Consecutive buffers start in different cache sets: with a plain power of two between
-//! them, the first lines of all buffers, the only ones that short requests touch, would fight for a few sets.
+//! The ring holds the buffers that the kernel may use next. A receive takes one out, and [`RingBuffer`], the
+//! loan of it, puts it back when it is dropped. Consecutive buffers start in different cache sets: with a
+//! plain power of two between them, the first lines of all buffers, the only ones that short requests touch,
+//! would fight for a few sets.
 //!
 //! ```text
 //! entries:  16 bytes each: address, length, id, (tail of the ring in the first entry's last two bytes)
@@ -80,15 +81,16 @@ impl Region {
     fn provide(&self, id: u16) {
         let tail = self.tail.get();
         let entries = self.entries.start.cast::<BufRingEntry>();
-        // SAFETY: the index is below `BUFFERS`; the kernel reads an entry only when the tail has passed it, and there are
-        // no more buffers than entries, so it is done with what this entry held before.
+        // SAFETY: the index is below `BUFFERS`; the kernel reads an entry only when the tail has passed it,
+        // and there are no more buffers than entries, so it is done with what this entry held before.
         let entry = unsafe { entries.add(usize::from(tail & (BUFFERS - 1))).as_mut() };
         entry.set_addr(self.address(id).as_ptr() as u64);
         entry.set_len(BUFFER_BYTES as u32);
         entry.set_bid(id);
         let next = tail.wrapping_add(1);
         self.tail.set(next);
-        // SAFETY: the tail lies in the first entry, is aligned, and is accessed atomically by the kernel and us.
+        // SAFETY: the tail lies in the first entry, is aligned, and is accessed atomically by the kernel and
+        // us.
         let shared = unsafe { &*BufRingEntry::tail(entries.as_ptr()).cast::<AtomicU16>() };
         shared.store(next, Ordering::Release);
     }
@@ -113,8 +115,8 @@ impl Buffers {
 
     /// The loan of a buffer that a completion has named, with `len` bytes in it.
     ///
-    /// # Safety
-    /// The kernel has written `len` bytes into the buffer and taken it out of the ring, and there is no other loan of it.
+    /// # Safety The kernel has written `len` bytes into the buffer and taken it out of the ring, and there is
+    /// no other loan of it.
     pub(crate) unsafe fn lend(&self, id: u16, len: usize) -> RingBuffer {
         debug_assert!(id < BUFFERS && len <= BUFFER_BYTES);
         RingBuffer { region: self.region.clone(), id, start: 0, len: len.min(BUFFER_BYTES) }
@@ -146,8 +148,8 @@ impl Deref for RingBuffer {
 
     fn deref(&self) -> &[u8] {
         let bytes = self.region.address(self.id);
-        // SAFETY: as `lend` demands, the kernel has written `len` bytes here, and it does not touch the buffer until it is
-        // provided again, which `drop` does.
+        // SAFETY: as `lend` demands, the kernel has written `len` bytes here, and it does not touch the
+        // buffer until it is provided again, which `drop` does.
         let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr(), self.len) };
         &bytes[self.start..]
     }

@@ -163,8 +163,8 @@ impl Uring {
         let fill = self.conns.get_mut(conn)?.link.fill.as_mut()?;
         debug_assert!(count <= fill.missing());
         let len = fill.buffer.len() + count.min(fill.missing());
-        // SAFETY: the receive was given the missing part of the buffer, has written `count` bytes at its start, and
-        // nothing else has touched the buffer since.
+        // SAFETY: the receive was given the missing part of the buffer, has written `count` bytes at its
+        // start, and nothing else has touched the buffer since.
         unsafe { fill.buffer.set_len(len) };
         self.take_filled(conn)
     }

@@ -1,16 +1,18 @@
 //! The driver over io_uring.
 //!
-//! Receiving: every connection has a multishot receive standing, which takes buffers from a ring shared with the kernel
-//! (`buffers`). What stands is brought in line with what is wanted (`Standing`) once a turn, for the connections where
-//! that has changed: a cancel is asked for, and the next operation starts when the last one has reported its end.
+//! Receiving: every connection has a multishot receive standing, which takes buffers from a ring shared with
+//! the kernel (`buffers`). What stands is brought in line with what is wanted (`Standing`) once a turn, for
+//! the connections where that has changed: a cancel is asked for, and the next operation starts when the last
+//! one has reported its end.
 //!
-//! Sending: at the start of a turn every connection with something to send gets one send, and all of them go out in the
-//! `io_uring_enter` that also waits. Such a send never waits for room and reports only failure, so after the call has
-//! returned, silence means that everything has gone (`Sending::AtOnce`). A short one is followed by sends that do wait
-//! for room and do report (`Sending::Waiting`) until the queue is empty.
+//! Sending: at the start of a turn every connection with something to send gets one send, and all of them go
+//! out in the `io_uring_enter` that also waits. Such a send never waits for room and reports only failure, so
+//! after the call has returned, silence means that everything has gone (`Sending::AtOnce`). A short one is
+//! followed by sends that do wait for room and do report (`Sending::Waiting`) until the queue is empty.
 //!
-//! Memory that the kernel may read or write (queues, fill buffers) and descriptors named in entries belong to a
-//! connection's slot, and the slot is kept until every operation on it has reported its end (`Uring::operations`).
+//! Memory that the kernel may read or write (queues, fill buffers) and descriptors named in entries belong to
+//! a connection's slot, and the slot is kept until every operation on it has reported its end
+//! (`Uring::operations`).
 
 mod buffers;
 mod completions;
@@ -135,7 +137,8 @@ pub(crate) struct Uring {
     listed: Vec<Conn>,
     /// Connections whose standing operation may need a change.
     unsettled: Vec<Conn>,
-    /// Connections that the peer has ended while replies were still queued: closed after one attempt to send them.
+    /// Connections that the peer has ended while replies were still queued: closed after one attempt to send
+    /// them.
     ending: Vec<Conn>,
     /// The slots with a send of the kind `AtOnce`, with the numbers of the entries.
     at_once: VecDeque<(u64, u32)>,
@@ -288,8 +291,8 @@ impl Uring {
         }
     }
 
-    /// Ends the life of an id. Whether its slot is empty now; otherwise that follows when the last operation on the
-    /// connection has reported its end.
+    /// Ends the life of an id. Whether its slot is empty now; otherwise that follows when the last operation
+    /// on the connection has reported its end.
     fn end(&mut self, conn: Conn) -> bool {
         let Some(it) = self.conns.get_mut(conn) else { return false };
         if it.operations == 0 {

@@ -1,6 +1,6 @@
 //! Whether io_uring works here as this driver needs it: tried, not guessed from version numbers.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -18,13 +18,14 @@ pub(super) fn probe(ring: &mut Ring, buffers: &Buffers) -> io::Result<()> {
     near.set_nonblocking(true)?;
     let fd = near.as_raw_fd();
     probe_receive(ring, buffers, fd, &far)?;
-    probe_send(ring, fd)
+    probe_send(ring, fd, &far)
 }
 
 /// Runs entries until `count` completions have come.
 fn run(ring: &mut Ring, entries: Vec<squeue::Entry>, count: usize) -> io::Result<Vec<Completion>> {
     for entry in entries {
-        // SAFETY: the callers keep memory and descriptors until the ring has reported, or the ring is given up.
+        // SAFETY: the callers keep memory and descriptors until the ring has reported, or the ring is given
+        // up.
         unsafe { ring.push(entry) };
     }
     let mut completions = Vec::new();
@@ -62,8 +63,8 @@ fn probe_receive(ring: &mut Ring, buffers: &Buffers, fd: RawFd, far: &UnixStream
     works(ended.len() == 1 && ended.iter().all(|it| it.data == 1 && it.result == -libc::ECANCELED))
 }
 
-/// A send at once is silent when it takes everything and reports when it takes less.
-fn probe_send(ring: &mut Ring, fd: RawFd) -> io::Result<()> {
+/// A send at once is silent when it takes everything, and reports truly when it takes less.
+fn probe_send(ring: &mut Ring, fd: RawFd, far: &UnixStream) -> io::Result<()> {
     let send = |bytes: &[u8]| {
         let entry = opcode::Send::new(Fd(fd), bytes.as_ptr(), bytes.len() as u32);
         entry.flags(SEND_AT_ONCE_FLAGS).build().flags(squeue::Flags::SKIP_SUCCESS).user_data(3)
@@ -72,7 +73,14 @@ fn probe_send(ring: &mut Ring, fd: RawFd) -> io::Result<()> {
     let long = vec![0; 8 * 1024 * 1024];
     let reports = run(ring, vec![send(&long)], 1)?;
     let [report] = reports.as_slice() else { return works(false) };
-    works(report.result > 0 && (report.result as usize) < long.len())?;
+    let taken = usize::try_from(report.result).unwrap_or(0);
+    works(taken > 0 && taken < long.len())?;
     let reports = run(ring, vec![send(&long)], 1)?;
-    works(reports.len() == 1 && reports.iter().all(|it| it.result == -libc::EAGAIN))
+    works(reports.len() == 1 && reports.iter().all(|it| it.result == -libc::EAGAIN))?;
+    far.set_nonblocking(true)?;
+    let mut arrived = Vec::new();
+    let mut far = far;
+    // Everything that is there, and then the error that says so.
+    let _ = far.read_to_end(&mut arrived);
+    works(arrived.len() == taken + 5)
 }

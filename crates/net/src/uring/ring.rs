@@ -1,7 +1,8 @@
 //! The submission and completion queues, and the one system call.
 //!
-//! Entries are submitted in the order in which they were pushed, and `push` never fails: what does not fit waits in
-//! `backlog`. Completions are copied out at once, so the kernel's queue is emptied before any handler runs.
+//! Entries are submitted in the order in which they were pushed, and `push` never fails: what does not fit
+//! waits in `backlog`. Completions are copied out at once, so the kernel's queue is emptied before any
+//! handler runs.
 
 use std::collections::VecDeque;
 use std::io;
@@ -55,11 +56,11 @@ impl Ring {
         &self.ring
     }
 
-    /// Queues an entry, submitting earlier ones if there is no room. Returns its number: entries are submitted once
-    /// `submitted` is above it.
+    /// Queues an entry, submitting earlier ones if there is no room. Returns its number: entries are
+    /// submitted once `submitted` is above it.
     ///
-    /// # Safety
-    /// The memory and the descriptor that the entry names stay as they are until its completion has been taken.
+    /// # Safety The memory and the descriptor that the entry names stay as they are until its completion has
+    /// been taken.
     pub(crate) unsafe fn push(&mut self, entry: squeue::Entry) -> u64 {
         let number = self.pushed;
         self.pushed += 1;
@@ -93,8 +94,8 @@ impl Ring {
         self.pushed - waiting as u64
     }
 
-    /// Submits everything and takes in what has completed; if `sleep`, waits for a completion, no longer than the
-    /// timeout.
+    /// Submits everything and takes in what has completed; if `sleep`, waits for a completion, no longer than
+    /// the timeout.
     pub(crate) fn enter(&mut self, sleep: bool, timeout: Option<Duration>) -> io::Result<()> {
         self.move_backlog();
         while !self.backlog.is_empty() {
@@ -136,6 +137,10 @@ impl Ring {
         loop {
             for entry in self.ring.completion() {
                 take(Completion { data: entry.user_data(), result: entry.result(), flags: entry.flags() });
+            }
+            // Only a kernel without memory drops completions. What they would have said cannot be recovered.
+            if self.ring.completion().overflow() != 0 {
+                return Err(io::Error::other("io_uring has lost completions"));
             }
             if !self.ring.submission().cq_overflow() {
                 return Ok(());

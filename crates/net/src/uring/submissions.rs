@@ -65,7 +65,8 @@ impl Uring {
         Ok(())
     }
 
-    /// Takes completions from the kernel. Those of sends have their effect now, the others wait to be reported.
+    /// Takes completions from the kernel. Those of sends have their effect now, the others wait to be
+    /// reported.
     fn take_in(&mut self) -> io::Result<()> {
         let submitted = self.ring.submitted();
         let mut completions = std::mem::take(&mut self.completions);
@@ -144,8 +145,8 @@ impl Uring {
             (Sending::AtOnce(bytes), entry.user_data(Purpose::SendAtOnce.data(slot)))
         };
         it.sending = sending;
-        // SAFETY: the buffers are pinned in the queue and the descriptor is kept with it, both until the send has reported
-        // or is known to be done; the message is kept until it is submitted.
+        // SAFETY: the buffers are pinned in the queue and the descriptor is kept with it, both until the send
+        // has reported or is known to be done; the message is kept until it is submitted.
         let number = unsafe { self.ring.push(entry) };
         if !reports {
             self.at_once.push_back((number, slot));
@@ -200,7 +201,8 @@ impl Uring {
         it.standing = wanted;
         it.operations += 1;
         self.operations += 1;
-        // SAFETY: the fill buffer and the descriptor are kept in the slot, untouched, until the operation has ended.
+        // SAFETY: the fill buffer and the descriptor are kept in the slot, untouched, until the operation has
+        // ended.
         unsafe { self.ring.push(entry.user_data(receive)) };
     }
 

@@ -15,7 +15,8 @@ with_both_drivers!(accepting_pauses_without_descriptors, child_with_few_descript
 const CHILD: &str = "MANTISSA_NET_CHILD";
 const CLIENTS: usize = 60;
 
-/// The child serves as many clients as its descriptors allow; the others wait, and are served when those have gone.
+/// The child serves as many clients as its descriptors allow; the others wait, and are served when those have
+/// gone.
 fn accepting_pauses_without_descriptors(kind: DriverKind) {
     if Server::new(kind).is_none() {
         return;

@@ -14,6 +14,7 @@ use mantissa_net::{Driver, DriverKind, Event, Listener, LocalAddress, Peer};
 with_both_drivers!(
     echo_with_pipelining,
     a_slow_reader_gets_everything_in_order,
+    short_sends_that_do_not_fit_are_continued,
     a_large_buffer_is_filled_in_place,
     fills_follow_one_another_and_what_is_left_is_received,
     a_fill_takes_what_was_set_aside_first,
@@ -107,6 +108,36 @@ fn a_slow_reader_gets_everything_in_order(kind: DriverKind) {
     drop(client);
 }
 
+fn short_sends_that_do_not_fit_are_continued(kind: DriverKind) {
+    let Some(mut server) = Server::new(kind) else { return };
+    // One buffer a turn, and several that are too long to be joined.
+    for parts in [&[8_000usize][..], &[17_000, 9_000, 20_000]] {
+        let (mut client, conn) = server.connect();
+        let mut expected = Vec::new();
+        while server.driver.unsent(conn) == 0 {
+            for len in parts {
+                let bytes = pattern(expected.len() as u64, *len);
+                expected.extend_from_slice(&bytes);
+                server.driver.send(conn, bytes);
+            }
+            server.driver.turn(Some(Duration::ZERO), &mut server.log).expect("the driver works");
+            assert!(expected.len() < 1 << 30, "the kernel takes everything");
+        }
+        assert!(server.log.sent.is_empty());
+        for _ in 0..10 {
+            expected.extend_from_slice(b"and more");
+            server.driver.send(conn, b"and more".to_vec());
+        }
+        let len = expected.len();
+        let reading = thread::spawn(move || read_exactly(&mut client, len));
+        server.until("sent", |_, log| !log.sent.is_empty());
+        assert!(reading.join().expect("the reader is done") == expected, "the stream differs");
+        assert_eq!(server.driver.unsent(conn), 0);
+        server.until("close", |_, log| log.is_closed(conn));
+        server.log.sent.clear();
+    }
+}
+
 fn a_large_buffer_is_filled_in_place(kind: DriverKind) {
     const LEN: usize = 64 << 20;
     let Some(mut server) = Server::new(kind) else { return };
@@ -172,7 +203,8 @@ fn a_fill_takes_what_was_set_aside_first(kind: DriverKind) {
     let Some(mut server) = Server::new(kind) else { return };
     let (client, conn) = server.connect();
     server.settle();
-    // Bytes that arrive between the pause and its effect are set aside by io_uring, and stay in the kernel with epoll.
+    // Bytes that arrive between the pause and its effect are set aside by io_uring, and stay in the kernel
+    // with epoll.
     server.driver.hold_reading(conn);
     write(&client, b"aside and ");
     server.settle();

@@ -1,4 +1,5 @@
-//! Streams survive whatever their owner does: random operations on several connections, against what was sent.
+//! Streams survive whatever their owner does: random operations on several connections, against what was
+//! sent.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
