@@ -1,6 +1,144 @@
 //! Lists, blocking ones included.
 
-use crate::DataSpec;
+mod blocking;
+mod change;
+mod query;
+mod table;
 
-/// The registration table.
-pub(crate) const COMMANDS: &[DataSpec] = &[];
+use mantissa_protocol::Reply;
+use mantissa_store::ListEnd;
+use mantissa_store::listpack::Element;
+
+use crate::access::Access;
+use crate::effects::EventClass;
+use crate::error::{Error, Outcome};
+use crate::parse;
+
+pub(crate) use table::COMMANDS;
+
+/// LEFT or RIGHT.
+fn end_of(argument: &[u8]) -> Outcome<ListEnd> {
+    if parse::is(argument, "LEFT") {
+        Ok(ListEnd::Head)
+    } else if parse::is(argument, "RIGHT") {
+        Ok(ListEnd::Tail)
+    } else {
+        Err(Error::SYNTAX)
+    }
+}
+
+/// The name of a command or event for one end or the other.
+fn by_end(end: ListEnd, head: &'static str, tail: &'static str) -> &'static str {
+    match end {
+        ListEnd::Head => head,
+        ListEnd::Tail => tail,
+    }
+}
+
+fn write_element(reply: &mut Reply, element: Element<'_>) {
+    match element {
+        Element::Bytes(bytes) => reply.bulk(bytes),
+        Element::Integer(integer) => reply.bulk_integer(integer),
+    }
+}
+
+/// Turns an index that may count from the end into one from the start, not below zero.
+fn clamp_index(index: i64, len: usize) -> usize {
+    let from_start = if index < 0 { index.saturating_add(len as i64) } else { index };
+    usize::try_from(from_start).unwrap_or(0)
+}
+
+/// The places that an inclusive range of indexes stands for: from and up to but not including.
+fn range_of(start: i64, stop: i64, len: usize) -> (usize, usize) {
+    let from = clamp_index(start, len);
+    let stop = if stop < 0 { stop.saturating_add(len as i64) } else { stop };
+    let to = usize::try_from(stop.saturating_add(1)).unwrap_or(0).min(len);
+    if from >= to { (0, 0) } else { (from, to) }
+}
+
+/// Says that elements were taken from a list, which goes if none is left.
+fn taken(access: &mut Access<'_>, key: &[u8], event: &'static str, count: usize) -> Outcome {
+    access.event(EventClass::LIST, event, key);
+    settle(access, key)?;
+    access.changed_by(key, count as u64);
+    Ok(())
+}
+
+/// Removes a list that has become empty, and packs one that has become small.
+fn settle(access: &mut Access<'_>, key: &[u8]) -> Outcome {
+    let limits = &access.settings().limits;
+    let Some(list) = access.list_mut(key)? else { return Ok(()) };
+    if list.is_empty() {
+        access.remove(key);
+        access.event(EventClass::GENERIC, "del", key);
+    } else {
+        list.shrink(limits);
+    }
+    Ok(())
+}
+
+/// Takes up to `count` elements from an end of a list that is there and replies them as an array.
+fn pop_many(access: &mut Access<'_>, reply: &mut Reply, key: &[u8], end: ListEnd, count: usize) -> Outcome {
+    let Some(list) = access.list_mut(key)? else { return Ok(()) };
+    let len = list.len();
+    let count = count.min(len);
+    reply.array(count);
+    match end {
+        ListEnd::Head => list.range(0, count).for_each(|element| write_element(reply, element)),
+        ListEnd::Tail => list.range(len - count, len).rev().for_each(|element| write_element(reply, element)),
+    }
+    remove_at(list, end, count);
+    taken(access, key, by_end(end, "lpop", "rpop"), count)
+}
+
+/// Takes one element from an end of a list that is there and replies it.
+fn pop_one(access: &mut Access<'_>, reply: &mut Reply, key: &[u8], end: ListEnd) -> Outcome {
+    let Some(list) = access.list_mut(key)? else { return Ok(()) };
+    let place = match end {
+        ListEnd::Head => 0,
+        ListEnd::Tail => list.len().saturating_sub(1),
+    };
+    match list.get(place) {
+        Some(element) => write_element(reply, element),
+        None => reply.null(),
+    }
+    remove_at(list, end, 1);
+    taken(access, key, by_end(end, "lpop", "rpop"), 1)
+}
+
+fn remove_at(list: &mut mantissa_store::List, end: ListEnd, count: usize) {
+    let len = list.len();
+    match end {
+        ListEnd::Head => list.remove(0, count),
+        ListEnd::Tail => list.remove(len.saturating_sub(count), len),
+    }
+}
+
+/// Moves an element from an end of one list to an end of another and replies it. False if there is none.
+fn move_element(
+    access: &mut Access<'_>,
+    reply: &mut Reply,
+    (source, from): (&[u8], ListEnd),
+    (destination, to): (&[u8], ListEnd),
+) -> Outcome<bool> {
+    let limits = &access.settings().limits;
+    if access.list(source)?.is_none() {
+        return Ok(false);
+    }
+    if access.kind(destination).is_some_and(|kind| kind != mantissa_store::Kind::List) {
+        return Err(Error::WRONG_TYPE);
+    }
+    let Some(list) = access.list_mut(source)? else { return Ok(false) };
+    let place = match from {
+        ListEnd::Head => 0,
+        ListEnd::Tail => list.len().saturating_sub(1),
+    };
+    let Some(element) = list.get(place).map(|element| element.to_vec()) else { return Ok(false) };
+    list.remove(place, place + 1);
+    access.list_or_new(destination)?.extend(to, std::iter::once(&element[..]), limits);
+    access.changed_by(destination, 0);
+    access.event(EventClass::LIST, by_end(to, "lpush", "rpush"), destination);
+    reply.bulk(&element);
+    taken(access, source, by_end(from, "lpop", "rpop"), 1)?;
+    Ok(true)
+}

@@ -1,0 +1,136 @@
+//! Reading lists: LLEN, LINDEX, LRANGE, LPOS.
+
+use mantissa_protocol::{Args, Reply};
+use mantissa_store::Sought;
+
+use super::{range_of, write_element};
+use crate::access::Access;
+use crate::error::{Error, Outcome};
+use crate::parse;
+
+pub(super) fn llen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let len = access.list(args.at(1))?.map_or(0, |list| list.len());
+    reply.integer(len as i64);
+    Ok(())
+}
+
+pub(super) fn lindex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let Some(list) = access.list(args.at(1))? else {
+        reply.null();
+        return Ok(());
+    };
+    let index = parse::integer(args.at(2))?;
+    let place = if index < 0 { index.saturating_add(list.len() as i64) } else { index };
+    match usize::try_from(place).ok().and_then(|place| list.get(place)) {
+        Some(element) => write_element(reply, element),
+        None => reply.null(),
+    }
+    Ok(())
+}
+
+pub(super) fn lrange(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let (start, stop) = (parse::integer(args.at(2))?, parse::integer(args.at(3))?);
+    let Some(list) = access.list(args.at(1))? else {
+        reply.array(0);
+        return Ok(());
+    };
+    let (from, to) = range_of(start, stop, list.len());
+    reply.array(to - from);
+    for element in list.range(from, to) {
+        write_element(reply, element);
+    }
+    Ok(())
+}
+
+/// The options of LPOS.
+struct Search {
+    /// Which match is the first to count.
+    rank: u64,
+    from_tail: bool,
+    /// How many matches to reply, 0 for all; `None` replies just the first, not in an array.
+    count: Option<u64>,
+    /// How many elements to look at, 0 for all.
+    elements_max: u64,
+}
+
+impl Search {
+    fn parse(args: Args<'_>) -> Outcome<Search> {
+        let mut search = Search { rank: 1, from_tail: false, count: None, elements_max: 0 };
+        let mut at = 3;
+        while let Some(option) = args.get(at) {
+            let value = args.get(at + 1).ok_or(Error::SYNTAX)?;
+            if parse::is(option, "RANK") {
+                let error = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
+                let rank = parse::integer(value)?;
+                match rank {
+                    i64::MIN => return Err(Error::fixed(error)),
+                    0 => return Err(Error::fixed(RANK_IS_ZERO)),
+                    _ => (search.rank, search.from_tail) = (rank.unsigned_abs(), rank < 0),
+                }
+            } else if parse::is(option, "COUNT") {
+                let count = parse::integer_in(value, 0, i64::MAX, "ERR COUNT can't be negative")?;
+                search.count = Some(count.unsigned_abs());
+            } else if parse::is(option, "MAXLEN") {
+                let count = parse::integer_in(value, 0, i64::MAX, "ERR MAXLEN can't be negative")?;
+                search.elements_max = count.unsigned_abs();
+            } else {
+                return Err(Error::SYNTAX);
+            }
+            at += 2;
+        }
+        Ok(search)
+    }
+}
+
+const RANK_IS_ZERO: &str = "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... \
+                            or use negative to start from the end of the list";
+
+pub(super) fn lpos(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let search = Search::parse(args)?;
+    let Some(list) = access.list(args.at(1))? else {
+        match search.count {
+            Some(_) => reply.array(0),
+            None => reply.null(),
+        }
+        return Ok(());
+    };
+    let sought = Sought::new(args.at(2));
+    let len = list.len();
+    let seen_max = match search.elements_max {
+        0 => len,
+        max => usize::try_from(max).unwrap_or(len).min(len),
+    };
+    let skipped = usize::try_from(search.rank - 1).unwrap_or(usize::MAX);
+    let wanted = match search.count {
+        None => 1,
+        Some(0) => usize::MAX,
+        Some(count) => usize::try_from(count).unwrap_or(usize::MAX),
+    };
+    let mut places: Vec<usize> = Vec::new();
+    let mut matched = 0_usize;
+    let mut look = |place: usize, element| {
+        if sought.is(element) {
+            matched += 1;
+            if matched > skipped {
+                places.push(place);
+            }
+        }
+        places.len() < wanted
+    };
+    if search.from_tail {
+        let mut elements = list.range(len - seen_max, len).rev().enumerate();
+        elements.all(|(place, element)| look(len - 1 - place, element));
+    } else {
+        let mut elements = list.range(0, seen_max).enumerate();
+        elements.all(|(place, element)| look(place, element));
+    }
+    match (search.count, places.first()) {
+        (Some(_), _) => {
+            reply.array(places.len());
+            places.iter().for_each(|&place| reply.integer(place as i64));
+        }
+        (None, Some(&place)) => reply.integer(place as i64),
+        (None, None) => reply.null(),
+    }
+    Ok(())
+}
