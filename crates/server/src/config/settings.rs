@@ -146,7 +146,7 @@ settings! {
     unixsocket: Option<String> = "unixsocket", Text, "", IMMUTABLE;
     /// The permissions of the unix socket, in octal; 0 leaves them to the umask.
     unixsocketperm: u32 = "unixsocketperm", Octal { max: 0o777 }, "0", IMMUTABLE;
-    /// Refuse connections from elsewhere while no password is set and no address was chosen.
+    /// Refuse connections from other machines while no password is set.
     protected_mode: bool = "protected-mode", Bool, "yes", 0;
     /// The queue of connections that wait to be accepted.
     tcp_backlog: u32 = "tcp-backlog", INT, "511", IMMUTABLE;

@@ -43,7 +43,7 @@ pub(super) fn explain(
     slower_than_us: i64,
 ) -> String {
     if threshold_ms == 0 {
-        return "Latency is not monitored. To find out what is slow, choose how many milliseconds are too many:\n\
+        return "Latency is not monitored. To find what is slow, choose how many milliseconds are too many:\n\
             CONFIG SET latency-monitor-threshold <milliseconds>\n"
             .to_owned();
     }
@@ -93,7 +93,7 @@ fn advise(statistics: &[(&str, Statistics)], threshold_ms: u64, slower_than_us: 
             advice.push("SLOWLOG GET shows which commands were slow, with their arguments.".to_owned());
         }
         advice.push(
-            "Commands that walk a whole collection take time in proportion to it: SCAN, HSCAN, SSCAN and ZSCAN, \
+            "Commands that walk a whole collection take time in proportion to it: SCAN, HSCAN, SSCAN, ZSCAN \
              or ranges, do the same in parts."
                 .to_owned(),
         );
@@ -107,7 +107,7 @@ fn advise(statistics: &[(&str, Statistics)], threshold_ms: u64, slower_than_us: 
     }
     if has(&["expire-cycle", "expire-del", "eviction-cycle", "eviction-del", "eviction-lazyfree"]) {
         advice.push(
-            "Removing expired or evicted keys took long: spread the expiry of keys over time, and let big values \
+            "Removing expired or evicted keys took long: spread their expiry over time, and let big values \
              be freed in the background with lazyfree-lazy-expire and lazyfree-lazy-eviction."
                 .to_owned(),
         );
