@@ -525,6 +525,27 @@ impl<'a> Access<'a> {
         self.effects.blocking = Some(Blocking { keys, deadline, on_timeout, shards });
     }
 
+    /// Puts keys that became ready back, for a commit that serves nobody yet.
+    pub fn keep_ready(&mut self, mut ready: Vec<(usize, Box<[u8]>)>) {
+        self.effects.ready.append(&mut ready);
+    }
+
+    /// Puts back what is to be freed, for a commit in the middle of a transaction.
+    pub fn keep_trash(&mut self, trash: crate::Trash) {
+        self.effects.trash.append(trash);
+    }
+
+    /// Takes the handler's wish to wait.
+    pub fn take_blocking(&mut self) -> Option<Blocking> {
+        self.effects.blocking.take()
+    }
+
+    /// Whether the handler has asked to wait.
+    #[inline]
+    pub fn wants_to_wait(&self) -> bool {
+        self.effects.blocking.is_some()
+    }
+
     /// Takes what has been collected since the last call. The commit's business.
     pub fn take_effects(&mut self) -> Effects {
         let noticed = std::mem::take(&mut self.noticed);

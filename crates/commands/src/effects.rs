@@ -135,6 +135,13 @@ impl Trash {
         self.entries.is_empty() && self.values.is_empty() && self.databases.is_empty()
     }
 
+    /// Adds what another one holds.
+    pub fn append(&mut self, mut other: Trash) {
+        self.entries.append(&mut other.entries);
+        self.values.append(&mut other.values);
+        self.databases.append(&mut other.databases);
+    }
+
     /// Whether freeing may take long enough to leave it to another thread.
     pub fn is_large(&self) -> bool {
         !self.databases.is_empty()

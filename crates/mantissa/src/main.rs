@@ -1,3 +1,37 @@
 //! The `mantissa` program: its subcommands.
 
-fn main() {}
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mantissa_store::allocator::CountingAllocator = mantissa_store::allocator::CountingAllocator;
+
+const USAGE: &str = "\
+Mantissa: an in-memory data server that speaks Redis's protocol.
+
+Usage:
+  mantissa server [CONFIG-FILE] [--DIRECTIVE VALUE ...]   Run the server
+  mantissa cli [OPTIONS] [COMMAND ...]                    Talk to a server
+  mantissa --version                                      Print the version
+";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    let subcommand = arguments.next().unwrap_or_default();
+    let rest: Vec<OsString> = arguments.collect();
+    match subcommand.to_str() {
+        Some("server") => mantissa_server::run(&rest),
+        Some("--version" | "-v" | "version") => {
+            println!("mantissa {}", env!("CARGO_PKG_VERSION"));
+            ExitCode::SUCCESS
+        }
+        Some("--help" | "-h" | "help") => {
+            print!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprint!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,8 +1,33 @@
 //! The server: workers, clients, configuration, and the commands that concern them.
+//!
+//! A request's way: [`worker`] (bytes, parsing, batches) -> [`execute`] (checks, locks, statistics) -> a handler -> [`commit`] (what
+//! the write caused) -> the reply.
 #![forbid(unsafe_code)]
 
+mod background;
+mod blocking;
+mod client;
+mod commands;
+mod commit;
 pub mod config;
+mod context;
 pub mod daemon;
-pub mod latency;
+mod execute;
+mod inbox;
+mod latency;
+mod limits;
+mod live;
 pub mod log;
-pub mod slowlog;
+mod monitor;
+mod persistence;
+mod pubsub;
+mod registry;
+mod server;
+mod session;
+mod slowlog;
+mod start;
+mod stats;
+mod transaction;
+mod worker;
+
+pub use start::run;

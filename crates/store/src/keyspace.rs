@@ -79,6 +79,11 @@ impl ShardSet {
         self.0 == [0; SHARD_COUNT_MAX / 64]
     }
 
+    /// The number of shards in the set.
+    pub fn count(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+
     /// The shards in either set.
     #[inline]
     pub fn union(self, other: ShardSet) -> ShardSet {

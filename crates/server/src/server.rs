@@ -1,0 +1,233 @@
+//! The server: what all workers share.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use mantissa_commands::Trash;
+use mantissa_store::Keyspace;
+use parking_lot::{Mutex, RwLock};
+
+use crate::client::{BlockedClient, ClientShared};
+use crate::config::Config;
+use crate::inbox::{Inbox, Message, Target};
+use crate::live::Live;
+use crate::persistence::Persistence;
+use crate::pubsub::PubSub;
+use crate::registry::Registry;
+use crate::stats::Stats;
+
+/// CLIENT PAUSE.
+#[derive(Default)]
+pub struct Pause {
+    /// Until when, Unix time in ms; 0 if not paused.
+    pub until_ms: AtomicI64,
+    /// Whether reads are paused as well as writes.
+    pub all: AtomicBool,
+}
+
+/// What all workers share. There is one, which lives as long as the program.
+pub struct Server {
+    /// The data.
+    pub keyspace: Keyspace,
+    /// The commands.
+    pub registry: Registry,
+    live: ArcSwap<Live>,
+    live_version: AtomicU64,
+    /// Held while the configuration changes.
+    pub config_change: Mutex<()>,
+    /// Connected clients by number.
+    pub clients: RwLock<BTreeMap<u64, Arc<ClientShared>>>,
+    /// The number of connected clients, also readable without the lock.
+    pub client_count: AtomicUsize,
+    next_client: AtomicU64,
+    /// Subscriptions of all clients.
+    pub pubsub: PubSub,
+    /// Clients that wait in blocking commands, by number.
+    pub blocked: Mutex<HashMap<u64, Arc<BlockedClient>>>,
+    next_ticket: AtomicU64,
+    /// Clients in MONITOR.
+    pub monitors: RwLock<Vec<Arc<ClientShared>>>,
+    /// Their number, readable without the lock.
+    pub monitor_count: AtomicUsize,
+    /// CLIENT PAUSE.
+    pub pause: Pause,
+    /// Counters.
+    pub stats: Stats,
+    /// Dump files.
+    pub persistence: Persistence,
+    /// Frees large values.
+    reaper: OnceLock<std::sync::mpsc::Sender<Trash>>,
+    /// Values waiting to be freed in the background.
+    pub lazyfree_pending: Arc<AtomicUsize>,
+    inboxes: OnceLock<Vec<Inbox>>,
+    /// When the server started.
+    pub started: Instant,
+    /// 40 hexadecimal digits, new at each start.
+    pub run_id: String,
+    /// The TCP port that is listened on; differs from the configured one if that is 0 or was changed.
+    pub port: AtomicUsize,
+    /// DEBUG SET-ACTIVE-EXPIRE.
+    pub active_expire: AtomicBool,
+    /// The server is about to end.
+    pub stopping: AtomicBool,
+    /// Told when the server is to end: the process's exit code.
+    pub shutdown: Mutex<Option<std::sync::mpsc::Sender<u8>>>,
+}
+
+impl Server {
+    /// A server with an empty keyspace, not serving yet.
+    pub fn new(config: Config, registry: Registry, worker_count: usize) -> Self {
+        let shard_count = match config.shards {
+            0 => (worker_count * 4).clamp(64, 256),
+            count => count,
+        };
+        let keyspace = Keyspace::new(config.databases, shard_count);
+        let command_count = registry.index_count();
+        Server {
+            keyspace,
+            registry,
+            live: ArcSwap::from_pointee(Live::new(1, config)),
+            live_version: AtomicU64::new(1),
+            config_change: Mutex::default(),
+            clients: RwLock::default(),
+            client_count: AtomicUsize::new(0),
+            next_client: AtomicU64::new(1),
+            pubsub: PubSub::default(),
+            blocked: Mutex::default(),
+            next_ticket: AtomicU64::new(1),
+            monitors: RwLock::default(),
+            monitor_count: AtomicUsize::new(0),
+            pause: Pause::default(),
+            stats: Stats::new(command_count, worker_count + 1),
+            persistence: Persistence::default(),
+            reaper: OnceLock::new(),
+            lazyfree_pending: Arc::default(),
+            inboxes: OnceLock::new(),
+            started: Instant::now(),
+            run_id: random_id(),
+            port: AtomicUsize::new(0),
+            active_expire: AtomicBool::new(true),
+            stopping: AtomicBool::new(false),
+            shutdown: Mutex::default(),
+        }
+    }
+
+    /// The configuration in force.
+    pub fn live(&self) -> Arc<Live> {
+        self.live.load_full()
+    }
+
+    /// The version of the configuration in force.
+    #[inline]
+    pub fn live_version(&self) -> u64 {
+        self.live_version.load(Ordering::Acquire)
+    }
+
+    /// Puts a new configuration in force. The caller holds `config_change`.
+    pub fn set_config(&self, config: Config) {
+        let version = self.live_version() + 1;
+        self.live.store(Arc::new(Live::new(version, config)));
+        self.live_version.store(version, Ordering::Release);
+    }
+
+    /// The number for the next client.
+    pub fn next_client_id(&self) -> u64 {
+        self.next_client.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The next place in the queues of blocked clients.
+    pub fn next_ticket(&self) -> u64 {
+        self.next_ticket.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Makes the workers' inboxes known. Called once, when all workers exist.
+    pub fn set_inboxes(&self, inboxes: Vec<Inbox>) {
+        let _already_set = self.inboxes.set(inboxes);
+    }
+
+    /// The number of workers.
+    pub fn worker_count(&self) -> usize {
+        self.inboxes.get().map_or(0, Vec::len)
+    }
+
+    /// A worker's messages so far.
+    pub fn take_messages(&self, worker: usize) -> Vec<Message> {
+        self.inboxes.get().and_then(|inboxes| inboxes.get(worker)).map(Inbox::take).unwrap_or_default()
+    }
+
+    /// Leaves a message for a worker.
+    pub fn send(&self, worker: usize, message: Message) {
+        if let Some(inbox) = self.inboxes.get().and_then(|inboxes| inboxes.get(worker)) {
+            inbox.put(message);
+        }
+    }
+
+    /// The worker that the next connection goes to.
+    pub fn choose_worker(&self) -> usize {
+        self.client_count.load(Ordering::Relaxed) % self.worker_count().max(1)
+    }
+
+    /// Leaves a message for every worker.
+    pub fn send_all(&self, message: impl Fn() -> Message) {
+        (0..self.worker_count()).for_each(|worker| self.send(worker, message()));
+    }
+
+    /// Sends bytes to a client, from anywhere.
+    pub fn push_to(&self, client: &ClientShared, bytes: Arc<[u8]>) {
+        let Target { worker, conn } = *client.target.lock();
+        self.send(worker, Message::Push(conn, bytes));
+    }
+
+    /// Starts the thread that frees large values.
+    pub fn start_reaper(&self) -> std::io::Result<()> {
+        let (sender, receiver) = std::sync::mpsc::channel::<Trash>();
+        let pending = Arc::clone(&self.lazyfree_pending);
+        std::thread::Builder::new().name("reaper".to_owned()).spawn(move || {
+            for trash in receiver {
+                drop(trash);
+                pending.fetch_sub(1, Ordering::Relaxed);
+            }
+        })?;
+        let _already_set = self.reaper.set(sender);
+        Ok(())
+    }
+
+    /// Frees what commands have left, here if it is little, else in the background. No shard may be locked.
+    #[inline]
+    pub fn free(&self, trash: Trash) {
+        if trash.is_empty() {
+            return;
+        }
+        if !trash.is_large() {
+            return drop(trash);
+        }
+        if let Some(reaper) = self.reaper.get() {
+            self.lazyfree_pending.fetch_add(1, Ordering::Relaxed);
+            if reaper.send(trash).is_err() {
+                self.lazyfree_pending.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Whether CLIENT PAUSE holds commands back at this time: writes, or all of them.
+    pub fn pauses(&self, now_ms: i64, may_write: bool) -> bool {
+        let until = self.pause.until_ms.load(Ordering::Relaxed);
+        until > now_ms && (may_write || self.pause.all.load(Ordering::Relaxed))
+    }
+}
+
+/// 40 random hexadecimal digits.
+pub fn random_id() -> String {
+    use std::hash::{BuildHasher, Hasher};
+    let mut id = String::new();
+    while id.len() < 40 {
+        let mut hasher = std::hash::RandomState::new().build_hasher();
+        hasher.write_usize(id.len());
+        id.push_str(&format!("{:016x}", hasher.finish()));
+    }
+    id.truncate(40);
+    id
+}

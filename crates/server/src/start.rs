@@ -1,0 +1,239 @@
+//! Starting and ending the server.
+
+use std::ffi::OsString;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use mantissa_net::process::{self, Signal, Signals};
+use mantissa_net::{Driver, DriverKind, Listener};
+
+use crate::config::{Config, IoDriver};
+use crate::inbox::{Inbox, Message};
+use crate::server::Server;
+use crate::worker::Worker;
+use crate::{daemon, log, notice, registry, warning};
+
+/// File descriptors needed beside those of clients.
+const DESCRIPTORS_RESERVED: u64 = 32;
+
+/// Runs the server with the arguments of `mantissa server` until it is told to end.
+pub fn run(arguments: &[OsString]) -> ExitCode {
+    let (config, warnings) = match Config::from_args(arguments) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    log::set_level(config.loglevel);
+    log::set_file(&config.logfile);
+    for warning in &warnings {
+        warning!("{warning}");
+    }
+    match start(config) {
+        Ok(code) => ExitCode::from(code),
+        Err(reason) => {
+            warning!("{reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(mut config: Config) -> Result<u8, String> {
+    std::env::set_current_dir(&config.dir)
+        .map_err(|error| format!("Can't chdir to '{}': {error}", config.dir))?;
+    daemon::daemonize(&config).map_err(|error| format!("Could not go to the background: {error}"))?;
+    let registry = registry::build(&config.rename_commands)?;
+    let _pid_file = daemon::write_pid_file(&mut config);
+    adjust_client_limit(&mut config);
+    let worker_count = match config.worker_threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        count => count,
+    };
+    notice!(
+        "Mantissa {} starts, as Redis {} to its clients",
+        env!("CARGO_PKG_VERSION"),
+        crate::commands::REDIS_VERSION
+    );
+    let mut signals = Signals::install().map_err(|error| format!("Could not take over signals: {error}"))?;
+    let server: &'static Server = Box::leak(Box::new(Server::new(config, registry, worker_count)));
+    server.start_reaper().map_err(|error| format!("Could not start a thread: {error}"))?;
+    crate::persistence::load(server)?;
+    let listeners = listen(server)?;
+    let (stop_sender, stop_receiver) = mpsc::channel();
+    *server.shutdown.lock() = Some(stop_sender);
+    let threads = start_workers(server, worker_count, listeners)?;
+    crate::background::start(server).map_err(|error| format!("Could not start a thread: {error}"))?;
+    notice!("Ready to accept connections");
+    let code = wait_for_end(server, &mut signals, &stop_receiver);
+    server.stopping.store(true, Ordering::Relaxed);
+    server.send_all(|| Message::Stop);
+    for thread in threads {
+        let _failed_worker_has_logged = thread.join();
+    }
+    if let Some(path) = &server.live().config.unixsocket {
+        let _may_be_gone = std::fs::remove_file(path);
+    }
+    notice!("Mantissa is now ready to exit, bye bye...");
+    Ok(code)
+}
+
+/// Raises the limit on open files to what `maxclients` needs, or lowers `maxclients` to what the system grants.
+fn adjust_client_limit(config: &mut Config) {
+    let wanted = u64::from(config.maxclients) + DESCRIPTORS_RESERVED;
+    let granted = process::raise_nofile_limit(wanted).map_or(1024, |(soft, _)| soft);
+    if granted < wanted {
+        let clients = granted.saturating_sub(DESCRIPTORS_RESERVED).max(1);
+        warning!("The system allows {granted} open files: maxclients is reduced to {clients}");
+        config.maxclients = u32::try_from(clients).unwrap_or(u32::MAX);
+    }
+}
+
+/// Opens the listening sockets that the configuration names.
+fn listen(server: &Server) -> Result<Vec<Listener>, String> {
+    let live = server.live();
+    let config = &live.config;
+    let mut listeners = Vec::new();
+    if config.port != 0 {
+        listeners = listen_tcp(config, config.port)?;
+        server.port.store(usize::from(config.port), Ordering::Relaxed);
+    }
+    if let Some(path) = config.unixsocket.as_deref().filter(|path| !path.is_empty()) {
+        let permissions = (config.unixsocketperm != 0).then_some(config.unixsocketperm);
+        let listener = Listener::unix(Path::new(path), permissions, config.tcp_backlog)
+            .map_err(|error| format!("Failed opening Unix socket: bind: {path}: {error}"))?;
+        listeners.push(listener);
+    }
+    if listeners.is_empty() {
+        return Err("Configured to not listen anywhere, exiting.".to_owned());
+    }
+    Ok(listeners)
+}
+
+/// Opens a TCP socket for each address of `bind`. An address that starts with `-` may be missing.
+pub fn listen_tcp(config: &Config, port: u16) -> Result<Vec<Listener>, String> {
+    let mut listeners = Vec::new();
+    for name in &config.bind {
+        let (name, optional) = name.strip_prefix('-').map_or((name.as_str(), false), |name| (name, true));
+        let host = match name {
+            "*" => "0.0.0.0",
+            "::*" => "::",
+            name => name,
+        };
+        let addresses: Vec<SocketAddr> = match (host, port).to_socket_addrs() {
+            Ok(addresses) => addresses.collect(),
+            Err(_) if optional => continue,
+            Err(error) => return Err(format!("Could not resolve {name}: {error}")),
+        };
+        for address in addresses.into_iter().take(1) {
+            match Listener::tcp(address, config.tcp_backlog) {
+                Ok(listener) => listeners.push(listener),
+                Err(error) if optional && error.kind() != std::io::ErrorKind::AddrInUse => {}
+                Err(error) => {
+                    return Err(format!(
+                        "Could not create server TCP listening socket {name}:{port}: bind: {error}"
+                    ));
+                }
+            }
+        }
+    }
+    Ok(listeners)
+}
+
+/// Starts the workers. The first one accepts connections for all.
+fn start_workers(
+    server: &'static Server,
+    count: usize,
+    listeners: Vec<Listener>,
+) -> Result<Vec<std::thread::JoinHandle<()>>, String> {
+    let kind = match server.live().config.io_driver {
+        IoDriver::Auto => None,
+        IoDriver::Epoll => Some(DriverKind::Epoll),
+        IoDriver::IoUring => Some(DriverKind::IoUring),
+    };
+    let (ready_sender, ready_receiver) = mpsc::channel();
+    let (mut threads, mut go_senders) = (Vec::new(), Vec::new());
+    let mut listeners = Some(listeners);
+    for number in 0..count {
+        let (go_sender, go_receiver) = mpsc::channel::<()>();
+        go_senders.push(go_sender);
+        let ready_sender = ready_sender.clone();
+        let own_listeners = listeners.take().unwrap_or_default();
+        let body = move || {
+            let mut driver = match Driver::new(kind) {
+                Ok(driver) => driver,
+                Err(error) => {
+                    let _receiver_lives = ready_sender.send((number, Err(error.to_string())));
+                    return;
+                }
+            };
+            let _receiver_lives = ready_sender.send((number, Ok((driver.waker(), driver.kind()))));
+            drop(ready_sender);
+            if go_receiver.recv().is_err() {
+                return;
+            }
+            for listener in own_listeners {
+                driver.add_listener(listener);
+            }
+            if let Err(error) = Worker::new(server, number).run(&mut driver) {
+                warning!("Worker {number} ends: {error}");
+            }
+        };
+        let thread = std::thread::Builder::new().name(format!("worker-{number}")).spawn(body);
+        threads.push(thread.map_err(|error| format!("Could not start a thread: {error}"))?);
+    }
+    drop(ready_sender);
+    let mut wakers: Vec<_> = (0..count).map(|_| None).collect();
+    let mut kinds = Vec::new();
+    for (number, result) in ready_receiver {
+        let (waker, kind) = result.map_err(|error| format!("Could not start worker {number}: {error}"))?;
+        wakers[number] = Some(waker);
+        kinds.push(kind.name());
+    }
+    notice!(
+        "{count} worker threads, {} shards, {}",
+        server.keyspace.shard_count(),
+        kinds.first().unwrap_or(&"-")
+    );
+    server.set_inboxes(wakers.into_iter().flatten().map(Inbox::new).collect());
+    for go in go_senders {
+        let _worker_lives = go.send(());
+    }
+    Ok(threads)
+}
+
+/// Waits for SHUTDOWN or a signal, and returns the exit code.
+fn wait_for_end(server: &'static Server, signals: &mut Signals, stop: &mpsc::Receiver<u8>) -> u8 {
+    loop {
+        if let Ok(code) = stop.try_recv() {
+            return code;
+        }
+        match signals.wait(Some(Duration::from_millis(50))) {
+            Ok(Some(Signal::Hangup)) => log::set_file(&server.live().config.logfile),
+            Ok(Some(signal)) => {
+                notice!("Received {}, scheduling shutdown...", signal_name(signal));
+                if crate::persistence::save_before_exit(server) {
+                    return 0;
+                }
+                signals.forgive_interrupt();
+            }
+            Ok(None) => {}
+            Err(error) => {
+                warning!("Waiting for signals failed: {error}");
+                return 1;
+            }
+        }
+    }
+}
+
+fn signal_name(signal: Signal) -> &'static str {
+    match signal {
+        Signal::Terminate => "SIGTERM",
+        Signal::Interrupt => "SIGINT",
+        Signal::Hangup => "SIGHUP",
+    }
+}

@@ -1,0 +1,155 @@
+//! Counters. Each worker counts in its own, so that counting costs no sharing; INFO adds them up.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// Counters of one command.
+#[derive(Default)]
+pub struct CommandStats {
+    /// Calls that ran.
+    pub calls: AtomicU64,
+    /// Time that they took, in ns.
+    pub nanoseconds: AtomicU64,
+    /// Calls refused before they ran.
+    pub rejected: AtomicU64,
+    /// Calls that replied an error.
+    pub failed: AtomicU64,
+    /// Calls by time: bucket `n` counts those of less than `2^n` µs and at least half of that (the histogram of LATENCY).
+    pub by_time: [AtomicU64; 32],
+}
+
+macro_rules! counters {
+    ($($(#[doc = $doc:literal])+ $name:ident,)*) => {
+        /// Counters of one worker.
+        #[derive(Default)]
+        #[repr(align(128))]
+        pub struct WorkerStats {
+            $($(#[doc = $doc])+ pub $name: AtomicU64,)*
+        }
+
+        /// The sums over all workers.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Totals {
+            $($(#[doc = $doc])+ pub $name: u64,)*
+        }
+
+        impl Stats {
+            /// The sums over all workers.
+            pub fn totals(&self) -> Totals {
+                let mut totals = Totals::default();
+                for worker in &self.workers {
+                    $(totals.$name += worker.$name.load(Ordering::Relaxed);)*
+                }
+                totals
+            }
+
+            /// CONFIG RESETSTAT.
+            pub fn reset(&self) {
+                for worker in &self.workers {
+                    $(worker.$name.store(0, Ordering::Relaxed);)*
+                }
+                for command in self.commands.iter().flatten() {
+                    let counters = [&command.calls, &command.nanoseconds, &command.rejected, &command.failed];
+                    counters.into_iter().chain(&command.by_time).for_each(|counter| counter.store(0, Ordering::Relaxed));
+                }
+                self.peak_bytes.store(0, Ordering::Relaxed);
+            }
+        }
+    };
+}
+
+counters! {
+    /// Commands run.
+    commands,
+    /// Connections accepted.
+    connections,
+    /// Connections refused because of maxclients.
+    rejected_connections,
+    /// Bytes received.
+    input_bytes,
+    /// Bytes sent.
+    output_bytes,
+    /// Lookups that found their key.
+    keyspace_hits,
+    /// Lookups that did not.
+    keyspace_misses,
+    /// Keys that expired.
+    expired_keys,
+    /// Hash fields that expired.
+    expired_fields,
+    /// Keys that were evicted.
+    evicted_keys,
+    /// Error replies.
+    error_replies,
+    /// Replies of unexpected commands, protocol errors.
+    unexpected_error_replies,
+    /// Clients closed because of output limits.
+    output_limit_disconnections,
+    /// Clients closed because of query limits.
+    query_limit_disconnections,
+    /// AUTH failures.
+    auth_denied,
+    /// Read events.
+    reads,
+    /// Write events.
+    writes,
+}
+
+/// Adds to a counter that only one thread writes.
+#[inline]
+pub fn add(counter: &AtomicU64, amount: u64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+}
+
+/// All counters.
+pub struct Stats {
+    /// One per worker, and a last one for threads that are no workers.
+    pub workers: Vec<WorkerStats>,
+    /// Per worker, by [`mantissa_commands::Command::index`].
+    pub commands: Vec<Box<[CommandStats]>>,
+    /// Error replies by their code (`ERR`, `WRONGTYPE`).
+    pub errors: parking_lot::Mutex<std::collections::BTreeMap<String, u64>>,
+    /// The most bytes in use so far.
+    pub peak_bytes: AtomicU64,
+    /// Operations per second, as last sampled.
+    pub operations_per_second: AtomicU64,
+    /// Bytes per second received, as last sampled.
+    pub input_bytes_per_second: AtomicU64,
+    /// Bytes per second sent, as last sampled.
+    pub output_bytes_per_second: AtomicU64,
+    /// When the statistics were last reset, Unix time in ms.
+    pub reset_ms: AtomicI64,
+}
+
+/// Distinct error codes that are counted; further ones are not, so that scripts cannot fill the memory with them.
+const ERROR_CODES_MAX: usize = 128;
+
+impl Stats {
+    /// All zero.
+    pub fn new(command_count: usize, thread_count: usize) -> Self {
+        let commands = || (0..command_count).map(|_| CommandStats::default()).collect();
+        Stats {
+            workers: (0..thread_count).map(|_| WorkerStats::default()).collect(),
+            commands: (0..thread_count).map(|_| commands()).collect(),
+            errors: parking_lot::Mutex::default(),
+            peak_bytes: AtomicU64::new(0),
+            operations_per_second: AtomicU64::new(0),
+            input_bytes_per_second: AtomicU64::new(0),
+            output_bytes_per_second: AtomicU64::new(0),
+            reset_ms: AtomicI64::new(0),
+        }
+    }
+
+    /// Counts an error reply by its first word.
+    pub fn count_error(&self, worker: usize, text: &str) {
+        if let Some(stats) = self.workers.get(worker) {
+            add(&stats.error_replies, 1);
+        }
+        let code = text.split(' ').next().unwrap_or("ERR");
+        let mut errors = self.errors.lock();
+        if let Some(count) = errors.get_mut(code) {
+            *count += 1;
+        } else if errors.len() < ERROR_CODES_MAX {
+            errors.insert(code.to_owned(), 1);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! MULTI, EXEC, DISCARD, WATCH, UNWATCH: queued commands that run as one, over any keys.
+//!
+//! EXEC locks the union of the shards of all queued commands (all shards, if those of one cannot be told) and runs them one
+//! after the other under that one set of locks: nobody sees a state in between, whatever the keys.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use mantissa_commands::spec::Flags;
+use mantissa_commands::{Access, Error, Locks, Mode, Outcome};
+use mantissa_protocol::{Args, Reply};
+use mantissa_store::ShardSet;
+
+use crate::client::{Client, Queued, Transaction, Watching, flag};
+use crate::commit::commit;
+use crate::context::Context;
+use crate::execute;
+use crate::registry::{Command, Handler};
+use crate::session::Session;
+
+/// Whether running the command may write: for EXEC, whether any queued command may.
+pub fn may_write(client: &Client, command: &Command) -> bool {
+    let writes = |command: &Command| {
+        command.info.flags.has(Flags::WRITE) || command.info.flags.has(Flags::MAY_REPLICATE)
+    };
+    match &client.transaction {
+        Some(transaction) if command.info.name == "exec" => {
+            transaction.queue.iter().any(|queued| writes(queued.command))
+        }
+        _ => writes(command),
+    }
+}
+
+/// Queues a command inside MULTI.
+pub fn queue(client: &mut Client, command: &'static Command, args: Args<'_>, reply: &mut Reply) {
+    let Some(transaction) = &mut client.transaction else { return };
+    let args = args.to_owned();
+    transaction.argument_bytes += args.memory_usage();
+    transaction.queue.push(Queued { command, args });
+    client.shared.queued_plus_1.store(transaction.queue.len() as u32 + 1, Ordering::Relaxed);
+    reply.simple("QUEUED");
+}
+
+/// MULTI.
+pub fn multi(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if session.client.transaction.is_some() {
+        return Err(Error::fixed("ERR MULTI calls can not be nested"));
+    }
+    session.client.transaction = Some(Box::<Transaction>::default());
+    session.client.shared.queued_plus_1.store(1, Ordering::Relaxed);
+    session.client.shared.mark(flag::MULTI, true);
+    reply.ok();
+    Ok(())
+}
+
+/// DISCARD.
+pub fn discard(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if session.client.transaction.is_none() {
+        return Err(Error::fixed("ERR DISCARD without MULTI"));
+    }
+    end(session.context, session.client);
+    reply.ok();
+    Ok(())
+}
+
+/// Leaves MULTI, if inside, and forgets all watched keys.
+pub fn end(context: &Context, client: &mut Client) {
+    client.transaction = None;
+    client.shared.queued_plus_1.store(0, Ordering::Relaxed);
+    client.shared.mark(flag::MULTI, false);
+    unwatch_all(context, client);
+}
+
+/// EXEC.
+pub fn exec(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let Some(transaction) = session.client.transaction.take() else {
+        return Err(Error::fixed("ERR EXEC without MULTI"));
+    };
+    if transaction.aborted {
+        end(session.context, session.client);
+        return Err(Error::fixed("EXECABORT Transaction discarded because of previous errors."));
+    }
+    run_all(session.context, session.client, &transaction, reply);
+    end(session.context, session.client);
+    Ok(())
+}
+
+/// The shards that a transaction needs.
+fn shards_of(context: &Context, client: &Client, transaction: &Transaction) -> ShardSet {
+    let server = context.server;
+    let mut shards = ShardSet::EMPTY;
+    for queued in &transaction.queue {
+        match (queued.command.info.locks, queued.command.handler) {
+            (Locks::Sweep | Locks::All, _) => return server.keyspace.all_shards(),
+            (Locks::Nothing, _) => {}
+            (Locks::Keys, Some(Handler::Server(_))) if queued.command.info.name != "select" => {
+                return server.keyspace.all_shards();
+            }
+            (Locks::Keys, _) => {
+                shards = shards.union(execute::shards_of(server, queued.command, queued.args.as_args()));
+            }
+        }
+    }
+    for (_, key, _) in client.watching.iter().flat_map(|watching| &watching.keys) {
+        shards.insert(server.keyspace.shard_of(server.keyspace.hash(key)));
+    }
+    shards
+}
+
+fn run_all(context: &mut Context, client: &mut Client, transaction: &Transaction, reply: &mut Reply) {
+    let server = context.server;
+    let shards = shards_of(context, client, transaction);
+    let writes = transaction.queue.iter().any(|queued| queued.command.info.flags.has(Flags::WRITE));
+    let locked = execute::lock(server, shards, writes);
+    let live = Arc::clone(&context.live);
+    let mut random_state = context.random_state;
+    let mode = Mode { may_block: false, serving: false, no_touch: client.no_touch };
+    let mut access =
+        Access::new(locked, client.database, context.now_ms, &live.settings, mode, &mut random_state);
+    if is_dirty(client, &mut access) {
+        let trash = commit(server, &mut context.outbox, &mut access, true);
+        drop(access);
+        server.free(trash);
+        return reply.null_array();
+    }
+    reply.array(transaction.queue.len());
+    for queued in &transaction.queue {
+        run_one(context, client, &mut access, queued, reply);
+    }
+    access.select(client.database);
+    let trash = commit(server, &mut context.outbox, &mut access, true);
+    drop(access);
+    context.random_state = random_state;
+    server.free(trash);
+}
+
+/// Whether a watched key has changed, or has expired since it was watched.
+fn is_dirty(client: &Client, access: &mut Access<'_>) -> bool {
+    let Some(watching) = &client.watching else { return false };
+    if watching.dirty.load(Ordering::Acquire) {
+        return true;
+    }
+    let mut expired = false;
+    for (database, key, was_expired) in &watching.keys {
+        access.select(*database);
+        expired |= !was_expired && access.remove_if_expired(key);
+    }
+    access.select(client.database);
+    expired
+}
+
+fn run_one(
+    context: &mut Context,
+    client: &mut Client,
+    access: &mut Access<'_>,
+    queued: &Queued,
+    reply: &mut Reply,
+) {
+    let (started, start) = (Instant::now(), reply.len());
+    let args = queued.args.as_args();
+    if context.server.monitor_count.load(Ordering::Relaxed) > 0 {
+        crate::monitor::show(context, client, queued.command, args);
+    }
+    access.select(client.database);
+    let outcome = match queued.command.handler {
+        Some(Handler::Data(handler)) => handler(access, args, reply),
+        Some(Handler::Server(handler)) => {
+            let mut session = Session { context, client, command: queued.command, access: Some(access) };
+            handler(&mut session, args, reply)
+        }
+        None => Err(Error::arity(&queued.command.name)),
+    };
+    let failed = outcome.is_err();
+    if let Err(error) = outcome {
+        reply.truncate(start);
+        reply.error(error.text());
+        context.server.stats.count_error(context.worker, error.text());
+    }
+    let server = context.server;
+    let trash = commit(server, &mut context.outbox, access, false);
+    access.keep_trash(trash);
+    execute::record(context, client, queued.command, args, started, failed);
+}
+
+/// WATCH.
+pub fn watch(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if session.client.transaction.is_some() {
+        return Err(Error::fixed("ERR WATCH inside MULTI is not allowed"));
+    }
+    let database = session.client.database;
+    let mut watching = session.client.watching.take().unwrap_or_default();
+    if !watching.dirty.load(Ordering::Acquire) {
+        for key in args.from(1) {
+            if !watching.keys.iter().any(|(number, other, _)| *number == database && **other == *key) {
+                watch_key(session, &mut watching, key);
+            }
+        }
+    }
+    session.client.shared.watched_count.store(watching.keys.len() as u32, Ordering::Relaxed);
+    session.client.watching = Some(watching);
+    reply.ok();
+    Ok(())
+}
+
+fn watch_key(session: &mut Session<'_, '_>, watching: &mut Watching, key: &[u8]) {
+    let server = session.server();
+    let hash = server.keyspace.hash(key);
+    let index = server.keyspace.shard_of(hash);
+    let database = session.client.database;
+    let mut locked = server.keyspace.lock(ShardSet::one(index));
+    if let Some(shard) = locked.shard_mut(index) {
+        let entry = shard.databases[database].get(hash, key);
+        let expiry = entry.and_then(mantissa_store::Entry::expiry);
+        let is_expired = expiry.is_some_and(|time| time <= session.context.now_ms);
+        shard.watch(database, key, Arc::clone(&watching.dirty));
+        watching.keys.push((database, key.into(), is_expired));
+    }
+}
+
+/// UNWATCH.
+pub fn unwatch(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    // Inside EXEC the watched keys have done their duty; they are forgotten when it ends.
+    if !session.in_transaction() {
+        unwatch_all(session.context, session.client);
+    }
+    reply.ok();
+    Ok(())
+}
+
+/// Forgets all watched keys. No shard may be locked.
+pub fn unwatch_all(context: &Context, client: &mut Client) {
+    let Some(watching) = client.watching.take() else { return };
+    let server = context.server;
+    for (database, key, _) in &watching.keys {
+        let index = server.keyspace.shard_of(server.keyspace.hash(key));
+        let mut locked = server.keyspace.lock(ShardSet::one(index));
+        if let Some(shard) = locked.shard_mut(index) {
+            shard.unwatch(*database, key, &watching.dirty);
+        }
+    }
+    client.shared.watched_count.store(0, Ordering::Relaxed);
+}

@@ -1,0 +1,656 @@
+//! A worker: one thread, one event loop, the connections it serves.
+//!
+//! Bytes that arrive are parsed in place, a batch of requests at a time. Keys of a batch are hashed and their buckets and
+//! entries prefetched before the first of its commands runs, so that the cache misses of a pipeline overlap.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use mantissa_net::{Conn, Driver, Event, Handler, Socket};
+use mantissa_protocol::{
+    Args, OwnedArgs, Parsed, Protocol, ProtocolError, Reply, RequestLimits, RequestParser, Slice,
+};
+use mantissa_store::KeyHash;
+use parking_lot::Mutex;
+
+use crate::blocking::{self, Deadlines};
+use crate::client::{Client, ClientShared, Identity, Partial, ReplyMode, flag};
+use crate::context::{Context, Outbox, unix_ms};
+use crate::execute::{self, Progress};
+use crate::inbox::{Message, Target};
+use crate::limits;
+use crate::server::Server;
+use crate::{notice, stats, transaction, warning};
+
+/// Most requests that are parsed and prefetched together.
+const BATCH_MAX: usize = 64;
+/// Reply bytes after which they are handed to the driver although more requests are at hand.
+const FLUSH_BYTES: usize = 256 << 10;
+/// Unsent bytes beyond which a client's requests wait until some have left. Far more than a client that sends a whole
+/// pipeline before it reads will ever leave unread, and still a bound.
+const UNSENT_BYTES_MAX: usize = 1 << 30;
+/// Missing bytes of an argument above which they are received straight into the request's own buffer.
+const FILL_BYTES_MIN: usize = 32 << 10;
+/// How much more such a buffer is made ready to receive at a time, at least.
+const FILL_STEP_BYTES: usize = 1 << 20;
+/// Argument slices for which room is kept between events.
+const SLICES_KEPT_MAX: usize = 64 << 10;
+
+/// A parsed request of a batch.
+struct Request {
+    /// Its arguments in the batch's slices, or its own if it was an inline request with quotes.
+    first: usize,
+    count: usize,
+    owned: Option<OwnedArgs>,
+    /// Where it begins and ends in the input.
+    start: usize,
+    end: usize,
+    hash: Option<KeyHash>,
+}
+
+/// See the module's description.
+pub struct Worker {
+    context: Context,
+    clients: Vec<Option<Box<Client>>>,
+    slices: Vec<Slice>,
+    requests: Vec<Request>,
+    deadlines: Deadlines,
+    stopping: bool,
+    last_tick_ms: i64,
+    last_idle_scan_ms: i64,
+}
+
+/// What to do with a client after some of its requests have run.
+enum Next {
+    /// All of the input has been used but for this many bytes at its end.
+    Waiting { consumed: usize, missing: usize },
+    /// The client is to be closed, or must wait with the rest.
+    Stopped { consumed: usize },
+}
+
+impl Worker {
+    /// A worker of the server; `worker` is its number.
+    pub fn new(server: &'static Server, worker: usize) -> Self {
+        let context = Context {
+            server,
+            worker,
+            now_ms: unix_ms(),
+            live: server.live(),
+            random_state: crate::context::unix_us() as u64 ^ ((worker as u64) << 56),
+            outbox: Outbox::new(worker, server),
+        };
+        Worker {
+            context,
+            clients: Vec::new(),
+            slices: Vec::new(),
+            requests: Vec::new(),
+            deadlines: Deadlines::default(),
+            stopping: false,
+            last_tick_ms: 0,
+            last_idle_scan_ms: 0,
+        }
+    }
+
+    /// Serves until told to stop.
+    pub fn run(&mut self, driver: &mut Driver) -> std::io::Result<()> {
+        while !self.stopping {
+            let hz = self.context.live.config.hz.max(1);
+            let mut timeout_ms = i64::from(1000 / hz).max(1);
+            if let Some(deadline) = self.deadlines.first() {
+                timeout_ms = timeout_ms.min((deadline - unix_ms()).max(0));
+            }
+            driver.turn(Some(Duration::from_millis(timeout_ms as u64)), self)?;
+            self.context.refresh();
+            self.read_messages(driver);
+            self.deliver_local(driver);
+            self.tick(driver);
+        }
+        Ok(())
+    }
+
+    // ---- messages from other workers ----
+
+    fn read_messages(&mut self, driver: &mut Driver) {
+        for message in self.context.server.take_messages(self.context.worker) {
+            match message {
+                Message::Adopt(socket) => self.adopt(driver, socket),
+                Message::Push(conn, bytes) => self.push(driver, conn, &bytes),
+                Message::Unblock(conn, bytes) => self.unblock(driver, conn, bytes),
+                Message::Kill(conn) => self.close(driver, conn, true),
+                Message::Resume => self.resume_paused(driver),
+                Message::Stop => self.stopping = true,
+            }
+        }
+    }
+
+    /// Sends what commands of this worker have left for clients of this worker.
+    fn deliver_local(&mut self, driver: &mut Driver) {
+        while self.context.outbox.has_local() {
+            for (conn, bytes) in self.context.outbox.take_all() {
+                self.push(driver, conn, &bytes);
+            }
+        }
+    }
+
+    fn push(&mut self, driver: &mut Driver, conn: Conn, bytes: &[u8]) {
+        if self.client_mut(conn).is_some() {
+            let mut buffer = driver.take_buffer();
+            buffer.extend_from_slice(bytes);
+            driver.send(conn, buffer);
+            self.after_send(driver, conn);
+        }
+    }
+
+    /// A blocked client has been served.
+    fn unblock(&mut self, driver: &mut Driver, conn: Conn, bytes: Vec<u8>) {
+        let Some(client) = self.client_mut(conn) else { return };
+        let Some(blocked) = client.blocked.take() else { return };
+        client.shared.mark(flag::BLOCKED, false);
+        let silent = client.reply_mode == ReplyMode::Off;
+        self.deadlines.remove(&blocked);
+        execute::stop_waiting(self.context.server, &blocked);
+        blocking::record(&mut self.context, &blocked);
+        if !silent {
+            driver.send(conn, bytes);
+        }
+        self.resume(driver, conn);
+    }
+
+    fn resume_paused(&mut self, driver: &mut Driver) {
+        for index in 0..self.clients.len() {
+            let Some(client) = self.clients[index].as_mut() else { continue };
+            if client.paused {
+                client.paused = false;
+                let conn = client.conn;
+                self.resume(driver, conn);
+            }
+        }
+    }
+
+    // ---- connections ----
+
+    fn accept(&mut self, driver: &mut Driver, socket: Socket) {
+        let server = self.context.server;
+        if let Some(refusal) = limits::refusal(server, &self.context.live.config, socket.peer()) {
+            stats::add(&server.stats.workers[self.context.worker].rejected_connections, 1);
+            socket.write_best_effort(refusal.as_bytes());
+            return;
+        }
+        server.client_count.fetch_add(1, Ordering::Relaxed);
+        let target = server.choose_worker();
+        if target == self.context.worker {
+            self.adopt(driver, socket);
+        } else {
+            server.send(target, Message::Adopt(socket));
+        }
+    }
+
+    fn adopt(&mut self, driver: &mut Driver, socket: Socket) {
+        let server = self.context.server;
+        let config = &self.context.live.config;
+        if !socket.peer().is_unix() {
+            socket.set_nodelay(true);
+            socket.set_keepalive(config.tcp_keepalive_s);
+        }
+        let (peer, descriptor) = (socket.peer().clone(), socket.fd());
+        let conn = match driver.adopt(socket) {
+            Ok(conn) => conn,
+            Err(error) => {
+                server.client_count.fetch_sub(1, Ordering::Relaxed);
+                notice!("Could not serve a new connection: {error}");
+                return;
+            }
+        };
+        let shared = Arc::new(ClientShared {
+            id: server.next_client_id(),
+            flags: AtomicU32::new(if peer.is_unix() { flag::UNIX } else { 0 }),
+            peer,
+            descriptor,
+            connected_ms: self.context.now_ms,
+            active_ms: AtomicI64::new(self.context.now_ms),
+            target: Mutex::new(Target { worker: self.context.worker, conn }),
+            identity: Mutex::new(Identity::default()),
+            database: AtomicU32::new(0),
+            protocol: AtomicU32::new(2),
+            last_command: AtomicU32::new(0),
+            channel_count: AtomicU32::new(0),
+            pattern_count: AtomicU32::new(0),
+            shard_channel_count: AtomicU32::new(0),
+            queued_plus_1: AtomicU32::new(0),
+            watched_count: AtomicU32::new(0),
+            query_bytes: AtomicU64::new(0),
+            output_bytes: AtomicU64::new(0),
+            received_bytes: AtomicU64::new(0),
+            sent_bytes: AtomicU64::new(0),
+            command_count: AtomicU64::new(0),
+        });
+        stats::add(&server.stats.workers[self.context.worker].connections, 1);
+        server.clients.write().insert(shared.id, Arc::clone(&shared));
+        let client = Client {
+            shared,
+            conn,
+            protocol: Protocol::Resp2,
+            database: 0,
+            authenticated: config.requirepass.is_empty(),
+            closing: false,
+            killed: false,
+            reply_mode: ReplyMode::On,
+            no_touch: false,
+            partial: None,
+            transaction: None,
+            watching: None,
+            blocked: None,
+            paused: false,
+            held: false,
+            soft_limit_since_ms: 0,
+            subscriptions: None,
+        };
+        let index = conn.index();
+        if self.clients.len() <= index {
+            self.clients.resize_with(index + 1, || None);
+        }
+        self.clients[index] = Some(Box::new(client));
+    }
+
+    fn client_mut(&mut self, conn: Conn) -> Option<&mut Client> {
+        let client = self.clients.get_mut(conn.index())?.as_deref_mut()?;
+        (client.conn == conn).then_some(client)
+    }
+
+    /// Forgets a client; `close` also closes its connection.
+    fn close(&mut self, driver: &mut Driver, conn: Conn, close: bool) {
+        if self.client_mut(conn).is_none() {
+            return;
+        }
+        if close {
+            driver.close(conn);
+        }
+        if let Some(mut client) = self.clients[conn.index()].take() {
+            self.forget(&mut client);
+        }
+    }
+
+    fn forget(&mut self, client: &mut Client) {
+        let server = self.context.server;
+        if let Some(blocked) = client.blocked.take() {
+            *blocked.waiting.lock() = false;
+            self.deadlines.remove(&blocked);
+            execute::stop_waiting(server, &blocked);
+        }
+        transaction::end(&self.context, client);
+        crate::commands::leave_everything(&self.context, client);
+        server.clients.write().remove(&client.shared.id);
+        server.client_count.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    // ---- requests ----
+
+    fn received(&mut self, driver: &mut Driver, conn: Conn, bytes: &[u8]) {
+        self.context.refresh();
+        let worker_stats = &self.context.server.stats.workers[self.context.worker];
+        stats::add(&worker_stats.input_bytes, bytes.len() as u64);
+        stats::add(&worker_stats.reads, 1);
+        let now_ms = self.context.now_ms;
+        let Some(client) = self.client_mut(conn) else { return };
+        client.shared.active_ms.store(now_ms, Ordering::Relaxed);
+        stats::add(&client.shared.received_bytes, bytes.len() as u64);
+        match client.partial.take() {
+            None => self.serve(driver, conn, Input::Lent(bytes)),
+            Some(mut partial) => {
+                partial.buffer.extend_from_slice(bytes);
+                self.serve(driver, conn, Input::Kept(partial));
+            }
+        }
+    }
+
+    fn filled(&mut self, driver: &mut Driver, conn: Conn, buffer: Vec<u8>) {
+        self.context.refresh();
+        let Some(client) = self.client_mut(conn) else { return };
+        let mut partial = client.partial.take().unwrap_or_default();
+        let before = client.shared.query_bytes.load(Ordering::Relaxed);
+        let received = (buffer.len() as u64).saturating_sub(before);
+        stats::add(&client.shared.received_bytes, received);
+        partial.buffer = buffer;
+        self.serve(driver, conn, Input::Kept(partial));
+    }
+
+    /// Goes on with the requests of a client that had to wait.
+    fn resume(&mut self, driver: &mut Driver, conn: Conn) {
+        let Some(client) = self.client_mut(conn) else { return };
+        let partial = client.partial.take().unwrap_or_default();
+        self.serve(driver, conn, Input::Kept(partial));
+        if self.client_mut(conn).is_some_and(|client| !client.is_waiting() && !client.held) {
+            driver.resume_reading(conn);
+        }
+    }
+
+    /// Runs the requests in the input, sends the replies, and keeps what is left over.
+    fn serve(&mut self, driver: &mut Driver, conn: Conn, mut input: Input<'_>) {
+        let Some(mut client) = self.clients[conn.index()].take() else { return };
+        let next = if client.is_waiting() || client.held || client.closing {
+            Next::Stopped { consumed: 0 }
+        } else {
+            self.run_requests(driver, &mut client, &mut input)
+        };
+        if client.killed {
+            driver.close(conn);
+            self.forget(&mut client);
+            return;
+        }
+        if client.closing {
+            self.forget(&mut client);
+            driver.close_after_send(conn);
+            return;
+        }
+        if let Some(blocked) = &client.blocked {
+            self.deadlines.add(blocked);
+        }
+        self.keep(driver, &mut client, input, &next);
+        self.clients[conn.index()] = Some(client);
+        self.after_send(driver, conn);
+    }
+
+    fn run_requests(&mut self, driver: &mut Driver, client: &mut Client, input: &mut Input<'_>) -> Next {
+        let mut parser = input.take_parser();
+        let mut position = 0;
+        let mut reply = Reply::with_buffer(driver.take_buffer(), client.protocol);
+        let next = loop {
+            self.slices.clear();
+            let parsed = self.parse_batch(client, input.bytes(), &mut position, &mut parser);
+            if let Some(consumed) = self.run_batch(driver, client, input.bytes(), &mut reply) {
+                break Next::Stopped { consumed };
+            }
+            match parsed {
+                Parsed::Incomplete { missing } => break Next::Waiting { consumed: position, missing },
+                Parsed::Error(error) => {
+                    self.protocol_error(client, &mut reply, &error);
+                    break Next::Stopped { consumed: position };
+                }
+                _ => {}
+            }
+        };
+        if matches!(next, Next::Waiting { .. }) {
+            input.put_parser(parser);
+        }
+        if self.slices.capacity() > SLICES_KEPT_MAX {
+            self.slices = Vec::new();
+        }
+        self.send(driver, client, reply);
+        next
+    }
+
+    /// Parses requests from `position` on, until the batch is full or the input ends.
+    fn parse_batch(
+        &mut self,
+        client: &Client,
+        input: &[u8],
+        position: &mut usize,
+        parser: &mut RequestParser,
+    ) -> Parsed {
+        let limits = RequestLimits {
+            bulk_len_max: self.context.live.config.proto_max_bulk_len,
+            authenticated: client.authenticated,
+        };
+        self.requests.clear();
+        while self.requests.len() < BATCH_MAX {
+            let first = self.slices.len();
+            let parsed = parser.parse_at(input, *position, &limits, &mut self.slices);
+            let (consumed, owned) = match parsed {
+                Parsed::Request { consumed } => (consumed, None),
+                Parsed::Inline { consumed, arguments } => (consumed, Some(arguments)),
+                Parsed::Empty { consumed } => {
+                    *position += consumed;
+                    continue;
+                }
+                Parsed::Incomplete { .. } | Parsed::Error(_) => return parsed,
+            };
+            let (start, count) = (*position, self.slices.len() - first);
+            *position += consumed;
+            self.requests.push(Request { first, count, owned, start, end: *position, hash: None });
+        }
+        Parsed::Empty { consumed: 0 }
+    }
+
+    /// Hashes the keys of the batch's requests and fetches their buckets, then their entries.
+    fn prefetch(&mut self, client: &Client, input: &[u8]) {
+        let keyspace = &self.context.server.keyspace;
+        for request in &mut self.requests {
+            if request.count >= 2 {
+                let key = &input[self.slices[request.first + 1].range()];
+                let hash = keyspace.hash(key);
+                request.hash = Some(hash);
+                keyspace.prefetch_bucket(client.database, hash);
+            }
+        }
+        for hash in self.requests.iter().filter_map(|request| request.hash) {
+            keyspace.prefetch_entry(client.database, hash);
+        }
+    }
+
+    /// Runs the requests of the batch. Returns how much of the input has been used if it had to stop before the end.
+    fn run_batch(
+        &mut self,
+        driver: &mut Driver,
+        client: &mut Client,
+        input: &[u8],
+        reply: &mut Reply,
+    ) -> Option<usize> {
+        if self.requests.len() > 1 {
+            self.prefetch(client, input);
+        }
+        let mut requests = std::mem::take(&mut self.requests);
+        let mut stopped = None;
+        for request in &requests {
+            let args = match &request.owned {
+                Some(owned) => owned.as_args(),
+                None => Args::new(input, &self.slices[request.first..request.first + request.count]),
+            };
+            let progress = execute_guarded(&mut self.context, client, args, request.hash, reply);
+            if progress == Progress::Postponed {
+                client.paused = true;
+                stopped = Some(request.start);
+                break;
+            }
+            if reply.len() >= FLUSH_BYTES {
+                let full =
+                    std::mem::replace(reply, Reply::with_buffer(driver.take_buffer(), client.protocol));
+                self.send(driver, client, full);
+                client.held = driver.unsent(client.conn) > UNSENT_BYTES_MAX;
+            }
+            if client.closing || client.killed || client.is_waiting() || client.held {
+                stopped = Some(request.end);
+                break;
+            }
+        }
+        requests.clear();
+        self.requests = requests;
+        stopped
+    }
+
+    fn protocol_error(&self, client: &mut Client, reply: &mut Reply, error: &ProtocolError) {
+        let counters = &self.context.server.stats.workers[self.context.worker];
+        stats::add(&counters.unexpected_error_replies, 1);
+        let text = error.message();
+        self.context.server.stats.count_error(self.context.worker, &String::from_utf8_lossy(&text));
+        reply.error_bytes(&text);
+        client.closing = true;
+    }
+
+    fn send(&self, driver: &mut Driver, client: &Client, reply: Reply) {
+        let bytes = reply.into_bytes();
+        if bytes.is_empty() {
+            return driver.return_buffer(bytes);
+        }
+        let counters = &self.context.server.stats.workers[self.context.worker];
+        stats::add(&counters.output_bytes, bytes.len() as u64);
+        stats::add(&counters.writes, 1);
+        stats::add(&client.shared.sent_bytes, bytes.len() as u64);
+        driver.send(client.conn, bytes);
+    }
+
+    /// Keeps the input that has not been used, and arranges for more.
+    fn keep(&mut self, driver: &mut Driver, client: &mut Client, input: Input<'_>, next: &Next) {
+        let (consumed, missing) = match *next {
+            Next::Waiting { consumed, missing } => (consumed, missing),
+            Next::Stopped { consumed } => (consumed, 0),
+        };
+        let kept = match input {
+            Input::Lent(bytes) if consumed == bytes.len() => None,
+            Input::Lent(bytes) => Some(Box::new(Partial {
+                buffer: bytes[consumed..].to_vec(),
+                parser: RequestParser::default(),
+            })),
+            Input::Kept(partial) if consumed == partial.buffer.len() => None,
+            Input::Kept(mut partial) => {
+                partial.buffer.drain(..consumed);
+                Some(partial)
+            }
+            Input::LentUnfinished(bytes, parser) => {
+                Some(Box::new(Partial { buffer: bytes[consumed..].to_vec(), parser }))
+            }
+        };
+        client.partial = kept;
+        let query_bytes = client.partial.as_ref().map_or(0, |partial| partial.buffer.len() as u64);
+        client.shared.query_bytes.store(query_bytes, Ordering::Relaxed);
+        if client.is_waiting() {
+            driver.pause_reading(client.conn);
+        } else if client.held {
+            driver.hold_reading(client.conn);
+        }
+        let Some(partial) = &mut client.partial else { return };
+        if query_bytes > self.context.live.config.client_query_buffer_limit {
+            limits::log_query_limit(client, query_bytes);
+            let counters = &self.context.server.stats.workers[self.context.worker];
+            stats::add(&counters.query_limit_disconnections, 1);
+            client.killed = true;
+        } else if missing >= FILL_BYTES_MIN {
+            let step = missing.min(partial.buffer.len().max(FILL_STEP_BYTES));
+            let buffer = std::mem::take(&mut partial.buffer);
+            let len = buffer.len() + step;
+            driver.fill(client.conn, buffer, len);
+        }
+    }
+
+    /// Looks at what a client has not taken yet, and closes it if that is beyond its limits.
+    fn after_send(&mut self, driver: &mut Driver, conn: Conn) {
+        let now_ms = self.context.now_ms;
+        let unsent = driver.unsent(conn);
+        let config = &self.context.live.config;
+        let Some(client) = self.clients.get_mut(conn.index()).and_then(Option::as_deref_mut) else { return };
+        client.shared.output_bytes.store(unsent as u64, Ordering::Relaxed);
+        if client.killed || limits::output_exceeded(config, client, unsent as u64, now_ms) {
+            if !client.killed {
+                limits::log_output_limit(client, unsent as u64);
+                let counters = &self.context.server.stats.workers[self.context.worker];
+                stats::add(&counters.output_limit_disconnections, 1);
+            }
+            self.close(driver, conn, true);
+        }
+    }
+
+    /// The driver has sent everything of a client.
+    fn sent(&mut self, driver: &mut Driver, conn: Conn) {
+        let Some(client) = self.client_mut(conn) else { return };
+        client.shared.output_bytes.store(0, Ordering::Relaxed);
+        client.soft_limit_since_ms = 0;
+        if client.held {
+            client.held = false;
+            self.context.refresh();
+            self.resume(driver, conn);
+        }
+    }
+
+    // ---- time ----
+
+    /// What is done a few times a second: timeouts of blocked and idle clients.
+    fn tick(&mut self, driver: &mut Driver) {
+        let now_ms = self.context.now_ms;
+        let hz = i64::from(self.context.live.config.hz.max(1));
+        self.deadlines.expire(&self.context);
+        if now_ms - self.last_tick_ms < 1000 / hz {
+            return;
+        }
+        self.last_tick_ms = now_ms;
+        if self.context.server.pause.until_ms.load(Ordering::Relaxed) <= now_ms {
+            self.resume_paused(driver);
+        }
+        if now_ms - self.last_idle_scan_ms >= 1000 {
+            self.last_idle_scan_ms = now_ms;
+            for conn in limits::idle_clients(&self.context, &mut self.clients) {
+                self.close(driver, conn, true);
+            }
+        }
+    }
+}
+
+impl Handler for Worker {
+    fn event(&mut self, driver: &mut Driver, event: Event<'_>) {
+        match event {
+            Event::Accepted { socket, .. } => self.accept(driver, socket),
+            Event::Received { conn, bytes } => self.received(driver, conn, bytes),
+            Event::Filled { conn, buffer } => self.filled(driver, conn, buffer),
+            Event::Sent { conn } => self.sent(driver, conn),
+            Event::Closed { conn, .. } => self.close(driver, conn, false),
+            Event::Detached { .. } => {}
+        }
+        self.deliver_local(driver);
+    }
+}
+
+/// Where requests are: in the driver's buffer, or in the client's own.
+enum Input<'a> {
+    Lent(&'a [u8]),
+    LentUnfinished(&'a [u8], RequestParser),
+    Kept(Box<Partial>),
+}
+
+impl Input<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Input::Lent(bytes) | Input::LentUnfinished(bytes, _) => bytes,
+            Input::Kept(partial) => &partial.buffer,
+        }
+    }
+
+    fn take_parser(&mut self) -> RequestParser {
+        match self {
+            Input::Kept(partial) => std::mem::take(&mut partial.parser),
+            _ => RequestParser::default(),
+        }
+    }
+
+    fn put_parser(&mut self, parser: RequestParser) {
+        match self {
+            Input::Kept(partial) => partial.parser = parser,
+            Input::Lent(bytes) | Input::LentUnfinished(bytes, _) => {
+                *self = Input::LentUnfinished(bytes, parser)
+            }
+        }
+    }
+}
+
+/// Runs a request; a panic closes its client and nothing else.
+fn execute_guarded(
+    context: &mut Context,
+    client: &mut Client,
+    args: Args<'_>,
+    hash: Option<KeyHash>,
+    reply: &mut Reply,
+) -> Progress {
+    let run = AssertUnwindSafe(|| execute::execute(context, client, args, hash, reply));
+    std::panic::catch_unwind(run).unwrap_or_else(|_| {
+        let mut shown = Vec::new();
+        for argument in args.iter().take(8) {
+            crate::monitor::quote(&mut shown, &argument[..argument.len().min(128)]);
+            shown.push(b' ');
+        }
+        warning!(
+            "A command failed inside the server; its client is closed: {}",
+            String::from_utf8_lossy(&shown)
+        );
+        client.killed = true;
+        Progress::Done
+    })
+}
