@@ -1,0 +1,230 @@
+//! What the server says about its commands, by COMMAND DOCS: for help, hints and completion.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use mantissa_protocol::{Value, split_quoted};
+
+/// The commands of a server.
+#[derive(Default)]
+pub(crate) struct Docs {
+    /// By name in upper case; that of a subcommand follows its command's after a space.
+    commands: BTreeMap<String, Doc>,
+}
+
+struct Doc {
+    summary: String,
+    since: String,
+    group: String,
+    arguments: Vec<Argument>,
+}
+
+/// An argument as a person writes it.
+struct Argument {
+    text: String,
+    /// Whether it takes exactly one word.
+    is_one_word: bool,
+}
+
+impl Docs {
+    /// Reads the reply to COMMAND DOCS; what is not understood is left out.
+    pub(crate) fn new(reply: &Value) -> Docs {
+        let mut docs = Docs::default();
+        docs.add(reply);
+        docs
+    }
+
+    fn add(&mut self, reply: &Value) {
+        for (name, entry) in pairs(reply) {
+            let fields = Fields(pairs(entry));
+            if let Some(subcommands) = fields.get("subcommands") {
+                self.add(subcommands);
+            }
+            let arguments = fields.get("arguments").and_then(Value::as_elements).unwrap_or_default();
+            let doc = Doc {
+                summary: fields.text("summary"),
+                since: fields.text("since"),
+                group: fields.text("group"),
+                arguments: arguments.iter().map(Argument::new).collect(),
+            };
+            self.commands.insert(text(name).to_ascii_uppercase().replace('|', " "), doc);
+        }
+    }
+
+    /// A few lines about a command.
+    pub(crate) fn describe(&self, name: &str) -> Option<String> {
+        let doc = self.commands.get(name)?;
+        let syntax: String = doc.arguments.iter().map(|argument| format!(" {}", argument.text)).collect();
+        let Doc { summary, since, group, .. } = doc;
+        Some(format!("\n  {name}{syntax}\n  summary: {summary}\n  since: {since}\n  group: {group}\n\n"))
+    }
+
+    /// The names that begin with `start`, in the case in which that is written.
+    pub(crate) fn complete(&self, start: &str) -> Vec<String> {
+        let upper = start.to_ascii_uppercase();
+        let lower_case = start.chars().any(|character| character.is_ascii_lowercase());
+        self.commands
+            .range::<str, _>((Bound::Included(upper.as_str()), Bound::Unbounded))
+            .map(|(name, _)| name)
+            .take_while(|name| name.starts_with(&upper))
+            .filter(|name| upper.contains(' ') || !name.contains(' '))
+            .map(|name| if lower_case { name.to_ascii_lowercase() } else { name.clone() })
+            .collect()
+    }
+
+    /// The arguments that are still to be typed on a line.
+    pub(crate) fn hint(&self, line: &str) -> Option<String> {
+        let words = split_quoted(line.as_bytes()).ok()?;
+        let words: Vec<String> =
+            words.iter().map(|word| String::from_utf8_lossy(word).to_ascii_uppercase()).collect();
+        let (name_len, doc) = [2, 1].into_iter().find_map(|len| {
+            let name = words.get(..len)?.join(" ");
+            self.commands.get(&name).map(|doc| (len, doc))
+        })?;
+        let typed = words.len() - name_len;
+        let one_word = doc.arguments.iter().take_while(|argument| argument.is_one_word).count();
+        let rest: Vec<&str> =
+            doc.arguments.iter().skip(typed.min(one_word)).map(|argument| argument.text.as_str()).collect();
+        let space = if line.ends_with(' ') { "" } else { " " };
+        (!rest.is_empty()).then(|| format!("{space}{}", rest.join(" ")))
+    }
+}
+
+impl Argument {
+    fn new(entry: &Value) -> Argument {
+        let fields = Fields(pairs(entry));
+        let flags: Vec<String> = match fields.get("flags") {
+            Some(flags) => flags.as_elements().unwrap_or_default().iter().map(text).collect(),
+            None => Vec::new(),
+        };
+        let has = |flag: &str| flags.iter().any(|other| other == flag);
+        let parts = || -> Vec<String> {
+            let parts = fields.get("arguments").and_then(Value::as_elements).unwrap_or_default();
+            parts.iter().map(|part| Argument::new(part).text).collect()
+        };
+        let (kind, token) = (fields.text("type"), fields.text("token"));
+        let name = match fields.text("display_text") {
+            shown if shown.is_empty() => fields.text("name"),
+            shown => shown,
+        };
+        let optional = has("optional");
+        let bare = match kind.as_str() {
+            "pure-token" => String::new(),
+            "oneof" if optional && token.is_empty() => parts().join(" | "),
+            "oneof" => format!("<{}>", parts().join(" | ")),
+            "block" => parts().join(" "),
+            _ => name,
+        };
+        let with_token = match (token.as_str(), bare.as_str()) {
+            ("", bare) => bare.to_owned(),
+            (token, "") => token.to_owned(),
+            (token, bare) => format!("{} {bare}", if token == "\"\"" { "" } else { token }),
+        };
+        let repeated = match (has("multiple"), has("multiple_token")) {
+            (false, _) => with_token,
+            (true, true) => format!("{with_token} [{with_token} ...]"),
+            (true, false) => format!("{with_token} [{bare} ...]"),
+        };
+        let is_one_word = !optional && !has("multiple") && (token.is_empty() || kind == "pure-token");
+        Argument {
+            is_one_word: is_one_word && kind != "block",
+            text: if optional { format!("[{repeated}]") } else { repeated },
+        }
+    }
+}
+
+/// The fields of an entry.
+struct Fields<'a>(Vec<(&'a Value, &'a Value)>);
+
+impl<'a> Fields<'a> {
+    fn get(&self, name: &str) -> Option<&'a Value> {
+        self.0.iter().find(|(key, _)| key.as_bytes() == Some(name.as_bytes())).map(|(_, value)| *value)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.get(name).map(text).unwrap_or_default()
+    }
+}
+
+/// The keys and values of a map, which RESP2 sends as an array.
+fn pairs(value: &Value) -> Vec<(&Value, &Value)> {
+    match value {
+        Value::Map(pairs) => pairs.iter().map(|(key, value)| (key, value)).collect(),
+        Value::Array(elements) => elements.chunks_exact(2).map(|pair| (&pair[0], &pair[1])).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn text(value: &Value) -> String {
+    String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use mantissa_protocol::{Decoder, Protocol, Reply};
+
+    use super::*;
+
+    fn field(reply: &mut Reply, name: &str, value: &str) {
+        reply.bulk(name.as_bytes());
+        reply.bulk(value.as_bytes());
+    }
+
+    /// `LPOP key [count]` and `CONFIG GET parameter [parameter ...]`.
+    fn docs(protocol: Protocol) -> Docs {
+        let mut reply = Reply::new(protocol);
+        reply.map(3);
+        reply.bulk(b"lpop");
+        reply.map(3);
+        field(&mut reply, "summary", "Takes from the front.");
+        field(&mut reply, "group", "list");
+        reply.bulk(b"arguments");
+        reply.array(2);
+        reply.map(2);
+        field(&mut reply, "name", "key");
+        field(&mut reply, "type", "key");
+        reply.map(3);
+        field(&mut reply, "name", "count");
+        field(&mut reply, "type", "integer");
+        reply.bulk(b"flags");
+        reply.set(1);
+        reply.simple("optional");
+        reply.bulk(b"lpush");
+        reply.map(0);
+        reply.bulk(b"config");
+        reply.map(1);
+        reply.bulk(b"subcommands");
+        reply.map(1);
+        reply.bulk(b"config|get");
+        reply.map(1);
+        reply.bulk(b"arguments");
+        reply.array(1);
+        reply.map(3);
+        field(&mut reply, "name", "parameter");
+        field(&mut reply, "type", "string");
+        reply.bulk(b"flags");
+        reply.set(1);
+        reply.simple("multiple");
+        let (value, _) = Decoder::default().decode(reply.as_bytes()).expect("valid").expect("complete");
+        Docs::new(&value)
+    }
+
+    #[test]
+    fn help_hints_and_completion() {
+        for protocol in [Protocol::Resp2, Protocol::Resp3] {
+            let docs = docs(protocol);
+            let described = docs.describe("LPOP").expect("a known command");
+            assert!(described.contains("LPOP key [count]\n  summary: Takes from the front."), "{described}");
+            assert_eq!(docs.describe("NONE"), None);
+            assert_eq!(docs.complete("lp"), ["lpop", "lpush"]);
+            assert_eq!(docs.complete("C"), ["CONFIG"]);
+            assert_eq!(docs.complete("config "), ["config get"]);
+            assert_eq!(docs.hint("lpop").as_deref(), Some(" key [count]"));
+            assert_eq!(docs.hint("lpop ").as_deref(), Some("key [count]"));
+            assert_eq!(docs.hint("lpop a ").as_deref(), Some("[count]"));
+            assert_eq!(docs.hint("CONFIG get a").as_deref(), Some(" parameter [parameter ...]"));
+            assert_eq!(docs.hint("lpop \"").as_deref(), None);
+            assert_eq!(docs.hint("none").as_deref(), None);
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! A reply as text: for people, raw, as comma-separated values, or as JSON.
+//!
+//! The first three are what redis-cli prints, byte for byte, where it prints anything. JSON differs where redis-cli's is
+//! not valid: an error is an object with the member `error`, an infinity or NaN is a string, and a key that is not a
+//! string becomes its JSON text. Attributes are not shown.
+//!
+//! Recursion is as deep as the value, which the decoder limits.
+
+use mantissa_protocol::Value;
+
+/// How to show replies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Format {
+    /// With types and indentation, for people.
+    Terminal,
+    /// Strings as they are.
+    Raw,
+    /// Comma-separated values.
+    Csv,
+    /// JSON.
+    Json,
+}
+
+/// A value for people, ending with a line end.
+pub(crate) fn terminal(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_terminal(&mut out, value, 0);
+    out.push(b'\n');
+    out
+}
+
+/// A value as it is, elements separated by `delimiter`.
+pub(crate) fn raw(value: &Value, delimiter: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_raw(&mut out, value, delimiter);
+    out
+}
+
+/// A value as one line of comma-separated values, without the line end.
+pub(crate) fn csv(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_csv(&mut out, value);
+    out
+}
+
+/// A value as JSON, without a line end.
+pub(crate) fn json(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_json(&mut out, value);
+    out
+}
+
+/// The invalidation of cached keys for people, ending with a line end; `None` for other messages.
+pub(crate) fn invalidation(message: &[Value]) -> Option<Vec<u8>> {
+    let [Value::Bulk(kind), Value::Array(keys)] = message else { return None };
+    if kind != b"invalidate" {
+        return None;
+    }
+    let mut out = b"-> invalidate: ".to_vec();
+    for (i, key) in keys.iter().enumerate() {
+        out.extend_from_slice(if i == 0 { b"'" } else { b", '" });
+        out.extend_from_slice(key.as_bytes().unwrap_or_default());
+        out.push(b'\'');
+    }
+    out.push(b'\n');
+    Some(out)
+}
+
+/// Text in double quotes, with escapes for what is not printable ASCII.
+pub(crate) fn write_quoted(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(b'"');
+    for &byte in text {
+        match byte {
+            b'\\' | b'"' => out.extend_from_slice(&[b'\\', byte]),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            7 => out.extend_from_slice(b"\\a"),
+            8 => out.extend_from_slice(b"\\b"),
+            b' '..=b'~' => out.push(byte),
+            _ => {
+                out.extend_from_slice(b"\\x");
+                write_hex(out, byte);
+            }
+        }
+    }
+    out.push(b'"');
+}
+
+fn write_hex(out: &mut Vec<u8>, byte: u8) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.extend([DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+}
+
+/// Writes a value, without a line end; its lines after the first are indented.
+fn write_terminal(out: &mut Vec<u8>, value: &Value, indent: usize) {
+    match value {
+        Value::Simple(text) => out.extend_from_slice(text),
+        Value::Error(text) | Value::BulkError(text) => labelled(out, b"(error) ", text),
+        Value::Integer(value) => labelled(out, b"(integer) ", value.to_string().as_bytes()),
+        Value::Double { text, .. } => labelled(out, b"(double) ", text),
+        Value::BigNumber(text) => labelled(out, b"(big number) ", text),
+        Value::Bulk(text) => write_quoted(out, text),
+        Value::Verbatim { text, .. } => out.extend_from_slice(text),
+        Value::Boolean(value) => out.extend_from_slice(if *value { b"(true)" } else { b"(false)" }),
+        Value::Null | Value::NullBulk | Value::NullArray => out.extend_from_slice(b"(nil)"),
+        Value::Attribute { value, .. } => write_terminal(out, value, indent),
+        Value::Array(elements) => write_elements(out, elements, b')', b"(empty array)", indent),
+        Value::Set(elements) => write_elements(out, elements, b'~', b"(empty set)", indent),
+        Value::Push(elements) => write_elements(out, elements, b')', b"(empty push)", indent),
+        Value::Map(pairs) => write_pairs(out, pairs, indent),
+    }
+}
+
+fn labelled(out: &mut Vec<u8>, label: &[u8], text: &[u8]) {
+    out.extend_from_slice(label);
+    out.extend_from_slice(text);
+}
+
+fn write_elements(out: &mut Vec<u8>, elements: &[Value], mark: u8, empty: &[u8], indent: usize) {
+    let numbering = Numbering::new(elements.len(), mark, indent);
+    if elements.is_empty() {
+        out.extend_from_slice(empty);
+    }
+    for (i, element) in elements.iter().enumerate() {
+        numbering.write(out, i);
+        write_terminal(out, element, numbering.inner_indent());
+    }
+}
+
+fn write_pairs(out: &mut Vec<u8>, pairs: &[(Value, Value)], indent: usize) {
+    let numbering = Numbering::new(pairs.len(), b'#', indent);
+    if pairs.is_empty() {
+        out.extend_from_slice(b"(empty hash)");
+    }
+    for (i, (key, value)) in pairs.iter().enumerate() {
+        numbering.write(out, i);
+        write_terminal(out, key, numbering.inner_indent());
+        out.extend_from_slice(b" => ");
+        if takes_lines(value) {
+            out.push(b'\n');
+            out.resize(out.len() + numbering.inner_indent(), b' ');
+        }
+        write_terminal(out, value, numbering.inner_indent());
+    }
+}
+
+/// The numbers before the elements of an aggregate.
+struct Numbering {
+    mark: u8,
+    indent: usize,
+    width: usize,
+}
+
+impl Numbering {
+    fn new(count: usize, mark: u8, indent: usize) -> Self {
+        Numbering { mark, indent, width: count.max(1).ilog10() as usize + 1 }
+    }
+
+    /// Writes the number of element `i`, on a new line but for the first.
+    fn write(&self, out: &mut Vec<u8>, i: usize) {
+        if i > 0 {
+            out.push(b'\n');
+            out.resize(out.len() + self.indent, b' ');
+        }
+        let number = (i + 1).to_string();
+        out.resize(out.len() + self.width - number.len(), b' ');
+        out.extend_from_slice(number.as_bytes());
+        out.extend_from_slice(&[self.mark, b' ']);
+    }
+
+    /// How far what belongs to an element is indented.
+    fn inner_indent(&self) -> usize {
+        self.indent + self.width + 2
+    }
+}
+
+/// Whether a value has several elements at some level, where those above have one.
+fn takes_lines(value: &Value) -> bool {
+    match value {
+        Value::Array(elements) | Value::Set(elements) | Value::Push(elements) => match &elements[..] {
+            [] => false,
+            [element] => takes_lines(element),
+            _ => true,
+        },
+        Value::Map(pairs) => match &pairs[..] {
+            [] => false,
+            [(_, value)] => takes_lines(value),
+            _ => true,
+        },
+        Value::Attribute { value, .. } => takes_lines(value),
+        _ => false,
+    }
+}
+
+fn write_raw(out: &mut Vec<u8>, value: &Value, delimiter: &[u8]) {
+    match value {
+        Value::Error(text) | Value::BulkError(text) => {
+            out.extend_from_slice(text);
+            out.push(b'\n');
+        }
+        Value::Integer(value) => out.extend_from_slice(value.to_string().as_bytes()),
+        Value::Double { text, .. } => out.extend_from_slice(text),
+        Value::Boolean(value) => out.extend_from_slice(if *value { b"(true)" } else { b"(false)" }),
+        Value::Null | Value::NullBulk | Value::NullArray => {}
+        Value::Simple(text) | Value::Bulk(text) | Value::BigNumber(text) | Value::Verbatim { text, .. } => {
+            out.extend_from_slice(text);
+        }
+        Value::Attribute { value, .. } => write_raw(out, value, delimiter),
+        Value::Array(elements) | Value::Set(elements) | Value::Push(elements) => {
+            for (i, element) in elements.iter().enumerate() {
+                out.extend_from_slice(if i == 0 { b"" } else { delimiter });
+                write_raw(out, element, delimiter);
+            }
+        }
+        Value::Map(pairs) => {
+            for (i, (key, value)) in pairs.iter().enumerate() {
+                out.extend_from_slice(if i == 0 { b"" } else { delimiter });
+                write_raw(out, key, delimiter);
+                out.push(b' ');
+                write_raw(out, value, delimiter);
+            }
+        }
+    }
+}
+
+fn write_csv(out: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::Error(text) | Value::BulkError(text) => {
+            out.extend_from_slice(b"ERROR,");
+            write_quoted(out, text);
+        }
+        Value::Integer(value) => out.extend_from_slice(value.to_string().as_bytes()),
+        Value::Double { text, .. } | Value::BigNumber(text) => out.extend_from_slice(text),
+        Value::Boolean(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
+        Value::Null | Value::NullBulk | Value::NullArray => out.extend_from_slice(b"NULL"),
+        Value::Simple(text) | Value::Bulk(text) | Value::Verbatim { text, .. } => write_quoted(out, text),
+        Value::Attribute { value, .. } => write_csv(out, value),
+        Value::Array(elements) | Value::Set(elements) | Value::Push(elements) => {
+            for (i, element) in elements.iter().enumerate() {
+                out.extend_from_slice(if i == 0 { b"" } else { b"," });
+                write_csv(out, element);
+            }
+        }
+        Value::Map(pairs) => {
+            for (i, (key, value)) in pairs.iter().enumerate() {
+                out.extend_from_slice(if i == 0 { b"" } else { b"," });
+                write_csv(out, key);
+                out.push(b',');
+                write_csv(out, value);
+            }
+        }
+    }
+}
+
+fn write_json(out: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::Error(text) | Value::BulkError(text) => {
+            out.extend_from_slice(b"{\"error\":");
+            write_json_string(out, text);
+            out.push(b'}');
+        }
+        Value::Integer(value) => out.extend_from_slice(value.to_string().as_bytes()),
+        Value::Double { value, text } if value.is_finite() => write_json_number(out, text),
+        Value::Double { text, .. } => write_json_string(out, text),
+        Value::BigNumber(text) => write_json_number(out, text),
+        Value::Boolean(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
+        Value::Null | Value::NullBulk | Value::NullArray => out.extend_from_slice(b"null"),
+        Value::Simple(text) | Value::Bulk(text) | Value::Verbatim { text, .. } => {
+            write_json_string(out, text)
+        }
+        Value::Attribute { value, .. } => write_json(out, value),
+        Value::Array(elements) | Value::Set(elements) | Value::Push(elements) => {
+            out.push(b'[');
+            for (i, element) in elements.iter().enumerate() {
+                out.extend_from_slice(if i == 0 { b"" } else { b"," });
+                write_json(out, element);
+            }
+            out.push(b']');
+        }
+        Value::Map(pairs) => {
+            out.push(b'{');
+            for (i, (key, value)) in pairs.iter().enumerate() {
+                out.extend_from_slice(if i == 0 { b"" } else { b"," });
+                match key {
+                    Value::Simple(text) | Value::Bulk(text) | Value::Verbatim { text, .. } => {
+                        write_json_string(out, text);
+                    }
+                    key => write_json_string(out, &json(key)),
+                }
+                out.push(b':');
+                write_json(out, value);
+            }
+            out.push(b'}');
+        }
+    }
+}
+
+/// A number that the protocol allows, as JSON allows it: without a plus sign, and with digits around the point.
+fn write_json_number(out: &mut Vec<u8>, text: &[u8]) {
+    let text = text.strip_prefix(b"+").unwrap_or(text);
+    let plain = text.strip_prefix(b"-").unwrap_or(text);
+    let (whole, rest) = plain.split_at(plain.iter().take_while(|byte| byte.is_ascii_digit()).count());
+    let leading_zero = whole.len() > 1 && whole[0] == b'0';
+    let point_without_digit = rest.first() == Some(&b'.') && !rest.get(1).is_some_and(u8::is_ascii_digit);
+    if whole.is_empty() || leading_zero || point_without_digit {
+        return write_json_string(out, text);
+    }
+    out.extend_from_slice(text);
+}
+
+/// Text as a JSON string. Bytes that are not UTF-8 become replacement characters.
+fn write_json_string(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(b'"');
+    for character in String::from_utf8_lossy(text).chars() {
+        match character {
+            '"' => out.extend_from_slice(b"\\\""),
+            '\\' => out.extend_from_slice(b"\\\\"),
+            '\n' => out.extend_from_slice(b"\\n"),
+            '\r' => out.extend_from_slice(b"\\r"),
+            '\t' => out.extend_from_slice(b"\\t"),
+            '\u{8}' => out.extend_from_slice(b"\\b"),
+            '\u{c}' => out.extend_from_slice(b"\\f"),
+            '\0'..='\u{1f}' => {
+                out.extend_from_slice(b"\\u00");
+                write_hex(out, character as u8);
+            }
+            _ => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use mantissa_protocol::Decoder;
+
+    use super::*;
+
+    fn text(bytes: Vec<u8>) -> String {
+        String::from_utf8(bytes).expect("what is shown here is text")
+    }
+
+    fn decoded(reply: &str) -> Value {
+        let (value, _) = Decoder::default().decode(reply.as_bytes()).expect("valid").expect("complete");
+        value
+    }
+
+    /// What each format makes of a reply; read off redis-cli, except for JSON.
+    fn check(reply: &str, for_people: &str, as_raw: &str, as_csv: &str, as_json: &str) {
+        let value = decoded(reply);
+        assert_eq!(text(terminal(&value)), format!("{for_people}\n"), "{reply:?}");
+        assert_eq!(text(raw(&value, b"\n")), as_raw, "{reply:?}");
+        assert_eq!(text(csv(&value)), as_csv, "{reply:?}");
+        assert_eq!(text(json(&value)), as_json, "{reply:?}");
+    }
+
+    #[test]
+    fn scalars() {
+        check("+OK\r\n", "OK", "OK", "\"OK\"", "\"OK\"");
+        check(
+            "-ERR \"x\"\r\n",
+            "(error) ERR \"x\"",
+            "ERR \"x\"\n",
+            "ERROR,\"ERR \\\"x\\\"\"",
+            r#"{"error":"ERR \"x\""}"#,
+        );
+        check(":-5\r\n", "(integer) -5", "-5", "-5", "-5");
+        check(
+            "$7\r\na\"\\\n\u{1}\u{7f}\u{7}\r\n",
+            r#""a\"\\\n\x01\x7f\a""#,
+            "a\"\\\n\u{1}\u{7f}\u{7}",
+            r#""a\"\\\n\x01\x7f\a""#,
+            "\"a\\\"\\\\\\n\\u0001\u{7f}\\u0007\"",
+        );
+        check("$2\r\n\u{e9}\r\n", r#""\xc3\xa9""#, "\u{e9}", r#""\xc3\xa9""#, "\"\u{e9}\"");
+        check("$-1\r\n", "(nil)", "", "NULL", "null");
+        check("_\r\n", "(nil)", "", "NULL", "null");
+        check("*-1\r\n", "(nil)", "", "NULL", "null");
+        check("#t\r\n", "(true)", "(true)", "true", "true");
+        check("#f\r\n", "(false)", "(false)", "false", "false");
+        check(",1.5\r\n", "(double) 1.5", "1.5", "1.5", "1.5");
+        check(",-inf\r\n", "(double) -inf", "-inf", "-inf", "\"-inf\"");
+        check("(123\r\n", "(big number) 123", "123", "123", "123");
+        check("=8\r\ntxt:a\nbc\r\n", "a\nbc", "a\nbc", r#""a\nbc""#, r#""a\nbc""#);
+        check("|1\r\n+a\r\n:1\r\n:2\r\n", "(integer) 2", "2", "2", "2");
+    }
+
+    #[test]
+    fn aggregates() {
+        check("*0\r\n", "(empty array)", "", "", "[]");
+        check("%0\r\n", "(empty hash)", "", "", "{}");
+        check("~0\r\n", "(empty set)", "", "", "[]");
+        let ten = ":1\r\n".repeat(10);
+        let lines: Vec<String> = (2..=10).map(|i| format!("    {i:>2}) (integer) 1")).collect();
+        check(
+            &format!("*2\r\n$1\r\na\r\n*1\r\n*10\r\n{ten}"),
+            &format!("1) \"a\"\n2) 1)  1) (integer) 1\n{}", lines.join("\n").replace("    ", "      ")),
+            &format!("a\n{}", ["1"; 10].join("\n")),
+            &format!("\"a\",{}", ["1"; 10].join(",")),
+            &format!("[\"a\",[[{}]]]", ["1"; 10].join(",")),
+        );
+        check(
+            "%2\r\n+a\r\n*2\r\n:1\r\n:2\r\n*1\r\n:5\r\n%2\r\n+x\r\n%1\r\n+y\r\n:1\r\n+z\r\n~2\r\n:1\r\n*2\r\n:3\r\n:4\r\n",
+            "1# a => \n   1) (integer) 1\n   2) (integer) 2\n2# 1) (integer) 5 => \n   1# x => 1# y => (integer) 1\n   \
+             2# z => \n      1~ (integer) 1\n      2~ 1) (integer) 3\n         2) (integer) 4",
+            "a 1\n2\n5 x y 1\nz 1\n3\n4",
+            r#""a",1,2,5,"x","y",1,"z",1,3,4"#,
+            r#"{"a":[1,2],"[5]":{"x":{"y":1},"z":[1,[3,4]]}}"#,
+        );
+        check(
+            "%1\r\n+a\r\n*1\r\n*2\r\n:1\r\n:2\r\n",
+            "1# a => \n   1) 1) (integer) 1\n      2) (integer) 2",
+            "a 1\n2",
+            "\"a\",1,2",
+            "{\"a\":[[1,2]]}",
+        );
+        check("%1\r\n:1\r\n*1\r\n*0\r\n", "1# (integer) 1 => 1) (empty array)", "1 ", "1,", "{\"1\":[[]]}");
+        check(
+            "%1\r\n*1\r\n-E\r\n#t\r\n",
+            "1# 1) (error) E => (true)",
+            "E\n (true)",
+            "ERROR,\"E\",true",
+            r#"{"[{\"error\":\"E\"}]":true}"#,
+        );
+    }
+
+    #[test]
+    fn numbers_that_json_does_not_know_become_strings() {
+        for (number, shown) in
+            [("+1", "1"), ("007", "\"007\""), (".5", "\".5\""), ("1.", "\"1.\""), ("-1e5", "-1e5")]
+        {
+            assert_eq!(text(json(&decoded(&format!(",{number}\r\n")))), shown);
+        }
+    }
+
+    #[test]
+    fn invalidations() {
+        let elements = [Value::Bulk(b"invalidate".to_vec()), decoded("*2\r\n$1\r\na\r\n$1\r\nb\r\n")];
+        assert_eq!(invalidation(&elements).map(text).as_deref(), Some("-> invalidate: 'a', 'b'\n"));
+        assert_eq!(invalidation(&[Value::Bulk(b"invalidate".to_vec()), Value::Null]), None);
+        assert_eq!(invalidation(&[Value::Bulk(b"message".to_vec()), decoded("*0\r\n")]), None);
+    }
+}

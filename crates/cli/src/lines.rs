@@ -1,0 +1,104 @@
+//! Commands from lines of text, and the commands of the program itself.
+
+use std::io::{self, BufRead};
+
+use mantissa_protocol::split_quoted;
+
+use crate::connection::Address;
+use crate::docs::Docs;
+use crate::session::{Session, print};
+
+/// What to do after a line.
+#[derive(PartialEq, Eq, Clone, Copy, Debug)]
+pub(crate) enum Next {
+    /// Go on with the next line.
+    Continue,
+    /// As above, but the command failed.
+    Failed,
+    /// Show hints while typing, or stop showing them.
+    Hints(bool),
+    /// Leave the program.
+    Quit,
+}
+
+/// Runs commands, one a line, until the input ends; whether all succeeded.
+pub(crate) fn run_all(session: &mut Session, mut input: impl BufRead) -> io::Result<bool> {
+    let mut succeeded = true;
+    let mut line = Vec::new();
+    while input.read_until(b'\n', &mut line)? > 0 {
+        match run(session, &line, None)? {
+            Next::Quit => break,
+            next => succeeded &= next != Next::Failed,
+        }
+        line.clear();
+    }
+    Ok(succeeded)
+}
+
+/// Runs one line. A number before a command repeats it.
+pub(crate) fn run(session: &mut Session, line: &[u8], docs: Option<&Docs>) -> io::Result<Next> {
+    let Ok(words) = split_quoted(line) else {
+        print(b"Invalid argument(s)\n")?;
+        return Ok(Next::Failed);
+    };
+    let Some((first, rest)) = words.split_first() else { return Ok(Next::Continue) };
+    match (&first.to_ascii_lowercase()[..], rest) {
+        (b"quit" | b"exit", []) => return Ok(Next::Quit),
+        (b"clear", []) => print(b"\x1b[H\x1b[2J")?,
+        (b"help" | b"?", about) => print(help(docs, about).as_bytes())?,
+        (b":set", [what]) if what == b"hints" => return Ok(Next::Hints(true)),
+        (b":set", [what]) if what == b"nohints" => return Ok(Next::Hints(false)),
+        (b"connect", [host, port]) => return connect(session, host, port),
+        _ => {
+            let count = std::str::from_utf8(first).ok().and_then(|word| word.parse::<i64>().ok());
+            let succeeded = match count {
+                Some(count) if !rest.is_empty() => match u64::try_from(count) {
+                    Ok(count) if count > 0 => session.run_times(rest, Some(count))?,
+                    _ => {
+                        print(b"A command can be repeated a positive number of times.\n")?;
+                        false
+                    }
+                },
+                _ => session.run_repeatedly(&words)?,
+            };
+            return Ok(if succeeded { Next::Continue } else { Next::Failed });
+        }
+    }
+    Ok(Next::Continue)
+}
+
+fn connect(session: &mut Session, host: &[u8], port: &[u8]) -> io::Result<Next> {
+    let port = std::str::from_utf8(port).ok().and_then(|port| port.parse().ok());
+    let (Ok(host), Some(port)) = (std::str::from_utf8(host), port) else {
+        print(b"connect takes a host and a port.\n")?;
+        return Ok(Next::Failed);
+    };
+    session.set_address(Address::Tcp(host.to_owned(), port));
+    if let Err(error) = session.connect() {
+        session.report_unreachable(&error);
+        return Ok(Next::Failed);
+    }
+    Ok(Next::Continue)
+}
+
+const HELP: &str = "\
+help COMMAND      what the server says about a command
+connect HOST PORT go to another server
+:set hints        show the arguments of commands while typing
+:set nohints      stop showing them
+clear             clear the screen
+3 COMMAND         run a command three times
+quit              leave
+The tab key completes names of commands; the arrow keys recall earlier lines.
+";
+
+fn help(docs: Option<&Docs>, about: &[Vec<u8>]) -> String {
+    if about.is_empty() {
+        return HELP.to_owned();
+    }
+    let name = String::from_utf8_lossy(&about.join(&b' ')).to_ascii_uppercase();
+    match docs.and_then(|docs| docs.describe(&name)) {
+        Some(text) => text,
+        None => format!("The server says nothing about {name}.\n"),
+    }
+}

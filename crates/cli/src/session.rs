@@ -1,0 +1,303 @@
+//! A connection on which a person's commands run: logging in, printing replies and messages, reconnecting.
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use mantissa_protocol::Value;
+
+use crate::connection::{Address, Connection};
+use crate::format::{self, Format};
+use crate::options::Settings;
+
+/// How long a command may take before a person is told how long it took.
+const SLOW: Duration = Duration::from_millis(500);
+
+/// Commands on a server, with what must be restored when the connection has to be made anew.
+pub(crate) struct Session {
+    settings: Settings,
+    connection: Option<Connection>,
+    database: u32,
+    resp3: bool,
+    in_transaction: bool,
+    /// Whether a person sits at a prompt.
+    interactive: bool,
+}
+
+/// What a command makes the server do afterwards.
+#[derive(PartialEq, Eq, Clone, Copy)]
+enum Afterwards {
+    /// Reply once.
+    Reply,
+    /// Send messages of subscriptions until the end.
+    Messages,
+    /// Send a line for each command of others until the end.
+    Monitor,
+    /// Hang up.
+    HangUp,
+}
+
+impl Session {
+    /// A session that is not connected yet.
+    pub(crate) fn new(settings: Settings) -> Self {
+        let (database, resp3) = (settings.database, settings.resp3);
+        Session { settings, connection: None, database, resp3, in_transaction: false, interactive: false }
+    }
+
+    /// What the command line asked for.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Makes this a session with a person at a prompt.
+    pub(crate) fn set_interactive(&mut self) {
+        self.interactive = true;
+    }
+
+    /// Goes to another server, with the first commands.
+    pub(crate) fn set_address(&mut self, address: Address) {
+        self.settings.address = address;
+        self.connection = None;
+    }
+
+    /// Connects, and restores what a new connection lacks. What the server refuses is reported, and the session goes on
+    /// without it.
+    pub(crate) fn connect(&mut self) -> io::Result<()> {
+        self.connection = None;
+        self.in_transaction = false;
+        let mut connection = Connection::open(&self.settings.address)?;
+        let mut prepare = |command: &[&[u8]], name: &str| -> io::Result<bool> {
+            let reply = connection.ask(command)?;
+            let error = reply.as_error().map(String::from_utf8_lossy);
+            if let Some(error) = &error {
+                eprintln!("{name} failed: {error}");
+            }
+            Ok(error.is_none())
+        };
+        if let Some(password) = &self.settings.password {
+            match &self.settings.user {
+                Some(user) => prepare(&[b"AUTH", user, password], "AUTH")?,
+                None => prepare(&[b"AUTH", password], "AUTH")?,
+            };
+        }
+        if self.resp3 {
+            prepare(&[b"HELLO", b"3"], "HELLO 3")?;
+        }
+        if self.database != 0 {
+            let number = self.database.to_string();
+            if !prepare(&[b"SELECT", number.as_bytes()], &format!("SELECT {number}"))? {
+                self.database = 0;
+            }
+        }
+        self.connection = Some(connection);
+        Ok(())
+    }
+
+    /// Tells a person that there is no connection.
+    pub(crate) fn report_unreachable(&self, error: &io::Error) {
+        eprintln!("Could not connect to {}: {}", self.settings.address, plain(error));
+    }
+
+    /// The connection, made anew if it was lost.
+    pub(crate) fn connection(&mut self) -> io::Result<&mut Connection> {
+        if self.connection.as_mut().is_none_or(Connection::is_closed) {
+            self.connect()?;
+        }
+        self.connection.as_mut().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))
+    }
+
+    /// The connection as it is, to keep.
+    pub(crate) fn into_connection(mut self) -> io::Result<Connection> {
+        self.connection()?;
+        self.connection.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))
+    }
+
+    /// What stands before the cursor.
+    pub(crate) fn prompt(&self) -> String {
+        if self.connection.is_none() {
+            return "not connected> ".to_owned();
+        }
+        let database = if self.database == 0 { String::new() } else { format!("[{}]", self.database) };
+        let transaction = if self.in_transaction { "(TX)" } else { "" };
+        format!("{}{database}{transaction}> ", self.settings.address)
+    }
+
+    /// Runs a command as often as the command line says; whether it succeeded every time.
+    pub(crate) fn run_repeatedly(&mut self, command: &[Vec<u8>]) -> io::Result<bool> {
+        self.run_times(command, self.settings.repeat)
+    }
+
+    /// Runs a command `times`, forever if that is `None`; whether it succeeded every time.
+    pub(crate) fn run_times(&mut self, command: &[Vec<u8>], times: Option<u64>) -> io::Result<bool> {
+        let (mut succeeded, mut run) = (true, 0);
+        while times.is_none_or(|times| run < times) {
+            if run > 0 {
+                std::thread::sleep(self.settings.interval);
+            }
+            succeeded &= self.run(command)?;
+            run += 1;
+        }
+        Ok(succeeded)
+    }
+
+    /// Runs a command and prints what comes back; whether that is no error.
+    ///
+    /// A connection that the server has closed is made anew first. One that it closes later is not: the command may
+    /// have been executed.
+    fn run(&mut self, command: &[Vec<u8>]) -> io::Result<bool> {
+        let start = Instant::now();
+        let connection = match self.connection() {
+            Ok(connection) => connection,
+            Err(error) => {
+                self.report_unreachable(&error);
+                return Err(io::Error::from(io::ErrorKind::NotConnected));
+            }
+        };
+        let result = connection.send(command).and_then(|()| self.receive(command, start));
+        if result.is_err() {
+            self.connection = None;
+        }
+        match result {
+            Err(error) if self.afterwards(command) == Afterwards::HangUp && is_end(&error) => Ok(true),
+            result => result,
+        }
+    }
+
+    /// Waits for the reply to a command, and for what comes after it.
+    fn receive(&mut self, command: &[Vec<u8>], start: Instant) -> io::Result<bool> {
+        let afterwards = self.afterwards(command);
+        if afterwards == Afterwards::Messages && self.settings.format != Format::Raw {
+            print(b"Reading messages... (press Ctrl-C to quit)\n")?;
+        }
+        loop {
+            let connection = self.connection.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+            let value = connection.receive()?;
+            let is_error = value.as_error().is_some();
+            match (&value, afterwards) {
+                (Value::Push(message), Afterwards::Reply | Afterwards::HangUp | Afterwards::Monitor) => {
+                    self.print_message(message, &value)?;
+                }
+                (_, Afterwards::Messages | Afterwards::Monitor) if !is_error => {
+                    self.print_reply(&value, false)?
+                }
+                _ => {
+                    self.note(command, &value);
+                    self.report(command, &value)?;
+                    if self.interactive && self.settings.format == Format::Terminal && start.elapsed() >= SLOW
+                    {
+                        print(format!("({:.2}s)\n", start.elapsed().as_secs_f64()).as_bytes())?;
+                    }
+                    return Ok(!is_error);
+                }
+            }
+        }
+    }
+
+    /// What is to be expected after a command.
+    fn afterwards(&self, command: &[Vec<u8>]) -> Afterwards {
+        let name = command.first().map(|name| name.to_ascii_lowercase()).unwrap_or_default();
+        match &name[..] {
+            b"subscribe" | b"psubscribe" | b"ssubscribe" if !self.in_transaction => Afterwards::Messages,
+            b"monitor" if !self.in_transaction => Afterwards::Monitor,
+            b"shutdown" | b"quit" => Afterwards::HangUp,
+            _ => Afterwards::Reply,
+        }
+    }
+
+    /// Remembers what a command changed about the connection.
+    fn note(&mut self, command: &[Vec<u8>], reply: &Value) {
+        let name = command.first().map(|name| name.to_ascii_lowercase()).unwrap_or_default();
+        let done = *reply == Value::Simple(b"OK".to_vec());
+        match (&name[..], command.get(1..).unwrap_or_default()) {
+            (b"select", [number]) if done => {
+                self.database =
+                    std::str::from_utf8(number).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+            }
+            (b"multi", _) if done => self.in_transaction = true,
+            (b"exec" | b"discard", _) => self.in_transaction = false,
+            (b"auth", [password]) if done => self.remember_login(None, password),
+            (b"auth", [user, password]) if done => self.remember_login(Some(user), password),
+            (b"hello", [version, ..]) if reply.as_error().is_none() => self.resp3 = version == b"3",
+            (b"reset", _) if reply.as_error().is_none() => {
+                (self.database, self.resp3, self.in_transaction) = (0, false, false);
+            }
+            _ => {}
+        }
+    }
+
+    fn remember_login(&mut self, user: Option<&Vec<u8>>, password: &[u8]) {
+        self.settings.user = user.cloned();
+        self.settings.password = Some(password.to_vec());
+    }
+
+    /// Prints a reply, or an error that is to end the program where errors belong.
+    fn report(&self, command: &[Vec<u8>], reply: &Value) -> io::Result<()> {
+        match reply.as_error() {
+            Some(error) if self.settings.error_code && !self.interactive => {
+                io::stderr().write_all(&[error, b"\n"].concat())
+            }
+            _ => self.print_reply(reply, is_text(command)),
+        }
+    }
+
+    /// Prints a value; as it is if it is text for people anyway.
+    fn print_reply(&self, value: &Value, as_text: bool) -> io::Result<()> {
+        let settings = &self.settings;
+        let mut out = match settings.format {
+            Format::Json => format::json(value),
+            _ if as_text => return print(&format::raw(value, &settings.element_delimiter)),
+            Format::Terminal => return print(&format::terminal(value)),
+            Format::Csv => format::csv(value),
+            Format::Raw => {
+                let mut out = format::raw(value, &settings.element_delimiter);
+                out.extend_from_slice(&settings.reply_delimiter);
+                return print(&out);
+            }
+        };
+        out.push(b'\n');
+        print(&out)
+    }
+
+    /// Prints a message that came before a reply.
+    fn print_message(&self, message: &[Value], value: &Value) -> io::Result<()> {
+        if !self.settings.show_pushes {
+            return Ok(());
+        }
+        match format::invalidation(message) {
+            Some(text) if self.settings.format == Format::Terminal => print(&text),
+            _ => self.print_reply(value, false),
+        }
+    }
+}
+
+/// Whether a command replies with text for people, which is shown as it is.
+fn is_text(command: &[Vec<u8>]) -> bool {
+    let words: Vec<Vec<u8>> = command.iter().take(2).map(|word| word.to_ascii_lowercase()).collect();
+    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    matches!(
+        &words[..],
+        [b"info" | b"lolwut", ..]
+            | [b"debug", b"htstats" | b"htstats-key" | b"client-eviction"]
+            | [b"memory", b"malloc-stats" | b"doctor"]
+            | [b"latency", b"graph" | b"doctor"]
+            | [b"cluster", b"nodes" | b"info"]
+            | [b"client", b"list" | b"info"]
+    )
+}
+
+/// Whether the server has hung up.
+fn is_end(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
+}
+
+/// What is wrong, without the number that the system adds.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split_once(" (os error").map_or(text.clone(), |(text, _)| text.to_owned())
+}
+
+/// Prints right away: what is read from a pipe may be waited for.
+pub(crate) fn print(text: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text)?;
+    out.flush()
+}
