@@ -10,6 +10,8 @@
 mod module;
 mod stream;
 mod target;
+#[cfg(test)]
+mod tests;
 mod value;
 
 pub use target::{KeyspaceTarget, LoadTarget, LoadedValue, Record};

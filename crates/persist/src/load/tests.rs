@@ -1,0 +1,481 @@
+//! Old forms, put together by hand, and everything around the keys.
+
+use super::*;
+use crate::format::{Checksum, put_length};
+use crate::packed::ziplist;
+use mantissa_store::listpack::Listpack;
+use mantissa_store::{Hash, Kind, StringRef, Value};
+
+const NOW_MS: i64 = 1_700_000_000_000;
+
+/// What a target is told, in words.
+#[derive(Default)]
+struct Told {
+    lines: Vec<String>,
+    kinds: Vec<Kind>,
+    database_count: usize,
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn describe(value: &Value) -> String {
+    let element = |element: mantissa_store::listpack::Element<'_>| text(&element.to_vec());
+    match value {
+        Value::String(bytes) => text(bytes),
+        Value::Integer(integer) => integer.to_string(),
+        Value::List(list) => list.iter().map(element).collect::<Vec<_>>().join(","),
+        Value::Set(set) => sorted(set.iter().map(element).collect()),
+        Value::SortedSet(set) => {
+            sorted(set.iter().map(|(member, score)| format!("{}={score}", text(member))).collect())
+        }
+        Value::Hash(hash) => describe_hash(hash),
+        Value::Stream(stream) => format!("{} entries", stream.len()),
+    }
+}
+
+fn describe_hash(hash: &Hash) -> String {
+    let field = |(field, value, expiry): (_, _, Option<i64>)| {
+        let expiry = expiry.map_or(String::new(), |expiry| format!("@{expiry}"));
+        let [field, value]: [mantissa_store::listpack::Element<'_>; 2] = [field, value];
+        format!("{}={}{expiry}", text(&field.to_vec()), text(&value.to_vec()))
+    };
+    sorted(hash.iter().map(field).collect())
+}
+
+fn sorted(mut parts: Vec<String>) -> String {
+    parts.sort();
+    parts.join(",")
+}
+
+impl LoadTarget for Told {
+    fn select(&mut self, database: usize) -> Result<(), String> {
+        if database < self.database_count { Ok(()) } else { Err("too many databases".to_owned()) }
+    }
+
+    fn insert(&mut self, record: Record<'_>) -> Result<(), String> {
+        let value = match record.value {
+            LoadedValue::Text(text) => Value::String(text.to_vec()),
+            LoadedValue::Value(value) => value,
+        };
+        self.kinds.push(value.kind());
+        let mut line = format!("{}/{} {}", record.database, text(record.key), describe(&value));
+        if let Some(expiry) = record.expiry {
+            line += &format!(" expires {expiry}");
+        }
+        if record.access != Access::default() {
+            line += &format!(" {:?}", record.access);
+        }
+        self.lines.push(line);
+        Ok(())
+    }
+
+    fn function(&mut self, source: &[u8]) -> Result<(), String> {
+        if source.starts_with(b"bad") {
+            return Err("the library does not compile".to_owned());
+        }
+        self.lines.push(format!("function {}", text(source)));
+        Ok(())
+    }
+
+    fn describe(&mut self, name: &[u8], value: &[u8]) {
+        self.lines.push(format!("{} is {}", text(name), text(value)));
+    }
+}
+
+/// Puts files together.
+#[derive(Clone, Default)]
+struct Bytes(Vec<u8>);
+
+impl Bytes {
+    fn raw(mut self, bytes: &[u8]) -> Self {
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    fn length(mut self, length: u64) -> Self {
+        put_length(length, &mut self.0);
+        self
+    }
+
+    fn string(self, text: impl AsRef<[u8]>) -> Self {
+        self.length(text.as_ref().len() as u64).raw(text.as_ref())
+    }
+
+    fn strings(self, texts: &[&str]) -> Self {
+        texts.iter().fold(self, |bytes, text| bytes.string(text))
+    }
+
+    fn key(self, form: u8, name: &str) -> Self {
+        self.raw(&[form]).string(name)
+    }
+
+    fn file(self, version: u16) -> Vec<u8> {
+        let mut file = format!("REDIS{version:04}").into_bytes();
+        file.extend(self.0);
+        file.push(opcode::EOF);
+        if version >= VERSION_WITH_CHECKSUM {
+            let checksum = Checksum::of(&file);
+            file.extend(checksum.to_le_bytes());
+        }
+        file
+    }
+}
+
+fn bytes() -> Bytes {
+    Bytes::default()
+}
+
+fn options() -> LoadOptions {
+    LoadOptions { now_ms: NOW_MS, skip_expired: true, ..LoadOptions::default() }
+}
+
+fn load_with(file: &[u8], options: LoadOptions) -> (Told, Result<LoadSummary, LoadError>) {
+    let mut told = Told { database_count: 16, ..Told::default() };
+    let outcome = Loader::new(file, Some(file.len() as u64), options).load(&mut told);
+    (told, outcome)
+}
+
+fn lines(file: &[u8]) -> Vec<String> {
+    let (told, outcome) = load_with(file, options());
+    assert!(outcome.is_ok(), "{outcome:?}");
+    told.lines
+}
+
+fn reason(file: &[u8]) -> String {
+    load_with(file, options()).1.expect_err("it is damaged").reason
+}
+
+fn ziplist_of(elements: &[&str]) -> Vec<u8> {
+    ziplist::build(&elements.iter().map(|element| element.as_bytes()).collect::<Vec<_>>())
+}
+
+fn listpack_of(elements: &[&str]) -> Vec<u8> {
+    let mut listpack = Listpack::new();
+    elements.iter().for_each(|element| listpack.push(element.as_bytes()));
+    listpack.into_bytes()
+}
+
+#[test]
+fn counted_forms_of_the_first_version() {
+    let scores = bytes().length(5).string("a").raw(b"\x031.5").string("b").raw(&[254]).string("c");
+    let scores =
+        scores.raw(&[255]).string("d").raw(b"\x02-7").string("e").raw(b"\x1c0.30000000000000004440892098");
+    let file = bytes()
+        .raw(&[opcode::SELECTDB, 0])
+        .key(value_type::LIST, "list")
+        .length(3)
+        .strings(&["x", "", "12"])
+        .key(value_type::SET, "set")
+        .length(2)
+        .strings(&["one", "2"])
+        .key(value_type::HASH, "hash")
+        .length(2)
+        .strings(&["f", "v", "g", "7"])
+        .key(value_type::ZSET, "zset")
+        .raw(&scores.0)
+        .file(1);
+    assert_eq!(
+        lines(&file),
+        [
+            "0/list x,,12",
+            "0/set 2,one",
+            "0/hash f=v,g=7",
+            "0/zset a=1.5,b=inf,c=-inf,d=-7,e=0.30000000000000004",
+        ]
+    );
+}
+
+#[test]
+fn packed_forms_of_versions_2_to_9() {
+    let intset = b"\x02\x00\x00\x00\x02\x00\x00\x00\xfe\xff\x05\x00";
+    let file = bytes()
+        .key(value_type::HASH_ZIPMAP, "zipmap")
+        .string(b"\x02\x01a\x01\x002\x01b\x03\x01two.\xff")
+        .key(value_type::LIST_ZIPLIST, "ziplist")
+        .string(ziplist_of(&["a", "-5", "70000"]))
+        .key(value_type::SET_INTSET, "intset")
+        .string(intset)
+        .key(value_type::ZSET_ZIPLIST, "scores")
+        .string(ziplist_of(&["m", "1", "n", "2.5", "o", "-inf"]))
+        .key(value_type::HASH_ZIPLIST, "pairs")
+        .string(ziplist_of(&["f", "1", "9", "v"]))
+        .key(value_type::LIST_QUICKLIST, "quick")
+        .length(3)
+        .string(ziplist_of(&["a", "b"]))
+        .string(ziplist_of(&[]))
+        .string(ziplist_of(&["3"]))
+        .key(value_type::ZSET_2, "binary")
+        .length(1)
+        .string("m")
+        .raw(&0.1f64.to_le_bytes())
+        .file(9);
+    assert_eq!(
+        lines(&file),
+        [
+            "0/zipmap a=2,b=two",
+            "0/ziplist a,-5,70000",
+            "0/intset -2,5",
+            "0/scores m=1,n=2.5,o=-inf",
+            "0/pairs 9=v,f=1",
+            "0/quick a,b,3",
+            "0/binary m=0.1",
+        ]
+    );
+}
+
+#[test]
+fn packed_forms_of_today() {
+    let in_threes = ["b", "2", "1800000000000", "c", "3", "1800000000001", "a", "1", "0"];
+    let file = bytes()
+        .key(value_type::LIST_QUICKLIST_2, "quick")
+        .length(3)
+        .length(2)
+        .string(listpack_of(&["a", "1"]))
+        .length(1)
+        .string("plain")
+        .length(2)
+        .string(listpack_of(&[]))
+        .key(value_type::SET_LISTPACK, "set")
+        .string(listpack_of(&["x", "5"]))
+        .key(value_type::ZSET_LISTPACK, "zset")
+        .string(listpack_of(&["m", "0.5", "n", "3"]))
+        .key(value_type::HASH_LISTPACK, "hash")
+        .string(listpack_of(&["f", "v"]))
+        .key(value_type::HASH_LISTPACK_EX, "expiring")
+        .raw(&1_800_000_000_000i64.to_le_bytes())
+        .string(listpack_of(&in_threes))
+        .key(value_type::HASH_LISTPACK_EX_PRE_GA, "expiring, old")
+        .string(listpack_of(&in_threes))
+        .key(value_type::HASH_METADATA, "counted")
+        .raw(&1_800_000_000_000i64.to_le_bytes())
+        .length(3)
+        .length(0)
+        .strings(&["a", "1"])
+        .length(1)
+        .strings(&["b", "2"])
+        .length(5)
+        .strings(&["c", "3"])
+        .key(value_type::HASH_METADATA_PRE_GA, "counted, old")
+        .length(2)
+        .length(1_800_000_000_000)
+        .strings(&["b", "2"])
+        .length(0)
+        .strings(&["a", "1"])
+        .file(12);
+    assert_eq!(
+        lines(&file),
+        [
+            "0/quick a,1,plain",
+            "0/set 5,x",
+            "0/zset m=0.5,n=3",
+            "0/hash f=v",
+            "0/expiring a=1,b=2@1800000000000,c=3@1800000000001",
+            "0/expiring, old a=1,b=2@1800000000000,c=3@1800000000001",
+            "0/counted a=1,b=2@1800000000000,c=3@1800000000004",
+            "0/counted, old a=1,b=2@1800000000000",
+        ]
+    );
+}
+
+#[test]
+fn what_surrounds_keys() {
+    let file = bytes()
+        .raw(&[opcode::AUX])
+        .strings(&["redis-ver", "8.2.3"])
+        .raw(&[opcode::FUNCTION2])
+        .string("#!lua name=x")
+        .raw(&[opcode::SELECTDB, 3, opcode::RESIZEDB])
+        .length(u64::MAX)
+        .length(0)
+        .raw(&[opcode::SLOT_INFO, 1, 2, 3])
+        .raw(&[opcode::EXPIRETIME_MS])
+        .raw(&(NOW_MS + 1).to_le_bytes())
+        .raw(&[opcode::IDLE, 9])
+        .key(value_type::STRING, "later")
+        .string("v")
+        .raw(&[opcode::EXPIRETIME_MS])
+        .raw(&(NOW_MS - 1).to_le_bytes())
+        .key(value_type::STRING, "gone")
+        .string("v")
+        .raw(&[opcode::EXPIRETIME])
+        .raw(&2_000_000_000i32.to_le_bytes())
+        .raw(&[opcode::FREQ, 255])
+        .key(value_type::STRING, "in seconds")
+        .string("v")
+        .raw(&[opcode::EXPIRETIME_MS])
+        .raw(&(-1i64).to_le_bytes())
+        .key(value_type::STRING, "never")
+        .string("v")
+        .key(value_type::SET, "empty")
+        .length(0)
+        .file(12);
+    assert_eq!(
+        lines(&file),
+        [
+            "redis-ver is 8.2.3",
+            "function #!lua name=x",
+            "3/later v expires 1700000000001 Access { idle_s: Some(9), frequency: None }",
+            "3/in seconds v expires 2000000000000 Access { idle_s: None, frequency: Some(255) }",
+            "3/never v",
+        ]
+    );
+    let summary = load_with(&file, options()).1.expect("it is whole");
+    assert_eq!((summary.keys_loaded, summary.keys_expired, summary.keys_empty), (3, 1, 1));
+    let kept = LoadOptions { skip_expired: false, ..options() };
+    assert_eq!(load_with(&file, kept).1.map(|summary| summary.keys_loaded), Ok(4));
+}
+
+#[test]
+fn checksums_and_versions() {
+    let good = bytes().key(value_type::STRING, "a").string("v").file(12);
+    let body = &good[..good.len() - 8];
+    let state = |file: &[u8], options| load_with(file, options).1.map(|summary| summary.checksum);
+    assert_eq!(state(&good, options()), Ok(ChecksumState::Verified));
+    assert_eq!(state(&[body, &[0; 8]].concat(), options()), Ok(ChecksumState::NotComputed));
+    assert!(state(&[body, &[1; 8]].concat(), options()).is_err());
+    let ignoring = LoadOptions { verify_checksum: false, ..options() };
+    assert_eq!(state(&[body, &[1; 8]].concat(), ignoring), Ok(ChecksumState::Ignored));
+    assert_eq!(state(&bytes().file(4), options()), Ok(ChecksumState::Absent));
+    assert_eq!(reason(&bytes().file(13)), "can't handle RDB format version 0013");
+    assert_eq!(reason(&bytes().file(0)), "can't handle RDB format version 0000");
+    assert_eq!(reason(b"VALKEY080"), "wrong signature: not an RDB file");
+    let followed = [&good[..], b"*1"].concat();
+    let mut loader = Loader::new(&followed[..], None, options());
+    let summary = loader.load(&mut Told { database_count: 1, ..Told::default() }).expect("it is whole");
+    assert_eq!(summary.bytes, good.len() as u64);
+    assert_eq!(loader.into_rest().0, b"*1");
+}
+
+#[test]
+fn what_is_refused_and_why() {
+    let key = |form| bytes().key(form, "k");
+    let module = (0..9).fold(0u64, |sum, index| (sum << 6) | (26 + index)) << 10 | 1;
+    let cases = [
+        (key(value_type::SET).length(2).strings(&["a", "a"]), "set has a member twice"),
+        (key(value_type::SET_LISTPACK).string(listpack_of(&["a", "a"])), "set has a member twice"),
+        (key(value_type::HASH).length(2).strings(&["a", "1", "a", "2"]), "hash has a field twice"),
+        (key(value_type::HASH_LISTPACK).string(listpack_of(&["a"])), "packed elements do not come in pairs"),
+        (
+            key(value_type::HASH_ZIPMAP).string(b"\x00"),
+            "zipmap has a broken pair (at byte 1 of the packed value)",
+        ),
+        (
+            key(value_type::ZSET_LISTPACK).string(listpack_of(&["a", "1", "a", "2"])),
+            "sorted set has a member twice",
+        ),
+        (
+            key(value_type::ZSET_LISTPACK).string(listpack_of(&["a", "x"])),
+            "sorted set has a score that is no number",
+        ),
+        (key(value_type::ZSET).length(1).string("a").raw(&[253]), "sorted set has a score that is no number"),
+        (key(value_type::ZSET).length(1).string("a").raw(b"\x01x"), "score is no number"),
+        (key(value_type::LIST_QUICKLIST_2).length(1).length(3), "list has a node of an unknown kind 3"),
+        (
+            key(value_type::HASH_METADATA)
+                .raw(&(-9i64).to_le_bytes())
+                .length(1)
+                .length(2)
+                .strings(&["a", "1"]),
+            "hash has a field with an impossible expiry",
+        ),
+        (
+            key(value_type::HASH_METADATA_PRE_GA).length(1).length(u64::MAX).strings(&["a", "1"]),
+            "hash has a field with an impossible expiry",
+        ),
+        (
+            key(value_type::HASH_LISTPACK_EX_PRE_GA).string(listpack_of(&["a", "1", "x"])),
+            "hash has a field with an impossible expiry",
+        ),
+        (
+            key(value_type::HASH_LISTPACK_EX_PRE_GA).string(listpack_of(&["a", "1", "0", "b", "2", "5"])),
+            "hash has its fields out of the order of their expiries",
+        ),
+        (
+            key(value_type::MODULE_2).length(module),
+            "the file has a key of a module type that is not there: 'abcdefghi'",
+        ),
+        (key(value_type::MODULE_PRE_GA).length(module), "pre-release module format not supported"),
+        (
+            bytes().raw(&[opcode::MODULE_AUX]).length(module).length(2).length(1),
+            "the file has data of a module that is not there: 'abcdefghi'",
+        ),
+        (bytes().raw(&[opcode::FUNCTION_PRE_GA]), "pre-release function format not supported"),
+        (bytes().raw(&[opcode::FUNCTION2]).string("bad"), "the library does not compile"),
+        (bytes().raw(&[opcode::SELECTDB, 16]), "too many databases"),
+        (key(26), "unknown RDB encoding type 26"),
+        (bytes().raw(&[opcode::AUX, 0xc7]), "unknown string encoding 7"),
+        (bytes().raw(&[opcode::RESIZEDB, 0xc0]), "encoded string where a length should be"),
+    ];
+    for (bytes, expected) in cases {
+        assert_eq!(reason(&bytes.file(12)), expected);
+    }
+}
+
+#[test]
+fn modules_are_stepped_over_when_asked_for() {
+    let module = 1 << 10 | 1;
+    let value = bytes()
+        .length(2)
+        .length(7)
+        .length(5)
+        .string("s")
+        .length(4)
+        .raw(&[0; 8])
+        .length(3)
+        .raw(&[0; 4])
+        .length(0);
+    let file = bytes()
+        .raw(&[opcode::MODULE_AUX])
+        .length(module)
+        .length(2)
+        .length(1)
+        .raw(&value.0)
+        .key(value_type::MODULE_2, "m")
+        .length(module)
+        .raw(&value.0)
+        .key(value_type::STRING, "s")
+        .string("v")
+        .file(12);
+    let (told, outcome) = load_with(&file, LoadOptions { skip_modules: true, ..options() });
+    assert_eq!(outcome.map(|summary| (summary.keys_loaded, summary.keys_of_modules)), Ok((1, 1)));
+    assert_eq!((told.lines, told.kinds), (vec!["0/s v".to_owned()], vec![Kind::String]));
+}
+
+#[test]
+fn a_key_twice_is_refused_or_replaced() {
+    let file = bytes().key(0, "a").string("1").key(0, "a").string("2").file(12);
+    let keyspace = mantissa_store::Keyspace::new(1, 2);
+    for (replace, locked) in [(false, true), (true, true), (true, false)] {
+        let set = if locked { keyspace.all_shards() } else { mantissa_store::ShardSet::EMPTY };
+        let mut shards = keyspace.lock(set);
+        let mut target = KeyspaceTarget::new(&mut shards, &|_| 0, replace);
+        let outcome = Loader::new(&file[..], None, options()).load(&mut target);
+        let expected = LoadError { offset: 14, reason: "duplicated key 'a' in database 0".to_owned() };
+        assert_eq!(outcome.map(|summary| summary.keys_loaded), if replace { Ok(2) } else { Err(expected) });
+        drop(shards);
+        let hash = keyspace.hash(b"a");
+        let locked = keyspace.lock(keyspace.all_shards());
+        let shard = locked.shard(keyspace.shard_of(hash)).expect("all are locked");
+        let entry = shard.databases[0].get(hash, b"a").expect("it was loaded");
+        let expected = if replace { 2 } else { 1 };
+        assert_eq!(entry.as_string().and_then(StringRef::integer), Some(expected));
+    }
+}
+
+#[test]
+fn progress_is_reported() {
+    let long = "x".repeat(1 << 20);
+    let mut body = bytes();
+    for index in 0..8 {
+        body = body.key(0, &index.to_string()).string(&long);
+    }
+    let file = body.file(12);
+    let mut reports = Vec::new();
+    let mut loader = Loader::new(&file[..], Some(file.len() as u64), options());
+    loader.on_progress(|offset| reports.push(offset));
+    loader.load(&mut Told { database_count: 1, ..Told::default() }).expect("it is whole");
+    drop(loader);
+    assert!(reports.len() >= 3 && reports.is_sorted(), "{reports:?}");
+}
