@@ -62,8 +62,9 @@ impl LoadTarget for Counter {
     }
 }
 
-/// Reads the whole file and checks everything that loading it would, but for keys that it has twice. `progress` is
-/// called with the bytes read and the bytes there are. An `Err` means that the file could not be opened.
+/// Reads the whole file and checks everything that loading it would, but for keys that it has twice.
+/// `progress` is called with the bytes read and the bytes there are. An `Err` means that the file could not
+/// be opened.
 pub fn check_rdb(
     storage: &dyn Storage,
     path: &Path,

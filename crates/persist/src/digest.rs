@@ -1,7 +1,9 @@
-//! DEBUG DIGEST: one SHA-1 for a whole keyspace, and DEBUG DIGEST-VALUE for one value, as Redis computes them.
+//! DEBUG DIGEST: one SHA-1 for a whole keyspace, and DEBUG DIGEST-VALUE for one value, as Redis computes
+//! them.
 //!
-//! Two operations build a digest. *Mixing* bytes in makes their order matter: the digest is XORed with their SHA-1 and
-//! replaced by its own SHA-1. *Adding* bytes leaves out the second step, so that the order does not matter.
+//! Two operations build a digest. *Mixing* bytes in makes their order matter: the digest is XORed with their
+//! SHA-1 and replaced by its own SHA-1. *Adding* bytes leaves out the second step, so that the order does not
+//! matter.
 //!
 //! | what | how |
 //! | --- | --- |
@@ -47,7 +49,8 @@ impl Mixer {
     }
 }
 
-/// The digest of all databases. All shards of `shards` are locked, or none, and then the answer is that of no one instant.
+/// The digest of all databases. All shards of `shards` are locked, or none, and then the answer is that of no
+/// one instant.
 pub fn digest_keyspace(shards: &mut LockedShards<'_>) -> [u8; 20] {
     let keyspace = shards.keyspace();
     let mut total = Mixer::new();

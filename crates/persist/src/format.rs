@@ -3,7 +3,7 @@
 //! ```text
 //! "REDIS" version (4 digits)
 //! AUX key value ...  FUNCTION2 source ...
-//! SELECTDB n  RESIZEDB keys expires  { [EXPIRETIME_MS t] [IDLE s | FREQ n] type key value } ...   per database
+//! SELECTDB n  RESIZEDB keys expires  { [EXPIRETIME_MS t] [IDLE s] [FREQ n] type key value } ...
 //! EOF  CRC-64 (little-endian, of all before it; 0 when not computed; from version 5)
 //! ```
 //!

@@ -1,11 +1,12 @@
 //! Loading an RDB file: one pass over the bytes, values built as they are read.
 //!
-//! What a file says is checked before it is used: bounds, counts, order, duplicates. A damaged file ends the load with
-//! the offset and the reason; it never panics, recurses or allocates more than its own bytes justify. The target gets
-//! every key that came before the damage, and is the caller's to throw away.
+//! What a file says is checked before it is used: bounds, counts, order, duplicates. A damaged file ends the
+//! load with the offset and the reason; it never panics, recurses or allocates more than its own bytes
+//! justify. The target gets every key that came before the damage, and is the caller's to throw away.
 //!
-//! As in Redis, keys that have expired are left out where [`LoadOptions::skip_expired`] says so, collections without
-//! elements are left out and counted, and hash fields that have expired are kept for the expiry to notice.
+//! As in Redis, keys that have expired are left out where [`LoadOptions::skip_expired`] says so, collections
+//! without elements are left out and counted, and hash fields that have expired are kept for the expiry to
+//! notice.
 
 mod module;
 mod stream;
@@ -42,7 +43,8 @@ pub struct LoadOptions {
     pub skip_expired: bool,
     /// Compares the checksum at the end.
     pub verify_checksum: bool,
-    /// Steps over the data of modules instead of refusing them; their keys are then counted and not delivered.
+    /// Steps over the data of modules instead of refusing them; their keys are then counted and not
+    /// delivered.
     pub skip_modules: bool,
 }
 

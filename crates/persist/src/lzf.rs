@@ -6,8 +6,9 @@
 //! 111ooooo  nnnnnnnn oooooooo                      copy n + 9 bytes from o + 1 bytes back
 //! ```
 //!
-//! Compression is one pass with a table of the last place of every three bytes; decompression checks every bound. No
-//! output is longer than 88 times its input, which bounds what a damaged file can make a reader allocate.
+//! Compression is one pass with a table of the last place of every three bytes; decompression checks every
+//! bound. No output is longer than 88 times its input, which bounds what a damaged file can make a reader
+//! allocate.
 
 const LITERALS_MAX: usize = 32;
 const DISTANCE_MAX: usize = 1 << 13;
@@ -19,7 +20,8 @@ const EXPANSION_MAX: usize = MATCH_MAX / 3;
 /// How many misses in a row it takes to look at one position less.
 const MISSES_PER_STEP: usize = 64;
 
-/// Compresses; keeps its table between calls, and gives the same output for the same input whatever came before.
+/// Compresses; keeps its table between calls, and gives the same output for the same input whatever came
+/// before.
 pub struct Compressor {
     /// Last position of a hash of three bytes, plus `base`; what is below `base` is of an earlier input.
     table: Vec<u32>,
@@ -38,8 +40,8 @@ impl Compressor {
         Compressor { table: Vec::new(), base: 1 }
     }
 
-    /// Appends the compressed form of `input` to `out`. False, and `out` as it was, where that would take more than
-    /// `bytes_max` bytes.
+    /// Appends the compressed form of `input` to `out`. False, and `out` as it was, where that would take
+    /// more than `bytes_max` bytes.
     pub fn compress(&mut self, input: &[u8], out: &mut Vec<u8>, bytes_max: usize) -> bool {
         let start = out.len();
         if !self.reserve_positions(input.len()) {
@@ -242,7 +244,10 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_decompress_or_fail(input in proptest::collection::vec(any::<u8>(), 0..300), length in 0usize..5000) {
+        fn any_bytes_decompress_or_fail(
+            input in proptest::collection::vec(any::<u8>(), 0..300),
+            length in 0usize..5000,
+        ) {
             let mut out = Vec::new();
             if decompress(&input, length, &mut out).is_ok() {
                 prop_assert_eq!(out.len(), length);

@@ -1,7 +1,8 @@
 //! The packed encodings that only files still hold: read, checked in one pass, never written.
 //!
-//! Each has an iterator that yields `Err` once and then ends where the bytes are damaged, so that a reader needs one
-//! pass for both the check and the values. Listpacks, which the store uses too, are in `mantissa_store::listpack`.
+//! Each has an iterator that yields `Err` once and then ends where the bytes are damaged, so that a reader
+//! needs one pass for both the check and the values. Listpacks, which the store uses too, are in
+//! `mantissa_store::listpack`.
 
 pub mod intset;
 pub mod ziplist;

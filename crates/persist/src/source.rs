@@ -1,7 +1,7 @@
 //! Reading the elements of an RDB file from any [`Read`], with the offset and the checksum kept.
 //!
-//! Lengths in a file are not believed: a string grows as its bytes arrive, so a damaged length costs no more memory
-//! than the input has bytes (88 times that for a compressed one, the most that LZF can give).
+//! Lengths in a file are not believed: a string grows as its bytes arrive, so a damaged length costs no more
+//! memory than the input has bytes (88 times that for a compressed one, the most that LZF can give).
 
 use crate::format::{Checksum, encoding};
 use crate::lzf;
@@ -164,7 +164,8 @@ impl<'a, R: Read> Source<'a, R> {
         self.array().map(f64::from_le_bytes)
     }
 
-    /// A double as files up to version 7 have it: a length and its decimal text, or one byte for what is not finite.
+    /// A double as files up to version 7 have it: a length and its decimal text, or one byte for what is not
+    /// finite.
     pub fn text_double(&mut self) -> Result<f64, LoadError> {
         let offset = self.offset();
         match self.byte()? {
@@ -318,8 +319,8 @@ impl<'a, R: Read> Source<'a, R> {
         }
     }
 
-    /// Makes at least `count` bytes available: at most [`BUFFER_BYTES`], and no more than the input is known to have, which
-    /// [`Source::possible`] sees to, unless it is a number.
+    /// Makes at least `count` bytes available: at most [`BUFFER_BYTES`], and no more than the input is known
+    /// to have, which [`Source::possible`] sees to, unless it is a number.
     #[cold]
     fn fill(&mut self, count: usize) -> Result<(), LoadError> {
         self.update_checksum();

@@ -1,8 +1,8 @@
-//! All file I/O of this crate goes through [`Storage`], so that tests can make any operation fail and can tell what a
-//! crash would leave.
+//! All file I/O of this crate goes through [`Storage`], so that tests can make any operation fail and can
+//! tell what a crash would leave.
 //!
-//! [`FileSystem`] is the real one. [`MemoryStorage`] keeps what was written apart from what is durable: a file's bytes
-//! are durable after `sync`, its name after `sync_directory`.
+//! [`FileSystem`] is the real one. [`MemoryStorage`] keeps what was written apart from what is durable: a
+//! file's bytes are durable after `sync`, its name after `sync_directory`.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -109,8 +109,8 @@ impl MemoryStorage {
         Self::default()
     }
 
-    /// Makes the operation with this number fail, counted from 0 at the storage's creation, and every later one too:
-    /// a full or broken disk.
+    /// Makes the operation with this number fail, counted from 0 at the storage's creation, and every later
+    /// one too: a full or broken disk.
     pub fn fail_at(&self, operation: u64) {
         locked(&self.0).fail_at = Some(operation);
     }

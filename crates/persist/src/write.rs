@@ -1,8 +1,8 @@
 //! Writing an RDB file as redis-server 8.2 writes it: the same encodings for the same data.
 //!
-//! [`Encoder`] turns entries into bytes and knows no file, so that several can work at a time; [`Writer`] puts the bytes
-//! of one or more encoders into one stream and keeps the checksum; [`save_file`] makes of it a file that is there whole
-//! or not at all.
+//! [`Encoder`] turns entries into bytes and knows no file, so that several can work at a time; [`Writer`]
+//! puts the bytes of one or more encoders into one stream and keeps the checksum; [`save_file`] makes of it a
+//! file that is there whole or not at all.
 
 mod list;
 mod stream;
@@ -80,8 +80,8 @@ pub struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    /// An encoder. `access_of` makes of an entry's access clock what the file is to say about the use of the key; without
-    /// it the file says nothing.
+    /// An encoder. `access_of` makes of an entry's access clock what the file is to say about the use of the
+    /// key; without it the file says nothing.
     pub fn new(options: WriteOptions, access_of: Option<&'a dyn Fn(u32) -> Access>) -> Self {
         Encoder { options, access_of, compressor: lzf::Compressor::new(), packed: Vec::new() }
     }
@@ -275,8 +275,8 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 }
 
-/// Writes every database of a keyspace, shard by shard: through `shards`, of which either all are locked or none, and
-/// then one at a time while it is encoded. Nothing is locked by this function while it writes.
+/// Writes every database of a keyspace, shard by shard: through `shards`, of which either all are locked or
+/// none, and then one at a time while it is encoded. Nothing is locked by this function while it writes.
 pub fn write_keyspace<W: Write>(writer: &mut Writer<'_, W>, shards: &mut LockedShards<'_>) -> io::Result<()> {
     let keyspace = shards.keyspace();
     let mut chunk = Vec::new();
@@ -304,9 +304,9 @@ pub fn write_keyspace<W: Write>(writer: &mut Writer<'_, W>, shards: &mut LockedS
     Ok(())
 }
 
-/// Makes a file of what `write` writes, there whole or not at all: it is written under another name, made durable, and
-/// renamed. After an error the file of that name is what it was before, or the new one where only making the name durable
-/// failed. Returns what `write` returned.
+/// Makes a file of what `write` writes, there whole or not at all: it is written under another name, made
+/// durable, and renamed. After an error the file of that name is what it was before, or the new one where
+/// only making the name durable failed. Returns what `write` returned.
 pub fn save_file<T>(
     storage: &dyn Storage,
     path: &Path,

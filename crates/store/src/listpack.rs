@@ -1,4 +1,5 @@
-//! Listpacks: the packed list of byte strings and integers that Redis uses in memory, in dumps and in streams.
+//! Listpacks: the packed list of byte strings and integers that Redis uses in memory, in dumps and in
+//! streams.
 //!
 //! ```text
 //! +-------------+-----------+---------+-- ... --+---------+------+
@@ -6,8 +7,8 @@
 //! |   u32 LE    |  u16 LE   |         |         |         |      |
 //! +-------------+-----------+---------+-- ... --+---------+------+
 //!
-//! element = encoding byte, more length or integer bytes, payload, then the length of all that, written so that
-//! it can be read from the right ("back length", one to five bytes of seven bits)
+//! element = encoding byte, more length or integer bytes, payload, then the length of all that, written so
+//! that it can be read from the right ("back length", one to five bytes of seven bits)
 //! ```
 //!
 //! | first byte | what follows | what it is |
@@ -19,8 +20,9 @@
 //! | `11110000` | u32, string | longer string |
 //! | `11110001` to `11110100` | 2, 3, 4, 8 bytes | integer, little-endian |
 //!
-//! The element count saturates at 65,535, which then means "count them". Costs: one to eleven bytes beside the payload.
-//! Reading is bounds-checked throughout: bytes that are no listpack give errors or end the iteration, never a panic.
+//! The element count saturates at 65,535, which then means "count them". Costs: one to eleven bytes beside
+//! the payload. Reading is bounds-checked throughout: bytes that are no listpack give errors or end the
+//! iteration, never a panic.
 
 use mantissa_number::{INTEGER_TEXT_MAX, format_i64, parse_i64};
 use std::fmt;
@@ -250,7 +252,8 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// How many bytes the back length of an element of `length` bytes takes. The uneven bounds are the format's own.
+/// How many bytes the back length of an element of `length` bytes takes. The uneven bounds are the format's
+/// own.
 fn back_length_bytes(length: usize) -> usize {
     match length {
         0..=127 => 1,
@@ -357,8 +360,8 @@ impl Listpack {
         }
     }
 
-    /// Replaces the element that starts at `position` by an integer and returns by how many bytes the rest moved.
-    /// Nothing happens where no element starts there.
+    /// Replaces the element that starts at `position` by an integer and returns by how many bytes the rest
+    /// moved. Nothing happens where no element starts there.
     pub fn replace_with_integer(&mut self, position: usize, value: i64) -> isize {
         let Some((_, length)) = self.bytes.get(position..).and_then(decode) else {
             return 0;

@@ -1,13 +1,14 @@
 //! Streams: entries in the order of their identifiers, with consumer groups.
 //!
-//! A stream is a tree of [`Node`]s, each a listpack of neighbouring entries as dumps have it, so that a load and a save
-//! copy nodes as they are and a node splits exactly where it does in Redis. An entry with the same fields as its node's
-//! first costs its values, one to eleven bytes each for their framing, and about six bytes for itself; a node costs
-//! about 80 bytes on top, spread over up to a hundred entries.
+//! A stream is a tree of [`Node`]s, each a listpack of neighbouring entries as dumps have it, so that a load
+//! and a save copy nodes as they are and a node splits exactly where it does in Redis. An entry with the same
+//! fields as its node's first costs its values, one to eleven bytes each for their framing, and about six
+//! bytes for itself; a node costs about 80 bytes on top, spread over up to a hundred entries.
 //!
-//! Invariants: the nodes' identifier ranges are disjoint and in order; no node is without live entries; `length` is
-//! their sum; no entry is above `last_id`. Looking up, appending and deleting an entry is O(log nodes) and one node;
-//! a walk is linear in what it yields and in the deleted entries of the nodes that it meets.
+//! Invariants: the nodes' identifier ranges are disjoint and in order; no node is without live entries;
+//! `length` is their sum; no entry is above `last_id`. Looking up, appending and deleting an entry is O(log
+//! nodes) and one node; a walk is linear in what it yields and in the deleted entries of the nodes that it
+//! meets.
 
 mod group;
 mod node;
@@ -96,7 +97,8 @@ impl fmt::Display for StreamError {
     }
 }
 
-/// When a node is full, as configured by `stream-node-max-bytes` and `stream-node-max-entries`; 0 means no bound.
+/// When a node is full, as configured by `stream-node-max-bytes` and `stream-node-max-entries`; 0 means no
+/// bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NodeLimits {
     /// Bytes of the listpack.
@@ -223,8 +225,8 @@ impl Stream {
         true
     }
 
-    /// Adds a node from a dump; they come in order. Its entries count as part of the stream, while `last_id` and the
-    /// other numbers are the caller's to set.
+    /// Adds a node from a dump; they come in order. Its entries count as part of the stream, while `last_id`
+    /// and the other numbers are the caller's to set.
     pub fn push_node(&mut self, node: Node) -> Result<(), StreamError> {
         if let Some(last) = self.nodes.values().next_back() {
             let end = last.entries().last().map_or(last.first(), |entry| entry.id);

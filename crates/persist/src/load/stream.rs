@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! nodes:     count, { first id (string of 16 bytes), listpack (string) }
-//! numbers:   length, last id, [ first id, largest deleted id, entries added ]           in brackets: from form 2
+//! numbers:   length, last id, [ first id, largest deleted id, entries added ]      [..]: from form 2
 //! groups:    count, { name, last delivered id, [ entries read ], pending, consumers }
 //! pending:   count, { id (16 bytes), delivered at (8 bytes), delivery count }
-//! consumers: count, { name, seen at (8 bytes), [[ active at (8 bytes) ]], count, ids (16 bytes) }     from form 3
+//! consumers: count, { name, seen at, [[ active at ]], count, ids (16 bytes) }      [[..]]: from form 3
 //! ```
 
 use crate::format::value_type;

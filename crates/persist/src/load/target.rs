@@ -66,8 +66,8 @@ pub struct KeyspaceTarget<'a, 'k> {
 }
 
 impl<'a, 'k> KeyspaceTarget<'a, 'k> {
-    /// Loads through `shards`, of which none or all are locked. `clock_of` makes the entry's access clock of what the
-    /// file says about the use of a key. With `replace`, keys that are there already are replaced.
+    /// Loads through `shards`, of which none or all are locked. `clock_of` makes the entry's access clock of
+    /// what the file says about the use of a key. With `replace`, keys that are there already are replaced.
     pub fn new(shards: &'a mut LockedShards<'k>, clock_of: &'a dyn Fn(Access) -> u32, replace: bool) -> Self {
         KeyspaceTarget { shards, clock_of, replace, functions: Vec::new(), facts: Vec::new() }
     }

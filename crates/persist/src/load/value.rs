@@ -1,7 +1,7 @@
 //! Values as files hold them, one function a form.
 //!
-//! A form is either a count and that many strings, or one string that is a packed encoding. Counts are not believed:
-//! every element read takes at least a byte of the file, so a damaged count ends in an error soon.
+//! A form is either a count and that many strings, or one string that is a packed encoding. Counts are not
+//! believed: every element read takes at least a byte of the file, so a damaged count ends in an error soon.
 
 use super::{LoadOptions, module, stream};
 use crate::format::{quicklist_container, value_type};
@@ -255,8 +255,8 @@ fn read_hash<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits)
     Ok(hash)
 }
 
-/// Has `put` called with the fields, values and expiries of a listpack that holds them in threes, by rising expiry and
-/// those without one (0) last.
+/// Has `put` called with the fields, values and expiries of a listpack that holds them in threes, by rising
+/// expiry and those without one (0) last.
 fn each_expiring(
     bytes: &[u8],
     put: &mut impl FnMut(&[u8], &[u8], Option<i64>) -> Result<(), Damage>,
@@ -280,8 +280,8 @@ fn each_expiring(
     Ok(())
 }
 
-/// A hash as a count and that many fields: plain, or with an expiry before each field, 0 for none. The released form
-/// counts expiries from one that it states first, plus one.
+/// A hash as a count and that many fields: plain, or with an expiry before each field, 0 for none. The
+/// released form counts expiries from one that it states first, plus one.
 fn read_counted_hash<R: Read>(
     source: &mut Source<R>,
     form: u8,

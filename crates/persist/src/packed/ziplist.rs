@@ -1,7 +1,7 @@
 //! Ziplists: the packed lists of Redis before 7.0.
 //!
 //! ```text
-//! total bytes (u32 LE) | offset of the last entry (u32 LE) | count (u16 LE, 65,535: unknown) | entry ... | 0xff
+//! total bytes (u32 LE) | offset of last entry (u32 LE) | count (u16 LE, 65,535: unknown) | entry ... | 0xff
 //! entry: length of the entry before (1 byte below 254, or 254 and u32 LE) | encoding | payload
 //! ```
 //!

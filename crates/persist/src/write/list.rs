@@ -1,4 +1,5 @@
-//! Lists: nodes of neighbouring elements, each a listpack, or one element alone where it is too large for one.
+//! Lists: nodes of neighbouring elements, each a listpack, or one element alone where it is too large for
+//! one.
 
 use super::Encoder;
 use crate::format::{put_length, quicklist_container};

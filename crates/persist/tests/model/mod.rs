@@ -1,4 +1,5 @@
-//! What must hold for any bytes: they load or are refused, and what loaded is written and loaded again without loss.
+//! What must hold for any bytes: they load or are refused, and what loaded is written and loaded again
+//! without loss.
 
 use mantissa_persist::digest::{digest_keyspace, digest_value};
 use mantissa_persist::format::{Checksum, VERSION};

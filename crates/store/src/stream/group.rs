@@ -1,8 +1,9 @@
 //! Consumer groups of a stream: where each group stands, what it delivered and who has it.
 //!
-//! A group owns the list of pending entries by identifier; each consumer owns the set of identifiers that it holds.
-//! Invariant: the sets of the consumers are disjoint and their union is the list, and every pending entry names the
-//! consumer whose set it is in. All changes go through [`Group`], which keeps it. Every operation is O(log n).
+//! A group owns the list of pending entries by identifier; each consumer owns the set of identifiers that it
+//! holds. Invariant: the sets of the consumers are disjoint and their union is the list, and every pending
+//! entry names the consumer whose set it is in. All changes go through [`Group`], which keeps it. Every
+//! operation is O(log n).
 
 use super::StreamId;
 use std::collections::{BTreeMap, BTreeSet, btree_map};
@@ -122,7 +123,8 @@ impl Group {
         Some(consumer.pending.len())
     }
 
-    /// Makes `pending.consumer` the holder of `id`, whoever held it before. False where there is no such consumer.
+    /// Makes `pending.consumer` the holder of `id`, whoever held it before. False where there is no such
+    /// consumer.
     pub fn assign(&mut self, id: StreamId, pending: Pending) -> bool {
         let Some(consumer) = self.consumers.get_mut(&pending.consumer) else {
             return false;

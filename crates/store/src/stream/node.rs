@@ -1,15 +1,17 @@
-//! A node of a stream: up to some thousand bytes of neighbouring entries in one listpack, laid out as in dumps.
+//! A node of a stream: up to some thousand bytes of neighbouring entries in one listpack, laid out as in
+//! dumps.
 //!
 //! ```text
 //! head:   live | deleted | field count | field ... | 0
 //! entry:  flags | ms - first ms | seq - first seq | (field count | field value ...)  or  (value ...) | size
 //! ```
 //!
-//! The second form of an entry stands for one with exactly the fields of the head. `size` counts the elements of the
-//! entry before it, so that it can be read from the right. A deleted entry keeps its place and gets a flag.
+//! The second form of an entry stands for one with exactly the fields of the head. `size` counts the elements
+//! of the entry before it, so that it can be read from the right. A deleted entry keeps its place and gets a
+//! flag.
 //!
-//! Invariants: identifiers rise strictly within the node; `live` is never 0; the first entry, deleted or not, has the
-//! node's own identifier.
+//! Invariants: identifiers rise strictly within the node; `live` is never 0; the first entry, deleted or not,
+//! has the node's own identifier.
 
 use super::{StreamError, StreamId};
 use crate::listpack::{Element, Elements, HEADER_BYTES, Listpack};
