@@ -1,8 +1,8 @@
 //! A reply as text: for people, raw, as comma-separated values, or as JSON.
 //!
-//! The first three are what redis-cli prints, byte for byte, where it prints anything. JSON differs where redis-cli's is
-//! not valid: an error is an object with the member `error`, an infinity or NaN is a string, and a key that is not a
-//! string becomes its JSON text. Attributes are not shown.
+//! The first three are what redis-cli prints, byte for byte, where it prints anything. JSON differs where
+//! redis-cli's is not valid: an error is an object with the member `error`, an infinity or NaN is a string,
+//! and a key that is not a string becomes its JSON text. Attributes are not shown.
 //!
 //! Recursion is as deep as the value, which the decoder limits.
 
@@ -296,7 +296,8 @@ fn write_json(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// A number that the protocol allows, as JSON allows it: without a plus sign, and with digits around the point.
+/// A number that the protocol allows, as JSON allows it: without a plus sign, and with digits around the
+/// point.
 fn write_json_number(out: &mut Vec<u8>, text: &[u8]) {
     let text = text.strip_prefix(b"+").unwrap_or(text);
     let plain = text.strip_prefix(b"-").unwrap_or(text);
@@ -401,9 +402,11 @@ mod tests {
             &format!("[\"a\",[[{}]]]", ["1"; 10].join(",")),
         );
         check(
-            "%2\r\n+a\r\n*2\r\n:1\r\n:2\r\n*1\r\n:5\r\n%2\r\n+x\r\n%1\r\n+y\r\n:1\r\n+z\r\n~2\r\n:1\r\n*2\r\n:3\r\n:4\r\n",
-            "1# a => \n   1) (integer) 1\n   2) (integer) 2\n2# 1) (integer) 5 => \n   1# x => 1# y => (integer) 1\n   \
-             2# z => \n      1~ (integer) 1\n      2~ 1) (integer) 3\n         2) (integer) 4",
+            "%2\r\n+a\r\n*2\r\n:1\r\n:2\r\n*1\r\n:5\r\n%2\r\n+x\r\n%1\r\n+y\r\n:1\r\n\
+             +z\r\n~2\r\n:1\r\n*2\r\n:3\r\n:4\r\n",
+            "1# a => \n   1) (integer) 1\n   2) (integer) 2\n\
+             2# 1) (integer) 5 => \n   1# x => 1# y => (integer) 1\n\
+             \x20  2# z => \n      1~ (integer) 1\n      2~ 1) (integer) 3\n         2) (integer) 4",
             "a 1\n2\n5 x y 1\nz 1\n3\n4",
             r#""a",1,2,5,"x","y",1,"z",1,3,4"#,
             r#"{"a":[1,2],"[5]":{"x":{"y":1},"z":[1,[3,4]]}}"#,

@@ -1,8 +1,8 @@
 //! `mantissa cli`: talk to a server from a terminal, a pipe or a script.
 //!
-//! Options, the shape of the output and the exit codes are those of redis-cli, so that scripts keep working. What
-//! differs: JSON output is always valid JSON, all RESP3 types are shown, and a command is sent again after a lost
-//! connection only if it cannot have been executed.
+//! Options, the shape of the output and the exit codes are those of redis-cli, so that scripts keep working.
+//! What differs: JSON output is always valid JSON, all RESP3 types are shown, and a command is sent again
+//! after a lost connection only if it cannot have been executed.
 //!
 //! | module | what it does |
 //! | --- | --- |

@@ -1,5 +1,5 @@
-//! Mass insertion: standard input, which is in the protocol already, goes to the server as it is, while the replies are
-//! counted. An ECHO of a random word at the end tells when the last reply has come.
+//! Mass insertion: standard input, which is in the protocol already, goes to the server as it is, while the
+//! replies are counted. An ECHO of a random word at the end tells when the last reply has come.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -56,7 +56,8 @@ fn send(writer: &mut impl Write, last_word: &[u8]) -> io::Result<()> {
     writer.write_all(&request)
 }
 
-/// Counts replies until the last word comes back. Once all is sent (`sent_at`), the server may be silent for `timeout`.
+/// Counts replies until the last word comes back. Once all is sent (`sent_at`), the server may be silent for
+/// `timeout`.
 fn count_replies(
     mut connection: Connection,
     last_word: &[u8],

@@ -59,8 +59,8 @@ impl Session {
         self.connection = None;
     }
 
-    /// Connects, and restores what a new connection lacks. What the server refuses is reported, and the session goes on
-    /// without it.
+    /// Connects, and restores what a new connection lacks. What the server refuses is reported, and the
+    /// session goes on without it.
     pub(crate) fn connect(&mut self) -> io::Result<()> {
         self.connection = None;
         self.in_transaction = false;
@@ -141,8 +141,8 @@ impl Session {
 
     /// Runs a command and prints what comes back; whether that is no error.
     ///
-    /// A connection that the server has closed is made anew first. One that it closes later is not: the command may
-    /// have been executed.
+    /// A connection that the server has closed is made anew first. One that it closes later is not: the
+    /// command may have been executed.
     fn run(&mut self, command: &[Vec<u8>]) -> io::Result<bool> {
         let start = Instant::now();
         let connection = match self.connection() {

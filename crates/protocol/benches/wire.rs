@@ -1,7 +1,7 @@
 //! What the wire costs: nanoseconds to parse a request and to write a reply, in pipelines of 32.
 //!
-//! `cargo bench -p mantissa-protocol`; a number after `--` sets the rounds of each measurement. Under `cargo test` it
-//! only checks the answers.
+//! `cargo bench -p mantissa-protocol`; a number after `--` sets the rounds of each measurement. Under
+//! `cargo test --benches` it only checks the answers.
 
 use std::hint::black_box;
 use std::time::Instant;

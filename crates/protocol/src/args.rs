@@ -25,8 +25,8 @@ impl Slice {
 
 /// The arguments of one request, where they lie in the read buffer. The first is the name of the command.
 ///
-/// Indexing (`args[1]`, [`Args::at`]) panics past the end, as for a slice: the command table has checked the arity
-/// before a handler runs, and [`Args::get`] is for what may be missing.
+/// Indexing (`args[1]`, [`Args::at`]) panics past the end, as for a slice: the command table has checked the
+/// arity before a handler runs, and [`Args::get`] is for what may be missing.
 #[derive(Clone, Copy)]
 pub struct Args<'a> {
     buffer: &'a [u8],
@@ -170,8 +170,8 @@ impl ExactSizeIterator for ArgsIter<'_> {}
 
 impl std::iter::FusedIterator for ArgsIter<'_> {}
 
-/// The arguments of a request, owning their bytes: for queued transactions, blocked clients, scripts and commands that
-/// are passed on.
+/// The arguments of a request, owning their bytes: for queued transactions, blocked clients, scripts and
+/// commands that are passed on.
 #[derive(Clone, Default)]
 pub struct OwnedArgs {
     /// The arguments back to back.

@@ -1,8 +1,8 @@
 //! Reading replies, as a client.
 //!
-//! The decoder keeps its place in a reply that arrives in pieces: what has been decoded is not looked at again. It does
-//! not recurse; aggregates nest up to [`NESTING_MAX`] deep. Memory grows with what has arrived, not with what a count
-//! promises.
+//! The decoder keeps its place in a reply that arrives in pieces: what has been decoded is not looked at
+//! again. It does not recurse; aggregates nest up to [`NESTING_MAX`] deep. Memory grows with what has
+//! arrived, not with what a count promises.
 
 use std::fmt;
 
@@ -110,9 +110,9 @@ enum Found {
 type Step<T> = Result<Option<T>, DecodeError>;
 
 impl Decoder {
-    /// Decodes the reply at the start of `input` and says how many bytes it takes; `None` if it goes on beyond. Then
-    /// come again with the same bytes and more after them. An error is final for the connection; the decoder forgets
-    /// what it has seen.
+    /// Decodes the reply at the start of `input` and says how many bytes it takes; `None` if it goes on
+    /// beyond. Then come again with the same bytes and more after them. An error is final for the connection;
+    /// the decoder forgets what it has seen.
     pub fn decode(&mut self, input: &[u8]) -> Result<Option<(Value, usize)>, DecodeError> {
         match self.advance(input) {
             Ok(None) => Ok(None),
@@ -147,8 +147,8 @@ impl Decoder {
         }
     }
 
-    /// Adds a value to the aggregate that is open, and completes those that it completes. Returns the reply if that is
-    /// complete.
+    /// Adds a value to the aggregate that is open, and completes those that it completes. Returns the reply
+    /// if that is complete.
     fn place(&mut self, mut value: Value) -> Option<Value> {
         while let Some(open) = self.open.last_mut() {
             open.elements.push(value);
@@ -188,8 +188,8 @@ impl Decoder {
         }
     }
 
-    /// Makes a value of the innermost aggregate, all elements of which have come. `None` for attributes, as their
-    /// value is still to come.
+    /// Makes a value of the innermost aggregate, all elements of which have come. `None` for attributes, as
+    /// their value is still to come.
     fn close(&mut self) -> Option<Value> {
         let Open { kind, mut elements, .. } = self.open.pop()?;
         Some(match kind {

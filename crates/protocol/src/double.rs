@@ -2,8 +2,9 @@
 
 use mantissa_number::parse_f64;
 
-/// The double that all of `text` stands for: `inf`, `-inf`, `nan` or `-nan` in any case, or a finite decimal number
-/// with an optional sign, fraction and exponent. No spaces, no hexadecimal, and nothing that overflows.
+/// The double that all of `text` stands for: `inf`, `-inf`, `nan` or `-nan` in any case, or a finite decimal
+/// number with an optional sign, fraction and exponent. No spaces, no hexadecimal, and nothing that
+/// overflows.
 pub fn parse_double(text: &[u8]) -> Option<f64> {
     let (negative, magnitude) = match text {
         [b'-', rest @ ..] => (true, rest),

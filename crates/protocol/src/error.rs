@@ -26,8 +26,8 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// The text that Redis sends, without the leading `-` and the line end. It is bytes, as it may quote one of the
-    /// client's.
+    /// The text that Redis sends, without the leading `-` and the line end. It is bytes, as it may quote one
+    /// of the client's.
     pub fn message(&self) -> Vec<u8> {
         let mut message = b"ERR Protocol error: ".to_vec();
         message.extend_from_slice(match self {

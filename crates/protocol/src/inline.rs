@@ -1,8 +1,8 @@
 //! Inline requests: a line of words, as a person types it.
 //!
-//! Words are separated by white space. Within double quotes `\n \r \t \b \a \xHH` are escapes and any other character
-//! after a backslash stands for itself; within single quotes only `\'` is one. A quote may open inside a word, and a
-//! closing quote ends it: white space or the end of the line must follow.
+//! Words are separated by white space. Within double quotes `\n \r \t \b \a \xHH` are escapes and any other
+//! character after a backslash stands for itself; within single quotes only `\'` is one. A quote may open
+//! inside a word, and a closing quote ends it: white space or the end of the line must follow.
 
 use std::fmt;
 

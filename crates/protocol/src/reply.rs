@@ -1,8 +1,8 @@
 //! Writing replies and messages, in RESP2 or RESP3.
 //!
-//! Each method appends one element. What only RESP3 has is written in RESP2 as Redis does: a map as an array of twice
-//! the length, a double as a bulk string, and so on; so a command states the shape once. Growing the buffer is the only
-//! allocation.
+//! Each method appends one element. What only RESP3 has is written in RESP2 as Redis does: a map as an array
+//! of twice the length, a double as a bulk string, and so on; so a command states the shape once. Growing the
+//! buffer is the only allocation.
 
 use mantissa_number::{INTEGER_TEXT_MAX, SCORE_TEXT_MAX, format_i64, format_score, format_u64};
 
@@ -263,8 +263,8 @@ impl Reply {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Leaves room for the header of an aggregate whose count will be known once its elements are written. They
-    /// follow, and then one of the `finish` methods. Aggregates within it are finished before it.
+    /// Leaves room for the header of an aggregate whose count will be known once its elements are written.
+    /// They follow, and then one of the `finish` methods. Aggregates within it are finished before it.
     ///
     /// Costs nothing for up to nine elements; beyond, the elements move by a few bytes, once.
     pub fn defer(&mut self) -> Deferred {
@@ -309,7 +309,8 @@ impl Reply {
         header[digits.len() + 1..].copy_from_slice(b"\r\n");
     }
 
-    /// A type byte, a count, and a line end. Short ones are of a fixed size each, so that they are stored as a whole.
+    /// A type byte, a count, and a line end. Short ones are of a fixed size each, so that they are stored as
+    /// a whole.
     #[inline]
     fn header(&mut self, kind: u8, count: usize) {
         let digit = |power: usize| b'0' + (count / power % 10) as u8;

@@ -1,8 +1,9 @@
 //! Finding requests in a read buffer.
 //!
-//! A request is an array of bulk strings, or a line of words (see [`crate::inline`]). Its arguments are not copied:
-//! the parser says where they lie. The caller owns the buffer and gives it to [`RequestParser::parse_at`] together with
-//! the position where the next request starts, as often as more bytes arrive:
+//! A request is an array of bulk strings, or a line of words (see [`crate::inline`]). Its arguments are not
+//! copied: the parser says where they lie. The caller owns the buffer and gives it to
+//! [`RequestParser::parse_at`] together with the position where the next request starts, as often as more
+//! bytes arrive:
 //!
 //! ```
 //! use mantissa_protocol::{Args, Parsed, RequestLimits, RequestParser};
@@ -25,9 +26,9 @@
 //! assert_eq!((slices.len(), &input[position..]), (3, &b"*2\r\n$3"[..]));
 //! ```
 //!
-//! Guarantees: a complete request in the buffer costs no allocation (beyond growing `slices`). An unfinished one keeps
-//! its place in the parser, relative to its first byte, so the buffer may move meanwhile; bytes are looked at once,
-//! however finely they arrive. A parser without an unfinished request is one null pointer.
+//! Guarantees: a complete request in the buffer costs no allocation (beyond growing `slices`). An unfinished
+//! one keeps its place in the parser, relative to its first byte, so the buffer may move meanwhile; bytes are
+//! looked at once, however finely they arrive. A parser without an unfinished request is one null pointer.
 //!
 //! The byte pairs after lengths and bulk strings are taken on trust to be CR LF, as Redis does.
 
@@ -86,7 +87,8 @@ pub enum Parsed {
         /// How many bytes are missing to complete the current bulk string, 0 while its length is unknown.
         missing: usize,
     },
-    /// Not a request. `slices` is as it was; the parser has forgotten the request, and the connection is to be closed.
+    /// Not a request. `slices` is as it was; the parser has forgotten the request, and the connection is to
+    /// be closed.
     Error(ProtocolError),
 }
 
@@ -106,7 +108,8 @@ struct Unfinished {
 /// How far a request has been read.
 #[derive(Clone, Copy)]
 struct Place {
-    /// The first byte not understood yet: the start of a line, or of a bulk string whose length is in `bulk_len`.
+    /// The first byte not understood yet: the start of a line, or of a bulk string whose length is in
+    /// `bulk_len`.
     at: usize,
     /// The bytes up to here are known not to end the line at `at`.
     searched: usize,
@@ -137,9 +140,10 @@ impl RequestParser {
         self.parse_at(input, 0, limits, slices)
     }
 
-    /// Looks for a request that starts at `position`, and appends its arguments to `slices`, relative to the start of
-    /// `input`: so a whole pipeline shares one buffer and one vector. After [`Parsed::Incomplete`] the caller comes
-    /// again with the same bytes and more after them, at whatever position they are then.
+    /// Looks for a request that starts at `position`, and appends its arguments to `slices`, relative to the
+    /// start of
+    /// `input`: so a whole pipeline shares one buffer and one vector. After [`Parsed::Incomplete`] the caller
+    /// comes again with the same bytes and more after them, at whatever position they are then.
     #[inline]
     pub fn parse_at(
         &mut self,
@@ -205,7 +209,8 @@ impl RequestParser {
         }
     }
 
-    /// An inline request, one of which a part has been read, or nothing at all. `request` starts at the request.
+    /// An inline request, one of which a part has been read, or nothing at all. `request` starts at the
+    /// request.
     #[cold]
     fn parse_other(
         &mut self,
@@ -281,8 +286,8 @@ impl Default for Unfinished {
     }
 }
 
-/// Reads an array on from `place`, appending its arguments to `slices`, and returns its end. `start` is where it starts
-/// in `input`.
+/// Reads an array on from `place`, appending its arguments to `slices`, and returns its end. `start` is where
+/// it starts in `input`.
 #[inline]
 fn read_array(
     input: &[u8],
@@ -352,8 +357,8 @@ fn short_count(input: &[u8], at: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// [`read_bulk_len`] for up to three digits. A bulk string takes six bytes at least, so it covers all short ones that
-/// have arrived.
+/// [`read_bulk_len`] for up to three digits. A bulk string takes six bytes at least, so it covers all short
+/// ones that have arrived.
 #[inline]
 fn short_bulk_len(input: &[u8], at: usize, limits: &RequestLimits) -> Option<(usize, usize)> {
     let &[b'$', first, second, third, fourth, _] = input.get(at..)?.first_chunk()? else { return None };

@@ -1,7 +1,7 @@
 //! The program as a person or a script runs it, against a server that plays a part.
 //!
-//! This binary is its own subject: started with the variable below, it is `mantissa cli`. Where redis-cli is installed,
-//! the two are compared.
+//! This binary is its own subject: started with the variable below, it is `mantissa cli`. Where redis-cli is
+//! installed, the two are compared.
 
 mod server;
 
@@ -107,7 +107,8 @@ fn replies_are_shown_as_redis_cli_shows_them() {
         b"*2\r\n$1\r\n\n\r\n$0\r\n\r\n",
         b"*1\r\n-E x\r\n",
         b"*3\r\n:1\r\n*10\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n*2\r\n+a\r\n:2\r\n*0\r\n",
-        b"%2\r\n+a\r\n*2\r\n:1\r\n:2\r\n*1\r\n:5\r\n%2\r\n+x\r\n%1\r\n+y\r\n:1\r\n+z\r\n~2\r\n:1\r\n*2\r\n:3\r\n:4\r\n",
+        b"%2\r\n+a\r\n*2\r\n:1\r\n:2\r\n*1\r\n:5\r\n%2\r\n+x\r\n%1\r\n+y\r\n:1\r\n\
+          +z\r\n~2\r\n:1\r\n*2\r\n:3\r\n:4\r\n",
         b"*2\r\n%2\r\n+a\r\n*2\r\n:1\r\n:2\r\n*2\r\n:5\r\n:6\r\n%1\r\n+x\r\n*0\r\n:1\r\n",
         b"~2\r\n~1\r\n:1\r\n*2\r\n%1\r\n:1\r\n:2\r\n:9\r\n",
         b"%1\r\n*2\r\n:1\r\n:2\r\n$2\r\na\n\r\n",

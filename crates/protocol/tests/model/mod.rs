@@ -1,5 +1,5 @@
-//! Simple models of the parser and the decoder, and the checks that hold them against the real ones: the bodies of the
-//! fuzz targets `resp_request` and `resp_reply`, which the tests run too.
+//! Simple models of the parser and the decoder, and the checks that hold them against the real ones: the
+//! bodies of the fuzz targets `resp_request` and `resp_reply`, which the tests run too.
 //!
 //! A model sees the whole input, copies, and recurses: everything that the real code is made to avoid.
 
