@@ -690,8 +690,8 @@ const NOT_LOCKED: Error = Error::fixed("ERR the command's keys are not locked");
 /// What the access counter of a new key starts with.
 const FREQUENCY_INITIAL: u32 = 5;
 
-/// Minutes (16 bits) and a counter (8 bits).
-fn frequency_clock(now_ms: i64, counter: u32) -> u32 {
+/// The access clock kept for LFU policies: minutes (16 bits) and a counter (8 bits).
+pub fn frequency_clock(now_ms: i64, counter: u32) -> u32 {
     (((now_ms / 60_000) as u32 & 0xFFFF) << 8) | counter
 }
 

@@ -23,7 +23,7 @@ mod sorted_set;
 pub mod spec;
 mod string;
 
-pub use access::{Access, Mode, NewExpiry, decayed_frequency, idle_seconds};
+pub use access::{Access, Mode, NewExpiry, decayed_frequency, frequency_clock, idle_seconds};
 pub use effects::{Blocking, Effects, Event, EventClass, LogChoice, TimeoutReply, Trash};
 pub use error::{Error, Outcome};
 pub use keys::{InvalidArguments, KeyPosition, KeyPositions, find_keys};

@@ -1,32 +1,303 @@
-//! Dump files: when they were written, and whether one is being written or read.
+//! Dump files: reading one at the start, writing them on demand and by save points.
+//!
+//! A save takes all shard locks for one instant and then lets them go one by one, each as soon as its shard is encoded: what
+//! is written is the state at that instant, and a command waits at most until its shards have been encoded. Encoded
+//! shards go to a second thread, which writes them.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::Instant;
 
-use crate::context::Context;
+use mantissa_persist::load::{Access, KeyspaceTarget, LoadOptions, LoadSummary, Loader};
+use mantissa_persist::storage::FileSystem;
+use mantissa_persist::write::{Encoder, FileFacts, WriteOptions, Writer, save_file};
+use mantissa_store::Keyspace;
+use parking_lot::Mutex;
+
+use crate::context::{Context, unix_ms};
+use crate::live::Live;
 use crate::server::Server;
+use crate::{notice, warning};
+
+/// Encoded shards that may wait to be written.
+const CHUNKS_WAITING_MAX: usize = 4;
+/// Seconds after a failed background save before a save point tries again.
+const RETRY_S: i64 = 5;
 
 /// What is known of dump files.
 #[derive(Default)]
 pub struct Persistence {
     /// Changes since the last successful save.
     pub dirty: AtomicU64,
-    /// When the last successful save ended, Unix time in s.
+    /// When the last successful save ended (at first: when the server started), Unix time in s.
     pub last_save_s: AtomicI64,
+    /// When a background save was last tried, Unix time in s.
+    pub last_try_s: AtomicI64,
+    /// How long the last background save took, in s; -1 before the first.
+    pub last_duration_s: AtomicI64,
     /// The last background save failed.
     pub last_save_failed: AtomicBool,
+    /// A background save is running.
+    pub saving: AtomicBool,
+    /// When it began, Unix time in s.
+    pub saving_since_s: AtomicI64,
+    /// One is to follow it: BGSAVE SCHEDULE.
+    pub scheduled: AtomicBool,
+    /// Held by whoever writes a dump.
+    writing: Mutex<()>,
     /// A dump is being read; commands get an error meanwhile.
     pub loading: AtomicBool,
+    /// Saves since the start.
+    pub save_count: AtomicU64,
+    /// Keys that the last load found expired.
+    pub loaded_expired: AtomicU64,
+    /// Keys that the last load brought.
+    pub loaded_keys: AtomicU64,
+    /// Libraries of functions that the dump carried; kept and written again.
+    pub functions: Mutex<Vec<Vec<u8>>>,
+}
+
+/// The dump file's path.
+pub fn dump_path(live: &Live) -> PathBuf {
+    Path::new(&live.config.dir).join(&live.config.dbfilename)
 }
 
 /// Reads the dump file, if there is one, before the server serves anybody.
-pub fn load(_server: &'static Server) -> Result<(), String> {
+pub fn load(server: &'static Server) -> Result<(), String> {
+    let live = server.live();
+    let path = dump_path(&live);
+    server.persistence.last_save_s.store(unix_ms() / 1000, Ordering::Relaxed);
+    server.persistence.last_duration_s.store(-1, Ordering::Relaxed);
+    if !path.exists() {
+        return Ok(());
+    }
+    let started = Instant::now();
+    let summary = load_file(server, &path)?;
+    notice!(
+        "Done loading RDB, keys loaded: {}, keys expired: {}.",
+        summary.keys_loaded,
+        summary.keys_expired
+    );
+    notice!("DB loaded from disk: {:.3} seconds", started.elapsed().as_secs_f64());
     Ok(())
 }
 
-/// Saves if save points are configured. False if that failed and the server must not end.
-pub fn save_before_exit(_server: &'static Server) -> bool {
-    true
+/// Reads a dump into the keyspace, which is empty. No shard may be locked by this thread.
+pub fn load_file(server: &'static Server, path: &Path) -> Result<LoadSummary, String> {
+    let live = server.live();
+    let failed = |reason: String| {
+        format!(
+            "The dump {} can not be loaded: {reason}. Nothing was changed; repair or move the file, or look at it with \
+             `mantissa check rdb`.",
+            path.display()
+        )
+    };
+    let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
+    let total = file.metadata().ok().map(|metadata| metadata.len());
+    let options = LoadOptions {
+        limits: live.settings.limits.clone(),
+        now_ms: unix_ms(),
+        skip_expired: true,
+        verify_checksum: live.config.rdbchecksum,
+        skip_modules: false,
+    };
+    let mut locked = server.keyspace.lock(server.keyspace.all_shards());
+    let now_ms = unix_ms();
+    let clock_of = |access: Access| loaded_clock(&live, access, now_ms);
+    let mut target = KeyspaceTarget::new(&mut locked, &clock_of, false);
+    let mut loader = Loader::new(BufReader::with_capacity(1 << 20, file), total, options);
+    let mut shown = Instant::now();
+    loader.on_progress(move |bytes| {
+        if shown.elapsed().as_secs() >= 2 {
+            shown = Instant::now();
+            let percent = bytes as f64 * 100.0 / total.unwrap_or(bytes).max(1) as f64;
+            notice!("Loading: {percent:.0} % of {} bytes", total.unwrap_or(bytes));
+        }
+    });
+    let summary = loader.load(&mut target).map_err(|error| failed(error.to_string()))?;
+    *server.persistence.functions.lock() = std::mem::take(&mut target.functions);
+    server.persistence.loaded_keys.store(summary.keys_loaded, Ordering::Relaxed);
+    server.persistence.loaded_expired.store(summary.keys_expired, Ordering::Relaxed);
+    Ok(summary)
+}
+
+/// The access clock of a key that a dump says this about.
+fn loaded_clock(live: &Live, access: Access, now_ms: i64) -> u32 {
+    match (live.settings.access_clock, access) {
+        (mantissa_commands::AccessClock::LeastFrequentlyUsed { .. }, Access { frequency, .. }) => {
+            mantissa_commands::frequency_clock(now_ms, u32::from(frequency.unwrap_or(5)))
+        }
+        (_, Access { idle_s, .. }) => ((now_ms / 1000) as u64).saturating_sub(idle_s.unwrap_or(0)) as u32,
+    }
+}
+
+/// What a dump says about the use of a key with this access clock, under policies that look at it.
+fn saved_access(live: &Live, clock: u32, now_ms: i64) -> Access {
+    match live.settings.access_clock {
+        mantissa_commands::AccessClock::LeastFrequentlyUsed { .. } => {
+            Access { idle_s: None, frequency: Some(clock as u8) }
+        }
+        mantissa_commands::AccessClock::LeastRecentlyUsed => Access {
+            idle_s: Some(u64::from(mantissa_commands::idle_seconds(clock, now_ms))),
+            frequency: None,
+        },
+    }
+}
+
+/// Writes a dump of the present state, there whole or not at all. No shard may be locked by this thread.
+pub fn save(server: &'static Server) -> std::io::Result<()> {
+    let _one_at_a_time = server.persistence.writing.lock();
+    let live = server.live();
+    let path = dump_path(&live);
+    let (started, dirty) = save_file(&FileSystem, &path, |file| {
+        let started = Instant::now();
+        let dirty = write_dump(server, &live, file)?;
+        Ok((started, dirty))
+    })?;
+    let persistence = &server.persistence;
+    persistence.dirty.fetch_sub(dirty, Ordering::Relaxed);
+    persistence.last_save_s.store(unix_ms() / 1000, Ordering::Relaxed);
+    persistence.last_save_failed.store(false, Ordering::Relaxed);
+    persistence.save_count.fetch_add(1, Ordering::Relaxed);
+    notice!("DB saved on disk: {:.3} seconds", started.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Writes the contents of a dump. Returns the number of changes that it includes.
+fn write_dump(
+    server: &'static Server,
+    live: &Live,
+    file: &mut dyn mantissa_persist::storage::StorageFile,
+) -> std::io::Result<u64> {
+    let options = WriteOptions {
+        compress: live.config.rdbcompression,
+        checksum: live.config.rdbchecksum,
+        limits: live.settings.limits.clone(),
+    };
+    let facts = FileFacts {
+        created_s: unix_ms() / 1000,
+        used_memory_bytes: mantissa_store::allocator::allocated_bytes() as u64,
+        ..FileFacts::default()
+    };
+    let mut writer = Writer::new(file, options.clone(), None);
+    writer.begin(&facts)?;
+    for source in server.persistence.functions.lock().iter() {
+        writer.function(source)?;
+    }
+    std::thread::scope(|scope| {
+        let (sender, chunks) = mpsc::sync_channel::<Vec<u8>>(CHUNKS_WAITING_MAX);
+        let encoder = scope.spawn(move || encode_shards(server, live, options, &sender));
+        let written = chunks.iter().try_for_each(|chunk| writer.chunk(&chunk));
+        drop(chunks);
+        let dirty = encoder.join().map_err(|_| std::io::Error::other("encoding failed"))?;
+        written?;
+        writer.finish()?;
+        Ok(dirty)
+    })
+}
+
+/// Encodes all shards as they are at one instant, and returns the number of changes up to then.
+fn encode_shards(
+    server: &'static Server,
+    live: &Live,
+    options: WriteOptions,
+    sender: &mpsc::SyncSender<Vec<u8>>,
+) -> u64 {
+    let now_ms = unix_ms();
+    let access_of = |clock: u32| saved_access(live, clock, now_ms);
+    let policy = live.config.maxmemory_policy.name();
+    let tells_access = policy.ends_with("-lru") || policy.ends_with("-lfu");
+    let mut encoder = Encoder::new(options, tells_access.then_some(&access_of));
+    let keyspace: &Keyspace = &server.keyspace;
+    let mut locked = keyspace.lock(keyspace.all_shards());
+    let dirty = server.persistence.dirty.load(Ordering::Relaxed);
+    for index in 0..keyspace.shard_count() {
+        let mut chunk = Vec::new();
+        if let Some(shard) = locked.shard(index) {
+            for (number, database) in
+                shard.databases.iter().enumerate().filter(|(_, database)| !database.is_empty())
+            {
+                encoder.database(number, database.len() as u64, database.expiring_len() as u64, &mut chunk);
+                database.iter().for_each(|entry| encoder.entry(entry, &mut chunk));
+            }
+        }
+        locked.release(index);
+        if !chunk.is_empty() && sender.send(chunk).is_err() {
+            break;
+        }
+    }
+    dirty
+}
+
+/// Starts a background save. An error says why not.
+pub fn start_background_save(server: &'static Server) -> Result<(), &'static str> {
+    let persistence = &server.persistence;
+    if persistence.saving.swap(true, Ordering::AcqRel) {
+        return Err("Background save already in progress");
+    }
+    let now_s = unix_ms() / 1000;
+    persistence.last_try_s.store(now_s, Ordering::Relaxed);
+    persistence.saving_since_s.store(now_s, Ordering::Relaxed);
+    let body = move || {
+        let outcome = save(server);
+        let duration_s = unix_ms() / 1000 - now_s;
+        server.persistence.last_duration_s.store(duration_s, Ordering::Relaxed);
+        if let Err(error) = outcome {
+            warning!("Background saving error: {error}");
+            server.persistence.last_save_failed.store(true, Ordering::Relaxed);
+        } else {
+            notice!("Background saving terminated with success");
+        }
+        server.persistence.saving.store(false, Ordering::Release);
+    };
+    if std::thread::Builder::new().name("saver".to_owned()).spawn(body).is_err() {
+        persistence.saving.store(false, Ordering::Release);
+        return Err("Could not start a thread to save");
+    }
+    notice!("Background saving started");
+    Ok(())
 }
 
 /// Starts a background save if one is due.
-pub fn tick(_context: &mut Context) {}
+pub fn tick(context: &mut Context) {
+    let server = context.server;
+    let persistence = &server.persistence;
+    if persistence.saving.load(Ordering::Acquire) {
+        return;
+    }
+    if persistence.scheduled.swap(false, Ordering::Relaxed) {
+        let _already_running_is_fine = start_background_save(server);
+        return;
+    }
+    let now_s = context.now_ms / 1000;
+    let dirty = persistence.dirty.load(Ordering::Relaxed);
+    let since_s = now_s - persistence.last_save_s.load(Ordering::Relaxed);
+    let failed = persistence.last_save_failed.load(Ordering::Relaxed);
+    if failed && now_s - persistence.last_try_s.load(Ordering::Relaxed) <= RETRY_S {
+        return;
+    }
+    for point in &context.live.config.save_points {
+        if dirty >= point.changes && since_s > point.seconds as i64 {
+            notice!("{} changes in {} seconds. Saving...", point.changes, point.seconds);
+            let _already_running_is_fine = start_background_save(server);
+            return;
+        }
+    }
+}
+
+/// Saves if save points are configured. False if that failed and the server must not end.
+pub fn save_before_exit(server: &'static Server) -> bool {
+    if server.live().config.save_points.is_empty() {
+        return true;
+    }
+    notice!("Saving the final RDB snapshot before exiting.");
+    match save(server) {
+        Ok(()) => true,
+        Err(error) => {
+            warning!("Error trying to save the DB, can't exit: {error}");
+            false
+        }
+    }
+}

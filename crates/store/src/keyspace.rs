@@ -67,6 +67,11 @@ impl ShardSet {
         self.0[index / 64] |= 1 << (index % 64);
     }
 
+    /// Takes a shard out.
+    pub fn remove(&mut self, index: usize) {
+        self.0[index / 64] &= !(1 << (index % 64));
+    }
+
     /// Whether the shard is in the set.
     #[inline]
     pub fn contains(&self, index: usize) -> bool {
@@ -249,9 +254,13 @@ impl<'k> LockedShards<'k> {
         self.set.contains(index).then(|| unsafe { &mut *self.keyspace.cells[index].shard.get() })
     }
 
-    /// Two locked databases of one shard, for moving a key between them; `None` unless they differ and are locked.
-    pub fn shard_databases(&mut self, index: usize) -> Option<&mut Vec<crate::Database>> {
-        self.shard_mut(index).map(|shard| &mut shard.databases)
+    /// Releases one lock before the others.
+    pub fn release(&mut self, index: usize) {
+        if self.set.contains(index) {
+            self.set.remove(index);
+            // SAFETY: the lock was held by `self`, which gives up its part of the set with it.
+            unsafe { self.keyspace.cells[index].lock.unlock() };
+        }
     }
 
     /// Runs `work` on a shard: on the locked one, or on one locked for just this call if no shard is held.

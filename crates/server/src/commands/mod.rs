@@ -1,6 +1,14 @@
 //! The server's own commands, one file per family, each ending in its registration table.
 
+mod client_commands;
+mod command;
+mod config;
 mod connection;
+mod debug;
+mod info;
+mod introspection;
+mod memory;
+mod persistence;
 mod pubsub;
 mod transactions;
 
@@ -17,7 +25,19 @@ use crate::context::Context;
 use crate::registry::ServerSpec;
 
 /// All tables of server commands.
-pub const FAMILIES: &[&[ServerSpec]] = &[connection::COMMANDS, pubsub::COMMANDS, transactions::COMMANDS];
+pub const FAMILIES: &[&[ServerSpec]] = &[
+    client_commands::COMMANDS,
+    command::COMMANDS,
+    config::COMMANDS,
+    connection::COMMANDS,
+    debug::COMMANDS,
+    info::COMMANDS,
+    introspection::COMMANDS,
+    memory::COMMANDS,
+    persistence::COMMANDS,
+    pubsub::COMMANDS,
+    transactions::COMMANDS,
+];
 
 /// Logs a command that took `elapsed_us` as slow.
 pub fn note_slow(_context: &Context, _client: &Client, _args: Args<'_>, _elapsed_us: u64) {}

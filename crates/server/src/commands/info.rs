@@ -1,0 +1,6 @@
+//! INFO.
+
+use crate::registry::ServerSpec;
+
+/// The registration table.
+pub(super) const COMMANDS: &[ServerSpec] = &[];

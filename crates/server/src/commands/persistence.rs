@@ -1,0 +1,133 @@
+//! SAVE, BGSAVE, LASTSAVE, SHUTDOWN.
+
+use std::sync::atomic::Ordering;
+
+use mantissa_commands::spec::{Categories, Flags, Group};
+use mantissa_commands::{Error, Locks, Outcome, parse};
+use mantissa_protocol::{Args, Reply};
+
+use crate::persistence;
+use crate::registry::ServerSpec;
+use crate::session::Session;
+use crate::{notice, warning};
+
+fn save(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let server = session.server();
+    if server.persistence.saving.load(Ordering::Acquire) {
+        return Err(Error::fixed("ERR Background save already in progress"));
+    }
+    match persistence::save(server) {
+        Ok(()) => reply.ok(),
+        Err(error) => {
+            warning!("Error saving the DB on disk: {error}");
+            return Err(Error::fixed("ERR"));
+        }
+    }
+    Ok(())
+}
+
+fn bgsave(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let schedule = match args.get(1) {
+        None => false,
+        Some(option) if args.len() == 2 && parse::is(option, "SCHEDULE") => true,
+        Some(_) => return Err(Error::SYNTAX),
+    };
+    let server = session.server();
+    match persistence::start_background_save(server) {
+        Ok(()) => reply.simple("Background saving started"),
+        Err(_) if schedule => {
+            server.persistence.scheduled.store(true, Ordering::Relaxed);
+            reply.simple("Background saving scheduled");
+        }
+        Err(reason) => return Err(Error::new(format!("ERR {reason}"))),
+    }
+    Ok(())
+}
+
+fn lastsave(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    reply.integer(session.server().persistence.last_save_s.load(Ordering::Relaxed));
+    Ok(())
+}
+
+fn shutdown(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let (mut saves, mut force, mut abort) = (None, false, false);
+    for option in args.from(1) {
+        if parse::is(option, "SAVE") && saves.is_none() {
+            saves = Some(true);
+        } else if parse::is(option, "NOSAVE") && saves.is_none() {
+            saves = Some(false);
+        } else if parse::is(option, "FORCE") {
+            force = true;
+        } else if parse::is(option, "ABORT") {
+            abort = true;
+        } else if !parse::is(option, "NOW") {
+            return Err(Error::SYNTAX);
+        }
+    }
+    if abort && args.len() != 2 {
+        return Err(Error::SYNTAX);
+    }
+    if abort {
+        // A shutdown happens at once: there is never one under way that could be called off.
+        return Err(Error::fixed("ERR No shutdown in progress."));
+    }
+    let server = session.server();
+    notice!("User requested shutdown...");
+    let saved = match saves {
+        Some(true) => persistence::save(server).map_err(|error| warning!("Saving failed: {error}")).is_ok(),
+        Some(false) => true,
+        None => persistence::save_before_exit(server),
+    };
+    if !saved && !force {
+        return Err(Error::fixed("ERR Errors trying to SHUTDOWN. Check logs."));
+    }
+    if let Some(stop) = server.shutdown.lock().as_ref() {
+        let _already_stopping = stop.send(0);
+    }
+    session.client.killed = true;
+    reply.truncate(0);
+    Ok(())
+}
+
+/// The registration table.
+pub(super) const COMMANDS: &[ServerSpec] = &[
+    ServerSpec::new(
+        "save",
+        1,
+        save,
+        Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::NO_ASYNC_LOADING).or(Flags::NO_MULTI),
+    )
+    .docs(Group::Server, "1.0.0", "O(N), N being all keys", "Writes a dump while everybody waits."),
+    ServerSpec::new("bgsave", -1, bgsave, Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::NO_ASYNC_LOADING))
+        .locks(Locks::Nothing)
+        .docs(
+            Group::Server,
+            "1.0.0",
+            "O(1), the work is done in the background",
+            "Writes a dump in the background.",
+        )
+        .history(&[("3.2.2", "SCHEDULE waits for one that is running.")])
+        .arguments("schedule:pure-token@SCHEDULE?<3.2.2"),
+    ServerSpec::new("lastsave", 1, lastsave, Flags::LOADING.or(Flags::STALE).or(Flags::FAST))
+        .locks(Locks::Nothing)
+        .categories(Categories::ADMIN.or(Categories::DANGEROUS))
+        .docs(Group::Server, "1.0.0", "O(1)", "Tells when the last dump was completed.")
+        .tips(&["nondeterministic_output"]),
+    ServerSpec::new(
+        "shutdown",
+        -1,
+        shutdown,
+        Flags::ADMIN
+            .or(Flags::NOSCRIPT)
+            .or(Flags::LOADING)
+            .or(Flags::STALE)
+            .or(Flags::NO_MULTI)
+            .or(Flags::ALLOW_BUSY),
+    )
+    .docs(Group::Server, "1.0.0", "O(N) if a dump is written, N being all keys", "Ends the server.")
+    .history(&[("7.0.0", "NOW, FORCE and ABORT were added.")])
+    .arguments(
+        "save-selector:oneof(nosave:pure-token@NOSAVE save:pure-token@SAVE)? now:pure-token@NOW?<7.0.0 \
+         force:pure-token@FORCE?<7.0.0 abort:pure-token@ABORT?<7.0.0",
+    ),
+];
