@@ -1,10 +1,13 @@
 //! A handler's view of the keyspace: the locked shards of its keys, one database at a time.
 //!
 //! Handlers read and change values only through an [`Access`], and say what happened ([`Access::changed`],
-//! [`Access::event`], [`Access::log_instead`]). They never publish, log or wake anybody themselves: the commit does, from the
-//! collected [`Effects`], while the shards are still locked.
+//! [`Access::event`], [`Access::log_instead`]). They never publish, log or wake anybody themselves: the
+//! commit does, from the collected [`Effects`], while the shards are still locked.
 //!
-//! A key whose expiry has passed is never seen. Reads note it for removal by the commit; writes remove it at once.
+//! A key whose expiry has passed is never seen. Reads note it for removal by the commit; writes remove it at
+//! once.
+
+mod sweep;
 
 use std::cell::{Cell, RefCell};
 
@@ -23,8 +26,8 @@ use crate::settings::{AccessClock, Settings};
 pub struct Mode {
     /// The handler may ask to wait; not so inside MULTI and in scripts.
     pub may_block: bool,
-    /// A blocked client's command is tried again because one of its keys became ready. Keys in shards that are not locked
-    /// are taken to be missing then: nothing can have come to them.
+    /// A blocked client's command is tried again because one of its keys became ready. Keys in shards that
+    /// are not locked are taken to be missing then: nothing can have come to them.
     pub serving: bool,
     /// CLIENT NO-TOUCH is on: reads leave the access clock alone.
     pub no_touch: bool,
@@ -96,8 +99,8 @@ macro_rules! collection_access {
 }
 
 impl<'a> Access<'a> {
-    /// A view of `locked` through database number `database` at the time `now_ms` (Unix time in ms). `random_state` feeds
-    /// [`Access::random`].
+    /// A view of `locked` through database number `database` at the time `now_ms` (Unix time in ms).
+    /// `random_state` feeds [`Access::random`].
     pub fn new(
         locked: LockedShards<'a>,
         database: usize,
@@ -178,10 +181,7 @@ impl<'a> Access<'a> {
 
     /// A uniform random number.
     pub fn random(&mut self) -> u64 {
-        *self.random_state = self.random_state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (*self.random_state ^ (*self.random_state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        split_mix(self.random_state)
     }
 
     /// A uniform random number below `bound`, which must not be 0.
@@ -267,8 +267,8 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// The live entry of a key, to change, and false; if the key is not there, a new entry with this value, and true. A
-    /// collection must not stay empty.
+    /// The live entry of a key, to change, and false; if the key is not there, a new entry with this value,
+    /// and true. A collection must not stay empty.
     #[inline]
     pub fn find_or_insert(
         &mut self,
@@ -317,7 +317,8 @@ impl<'a> Access<'a> {
         self.peek(key).map(Entry::kind)
     }
 
-    /// When a key expires (Unix time in ms): `None` if the key is not there, `Some(None)` if it does not expire.
+    /// When a key expires (Unix time in ms): `None` if the key is not there, `Some(None)` if it does not
+    /// expire.
     pub fn expiry(&self, key: &[u8]) -> Option<Option<i64>> {
         self.peek(key).map(Entry::expiry)
     }
@@ -339,7 +340,8 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// The bytes of the string at a key, to change in place and to let grow; of a new empty one if the key is not there.
+    /// The bytes of the string at a key, to change in place and to let grow; of a new empty one if the key is
+    /// not there.
     pub fn bytes_or_new(&mut self, key: &[u8]) -> Outcome<&mut Vec<u8>> {
         let (entry, _) = self.find_or_insert(key, || Value::String(Vec::new()))?;
         entry.into_mut().bytes_mut().ok_or(Error::WRONG_TYPE)
@@ -382,7 +384,8 @@ impl<'a> Access<'a> {
         Ok(())
     }
 
-    /// Sets a key to a value, whatever was there, with this expiry (Unix time in ms). A collection must not stay empty.
+    /// Sets a key to a value, whatever was there, with this expiry (Unix time in ms). A collection must not
+    /// stay empty.
     pub fn put(&mut self, key: &[u8], value: Value, expiry: Option<i64>) -> Outcome {
         check_key(key)?;
         let entry = Entry::new(key, value, expiry, self.next_clock());
@@ -392,28 +395,59 @@ impl<'a> Access<'a> {
     /// Puts an entry in the place of whatever its key held.
     pub fn put_entry(&mut self, entry: Entry) -> Outcome {
         let hash = self.hash(entry.key());
-        let (before, after) = (self.kind(entry.key()), entry.kind());
-        self.discard(entry.key());
-        let name = before.map(|before| (Box::<[u8]>::from(entry.key()), before));
-        self.insert(hash, entry)?;
-        if let Some((key, before)) = name {
-            self.overwritten(&key, before, after);
+        let index = self.locked.keyspace().shard_of(hash);
+        if self.find_live(entry.key()).is_none() {
+            return self.insert(hash, entry);
         }
+        let (key, after) = (Box::<[u8]>::from(entry.key()), entry.kind());
+        let Some(shard) = self.locked.shard_mut(index) else { return Err(NOT_LOCKED) };
+        let awaited = shard.has_waiters();
+        let Lookup::Live(mut live) = shard.databases[self.database].find_live(hash, &key, self.now_ms) else {
+            return Err(NOT_LOCKED);
+        };
+        note_ready(&mut self.effects, self.database, awaited, &entry);
+        let old = live.replace(entry);
+        let before = old.kind();
+        self.effects.trash.entries.push(old);
+        self.overwritten(&key, before, after);
         Ok(())
+    }
+
+    /// Removes what the entry's key holds and puts the entry there, as a key that is new. Returns the type of
+    /// what was there, for [`Access::overwritten`], whose events come later.
+    pub fn put_entry_as_new(&mut self, entry: Entry) -> Outcome<Option<Kind>> {
+        let hash = self.hash(entry.key());
+        let old = self.take(entry.key());
+        let before = old.as_ref().map(Entry::kind);
+        self.effects.trash.entries.extend(old);
+        self.insert(hash, entry)?;
+        Ok(before)
     }
 
     /// Removes a key; its value is freed after the command. False if it was not there.
     pub fn remove(&mut self, key: &[u8]) -> bool {
-        self.remove_if_expired(key);
-        self.discard(key)
+        match self.take(key) {
+            Some(entry) => {
+                if entry.kind() != Kind::String {
+                    self.effects.trash.entries.push(entry);
+                }
+                true
+            }
+            None => false,
+        }
     }
 
     /// Removes a key and returns its entry.
     pub fn take(&mut self, key: &[u8]) -> Option<Entry> {
-        self.remove_if_expired(key);
         let hash = self.hash(key);
         let index = self.locked.keyspace().shard_of(hash);
-        self.locked.shard_mut(index)?.databases[self.database].remove(hash, key)
+        let entry = self.locked.shard_mut(index)?.databases[self.database].remove(hash, key)?;
+        if entry.expiry().is_some_and(|time| time <= self.now_ms) {
+            let watched = self.locked.shard(index).is_some_and(Shard::has_watchers);
+            note_expired(&mut self.effects, self.settings, self.database, watched, entry);
+            return None;
+        }
+        Some(entry)
     }
 
     /// Sets or removes the expiry of a key (Unix time in ms). False if the key is not there.
@@ -430,18 +464,6 @@ impl<'a> Access<'a> {
     /// Leaves a value to be freed after the command.
     pub fn free_later(&mut self, value: Value) {
         self.effects.trash.values.push(value);
-    }
-
-    // ---- sweeping the keyspace ----
-
-    /// The number of shards.
-    pub fn shard_count(&self) -> usize {
-        self.locked.keyspace().shard_count()
-    }
-
-    /// Runs `work` on one shard, locking it for just that if none is locked. For commands with [`crate::Locks::Sweep`].
-    pub fn visit_shard<R>(&mut self, index: usize, work: impl FnOnce(&mut Shard) -> R) -> R {
-        self.locked.visit(index, work)
     }
 
     // ---- saying what happened ----
@@ -476,7 +498,8 @@ impl<'a> Access<'a> {
         self.event(class, name, key);
     }
 
-    /// Logs this command in the place of the one that came. Several calls log several commands, in their order.
+    /// Logs this command in the place of the one that came. Several calls log several commands, in their
+    /// order.
     pub fn log_instead(&mut self, arguments: &[&[u8]]) {
         if !self.settings.log_enabled {
             return;
@@ -500,8 +523,9 @@ impl<'a> Access<'a> {
         self.effects.expired_fields_count += count;
     }
 
-    /// Asks to wait until one of `keys` has something for the command, which is then run again. Where waiting is not
-    /// allowed (MULTI, scripts), replies as if the time were up. `also` are further keys that the command may touch.
+    /// Asks to wait until one of `keys` has something for the command, which is then run again. Where waiting
+    /// is not allowed (MULTI, scripts), replies as if the time were up. `also` are further keys that the
+    /// command may touch.
     pub fn block(
         &mut self,
         reply: &mut Reply,
@@ -559,7 +583,8 @@ impl<'a> Access<'a> {
         effects
     }
 
-    /// Removes a key of any locked shard if its time has passed, saying so; for the commit and for active expiry.
+    /// Removes a key of any locked shard if its time has passed, saying so; for the commit and for active
+    /// expiry.
     pub fn remove_if_expired(&mut self, key: &[u8]) -> bool {
         let hash = self.hash(key);
         let index = self.locked.keyspace().shard_of(hash);
@@ -585,23 +610,8 @@ impl<'a> Access<'a> {
         Ok(())
     }
 
-    fn discard(&mut self, key: &[u8]) -> bool {
-        let hash = self.hash(key);
-        let index = self.locked.keyspace().shard_of(hash);
-        let Some(shard) = self.locked.shard_mut(index) else { return false };
-        let removed = shard.databases[self.database].remove(hash, key);
-        match removed {
-            Some(entry) => {
-                if entry.kind() != Kind::String {
-                    self.effects.trash.entries.push(entry);
-                }
-                true
-            }
-            None => false,
-        }
-    }
-
-    fn overwritten(&mut self, key: &[u8], before: Kind, after: Kind) {
+    /// Says that a value was replaced by another.
+    pub(crate) fn overwritten(&mut self, key: &[u8], before: Kind, after: Kind) {
         self.event(EventClass::OVERWRITTEN, "overwritten", key);
         if before != after {
             self.event(EventClass::TYPE_CHANGED, "type_changed", key);
@@ -679,6 +689,12 @@ fn note_new(effects: &mut Effects, settings: &Settings, database: usize, awaited
         let key = entry.key().into();
         effects.events.push(Event { class: EventClass::NEW, name: "new", database, key });
     }
+    note_ready(effects, database, awaited, entry);
+}
+
+/// Those who wait for such a key may be served.
+#[inline]
+fn note_ready(effects: &mut Effects, database: usize, awaited: bool, entry: &Entry) {
     if awaited && matches!(entry.kind(), Kind::List | Kind::SortedSet | Kind::Stream) {
         effects.ready.push((database, entry.key().into()));
     }
@@ -686,6 +702,14 @@ fn note_new(effects: &mut Effects, settings: &Settings, database: usize, awaited
 
 /// The answer to a program error: a command that touches keys which its specification does not find.
 const NOT_LOCKED: Error = Error::fixed("ERR the command's keys are not locked");
+
+/// The next of a sequence of uniform random numbers (SplitMix64 of Guy Steele, Doug Lea and Christine Flood).
+pub(crate) fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
 
 /// What the access counter of a new key starts with.
 const FREQUENCY_INITIAL: u32 = 5;
@@ -695,7 +719,8 @@ pub fn frequency_clock(now_ms: i64, counter: u32) -> u32 {
     (((now_ms / 60_000) as u32 & 0xFFFF) << 8) | counter
 }
 
-/// The access counter of a clock kept for an LFU policy, less one for each `decay_minutes` since it was last changed.
+/// The access counter of a clock kept for an LFU policy, less one for each `decay_minutes` since it was last
+/// changed.
 pub fn decayed_frequency(clock: u32, now_ms: i64, decay_minutes: u32) -> u32 {
     let elapsed = ((now_ms / 60_000) as u32).wrapping_sub(clock >> 8) & 0xFFFF;
     (clock & 0xFF).saturating_sub(elapsed.checked_div(decay_minutes).unwrap_or(0))
@@ -706,6 +731,6 @@ pub fn idle_seconds(clock: u32, now_ms: i64) -> u32 {
     ((now_ms / 1000) as u32).wrapping_sub(clock) & 0xFF_FFFF
 }
 
-fn check_key(key: &[u8]) -> Outcome {
+pub(crate) fn check_key(key: &[u8]) -> Outcome {
     if key.len() > KEY_BYTES_MAX { Err(Error::STRING_TOO_LONG) } else { Ok(()) }
 }

@@ -8,25 +8,35 @@ mod access;
 mod bitmap;
 mod effects;
 mod error;
+mod expire;
+mod expire_cycle;
 mod expiry;
 mod generic;
 pub mod glob;
 mod hash;
 mod keys;
 mod list;
+mod object;
 pub mod parse;
 mod registry;
+mod scan;
 mod set;
 mod settings;
 mod sort;
 mod sorted_set;
 pub mod spec;
 mod string;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use access::{Access, Mode, NewExpiry, decayed_frequency, frequency_clock, idle_seconds};
 pub use effects::{Blocking, Effects, Event, EventClass, LogChoice, TimeoutReply, Trash};
 pub use error::{Error, Outcome};
+pub use expire_cycle::{ExpireProgress, expire_cycle};
 pub use keys::{InvalidArguments, KeyPosition, KeyPositions, find_keys};
+pub use object::{encoding, memory_usage};
 pub use registry::{Command, Registry};
 pub use settings::{AccessClock, Settings};
 pub use spec::{Info, Locks, Spec};
@@ -53,5 +63,8 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     hash::COMMANDS,
     sorted_set::COMMANDS,
     generic::COMMANDS,
+    expire::COMMANDS,
+    scan::COMMANDS,
+    object::COMMANDS,
     sort::COMMANDS,
 ];

@@ -286,29 +286,24 @@ impl Entry {
             (Some(time), true) => unsafe { self.0.as_ptr().add(EXPIRY_OFFSET).cast::<i64>().write(time) },
             (None, false) => {}
             _ => {
-                let written = self.meta() & WRITTEN_BIT;
-                let copy;
-                // SAFETY: a payload taken out here is put into the rebuilt entry, whose old shell is freed
-                // without it.
-                let payload = unsafe {
-                    match self.form() {
-                        Form::Embedded => {
-                            copy = self.as_string().map(StringRef::to_vec).unwrap_or_default();
-                            Payload::Embedded(&copy)
-                        }
-                        Form::Integer => Payload::Integer(self.payload().cast::<i64>().read()),
-                        Form::Large => Payload::Large(self.payload().cast::<Vec<u8>>().read()),
-                        Form::Collection => {
-                            Payload::Collection(self.kind(), self.payload().cast::<NonNull<()>>().read())
-                        }
-                    }
-                };
-                let rebuilt = Self::build(self.key(), payload, expiry, self.clock());
-                let old = ManuallyDrop::new(std::mem::replace(self, rebuilt));
-                // SAFETY: the old shell's payload has moved.
-                unsafe { dealloc(old.0.as_ptr(), old.layout()) };
-                self.change_meta(|meta| meta | written);
+                // SAFETY: the old shell is freed without its payload, which has moved.
+                unsafe {
+                    let rebuilt = self.moved(self.key(), expiry);
+                    let old = ManuallyDrop::new(std::mem::replace(self, rebuilt));
+                    dealloc(old.0.as_ptr(), old.layout());
+                }
             }
+        }
+    }
+
+    /// The entry under another key, which must not be longer than [`KEY_BYTES_MAX`].
+    pub fn renamed(self, key: &[u8]) -> Entry {
+        let old = ManuallyDrop::new(self);
+        // SAFETY: the old shell is freed without its payload, which has moved.
+        unsafe {
+            let renamed = old.moved(key, old.expiry());
+            dealloc(old.0.as_ptr(), old.layout());
+            renamed
         }
     }
 
@@ -331,9 +326,43 @@ impl Entry {
 
     /// A copy under another key. Costs as much as the value is large.
     pub fn duplicate(&self, key: &[u8], expiry: Option<i64>) -> Entry {
-        let copy = Entry::new(key, self.value().to_value(), expiry, self.clock());
+        let payload = match (self.form(), self.value()) {
+            (Form::Large, ValueRef::String(StringRef::Bytes(bytes))) => Payload::Large(bytes.to_vec()),
+            (_, ValueRef::String(StringRef::Bytes(bytes))) => Payload::Embedded(bytes),
+            (_, ValueRef::String(StringRef::Integer(number))) => Payload::Integer(number),
+            (_, collection) => {
+                let (kind, pointer) = into_pointer(collection.to_value());
+                Payload::Collection(kind, pointer)
+            }
+        };
+        let copy = Self::build(key, payload, expiry, self.clock());
         copy.change_meta(|meta| meta | self.meta() & WRITTEN_BIT);
         copy
+    }
+
+    /// The same value and clock in a new shell with another key or expiry.
+    ///
+    /// # Safety
+    /// The payload moves: this entry's shell must then be freed without dropping it.
+    unsafe fn moved(&self, key: &[u8], expiry: Option<i64>) -> Entry {
+        // SAFETY: the form says what lies in the payload.
+        let payload = unsafe {
+            match self.form() {
+                Form::Embedded => {
+                    let len = self.payload().cast::<u32>().read() as usize;
+                    let start = self.payload().add(4 + self.key_len());
+                    Payload::Embedded(std::slice::from_raw_parts(start, len))
+                }
+                Form::Integer => Payload::Integer(self.payload().cast::<i64>().read()),
+                Form::Large => Payload::Large(self.payload().cast::<Vec<u8>>().read()),
+                Form::Collection => {
+                    Payload::Collection(self.kind(), self.payload().cast::<NonNull<()>>().read())
+                }
+            }
+        };
+        let moved = Self::build(key, payload, expiry, self.clock());
+        moved.change_meta(|meta| meta | self.meta() & WRITTEN_BIT);
+        moved
     }
 
     /// Bytes that the entry takes: its allocation and what it owns, size classes included.
@@ -341,7 +370,8 @@ impl Entry {
         let shell = class_size(self.layout().size());
         shell
             + match (self.form(), self.value()) {
-                (Form::Large, ValueRef::String(StringRef::Bytes(bytes))) => class_size(bytes.len()),
+                // SAFETY: the form says that the payload is a Vec.
+                (Form::Large, _) => class_size(unsafe { (*self.payload().cast::<Vec<u8>>()).capacity() }),
                 (_, ValueRef::String(_)) => 0,
                 (_, ValueRef::List(list)) => list.memory_usage(),
                 (_, ValueRef::Set(set)) => set.memory_usage(),
@@ -571,6 +601,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_encodings_as_redis_does() {
+        let name = |entry: &Entry| entry.string_encoding();
+        let mut entry = Entry::string(b"key", b"12", None, 0);
+        assert_eq!(name(&entry), Some("int"));
+        entry.mark_as_text();
+        assert_eq!(name(&entry), Some("embstr"));
+        entry.set_integer(5);
+        assert_eq!(name(&entry), Some("int"));
+        entry.bytes_mut().expect("a string").push(b'0');
+        for entry in
+            [&entry, &entry.duplicate(b"copy", Some(1)), &entry.duplicate(b"copy", None).renamed(b"x")]
+        {
+            assert_eq!(name(entry), Some("raw"));
+            assert_eq!(entry.as_string(), Some(StringRef::Bytes(b"50")));
+        }
+        entry.set_string(&[b'a'; 38]);
+        assert_eq!(name(&entry), Some("embstr"));
+        entry.set_expiry(Some(1));
+        assert_eq!(name(&entry), Some("raw"));
+    }
+
+    #[test]
     fn keeps_key_value_expiry_and_clock_through_every_change_of_form() {
         let long = vec![b'x'; 10_000];
         let mut entry = Entry::string(b"key", b"value", None, 77);
@@ -600,6 +652,10 @@ mod tests {
         entry.set_expiry(Some(5));
         entry.set_expiry(None);
         assert_eq!((entry.kind(), entry.key()), (Kind::List, &b"key"[..]));
+        let copy = entry.duplicate(b"copy", Some(9));
+        assert_eq!((copy.kind(), copy.key(), copy.expiry()), (Kind::List, &b"copy"[..], Some(9)));
+        let entry = entry.renamed(b"other key");
+        assert_eq!((entry.kind(), entry.key(), entry.clock()), (Kind::List, &b"other key"[..], 77));
         assert!(matches!(entry.into_value(), Value::List(_)));
     }
 }

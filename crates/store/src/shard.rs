@@ -37,6 +37,15 @@ impl<'a> LiveEntry<'a> {
         *self.expiring = *self.expiring + usize::from(expiry.is_some()) - before;
     }
 
+    /// Puts another entry with the same key in its place, and returns the old one.
+    pub fn replace(&mut self, entry: Entry) -> Entry {
+        debug_assert_eq!(self.entry.key(), entry.key());
+        *self.expiring += usize::from(entry.expiry().is_some());
+        let old = std::mem::replace(self.entry, entry);
+        *self.expiring -= usize::from(old.expiry().is_some());
+        old
+    }
+
     /// The entry for as long as the database is borrowed.
     #[inline]
     pub fn into_mut(self) -> &'a mut Entry {

@@ -119,7 +119,8 @@ fn parse_operations(args: Args<'_>, settings: &Settings) -> Outcome<Vec<Operatio
         }
         let is_get = parse::is(name, "GET") && left >= 2;
         let is_set = parse::is(name, "SET") && left >= 3;
-        if !is_get && !is_set && !(parse::is(name, "INCRBY") && left >= 3) {
+        let is_add = parse::is(name, "INCRBY") && left >= 3;
+        if !is_get && !is_set && !is_add {
             return Err(Error::SYNTAX);
         }
         let field = FieldType::parse(args.at(at + 1))?;

@@ -1,0 +1,72 @@
+//! Work on whole shards and databases.
+
+use std::ops::Range;
+
+use mantissa_store::{Database, Shard};
+
+use super::Access;
+
+impl Access<'_> {
+    /// The number of shards.
+    pub fn shard_count(&self) -> usize {
+        self.locked.keyspace().shard_count()
+    }
+
+    /// Runs `work` on one shard, locking it for just that if none is locked. For commands with
+    /// [`crate::Locks::Sweep`].
+    pub fn visit_shard<R>(&mut self, index: usize, work: impl FnOnce(&mut Shard) -> R) -> R {
+        self.locked.visit(index, work)
+    }
+
+    /// Takes all keys out of some databases and returns how many there were. Those who watch one of them are
+    /// marked; what was taken is freed after the command. All shards must be locked, so that the log has the
+    /// flush in its place among the writes.
+    pub fn flush(&mut self, databases: Range<usize>) -> u64 {
+        let keyspace = self.locked.keyspace();
+        let mut count = 0;
+        for index in 0..keyspace.shard_count() {
+            let Some(shard) = self.locked.shard_mut(index) else { continue };
+            for number in databases.clone() {
+                if shard.databases[number].is_empty() {
+                    continue;
+                }
+                if shard.has_watchers() {
+                    let there = |key: &[u8]| shard.databases[number].get(keyspace.hash(key), key).is_some();
+                    let watched = shard.watched_keys(number).into_iter().filter(|key| there(key));
+                    self.effects.changed.extend(watched.map(|key| (number, key)));
+                }
+                count += shard.databases[number].len() as u64;
+                let empty = Database::new(keyspace.hasher());
+                let old = std::mem::replace(&mut shard.databases[number], empty);
+                self.effects.trash.databases.push(old);
+            }
+        }
+        self.effects.dirty += count.max(1);
+        count
+    }
+
+    /// Exchanges two databases. Those who watch a key of either are marked, and keys that somebody waits for
+    /// and that are there now become ready. All shards must be locked.
+    pub fn swap_databases(&mut self, first: usize, second: usize) {
+        self.effects.dirty += 1;
+        if first == second {
+            return;
+        }
+        let keyspace = self.locked.keyspace();
+        for index in 0..keyspace.shard_count() {
+            let Some(shard) = self.locked.shard_mut(index) else { continue };
+            shard.databases.swap(first, second);
+            for number in [first, second] {
+                let there = |number: usize, key: &[u8]| {
+                    shard.databases[number].get(keyspace.hash(key), key).is_some()
+                };
+                let watched = shard.watched_keys(number).into_iter();
+                let changed = watched.filter(|key| there(first, key) || there(second, key));
+                self.effects.changed.extend(changed.map(|key| (number, key)));
+                let awaited = shard.awaited_keys(number).into_iter();
+                let ready = awaited.filter(|key| there(number, key));
+                self.effects.ready.extend(ready.map(|key| (number, key)));
+            }
+        }
+    }
+}

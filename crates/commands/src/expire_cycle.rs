@@ -1,0 +1,111 @@
+//! Active expiry: finding keys whose time has passed although nobody asks for them.
+//!
+//! There is no second table of keys that expire, so a walk looks at all entries of the databases that have
+//! any, a part of one shard at a time, and goes on where it stopped
+//! ([`mantissa_store::Database::expire_cursor`]). Databases without keys that expire cost nothing. What is
+//! found is removed as any expired key is, so that it is logged and published.
+
+use crate::access::Access;
+
+/// What a part of the walk did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExpireProgress {
+    /// Entries looked at.
+    pub visited: usize,
+    /// Keys removed.
+    pub removed: usize,
+    /// Databases that have been walked to the end; the next call begins them anew.
+    pub finished: usize,
+}
+
+impl ExpireProgress {
+    /// Whether so many of the entries had expired (a tenth) that it pays to go on at once.
+    pub fn is_worthwhile(&self) -> bool {
+        self.removed * 10 > self.visited
+    }
+}
+
+/// Looks at about `entries_max` entries of each database of a shard and removes those that have expired. The
+/// shard must be locked by `access`, whose effects are to be committed afterwards.
+pub fn expire_cycle(access: &mut Access<'_>, shard: usize, entries_max: usize) -> ExpireProgress {
+    let selected = access.database();
+    let mut progress = ExpireProgress::default();
+    for database in 0..access.database_count() {
+        walk(access, shard, database, entries_max, &mut progress);
+    }
+    access.select(selected);
+    progress
+}
+
+fn walk(
+    access: &mut Access<'_>,
+    shard: usize,
+    database: usize,
+    entries_max: usize,
+    progress: &mut ExpireProgress,
+) {
+    let now_ms = access.now_ms();
+    let mut due: Vec<Box<[u8]>> = Vec::new();
+    let mut visited = 0;
+    let is_finished = access.visit_shard(shard, |shard| {
+        let database = &mut shard.databases[database];
+        if database.expiring_len() == 0 {
+            return false;
+        }
+        loop {
+            let cursor = database.scan(database.expire_cursor, |entry| {
+                visited += 1;
+                if entry.expiry().is_some_and(|time| time <= now_ms) {
+                    due.push(entry.key().into());
+                }
+            });
+            database.expire_cursor = cursor;
+            if cursor == 0 || visited >= entries_max {
+                return cursor == 0;
+            }
+        }
+    });
+    progress.visited += visited;
+    progress.finished += usize::from(is_finished);
+    access.select(database);
+    for key in &due {
+        progress.removed += usize::from(access.remove_if_expired(key));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Bench;
+
+    #[test]
+    fn a_walk_removes_what_has_expired_and_nothing_else() {
+        let mut bench = Bench::new();
+        bench.settings.log_enabled = true;
+        for number in 0..1_000 {
+            bench.run(&format!("SET expiring:{number} x PX {}", if number % 2 == 0 { 10 } else { 10_000 }));
+            bench.run(&format!("SET eternal:{number} x"));
+        }
+        bench.now_ms += 100;
+        let (mut removed, mut logged) = (0, 0);
+        for shard in 0..bench.keyspace.shard_count() {
+            let (progress, effects) = bench.with_shard(shard, |access| {
+                let mut total = ExpireProgress::default();
+                while total.finished == 0 {
+                    let part = expire_cycle(access, shard, 4);
+                    total.removed += part.removed;
+                    total.finished += part.finished;
+                    if part.visited == 0 {
+                        break;
+                    }
+                }
+                total
+            });
+            removed += progress.removed;
+            logged += effects.removed_expired.len();
+            assert_eq!(effects.expired_count as usize, progress.removed);
+        }
+        assert_eq!((removed, logged), (500, 500));
+        assert_eq!(bench.run("DBSIZE"), ":1500\r\n");
+    }
+}

@@ -1,0 +1,241 @@
+//! Listing the keys of a database: KEYS, SCAN, RANDOMKEY, DBSIZE. They visit the shards one at a time.
+
+use mantissa_protocol::{Args, Reply};
+use mantissa_store::Entry;
+
+use crate::DataSpec;
+use crate::access::{Access, split_mix};
+use crate::error::{Error, Outcome};
+use crate::glob;
+use crate::parse;
+use crate::spec::{Categories, Flags, Group, Locks};
+
+fn is_live(entry: &Entry, now_ms: i64) -> bool {
+    entry.expiry().is_none_or(|time| time > now_ms)
+}
+
+fn keys(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let (pattern, database, now_ms) = (args.at(1), access.database(), access.now_ms());
+    let list = reply.defer();
+    let mut count = 0;
+    if glob::is_literal(pattern) {
+        let hash = access.keyspace().hash(pattern);
+        let found = access.visit_shard(access.keyspace().shard_of(hash), |shard| {
+            let entry = shard.databases[database].get(hash, pattern);
+            entry.is_some_and(|entry| is_live(entry, now_ms))
+        });
+        if found {
+            reply.bulk(pattern);
+            count = 1;
+        }
+    } else {
+        for index in 0..access.shard_count() {
+            access.visit_shard(index, |shard| {
+                for entry in shard.databases[database].iter() {
+                    if glob::matches(pattern, entry.key()) && is_live(entry, now_ms) {
+                        reply.bulk(entry.key());
+                        count += 1;
+                    }
+                }
+            });
+        }
+    }
+    reply.finish_array(list, count);
+    Ok(())
+}
+
+/// Where an iteration over all shards stands: a shard and the cursor in its table. Both are packed into one
+/// number, the shard in the lowest bits; 0 is the beginning. A key never changes its shard, so that the
+/// guarantee of [`mantissa_store::Table::scan`] for each shard is one for all of them.
+#[derive(Clone, Copy)]
+struct Cursor {
+    shard: usize,
+    table: u64,
+}
+
+impl Cursor {
+    fn unpack(number: u64, shard_count: usize) -> Cursor {
+        let bits = shard_count.ilog2();
+        Cursor { shard: number as usize & (shard_count - 1), table: number >> bits }
+    }
+
+    /// 0 once every shard has been passed.
+    fn pack(self, shard_count: usize) -> u64 {
+        if self.shard >= shard_count { 0 } else { self.table << shard_count.ilog2() | self.shard as u64 }
+    }
+}
+
+/// Reads a cursor, with the spaces and the sign before it that C's number parser skips.
+pub(crate) fn parse_cursor(argument: &[u8]) -> Outcome<u64> {
+    let text = argument.trim_ascii_start();
+    let digits = text.strip_prefix(b"+").unwrap_or(text);
+    let number = (!digits.is_empty()).then(|| {
+        digits.iter().try_fold(0_u64, |number, digit| {
+            let digit = digit.wrapping_sub(b'0');
+            if digit > 9 { None } else { number.checked_mul(10)?.checked_add(u64::from(digit)) }
+        })
+    });
+    number.flatten().ok_or(Error::fixed("ERR invalid cursor"))
+}
+
+/// The options of SCAN.
+struct Options<'a> {
+    count: u64,
+    pattern: Option<&'a [u8]>,
+    kind: Option<&'a [u8]>,
+}
+
+impl<'a> Options<'a> {
+    fn parse(args: Args<'a>) -> Outcome<Options<'a>> {
+        let mut options = Options { count: 10, pattern: None, kind: None };
+        let mut at = 2;
+        while let Some(option) = args.get(at) {
+            let value = args.get(at + 1).ok_or(Error::SYNTAX)?;
+            if parse::is(option, "COUNT") {
+                let count = parse::integer(value)?;
+                options.count = u64::try_from(count).ok().filter(|&count| count > 0).ok_or(Error::SYNTAX)?;
+            } else if parse::is(option, "MATCH") {
+                options.pattern = Some(value).filter(|&pattern| pattern != b"*");
+            } else if parse::is(option, "TYPE") {
+                options.kind = Some(value);
+            } else {
+                return Err(Error::SYNTAX);
+            }
+            at += 2;
+        }
+        Ok(options)
+    }
+
+    fn wants(&self, entry: &Entry, now_ms: i64) -> bool {
+        self.pattern.is_none_or(|pattern| glob::matches(pattern, entry.key()))
+            && self.kind.is_none_or(|kind| parse::is(kind, entry.kind().name()))
+            && is_live(entry, now_ms)
+    }
+}
+
+fn scan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    /// Parts of tables that one call visits at most, for each key that it is to return.
+    const STEPS_PER_KEY_MAX: u64 = 10;
+    let cursor = parse_cursor(args.at(1))?;
+    let options = Options::parse(args)?;
+    let (database, now_ms) = (access.database(), access.now_ms());
+    let shard_count = access.shard_count();
+    let mut cursor = Cursor::unpack(cursor, shard_count);
+    let mut steps_left = options.count.saturating_mul(STEPS_PER_KEY_MAX);
+    let (mut visited, mut returned) = (0, 0);
+    let mut keys = Reply::new(reply.protocol());
+    while cursor.shard < shard_count && visited < options.count && steps_left > 0 {
+        access.visit_shard(cursor.shard, |shard| {
+            let database = &shard.databases[database];
+            loop {
+                cursor.table = database.scan(cursor.table, |entry| {
+                    visited += 1;
+                    if options.wants(entry, now_ms) {
+                        keys.bulk(entry.key());
+                        returned += 1;
+                    }
+                });
+                steps_left -= u64::from(!database.is_empty());
+                if cursor.table == 0 || visited >= options.count || steps_left == 0 {
+                    break;
+                }
+            }
+        });
+        if cursor.table == 0 {
+            cursor.shard += 1;
+        }
+    }
+    reply.array(2);
+    reply.bulk(mantissa_number::format_u64(&mut [0; 20], cursor.pack(shard_count)));
+    reply.array(returned);
+    reply.raw(keys.as_bytes());
+    Ok(())
+}
+
+fn randomkey(access: &mut Access<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome {
+    /// Picks that may hit an expired key before the live ones are looked for one by one.
+    const TRIES_MAX: usize = 100;
+    let (database, now_ms) = (access.database(), access.now_ms());
+    let lens: Vec<usize> = shard_lens(access).collect();
+    let total: usize = lens.iter().sum();
+    let mut state = access.random();
+    for _ in 0..if total == 0 { 0 } else { TRIES_MAX } {
+        let mut place = access.random_below(total);
+        let Some(index) = lens.iter().position(|&len| {
+            let is_here = place < len;
+            place = place.saturating_sub(len);
+            is_here
+        }) else {
+            break;
+        };
+        let is_found = access.visit_shard(index, |shard| {
+            let entry = shard.databases[database].random(|| split_mix(&mut state));
+            let entry = entry.filter(|entry| is_live(entry, now_ms));
+            entry.inspect(|entry| reply.bulk(entry.key())).is_some()
+        });
+        if is_found {
+            return Ok(());
+        }
+    }
+    for index in 0..access.shard_count() {
+        let is_found = access.visit_shard(index, |shard| {
+            let entry = shard.databases[database].iter().find(|entry| is_live(entry, now_ms));
+            entry.inspect(|entry| reply.bulk(entry.key())).is_some()
+        });
+        if is_found {
+            return Ok(());
+        }
+    }
+    reply.null();
+    Ok(())
+}
+
+fn dbsize(access: &mut Access<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome {
+    let count: usize = shard_lens(access).sum();
+    reply.integer(count as i64);
+    Ok(())
+}
+
+/// The number of keys in each shard of the database, those included whose expiry has not been noticed.
+fn shard_lens(access: &mut Access<'_>) -> impl Iterator<Item = usize> {
+    let database = access.database();
+    (0..access.shard_count())
+        .map(move |index| access.visit_shard(index, |shard| shard.databases[database].len()))
+}
+
+/// The registration table.
+pub(crate) const COMMANDS: &[DataSpec] = &[
+    DataSpec::new("keys", 2, keys, Flags::READONLY)
+        .locks(Locks::Sweep)
+        .categories(Categories::KEYSPACE.or(Categories::DANGEROUS))
+        .docs(
+            Group::Generic,
+            "1.0.0",
+            "O(N) for N keys of the database",
+            "Lists all keys that match a pattern.",
+        )
+        .tips(&["request_policy:all_shards", "nondeterministic_output_order"])
+        .arguments("pattern:pattern"),
+    DataSpec::new("scan", -2, scan, Flags::READONLY)
+        .locks(Locks::Sweep)
+        .categories(Categories::KEYSPACE)
+        .docs(
+            Group::Generic,
+            "2.8.0",
+            "O(1) a call, O(N) for the N keys of a whole iteration",
+            "Lists the keys of the database step by step.",
+        )
+        .history(&[("6.0.0", "TYPE.")])
+        .tips(&["nondeterministic_output", "request_policy:special", "response_policy:special"])
+        .arguments("cursor:integer pattern:pattern@MATCH? count:integer@COUNT? type:string@TYPE?<6.0.0"),
+    DataSpec::new("randomkey", 1, randomkey, Flags::READONLY)
+        .locks(Locks::Sweep)
+        .categories(Categories::KEYSPACE)
+        .docs(Group::Generic, "1.0.0", "O(1)", "Picks a key of the database at random.")
+        .tips(&["request_policy:all_shards", "response_policy:special", "nondeterministic_output"]),
+    DataSpec::new("dbsize", 1, dbsize, Flags::READONLY.or(Flags::FAST))
+        .locks(Locks::Sweep)
+        .categories(Categories::KEYSPACE)
+        .docs(Group::Server, "1.0.0", "O(1)", "Counts the keys of the database.")
+        .tips(&["request_policy:all_shards", "response_policy:agg_sum"]),
+];
