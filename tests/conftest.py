@@ -1,0 +1,53 @@
+"""Fixtures that all Python suites share."""
+
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+from support.seeds import run_seed  # noqa: E402
+from support.servers import Server, oracle_path, subject_is_oracle, subject_path  # noqa: E402
+
+
+def pytest_report_header():
+    subject = oracle_path() if subject_is_oracle() else subject_path()
+    return [f"subject: {subject}", f"oracle: {oracle_path()}", f"MANTISSA_TEST_SEED={run_seed()}"]
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    setattr(item, f"report_{call.when}", outcome.get_result())
+
+
+@pytest.fixture
+def start_server(request):
+    """Starts servers that end with the test; on failure their folders are kept and their logs shown."""
+    servers = []
+
+    def start(kind="subject", **options):
+        server = Server(kind, **options)
+        servers.append(server)
+        return server
+
+    yield start
+    report = getattr(request.node, "report_call", None)
+    for server in servers:
+        if report is not None and report.failed:
+            server.keep()
+            print(f"{server.kind}: {server.directory}\n{server.log_tail()}")
+        server.stop()
+
+
+@pytest.fixture
+def subject(start_server):
+    """One server under test."""
+    return start_server("subject")
+
+
+@pytest.fixture
+def oracle(start_server):
+    """One redis-server."""
+    return start_server("oracle")

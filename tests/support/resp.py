@@ -1,0 +1,247 @@
+"""RESP2 and RESP3 as a test sees them: requests as bytes, replies with their raw bytes kept.
+
+A reply is a `Reply`: its type byte, its value (bytes, or a list of replies) and the exact bytes that the server sent,
+so that two servers can be compared byte for byte first, and by shape only where a written policy says so.
+"""
+
+import os
+import socket
+import time
+
+AGGREGATES = b"*~%>|"
+BULKS = b"$=!"
+
+
+class ProtocolError(Exception):
+    """The bytes received are not RESP."""
+
+
+class Closed(Exception):
+    """The server closed the connection; `pending` holds the bytes of an unfinished reply."""
+
+    def __init__(self, pending=b""):
+        super().__init__(f"connection closed with {len(pending)} unread bytes: {pending[:80]!r}")
+        self.pending = pending
+
+
+class Reply:
+    """One reply, with its raw bytes."""
+
+    __slots__ = ("kind", "value", "raw")
+
+    def __init__(self, kind, value, raw):
+        self.kind = kind  # the type byte, as a one-character str
+        self.value = value  # bytes, None for a null, or a list of Reply
+        self.raw = raw
+
+    def __repr__(self):
+        return show(self.raw)
+
+    @property
+    def is_error(self):
+        return self.kind in "-!"
+
+    @property
+    def is_null(self):
+        return self.kind == "_" or (self.kind in "$*" and self.value is None)
+
+    @property
+    def is_aggregate(self):
+        return isinstance(self.value, list)
+
+    def text(self):
+        """The value of a simple reply as text."""
+        return self.value.decode("utf-8", "backslashreplace")
+
+    def plain(self):
+        """The reply as bytes, int, None and nested lists, types forgotten."""
+        if self.is_aggregate:
+            return [element.plain() for element in self.value]
+        if self.kind == ":":
+            return int(self.value)
+        return self.value
+
+
+def show(raw, limit=300):
+    """Raw bytes for a person: escaped, and cut when long."""
+    text = repr(bytes(raw))[2:-1]
+    return text if len(text) <= limit else f"{text[:limit]}...({len(raw)} bytes)"
+
+
+def encode(args):
+    """A request as an array of bulk strings."""
+    parts = [b"*%d\r\n" % len(args)]
+    for arg in args:
+        arg = to_bytes(arg)
+        parts.append(b"$%d\r\n%s\r\n" % (len(arg), arg))
+    return b"".join(parts)
+
+
+def to_bytes(arg):
+    """An argument as bytes: numbers and text by their usual text."""
+    if isinstance(arg, (bytes, bytearray, memoryview)):
+        return bytes(arg)
+    return (arg if isinstance(arg, str) else repr(arg)).encode()
+
+
+class Decoder:
+    """Takes bytes in pieces of any size, gives whole replies."""
+
+    def __init__(self):
+        self.buffer = bytearray()
+        self.position = 0
+
+    def feed(self, data):
+        self.buffer += data
+
+    def pending(self):
+        """The bytes that no reply has used yet."""
+        return bytes(self.buffer[self.position :])
+
+    def next(self):
+        """The next whole reply, or None until more bytes come."""
+        end, reply = self._parse(self.position)
+        if reply is None:
+            return None
+        self.position = end
+        if self.position > 1 << 20 or self.position == len(self.buffer):
+            del self.buffer[: self.position]
+            self.position = 0
+        return reply
+
+    def _line(self, start):
+        end = self.buffer.find(b"\r\n", start)
+        return (None, None) if end < 0 else (end + 2, bytes(self.buffer[start:end]))
+
+    def _parse(self, start):
+        after, line = self._line(start)
+        if line is None:
+            return start, None
+        if not line:
+            raise ProtocolError(f"empty line at {show(self.pending())}")
+        kind, rest = chr(line[0]), line[1:]
+        if line[0] in AGGREGATES:
+            return self._aggregate(kind, start, after, int(rest))
+        if line[0] in BULKS:
+            size = int(rest)
+            if size < 0:
+                return after, Reply(kind, None, bytes(self.buffer[start:after]))
+            if len(self.buffer) < after + size + 2:
+                return start, None
+            value = bytes(self.buffer[after : after + size])
+            if self.buffer[after + size : after + size + 2] != b"\r\n":
+                raise ProtocolError(f"bulk without its end at {show(value)}")
+            return after + size + 2, Reply(kind, value, bytes(self.buffer[start : after + size + 2]))
+        if kind in "+-:_,#(":
+            return after, Reply(kind, None if kind == "_" else rest, bytes(self.buffer[start:after]))
+        raise ProtocolError(f"unknown type {kind!r} at {show(self.pending())}")
+
+    def _aggregate(self, kind, start, position, count):
+        if count < 0:
+            return position, Reply(kind, None, bytes(self.buffer[start:position]))
+        elements = []
+        for _ in range(count * 2 if kind in "%|" else count):
+            position, element = self._parse(position)
+            if element is None:
+                return start, None
+            elements.append(element)
+        if kind == "|":  # attributes come before the reply they describe, and belong to it
+            position, element = self._parse(position)
+            if element is None:
+                return start, None
+            elements.append(element)
+        return position, Reply(kind, elements, bytes(self.buffer[start:position]))
+
+
+class Connection:
+    """A client connection that hides nothing: it sends bytes and hands out replies in the order they come."""
+
+    def __init__(self, address, timeout=20.0):
+        self.address = address
+        self.timeout = timeout
+        if isinstance(address, str):
+            self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.socket.settimeout(timeout)
+            self.socket.connect(address)
+        else:
+            self.socket = socket.create_connection(address, timeout)
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.decoder = Decoder()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def send_raw(self, data):
+        self.socket.sendall(data)
+
+    def send(self, *args):
+        """Send one request without waiting."""
+        self.send_raw(encode(args))
+
+    def read(self, timeout=None):
+        """The next reply; `TimeoutError` when none comes, `Closed` when the server hung up."""
+        deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
+        while True:
+            reply = self.decoder.next()
+            if reply is not None:
+                return reply
+            self._fill(deadline)
+
+    def _fill(self, deadline):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError(f"no whole reply in time; pending {show(self.decoder.pending())}")
+        self.socket.settimeout(left)
+        try:
+            data = self.socket.recv(1 << 18)
+        except (ConnectionResetError, BrokenPipeError) as error:
+            raise Closed(self.decoder.pending()) from error
+        if not data:
+            raise Closed(self.decoder.pending())
+        self.decoder.feed(data)
+
+    def read_until_closed(self, timeout=None):
+        """Every byte until the server closes."""
+        deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
+        try:
+            while True:
+                self._fill(deadline)
+        except Closed as closed:
+            return closed.pending
+
+    def __call__(self, *args):
+        """Send one request and wait for its reply."""
+        self.send(*args)
+        return self.read()
+
+    def call(self, *args):
+        """Like calling, as plain values, and an error reply raises."""
+        reply = self(*args)
+        if reply.is_error:
+            raise AssertionError(f"{args!r} gave {reply.text()}")
+        return reply.plain()
+
+    def pipeline(self, requests, batch=200):
+        """Send requests in batches and return all replies."""
+        replies = []
+        for start in range(0, len(requests), batch):
+            part = requests[start : start + batch]
+            self.send_raw(b"".join(encode(args) for args in part))
+            replies += [self.read() for _ in part]
+        return replies
+
+    def reset(self):
+        """Close abruptly: the server sees a reset, not an end."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+        self.close()
+
+    def close(self):
+        self.socket.close()
+
+
+def fresh_name(prefix="m"):
+    """A name no other run uses."""
+    return f"{prefix}-{os.getpid()}-{time.monotonic_ns():x}"

