@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Runs all tests, or the Python suites that are named: ./test.sh [SUITE...] [pytest options]
+#
+#   ./test.sh                         everything: Rust, the C number core, all Python suites
+#   ./test.sh differential -k zset    one suite, with pytest's options (suites: differential clients robustness
+#                                     concurrency dumps support)
+#
+# Needs Rust, a C compiler and python3. What else the tests need goes to .test-env, which git ignores.
+#
+# MANTISSA_BINARY      test this program and build nothing
+# MANTISSA_PROFILE     the cargo profile of the server under test (default: fast)
+# MANTISSA_SUBJECT     `oracle` runs the suites with redis-server on both sides
+# MANTISSA_TEST_SEED   the seed of this run, or `random`
+# MANTISSA_TEST_EPISODES   how long the generated streams are
+set -euo pipefail
+cd "$(dirname "$0")"
+
+environment=$PWD/.test-env
+suites="differential clients robustness concurrency dumps support"
+
+say() { printf '\n== %s\n' "$*"; }
+
+# The Python environment with a real redis-server, made once and again when the list of packages changes.
+prepare_python() {
+    if cmp -s tests/requirements.txt "$environment/requirements.txt"; then return; fi
+    say "setting up $environment"
+    rm -rf "$environment"
+    if python3 -c 'import venv, ensurepip' 2>/dev/null; then
+        python3 -m venv "$environment"
+    elif python3 -m virtualenv --version >/dev/null 2>&1; then
+        python3 -m virtualenv --quiet "$environment"
+    else
+        echo "test.sh: this python3 can make no environment with pip (module ensurepip is missing)." >&2
+        echo "test.sh: install the system's package for it, python3-venv on Debian and Ubuntu, and run again." >&2
+        exit 1
+    fi
+    "$environment/bin/python" -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+    cp tests/requirements.txt "$environment/requirements.txt"
+}
+
+# The program under test; MANTISSA_BINARY tells the suites where it is.
+build_server() {
+    if [ -n "${MANTISSA_BINARY:-}" ] || [ "${MANTISSA_SUBJECT:-}" = oracle ]; then return; fi
+    local profile=${MANTISSA_PROFILE:-fast}
+    say "cargo build --profile $profile"
+    cargo build --profile "$profile" --package mantissa
+    local folder=$profile
+    if [ "$profile" = dev ]; then folder=debug; fi
+    export MANTISSA_BINARY=${CARGO_TARGET_DIR:-$PWD/target}/$folder/mantissa
+}
+
+run_python() {
+    prepare_python
+    build_server
+    # 20,000 connections need as many open files, on both sides.
+    ulimit -n "$(ulimit -Hn)" || true
+    say "pytest $*"
+    "$environment/bin/python" -m pytest "$@"
+}
+
+chosen=()
+options=()
+for word in "$@"; do
+    case " $suites " in
+    *" $word "*) if [ ${#options[@]} -eq 0 ]; then chosen+=("tests/$word"); else options+=("$word"); fi ;;
+    *) options+=("$word") ;;
+    esac
+done
+
+if [ ${#chosen[@]} -eq 0 ] && [ ${#options[@]} -eq 0 ]; then
+    say "cargo test --workspace"
+    cargo test --workspace
+    if [ -f number/Makefile ]; then
+        say "make -C number test"
+        make -C number test
+    fi
+fi
+if [ ${#chosen[@]} -eq 0 ]; then chosen=(tests); fi
+run_python "${chosen[@]}" ${options[@]+"${options[@]}"}
