@@ -17,7 +17,8 @@ const SAFETY_LINES_BEFORE_MAX: usize = 12;
 
 /// Written in halves, so that this file does not match itself.
 const LATER_NOTES: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
-const PRINTS: [&str; 4] = [concat!("dbg", "!("), concat!("println", "!("), concat!("print", "!("), "unimplemented!("];
+const PRINTS: [&str; 4] =
+    [concat!("dbg", "!("), concat!("println", "!("), concat!("print", "!("), "unimplemented!("];
 const FOLDERS_SKIPPED: [&str; 5] = ["target", ".git", ".test-env", "__pycache__", "node_modules"];
 /// Crates that may hold unsafe code.
 const UNSAFE_ALLOWED: [&str; 3] = ["number", "store", "net"];
@@ -53,7 +54,9 @@ struct Source {
 
 impl Source {
     fn has_extension(&self, extensions: &[&str]) -> bool {
-        Path::new(&self.path).extension().is_some_and(|found| extensions.iter().any(|wanted| found == *wanted))
+        Path::new(&self.path)
+            .extension()
+            .is_some_and(|found| extensions.iter().any(|wanted| found == *wanted))
     }
 
     /// The lines with their numbers, from 1.
@@ -81,7 +84,8 @@ fn sources() -> Vec<Source> {
             if path.is_dir() {
                 folders.push(path);
             } else if let Ok(text) = fs::read_to_string(&path) {
-                let path = path.strip_prefix(&root).expect("it lies in the project").to_string_lossy().into_owned();
+                let path =
+                    path.strip_prefix(&root).expect("it lies in the project").to_string_lossy().into_owned();
                 found.push(Source { path, text });
             }
         }
@@ -230,7 +234,8 @@ fn check_layers(source: &Source, found: &mut Vec<Violation>) {
         if text.starts_with('[') {
             is_used = matches!(text.trim(), "[dependencies]" | "[build-dependencies]");
         }
-        let used = text.strip_prefix("mantissa-").map(|rest| rest.split(['.', ' ', '=']).next().unwrap_or_default());
+        let used =
+            text.strip_prefix("mantissa-").map(|rest| rest.split(['.', ' ', '=']).next().unwrap_or_default());
         if let Some(used) = used.filter(|used| is_used && !allowed.contains(used)) {
             let message = format!("{name} uses {used}, which is not below it");
             found.push(Violation { rule: "layers", key: source.path.clone(), line, message });
@@ -240,7 +245,8 @@ fn check_layers(source: &Source, found: &mut Vec<Violation>) {
 
 /// The accepted breaks: lines of `RULE PATH[:FUNCTION] REASON`.
 fn exceptions() -> Vec<(String, String)> {
-    let text = fs::read_to_string(root().join("tests/tidy_exceptions.txt")).expect("the list of exceptions is there");
+    let text = fs::read_to_string(root().join("tests/tidy_exceptions.txt"))
+        .expect("the list of exceptions is there");
     let mut list = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let mut words = line.splitn(3, ' ');
@@ -269,17 +275,20 @@ fn the_code_keeps_its_habits() {
     let mut used = BTreeSet::new();
     let mut report = String::new();
     for violation in &found {
-        let accepted = exceptions.iter().position(|(rule, key)| rule == violation.rule && *key == violation.key);
+        let accepted =
+            exceptions.iter().position(|(rule, key)| rule == violation.rule && *key == violation.key);
         if let Some(index) = accepted {
             used.insert(index);
             continue;
         }
         let path = violation.key.split(':').next().unwrap_or_default();
-        writeln!(report, "{path}:{}: {}: {}", violation.line, violation.rule, violation.message).expect("memory");
+        writeln!(report, "{path}:{}: {}: {}", violation.line, violation.rule, violation.message)
+            .expect("memory");
     }
     for (index, (rule, key)) in exceptions.iter().enumerate() {
         if !used.contains(&index) {
-            writeln!(report, "tests/tidy_exceptions.txt: {rule} {key} is not needed any more").expect("memory");
+            writeln!(report, "tests/tidy_exceptions.txt: {rule} {key} is not needed any more")
+                .expect("memory");
         }
     }
     assert!(report.is_empty(), "\n{report}");
@@ -297,11 +306,17 @@ fn names_of_functions_are_found() {
 #[test]
 fn a_long_function_and_a_stray_print_are_noticed() {
     let body = "    work();\n".repeat(FUNCTION_LINES_MAX);
-    let text = format!("//! Header.\nfn long(\n    a: u8,\n) {{\n{body}}}\n\nfn short() {{\n    {}1);\n}}\n", PRINTS[0]);
+    let text = format!(
+        "//! Header.\nfn long(\n    a: u8,\n) {{\n{body}}}\n\nfn short() {{\n    {}1);\n}}\n",
+        PRINTS[0]
+    );
     let source = Source { path: "crates/store/src/a.rs".to_owned(), text };
     let mut found = Vec::new();
     check_functions(&source, &mut found);
     check_prints(&source, &mut found);
     let rules: Vec<_> = found.iter().map(|violation| (violation.rule, violation.key.as_str())).collect();
-    assert_eq!(rules, [("function-length", "crates/store/src/a.rs:long"), ("print", "crates/store/src/a.rs")]);
+    assert_eq!(
+        rules,
+        [("function-length", "crates/store/src/a.rs:long"), ("print", "crates/store/src/a.rs")]
+    );
 }
