@@ -2,8 +2,8 @@
 # Runs all tests, or the Python suites that are named: ./test.sh [SUITE...] [pytest options]
 #
 #   ./test.sh                         everything: Rust, the C number core, all Python suites
-#   ./test.sh differential -k zset    one suite, with pytest's options (suites: differential clients robustness
-#                                     concurrency dumps support)
+#   ./test.sh differential -k zset    one suite, with pytest's options. The suites: differential clients
+#                                     robustness concurrency dumps
 #
 # Needs Rust, a C compiler and python3. What else the tests need goes to .test-env, which git ignores.
 #
@@ -16,7 +16,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 environment=$PWD/.test-env
-suites="differential clients robustness concurrency dumps support"
+suites="differential clients robustness concurrency dumps"
 
 say() { printf '\n== %s\n' "$*"; }
 
@@ -62,7 +62,10 @@ chosen=()
 options=()
 for word in "$@"; do
     case " $suites " in
-    *" $word "*) if [ ${#options[@]} -eq 0 ]; then chosen+=("tests/$word"); else options+=("$word"); fi ;;
+    *" $word "*)
+        # A word after options belongs to them: -k sets.
+        if [ ${#options[@]} -eq 0 ]; then chosen+=("tests/$word"); else options+=("$word"); fi
+        ;;
     *) options+=("$word") ;;
     esac
 done

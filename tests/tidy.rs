@@ -1,7 +1,8 @@
 //! Measures the habits of the code base that can be measured, and names every line that breaks one.
 //!
-//! What is measured: the length of lines, functions and files; no notes to do later; no stray debug prints; a header on
-//! every Rust file; crates depend only on those below them; unsafe code only where it is allowed, each use with its reason.
+//! What is measured: the length of lines, functions and files; no notes to do later; no stray debug prints; a
+//! header on every Rust file; crates depend only on those below them; unsafe code only where it is allowed,
+//! each use with its reason.
 //! `tidy_exceptions.txt` lists the few accepted breaks, each with its reason; an entry that matches nothing fails too.
 #![forbid(unsafe_code)]
 
@@ -127,7 +128,8 @@ fn function_name(line: &str) -> Option<&str> {
     }
 }
 
-/// Functions end, in formatted code, at the first line that is a closing brace with the indentation of their first.
+/// Functions end, in formatted code, at the first line that is a closing brace with the indentation of their
+/// first.
 fn check_functions(source: &Source, found: &mut Vec<Violation>) {
     if !source.has_extension(&["rs"]) {
         return;

@@ -1,8 +1,9 @@
 """Makes random commands from the grammars in `grammar/`.
 
-The words are few, so that commands meet the same keys, members and values again and again, also with keys of another
-type. All depends on the given random generator only. What a server is free to decide is left out: nothing expires while a
-stream runs (times are far away or past), SPOP takes all, BYLEX works on sorted sets of equal scores.
+The words are few, so that commands meet the same keys, members and values again and again, also with keys of
+another type. All depends on the given random generator only. What a server is free to decide is left out:
+nothing expires while a stream runs (times are far away or past), SPOP takes all, BYLEX works on sorted sets
+of equal scores.
 """
 
 import pathlib
@@ -12,20 +13,84 @@ GRAMMARS = pathlib.Path(__file__).parent / "grammar"
 PIECE = re.compile(r"[\[\](){}<>|]|[^\[\](){}<>|]+|\{[^}]*\}")
 OTHER_TYPE_CHANCE = 0.05
 MUTATION_CHANCE = 0.04
-ODD_WORDS = ["", "abc", "-1", "0", "1.5", "nan", "inf", "9223372036854775807", "-9223372036854775808", "x y", "[a"]
+ODD_WORDS = [
+    "",
+    "abc",
+    "-1",
+    "0",
+    "1.5",
+    "nan",
+    "inf",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "x y",
+    "[a",
+]
 INITIALS = {"string": "k", "list": "l", "set": "s", "hash": "h", "zset": "z"}
 TYPES = list(INITIALS)
 KEYS = {kind: [f"{INITIALS[kind]}{number}" for number in range(1, 5)] for kind in TYPES}
 KEYS["lex"] = ["x1", "x2"]
 VALUES = [
-    "", "a", "b", "hello", "0", "1", "-1", "10", "12345", "007", "1.5", "3.0", " 1", "9223372036854775807", "abcdefgh",
-    "-9223372036854775808", b"bin\x00\xff\r\n", "x" * 9, "y" * 44, "z" * 45, "w" * 64, "v" * 65, "u" * 300, "foo", "bar",
-]  # fmt: skip
-MEMBERS = [f"m{number}" for number in range(12)] + ["", "1", "2", "3", "17", "-5", "x" * 9, "y" * 70, b"n\x00l", b"\xff"]
+    "",
+    "a",
+    "b",
+    "hello",
+    "0",
+    "1",
+    "-1",
+    "10",
+    "12345",
+    "007",
+    "1.5",
+    "3.0",
+    " 1",
+    "9223372036854775807",
+    "abcdefgh",
+    "-9223372036854775808",
+    b"bin\x00\xff\r\n",
+    "x" * 9,
+    "y" * 44,
+    "z" * 45,
+    "w" * 64,
+    "v" * 65,
+    "u" * 300,
+    "foo",
+    "bar",
+]
+MEMBERS = [f"m{number}" for number in range(12)] + [
+    "",
+    "1",
+    "2",
+    "3",
+    "17",
+    "-5",
+    "x" * 9,
+    "y" * 70,
+    b"n\x00l",
+    b"\xff",
+]
 SCORES = [
-    "0", "1", "2", "3", "-1", "-0", "0.1", "0.2", "1.5", "3.14", "1e10", "-2.5", "inf", "-inf", "1e300", "1e-5", "17",
-    "1e17", "123456789.123", "5e-324",
-]  # fmt: skip
+    "0",
+    "1",
+    "2",
+    "3",
+    "-1",
+    "-0",
+    "0.1",
+    "0.2",
+    "1.5",
+    "3.14",
+    "1e10",
+    "-2.5",
+    "inf",
+    "-inf",
+    "1e300",
+    "1e-5",
+    "17",
+    "1e17",
+    "123456789.123",
+    "5e-324",
+]
 FLOATS = ["0", "1", "-1", "0.1", "1.5", "-2.25", "3.0e2", "1e-3", "5.0", "100", "1e17", "0.000001", "-0.1"]
 
 
@@ -41,11 +106,17 @@ class Words:
         return self.random.choice(KEYS[kind])
 
     def lex(self):
-        return self.random.choice(KEYS["lex"]) if self.random.random() > OTHER_TYPE_CHANCE else KEYS["list"][0]
+        return (
+            self.random.choice(KEYS["lex"]) if self.random.random() > OTHER_TYPE_CHANCE else KEYS["list"][0]
+        )
 
     def seconds(self):
         """Mostly far away, and rarely equal to another; sometimes past."""
-        return self.random.choice([0, -1, -100]) if self.random.random() < 0.08 else self.random.randint(10**5, 10**8)
+        return (
+            self.random.choice([0, -1, -100])
+            if self.random.random() < 0.08
+            else self.random.randint(10**5, 10**8)
+        )
 
     def moment(self):
         """Seconds since 1970, past or a thousand years away."""
@@ -73,7 +144,9 @@ class Words:
             "member": lambda: random.choice(MEMBERS),
             "field": lambda: random.choice(MEMBERS),
             "number": lambda: random.choice([random.randint(-20, 20), 2**63 - 1, -(2**63), "3.5", "1e3"]),
-            "integer": lambda: random.choice([random.randint(-10, 10), random.randint(-300, 300), 2**62, -(2**62)]),
+            "integer": lambda: random.choice(
+                [random.randint(-10, 10), random.randint(-300, 300), 2**62, -(2**62)]
+            ),
             "float": lambda: random.choice(FLOATS),
             "score": lambda: random.choice(SCORES),
             "small": lambda: random.randint(0, 5),
@@ -178,7 +251,11 @@ class Grammar:
 
     def mutate(self, words):
         """Break a command a little."""
-        if len(words) < 2 or words[0] in (b"SPOP", b"SRANDMEMBER", b"HRANDFIELD", b"ZRANDMEMBER") or b"0.001" in words:
+        if (
+            len(words) < 2
+            or words[0] in (b"SPOP", b"SRANDMEMBER", b"HRANDFIELD", b"ZRANDMEMBER")
+            or b"0.001" in words
+        ):
             return
         position = self.random.randrange(1, len(words))
         match self.random.randrange(3):

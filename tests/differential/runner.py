@@ -114,7 +114,9 @@ class Player:
         connection, found = self.connection(number), set()
         args = list(args)
         position = 1 if args[0].upper() == b"SCAN" else 2
-        step = 2 if args[0].upper() in (b"HSCAN", b"ZSCAN") and b"NOVALUES" not in map(bytes.upper, args) else 1
+        step = (
+            2 if args[0].upper() in (b"HSCAN", b"ZSCAN") and b"NOVALUES" not in map(bytes.upper, args) else 1
+        )
         for _ in range(1_000_000):
             reply = connection(*args)
             if not reply.is_aggregate:
@@ -279,7 +281,10 @@ def from_difference(oracle, subject, before=60, shown=400):
     if max(len(oracle), len(subject)) <= shown:
         return oracle, subject
     start = max(0, start - before)
-    cut = [text[start : start + shown] + ("..." if len(text) > start + shown else "") for text in (oracle, subject)]
+    cut = [
+        text[start : start + shown] + ("..." if len(text) > start + shown else "")
+        for text in (oracle, subject)
+    ]
     return [f"(from {start}) {text}" if start else text for text in cut]
 
 

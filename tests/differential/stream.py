@@ -5,16 +5,21 @@ A stream is a text file of inputs; the oracle gives the expected replies. A line
     [annotation, ...] @CONNECTION command "quoted \\x00 argument" ...
 
 - Words are split and quoted as redis-cli does: "..." with \\n \\r \\t \\a \\b \\\\ \\" \\xHH, '...' with \\'.
-- `@2` sends on connection 2; without it connection 1. Connections open when first named, with the stream's protocol.
-- Annotations: a policy (POLICY.md); `blocks` (wait until the server reports the client as blocked, read nothing);
-  `replies=N` (read N replies, 0 is allowed); `closes` (the server must hang up after the replies); `iterate` (a SCAN
-  command: follow the cursor to its end and compare everything found); `resp2` or `resp3` (only in that protocol);
-  `bag` (the replies of this line may come in any order); `packed` (with the default thresholds the order is known, and compared).
+- `@2` sends on connection 2; without it connection 1. Connections open when first named, with the stream's
+  protocol.
+- Annotations: a policy (POLICY.md); `blocks` (wait until the server reports the client as blocked, read
+  nothing);
+  `replies=N` (read N replies, 0 is allowed); `closes` (the server must hang up after the replies); `iterate`
+  (a SCAN command: follow the cursor to its end and compare everything found); `resp2` or `resp3` (only in
+  that protocol);
+  `bag` (the replies of this line may come in any order); `packed` (with the default thresholds the order is
+  known, and compared).
 - `@2 <` reads one more reply or push on connection 2, `@2 <3` three.
 - `!raw "bytes"` sends the bytes as they are. `!close` and `!reset` end a connection, the latter abruptly.
 - `!until :0 EXISTS k` repeats a command on both servers until it gives this raw reply, or `nil` for a null.
 - `!repeat 100 RPUSH l "v{i}"` sends a command for i = 0..99, with `{i}` replaced.
-- `${id:2}` is the client id of connection 2 on that server, `${addr:2}` its address, `${x*1000}` is `x` 1,000 times.
+- `${id:2}` is the client id of connection 2 on that server, `${addr:2}` its address, `${x*1000}` is `x` 1,000
+  times.
 - `#` starts a comment line.
 """
 
@@ -67,7 +72,11 @@ def quoted(text, position, word):
     while position < len(text) and text[position] != quote:
         if text[position] == "\\" and position + 1 < len(text):
             escape = text[position + 1]
-            if quote == '"' and escape == "x" and re.fullmatch("[0-9a-fA-F]{2}", text[position + 2 : position + 4]):
+            if (
+                quote == '"'
+                and escape == "x"
+                and re.fullmatch("[0-9a-fA-F]{2}", text[position + 2 : position + 4])
+            ):
                 word += bytes.fromhex(text[position + 2 : position + 4])
                 position += 4
                 continue

@@ -1,8 +1,8 @@
 """Random command streams on both servers: replies, encodings and digests must agree.
 
-A run is made of short episodes, each on empty servers and from its own seed, so that a failure needs no long history:
-the failing episode is cut down to the commands that matter, and printed. MANTISSA_TEST_SEED changes the run,
-MANTISSA_TEST_EPISODES its length.
+A run is made of short episodes, each on empty servers and from its own seed, so that a failure needs no long
+history: the failing episode is cut down to the commands that matter, and printed. MANTISSA_TEST_SEED changes
+the run, MANTISSA_TEST_EPISODES its length.
 """
 
 import os
@@ -97,13 +97,18 @@ def describe(seed, commands, found):
     _, left, right = found
     history = "\n".join("      " + " ".join(quoted(arg) for arg in command) for command in commands)
     left, right = from_difference(show(left.raw, 100_000), show(right.raw, 100_000))
-    return f"  episode {seed}, cut to {len(commands)} commands:\n{history}\n    oracle:  {left}\n    subject: {right}"
+    head = f"  episode {seed}, cut to {len(commands)} commands:\n{history}"
+    return f"{head}\n    oracle:  {left}\n    subject: {right}"
 
 
 def quoted(arg):
     """An argument as redis-cli takes it."""
     text = show(arg, 100_000)
-    return text if text and text.isprintable() and not set(text) & set(" \"'\\") else '"' + text.replace('"', '\\"') + '"'
+    return (
+        text
+        if text and text.isprintable() and not set(text) & set(" \"'\\")
+        else '"' + text.replace('"', '\\"') + '"'
+    )
 
 
 def connect(server, protocol):

@@ -1,7 +1,8 @@
 """Every command with every kind of bad argument, made from one good call each (matrix.txt).
 
-For each good call: the call itself on a key of each type; each argument in turn replaced by odd values, dropped and
-doubled; an argument added. Before each call its keys are set anew, and after it the keys are compared by digest.
+For each good call: the call itself on a key of each type; each argument in turn replaced by odd values,
+dropped and doubled; an argument added. Before each call its keys are set anew, and after it the keys are
+compared by digest.
 """
 
 import pathlib
@@ -19,10 +20,33 @@ CALLS = [
     if line and not line.startswith("#")
 ]
 ODD_VALUES = [
-    b"", b"abc", b"0", b"-1", b"1.5", b"-0", b" 1", b"1 ", b"+1", b"01", b"1e3", b"inf", b"-inf", b"nan", b"0x10",
-    b"9223372036854775807", b"9223372036854775808", b"-9223372036854775808", b"18446744073709551616", b"4294967296",
-    b"\x00\xff", b"x" * 70, b"(1", b"[a", b"*", b"1e400",
-]  # fmt: skip
+    b"",
+    b"abc",
+    b"0",
+    b"-1",
+    b"1.5",
+    b"-0",
+    b" 1",
+    b"1 ",
+    b"+1",
+    b"01",
+    b"1e3",
+    b"inf",
+    b"-inf",
+    b"nan",
+    b"0x10",
+    b"9223372036854775807",
+    b"9223372036854775808",
+    b"-9223372036854775808",
+    b"18446744073709551616",
+    b"4294967296",
+    b"\x00\xff",
+    b"x" * 70,
+    b"(1",
+    b"[a",
+    b"*",
+    b"1e400",
+]
 SETUPS = {
     "none": [],
     "number": [["SET", "K", "10"]],
@@ -47,7 +71,11 @@ def unsafe(args, call):
     name = args[0].upper() if args else b""
     if name in ENDLESS:
         timeout = call.index("0.001")
-        return args[timeout : timeout + 1] != [b"0.001"] if name in (b"BLMPOP", b"BZMPOP") else args[-1] != b"0.001"
+        return (
+            args[timeout : timeout + 1] != [b"0.001"]
+            if name in (b"BLMPOP", b"BZMPOP")
+            else args[-1] != b"0.001"
+        )
     if args[:2] == [b"SPOP", b"K"] and len(args) == 2 or args == [b"CONFIG", b"GET", b"*"]:
         return True  # what it takes is random; what it lists is the server's own
     if name in HUGE_COUNTS:
@@ -83,10 +111,19 @@ def requests_of(call):
     """For each variant the requests to send: clean, set up, call, look."""
     for setup, args in variants(call):
         if not unsafe(args, call[1:]):
-            yield [
-                [b"SELECT", b"0"], [b"FLUSHALL"], *SETUPS[setup], args, [b"SELECT", b"0"], [b"DEBUG", b"DIGEST"],
-                [b"PTTL", b"K"], [b"OBJECT", b"ENCODING", b"K"],
-            ], setup  # fmt: skip
+            yield (
+                [
+                    [b"SELECT", b"0"],
+                    [b"FLUSHALL"],
+                    *SETUPS[setup],
+                    args,
+                    [b"SELECT", b"0"],
+                    [b"DEBUG", b"DIGEST"],
+                    [b"PTTL", b"K"],
+                    [b"OBJECT", b"ENCODING", b"K"],
+                ],
+                setup,
+            )
 
 
 def play(call, oracle, subject):
@@ -101,7 +138,11 @@ def play(call, oracle, subject):
             left, right = (next(replies) for replies in answers)
             if not agree(policy_of([to_bytes(arg) for arg in request]), left, right):
                 text = " ".join(show(to_bytes(arg), 90) or '""' for arg in called)
-                after = "" if request is called else f" then {' '.join(show(to_bytes(arg), 40) for arg in request)}"
+                after = (
+                    ""
+                    if request is called
+                    else f" then {' '.join(show(to_bytes(arg), 40) for arg in request)}"
+                )
                 parts = from_difference(show(left.raw, 10_000), show(right.raw, 10_000))
                 found.append(Mismatch(f"K is {setup}", text + after, *parts))
     return found
@@ -109,7 +150,10 @@ def play(call, oracle, subject):
 
 @pytest.fixture(scope="module", params=[2, 3], ids=["resp2", "resp3"])
 def connections(request):
-    options = {"hz": 500, "slowlog-log-slower-than": -1}  # a blocked client's time is looked at `hz` times a second
+    options = {
+        "hz": 500,
+        "slowlog-log-slower-than": -1,
+    }  # a blocked client's time is looked at `hz` times a second
     with Server("oracle", options) as oracle, Server("subject", options, workers=2) as subject:
         yield oracle.connect(request.param), subject.connect(request.param), subject
         if not subject.alive:

