@@ -21,6 +21,7 @@ fn main() -> ExitCode {
     let rest: Vec<OsString> = arguments.collect();
     match subcommand.to_str() {
         Some("server") => mantissa_server::run(&rest),
+        Some("cli") => mantissa_cli::run(std::iter::once(subcommand).chain(rest)),
         Some("--version" | "-v" | "version") => {
             println!("mantissa {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS
