@@ -194,14 +194,20 @@ pub fn record(
     let counters = &server.stats.commands[context.worker][command.index];
     stats::add(&counters.calls, 1);
     stats::add(&counters.nanoseconds, elapsed);
-    let bucket = (64 - (elapsed / 1000).leading_zeros()).min(31);
-    stats::add(&counters.by_time[bucket as usize], 1);
+    let config = &context.live.config;
+    if config.latency_tracking {
+        counters.histogram.get_or_init(Box::default).record(elapsed);
+    }
+    if config.latency_monitor_threshold_ms > 0 && elapsed / 1_000_000 >= config.latency_monitor_threshold_ms {
+        let event = if command.info.flags.has(Flags::FAST) { "fast-command" } else { "command" };
+        server.latency.lock().add(event, elapsed / 1_000_000, context.now_ms / 1000);
+    }
     if failed {
         stats::add(&counters.failed, 1);
     }
-    let threshold = context.live.config.slowlog_log_slower_than_us;
+    let threshold = config.slowlog_log_slower_than_us;
     if threshold >= 0 && elapsed / 1000 >= threshold as u64 && !command.info.flags.has(Flags::SKIP_SLOWLOG) {
-        crate::commands::note_slow(context, client, args, elapsed / 1000);
+        crate::commands::note_slow(context, client, command, args, elapsed / 1000);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mantissa_net::{Conn, Socket, Waker};
+use mantissa_net::{Conn, Listener, Socket, Waker};
 use parking_lot::Mutex;
 
 /// Where a client is: a worker and a connection of its driver.
@@ -26,6 +26,8 @@ pub enum Message {
     Kill(Conn),
     /// The server is no longer paused.
     Resume,
+    /// Listen on these TCP sockets in the place of the present ones.
+    Listen(Vec<Listener>),
     /// Stop serving and end the thread.
     Stop,
 }

@@ -20,9 +20,10 @@ pub fn show(context: &mut Context, client: &Client, command: &Command, args: Arg
     let (seconds, rest) = (now_us / 1_000_000, now_us % 1_000_000);
     let origin = client.shared.peer.remote_text();
     let _to_memory = write!(line, "+{seconds}.{rest:06} [{} {origin}]", client.database);
-    for argument in args {
+    let secret_from = crate::commands::secret_arguments(command.info.name, args);
+    for (index, argument) in args.iter().enumerate() {
         line.push(b' ');
-        quote(&mut line, argument);
+        quote(&mut line, if index >= secret_from { b"(redacted)" } else { argument });
     }
     line.extend_from_slice(b"\r\n");
     let line: Arc<[u8]> = line.into();

@@ -13,10 +13,12 @@ use parking_lot::{Mutex, RwLock};
 use crate::client::{BlockedClient, ClientShared};
 use crate::config::Config;
 use crate::inbox::{Inbox, Message, Target};
+use crate::latency::LatencyMonitor;
 use crate::live::Live;
 use crate::persistence::Persistence;
 use crate::pubsub::PubSub;
 use crate::registry::Registry;
+use crate::slowlog::SlowLog;
 use crate::stats::Stats;
 
 /// CLIENT PAUSE.
@@ -56,6 +58,10 @@ pub struct Server {
     pub pause: Pause,
     /// Counters.
     pub stats: Stats,
+    /// Slow commands.
+    pub slowlog: Mutex<SlowLog>,
+    /// Latency events.
+    pub latency: Mutex<LatencyMonitor>,
     /// Dump files.
     pub persistence: Persistence,
     /// Frees large values.
@@ -102,6 +108,8 @@ impl Server {
             monitor_count: AtomicUsize::new(0),
             pause: Pause::default(),
             stats: Stats::new(command_count, worker_count + 1),
+            slowlog: Mutex::new(SlowLog::new()),
+            latency: Mutex::new(LatencyMonitor::new()),
             persistence: Persistence::default(),
             reaper: OnceLock::new(),
             lazyfree_pending: Arc::default(),

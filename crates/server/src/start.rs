@@ -18,7 +18,7 @@ use crate::worker::Worker;
 use crate::{daemon, log, notice, registry, warning};
 
 /// File descriptors needed beside those of clients.
-const DESCRIPTORS_RESERVED: u64 = 32;
+pub const DESCRIPTORS_RESERVED: u64 = 32;
 
 /// Runs the server with the arguments of `mantissa server` until it is told to end.
 pub fn run(arguments: &[OsString]) -> ExitCode {
@@ -176,10 +176,9 @@ fn start_workers(
             if go_receiver.recv().is_err() {
                 return;
             }
-            for listener in own_listeners {
-                driver.add_listener(listener);
-            }
-            if let Err(error) = Worker::new(server, number).run(&mut driver) {
+            let mut worker = Worker::new(server, number);
+            worker.listen(&mut driver, own_listeners);
+            if let Err(error) = worker.run(&mut driver) {
                 warning!("Worker {number} ends: {error}");
             }
         };

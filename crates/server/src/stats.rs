@@ -1,6 +1,9 @@
 //! Counters. Each worker counts in its own, so that counting costs no sharing; INFO adds them up.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use crate::latency::Histogram;
 
 /// Counters of one command.
 #[derive(Default)]
@@ -13,8 +16,8 @@ pub struct CommandStats {
     pub rejected: AtomicU64,
     /// Calls that replied an error.
     pub failed: AtomicU64,
-    /// Calls by time: bucket `n` counts those of less than `2^n` µs and at least half of that (the histogram of LATENCY).
-    pub by_time: [AtomicU64; 32],
+    /// How their times are spread; made when the first call is recorded.
+    pub histogram: OnceLock<Box<Histogram>>,
 }
 
 macro_rules! counters {
@@ -49,7 +52,10 @@ macro_rules! counters {
                 }
                 for command in self.commands.iter().flatten() {
                     let counters = [&command.calls, &command.nanoseconds, &command.rejected, &command.failed];
-                    counters.into_iter().chain(&command.by_time).for_each(|counter| counter.store(0, Ordering::Relaxed));
+                    counters.into_iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
+                    if let Some(histogram) = command.histogram.get() {
+                        histogram.reset();
+                    }
                 }
                 self.peak_bytes.store(0, Ordering::Relaxed);
             }

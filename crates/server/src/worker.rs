@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use mantissa_net::{Conn, Driver, Event, Handler, Socket};
+use mantissa_net::{Conn, Driver, Event, Handler, Listener, LocalAddress, Socket};
 use mantissa_protocol::{
     Args, OwnedArgs, Parsed, Protocol, ProtocolError, Reply, RequestLimits, RequestParser, Slice,
 };
@@ -57,6 +57,7 @@ pub struct Worker {
     slices: Vec<Slice>,
     requests: Vec<Request>,
     deadlines: Deadlines,
+    tcp_listeners: Vec<usize>,
     stopping: bool,
     last_tick_ms: i64,
     last_idle_scan_ms: i64,
@@ -87,6 +88,7 @@ impl Worker {
             slices: Vec::new(),
             requests: Vec::new(),
             deadlines: Deadlines::default(),
+            tcp_listeners: Vec::new(),
             stopping: false,
             last_tick_ms: 0,
             last_idle_scan_ms: 0,
@@ -120,7 +122,22 @@ impl Worker {
                 Message::Unblock(conn, bytes) => self.unblock(driver, conn, bytes),
                 Message::Kill(conn) => self.close(driver, conn, true),
                 Message::Resume => self.resume_paused(driver),
+                Message::Listen(listeners) => self.listen(driver, listeners),
                 Message::Stop => self.stopping = true,
+            }
+        }
+    }
+
+    /// Starts accepting on sockets in the place of the TCP sockets so far.
+    pub fn listen(&mut self, driver: &mut Driver, listeners: Vec<Listener>) {
+        for id in std::mem::take(&mut self.tcp_listeners) {
+            driver.remove_listener(id);
+        }
+        for listener in listeners {
+            let is_tcp = matches!(listener.local_addr(), LocalAddress::Tcp(_));
+            let id = driver.add_listener(listener);
+            if is_tcp {
+                self.tcp_listeners.push(id);
             }
         }
     }

@@ -1,6 +1,173 @@
 //! CONFIG and its subcommands.
 
+use std::sync::atomic::Ordering;
+
+use mantissa_commands::spec::{Flags, Group};
+use mantissa_commands::{Error, Locks, Outcome};
+use mantissa_net::process;
+use mantissa_protocol::{Args, Reply};
+
+use crate::config::{Config, SetError};
+use crate::context::unix_ms;
+use crate::inbox::Message;
 use crate::registry::ServerSpec;
+use crate::server::Server;
+use crate::session::Session;
+use crate::{log, notice, start, warning};
+
+fn get(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let patterns: Vec<&[u8]> = args.from(2).iter().collect();
+    let found = session.server().live().config.get(&patterns);
+    reply.map(found.len());
+    for (name, value) in found {
+        reply.bulk(&name);
+        reply.bulk(&value);
+    }
+    Ok(())
+}
+
+fn set(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let given = args.from(2);
+    if !given.len().is_multiple_of(2) {
+        return Err(Error::SYNTAX);
+    }
+    let pairs: Vec<(&[u8], &[u8])> =
+        (0..given.len() / 2).map(|n| (given.at(2 * n), given.at(2 * n + 1))).collect();
+    let server = session.server();
+    let _one_at_a_time = server.config_change.lock();
+    let live = server.live();
+    let is_local = session.client.shared.peer.is_loopback() || session.client.shared.peer.is_unix();
+    let refused = |error: SetError| {
+        let text = error.to_reply();
+        Error::new(String::from_utf8_lossy(&text).into_owned())
+    };
+    let mut config = live.config.set(&pairs, is_local).map_err(refused)?;
+    apply(server, &live.config, &mut config).map_err(refused)?;
+    server.set_config(config);
+    session.context.refresh();
+    reply.ok();
+    Ok(())
+}
+
+/// Puts into effect what is more than a value that is read from time to time.
+fn apply(server: &'static Server, old: &Config, new: &mut Config) -> Result<(), SetError> {
+    for directive in new.differences(old) {
+        match directive.name {
+            "port" | "bind" => listen_anew(server, new, directive.name)?,
+            "maxclients" => allow_clients(new)?,
+            "dir" => std::env::set_current_dir(&new.dir)
+                .map_err(|error| SetError::failed("dir", error.to_string()))?,
+            "loglevel" => log::set_level(new.loglevel),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn listen_anew(server: &'static Server, config: &Config, name: &'static str) -> Result<(), SetError> {
+    let listeners = if config.port == 0 { Ok(Vec::new()) } else { start::listen_tcp(config, config.port) };
+    let listeners = listeners.map_err(|reason| {
+        warning!("{reason}");
+        let text = match name {
+            "port" => "Unable to listen on this port. Check server logs.",
+            _ => "Failed to bind to specified addresses.",
+        };
+        SetError::failed(name, text)
+    })?;
+    server.port.store(usize::from(config.port), Ordering::Relaxed);
+    server.send(0, Message::Listen(listeners));
+    Ok(())
+}
+
+fn allow_clients(config: &Config) -> Result<(), SetError> {
+    let wanted = u64::from(config.maxclients) + start::DESCRIPTORS_RESERVED;
+    let granted = process::raise_nofile_limit(wanted).map_or(0, |(soft, _)| soft);
+    if granted >= wanted {
+        return Ok(());
+    }
+    Err(SetError::failed(
+        "maxclients",
+        "The operating system is not able to handle the specified number of clients, try with \
+         "
+        .to_owned()
+            + &granted.saturating_sub(start::DESCRIPTORS_RESERVED).to_string(),
+    ))
+}
+
+fn resetstat(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let stats = &session.server().stats;
+    stats.reset();
+    stats.errors.lock().clear();
+    stats.reset_ms.store(unix_ms(), Ordering::Relaxed);
+    reply.ok();
+    Ok(())
+}
+
+fn rewrite(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let live = session.server().live();
+    let Some(path) = live.config.file() else {
+        return Err(Error::fixed("ERR The server is running without a config file"));
+    };
+    if let Err(error) = live.config.rewrite(path) {
+        warning!("CONFIG REWRITE failed: {error}");
+        return Err(Error::new(format!("ERR Rewriting config file: {error}")));
+    }
+    notice!("CONFIG REWRITE executed with success.");
+    reply.ok();
+    Ok(())
+}
+
+fn help(_session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    super::write_help(
+        reply,
+        "CONFIG",
+        &[
+            ("GET <pattern> [<pattern> ...]", "The settings whose names match, with their values."),
+            ("SET <directive> <value> [<directive> <value> ...]", "Changes settings: all of them or none."),
+            ("RESETSTAT", "Sets the statistics of INFO back to zero."),
+            ("REWRITE", "Brings the configuration file up to date with the settings in force."),
+        ],
+    );
+    Ok(())
+}
+
+const ADMIN: Flags = Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::LOADING).or(Flags::STALE);
+const ALL_NODES: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
+
+const SUBCOMMANDS: &[ServerSpec] = &[
+    ServerSpec::new("help", 2, help, Flags::LOADING.or(Flags::STALE)).locks(Locks::Nothing).docs(
+        Group::Server,
+        "5.0.0",
+        "O(1)",
+        "Lists the subcommands.",
+    ),
+    ServerSpec::new("resetstat", 2, resetstat, ADMIN)
+        .locks(Locks::Nothing)
+        .docs(Group::Server, "2.0.0", "O(1)", "Sets the statistics back to zero.")
+        .tips(ALL_NODES),
+    ServerSpec::new("rewrite", 2, rewrite, ADMIN)
+        .locks(Locks::Nothing)
+        .docs(Group::Server, "2.8.0", "O(1)", "Writes the settings in force into the configuration file.")
+        .tips(ALL_NODES),
+    ServerSpec::new("get", -3, get, ADMIN)
+        .locks(Locks::Nothing)
+        .docs(Group::Server, "2.0.0", "O(N), N being the directives", "Shows settings.")
+        .history(&[("7.0.0", "Several patterns may be given.")])
+        .arguments("parameter:string*"),
+    ServerSpec::new("set", -4, set, ADMIN)
+        .locks(Locks::Nothing)
+        .docs(
+            Group::Server,
+            "2.0.0",
+            "O(N), N being the directives",
+            "Changes settings while the server runs.",
+        )
+        .history(&[("7.0.0", "Several settings may be changed at once.")])
+        .tips(ALL_NODES)
+        .arguments("data:block(parameter:string value:string)*"),
+];
 
 /// The registration table.
-pub(super) const COMMANDS: &[ServerSpec] = &[];
+pub(super) const COMMANDS: &[ServerSpec] = &[ServerSpec::container("config", -2, Flags::NONE)
+    .docs(Group::Server, "2.0.0", "Depends on the subcommand", "Shows and changes settings.")
+    .subcommands(SUBCOMMANDS)];

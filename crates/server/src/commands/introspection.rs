@@ -1,6 +1,286 @@
 //! SLOWLOG, LATENCY, TIME, ROLE and LOLWUT.
 
-use crate::registry::ServerSpec;
+use mantissa_commands::spec::{Categories, Flags, Group};
+use mantissa_commands::{Error, Locks, Outcome, parse};
+use mantissa_protocol::{Args, Protocol, Reply};
+
+use crate::client::Client;
+use crate::context::{Context, unix_us};
+use crate::latency::{self, Histogram};
+use crate::registry::{Command, ServerSpec};
+use crate::session::Session;
+use crate::slowlog::{self, SlowCommand};
+
+/// Logs a command that took `elapsed_us` as slow.
+pub fn note_slow(context: &Context, client: &Client, command: &Command, args: Args<'_>, elapsed_us: u64) {
+    let peer = client.shared.peer.remote_text().to_string();
+    let name = client.shared.identity.lock().name.clone();
+    let slow = SlowCommand {
+        unix_seconds: context.now_ms / 1000,
+        duration_us: i64::try_from(elapsed_us).unwrap_or(i64::MAX),
+        peer: peer.as_bytes(),
+        client_name: &name,
+    };
+    let secret_from = secret_arguments(command.info.name, args);
+    let shown: Vec<&[u8]> = args
+        .iter()
+        .enumerate()
+        .map(|(index, text)| if index >= secret_from { b"(redacted)" } else { text })
+        .collect();
+    let entries_max = context.live.config.slowlog_max_len;
+    context.server.slowlog.lock().record(slow, shown.into_iter(), entries_max);
+}
+
+/// The index of the first argument that is not to be shown to anybody.
+pub fn secret_arguments(name: &str, args: Args<'_>) -> usize {
+    match name {
+        "auth" => 1,
+        "hello" => {
+            args.iter().position(|argument| parse::is(argument, "AUTH")).map_or(usize::MAX, |at| at + 1)
+        }
+        _ => usize::MAX,
+    }
+}
+
+fn slowlog_get(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if args.len() > 3 {
+        return Err(super::wrong_subcommand_arity(args));
+    }
+    let count = args.get(2).map_or(Ok(10), slowlog::parse_count).map_err(Error::fixed)?;
+    session.server().slowlog.lock().reply_get(count, reply);
+    Ok(())
+}
+
+fn slowlog_len(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    reply.integer(session.server().slowlog.lock().len() as i64);
+    Ok(())
+}
+
+fn slowlog_reset(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    session.server().slowlog.lock().reset();
+    reply.ok();
+    Ok(())
+}
+
+fn write_lines(reply: &mut Reply, lines: &[&str]) {
+    reply.array(lines.len());
+    lines.iter().for_each(|line| reply.simple(line));
+}
+
+fn slowlog_help(_session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    write_lines(reply, slowlog::HELP);
+    Ok(())
+}
+
+fn latency_help(_session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    write_lines(reply, latency::HELP);
+    Ok(())
+}
+
+fn latency_latest(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    session.server().latency.lock().reply_latest(reply);
+    Ok(())
+}
+
+fn latency_history(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    session.server().latency.lock().reply_history(args.at(2), reply);
+    Ok(())
+}
+
+fn latency_graph(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let now_s = session.context.now_ms / 1000;
+    session.server().latency.lock().reply_graph(args.at(2), now_s, reply);
+    Ok(())
+}
+
+fn latency_doctor(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let config = &session.context.live.config;
+    let (threshold, slower_than) = (config.latency_monitor_threshold_ms, config.slowlog_log_slower_than_us);
+    let now_s = session.context.now_ms / 1000;
+    session.server().latency.lock().reply_doctor(now_s, threshold, slower_than, reply);
+    Ok(())
+}
+
+fn latency_reset(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let events: Vec<&[u8]> = args.from(2).iter().collect();
+    reply.integer(session.server().latency.lock().reset(&events) as i64);
+    Ok(())
+}
+
+fn latency_histogram(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let server = session.server();
+    let mut wanted: Vec<&'static Command> = Vec::new();
+    if args.len() == 2 {
+        for command in server.registry.iter() {
+            wanted.push(command);
+            wanted.extend(&command.subcommands);
+        }
+    }
+    for name in args.from(2) {
+        let mut parts = name.splitn(2, |&byte| byte == b'|');
+        let command = parts.next().and_then(|name| server.registry.lookup(name));
+        match (command, parts.next()) {
+            (Some(command), None) => {
+                wanted.push(command);
+                wanted.extend(&command.subcommands);
+            }
+            (Some(command), Some(subcommand)) => wanted.extend(command.subcommand(subcommand)),
+            (None, _) => {}
+        }
+    }
+    let histogram_of = |command: &'static Command| {
+        let mut sum = Histogram::new();
+        let recorded =
+            server.stats.commands.iter().filter_map(|worker| worker[command.index].histogram.get());
+        recorded.for_each(|histogram| sum.add(histogram));
+        (sum.calls() > 0).then_some((command.name.as_str(), sum))
+    };
+    let found: Vec<(&str, Histogram)> = wanted.into_iter().filter_map(histogram_of).collect();
+    reply.map(found.len());
+    for (name, histogram) in found {
+        reply.bulk(name.as_bytes());
+        histogram.reply(reply);
+    }
+    Ok(())
+}
+
+fn time(_session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let now_us = unix_us();
+    reply.array(2);
+    reply.bulk_integer(now_us / 1_000_000);
+    reply.bulk_integer(now_us % 1_000_000);
+    Ok(())
+}
+
+fn role(_session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    reply.array(3);
+    reply.bulk(b"master");
+    reply.integer(0);
+    reply.array(0);
+    Ok(())
+}
+
+/// A number line whose marks lie where the mantissas of doubles do: twice as dense with every step toward zero.
+fn lolwut(_session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    const WIDTH: usize = 64;
+    if let Some(option) = args.get(1)
+        && parse::is(option, "VERSION")
+        && let Some(version) = args.get(2)
+    {
+        parse::integer(version)?;
+    }
+    let mut text = String::new();
+    for row in 0..7_u32 {
+        let mut line = vec![' '; WIDTH + 1];
+        let mut power = 1.0_f64;
+        while power > 1.0 / 64.0 {
+            let marks = 1_u32 << row.min(6);
+            for mark in 0..=marks {
+                let value = power / 2.0 * (1.0 + f64::from(mark) / f64::from(marks));
+                line[(value * WIDTH as f64) as usize] = if mark == 0 || mark == marks { '|' } else { '.' };
+            }
+            power /= 2.0;
+        }
+        text.push_str(line.iter().collect::<String>().trim_end());
+        text.push('\n');
+    }
+    text.push_str("0             1/4             1/2                             1\n");
+    text.push_str(&format!("\nRedis ver. {}\n", super::REDIS_VERSION));
+    match reply.protocol() {
+        Protocol::Resp2 => reply.bulk(text.as_bytes()),
+        Protocol::Resp3 => reply.verbatim("txt", text.as_bytes()),
+    }
+    Ok(())
+}
+
+const ADMIN: Flags = Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::LOADING).or(Flags::STALE);
+const LOG: Flags = Flags::ADMIN.or(Flags::LOADING).or(Flags::STALE);
+const HELP: Flags = Flags::LOADING.or(Flags::STALE);
+const SPECIAL: &[&str] = &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"];
+
+const SLOWLOG: &[ServerSpec] = &[
+    ServerSpec::new("reset", 2, slowlog_reset, LOG)
+        .locks(Locks::Nothing)
+        .docs(Group::Server, "2.2.12", "O(N), N being the entries", "Empties the slow log.")
+        .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"]),
+    ServerSpec::new("help", 2, slowlog_help, HELP).locks(Locks::Nothing).docs(
+        Group::Server,
+        "6.2.0",
+        "O(1)",
+        "Lists the subcommands.",
+    ),
+    ServerSpec::new("len", 2, slowlog_len, LOG)
+        .locks(Locks::Nothing)
+        .docs(Group::Server, "2.2.12", "O(1)", "Counts the entries of the slow log.")
+        .tips(&["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"]),
+    ServerSpec::new("get", -2, slowlog_get, LOG)
+        .locks(Locks::Nothing)
+        .docs(Group::Server, "2.2.12", "O(N), N being the entries returned", "Shows commands that took long.")
+        .history(&[("4.0.0", "The client's address and name are shown.")])
+        .tips(&["request_policy:all_nodes", "nondeterministic_output"])
+        .arguments("count:integer?"),
+];
+
+const LATENCY: &[ServerSpec] = &[
+    ServerSpec::new("history", 3, latency_history, ADMIN)
+        .locks(Locks::Nothing)
+        .docs(Group::Server, "2.8.13", "O(1)", "Shows the samples of one latency event.")
+        .tips(SPECIAL)
+        .arguments("event:string"),
+    ServerSpec::new("latest", 2, latency_latest, ADMIN)
+        .locks(Locks::Nothing)
+        .docs(Group::Server, "2.8.13", "O(1)", "Shows the last sample of every latency event.")
+        .tips(SPECIAL),
+    ServerSpec::new("help", 2, latency_help, HELP).locks(Locks::Nothing).docs(
+        Group::Server,
+        "2.8.13",
+        "O(1)",
+        "Lists the subcommands.",
+    ),
+    ServerSpec::new("histogram", -2, latency_histogram, ADMIN)
+        .locks(Locks::Nothing)
+        .docs(
+            Group::Server,
+            "7.0.0",
+            "O(N), N being the commands",
+            "Shows how the times of commands are spread.",
+        )
+        .tips(SPECIAL)
+        .arguments("command:string?*"),
+    ServerSpec::new("reset", -2, latency_reset, ADMIN)
+        .locks(Locks::Nothing)
+        .docs(Group::Server, "2.8.13", "O(1)", "Forgets latency events.")
+        .tips(&["request_policy:all_nodes", "response_policy:agg_sum"])
+        .arguments("event:string?*"),
+    ServerSpec::new("graph", 3, latency_graph, ADMIN)
+        .locks(Locks::Nothing)
+        .docs(Group::Server, "2.8.13", "O(1)", "Draws the samples of one latency event.")
+        .tips(SPECIAL)
+        .arguments("event:string"),
+    ServerSpec::new("doctor", 2, latency_doctor, ADMIN)
+        .locks(Locks::Nothing)
+        .docs(Group::Server, "2.8.13", "O(1)", "Explains latency events in words.")
+        .tips(SPECIAL),
+];
 
 /// The registration table.
-pub(super) const COMMANDS: &[ServerSpec] = &[];
+pub(super) const COMMANDS: &[ServerSpec] = &[
+    ServerSpec::container("slowlog", -2, Flags::NONE)
+        .docs(Group::Server, "2.2.12", "Depends on the subcommand", "Shows commands that took long.")
+        .subcommands(SLOWLOG),
+    ServerSpec::container("latency", -2, Flags::NONE)
+        .docs(Group::Server, "2.8.13", "Depends on the subcommand", "Shows where time goes.")
+        .subcommands(LATENCY),
+    ServerSpec::new("time", 1, time, Flags::LOADING.or(Flags::STALE).or(Flags::FAST))
+        .locks(Locks::Nothing)
+        .docs(Group::Server, "2.6.0", "O(1)", "Tells the server's clock.")
+        .tips(&["nondeterministic_output"]),
+    ServerSpec::new("role", 1, role, Flags::NOSCRIPT.or(Flags::LOADING).or(Flags::STALE).or(Flags::FAST))
+        .locks(Locks::Nothing)
+        .categories(Categories::ADMIN.or(Categories::DANGEROUS))
+        .docs(Group::Server, "2.8.12", "O(1)", "Tells the role in replication."),
+    ServerSpec::new("lolwut", -1, lolwut, Flags::READONLY.or(Flags::FAST))
+        .locks(Locks::Nothing)
+        .docs(Group::Server, "5.0.0", "O(1)", "Draws something, and tells the version.")
+        .arguments("version:integer@VERSION?"),
+];

@@ -13,6 +13,7 @@ mod pubsub;
 mod transactions;
 
 pub use connection::REDIS_VERSION;
+pub use introspection::{note_slow, secret_arguments};
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -38,9 +39,6 @@ pub const FAMILIES: &[&[ServerSpec]] = &[
     pubsub::COMMANDS,
     transactions::COMMANDS,
 ];
-
-/// Logs a command that took `elapsed_us` as slow.
-pub fn note_slow(_context: &Context, _client: &Client, _args: Args<'_>, _elapsed_us: u64) {}
 
 /// Takes a client out of everything that it has joined: subscriptions and MONITOR.
 pub fn leave_everything(context: &Context, client: &mut Client) {
