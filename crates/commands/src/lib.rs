@@ -36,6 +36,7 @@ pub use effects::{Blocking, Effects, Event, EventClass, LogChoice, TimeoutReply,
 pub use error::{Error, Outcome};
 pub use expire_cycle::{ExpireProgress, expire_cycle};
 pub use keys::{InvalidArguments, KeyPosition, KeyPositions, find_keys};
+pub use object::encoding as object_encoding;
 pub use object::{encoding, memory_usage};
 pub use registry::{Command, Registry};
 pub use settings::{AccessClock, Settings};

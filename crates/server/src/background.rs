@@ -11,6 +11,9 @@ use crate::commit::commit;
 use crate::context::{Context, Outbox, unix_ms};
 use crate::server::Server;
 
+/// Entries of a database of a shard that are looked at in one step of the walk for expired keys.
+const EXPIRE_ENTRIES: usize = 200;
+
 /// Starts the thread that does it.
 pub fn start(server: &'static Server) -> std::io::Result<()> {
     let body = move || {
@@ -50,7 +53,9 @@ fn expire(context: &mut Context, budget: Duration) {
         let mode = Mode::default();
         let mut random_state = context.random_state;
         let mut access = Access::new(locked, 0, context.now_ms, &live.settings, mode, &mut random_state);
-        expire_shard(&mut access, index);
+        while mantissa_commands::expire_cycle(&mut access, index, EXPIRE_ENTRIES).is_worthwhile()
+            && Instant::now() < deadline
+        {}
         let trash = commit(server, &mut context.outbox, &mut access, true);
         drop(access);
         server.free(trash);
@@ -76,6 +81,3 @@ fn sample(
     stats.peak_bytes.fetch_max(used, Ordering::Relaxed);
     (Instant::now(), totals)
 }
-
-/// Removes the expired keys that the walk over a shard meets next.
-fn expire_shard(_access: &mut Access<'_>, _index: usize) {}

@@ -74,7 +74,7 @@ pub fn load(server: &'static Server) -> Result<(), String> {
         return Ok(());
     }
     let started = Instant::now();
-    let summary = load_file(server, &path)?;
+    let summary = load_file(server, &path, false)?;
     notice!(
         "Done loading RDB, keys loaded: {}, keys expired: {}.",
         summary.keys_loaded,
@@ -84,8 +84,9 @@ pub fn load(server: &'static Server) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads a dump into the keyspace, which is empty. No shard may be locked by this thread.
-pub fn load_file(server: &'static Server, path: &Path) -> Result<LoadSummary, String> {
+/// Reads a dump into the keyspace. A key that is there already is replaced, or else an error. No shard may be locked by this
+/// thread.
+pub fn load_file(server: &'static Server, path: &Path, replace: bool) -> Result<LoadSummary, String> {
     let live = server.live();
     let failed = |reason: String| {
         format!(
@@ -106,7 +107,7 @@ pub fn load_file(server: &'static Server, path: &Path) -> Result<LoadSummary, St
     let mut locked = server.keyspace.lock(server.keyspace.all_shards());
     let now_ms = unix_ms();
     let clock_of = |access: Access| loaded_clock(&live, access, now_ms);
-    let mut target = KeyspaceTarget::new(&mut locked, &clock_of, false);
+    let mut target = KeyspaceTarget::new(&mut locked, &clock_of, replace);
     let mut loader = Loader::new(BufReader::with_capacity(1 << 20, file), total, options);
     let mut shown = Instant::now();
     loader.on_progress(move |bytes| {

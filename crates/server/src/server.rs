@@ -73,6 +73,8 @@ pub struct Server {
     pub started: Instant,
     /// 40 hexadecimal digits, new at each start.
     pub run_id: String,
+    /// 40 hexadecimal digits that name the history of changes for replicas.
+    pub replication_id: Mutex<String>,
     /// The TCP port that is listened on; differs from the configured one if that is 0 or was changed.
     pub port: AtomicUsize,
     /// DEBUG SET-ACTIVE-EXPIRE.
@@ -116,6 +118,7 @@ impl Server {
             inboxes: OnceLock::new(),
             started: Instant::now(),
             run_id: random_id(),
+            replication_id: Mutex::new(random_id()),
             port: AtomicUsize::new(0),
             active_expire: AtomicBool::new(true),
             stopping: AtomicBool::new(false),
