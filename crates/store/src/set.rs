@@ -40,6 +40,11 @@ impl Set {
         self.0.iter().map(|member| Element::Bytes(member))
     }
 
+    /// Whether a member is there.
+    pub fn contains(&self, member: &[u8]) -> bool {
+        self.0.contains(member)
+    }
+
     /// Bytes taken.
     pub fn memory_usage(&self) -> usize {
         self.0.iter().map(|member| member.len() + 16).sum()

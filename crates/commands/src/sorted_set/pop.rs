@@ -1,0 +1,183 @@
+//! Taking the lowest or highest members: ZPOPMIN, ZPOPMAX, ZMPOP, and their blocking forms.
+
+use mantissa_protocol::{Args, Reply};
+
+use super::removed;
+use crate::access::Access;
+use crate::effects::TimeoutReply;
+use crate::error::{Error, Outcome};
+use crate::parse;
+
+/// Which members go first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Lowest,
+    Highest,
+}
+
+impl Side {
+    fn event(self) -> &'static str {
+        match self {
+            Side::Lowest => "zpopmin",
+            Side::Highest => "zpopmax",
+        }
+    }
+
+    fn command(self) -> &'static [u8] {
+        match self {
+            Side::Lowest => b"ZPOPMIN",
+            Side::Highest => b"ZPOPMAX",
+        }
+    }
+}
+
+/// Takes up to `count` members of a set that is there and has them written.
+fn take(
+    access: &mut Access<'_>,
+    key: &[u8],
+    side: Side,
+    count: usize,
+    mut write: impl FnMut(&[u8], f64),
+) -> Outcome {
+    let Some(set) = access.sorted_set_mut(key)? else { return Ok(()) };
+    let len = set.len();
+    let count = count.min(len);
+    let ranks = match side {
+        Side::Lowest => 0..count,
+        Side::Highest => len - count..len,
+    };
+    let members = set.range(ranks.clone());
+    match side {
+        Side::Lowest => members.for_each(|(member, score)| write(member, score)),
+        Side::Highest => members.rev().for_each(|(member, score)| write(member, score)),
+    }
+    set.remove_ranks(ranks);
+    removed(access, key, side.event(), count)
+}
+
+fn pop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, side: Side) -> Outcome {
+    if args.len() > 3 {
+        return Err(Error::SYNTAX);
+    }
+    let count = match args.get(2) {
+        Some(count) => parse::integer_in(count, 0, i64::MAX, "ERR value is out of range, must be positive")?,
+        None => 1,
+    };
+    let key = args.at(1);
+    let len = access.sorted_set(key)?.map_or(0, |set| set.len());
+    let count = usize::try_from(count).unwrap_or(usize::MAX).min(len);
+    if count == 0 {
+        reply.array(0);
+        return Ok(());
+    }
+    let is_nested = reply.is_resp3() && args.len() == 3;
+    reply.array(if is_nested { count } else { 2 * count });
+    take(access, key, side, count, |member, score| {
+        if is_nested {
+            reply.array(2);
+        }
+        reply.bulk(member);
+        reply.double(score);
+    })
+}
+
+pub(super) fn zpopmin(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    pop(access, args, reply, Side::Lowest)
+}
+
+pub(super) fn zpopmax(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    pop(access, args, reply, Side::Highest)
+}
+
+fn pop_or_wait(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, side: Side) -> Outcome {
+    let deadline = parse::timeout(args.at(args.len() - 1), access.now_ms())?;
+    let keys = args.range(1..args.len() - 1);
+    for key in keys {
+        if access.sorted_set(key)?.is_none() {
+            continue;
+        }
+        reply.array(3);
+        reply.bulk(key);
+        take(access, key, side, 1, |member, score| {
+            reply.bulk(member);
+            reply.double(score);
+        })?;
+        access.log_instead(&[side.command(), key]);
+        return Ok(());
+    }
+    let keys: Vec<&[u8]> = keys.iter().collect();
+    access.block(reply, &keys, &[], deadline, TimeoutReply::NullArray);
+    Ok(())
+}
+
+pub(super) fn bzpopmin(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    pop_or_wait(access, args, reply, Side::Lowest)
+}
+
+pub(super) fn bzpopmax(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    pop_or_wait(access, args, reply, Side::Highest)
+}
+
+/// The arguments of ZMPOP and BZMPOP from the number of keys on.
+struct ManyKeys<'a> {
+    keys: Args<'a>,
+    side: Side,
+    count: usize,
+}
+
+impl<'a> ManyKeys<'a> {
+    fn parse(args: Args<'a>, at: usize) -> Outcome<Self> {
+        let key_count = parse::integer_in(args.at(at), 1, i64::MAX, "ERR numkeys should be greater than 0")?;
+        let after_keys = usize::try_from(key_count).unwrap_or(usize::MAX).saturating_add(at + 1);
+        let side = match args.get(after_keys) {
+            Some(side) if parse::is(side, "MIN") => Side::Lowest,
+            Some(side) if parse::is(side, "MAX") => Side::Highest,
+            _ => return Err(Error::SYNTAX),
+        };
+        let mut count = None;
+        let mut options = args.from(after_keys + 1).iter();
+        while let Some(option) = options.next() {
+            let value = options.next().filter(|_| count.is_none() && parse::is(option, "COUNT"));
+            let error = "ERR count should be greater than 0";
+            count = Some(parse::integer_in(value.ok_or(Error::SYNTAX)?, 1, i64::MAX, error)?);
+        }
+        let count = usize::try_from(count.unwrap_or(1)).unwrap_or(usize::MAX);
+        Ok(ManyKeys { keys: args.range(at + 1..after_keys), side, count })
+    }
+
+    /// Takes members from the first set that is there. False if there is none.
+    fn pop(&self, access: &mut Access<'_>, reply: &mut Reply) -> Outcome<bool> {
+        for key in self.keys {
+            let Some(set) = access.sorted_set(key)? else { continue };
+            let count = self.count.min(set.len());
+            reply.array(2);
+            reply.bulk(key);
+            reply.array(count);
+            take(access, key, self.side, count, |member, score| {
+                reply.array(2);
+                reply.bulk(member);
+                reply.double(score);
+            })?;
+            access.log_instead(&[self.side.command(), key, count.to_string().as_bytes()]);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+}
+
+pub(super) fn zmpop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if !ManyKeys::parse(args, 1)?.pop(access, reply)? {
+        reply.null_array();
+    }
+    Ok(())
+}
+
+pub(super) fn bzmpop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let many = ManyKeys::parse(args, 2)?;
+    let deadline = parse::timeout(args.at(1), access.now_ms())?;
+    if !many.pop(access, reply)? {
+        let keys: Vec<&[u8]> = many.keys.iter().collect();
+        access.block(reply, &keys, &[], deadline, TimeoutReply::NullArray);
+    }
+    Ok(())
+}

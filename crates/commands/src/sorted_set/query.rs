@@ -1,0 +1,203 @@
+//! Reading single members: ZSCORE, ZMSCORE, ZCARD, ZRANK, ZREVRANK, ZRANDMEMBER, ZSCAN.
+
+use std::collections::HashSet;
+
+use mantissa_protocol::{Args, Reply};
+
+use super::{members_header, write_member};
+use crate::access::Access;
+use crate::error::{Error, Outcome};
+use crate::glob;
+use crate::parse;
+
+pub(super) fn zcard(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let len = access.sorted_set(args.at(1))?.map_or(0, |set| set.len());
+    reply.integer(len as i64);
+    Ok(())
+}
+
+pub(super) fn zscore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    match access.sorted_set(args.at(1))?.and_then(|set| set.score(args.at(2))) {
+        Some(score) => reply.double(score),
+        None => reply.null(),
+    }
+    Ok(())
+}
+
+pub(super) fn zmscore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let set = access.sorted_set(args.at(1))?;
+    let members = args.from(2);
+    reply.array(members.len());
+    for member in members {
+        match set.and_then(|set| set.score(member)) {
+            Some(score) => reply.double(score),
+            None => reply.null(),
+        }
+    }
+    Ok(())
+}
+
+fn rank(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, reverse: bool) -> Outcome {
+    if args.len() > 4 {
+        return Err(Error::arity(if reverse { "zrevrank" } else { "zrank" }));
+    }
+    let with_score = match args.get(3) {
+        Some(option) if parse::is(option, "WITHSCORE") => true,
+        Some(_) => return Err(Error::SYNTAX),
+        None => false,
+    };
+    let found = access.sorted_set(args.at(1))?.and_then(|set| {
+        let (rank, score) = set.rank(args.at(2))?;
+        Some((if reverse { set.len() - 1 - rank } else { rank }, score))
+    });
+    match (found, with_score) {
+        (Some((rank, _)), false) => reply.integer(rank as i64),
+        (Some((rank, score)), true) => {
+            reply.array(2);
+            reply.integer(rank as i64);
+            reply.double(score);
+        }
+        (None, false) => reply.null(),
+        (None, true) => reply.null_array(),
+    }
+    Ok(())
+}
+
+pub(super) fn zrank(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    rank(access, args, reply, false)
+}
+
+pub(super) fn zrevrank(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    rank(access, args, reply, true)
+}
+
+pub(super) fn zrandmember(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let Some(count) = args.get(2) else { return random_member(access, args.at(1), reply) };
+    let count = parse::integer(count)?;
+    if count == i64::MIN {
+        let error =
+            "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
+        return Err(Error::fixed(error));
+    }
+    let with_scores = args.len() == 4 && parse::is(args.at(3), "WITHSCORES");
+    if args.len() > 4 || (args.len() == 4 && !with_scores) {
+        return Err(Error::SYNTAX);
+    }
+    if with_scores && !(-(i64::MAX / 2)..=i64::MAX / 2).contains(&count) {
+        return Err(Error::fixed("ERR value is out of range"));
+    }
+    random_members(access, args.at(1), reply, count, with_scores)
+}
+
+fn random_member(access: &mut Access<'_>, key: &[u8], reply: &mut Reply) -> Outcome {
+    let len = access.sorted_set(key)?.map_or(0, |set| set.len());
+    let rank = if len == 0 { 0 } else { access.random_below(len) };
+    match access.sorted_set(key)?.and_then(|set| set.get(rank)) {
+        Some((member, _)) => reply.bulk(member),
+        None => reply.null(),
+    }
+    Ok(())
+}
+
+/// Replies `count` different members, or with a negative count that many that may repeat.
+fn random_members(
+    access: &mut Access<'_>,
+    key: &[u8],
+    reply: &mut Reply,
+    count: i64,
+    with_scores: bool,
+) -> Outcome {
+    let len = access.sorted_set(key)?.map_or(0, |set| set.len());
+    let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
+    if len == 0 || wanted == 0 {
+        reply.array(0);
+        return Ok(());
+    }
+    if count > 0 && wanted >= len {
+        members_header(reply, len, with_scores);
+        let Some(set) = access.sorted_set(key)? else { return Ok(()) };
+        set.iter().for_each(|(member, score)| write_member(reply, member, score, with_scores));
+        return Ok(());
+    }
+    members_header(reply, wanted, with_scores);
+    // Robert Floyd's way to sample without repetition: one random number for each pick, a set of the picks.
+    let mut picked = HashSet::new();
+    for number in 0..wanted {
+        let rank = if count < 0 {
+            access.random_below(len)
+        } else {
+            let last = len - wanted + number;
+            let rank = access.random_below(last + 1);
+            let rank = if picked.contains(&rank) { last } else { rank };
+            picked.insert(rank);
+            rank
+        };
+        if let Some((member, score)) = access.sorted_set(key)?.and_then(|set| set.get(rank)) {
+            write_member(reply, member, score, with_scores);
+        }
+    }
+    Ok(())
+}
+
+/// Reads a cursor, with the spaces and the sign before it that C's number parser skips.
+fn parse_cursor(argument: &[u8]) -> Outcome<u64> {
+    let text = argument.trim_ascii_start();
+    let digits = text.strip_prefix(b"+").unwrap_or(text);
+    let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'));
+    digits.and_then(|digits| digits.parse().ok()).ok_or(Error::fixed("ERR invalid cursor"))
+}
+
+pub(super) fn zscan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let mut cursor = parse_cursor(args.at(2))?;
+    let set = access.sorted_set(args.at(1))?;
+    let Some(set) = set else {
+        reply.array(2);
+        reply.bulk(b"0");
+        reply.array(0);
+        return Ok(());
+    };
+    let (mut pattern, mut wanted) = (None, 10);
+    let mut options = args.from(3).iter();
+    while let Some(option) = options.next() {
+        if parse::is(option, "NOVALUES") {
+            return Err(Error::fixed("ERR NOVALUES option can only be used in HSCAN"));
+        }
+        let value = options.next().ok_or(Error::SYNTAX)?;
+        if parse::is(option, "COUNT") {
+            let count = parse::integer(value)?;
+            wanted = usize::try_from(count).ok().filter(|&count| count > 0).ok_or(Error::SYNTAX)?;
+        } else if parse::is(option, "MATCH") {
+            pattern = Some(value).filter(|&pattern| pattern != b"*");
+        } else {
+            return Err(Error::SYNTAX);
+        }
+    }
+    // In a listpack the score has the text that ZSCORE replies; else it is printed with all 17 digits.
+    let is_listpack = set.encoding() == "listpack";
+    let mut members = Reply::new(reply.protocol());
+    let (mut found, mut steps_left) = (0, wanted.saturating_mul(10));
+    let mut text = Vec::with_capacity(32);
+    loop {
+        cursor = set.scan(cursor, |member, score| {
+            if pattern.is_none_or(|pattern| glob::matches(pattern, member)) {
+                text.clear();
+                match is_listpack {
+                    true => mantissa_number::write_score(&mut text, score),
+                    false => mantissa_number::write_score_digits(&mut text, score),
+                }
+                members.bulk(member);
+                members.bulk(&text);
+                found += 2;
+            }
+        });
+        steps_left -= 1;
+        if cursor == 0 || found >= wanted || steps_left == 0 {
+            break;
+        }
+    }
+    reply.array(2);
+    reply.bulk(mantissa_number::format_u64(&mut [0; 20], cursor));
+    reply.array(found);
+    reply.raw(members.as_bytes());
+    Ok(())
+}

@@ -1,0 +1,226 @@
+//! Ranges: ZRANGE and its older forms, ZRANGESTORE, ZCOUNT, ZLEXCOUNT and ZREMRANGEBY*.
+
+use std::ops::Range;
+
+use mantissa_protocol::{Args, Reply};
+use mantissa_store::{SortedSet, Value};
+
+use super::select::{By, Selection};
+use super::{members_header, removed, write_member};
+use crate::access::Access;
+use crate::effects::EventClass;
+use crate::error::{Error, Outcome};
+use crate::parse;
+
+/// The ranks that an inclusive range of indexes stands for: from and up to but not including.
+pub(super) fn rank_range(start: i64, stop: i64, len: usize) -> (usize, usize) {
+    let count = len as i64;
+    let from_start = |index: i64| if index < 0 { index.saturating_add(count) } else { index };
+    let from = from_start(start).clamp(0, count);
+    let to = from_start(stop).saturating_add(1).clamp(0, count);
+    if from >= to { (0, 0) } else { (from as usize, to as usize) }
+}
+
+/// The options of a range command.
+#[derive(Clone, Copy)]
+struct Options {
+    by: By,
+    reverse: bool,
+    with_scores: bool,
+    offset: i64,
+    /// Negative for no limit.
+    count: i64,
+}
+
+/// Which options a range command takes, and what they are without any.
+#[derive(Clone, Copy)]
+struct Form {
+    by: Option<By>,
+    reverse: Option<bool>,
+    stores: bool,
+}
+
+impl Options {
+    fn parse(args: Args<'_>, mut at: usize, form: Form) -> Outcome<Options> {
+        let (mut by, mut reverse) = (form.by, form.reverse);
+        let (mut with_scores, mut offset, mut count) = (false, 0, -1);
+        while let Some(option) = args.get(at) {
+            if !form.stores && parse::is(option, "WITHSCORES") {
+                with_scores = true;
+            } else if parse::is(option, "LIMIT") && args.len() > at + 2 {
+                (offset, count) = (parse::integer(args.at(at + 1))?, parse::integer(args.at(at + 2))?);
+                at += 2;
+            } else if reverse.is_none() && parse::is(option, "REV") {
+                reverse = Some(true);
+            } else if by.is_none() && parse::is(option, "BYLEX") {
+                by = Some(By::Member);
+            } else if by.is_none() && parse::is(option, "BYSCORE") {
+                by = Some(By::Score);
+            } else {
+                return Err(Error::SYNTAX);
+            }
+            at += 1;
+        }
+        let by = by.unwrap_or(By::Rank);
+        if count != -1 && by == By::Rank {
+            let text =
+                "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX";
+            return Err(Error::fixed(text));
+        }
+        if with_scores && by == By::Member {
+            let text = "ERR syntax error, WITHSCORES not supported in combination with BYLEX";
+            return Err(Error::fixed(text));
+        }
+        Ok(Options { by, reverse: reverse.unwrap_or(false), with_scores, offset, count })
+    }
+
+    /// Reads the ends of the range, of which the upper one comes first in reverse.
+    fn selection<'a>(&self, first: &'a [u8], second: &'a [u8]) -> Outcome<Selection<'a>> {
+        match (self.by, self.reverse) {
+            (By::Rank, _) | (_, false) => Selection::parse(self.by, first, second),
+            (_, true) => Selection::parse(self.by, second, first),
+        }
+    }
+
+    /// The ranks to return: the range with the limit applied.
+    fn ranks(&self, set: &SortedSet, selection: Selection<'_>) -> Range<usize> {
+        let ranks = selection.ranks(set, self.reverse);
+        if self.by == By::Rank {
+            return ranks;
+        }
+        let skipped = usize::try_from(self.offset).unwrap_or(usize::MAX).min(ranks.len());
+        let count = usize::try_from(self.count).unwrap_or(usize::MAX).min(ranks.len() - skipped);
+        if self.reverse {
+            let to = ranks.end - skipped;
+            to - count..to
+        } else {
+            let from = ranks.start + skipped;
+            from..from + count
+        }
+    }
+}
+
+fn range(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, form: Form) -> Outcome {
+    let options = Options::parse(args, 4, form)?;
+    let selection = options.selection(args.at(2), args.at(3))?;
+    let Some(set) = access.sorted_set(args.at(1))? else {
+        reply.array(0);
+        return Ok(());
+    };
+    let members = set.range(options.ranks(set, selection));
+    members_header(reply, members.len(), options.with_scores);
+    let write = |(member, score)| write_member(reply, member, score, options.with_scores);
+    if options.reverse {
+        members.rev().for_each(write)
+    } else {
+        members.for_each(write)
+    }
+    Ok(())
+}
+
+pub(super) fn zrange(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    range(access, args, reply, Form { by: None, reverse: None, stores: false })
+}
+
+pub(super) fn zrevrange(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    range(access, args, reply, Form { by: Some(By::Rank), reverse: Some(true), stores: false })
+}
+
+pub(super) fn zrangebyscore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    range(access, args, reply, Form { by: Some(By::Score), reverse: Some(false), stores: false })
+}
+
+pub(super) fn zrevrangebyscore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    range(access, args, reply, Form { by: Some(By::Score), reverse: Some(true), stores: false })
+}
+
+pub(super) fn zrangebylex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    range(access, args, reply, Form { by: Some(By::Member), reverse: Some(false), stores: false })
+}
+
+pub(super) fn zrevrangebylex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    range(access, args, reply, Form { by: Some(By::Member), reverse: Some(true), stores: false })
+}
+
+pub(super) fn zrangestore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let limits = &access.settings().limits;
+    let options = Options::parse(args, 5, Form { by: None, reverse: None, stores: true })?;
+    let selection = options.selection(args.at(3), args.at(4))?;
+    let result = match access.sorted_set(args.at(2))? {
+        Some(set) => {
+            let members = set.range(options.ranks(set, selection));
+            SortedSet::from_entries(members.collect(), limits)
+        }
+        None => SortedSet::new(),
+    };
+    store(access, reply, args.at(1), result, "zrangestore")
+}
+
+/// Puts a result in the place of whatever a key holds; an empty one removes the key. Replies its length.
+pub(super) fn store(
+    access: &mut Access<'_>,
+    reply: &mut Reply,
+    key: &[u8],
+    result: SortedSet,
+    event: &'static str,
+) -> Outcome {
+    reply.integer(result.len() as i64);
+    if !result.is_empty() {
+        access.put(key, Value::SortedSet(Box::new(result)), None)?;
+        access.modified(key, EventClass::SORTED_SET, event);
+    } else if access.remove(key) {
+        access.modified(key, EventClass::GENERIC, "del");
+    }
+    Ok(())
+}
+
+fn count(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, by: By) -> Outcome {
+    let selection = Selection::parse(by, args.at(2), args.at(3))?;
+    let count = access.sorted_set(args.at(1))?.map_or(0, |set| selection.ranks(set, false).len());
+    reply.integer(count as i64);
+    Ok(())
+}
+
+pub(super) fn zcount(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    count(access, args, reply, By::Score)
+}
+
+pub(super) fn zlexcount(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    count(access, args, reply, By::Member)
+}
+
+fn remove_range(
+    access: &mut Access<'_>,
+    args: Args<'_>,
+    reply: &mut Reply,
+    (by, event): (By, &'static str),
+) -> Outcome {
+    let key = args.at(1);
+    let selection = Selection::parse(by, args.at(2), args.at(3))?;
+    let count = match access.sorted_set_mut(key)? {
+        Some(set) => {
+            let ranks = selection.ranks(set, false);
+            let count = ranks.len();
+            set.remove_ranks(ranks);
+            count
+        }
+        None => 0,
+    };
+    if count > 0 {
+        removed(access, key, event, count)?;
+    }
+    reply.integer(count as i64);
+    Ok(())
+}
+
+pub(super) fn zremrangebyrank(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    remove_range(access, args, reply, (By::Rank, "zremrangebyrank"))
+}
+
+pub(super) fn zremrangebyscore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    remove_range(access, args, reply, (By::Score, "zremrangebyscore"))
+}
+
+pub(super) fn zremrangebylex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    remove_range(access, args, reply, (By::Member, "zremrangebylex"))
+}

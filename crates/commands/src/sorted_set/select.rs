@@ -1,0 +1,176 @@
+//! What a range of a sorted set is: by rank, by score or by member.
+
+use std::ops::Range;
+
+use mantissa_store::{Cut, SortedSet};
+
+use crate::error::{Error, Outcome};
+use crate::parse;
+
+/// Above this number of members a set is never walked from one end to find members in a range.
+const WALKED_MAX: usize = 1024;
+
+/// An end of a range of scores.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ScoreBound {
+    score: f64,
+    is_exclusive: bool,
+}
+
+impl ScoreBound {
+    fn parse(argument: &[u8]) -> Outcome<Self> {
+        let (text, is_exclusive) = match argument.strip_prefix(b"(") {
+            Some(rest) => (rest, true),
+            None => (argument, false),
+        };
+        match mantissa_number::parse_score_bound(text) {
+            Some(score) => Ok(ScoreBound { score, is_exclusive }),
+            None => Err(Error::fixed("ERR min or max is not a float")),
+        }
+    }
+}
+
+/// An end of a range of members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MemberBound<'a> {
+    Lowest,
+    Highest,
+    Inclusive(&'a [u8]),
+    Exclusive(&'a [u8]),
+}
+
+impl<'a> MemberBound<'a> {
+    fn parse(argument: &'a [u8]) -> Outcome<Self> {
+        match argument {
+            [b'-'] | [b'-', 0, ..] => Ok(MemberBound::Lowest),
+            [b'+'] | [b'+', 0, ..] => Ok(MemberBound::Highest),
+            [b'[', member @ ..] => Ok(MemberBound::Inclusive(member)),
+            [b'(', member @ ..] => Ok(MemberBound::Exclusive(member)),
+            _ => Err(Error::fixed("ERR min or max not valid string range item")),
+        }
+    }
+
+    /// Whether a member is not below this lower end.
+    fn admits_from_below(self, member: &[u8]) -> bool {
+        match self {
+            MemberBound::Lowest => true,
+            MemberBound::Highest => false,
+            MemberBound::Inclusive(bound) => member >= bound,
+            MemberBound::Exclusive(bound) => member > bound,
+        }
+    }
+
+    /// Whether a member is not above this upper end.
+    fn admits_from_above(self, member: &[u8]) -> bool {
+        match self {
+            MemberBound::Lowest => false,
+            MemberBound::Highest => true,
+            MemberBound::Inclusive(bound) => member <= bound,
+            MemberBound::Exclusive(bound) => member < bound,
+        }
+    }
+
+    /// The place where members from this lower end on begin.
+    fn lower_cut(self) -> Cut<'a> {
+        match self {
+            MemberBound::Lowest => Cut::Start,
+            MemberBound::Highest => Cut::End,
+            MemberBound::Inclusive(bound) => Cut::BelowMember(bound),
+            MemberBound::Exclusive(bound) => Cut::AboveMember(bound),
+        }
+    }
+
+    /// The place where members up to this upper end stop.
+    fn upper_cut(self) -> Cut<'a> {
+        match self {
+            MemberBound::Lowest => Cut::Start,
+            MemberBound::Highest => Cut::End,
+            MemberBound::Inclusive(bound) => Cut::AboveMember(bound),
+            MemberBound::Exclusive(bound) => Cut::BelowMember(bound),
+        }
+    }
+}
+
+/// What a range's ends are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    Rank,
+    Score,
+    Member,
+}
+
+/// A range as a command gives it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Selection<'a> {
+    Rank(i64, i64),
+    Score(ScoreBound, ScoreBound),
+    Member(MemberBound<'a>, MemberBound<'a>),
+}
+
+impl<'a> Selection<'a> {
+    /// Reads the ends, the lower one first.
+    pub fn parse(by: By, low: &'a [u8], high: &'a [u8]) -> Outcome<Self> {
+        Ok(match by {
+            By::Rank => Selection::Rank(parse::integer(low)?, parse::integer(high)?),
+            By::Score => Selection::Score(ScoreBound::parse(low)?, ScoreBound::parse(high)?),
+            By::Member => Selection::Member(MemberBound::parse(low)?, MemberBound::parse(high)?),
+        })
+    }
+
+    /// The ranks of the members in the range. `reverse` counts a range of ranks from the highest, and is the
+    /// direction in which a range of members is looked for.
+    pub fn ranks(self, set: &SortedSet, reverse: bool) -> Range<usize> {
+        let len = set.len();
+        match self {
+            Selection::Rank(start, stop) => {
+                let (from, to) = super::range::rank_range(start, stop, len);
+                if reverse { len - to..len - from } else { from..to }
+            }
+            Selection::Score(low, high) => {
+                let lower = if low.is_exclusive { Cut::AboveScore } else { Cut::BelowScore };
+                let upper = if high.is_exclusive { Cut::BelowScore } else { Cut::AboveScore };
+                let from = set.count_before(lower(low.score));
+                from..set.count_before(upper(high.score)).max(from)
+            }
+            Selection::Member(low, high) if set.encoding() == "listpack" && len <= WALKED_MAX => {
+                walk(set, low, high, reverse)
+            }
+            Selection::Member(low, high) => {
+                let from = set.count_before(low.lower_cut());
+                from..set.count_before(high.upper_cut()).max(from)
+            }
+        }
+    }
+}
+
+/// The ranks of the members in a range where scores may differ, so that the members are not in order: those that
+/// Redis finds in a listpack, which it walks from one end.
+fn walk(set: &SortedSet, low: MemberBound<'_>, high: MemberBound<'_>, reverse: bool) -> Range<usize> {
+    let len = set.len();
+    let admits_low = |(member, _): (&[u8], f64)| low.admits_from_below(member);
+    let admits_high = |(member, _): (&[u8], f64)| high.admits_from_above(member);
+    let touches = set.get(len.wrapping_sub(1)).is_some_and(admits_low) && set.get(0).is_some_and(admits_high);
+    if !touches || is_void(low, high) {
+        return 0..0;
+    }
+    if reverse {
+        let to = set.iter().rev().position(admits_high).map_or(0, |from_end| len - from_end);
+        let count = set.range(0..to).rev().take_while(|&entry| admits_low(entry)).count();
+        to - count..to
+    } else {
+        let from = set.iter().position(admits_low).unwrap_or(len);
+        let count = set.range(from..len).take_while(|&entry| admits_high(entry)).count();
+        from..from + count
+    }
+}
+
+/// Whether no member can be in a range.
+fn is_void(low: MemberBound<'_>, high: MemberBound<'_>) -> bool {
+    use MemberBound::{Exclusive, Highest, Inclusive, Lowest};
+    match (low, high) {
+        (Highest, _) | (_, Lowest) => true,
+        (Lowest, _) | (_, Highest) => false,
+        (Inclusive(low), Inclusive(high)) => low > high,
+        (Inclusive(low) | Exclusive(low), Inclusive(high) | Exclusive(high)) => low >= high,
+    }
+}
