@@ -22,7 +22,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef MANTISSA_NUMBER_STATIC
+#if defined(MANTISSA_NUMBER_STATIC) && defined(__GNUC__)
+#define MN_API static __attribute__((unused))
+#elif defined(MANTISSA_NUMBER_STATIC)
 #define MN_API static
 #elif defined(__cplusplus)
 #define MN_API extern "C"
@@ -145,7 +147,7 @@ MN_API int64_t mn_unzigzag(uint64_t value);
 #include <xmmintrin.h>
 #endif
 
-#if defined(__GNUC__) && defined(__x86_64__) && MN__LITTLE_ENDIAN
+#if defined(__GNUC__) && defined(__x86_64__) && MN__LITTLE_ENDIAN && !defined(MN_NO_SIMD)
 #include <immintrin.h>
 #define MN__AVX2 1
 #endif
@@ -781,6 +783,115 @@ MN__INLINE int mn__scan_long(const char *first, const char *last, char point, mn
     return !number->has_exponent || mn__scan_exponent(text + 1, last, number);
 }
 
+#ifdef MN__AVX2
+#define MN__TARGET __attribute__((target("avx2,bmi,bmi2,lzcnt")))
+
+/* Sixteen bytes from here + count have the last `count` (0 to 32) set. */
+static const unsigned char mn__last_bytes[48] = {
+    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,
+    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+
+MN__TARGET static inline __m128i mn__load16(const void *in) { return _mm_loadu_si128((const __m128i *)in); }
+
+/* A bit for every byte that is a digit. */
+MN__TARGET static inline uint64_t mn__digit_mask(__m128i text) {
+    __m128i digits = _mm_sub_epi8(text, _mm_set1_epi8('0'));
+    return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(digits, _mm_set1_epi8(9)), digits));
+}
+
+/* The number that the last `count` of sixteen characters spell, where `fraction` of them stand after the point, which is
+ * squeezed out: what stands before it comes from `before`, the sixteen characters one earlier. */
+MN__TARGET static inline uint64_t mn__sixteen_value(__m128i text, __m128i before, unsigned fraction, unsigned count) {
+    __m128i after_point = mn__load16(mn__last_bytes + fraction), kept = mn__load16(mn__last_bytes + count);
+    __m128i digits = _mm_sub_epi8(_mm_blendv_epi8(before, text, after_point), _mm_set1_epi8('0')), fours;
+    uint64_t eights;
+    digits = _mm_maddubs_epi16(_mm_and_si128(digits, kept), _mm_set1_epi16(0x010a)); /* pairs: 10, 1 */
+    fours = _mm_madd_epi16(digits, _mm_set1_epi32(0x00010064));                      /* 100, 1 */
+    fours = _mm_packus_epi32(fours, fours);
+    eights = (uint64_t)_mm_cvtsi128_si64(_mm_madd_epi16(fours, _mm_set1_epi32(0x00012710))); /* 10000, 1 */
+    return (uint32_t)eights * (uint64_t)100000000 + (eights >> 32);
+}
+
+/* Nine to sixteen characters that are all of the range: digits with at most one point, after an optional minus. */
+MN__TARGET static inline int mn__scan_medium(const char *first, size_t length, char point, mn__number *number) {
+    const char *last = first + length;
+    const unsigned empty = 16 - (unsigned)length, negative = *first == '-';
+    const uint64_t high = mn__load8(last - 8), low = empty == 0 ? mn__load8(first) : mn__load8(first) << 8 * empty;
+    const __m128i text = _mm_set_epi64x((int64_t)high, (int64_t)low);
+    /* The bits of characters that are not digits; the sign and what lies in front are let pass. */
+    const uint64_t other = (~mn__digit_mask(text) & 0xffff) >> (empty + negative) << (empty + negative);
+    const unsigned at = mn__trailing_zeros(other), fraction = 15 - at, digits = (unsigned)length - negative - (other != 0);
+    if ((other & (other - 1)) != 0) return 0;
+    number->negative = (int)negative;
+    number->end = last;
+    number->has_exponent = 0;
+    number->has_point = other != 0;
+    if (other != 0) {
+        if (first[at - empty] != point) return 0;
+        number->fraction_count = fraction;
+        number->integer_count = digits - fraction;
+        number->exponent = -(int64_t)fraction;
+        number->digits = mn__sixteen_value(text, _mm_slli_si128(text, 1), fraction, digits);
+    } else {
+        number->fraction_count = 0;
+        number->integer_count = digits;
+        number->exponent = 0;
+        number->digits = mn__sixteen_value(text, text, 16, digits);
+    }
+    return 1;
+}
+
+/* Seventeen characters or more, of which only the first 32 are looked at, with a point and 16 to 20 digits. */
+MN__TARGET static inline int mn__scan_wide(const char *first, const char *last, char point, mn__number *number) {
+    const size_t rest = (size_t)(last - first), length = rest < 32 ? rest : 32;
+    const uint64_t digit_mask = mn__digit_mask(mn__load16(first)) | mn__digit_mask(mn__load16(first + length - 16)) << (length - 16);
+    const unsigned negative = *first == '-';
+    /* The first two characters that are not digits: the point, and the end or the exponent's letter. */
+    const uint64_t other = ~digit_mask & ~(uint64_t)negative, beyond = other & (other - 1);
+    const unsigned at = mn__trailing_zeros(other), end = mn__trailing_zeros(beyond);
+    const unsigned integer = at - negative, fraction = end - at - 1, count = integer + fraction, more = count - 16;
+    uint64_t word, top;
+    unsigned shift;
+    if (end > length || end < 17 || integer == 0 || first[at] != point) return 0;
+    word = mn__load8(first + negative) ^ MN__ZEROS;
+    /* A zero before the point may come on top of 19 digits. */
+    if (more > 3 + (unsigned)((word & 0xff) == 0)) return 0;
+    /* The digits before the last sixteen, four at most, with the point squeezed out. */
+    shift = 8 * (integer < 7 ? integer : 7);
+    word = _bzhi_u64(word, shift) | word >> 8 >> shift << shift;
+    word = (uint32_t)(word << (32 - 8 * more));
+    word = word * 10 + (word >> 8);
+    top = (word & 0xff) * 100 + (word >> 16 & 0xff);
+    number->negative = (int)negative;
+    number->has_point = 1;
+    number->integer_count = integer;
+    number->fraction_count = fraction;
+    number->exponent = -(int64_t)fraction;
+    number->end = first + end;
+    number->digits = top * mn__tens[16] + mn__sixteen_value(mn__load16(first + end - 16), mn__load16(first + end - 17), fraction, 16);
+    number->has_exponent = number->end != last && (*number->end | 0x20) == 'e';
+    if (end == 32 && rest > 32) return 0;
+    return !number->has_exponent || mn__scan_exponent(number->end + 1, last, number);
+}
+
+MN__TARGET static inline int mn__scan_avx2(const char *first, const char *last, char point, mn__number *number) {
+    const size_t length = (size_t)(last - first);
+    number->truncated = 0;
+    if (length <= 8) return mn__scan_short(first, length, point, number);
+    if (length <= 16 ? mn__scan_medium(first, length, point, number) : mn__scan_wide(first, last, point, number)) return 1;
+    return mn__scan_long(first, last, point, number);
+}
+
+MN__INLINE int mn__has_avx2(void) {
+#if defined(__AVX2__) && defined(__BMI2__) && defined(__LZCNT__)
+    return 1;
+#else
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+#endif
+}
+#endif
+
 MN__INLINE int mn__scan_fast(const char *first, const char *last, char point, mn__number *number) {
     size_t length = (size_t)(last - first);
     number->truncated = 0;
@@ -1061,6 +1172,12 @@ MN__INLINE mn_result mn__answer(const char *end, mn_status status) {
 MN__INLINE mn_result mn__finish_f64(const mn__number *number, double *out) {
     const mn__format format = MN__F64_FORMAT;
     uint64_t bits;
+    if (number->digits <= (uint64_t)1 << 53 && number->exponent == 0 && !number->truncated) {
+        /* An exact double, whatever the rounding mode. */
+        double value = (double)(int64_t)number->digits;
+        *out = number->negative ? -value : value;
+        return mn__answer(number->end, MN_OK);
+    }
     /* Clinger: both parts are exact doubles, so one operation rounds correctly, if the machine rounds to nearest. */
     if (FLT_EVAL_METHOD == 0 && number->digits <= (uint64_t)1 << 53 && number->exponent >= -22 &&
         number->exponent <= 22 && !number->truncated && MN__LIKELY(mn__rounds_to_nearest())) {
@@ -1127,14 +1244,34 @@ MN__COLD mn_result mn__parse_any_f32(const char *first, const char *last, float 
 
 static const mn_options mn__defaults = {'.', 0};
 
+#ifdef MN__AVX2
+MN__TARGET static mn_result mn__parse_f64_avx2(const char *first, const char *last, double *out) {
+    mn__number number;
+    if (MN__LIKELY(mn__scan_avx2(first, last, '.', &number))) return mn__finish_f64(&number, out);
+    return mn__parse_any_f64(first, last, out, &mn__defaults);
+}
+
+MN__TARGET static mn_result mn__parse_f32_avx2(const char *first, const char *last, float *out) {
+    mn__number number;
+    if (MN__LIKELY(mn__scan_avx2(first, last, '.', &number))) return mn__finish_f32(&number, out);
+    return mn__parse_any_f32(first, last, out, &mn__defaults);
+}
+#endif
+
 MN_API mn_result mn_parse_f64(const char *first, const char *last, double *out) {
     mn__number number;
+#ifdef MN__AVX2
+    if (MN__LIKELY(mn__has_avx2())) return mn__parse_f64_avx2(first, last, out);
+#endif
     if (MN__LIKELY(mn__scan_fast(first, last, '.', &number))) return mn__finish_f64(&number, out);
     return mn__parse_any_f64(first, last, out, &mn__defaults);
 }
 
 MN_API mn_result mn_parse_f32(const char *first, const char *last, float *out) {
     mn__number number;
+#ifdef MN__AVX2
+    if (MN__LIKELY(mn__has_avx2())) return mn__parse_f32_avx2(first, last, out);
+#endif
     if (MN__LIKELY(mn__scan_fast(first, last, '.', &number))) return mn__finish_f32(&number, out);
     return mn__parse_any_f32(first, last, out, &mn__defaults);
 }
@@ -1216,6 +1353,28 @@ MN__INLINE uint64_t mn__eight_digits(uint32_t value) {
     return tens | (pairs - tens * 10) << 8;
 }
 
+/* The same for two numbers at once. */
+MN__INLINE void mn__sixteen_digits(uint32_t first, uint32_t second, uint64_t *high, uint64_t *low) {
+#ifdef MN__AVX2
+    /* SSE2, which every 64-bit x86 has: the two numbers, then four, eight and sixteen lanes. */
+    const __m128i eights = _mm_set_epi64x(second, first);
+    const __m128i upper = _mm_srli_epi64(_mm_mul_epu32(eights, _mm_set1_epi32(109951163)), 40); /* eights / 10000 */
+    const __m128i lower = _mm_sub_epi64(eights, _mm_mul_epu32(upper, _mm_set1_epi32(10000)));
+    const __m128i fours = _mm_or_si128(upper, _mm_slli_epi64(lower, 32));
+    const __m128i hundreds = _mm_srli_epi16(_mm_mulhi_epu16(fours, _mm_set1_epi16(5243)), 3); /* fours / 100 */
+    const __m128i rest = _mm_sub_epi16(fours, _mm_mullo_epi16(hundreds, _mm_set1_epi16(100)));
+    const __m128i pairs = _mm_or_si128(hundreds, _mm_slli_epi32(rest, 16));
+    const __m128i tens = _mm_mulhi_epu16(pairs, _mm_set1_epi16(6554)); /* pairs / 10 */
+    const __m128i ones = _mm_sub_epi16(pairs, _mm_mullo_epi16(tens, _mm_set1_epi16(10)));
+    const __m128i digits = _mm_or_si128(tens, _mm_slli_epi16(ones, 8));
+    *high = (uint64_t)_mm_cvtsi128_si64(digits);
+    *low = (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(digits, digits));
+#else
+    *high = mn__eight_digits(first);
+    *low = mn__eight_digits(second);
+#endif
+}
+
 /* Prints a number below 10^8 without leading zeros, scribbling over eight bytes. */
 MN__INLINE char *mn__write_head(char *out, uint32_t value) {
     uint64_t digits = mn__eight_digits(value);
@@ -1250,25 +1409,30 @@ MN_API char *mn_write_i64(char *out, int64_t value) {
 
 /* A decimal exponent of at most three digits: e-7, e+20, e+300. */
 MN__INLINE char *mn__write_exponent(char *out, int exponent) {
-    uint32_t magnitude = (uint32_t)(exponent < 0 ? -exponent : exponent);
-    uint32_t hundreds = magnitude * 41 >> 12, rest = magnitude - hundreds * 100, tens = rest * 103 >> 10;
-    uint32_t text = (hundreds | tens << 8 | (rest - tens * 10) << 16) | 0x303030;
-    unsigned count = 1 + (magnitude >= 10) + (magnitude >= 100);
+    const uint32_t magnitude = (uint32_t)(exponent < 0 ? -exponent : exponent);
+    const uint32_t hundreds = magnitude * 41 >> 12, tens = magnitude * 6554 >> 16;
+    /* The three digits, the first lowest: hundreds, tens - 10 * hundreds, magnitude - 10 * tens. */
+    const uint32_t digits = (magnitude << 16) - tens * 0x9ff00 - hundreds * 0x9ff;
+    const unsigned zeros = mn__trailing_zeros(digits | 0x10000) >> 3;
     out[0] = 'e';
     out[1] = exponent < 0 ? '-' : '+';
-    mn__store4(out + 2, text >> 8 * (3 - count));
-    return out + 2 + count;
+    mn__store4(out + 2, (digits | 0x303030) >> 8 * zeros);
+    return out + 5 - zeros;
 }
 
 /* Lays out 17 digits (from 10^16 up to 10^17) of a number whose first digit counts 10^leading: in place from 0.00001 up
  * to 1e17, with an exponent beyond. Trailing zeros are dropped. Scribbles over 36 bytes. */
 MN__INLINE char *mn__lay_out(char *out, uint64_t digits, int leading) {
     uint64_t top = digits / 100000000, first = top / 100000000;
-    uint64_t high = mn__eight_digits((uint32_t)(top - first * 100000000));
-    uint64_t low = mn__eight_digits((uint32_t)(digits - top * 100000000));
+    uint64_t high, low;
+    unsigned count;
+    mn__sixteen_digits((uint32_t)(top - first * 100000000), (uint32_t)(digits - top * 100000000), &high, &low);
     /* How many of the digits are left without the zeros at the end. */
-    unsigned count = low ? 17 - (mn__leading_zeros(low) >> 3) : 9 - (mn__leading_zeros(high | 1) >> 3);
-    count = (high | low) ? count : 1;
+    if (MN__LIKELY(low != 0)) {
+        count = 17 - (mn__leading_zeros(low) >> 3);
+    } else {
+        count = high != 0 ? 9 - (mn__leading_zeros(high) >> 3) : 1;
+    }
     high |= MN__ZEROS;
     low |= MN__ZEROS;
     if (leading >= 0 && leading < 17) {
@@ -1314,23 +1478,24 @@ MN__INLINE mn__wide mn__power_above(int k) {
     return power;
 }
 
+/* A choice without a branch. */
+#define MN__SELECT(condition, yes, no) ((no) ^ (((yes) ^ (no)) & (0 - (uint64_t)(condition))))
+
 /* The Schubfach choice: the shortest decimal in the rounding interval and the closest of those. The value and the ends of
  * the interval come scaled by four and rounded to odd; the answer counts units of the scale, and is a multiple of ten
  * where one fits. */
 MN__INLINE uint64_t mn__choose(uint64_t value, uint64_t lower, uint64_t upper) {
-    uint64_t units = value >> 2, tens = units / 10;
-    int tens_below = lower <= 40 * tens, tens_above = 40 * tens + 40 <= upper;
-    int below, above, up;
-    /* At most one multiple of ten lies inside. */
-    if (tens_below != tens_above) return 10 * (tens + (unsigned)tens_above);
-    below = lower <= 4 * units;
-    above = 4 * units + 4 <= upper;
-    up = value > 4 * units + 2 || (value == 4 * units + 2 && (units & 1));
-    return units + (unsigned)(below != above ? above : up);
+    const uint64_t units = value >> 2, tens = units / 10;
+    const uint64_t tens_below = lower <= 40 * tens, tens_above = 40 * tens + 40 <= upper;
+    const uint64_t below = lower <= 4 * units, above = 4 * units + 4 <= upper;
+    const uint64_t up = (value & 3) + (units & 1) > 2;
+    const uint64_t by_tens = 10 * (tens + tens_above), by_units = units + MN__SELECT(below != above, above, up);
+    /* At most one multiple of ten lies inside. Random numbers take either way, so a branch would often be mispredicted. */
+    return MN__SELECT(tens_below != tens_above, by_tens, by_units);
 }
 
-/* The digits of a finite double above zero, and the exponent of the last of them. */
-MN__INLINE uint64_t mn__shortest_f64(uint64_t bits, int *exponent) {
+/* The digits of a finite double above zero, and the exponent of the last of them: Schubfach, exact in every case. */
+MN__COLD uint64_t mn__shortest_f64_exactly(uint64_t bits, int *exponent) {
     const uint64_t fraction = bits & (((uint64_t)1 << 52) - 1);
     const int field = (int)(bits >> 52), irregular = fraction == 0 && field > 1, two = (field ? field : 1) - 1075;
     const uint64_t significand = fraction | (uint64_t)(field != 0) << 52, odd = significand & 1;
@@ -1357,6 +1522,31 @@ MN__INLINE uint64_t mn__shortest_f64(uint64_t bits, int *exponent) {
     return mn__choose(w2 | (w1 > 1), (l2 | (l1 > 1)) + odd, (u2 | (u1 > 1)) - odd);
 }
 
+/* The same, settled in nearly every case by fewer bits. The value is scaled to between 2^52 and 2^57 units, of which the
+ * rounding interval spans one to ten; the fraction of a unit is known to within 2^-60. Where that leaves any doubt,
+ * which are ties in most cases, and at powers of two, the exact way decides. */
+MN__INLINE uint64_t mn__shortest_f64(uint64_t bits, int *exponent) {
+    const uint64_t fraction = bits & (((uint64_t)1 << 52) - 1);
+    const int field = (int)(bits >> 52), two = field - 1075;
+    const int ten = (two * 1262611) >> 22;
+    const unsigned shift = (unsigned)(two + ((-ten * 1741647) >> 19) + 1);
+    const uint64_t *power = mn__powers + 2 * (-ten - MN__POWER_FIRST);
+    const uint64_t scaled = (fraction | (uint64_t)1 << 52) << shift;
+    const uint64_t more = mn__multiply(scaled, power[1]).high;
+    const mn__wide product = mn__multiply(scaled, power[0]);
+    const uint64_t below = product.low + more, units = product.high + (below < more);
+    const uint64_t tens = units / 10, last = units - 10 * tens;
+    /* In units of 2^-60: how far the value lies above the multiple of ten, and how far the interval reaches. */
+    const uint64_t above_tens = last << 60 | below >> 4, reach = power[0] >> (5 - shift);
+    const uint64_t below_tens = ((uint64_t)10 << 60) - above_tens, middle = (uint64_t)1 << 63;
+    const uint64_t down = above_tens < reach, up = below_tens < reach;
+    if (MN__UNLIKELY(above_tens - reach + 4 <= 8 || below_tens - reach + 4 <= 8 || below - middle + 32 <= 64 ||
+                     fraction == 0 || field == 0))
+        return mn__shortest_f64_exactly(bits, exponent);
+    *exponent = ten;
+    return MN__SELECT(down | up, 10 * (tens + up), units + (below > middle));
+}
+
 /* The same for a float, whose product with the high half of the power is precise enough. */
 MN__INLINE uint64_t mn__shortest_f32(uint32_t bits, int *exponent) {
     const uint32_t fraction = bits & (((uint32_t)1 << 23) - 1);
@@ -1381,16 +1571,23 @@ MN__INLINE uint64_t mn__shortest_f32(uint32_t bits, int *exponent) {
 
 /* Brings digits up to 17 of them and lays them out. */
 MN__INLINE char *mn__write_digits(char *out, uint64_t digits, int exponent) {
-    while (digits < mn__tens[16]) digits *= 10, exponent--;
+    const uint64_t sixteen = digits < mn__tens[16];
+    digits = MN__SELECT(sixteen, digits * 10, digits);
+    exponent -= (int)sixteen;
+    while (MN__UNLIKELY(digits < mn__tens[16])) digits *= 10, exponent--;
     return mn__lay_out(out, digits, exponent + 16);
 }
 
-MN__COLD char *mn__write_special(char *out, int is_nan) {
+/* Zero, infinity and NaN, whose sign is not shown. */
+MN__COLD char *mn__write_special(char *out, int negative, int is_zero, int is_nan) {
+    out += negative && !is_nan;
+    *out = '0';
+    if (is_zero) return out + 1;
     memcpy(out, is_nan ? "nan" : "inf", 3);
     return out + 3;
 }
 
-MN_API char *mn_write_f64(char *out, double value) {
+MN__INLINE char *mn__print_f64(char *out, double value) {
     const uint64_t signed_bits = mn__f64_bits(value), bits = signed_bits & ~((uint64_t)1 << 63);
     const int field = (int)(bits >> 52);
     /* The bits of the significand that count less than one; the same for numbers without any. */
@@ -1399,7 +1596,9 @@ MN_API char *mn_write_f64(char *out, double value) {
     uint64_t digits;
     int exponent;
     *out = '-';
-    out += signed_bits >> 63 & !(bits > (uint64_t)0x7ff << 52);
+    if (MN__UNLIKELY(bits - 1 >= ((uint64_t)0x7ff << 52) - 1))
+        return mn__write_special(out, (int)(signed_bits >> 63), bits == 0, bits > (uint64_t)0x7ff << 52);
+    out += signed_bits >> 63;
     if (below - 1 < 63) {
         const uint64_t mask = ((uint64_t)1 << below) - 1;
         uint64_t thousands;
@@ -1419,13 +1618,20 @@ MN_API char *mn_write_f64(char *out, double value) {
             }
         }
     }
-    if (MN__UNLIKELY(bits == 0)) {
-        *out = '0';
-        return out + 1;
-    }
-    if (MN__UNLIKELY(field == 0x7ff)) return mn__write_special(out, bits > (uint64_t)0x7ff << 52);
     digits = mn__shortest_f64(bits, &exponent);
     return mn__write_digits(out, digits, exponent);
+}
+
+#ifdef MN__AVX2
+/* The same code with the shifts and products of newer machines. */
+MN__TARGET static char *mn__print_f64_avx2(char *out, double value) { return mn__print_f64(out, value); }
+#endif
+
+MN_API char *mn_write_f64(char *out, double value) {
+#ifdef MN__AVX2
+    if (MN__LIKELY(mn__has_avx2())) return mn__print_f64_avx2(out, value);
+#endif
+    return mn__print_f64(out, value);
 }
 
 MN_API char *mn_write_f32(char *out, float value) {
@@ -1433,12 +1639,9 @@ MN_API char *mn_write_f32(char *out, float value) {
     uint64_t digits;
     int exponent;
     *out = '-';
-    out += signed_bits >> 31 & !(bits > (uint32_t)0xff << 23);
-    if (MN__UNLIKELY(bits == 0)) {
-        *out = '0';
-        return out + 1;
-    }
-    if (MN__UNLIKELY(bits >> 23 == 0xff)) return mn__write_special(out, bits > (uint32_t)0xff << 23);
+    if (MN__UNLIKELY(bits - 1 >= ((uint32_t)0xff << 23) - 1))
+        return mn__write_special(out, (int)(signed_bits >> 31), bits == 0, bits > (uint32_t)0xff << 23);
+    out += signed_bits >> 31;
     digits = mn__shortest_f32(bits, &exponent);
     return mn__write_digits(out, digits * 100000000, exponent - 8);
 }
@@ -1508,7 +1711,7 @@ static size_t mn__copy_words(void *out, const void *in, size_t count, size_t wor
         return size;
     }
 #ifdef MN__AVX2
-    if (size >= 64 && __builtin_cpu_supports("avx2")) {
+    if (size >= 64 && mn__has_avx2()) {
         at = size & ~(size_t)63;
         mn__swap_avx2(to, from, at, (int)word_size);
     }
