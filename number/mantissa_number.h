@@ -80,6 +80,11 @@ MN_API char *mn_write_f32(char *out, float value);
 MN_API char *mn_write_i64(char *out, int64_t value);
 MN_API char *mn_write_u64(char *out, uint64_t value);
 
+/* Print a fraction as Redis 8.2 prints a score, into MN_F64_MAX bytes. Redis takes its digits from the Grisu2 algorithm,
+ * which now and then misses the shortest; where that cannot be excluded (one value in some thirty, and zero, infinities
+ * and NaN) nothing is printed and NULL is returned. Integral values within 2^62 are not this function's to print. */
+MN_API char *mn_try_write_score(char *out, double value);
+
 /* Big-endian (be) and little-endian (le) bytes of any alignment. */
 MN_API void mn_store_f64_be(void *out, double value);
 MN_API void mn_store_f64_le(void *out, double value);
@@ -1356,17 +1361,30 @@ MN__INLINE uint64_t mn__eight_digits(uint32_t value) {
 /* The same for two numbers at once. */
 MN__INLINE void mn__sixteen_digits(uint32_t first, uint32_t second, uint64_t *high, uint64_t *low) {
 #ifdef MN__AVX2
-    /* SSE2, which every 64-bit x86 has: the two numbers, then four, eight and sixteen lanes. */
-    const __m128i eights = _mm_set_epi64x(second, first);
-    const __m128i upper = _mm_srli_epi64(_mm_mul_epu32(eights, _mm_set1_epi32(109951163)), 40); /* eights / 10000 */
-    const __m128i lower = _mm_sub_epi64(eights, _mm_mul_epu32(upper, _mm_set1_epi32(10000)));
-    const __m128i fours = _mm_or_si128(upper, _mm_slli_epi64(lower, 32));
-    const __m128i hundreds = _mm_srli_epi16(_mm_mulhi_epu16(fours, _mm_set1_epi16(5243)), 3); /* fours / 100 */
-    const __m128i rest = _mm_sub_epi16(fours, _mm_mullo_epi16(hundreds, _mm_set1_epi16(100)));
-    const __m128i pairs = _mm_or_si128(hundreds, _mm_slli_epi32(rest, 16));
-    const __m128i tens = _mm_mulhi_epu16(pairs, _mm_set1_epi16(6554)); /* pairs / 10 */
-    const __m128i ones = _mm_sub_epi16(pairs, _mm_mullo_epi16(tens, _mm_set1_epi16(10)));
-    const __m128i digits = _mm_or_si128(tens, _mm_slli_epi16(ones, 8));
+    /* SSE2, which every 64-bit x86 has: two lanes, then four, eight and sixteen. The compiler is kept from seeing the
+     * factors, or it would replace each product by six shifts and additions. */
+    static const uint16_t factors[6][8] = {
+        {0xb8bb, 0x068d, 0, 0, 0xb8bb, 0x068d, 0, 0}, /* 109951163, 2^40 / 10000 */
+        {10000, 0, 0, 0, 10000, 0, 0, 0},
+        {5243, 5243, 5243, 5243, 5243, 5243, 5243, 5243}, /* 2^19 / 100 */
+        {100, 100, 100, 100, 100, 100, 100, 100},
+        {6554, 6554, 6554, 6554, 6554, 6554, 6554, 6554}, /* 2^16 / 10 */
+        {10, 10, 10, 10, 10, 10, 10, 10}};
+    const char *by = (const char *)factors;
+    __m128i eights, upper, lower, fours, hundreds, rest, pairs, tens, ones, digits;
+    __asm__("" : "+r"(by));
+#define MN__FACTOR(index) _mm_loadu_si128((const __m128i *)(const void *)(by + 16 * (index)))
+    eights = _mm_set_epi64x(second, first);
+    upper = _mm_srli_epi64(_mm_mul_epu32(eights, MN__FACTOR(0)), 40);
+    lower = _mm_sub_epi64(eights, _mm_mul_epu32(upper, MN__FACTOR(1)));
+    fours = _mm_or_si128(upper, _mm_slli_epi64(lower, 32));
+    hundreds = _mm_srli_epi16(_mm_mulhi_epu16(fours, MN__FACTOR(2)), 3);
+    rest = _mm_sub_epi16(fours, _mm_mullo_epi16(hundreds, MN__FACTOR(3)));
+    pairs = _mm_or_si128(hundreds, _mm_slli_epi32(rest, 16));
+    tens = _mm_mulhi_epu16(pairs, MN__FACTOR(4));
+    ones = _mm_sub_epi16(pairs, _mm_mullo_epi16(tens, MN__FACTOR(5)));
+    digits = _mm_or_si128(tens, _mm_slli_epi16(ones, 8));
+#undef MN__FACTOR
     *high = (uint64_t)_mm_cvtsi128_si64(digits);
     *low = (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(digits, digits));
 #else
@@ -1421,11 +1439,12 @@ MN__INLINE char *mn__write_exponent(char *out, int exponent) {
 }
 
 /* Lays out 17 digits (from 10^16 up to 10^17) of a number whose first digit counts 10^leading: in place from 0.00001 up
- * to 1e17, with an exponent beyond. Trailing zeros are dropped. Scribbles over 36 bytes. */
-MN__INLINE char *mn__lay_out(char *out, uint64_t digits, int leading) {
+ * to 1e17, with an exponent beyond; or as Redis does. Trailing zeros are dropped. Scribbles over 36 bytes. */
+MN__INLINE char *mn__lay_out(char *out, uint64_t digits, int leading, int as_redis) {
     uint64_t top = digits / 100000000, first = top / 100000000;
     uint64_t high, low;
     unsigned count;
+    int in_place;
     mn__sixteen_digits((uint32_t)(top - first * 100000000), (uint32_t)(digits - top * 100000000), &high, &low);
     /* How many of the digits are left without the zeros at the end. */
     if (MN__LIKELY(low != 0)) {
@@ -1435,11 +1454,18 @@ MN__INLINE char *mn__lay_out(char *out, uint64_t digits, int leading) {
     }
     high |= MN__ZEROS;
     low |= MN__ZEROS;
-    if (leading >= 0 && leading < 17) {
+    in_place = leading >= -5 && leading < 17;
+    if (as_redis) {
+        /* By the exponent of the last digit. */
+        const int last = leading + 1 - (int)count;
+        in_place = last >= 0 ? last < 8 : last > -7 || (leading > -4 && leading < 4);
+    }
+    if (in_place && leading >= 0) {
         unsigned whole = (unsigned)leading + 1;
         out[0] = (char)('0' + first);
         mn__store8(out + 1, high);
         mn__store8(out + 9, low);
+        if (as_redis) mn__store8(out + 17, MN__ZEROS);
         if (count <= whole) return out + whole;
         /* The digits after the point, from registers: reading back what was just stored would stall. */
         {
@@ -1452,7 +1478,7 @@ MN__INLINE char *mn__lay_out(char *out, uint64_t digits, int leading) {
         }
         return out + count + 1;
     }
-    if (leading < 0 && leading >= -5) {
+    if (in_place) {
         mn__store8(out, 0x3030303030302e30u); /* 0.000000 */
         out += 1 - leading;
         out[0] = (char)('0' + first);
@@ -1524,8 +1550,9 @@ MN__COLD uint64_t mn__shortest_f64_exactly(uint64_t bits, int *exponent) {
 
 /* The same, settled in nearly every case by fewer bits. The value is scaled to between 2^52 and 2^57 units, of which the
  * rounding interval spans one to ten; the fraction of a unit is known to within 2^-60. Where that leaves any doubt,
- * which are ties in most cases, and at powers of two, the exact way decides. */
-MN__INLINE uint64_t mn__shortest_f64(uint64_t bits, int *exponent) {
+ * which are ties in most cases, and at powers of two, the answer is 0. A `wide` margin also doubts what an algorithm
+ * that works in 62 bits or more might see otherwise. */
+MN__INLINE uint64_t mn__shortest_with_margin(uint64_t bits, int *exponent, int wide) {
     const uint64_t fraction = bits & (((uint64_t)1 << 52) - 1);
     const int field = (int)(bits >> 52), two = field - 1075;
     const int ten = (two * 1262611) >> 22;
@@ -1540,11 +1567,20 @@ MN__INLINE uint64_t mn__shortest_f64(uint64_t bits, int *exponent) {
     const uint64_t above_tens = last << 60 | below >> 4, reach = power[0] >> (5 - shift);
     const uint64_t below_tens = ((uint64_t)10 << 60) - above_tens, middle = (uint64_t)1 << 63;
     const uint64_t down = above_tens < reach, up = below_tens < reach;
-    if (MN__UNLIKELY(above_tens - reach + 4 <= 8 || below_tens - reach + 4 <= 8 || below - middle + 32 <= 64 ||
+    const uint64_t margin = wide ? units : 4;
+    if (MN__UNLIKELY(above_tens - reach + margin <= 2 * margin || below_tens - reach + margin <= 2 * margin ||
                      fraction == 0 || field == 0))
-        return mn__shortest_f64_exactly(bits, exponent);
+        return 0;
+    if (MN__UNLIKELY(wide ? !(down | up) && ((below >> 4) - (middle >> 4) + margin <= 2 * margin || reach < (middle >> 4) + margin)
+                          : below - middle + 32 <= 64))
+        return 0;
     *exponent = ten;
     return MN__SELECT(down | up, 10 * (tens + up), units + (below > middle));
+}
+
+MN__INLINE uint64_t mn__shortest_f64(uint64_t bits, int *exponent) {
+    const uint64_t digits = mn__shortest_with_margin(bits, exponent, 0);
+    return MN__LIKELY(digits != 0) ? digits : mn__shortest_f64_exactly(bits, exponent);
 }
 
 /* The same for a float, whose product with the high half of the power is precise enough. */
@@ -1570,12 +1606,12 @@ MN__INLINE uint64_t mn__shortest_f32(uint32_t bits, int *exponent) {
 }
 
 /* Brings digits up to 17 of them and lays them out. */
-MN__INLINE char *mn__write_digits(char *out, uint64_t digits, int exponent) {
+MN__INLINE char *mn__write_digits(char *out, uint64_t digits, int exponent, int as_redis) {
     const uint64_t sixteen = digits < mn__tens[16];
     digits = MN__SELECT(sixteen, digits * 10, digits);
     exponent -= (int)sixteen;
     while (MN__UNLIKELY(digits < mn__tens[16])) digits *= 10, exponent--;
-    return mn__lay_out(out, digits, exponent + 16);
+    return mn__lay_out(out, digits, exponent + 16, as_redis);
 }
 
 /* Zero, infinity and NaN, whose sign is not shown. */
@@ -1619,7 +1655,7 @@ MN__INLINE char *mn__print_f64(char *out, double value) {
         }
     }
     digits = mn__shortest_f64(bits, &exponent);
-    return mn__write_digits(out, digits, exponent);
+    return mn__write_digits(out, digits, exponent, 0);
 }
 
 #ifdef MN__AVX2
@@ -1643,7 +1679,29 @@ MN_API char *mn_write_f32(char *out, float value) {
         return mn__write_special(out, (int)(signed_bits >> 31), bits == 0, bits > (uint32_t)0xff << 23);
     out += signed_bits >> 31;
     digits = mn__shortest_f32(bits, &exponent);
-    return mn__write_digits(out, digits * 100000000, exponent - 8);
+    return mn__write_digits(out, digits * 100000000, exponent - 8, 0);
+}
+
+MN__INLINE char *mn__print_score(char *out, double value) {
+    const uint64_t signed_bits = mn__f64_bits(value), bits = signed_bits & ~((uint64_t)1 << 63);
+    uint64_t digits;
+    int exponent;
+    if (MN__UNLIKELY(bits - 1 >= ((uint64_t)0x7ff << 52) - 1)) return NULL;
+    digits = mn__shortest_with_margin(bits, &exponent, 1);
+    if (MN__UNLIKELY(digits == 0)) return NULL;
+    *out = '-';
+    return mn__write_digits(out + (signed_bits >> 63), digits, exponent, 1);
+}
+
+#ifdef MN__AVX2
+MN__TARGET static char *mn__print_score_avx2(char *out, double value) { return mn__print_score(out, value); }
+#endif
+
+MN_API char *mn_try_write_score(char *out, double value) {
+#ifdef MN__AVX2
+    if (MN__LIKELY(mn__has_avx2())) return mn__print_score_avx2(out, value);
+#endif
+    return mn__print_score(out, value);
 }
 
 /* ---- Bytes ------------------------------------------------------------------------------------------------------ */

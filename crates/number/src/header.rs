@@ -19,6 +19,7 @@ unsafe extern "C" {
     fn mn_parse_f32(first: *const c_char, last: *const c_char, out: *mut f32) -> Answer;
     fn mn_write_f64(out: *mut c_char, value: f64) -> *mut c_char;
     fn mn_write_f32(out: *mut c_char, value: f32) -> *mut c_char;
+    fn mn_try_write_score(out: *mut c_char, value: f64) -> *mut c_char;
     fn mn_encode_f64_be(out: *mut u8, values: *const f64, count: usize) -> usize;
     fn mn_encode_f64_le(out: *mut u8, values: *const f64, count: usize) -> usize;
     fn mn_encode_f32_be(out: *mut u8, values: *const f32, count: usize) -> usize;
@@ -61,6 +62,16 @@ macro_rules! printer {
 
 printer!(format_f64, mn_write_f64, f64);
 printer!(format_f32, mn_write_f32, f32);
+
+/// Prints a fraction as Redis prints a score; `None` where that takes Redis's own algorithm.
+#[inline]
+pub(crate) fn try_format_score(buffer: &mut [u8; FLOAT_BUFFER], value: f64) -> Option<usize> {
+    let start: *mut c_char = buffer.as_mut_ptr().cast();
+    // SAFETY: the buffer has the size that the function asks for.
+    let end = unsafe { mn_try_write_score(start, value) };
+    // The end lies inside the buffer or is null.
+    (!end.is_null()).then(|| end.addr() - start.addr())
+}
 
 macro_rules! bulk {
     ($encode:ident, $mn_encode:ident, $decode:ident, $mn_decode:ident, $number:ty) => {
