@@ -6,8 +6,8 @@ mod query;
 mod table;
 
 use mantissa_protocol::Reply;
-use mantissa_store::ListEnd;
 use mantissa_store::listpack::Element;
+use mantissa_store::{EncodingLimits, Kind, List, ListEnd};
 
 use crate::access::Access;
 use crate::effects::EventClass;
@@ -56,57 +56,76 @@ fn range_of(start: i64, stop: i64, len: usize) -> (usize, usize) {
     if from >= to { (0, 0) } else { (from, to) }
 }
 
-/// Says that elements were taken from a list, which goes if none is left.
-fn taken(access: &mut Access<'_>, key: &[u8], event: &'static str, count: usize) -> Outcome {
-    access.event(EventClass::LIST, event, key);
-    settle(access, key)?;
-    access.changed_by(key, count as u64);
-    Ok(())
+/// Packs a list that has become small. True if none of its elements is left.
+fn settle(list: &mut List, limits: &EncodingLimits) -> bool {
+    list.shrink(limits);
+    list.is_empty()
 }
 
-/// Removes a list that has become empty, and packs one that has become small.
-fn settle(access: &mut Access<'_>, key: &[u8]) -> Outcome {
-    let limits = &access.settings().limits;
-    let Some(list) = access.list_mut(key)? else { return Ok(()) };
-    if list.is_empty() {
+/// Says that elements were taken from a list, which goes if none is left.
+fn taken(access: &mut Access<'_>, key: &[u8], event: &'static str, (count, is_empty): (usize, bool)) {
+    access.event(EventClass::LIST, event, key);
+    if is_empty {
         access.remove(key);
         access.event(EventClass::GENERIC, "del", key);
-    } else {
-        list.shrink(limits);
     }
-    Ok(())
+    access.changed_by(key, count as u64);
 }
 
-/// Takes up to `count` elements from an end of a list that is there and replies them as an array.
-fn pop_many(access: &mut Access<'_>, reply: &mut Reply, key: &[u8], end: ListEnd, count: usize) -> Outcome {
-    let Some(list) = access.list_mut(key)? else { return Ok(()) };
+/// Takes up to `count` elements from an end of a list and replies them as an array, after what `before`
+/// replies. Returns their number, `None` if there is no list.
+fn pop_many(
+    access: &mut Access<'_>,
+    reply: &mut Reply,
+    (key, end): (&[u8], ListEnd),
+    count: usize,
+    before: impl FnOnce(&mut Reply),
+) -> Outcome<Option<usize>> {
+    let limits = &access.settings().limits;
+    let Some(list) = access.list_mut(key)? else { return Ok(None) };
     let len = list.len();
     let count = count.min(len);
+    before(reply);
     reply.array(count);
+    if count == 0 {
+        return Ok(Some(0));
+    }
     match end {
         ListEnd::Head => list.range(0, count).for_each(|element| write_element(reply, element)),
         ListEnd::Tail => list.range(len - count, len).rev().for_each(|element| write_element(reply, element)),
     }
     remove_at(list, end, count);
-    taken(access, key, by_end(end, "lpop", "rpop"), count)
+    let is_empty = settle(list, limits);
+    taken(access, key, by_end(end, "lpop", "rpop"), (count, is_empty));
+    Ok(Some(count))
 }
 
-/// Takes one element from an end of a list that is there and replies it.
-fn pop_one(access: &mut Access<'_>, reply: &mut Reply, key: &[u8], end: ListEnd) -> Outcome {
-    let Some(list) = access.list_mut(key)? else { return Ok(()) };
+/// Takes one element from an end of a list and replies it, after what `before` replies. False if there is
+/// none.
+fn pop_one(
+    access: &mut Access<'_>,
+    reply: &mut Reply,
+    (key, end): (&[u8], ListEnd),
+    before: impl FnOnce(&mut Reply),
+) -> Outcome<bool> {
+    let limits = &access.settings().limits;
+    let Some(list) = access.list_mut(key)? else { return Ok(false) };
     let place = match end {
         ListEnd::Head => 0,
         ListEnd::Tail => list.len().saturating_sub(1),
     };
+    before(reply);
     match list.get(place) {
         Some(element) => write_element(reply, element),
         None => reply.null(),
     }
     remove_at(list, end, 1);
-    taken(access, key, by_end(end, "lpop", "rpop"), 1)
+    let is_empty = settle(list, limits);
+    taken(access, key, by_end(end, "lpop", "rpop"), (1, is_empty));
+    Ok(true)
 }
 
-fn remove_at(list: &mut mantissa_store::List, end: ListEnd, count: usize) {
+fn remove_at(list: &mut List, end: ListEnd, count: usize) {
     let len = list.len();
     match end {
         ListEnd::Head => list.remove(0, count),
@@ -122,10 +141,10 @@ fn move_element(
     (destination, to): (&[u8], ListEnd),
 ) -> Outcome<bool> {
     let limits = &access.settings().limits;
-    if access.list(source)?.is_none() {
+    if access.list_mut(source)?.is_none() {
         return Ok(false);
     }
-    if access.kind(destination).is_some_and(|kind| kind != mantissa_store::Kind::List) {
+    if access.kind(destination).is_some_and(|kind| kind != Kind::List) {
         return Err(Error::WRONG_TYPE);
     }
     let Some(list) = access.list_mut(source)? else { return Ok(false) };
@@ -139,6 +158,7 @@ fn move_element(
     access.changed_by(destination, 0);
     access.event(EventClass::LIST, by_end(to, "lpush", "rpush"), destination);
     reply.bulk(&element);
-    taken(access, source, by_end(from, "lpop", "rpop"), 1)?;
+    let is_empty = access.list_mut(source)?.is_some_and(|list| settle(list, limits));
+    taken(access, source, by_end(from, "lpop", "rpop"), (1, is_empty));
     Ok(true)
 }

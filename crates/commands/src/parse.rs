@@ -18,6 +18,18 @@ pub fn integer_in(argument: &[u8], minimum: i64, maximum: i64, error: &'static s
     number.ok_or(Error::fixed(error))
 }
 
+/// A 64-bit integer whose negative is one too.
+pub fn negatable(argument: &[u8]) -> Outcome<i64> {
+    match integer(argument)? {
+        i64::MIN => Err(Error::new(format!(
+            "ERR value is out of range, value must between {} and {}",
+            -i64::MAX,
+            i64::MAX
+        ))),
+        number => Ok(number),
+    }
+}
+
 /// A number, not NaN.
 pub fn float(argument: &[u8]) -> Outcome<f64> {
     float_or(argument, "ERR value is not a valid float")

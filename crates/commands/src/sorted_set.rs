@@ -12,7 +12,6 @@ use mantissa_protocol::Reply;
 
 use crate::access::Access;
 use crate::effects::EventClass;
-use crate::error::Outcome;
 
 pub(crate) use table::COMMANDS;
 
@@ -37,12 +36,11 @@ fn write_member(reply: &mut Reply, member: &[u8], score: f64, with_scores: bool)
 }
 
 /// Says that members were removed from a sorted set, which goes if none is left.
-fn removed(access: &mut Access<'_>, key: &[u8], event: &'static str, count: usize) -> Outcome {
+fn removed(access: &mut Access<'_>, key: &[u8], event: &'static str, (count, is_empty): (usize, bool)) {
     access.event(EventClass::SORTED_SET, event, key);
-    if access.sorted_set_mut(key)?.is_some_and(|set| set.is_empty()) {
+    if is_empty {
         access.remove(key);
         access.event(EventClass::GENERIC, "del", key);
     }
     access.changed_by(key, count as u64);
-    Ok(())
 }

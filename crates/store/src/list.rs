@@ -1,11 +1,11 @@
 //! Lists.
 //!
-//! A small list is one packed node (OBJECT ENCODING `listpack`), a large one a sequence of packed nodes in a counted tree
-//! (`quicklist`). It changes from one to the other, and back, exactly when Redis's does.
+//! A small list is one packed node (OBJECT ENCODING `listpack`), a large one a sequence of packed nodes in a
+//! counted tree (`quicklist`). It changes from one to the other, and back, exactly when Redis's does.
 //!
-//! Both ends cost O(1) in the small form and O(log nodes) in the large one; an index O(log nodes) and a walk within one
-//! node of (by default) 8 KB; a range that and its length. Bytes per element: the packed element, one to eleven bytes
-//! more than its payload or up to ten for an integer, and some 1% for the nodes.
+//! Both ends cost O(1) in the small form and O(log nodes) in the large one; an index O(log nodes) and a walk
+//! within one node of (by default) 8 KB; a range that and its length. Bytes per element: the packed element,
+//! one to eleven bytes more than its payload or up to ten for an integer, and some 1% for the nodes.
 
 mod limit;
 mod node;
@@ -181,8 +181,8 @@ impl List {
         }
     }
 
-    /// Goes over to the large form if it would be needed with this element more. Redis's LINSERT does so before it knows
-    /// whether there is a place to insert.
+    /// Goes over to the large form if it would be needed with this element more. Redis's LINSERT does so
+    /// before it knows whether there is a place to insert.
     pub fn prepare_insert(&mut self, element: &[u8], limits: &EncodingLimits) {
         self.grow_for(std::iter::once(element), NodeLimit::of(limits));
     }

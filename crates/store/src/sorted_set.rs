@@ -1,12 +1,13 @@
 //! Sorted sets.
 //!
-//! Members are ordered by score and, where scores are equal, by their bytes. A small set is one leaf: scores, tags and members
-//! in a single allocation. A large one is a B+ tree of such leaves with the number of members below each branch, and an
-//! index from members to leaves. A member's score costs O(1), its rank, a change, and the start of a range by rank, score
-//! or member O(log n), each further member of a range O(1), in both directions.
+//! Members are ordered by score and, where scores are equal, by their bytes. A small set is one leaf:
+//! scores, tags and members in a single allocation. A large one is a B+ tree of such leaves with the number
+//! of members below each branch, and an index from members to leaves. A member's score costs O(1), its rank,
+//! a change, and the start of a range by rank, score or member O(log n), each further member of a range
+//! O(1), in both directions.
 //!
-//! The name that OBJECT ENCODING replies follows Redis's thresholds and is apart from the form in memory: `skiplist` once
-//! a threshold was passed, also if few members are left.
+//! The name that OBJECT ENCODING replies follows Redis's thresholds and is apart from the form in memory:
+//! `skiplist` once a threshold was passed, also if few members are left.
 //!
 //! No score is NaN. As in Redis, a negative zero is kept as one only while the encoding is `skiplist`.
 
@@ -72,8 +73,8 @@ impl SortedSet {
         Self::default()
     }
 
-    /// The set of these members, which are distinct, in any order, and their scores. Costs one sort, and O(n) if they
-    /// are in order already.
+    /// The set of these members, which are distinct, in any order, and their scores. Costs one sort, and
+    /// O(n) if they are in order already.
     pub fn from_entries(mut entries: Vec<(&[u8], f64)>, limits: &EncodingLimits) -> Self {
         let is_listpack = entries.len() <= limits.sorted_set_entries_max
             && entries.iter().all(|(member, _)| member.len() <= limits.sorted_set_value_bytes_max);
@@ -137,8 +138,8 @@ impl SortedSet {
         self.update(member, limits, |_| Some(score)).is_none()
     }
 
-    /// Lets `decide` choose the new score of a member, knowing the old one if the member is there; `None` leaves things as
-    /// they are. Returns the old score.
+    /// Lets `decide` choose the new score of a member, knowing the old one if the member is there; `None`
+    /// leaves things as they are. Returns the old score.
     pub fn update(
         &mut self,
         member: &[u8],
@@ -234,7 +235,8 @@ impl SortedSet {
         Iter { set: self, front: None, back: None, from: ranks.start.min(to), to }
     }
 
-    /// Visits a part of the members and returns the cursor of the next part; 0 starts, and 0 returned ends an iteration.
+    /// Visits a part of the members and returns the cursor of the next part; 0 starts, and 0 returned ends
+    /// an iteration.
     pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&[u8], f64)) -> u64 {
         match &self.body {
             Body::Tree(tree) if !self.is_listpack => tree.scan(cursor, visit),

@@ -1,13 +1,13 @@
-//! The order of the nodes of a large collection: a B+ tree over numbered nodes, with the number of elements below each
-//! branch.
+//! The order of the nodes of a large collection: a B+ tree over numbered nodes, with the number of elements
+//! below each branch.
 //!
-//! Lists and sorted sets keep their elements in packed nodes of a few KB and leave to a spine which node comes after
-//! which. The spine finds the node of the n-th element, the rank of a node's first element, and the last node whose first
-//! element lies before a bound, each in O(log nodes). Nodes have numbers that stay the same while they live, so an index
-//! may refer to them; the nodes themselves lie with the owner.
+//! Lists and sorted sets keep their elements in packed nodes of a few KB and leave to a spine which node
+//! comes after which. The spine finds the node of the n-th element, the rank of a node's first element, and
+//! the last node whose first element lies before a bound, each in O(log nodes). Nodes have numbers that stay
+//! the same while they live, so an index may refer to them; the nodes themselves lie with the owner.
 //!
-//! Each child of a branch carries a key of type `K`, which the owner keeps equal to something about the first element below
-//! it (a sorted set: its score), so that most searches need not look into nodes.
+//! Each child of a branch carries a key of type `K`, which the owner keeps equal to something about the
+//! first element below it (a sorted set: its score), so that most searches need not look into nodes.
 //!
 //! # Invariants
 //!
@@ -15,7 +15,8 @@
 //! - `Child::count` is the sum of the counts of the nodes below, `Child::key` the key of the first node below.
 //! - `Link::previous` and `Link::next` chain the nodes in order.
 //!
-//! Bytes per node: 12 for the link, 24 (16 without a key) for its place in a branch, filled by two thirds or more.
+//! Bytes per node: 12 for the link, 24 (16 without a key) for its place in a branch, filled by two thirds or
+//! more.
 
 /// The number of a node.
 pub(crate) type NodeId = u32;
@@ -193,8 +194,9 @@ impl<K: Copy> Spine<K> {
         }
     }
 
-    /// The last node whose first element lies before a bound, with the sum of the counts before it. `is_before` is asked about
-    /// first elements: it gets the key and a function that returns the node. It must hold for a beginning of the sequence.
+    /// The last node whose first element lies before a bound, with the sum of the counts before it.
+    /// `is_before` is asked about first elements: it gets the key and a function that returns the node. It
+    /// must hold for a beginning of the sequence.
     pub fn last_before(
         &self,
         mut is_before: impl FnMut(K, &dyn Fn() -> NodeId) -> bool,
@@ -343,7 +345,8 @@ impl<K: Copy> Spine<K> {
         }
     }
 
-    /// Splits a branch that has just got one child too many, at `position`, and those above it where they fill up.
+    /// Splits a branch that has just got one child too many, at `position`, and those above it where they
+    /// fill up.
     fn split_if_full(&mut self, mut at: u32, mut position: usize) {
         while self.branches[at as usize].children.len() > FANOUT {
             let branch = &mut self.branches[at as usize];
@@ -424,8 +427,8 @@ impl<K: Copy> Spine<K> {
         }
     }
 
-    /// Moves the children of a small branch and those of a neighbour together. Returns the parent of both and the branch that
-    /// is to be taken out of it; its count has been given to the other.
+    /// Moves the children of a small branch and those of a neighbour together. Returns the parent of both
+    /// and the branch that is to be taken out of it; its count has been given to the other.
     fn merge_with_neighbour(&mut self, at: u32) -> Option<(u32, u32)> {
         let branch = &self.branches[at as usize];
         let len = branch.children.len();

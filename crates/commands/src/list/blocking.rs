@@ -14,12 +14,13 @@ fn pop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, end: ListEnd)
     let deadline = parse::timeout(args.at(args.len() - 1), access.now_ms())?;
     let keys = args.range(1..args.len() - 1);
     for key in keys {
-        if access.list(key)?.is_none() {
+        let before = |reply: &mut Reply| {
+            reply.array(2);
+            reply.bulk(key);
+        };
+        if !pop_one(access, reply, (key, end), before)? {
             continue;
         }
-        reply.array(2);
-        reply.bulk(key);
-        pop_one(access, reply, key, end)?;
         access.log_instead(&[by_end(end, "LPOP", "RPOP").as_bytes(), key]);
         return Ok(());
     }

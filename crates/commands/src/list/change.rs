@@ -3,7 +3,7 @@
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{ListEnd, Sought};
 
-use super::{by_end, end_of, move_element, pop_many, pop_one, range_of, settle};
+use super::{by_end, end_of, move_element, pop_many, pop_one, range_of, settle, taken};
 use crate::access::Access;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
@@ -55,14 +55,17 @@ fn pop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, end: ListEnd)
         }
         None => None,
     };
-    let is_there = access.list(key)?.is_some();
-    match (is_there, count) {
-        (false, None) => reply.null(),
-        (false, Some(_)) => reply.null_array(),
-        (true, Some(0)) => reply.array(0),
-        (true, None) => pop_one(access, reply, key, end)?,
-        (true, Some(count)) => {
-            pop_many(access, reply, key, end, usize::try_from(count).unwrap_or(usize::MAX))?;
+    match count {
+        None => {
+            if !pop_one(access, reply, (key, end), |_| ())? {
+                reply.null();
+            }
+        }
+        Some(count) => {
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            if pop_many(access, reply, (key, end), count, |_| ())?.is_none() {
+                reply.null_array();
+            }
         }
     }
     Ok(())
@@ -114,13 +117,9 @@ pub(super) fn linsert(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
 }
 
 pub(super) fn lrem(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let limits = &access.settings().limits;
     let key = args.at(1);
-    let count = parse::integer(args.at(2))?;
-    if count == i64::MIN {
-        let error =
-            "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
-        return Err(Error::fixed(error));
-    }
+    let count = parse::negatable(args.at(2))?;
     let Some(list) = access.list_mut(key)? else {
         reply.integer(0);
         return Ok(());
@@ -132,15 +131,15 @@ pub(super) fn lrem(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     };
     let removed = list.remove_equal(end, count_max, Sought::new(args.at(3)));
     if removed > 0 {
-        access.event(EventClass::LIST, "lrem", key);
-        settle(access, key)?;
-        access.changed_by(key, removed as u64);
+        let is_empty = settle(list, limits);
+        taken(access, key, "lrem", (removed, is_empty));
     }
     reply.integer(removed as i64);
     Ok(())
 }
 
 pub(super) fn ltrim(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let limits = &access.settings().limits;
     let key = args.at(1);
     let (start, stop) = (parse::integer(args.at(2))?, parse::integer(args.at(3))?);
     reply.ok();
@@ -149,9 +148,8 @@ pub(super) fn ltrim(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
     let (from, to) = range_of(start, stop, len);
     list.remove(to, len);
     list.remove(0, from);
-    access.event(EventClass::LIST, "ltrim", key);
-    settle(access, key)?;
-    access.changed_by(key, (len - (to - from)) as u64);
+    let is_empty = settle(list, limits);
+    taken(access, key, "ltrim", (len - (to - from), is_empty));
     Ok(())
 }
 
@@ -197,11 +195,12 @@ impl<'a> ManyKeys<'a> {
     /// Takes elements from the first list that is there. False if there is none.
     pub fn pop(&self, access: &mut Access<'_>, reply: &mut Reply) -> Outcome<bool> {
         for key in self.keys {
-            let Some(list) = access.list(key)? else { continue };
-            let count = self.count.min(list.len());
-            reply.array(2);
-            reply.bulk(key);
-            pop_many(access, reply, key, self.end, count)?;
+            let before = |reply: &mut Reply| {
+                reply.array(2);
+                reply.bulk(key);
+            };
+            let taken = pop_many(access, reply, (key, self.end), self.count, before)?;
+            let Some(count) = taken else { continue };
             let count = count.to_string();
             access.log_instead(&[by_end(self.end, "LPOP", "RPOP").as_bytes(), key, count.as_bytes()]);
             return Ok(true);

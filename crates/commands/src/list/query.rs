@@ -60,12 +60,9 @@ impl Search {
         while let Some(option) = args.get(at) {
             let value = args.get(at + 1).ok_or(Error::SYNTAX)?;
             if parse::is(option, "RANK") {
-                let error = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
-                let rank = parse::integer(value)?;
-                match rank {
-                    i64::MIN => return Err(Error::fixed(error)),
+                match parse::negatable(value)? {
                     0 => return Err(Error::fixed(RANK_IS_ZERO)),
-                    _ => (search.rank, search.from_tail) = (rank.unsigned_abs(), rank < 0),
+                    rank => (search.rank, search.from_tail) = (rank.unsigned_abs(), rank < 0),
                 }
             } else if parse::is(option, "COUNT") {
                 let count = parse::integer_in(value, 0, i64::MAX, "ERR COUNT can't be negative")?;
@@ -82,8 +79,8 @@ impl Search {
     }
 }
 
-const RANK_IS_ZERO: &str = "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... \
-                            or use negative to start from the end of the list";
+const RANK_IS_ZERO: &str = "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second \
+                            ... or use negative to start from the end of the list";
 
 pub(super) fn lpos(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let search = Search::parse(args)?;

@@ -150,12 +150,14 @@ pub(super) fn zincrby(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
 
 pub(super) fn zrem(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let key = args.at(1);
-    let count = match access.sorted_set_mut(key)? {
-        Some(set) => args.from(2).iter().filter(|member| set.remove(member).is_some()).count(),
-        None => 0,
+    let Some(set) = access.sorted_set_mut(key)? else {
+        reply.integer(0);
+        return Ok(());
     };
+    let count = args.from(2).iter().filter(|member| set.remove(member).is_some()).count();
     if count > 0 {
-        removed(access, key, "zrem", count)?;
+        let is_empty = set.is_empty();
+        removed(access, key, "zrem", (count, is_empty));
     }
     reply.integer(count as i64);
     Ok(())

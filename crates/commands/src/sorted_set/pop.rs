@@ -52,7 +52,9 @@ fn take(
         Side::Highest => members.rev().for_each(|(member, score)| write(member, score)),
     }
     set.remove_ranks(ranks);
-    removed(access, key, side.event(), count)
+    let is_empty = set.is_empty();
+    removed(access, key, side.event(), (count, is_empty));
+    Ok(())
 }
 
 fn pop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, side: Side) -> Outcome {
@@ -64,7 +66,7 @@ fn pop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, side: Side) -
         None => 1,
     };
     let key = args.at(1);
-    let len = access.sorted_set(key)?.map_or(0, |set| set.len());
+    let len = access.sorted_set_mut(key)?.map_or(0, |set| set.len());
     let count = usize::try_from(count).unwrap_or(usize::MAX).min(len);
     if count == 0 {
         reply.array(0);
@@ -93,7 +95,7 @@ fn pop_or_wait(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, side:
     let deadline = parse::timeout(args.at(args.len() - 1), access.now_ms())?;
     let keys = args.range(1..args.len() - 1);
     for key in keys {
-        if access.sorted_set(key)?.is_none() {
+        if access.sorted_set_mut(key)?.is_none() {
             continue;
         }
         reply.array(3);
@@ -148,7 +150,7 @@ impl<'a> ManyKeys<'a> {
     /// Takes members from the first set that is there. False if there is none.
     fn pop(&self, access: &mut Access<'_>, reply: &mut Reply) -> Outcome<bool> {
         for key in self.keys {
-            let Some(set) = access.sorted_set(key)? else { continue };
+            let Some(set) = access.sorted_set_mut(key)? else { continue };
             let count = self.count.min(set.len());
             reply.array(2);
             reply.bulk(key);

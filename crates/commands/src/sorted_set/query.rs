@@ -5,10 +5,11 @@ use std::collections::HashSet;
 use mantissa_protocol::{Args, Reply};
 
 use super::{members_header, write_member};
-use crate::access::Access;
+use crate::access::{Access, split_mix};
 use crate::error::{Error, Outcome};
 use crate::glob;
 use crate::parse;
+use crate::scan::parse_cursor;
 
 pub(super) fn zcard(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let len = access.sorted_set(args.at(1))?.map_or(0, |set| set.len());
@@ -73,12 +74,7 @@ pub(super) fn zrevrank(access: &mut Access<'_>, args: Args<'_>, reply: &mut Repl
 
 pub(super) fn zrandmember(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let Some(count) = args.get(2) else { return random_member(access, args.at(1), reply) };
-    let count = parse::integer(count)?;
-    if count == i64::MIN {
-        let error =
-            "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
-        return Err(Error::fixed(error));
-    }
+    let count = parse::negatable(count)?;
     let with_scores = args.len() == 4 && parse::is(args.at(3), "WITHSCORES");
     if args.len() > 4 || (args.len() == 4 && !with_scores) {
         return Err(Error::SYNTAX);
@@ -90,13 +86,17 @@ pub(super) fn zrandmember(access: &mut Access<'_>, args: Args<'_>, reply: &mut R
 }
 
 fn random_member(access: &mut Access<'_>, key: &[u8], reply: &mut Reply) -> Outcome {
-    let len = access.sorted_set(key)?.map_or(0, |set| set.len());
-    let rank = if len == 0 { 0 } else { access.random_below(len) };
-    match access.sorted_set(key)?.and_then(|set| set.get(rank)) {
+    let mut state = access.random();
+    match access.sorted_set(key)?.and_then(|set| set.get(below(&mut state, set.len()))) {
         Some((member, _)) => reply.bulk(member),
         None => reply.null(),
     }
     Ok(())
+}
+
+/// A uniform random number below `bound`.
+fn below(state: &mut u64, bound: usize) -> usize {
+    ((u128::from(split_mix(state)) * bound as u128) >> 64) as usize
 }
 
 /// Replies `count` different members, or with a negative count that many that may repeat.
@@ -107,44 +107,37 @@ fn random_members(
     count: i64,
     with_scores: bool,
 ) -> Outcome {
-    let len = access.sorted_set(key)?.map_or(0, |set| set.len());
+    let mut state = access.random();
     let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
-    if len == 0 || wanted == 0 {
+    let Some(set) = access.sorted_set(key)?.filter(|_| wanted > 0) else {
         reply.array(0);
         return Ok(());
-    }
-    if count > 0 && wanted >= len {
+    };
+    let len = set.len();
+    if count < 0 {
+        members_header(reply, wanted, with_scores);
+        for _ in 0..wanted {
+            if let Some((member, score)) = set.get(below(&mut state, len)) {
+                write_member(reply, member, score, with_scores);
+            }
+        }
+    } else if wanted >= len {
         members_header(reply, len, with_scores);
-        let Some(set) = access.sorted_set(key)? else { return Ok(()) };
         set.iter().for_each(|(member, score)| write_member(reply, member, score, with_scores));
-        return Ok(());
-    }
-    members_header(reply, wanted, with_scores);
-    // Robert Floyd's way to sample without repetition: one random number for each pick, a set of the picks.
-    let mut picked = HashSet::new();
-    for number in 0..wanted {
-        let rank = if count < 0 {
-            access.random_below(len)
-        } else {
-            let last = len - wanted + number;
-            let rank = access.random_below(last + 1);
-            let rank = if picked.contains(&rank) { last } else { rank };
+    } else {
+        members_header(reply, wanted, with_scores);
+        // Robert Floyd's way to sample without repetition: one random number a pick, and a set of the picks.
+        let mut picked = HashSet::new();
+        for last in len - wanted..len {
+            let rank = below(&mut state, last + 1);
+            let rank = if picked.insert(rank) { rank } else { last };
             picked.insert(rank);
-            rank
-        };
-        if let Some((member, score)) = access.sorted_set(key)?.and_then(|set| set.get(rank)) {
-            write_member(reply, member, score, with_scores);
+            if let Some((member, score)) = set.get(rank) {
+                write_member(reply, member, score, with_scores);
+            }
         }
     }
     Ok(())
-}
-
-/// Reads a cursor, with the spaces and the sign before it that C's number parser skips.
-fn parse_cursor(argument: &[u8]) -> Outcome<u64> {
-    let text = argument.trim_ascii_start();
-    let digits = text.strip_prefix(b"+").unwrap_or(text);
-    let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'));
-    digits.and_then(|digits| digits.parse().ok()).ok_or(Error::fixed("ERR invalid cursor"))
 }
 
 pub(super) fn zscan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

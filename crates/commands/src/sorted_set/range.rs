@@ -197,17 +197,16 @@ fn remove_range(
 ) -> Outcome {
     let key = args.at(1);
     let selection = Selection::parse(by, args.at(2), args.at(3))?;
-    let count = match access.sorted_set_mut(key)? {
-        Some(set) => {
-            let ranks = selection.ranks(set, false);
-            let count = ranks.len();
-            set.remove_ranks(ranks);
-            count
-        }
-        None => 0,
+    let Some(set) = access.sorted_set_mut(key)? else {
+        reply.integer(0);
+        return Ok(());
     };
+    let ranks = selection.ranks(set, false);
+    let count = ranks.len();
     if count > 0 {
-        removed(access, key, event, count)?;
+        set.remove_ranks(ranks);
+        let is_empty = set.is_empty();
+        removed(access, key, event, (count, is_empty));
     }
     reply.integer(count as i64);
     Ok(())

@@ -143,8 +143,8 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// The ranks of the members in a range where scores may differ, so that the members are not in order: those that
-/// Redis finds in a listpack, which it walks from one end.
+/// The ranks of the members in a range where scores may differ, so that the members are not in order: those
+/// that Redis finds in a listpack, which it walks from one end.
 fn walk(set: &SortedSet, low: MemberBound<'_>, high: MemberBound<'_>, reverse: bool) -> Range<usize> {
     let len = set.len();
     let admits_low = |(member, _): (&[u8], f64)| low.admits_from_below(member);

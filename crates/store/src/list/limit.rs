@@ -45,7 +45,8 @@ impl NodeLimit {
         }
     }
 
-    /// Whether a list of one node of this size and count goes back to the small form; at half the limit if it is `shrinking`.
+    /// Whether a list of one node of this size and count goes back to the small form; at half the limit if
+    /// it is `shrinking`.
     pub fn is_small(self, bytes: usize, count: usize, shrinking: bool) -> bool {
         let part = if shrinking { 2 } else { 1 };
         match self {

@@ -5,12 +5,12 @@
 //!           ^ 0                ^ start                    ^ len
 //! ```
 //!
-//! An element is what [`crate::listpack`] describes, so that a node is saved and loaded by copying, and its size counts as
-//! Redis counts it: the elements and seven bytes. Header and end mark are not kept. A *plain* node holds one large
-//! element as it is.
+//! An element is what [`crate::listpack`] describes, so that a node is saved and loaded by copying, and its
+//! size counts as Redis counts it: the elements and seven bytes. Header and end mark are not kept. A *plain*
+//! node holds one large element as it is.
 //!
-//! Adding and taking at both ends costs O(1) amortised; at an index, a walk from the nearer end and one move of what
-//! follows.
+//! Adding and taking at both ends costs O(1) amortised; at an index, a walk from the nearer end and one move
+//! of what follows.
 
 use crate::allocator::class_size;
 use crate::listpack::{self, Element, HEADER_BYTES, element_span, element_span_before};
@@ -231,7 +231,8 @@ impl Node {
     #[inline]
     fn append_raw(&mut self, element: &[u8]) -> usize {
         let old_len = self.bytes.len();
-        // An element takes at most ten bytes beside its payload; short ones that are integers, at most ten in all.
+        // An element takes at most ten bytes beside its payload; short ones that are integers, at most ten
+        // in all.
         let needed = if element.len() < 64 { element.len() + 2 } else { element.len() + 10 };
         self.reserve(needed);
         listpack::write_element(element, &mut self.bytes);
@@ -246,7 +247,8 @@ impl Node {
         }
     }
 
-    /// Takes out the bytes from `from` up to but not including `to`, and gives memory back where much is unused.
+    /// Takes out the bytes from `from` up to but not including `to`, and gives memory back where much is
+    /// unused.
     fn cut(&mut self, from: usize, to: usize) {
         let len = self.bytes.len();
         if from == self.start as usize && to < len {

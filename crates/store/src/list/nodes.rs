@@ -1,8 +1,9 @@
 //! A large list: packed nodes in the order that a spine keeps.
 //!
-//! Where nodes begin and end follows Redis's quicklist rule for rule (what fits a node, how a full one is split, which
-//! neighbours are merged then), because it decides when OBJECT ENCODING goes back to `listpack`. The one exception:
-//! an element that replaces a shorter one splits a node that has grown far beyond its limit.
+//! Where nodes begin and end follows Redis's quicklist rule for rule (what fits a node, how a full one is
+//! split, which neighbours are merged then), because it decides when OBJECT ENCODING goes back to
+//! `listpack`. The one exception: an element that replaces a shorter one splits a node that has grown far
+//! beyond its limit.
 
 use super::ListEnd;
 use super::limit::NodeLimit;
@@ -170,7 +171,8 @@ impl Nodes {
         }
     }
 
-    /// Removes up to `count_max` elements that `is_unwanted` holds for, from the head or from the tail; returns how many.
+    /// Removes up to `count_max` elements that `is_unwanted` holds for, from the head or from the tail;
+    /// returns how many.
     pub fn remove_if(
         &mut self,
         end: ListEnd,

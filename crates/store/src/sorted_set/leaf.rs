@@ -7,9 +7,9 @@
 //!   8 n bytes        2 n bytes          n bytes
 //! ```
 //!
-//! Entries are in order. A start is where the member begins, counted from the first member. A tag is a byte of the member's
-//! hash: looking for a member compares eight tags at a time, and bytes only where a tag fits. Each entry costs 11 bytes
-//! beside its member.
+//! Entries are in order. A start is where the member begins, counted from the first member. A tag is a byte
+//! of the member's hash: looking for a member compares eight tags at a time, and bytes only where a tag
+//! fits. Each entry costs 11 bytes beside its member.
 //!
 //! A leaf with more than one entry holds less than 64 KiB, so that starts fit.
 

@@ -1,12 +1,12 @@
 //! A large sorted set: leaves in the order that a spine keeps, and an index from members to leaves.
 //!
-//! The spine knows the score of each leaf's first entry, so that a search looks into leaves only where scores are equal. The
-//! index is a table of eight bytes an entry: the leaf's number and 32 bits of the member's hash. Finding a member costs one
-//! bucket and one leaf, its rank the way up from there. When entries move to another leaf, their index items are
-//! rewritten.
+//! The spine knows the score of each leaf's first entry, so that a search looks into leaves only where
+//! scores are equal. The index is a table of eight bytes an entry: the leaf's number and 32 bits of the
+//! member's hash. Finding a member costs one bucket and one leaf, its rank the way up from there. When
+//! entries move to another leaf, their index items are rewritten.
 //!
-//! Bytes per member: 11 beside the member's own in its leaf, 12.8 in the index, and about 2 for leaf, link and branch;
-//! leaves filled in random order are filled by 70%, in rising or falling order by 100%.
+//! Bytes per member: 11 beside the member's own in its leaf, 12.8 in the index, and about 2 for leaf, link
+//! and branch; leaves filled in random order are filled by 70%, in rising or falling order by 100%.
 
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
@@ -41,7 +41,8 @@ pub(super) fn tag_of(hash: u64) -> u8 {
     (hash >> 24) as u8
 }
 
-/// An item of the index: the leaf's number in the high half, the low half of the member's hash in the low one.
+/// An item of the index: the leaf's number in the high half, the low half of the member's hash in the low
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Item(u64);
 
