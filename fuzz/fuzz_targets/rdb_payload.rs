@@ -1,5 +1,5 @@
-//! RESTORE on any payload with a right footer: it is refused, or restored, and is then dumped and restored again without
-//! loss.
+//! RESTORE on any payload with a right footer: it is refused, or restored, and is then dumped and restored
+//! again without loss.
 #![no_main]
 
 #[allow(dead_code, reason = "each target uses a part of it")]
