@@ -1,10 +1,11 @@
 //! Answers every RESP request with `+PONG`: what the drivers cost without a server behind them.
 //!
-//! `pong PORT [epoll|io_uring]`, then `redis-benchmark -p PORT -t ping_mbulk`.
+//! `pong PORT [epoll|io_uring [PATIENCE_US]]`, then `redis-benchmark -p PORT -t ping_mbulk`.
 
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use mantissa_net::{Conn, Driver, DriverKind, Event, Handler, Listener};
 
@@ -73,6 +74,8 @@ fn main() -> io::Result<()> {
         _ => None,
     };
     let mut driver = Driver::new(kind)?;
+    let patience = arguments.next().and_then(|time| time.parse().ok()).unwrap_or(50);
+    driver.set_patience(Duration::from_micros(patience));
     eprintln!("port {port}, {}", driver.kind().name());
     driver.add_listener(Listener::tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), 511)?);
     let mut handler = Pong::default();

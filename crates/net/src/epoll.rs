@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use crate::link::{BROKEN, Due, Fill, Leaving, Lent, Link, Reading, SENT_EVENT_BYTES, Step};
 use crate::listener::{AcceptError, Listener, accept};
 use crate::outgoing::BufferPool;
+use crate::patience::Patience;
 use crate::slots::{Conn, Slots};
 use crate::socket::Socket;
 use crate::system;
@@ -52,6 +53,8 @@ struct EpollLink {
     link: Link,
     /// The kernel may hold bytes, or an end, that has not been read.
     readable: bool,
+    /// The last window in which this connection was counted as busy.
+    counted_in: u16,
     /// The peer has ended its side: `recv` is to be called until it says so.
     hung_up: bool,
     /// The connection stands in `again`.
@@ -67,6 +70,7 @@ struct Accepting {
 pub(crate) struct Epoll {
     epoll: OwnedFd,
     waker: Waker,
+    patience: Patience,
     conns: Slots<EpollLink>,
     listeners: Vec<Option<Accepting>>,
     pool: BufferPool,
@@ -96,6 +100,7 @@ impl Epoll {
         Ok(Epoll {
             epoll,
             waker,
+            patience: Patience::new(),
             conns: Slots::new(),
             listeners: Vec::new(),
             pool: BufferPool::new(),
@@ -123,6 +128,10 @@ impl Epoll {
         &mut self.pool
     }
 
+    pub(crate) fn set_patience(&mut self, longest: Duration) {
+        self.patience.set(longest);
+    }
+
     pub(crate) fn add_listener(&mut self, listener: Listener) -> usize {
         let id = self.listeners.len();
         self.listeners.push(Some(Accepting { listener, retry_at: None }));
@@ -148,7 +157,13 @@ impl Epoll {
 
     pub(crate) fn adopt(&mut self, socket: Socket) -> io::Result<Conn> {
         let fd = socket.fd();
-        let link = EpollLink { link: Link::new(socket), readable: false, hung_up: false, queued: false };
+        let link = EpollLink {
+            link: Link::new(socket),
+            counted_in: 0,
+            readable: false,
+            hung_up: false,
+            queued: false,
+        };
         let conn = self.conns.insert(link);
         if let Err(error) = control(&self.epoll, libc::EPOLL_CTL_ADD, fd, INPUT, conn.to_bits()) {
             self.close(conn);
@@ -273,6 +288,13 @@ impl Epoll {
         };
         let idle = self.ready.is_empty() && self.reading.is_empty() && self.listed.is_empty();
         let may_sleep = idle && timeout != Some(Duration::ZERO) && self.waker.fall_asleep();
+        if may_sleep
+            && let Some((events, longest)) = self.patience.plan(timeout)
+            && self.events.len() < events as usize
+        {
+            // The last turn had little to do: what arrives in the meantime is found by the poll.
+            std::thread::sleep(longest);
+        }
         let result = self.poll(if may_sleep { timeout } else { Some(Duration::ZERO) });
         self.waker.awake();
         result
@@ -411,6 +433,7 @@ impl Epoll {
         match got {
             Ok(0) => self.closed(conn, None),
             Ok(got) => {
+                self.patience.count(&mut it.counted_in);
                 it.readable = it.hung_up || got == asked;
                 let more = it.readable;
                 let filled = it.link.fill.take_if(|fill| fill.missing() == 0);

@@ -23,6 +23,7 @@ mod epoll;
 mod link;
 mod listener;
 mod outgoing;
+mod patience;
 pub mod process;
 mod slots;
 mod socket;

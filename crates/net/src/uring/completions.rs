@@ -117,6 +117,7 @@ impl Uring {
         });
         let (conn, it) = self.conns.at(slot)?;
         let standing = it.standing;
+        self.patience.count(&mut it.counted_in);
         if !cqueue::more(flags) {
             it.standing = Standing::Nothing;
             it.cancelling = false;
@@ -258,7 +259,7 @@ impl Uring {
         let Some((conn, it)) = self.conns.at(slot) else { return };
         let Sending::AtOnce(bytes) = it.sending else { return };
         it.sending = Sending::Nothing;
-        it.link.outgoing.advance(bytes, &mut self.pool);
+        it.link.outgoing.advance(bytes as usize, &mut self.pool);
         let empty = it.link.outgoing.is_empty();
         if self.operation_ended(conn) {
             return;

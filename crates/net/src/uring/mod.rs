@@ -29,6 +29,7 @@ pub(crate) use buffers::RingBuffer;
 use crate::link::{Due, Fill, Leaving, Lent, Link, Reading};
 use crate::listener::Listener;
 use crate::outgoing::BufferPool;
+use crate::patience::Patience;
 use crate::slots::{Conn, Slots};
 use crate::socket::Socket;
 use crate::system;
@@ -59,7 +60,7 @@ enum Standing {
 enum Sending {
     Nothing,
     /// Of that many bytes, done when the call that submits it has returned, unless it has reported otherwise.
-    AtOnce(usize),
+    AtOnce(u32),
     /// Reports when it is done.
     Waiting,
 }
@@ -77,13 +78,15 @@ struct UringLink {
     /// There is nothing more to watch for until the owner changes its mind.
     watched: bool,
     /// The operations that have not reported their end.
-    operations: u16,
+    operations: u8,
+    /// The last window in which this connection was counted as busy.
+    counted_in: u16,
     /// Bytes that came after the owner stopped reading.
     #[allow(clippy::box_collection, reason = "rarely there, and 8 bytes in every connection instead of 24")]
     aside: Option<Box<Vec<u8>>>,
 }
 
-const _: () = assert!(size_of::<UringLink>() <= 176, "an idle connection is to stay cheap");
+const _: () = assert!(size_of::<UringLink>() <= 168, "an idle connection is to stay cheap");
 
 struct Accepting {
     listener: Listener,
@@ -124,6 +127,7 @@ pub(crate) struct Uring {
     buffers: Buffers,
     waker: Waker,
     wake_armed: bool,
+    patience: Patience,
     conns: Slots<UringLink>,
     listeners: Vec<Accepting>,
     pool: BufferPool,
@@ -160,6 +164,7 @@ impl Uring {
             buffers,
             waker: Waker::new()?,
             wake_armed: false,
+            patience: Patience::new(),
             conns: Slots::new(),
             listeners: Vec::new(),
             pool: BufferPool::new(),
@@ -190,6 +195,10 @@ impl Uring {
         &mut self.pool
     }
 
+    pub(crate) fn set_patience(&mut self, longest: Duration) {
+        self.patience.set(longest);
+    }
+
     pub(crate) fn add_listener(&mut self, listener: Listener) -> usize {
         self.listeners.push(Accepting { listener, armed: false, removed: false, retry_at: None });
         self.listeners.len() - 1
@@ -213,6 +222,7 @@ impl Uring {
             ended: false,
             watched: false,
             operations: 0,
+            counted_in: 0,
             aside: None,
         });
         self.unsettle(conn);

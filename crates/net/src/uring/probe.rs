@@ -9,7 +9,7 @@ use io_uring::types::Fd;
 use io_uring::{cqueue, opcode, squeue};
 
 use super::buffers::{Buffers, GROUP};
-use super::ring::{Completion, Ring};
+use super::ring::{Completion, Ring, Waiting};
 use super::submissions::SEND_AT_ONCE_FLAGS;
 
 /// Checks on a pair of connected sockets that everything the driver builds on works here.
@@ -30,7 +30,8 @@ fn run(ring: &mut Ring, entries: Vec<squeue::Entry>, count: usize) -> io::Result
     }
     let mut completions = Vec::new();
     for _ in 0..10 {
-        ring.enter(completions.len() < count, Some(Duration::from_millis(100)))?;
+        let wait = Waiting::for_one(Some(Duration::from_millis(100)));
+        ring.enter(if completions.len() < count { wait } else { Waiting::NOT })?;
         ring.reap(|completion| completions.push(completion))?;
         if completions.len() >= count {
             break;

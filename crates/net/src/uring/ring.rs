@@ -24,6 +24,25 @@ pub(crate) struct Completion {
     pub(crate) flags: u32,
 }
 
+/// How long `enter` waits.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiting {
+    /// Until that many completions have come,
+    pub(crate) completions: u32,
+    /// or this time is over,
+    pub(crate) timeout: Option<Duration>,
+    /// or, if not 0, that many microseconds are over and at least one completion has come.
+    pub(crate) patience: u32,
+}
+
+impl Waiting {
+    pub(crate) const NOT: Waiting = Waiting { completions: 0, timeout: None, patience: 0 };
+
+    pub(crate) fn for_one(timeout: Option<Duration>) -> Waiting {
+        Waiting { completions: 1, timeout, patience: 0 }
+    }
+}
+
 pub(crate) struct Ring {
     ring: IoUring,
     backlog: VecDeque<squeue::Entry>,
@@ -52,6 +71,11 @@ impl Ring {
         Ok(Ring { ring, backlog: VecDeque::new(), pushed: 0 })
     }
 
+    /// Whether the kernel can wait for several completions with patience.
+    pub(crate) fn has_patience(&self) -> bool {
+        self.ring.params().is_feature_min_timeout()
+    }
+
     pub(crate) fn inner(&self) -> &IoUring {
         &self.ring
     }
@@ -70,7 +94,7 @@ impl Ring {
                 return number;
             }
             // What the kernel does not take now stays queued; an error will come again in `enter`.
-            let _ = self.enter_raw(0, None);
+            let _ = self.enter_raw(Waiting::NOT);
         }
         self.backlog.push_back(entry);
         self.move_backlog();
@@ -94,34 +118,36 @@ impl Ring {
         self.pushed - waiting as u64
     }
 
-    /// Submits everything and takes in what has completed; if `sleep`, waits for a completion, no longer than
-    /// the timeout.
-    pub(crate) fn enter(&mut self, sleep: bool, timeout: Option<Duration>) -> io::Result<()> {
+    /// Submits everything and takes in what has completed, waiting as told.
+    pub(crate) fn enter(&mut self, waiting: Waiting) -> io::Result<()> {
         self.move_backlog();
         while !self.backlog.is_empty() {
             let before = self.submitted();
-            self.enter_raw(0, None)?;
+            self.enter_raw(Waiting::NOT)?;
             if self.submitted() == before {
                 // The kernel is out of something; it will do better when completions have been taken.
                 return Ok(());
             }
             self.move_backlog();
         }
-        self.enter_raw(u32::from(sleep), timeout)
+        self.enter_raw(waiting)
     }
 
-    fn enter_raw(&mut self, want: u32, timeout: Option<Duration>) -> io::Result<()> {
+    fn enter_raw(&mut self, waiting: Waiting) -> io::Result<()> {
         let count = self.ring.submission().len() as u32;
         let submitter = self.ring.submitter();
-        let result = match timeout {
-            Some(timeout) if want > 0 => {
-                let time = Timespec::from(timeout);
-                let arguments = SubmitArgs::new().timespec(&time);
-                // SAFETY: the arguments outlive the call, and the flags say what they are.
-                unsafe { submitter.enter(count, want, GETEVENTS | EXT_ARG, Some(&arguments)) }
-            }
+        let Waiting { completions, timeout, patience } = waiting;
+        let result = if timeout.is_none() && patience == 0 {
             // SAFETY: no arguments are passed.
-            _ => unsafe { submitter.enter::<libc::sigset_t>(count, want, GETEVENTS, None) },
+            unsafe { submitter.enter::<libc::sigset_t>(count, completions, GETEVENTS, None) }
+        } else {
+            let time = timeout.map(Timespec::from).unwrap_or_default();
+            let mut arguments = SubmitArgs::new().min_wait_usec(patience);
+            if timeout.is_some() {
+                arguments = arguments.timespec(&time);
+            }
+            // SAFETY: the arguments outlive the call, and the flags say what they are.
+            unsafe { submitter.enter(count, completions, GETEVENTS | EXT_ARG, Some(&arguments)) }
         };
         match result {
             Ok(_) => Ok(()),
@@ -145,7 +171,7 @@ impl Ring {
             if !self.ring.submission().cq_overflow() {
                 return Ok(());
             }
-            self.enter_raw(0, None)?;
+            self.enter_raw(Waiting::NOT)?;
         }
     }
 }

@@ -7,6 +7,7 @@ use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{opcode, squeue};
 
 use super::buffers::GROUP;
+use super::ring::Waiting;
 use super::{Purpose, Sending, Standing, Uring};
 use crate::link::{Due, SENT_EVENT_BYTES};
 use crate::slots::Conn;
@@ -57,12 +58,22 @@ impl Uring {
         };
         let idle = self.ready.is_empty() && ending.is_empty() && self.completions.is_empty();
         let may_sleep = idle && timeout != Some(Duration::ZERO) && self.waker.fall_asleep();
-        let result = self.ring.enter(may_sleep, timeout);
+        let waiting = if may_sleep { self.waiting(timeout) } else { Waiting::NOT };
+        let result = self.ring.enter(waiting);
         self.waker.awake();
         result?;
         self.take_in()?;
         self.ready.extend(ending.into_iter().map(|conn| Due::Closed { conn, error: None }));
         Ok(())
+    }
+
+    fn waiting(&mut self, timeout: Option<Duration>) -> Waiting {
+        match self.patience.plan(timeout) {
+            Some((completions, longest)) if self.ring.has_patience() => {
+                Waiting { completions, timeout, patience: longest.as_micros() as u32 }
+            }
+            _ => Waiting::for_one(timeout),
+        }
     }
 
     /// Takes completions from the kernel. Those of sends have their effect now, the others wait to be
@@ -142,7 +153,7 @@ impl Uring {
             (Sending::Waiting, entry.user_data(Purpose::SendWaiting.data(slot)))
         } else {
             let entry = entry.flags(squeue::Flags::SKIP_SUCCESS);
-            (Sending::AtOnce(bytes), entry.user_data(Purpose::SendAtOnce.data(slot)))
+            (Sending::AtOnce(bytes as u32), entry.user_data(Purpose::SendAtOnce.data(slot)))
         };
         it.sending = sending;
         // SAFETY: the buffers are pinned in the queue and the descriptor is kept with it, both until the send
@@ -253,7 +264,8 @@ impl Uring {
         unsafe { self.ring.push(entry.user_data(Purpose::CancelAll.data(0))) };
         let pause = Some(Duration::from_millis(10));
         for _ in 0..100 {
-            if self.ring.enter(self.operations > 0, pause).is_err() || self.take_in().is_err() {
+            let waiting = if self.operations > 0 { Waiting::for_one(pause) } else { Waiting::NOT };
+            if self.ring.enter(waiting).is_err() || self.take_in().is_err() {
                 return false;
             }
             while self.next().is_some() {}
