@@ -16,7 +16,8 @@
 //!
 //! Costs: an idle connection takes about 160 bytes here and holds no buffer. A busy turn is one
 //! `io_uring_enter` for all sends and receives of all connections, or, with epoll, one `epoll_wait` and then
-//! one `recv` and one `send` for each active connection.
+//! one `recv` and one `send` for each active connection. While many connections are busy a turn
+//! waits some microseconds for more of them ([`Driver::set_patience`]).
 
 mod driver;
 mod epoll;

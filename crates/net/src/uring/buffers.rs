@@ -20,8 +20,10 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
 
-/// The number of buffers; a power of two.
+/// The number of buffers at most; a power of two.
 pub(crate) const BUFFERS: u16 = 256;
+/// The number of buffers in use at the start.
+const BUFFERS_FIRST: u16 = 32;
 /// The bytes of a buffer.
 pub(crate) const BUFFER_BYTES: usize = 16 * 1024;
 const STRIDE: usize = BUFFER_BYTES + 192;
@@ -99,6 +101,8 @@ impl Region {
 /// The buffers of a driver, registered with its ring. To be dropped after the ring.
 pub(crate) struct Buffers {
     region: Rc<Region>,
+    /// The buffers that are in use: these take turns. The fewer they are, the warmer.
+    used: u16,
 }
 
 impl Buffers {
@@ -109,8 +113,20 @@ impl Buffers {
         let address = region.entries.start.as_ptr() as u64;
         // SAFETY: the entries stay mapped until the ring is gone: `Buffers` is dropped after it.
         unsafe { ring.submitter().register_buf_ring_with_flags(address, BUFFERS, GROUP, 0)? };
-        (0..BUFFERS).for_each(|id| region.provide(id));
-        Ok(Buffers { region })
+        let mut buffers = Buffers { region, used: 0 };
+        buffers.add(BUFFERS_FIRST);
+        Ok(buffers)
+    }
+
+    fn add(&mut self, count: u16) {
+        let used = BUFFERS.min(self.used + count);
+        (self.used..used).for_each(|id| self.region.provide(id));
+        self.used = used;
+    }
+
+    /// The kernel has run out of buffers: doubles the number of those in use, as far as there are more.
+    pub(crate) fn grow(&mut self) {
+        self.add(self.used);
     }
 
     /// The loan of a buffer that a completion has named, with `len` bytes in it.

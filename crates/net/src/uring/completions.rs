@@ -182,8 +182,12 @@ impl Uring {
     fn receive_failed(&mut self, conn: Conn, result: i32) -> Option<Step> {
         match -result {
             0 => self.peer_ended(conn),
-            // Buffers ran out, or the operation was cancelled: the next one starts with the next turn.
-            libc::ENOBUFS | libc::ECANCELED | libc::EINTR | libc::EAGAIN => None,
+            // The next receive starts with the next turn.
+            libc::ENOBUFS => {
+                self.short_of_buffers = true;
+                None
+            }
+            libc::ECANCELED | libc::EINTR | libc::EAGAIN => None,
             _ => self.closed(conn, Some(error_of(result))),
         }
     }

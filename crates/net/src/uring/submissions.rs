@@ -47,6 +47,9 @@ impl Uring {
     /// Submits everything that is queued, waits, and takes in what has completed.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.release_limbo();
+        if std::mem::take(&mut self.short_of_buffers) {
+            self.buffers.grow();
+        }
         let ending = std::mem::take(&mut self.ending);
         self.flush();
         self.settle_all();
