@@ -50,7 +50,8 @@ struct Noticed {
     hits: Cell<u64>,
     misses: Cell<u64>,
     expired: RefCell<Vec<(usize, Box<[u8]>)>>,
-    missed: RefCell<Vec<(usize, Box<[u8]>)>>,
+    /// Database and key, and how many events came before.
+    missed: RefCell<Vec<(usize, Box<[u8]>, usize)>>,
 }
 
 /// See the module's description.
@@ -234,7 +235,8 @@ impl<'a> Access<'a> {
         } else {
             self.noticed.misses.set(self.noticed.misses.get() + 1);
             if self.settings.notify & EventClass::KEY_MISS.0 != 0 {
-                self.noticed.missed.borrow_mut().push((self.database, key.into()));
+                let place = self.effects.events.len();
+                self.noticed.missed.borrow_mut().push((self.database, key.into(), place));
             }
         }
         entry
@@ -577,8 +579,9 @@ impl<'a> Access<'a> {
         effects.hits += noticed.hits.get();
         effects.misses += noticed.misses.get();
         effects.expired.extend(noticed.expired.into_inner());
-        for (database, key) in noticed.missed.into_inner() {
-            effects.events.push(Event { class: EventClass::KEY_MISS, name: "keymiss", database, key });
+        let missed = noticed.missed.into_inner();
+        if !missed.is_empty() {
+            effects.events = with_misses(effects.events, missed);
         }
         effects
     }
@@ -646,7 +649,13 @@ impl Toucher {
     fn touch(self, entry: &Entry) {
         match self.clock {
             None => {}
-            Some(AccessClock::LeastRecentlyUsed) => entry.set_clock((self.now_ms / 1000) as u32),
+            Some(AccessClock::LeastRecentlyUsed) => {
+                // Only where it differs, so that readers of a popular key share its cache line.
+                let clock = (self.now_ms / 1000) as u32 & CLOCK_MASK;
+                if entry.clock() != clock {
+                    entry.set_clock(clock);
+                }
+            }
             Some(AccessClock::LeastFrequentlyUsed { log_factor, decay_minutes }) => {
                 self.count_use(entry, log_factor, decay_minutes);
             }
@@ -663,6 +672,20 @@ impl Toucher {
         let grown = if counter < 255 && dice.is_multiple_of(odds) { counter + 1 } else { counter };
         entry.set_clock(frequency_clock(self.now_ms, grown));
     }
+}
+
+/// Puts an event for each missed key where it belongs among the others.
+fn with_misses(events: Vec<Event>, missed: Vec<(usize, Box<[u8]>, usize)>) -> Vec<Event> {
+    let mut all = Vec::with_capacity(events.len() + missed.len());
+    let mut others = events.into_iter().enumerate().peekable();
+    for (database, key, place) in missed {
+        while let Some((_, event)) = others.next_if(|(index, _)| *index < place) {
+            all.push(event);
+        }
+        all.push(Event { class: EventClass::KEY_MISS, name: "keymiss", database, key });
+    }
+    all.extend(others.map(|(_, event)| event));
+    all
 }
 
 /// What the commit makes of an entry that was removed because its time had passed.
@@ -711,6 +734,9 @@ pub(crate) fn split_mix(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
+/// The bits of an access clock that entries keep.
+const CLOCK_MASK: u32 = 0xFF_FFFF;
+
 /// What the access counter of a new key starts with.
 const FREQUENCY_INITIAL: u32 = 5;
 
@@ -728,7 +754,7 @@ pub fn decayed_frequency(clock: u32, now_ms: i64, decay_minutes: u32) -> u32 {
 
 /// Seconds since the last access, of a clock kept for the other policies.
 pub fn idle_seconds(clock: u32, now_ms: i64) -> u32 {
-    ((now_ms / 1000) as u32).wrapping_sub(clock) & 0xFF_FFFF
+    ((now_ms / 1000) as u32).wrapping_sub(clock) & CLOCK_MASK
 }
 
 pub(crate) fn check_key(key: &[u8]) -> Outcome {

@@ -55,7 +55,10 @@ impl<'a> Options<'a> {
                 options.store = Some(args.at(at));
                 at += 1;
             } else if parse::is(option, "BY") && left >= 1 {
-                options.by = Some(Pattern::parse(args.at(at)));
+                options.by = Some(match Pattern::parse(args.at(at)) {
+                    Pattern::Element => Pattern::Nowhere,
+                    pattern => pattern,
+                });
                 at += 1;
             } else if parse::is(option, "GET") && left >= 1 {
                 options.get.push(Pattern::parse(args.at(at)));
@@ -228,6 +231,7 @@ fn sort_elements<'k>(
     let by = options.by.as_ref().filter(|_| !is_accidental);
     let mut key = Vec::new();
     let mut records = Vec::with_capacity(elements.len());
+    let mut has_failed = false;
     for (place, element) in elements.into_iter().enumerate() {
         let found = match by {
             Some(pattern) => pattern.find(access, element, &mut key),
@@ -236,12 +240,23 @@ fn sort_elements<'k>(
         let weight = match (options.alphabetic || is_accidental, by) {
             (true, None) => Weight::Itself,
             (true, Some(_)) => Weight::Text(found),
-            (false, _) => Weight::Number(found.map_or(Ok(0.0), number)?),
+            (false, _) => match found.map_or(Some(0.0), number) {
+                Some(number) => Weight::Number(number),
+                None => {
+                    has_failed = true;
+                    continue;
+                }
+            },
         };
         records.push(Record { element, weight, place });
     }
+    if has_failed {
+        return Err(Error::fixed("ERR One or more scores can't be converted into double"));
+    }
     let window = options.window(records.len());
-    let compare = |one: &Record<'_>, other: &Record<'_>| compare(one, other, options.descending);
+    // What is only shown is collated as C does it, up to the first NUL.
+    let order = Order { descending: options.descending, ends_at_nul: options.store.is_none() };
+    let compare = |one: &Record<'_>, other: &Record<'_>| order.compare(one, other);
     if window.len() < records.len() / 2 && !window.is_empty() {
         // The wanted part alone is sorted; first it is cut out.
         if window.end < records.len() {
@@ -259,32 +274,45 @@ fn sort_elements<'k>(
 }
 
 /// The number that an element or weight stands for.
-fn number(text: Element<'_>) -> Outcome<f64> {
+fn number(text: Element<'_>) -> Option<f64> {
     match text {
-        Element::Integer(number) => Ok(number as f64),
-        Element::Bytes(text) => mantissa_number::parse_score_bound(text)
-            .ok_or(Error::fixed("ERR One or more scores can't be converted into double")),
+        Element::Integer(number) => Some(number as f64),
+        Element::Bytes(text) => mantissa_number::parse_score_bound(text),
     }
 }
 
-fn compare(one: &Record<'_>, other: &Record<'_>, descending: bool) -> Ordering {
-    let order = match (one.weight, other.weight) {
-        (Weight::Number(a), Weight::Number(b)) => a
-            .partial_cmp(&b)
-            .unwrap_or(Ordering::Equal)
-            .then_with(|| compare_texts(one.element, other.element)),
-        (Weight::Text(None), Weight::Text(None)) => Ordering::Equal,
-        (Weight::Text(None), _) => Ordering::Less,
-        (_, Weight::Text(None)) => Ordering::Greater,
-        (Weight::Text(Some(a)), Weight::Text(Some(b))) => compare_texts(a, b),
-        _ => compare_texts(one.element, other.element),
-    };
-    let order = if descending { order.reverse() } else { order };
-    order.then(one.place.cmp(&other.place))
+struct Order {
+    descending: bool,
+    ends_at_nul: bool,
 }
 
-fn compare_texts(one: Element<'_>, other: Element<'_>) -> Ordering {
-    one.text(&mut [0; 20]).cmp(other.text(&mut [0; 20]))
+impl Order {
+    fn compare(&self, one: &Record<'_>, other: &Record<'_>) -> Ordering {
+        let order = match (one.weight, other.weight) {
+            (Weight::Number(a), Weight::Number(b)) => {
+                let order = a.partial_cmp(&b).unwrap_or(Ordering::Equal);
+                order.then_with(|| compare_texts(one.element, other.element, false))
+            }
+            (Weight::Text(None), Weight::Text(None)) => Ordering::Equal,
+            (Weight::Text(None), _) => Ordering::Less,
+            (_, Weight::Text(None)) => Ordering::Greater,
+            (Weight::Text(Some(a)), Weight::Text(Some(b))) => compare_texts(a, b, self.ends_at_nul),
+            _ => compare_texts(one.element, other.element, self.ends_at_nul),
+        };
+        let order = if self.descending { order.reverse() } else { order };
+        order.then(one.place.cmp(&other.place))
+    }
+}
+
+fn compare_texts(one: Element<'_>, other: Element<'_>, ends_at_nul: bool) -> Ordering {
+    let (mut digits, mut other_digits) = ([0; 20], [0; 20]);
+    let (one, other) = (one.text(&mut digits), other.text(&mut other_digits));
+    let cut = |text: &[u8]| text.iter().position(|&byte| ends_at_nul && byte == 0).unwrap_or(text.len());
+    match one.cmp(other) {
+        Ordering::Equal => Ordering::Equal,
+        _ if ends_at_nul => one[..cut(one)].cmp(&other[..cut(other)]),
+        order => order,
+    }
 }
 
 /// Calls `visit` for everything that SORT returns.

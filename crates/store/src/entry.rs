@@ -231,6 +231,16 @@ impl Entry {
                 std::ptr::copy_nonoverlapping(text.as_ptr(), value, text.len());
             }
             self.change_meta(|meta| meta & !WRITTEN_BIT);
+        } else if self.form() == Form::Large && text.len() > EMBEDDED_BYTES_MAX {
+            // SAFETY: the form says that the payload is a Vec; the borrow is exclusive.
+            let bytes = unsafe { &mut *self.payload().cast::<Vec<u8>>() };
+            if (text.len()..=2 * text.len()).contains(&bytes.capacity()) {
+                bytes.clear();
+                bytes.extend_from_slice(text);
+            } else {
+                *bytes = text.to_vec();
+            }
+            self.change_meta(|meta| meta & !WRITTEN_BIT);
         } else if text.len() > EMBEDDED_BYTES_MAX {
             self.rebuild(self.expiry(), Payload::Large(text.to_vec()));
         } else {

@@ -109,8 +109,8 @@ fn bitpos(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
     }
     let wanted = wanted == 1;
     let start = args.get(3).map_or(Ok(0), parse::integer)?;
-    let end = args.get(4).map_or(Ok(-1), parse::integer)?;
     let in_bits = unit_is_bit(args.get(5))?;
+    let end = args.get(4).map_or(Ok(-1), parse::integer)?;
     if args.len() > 6 {
         return Err(Error::SYNTAX);
     }

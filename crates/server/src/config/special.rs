@@ -136,8 +136,10 @@ const CLASS_LETTERS: &[(u8, u32)] = &[
     (b't', EventClass::STREAM.0),
     (b'd', EventClass::MODULE.0),
     (b'n', EventClass::NEW.0),
+    (b'o', EventClass::OVERWRITTEN.0),
+    (b'c', EventClass::TYPE_CHANGED.0),
 ];
-/// `A`: all but what is asked for by name only, `m` and `n`.
+/// `A`: all but what is asked for by name only: `m`, `n`, `o` and `c`.
 const ALL_CLASSES: u32 = EventClass::GENERIC.0
     | EventClass::STRING.0
     | EventClass::LIST.0
@@ -163,7 +165,7 @@ pub(super) fn parse_events(word: &[u8]) -> Result<Value, Refusal> {
     Ok(Value::Integer(i64::from(bits)))
 }
 
-/// The letters of a set of event classes. As in Redis, `n` is not printed next to `A`.
+/// The letters of a set of event classes. As in Redis, `n`, `o` and `c` are not printed next to `A`.
 pub(super) fn format_events(bits: u32) -> Vec<u8> {
     let mut letters = Vec::new();
     let mut add = |table: &[(u8, u32)]| {
