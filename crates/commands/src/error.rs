@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// An error reply: the text after the `-`, its first word being the error's code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error(Cow<'static, str>);
+pub struct Error(Cow<'static, [u8]>);
 
 impl Error {
     /// The key holds another type.
@@ -36,12 +36,23 @@ impl Error {
 
     /// An error with a fixed text.
     pub const fn fixed(text: &'static str) -> Error {
-        Error(Cow::Borrowed(text))
+        Error(Cow::Borrowed(text.as_bytes()))
     }
 
     /// An error with a text of its own.
     pub fn new(text: impl Into<String>) -> Error {
-        Error(Cow::Owned(text.into()))
+        Error(Cow::Owned(text.into().into_bytes()))
+    }
+
+    /// An error that quotes a client's bytes between two texts: as they are, up to the first NUL, as Redis does.
+    pub fn quoting(before: &str, quoted: &[u8], after: &str) -> Error {
+        let shown = quoted.split(|&byte| byte == 0).next().unwrap_or_default();
+        Error(Cow::Owned([before.as_bytes(), shown, after.as_bytes()].concat()))
+    }
+
+    /// An error with any bytes as its text.
+    pub fn from_bytes(text: Vec<u8>) -> Error {
+        Error(Cow::Owned(text))
     }
 
     /// The wrong number of arguments for a command; `name` as `get` or `client|list`.
@@ -54,9 +65,14 @@ impl Error {
         Error::new(format!("ERR invalid expire time in '{name}' command"))
     }
 
-    /// The text.
-    pub fn text(&self) -> &str {
+    /// The text, for a reply.
+    pub fn bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// The text, for people.
+    pub fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.0)
     }
 }
 

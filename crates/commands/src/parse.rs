@@ -49,7 +49,12 @@ pub fn is(argument: &[u8], keyword: &str) -> bool {
 /// The time at which a blocking command gives up: `argument` in seconds with a fraction, 0 for never. The result is a Unix
 /// time in ms.
 pub fn timeout(argument: &[u8], now_ms: i64) -> Outcome<Option<i64>> {
-    let seconds = mantissa_number::parse_score(argument).ok_or(Error::TIMEOUT_NOT_FLOAT)?;
+    // Redis reads timeouts with a wider exponent than a double's: what is beyond a double is a number, but too large.
+    let beyond = || match mantissa_number::LongDouble::parse(argument) {
+        Some(_) => Error::fixed("ERR timeout is out of range"),
+        None => Error::TIMEOUT_NOT_FLOAT,
+    };
+    let seconds = mantissa_number::parse_score(argument).ok_or_else(beyond)?;
     let ms = (seconds * 1000.0).ceil();
     if ms > i64::MAX as f64 || ms.is_nan() {
         return Err(Error::fixed("ERR timeout is out of range"));

@@ -28,6 +28,9 @@ impl<H> Command<H> {
     }
 }
 
+/// Most bytes of a client's words that an error shows.
+const SHOWN_BYTES_MAX: usize = 128;
+
 /// All commands.
 #[derive(Debug)]
 pub struct Registry<H> {
@@ -101,11 +104,11 @@ impl<H> Registry<H> {
         match command.subcommand(name) {
             Some(subcommand) => Ok(subcommand),
             None if command.handler.is_some() => Ok(command),
-            None => Err(Error::new(format!(
-                "ERR unknown subcommand '{}'. Try {} HELP.",
-                printable(name, 128),
-                command.name.to_ascii_uppercase()
-            ))),
+            None => {
+                let after = format!("'. Try {} HELP.", command.name.to_ascii_uppercase());
+                let shown = &name[..name.len().min(SHOWN_BYTES_MAX)];
+                Err(Error::quoting("ERR unknown subcommand '", shown, &after))
+            }
         }
     }
 
@@ -166,7 +169,6 @@ fn printable(text: &[u8], bytes_max: usize) -> String {
 
 /// The error for a name that is not registered, with the beginning of its arguments, as Redis words it.
 fn unknown_command(args: Args<'_>) -> Error {
-    const SHOWN_BYTES_MAX: usize = 128;
     let mut shown = String::new();
     for argument in args.from(1) {
         if shown.len() >= SHOWN_BYTES_MAX {

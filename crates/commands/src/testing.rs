@@ -49,7 +49,7 @@ impl Bench {
         let command = match self.registry.resolve(args) {
             Ok(command) => command,
             Err(error) => {
-                reply.error(error.text());
+                reply.error_bytes(error.bytes());
                 return reply.into_bytes();
             }
         };
@@ -72,7 +72,7 @@ impl Bench {
         let mut access = Access::new(locked, self.database, self.now_ms, &self.settings, mode, state);
         if let Err(error) = handler(&mut access, args, &mut reply) {
             reply.truncate(0);
-            reply.error(error.text());
+            reply.error_bytes(error.bytes());
         }
         self.effects = access.take_effects();
         for (database, key) in std::mem::take(&mut self.effects.expired) {

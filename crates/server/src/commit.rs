@@ -170,7 +170,7 @@ fn serve_client(
     }
     if let Err(error) = outcome {
         reply.truncate(0);
-        reply.error(error.text());
+        reply.error_bytes(error.bytes());
     }
     *waiting = false;
     let target = *blocked.client.target.lock();

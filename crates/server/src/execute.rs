@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use mantissa_commands::spec::Flags;
-use mantissa_commands::{Access, DataHandler, Error, Locks, Mode, Outcome, find_keys};
+use mantissa_commands::{Access, DataHandler, Error, Locks, Mode, Outcome, find_keys, parse};
 use mantissa_protocol::{Args, Protocol, Reply};
 use mantissa_store::{KeyHash, Kind, LockedShards, ShardSet, Waiter};
 
@@ -18,7 +18,7 @@ use crate::session::Session;
 use crate::{monitor, stats, transaction};
 
 /// Commands that run at once inside MULTI instead of being queued.
-const NOT_QUEUED: [&str; 7] = ["exec", "discard", "multi", "watch", "quit", "reset", "hello"];
+const NOT_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub fn execute(
     let command = match resolved {
         Ok(command) => command,
         Err(error) => {
-            reject(context, client, &error, reply);
+            reject(context, client, args, error, reply);
             finish_reply(client, reply, start);
             return Progress::Done;
         }
@@ -77,7 +77,8 @@ fn admit(context: &Context, client: &Client, command: &'static Command, args: Ar
     if !info.accepts(args.len()) {
         return Err(Error::arity(&command.name));
     }
-    if !client.authenticated && !info.flags.has(Flags::NO_AUTH) {
+    if !client.authenticated && !info.flags.has(Flags::NO_AUTH) && !context.live.config.requirepass.is_empty()
+    {
         return Err(Error::fixed("NOAUTH Authentication required."));
     }
     if client.transaction.is_some() && info.flags.has(Flags::NO_MULTI) {
@@ -125,12 +126,16 @@ fn allowed_while_subscribed(command: &Command) -> bool {
 }
 
 /// Replies an error to a request that does not run.
-fn reject(context: &mut Context, client: &mut Client, error: &Error, reply: &mut Reply) {
-    if let Some(transaction) = &mut client.transaction {
+fn reject(context: &mut Context, client: &mut Client, args: Args<'_>, mut error: Error, reply: &mut Reply) {
+    if parse::is(args.at(0), "EXEC") {
+        transaction::end(context, client);
+        let reason = error.text().trim_start_matches("ERR ").to_owned();
+        error = Error::new(format!("EXECABORT Transaction discarded because of: {reason}"));
+    } else if let Some(transaction) = &mut client.transaction {
         transaction.aborted = true;
     }
-    context.server.stats.count_error(context.worker, error.text());
-    reply.error(error.text());
+    context.server.stats.count_error(context.worker, &error.text());
+    reply.error_bytes(error.bytes());
 }
 
 /// Applies CLIENT REPLY to what has been written since `start`.
@@ -171,8 +176,8 @@ fn run(
     let failed = outcome.is_err();
     if let Err(error) = outcome {
         reply.truncate(start);
-        reply.error(error.text());
-        context.server.stats.count_error(context.worker, error.text());
+        reply.error_bytes(error.bytes());
+        context.server.stats.count_error(context.worker, &error.text());
     }
     if client.blocked.is_none() {
         record(context, client, command, args, started, failed);

@@ -174,8 +174,8 @@ fn run_one(
     let failed = outcome.is_err();
     if let Err(error) = outcome {
         reply.truncate(start);
-        reply.error(error.text());
-        context.server.stats.count_error(context.worker, error.text());
+        reply.error_bytes(error.bytes());
+        context.server.stats.count_error(context.worker, &error.text());
     }
     let server = context.server;
     let trash = commit(server, &mut context.outbox, access, false);

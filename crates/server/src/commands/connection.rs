@@ -108,14 +108,13 @@ fn hello(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Ou
             name = Some(args.at(at + 1));
             at += 2;
         } else {
-            let option = String::from_utf8_lossy(args.at(at));
-            return Err(Error::new(format!("ERR Syntax error in HELLO option '{option}'")));
+            return Err(Error::quoting("ERR Syntax error in HELLO option '", args.at(at), "'"));
         }
     }
     if let Some((user, password)) = credentials {
         authenticate(session, user, password)?;
     }
-    if !session.client.authenticated {
+    if !session.client.authenticated && !session.context.live.config.requirepass.is_empty() {
         return Err(Error::fixed(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH \
              <user> <pass> option can be used to authenticate the client and select the RESP protocol version at \
@@ -151,6 +150,9 @@ fn write_greeting(client: &Client, reply: &mut Reply) {
 
 fn select(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let number = parse::integer(args.at(1))?;
+    if i32::try_from(number).is_err() {
+        return Err(Error::fixed("ERR value is out of range, value must between -2147483648 and 2147483647"));
+    }
     let count = session.server().keyspace.database_count();
     let number = usize::try_from(number).ok().filter(|&number| number < count);
     session.client.select(number.ok_or(Error::DATABASE_OUT_OF_RANGE)?);

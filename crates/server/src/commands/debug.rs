@@ -33,7 +33,7 @@ fn debug(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Ou
     match (&name[..], args.len()) {
         (b"help", 2) => help(reply),
         (b"digest", 2) => digest(session, reply),
-        (b"digest-value", 3..) => digest_values(session, args, reply),
+        (b"digest-value", _) => digest_values(session, args, reply),
         (b"object", 3..) => object(session, args, reply)?,
         (b"sleep", 3) => sleep(args, reply),
         (b"reload", _) => reload(session, args, reply)?,
@@ -58,12 +58,7 @@ fn debug(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Ou
         }
         // Settings of mechanisms that work otherwise here: accepted, so that test tools go on.
         (b"stringmatch-test" | b"dict-resizing" | b"pause-cron" | b"replybuffer", _) => reply.ok(),
-        _ => {
-            let name = String::from_utf8_lossy(args.at(1));
-            return Err(Error::new(format!(
-                "ERR unknown subcommand or wrong number of arguments for '{name}'. Try DEBUG HELP."
-            )));
-        }
+        _ => return Err(super::wrong_subcommand(args)),
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ pub fn secret_arguments(name: &str, args: Args<'_>) -> usize {
 
 fn slowlog_get(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     if args.len() > 3 {
-        return Err(super::wrong_subcommand_arity(args));
+        return Err(super::wrong_subcommand(args));
     }
     let count = args.get(2).map_or(Ok(10), slowlog::parse_count).map_err(Error::fixed)?;
     session.server().slowlog.lock().reply_get(count, reply);

@@ -54,10 +54,11 @@ pub fn leave_everything(context: &Context, client: &mut Client) {
     }
 }
 
-/// The error for a subcommand with too many arguments.
-fn wrong_subcommand_arity(args: Args<'_>) -> Error {
-    let name = |index: usize| String::from_utf8_lossy(args.get(index).unwrap_or_default()).to_lowercase();
-    Error::arity(&format!("{}|{}", name(0), name(1)))
+/// The error for a subcommand that is not there or has the wrong number of arguments.
+fn wrong_subcommand(args: Args<'_>) -> Error {
+    let container = String::from_utf8_lossy(args.at(0)).to_uppercase();
+    let before = "ERR unknown subcommand or wrong number of arguments for '";
+    Error::quoting(before, args.get(1).unwrap_or_default(), &format!("'. Try {container} HELP."))
 }
 
 /// Writes the reply of a HELP subcommand: each subcommand's usage and, indented, what it does.

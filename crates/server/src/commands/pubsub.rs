@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 
 use indexmap::IndexSet;
 use mantissa_commands::spec::{Flags, Group, KeyFlags, KeySpec};
-use mantissa_commands::{Error, Locks, Outcome};
-use mantissa_protocol::{Args, Protocol, Reply};
+use mantissa_commands::{Locks, Outcome};
+use mantissa_protocol::{Args, Reply};
 
 use crate::client::{Client, Subscriptions, flag};
 use crate::pubsub::Scope;
@@ -43,10 +43,6 @@ fn show(client: &mut Client) {
 }
 
 fn join(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply, scope: Scope) -> Outcome {
-    if session.in_transaction() && session.client.protocol == Protocol::Resp2 {
-        let name = session.command.name.to_ascii_uppercase();
-        return Err(Error::new(format!("ERR {name} isn't allowed for a DENY BLOCKING client")));
-    }
     let kind: &[u8] = match scope {
         Scope::Channel => b"subscribe",
         Scope::Pattern => b"psubscribe",
@@ -152,7 +148,7 @@ fn spublish(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) ->
 
 fn list(session: &Session<'_, '_>, args: Args<'_>, reply: &mut Reply, scope: Scope) -> Outcome {
     if args.len() > 3 {
-        return Err(super::wrong_subcommand_arity(args));
+        return Err(super::wrong_subcommand(args));
     }
     let found = session.server().pubsub.matching(scope, args.get(2));
     reply.array(found.len());
