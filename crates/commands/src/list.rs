@@ -162,3 +162,6 @@ fn move_element(
     taken(access, source, by_end(from, "lpop", "rpop"), (1, is_empty));
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@ mod combine;
 mod pop;
 mod query;
 mod range;
+mod scan;
 mod select;
 mod table;
 
@@ -44,3 +45,6 @@ fn removed(access: &mut Access<'_>, key: &[u8], event: &'static str, (count, is_
     }
     access.changed_by(key, count as u64);
 }
+
+#[cfg(test)]
+mod tests;

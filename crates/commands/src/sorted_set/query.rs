@@ -1,4 +1,4 @@
-//! Reading single members: ZSCORE, ZMSCORE, ZCARD, ZRANK, ZREVRANK, ZRANDMEMBER, ZSCAN.
+//! Reading single members: ZSCORE, ZMSCORE, ZCARD, ZRANK, ZREVRANK, ZRANDMEMBER.
 
 use std::collections::HashSet;
 
@@ -7,9 +7,7 @@ use mantissa_protocol::{Args, Reply};
 use super::{members_header, write_member};
 use crate::access::{Access, split_mix};
 use crate::error::{Error, Outcome};
-use crate::glob;
 use crate::parse;
-use crate::scan::parse_cursor;
 
 pub(super) fn zcard(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let len = access.sorted_set(args.at(1))?.map_or(0, |set| set.len());
@@ -137,60 +135,5 @@ fn random_members(
             }
         }
     }
-    Ok(())
-}
-
-pub(super) fn zscan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let mut cursor = parse_cursor(args.at(2))?;
-    let set = access.sorted_set(args.at(1))?;
-    let Some(set) = set else {
-        reply.array(2);
-        reply.bulk(b"0");
-        reply.array(0);
-        return Ok(());
-    };
-    let (mut pattern, mut wanted) = (None, 10);
-    let mut options = args.from(3).iter();
-    while let Some(option) = options.next() {
-        if parse::is(option, "NOVALUES") {
-            return Err(Error::fixed("ERR NOVALUES option can only be used in HSCAN"));
-        }
-        let value = options.next().ok_or(Error::SYNTAX)?;
-        if parse::is(option, "COUNT") {
-            let count = parse::integer(value)?;
-            wanted = usize::try_from(count).ok().filter(|&count| count > 0).ok_or(Error::SYNTAX)?;
-        } else if parse::is(option, "MATCH") {
-            pattern = Some(value).filter(|&pattern| pattern != b"*");
-        } else {
-            return Err(Error::SYNTAX);
-        }
-    }
-    // In a listpack the score has the text that ZSCORE replies; else it is printed with all 17 digits.
-    let is_listpack = set.encoding() == "listpack";
-    let mut members = Reply::new(reply.protocol());
-    let (mut found, mut steps_left) = (0, wanted.saturating_mul(10));
-    let mut text = Vec::with_capacity(32);
-    loop {
-        cursor = set.scan(cursor, |member, score| {
-            if pattern.is_none_or(|pattern| glob::matches(pattern, member)) {
-                text.clear();
-                match is_listpack {
-                    true => mantissa_number::write_score(&mut text, score),
-                    false => mantissa_number::write_score_digits(&mut text, score),
-                }
-                members.bulk(member);
-                members.bulk(&text);
-                found += 2;
-            }
-        });
-        steps_left -= 1;
-        if cursor == 0 || found >= wanted || steps_left == 0 {
-            break;
-        }
-    }
-    reply.array(2);
-    reply.bulk(mantissa_number::format_u64(&mut [0; 20], cursor));
-    reply.array(found);
-    reply.raw(members.as_bytes());
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::{SortedSet, Value};
+use mantissa_store::{EncodingLimits, SortedSet, Value};
 
 use super::select::{By, Selection};
 use super::{members_header, removed, write_member};
@@ -149,11 +149,29 @@ pub(super) fn zrangestore(access: &mut Access<'_>, args: Args<'_>, reply: &mut R
     let result = match access.sorted_set(args.at(2))? {
         Some(set) => {
             let members = set.range(options.ranks(set, selection));
-            SortedSet::from_entries(members.collect(), limits)
+            let mut entries: Vec<(&[u8], f64)> =
+                if options.reverse { members.rev().collect() } else { members.collect() };
+            lose_signs(&mut entries, options.by, limits);
+            SortedSet::from_entries(entries, limits)
         }
         None => SortedSet::new(),
     };
     store(access, reply, args.at(1), result, "zrangestore")
+}
+
+/// Makes negative zeros positive as far as Redis, which adds one entry after the other, has a listpack for
+/// them. It knows the number of entries before only where they are a range of ranks.
+fn lose_signs(entries: &mut [(&[u8], f64)], by: By, limits: &EncodingLimits) {
+    let count_max = limits.sorted_set_entries_max;
+    if by == By::Rank && entries.len() > count_max {
+        return;
+    }
+    for (member, score) in entries.iter_mut().take(count_max) {
+        if member.len() > limits.sorted_set_value_bytes_max {
+            return;
+        }
+        *score += 0.0;
+    }
 }
 
 /// Puts a result in the place of whatever a key holds; an empty one removes the key. Replies its length.

@@ -3,11 +3,12 @@
 use super::change::{zadd, zincrby, zrem};
 use super::combine::{zdiff, zdiffstore, zinter, zintercard, zinterstore, zunion, zunionstore};
 use super::pop::{bzmpop, bzpopmax, bzpopmin, zmpop, zpopmax, zpopmin};
-use super::query::{zcard, zmscore, zrandmember, zrank, zrevrank, zscan, zscore};
+use super::query::{zcard, zmscore, zrandmember, zrank, zrevrank, zscore};
 use super::range::{
     zcount, zlexcount, zrange, zrangebylex, zrangebyscore, zrangestore, zremrangebylex, zremrangebyrank,
     zremrangebyscore, zrevrange, zrevrangebylex, zrevrangebyscore,
 };
+use super::scan::zscan;
 use crate::DataSpec;
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
 
