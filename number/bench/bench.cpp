@@ -1,7 +1,8 @@
-// Times reading and printing against strtod, snprintf, std::from_chars, std::to_chars and fast_float, and bulk encoding
-// against memcpy, in one run. The numbers are cut into pieces that take some 20 to 50 microseconds; contenders take turns piece
-// by piece, and what counts is the sum of each one's fastest time for every piece, because on a shared machine
-// everything slower is somebody else's work. Every answer is checked once before it is timed.
+// Times reading and printing against strtod, snprintf, std::from_chars, std::to_chars and fast_float, and
+// bulk encoding against memcpy, in one run. The numbers are cut into pieces that take some 20 to 50
+// microseconds; contenders take turns piece by piece, and what counts is the sum of each one's fastest time
+// for every piece, because on a shared machine everything slower is somebody else's work. Every answer is
+// checked once before it is timed.
 //
 //     bench [ROUNDS] [--json]       the default is 200 rounds of 20,000 numbers in pieces of 1,000
 #include <charconv>
@@ -58,7 +59,8 @@ std::vector<Dataset> datasets() {
     std::vector<Dataset> sets;
     sets.push_back(make("random", [&] { return print("%.17g", unit(random)); }));
     sets.push_back(make("canada", [&] { return print("%.15f", longitude(random) / 2); }));
-    sets.push_back(make("mesh", [&] { return shortest(static_cast<double>(static_cast<int>(normal(random) * 1e5)) / 1e6); }));
+    sets.push_back(make(
+        "mesh", [&] { return shortest(static_cast<double>(static_cast<int>(normal(random) * 1e5)) / 1e6); }));
     sets.push_back(make("bits", [&] {
         double value;
         do {
@@ -67,7 +69,8 @@ std::vector<Dataset> datasets() {
         } while (!(value - value == 0));
         return print("%.17g", value);
     }));
-    sets.push_back(make("prices", [&] { return print("%.2f", static_cast<double>(random() % 1000000) / 100); }));
+    sets.push_back(
+        make("prices", [&] { return print("%.2f", static_cast<double>(random() % 1000000) / 100); }));
     sets.push_back(make("unix", [&] { return std::to_string(1600000000 + random() % 200000000); }));
     return sets;
 }
@@ -159,8 +162,9 @@ void compare(const char *what, const Dataset &set, std::vector<Contender> conten
     for (const Contender &one : contenders) {
         double nanoseconds = one.best * 1e9 / kCount;
         if (json)
-            std::printf("{\"work\": \"%s\", \"data\": \"%s\", \"who\": \"%s\", \"ns\": %.2f, \"mb_s\": %.0f}\n", what,
-                        set.name.c_str(), one.name.c_str(), nanoseconds, set.megabytes / one.best);
+            std::printf(
+                "{\"work\": \"%s\", \"data\": \"%s\", \"who\": \"%s\", \"ns\": %.2f, \"mb_s\": %.0f}\n", what,
+                set.name.c_str(), one.name.c_str(), nanoseconds, set.megabytes / one.best);
         else
             std::printf(" %.1f (%.0f) |", nanoseconds, set.megabytes / one.best);
     }
@@ -179,20 +183,32 @@ void bulk(int rounds, bool json) {
         size_t bytes = size.count * 8, repeats = (size_t{8} << 20) / bytes + 1;
         for (int round = 0; round < rounds / 8 + 3; round++) {
             double times[3] = {
-                seconds([&] { for (size_t i = 0; i < repeats; i++) { std::memcpy(back.data(), values.data(), bytes); asm volatile("" ::: "memory"); } }),
-                seconds([&] { for (size_t i = 0; i < repeats; i++) mn_encode_f64_be(back.data(), values.data(), size.count); }),
-                seconds([&] { for (size_t i = 0; i < repeats; i++) mn_decode_f64_be(values.data(), back.data(), size.count); }),
+                seconds([&] {
+                    for (size_t i = 0; i < repeats; i++) {
+                        std::memcpy(back.data(), values.data(), bytes);
+                        asm volatile("" ::: "memory");
+                    }
+                }),
+                seconds([&] {
+                    for (size_t i = 0; i < repeats; i++)
+                        mn_encode_f64_be(back.data(), values.data(), size.count);
+                }),
+                seconds([&] {
+                    for (size_t i = 0; i < repeats; i++)
+                        mn_decode_f64_be(values.data(), back.data(), size.count);
+                }),
             };
             for (int index = 0; index < 3; index++)
                 if (times[index] < best[index]) best[index] = times[index];
         }
         double scale = static_cast<double>(bytes * repeats) / 1e9;
         if (json)
-            std::printf("{\"work\": \"bulk\", \"data\": \"%s\", \"memcpy\": %.2f, \"encode\": %.2f, \"decode\": %.2f}\n", size.name,
-                        scale / best[0], scale / best[1], scale / best[2]);
+            std::printf("{\"work\": \"bulk\", \"data\": \"%s\", \"memcpy\": %.2f, \"encode\": %.2f, "
+                        "\"decode\": %.2f}\n",
+                        size.name, scale / best[0], scale / best[1], scale / best[2]);
         else
-            std::printf("| %s | %.1f | %.1f (%.2f) | %.1f (%.2f) |\n", size.name, scale / best[0], scale / best[1],
-                        best[0] / best[1], scale / best[2], best[0] / best[2]);
+            std::printf("| %s | %.1f | %.1f (%.2f) | %.1f (%.2f) |\n", size.name, scale / best[0],
+                        scale / best[1], best[0] / best[1], scale / best[2], best[0] / best[2]);
     }
 }
 
@@ -208,7 +224,9 @@ int main(int count, char **arguments) {
             rounds = std::atoi(arguments[index]);
     }
     std::vector<Dataset> sets = datasets();
-    if (!json) std::printf("ns a number (MB/s)\n\n| read | ours | fast_float | std::from_chars | strtod | best other / ours |\n|---|---|---|---|---|---|\n");
+    if (!json)
+        std::printf("ns a number (MB/s)\n\n| read | ours | fast_float | std::from_chars | strtod | best "
+                    "other / ours |\n|---|---|---|---|---|---|\n");
     for (const Dataset &set : sets) {
         check(set);
         compare("read", set,
@@ -218,15 +236,22 @@ int main(int count, char **arguments) {
                  {"strtod", reading(read_strtod)}},
                 rounds, json);
     }
-    if (!json) std::printf("\n| print | ours | std::to_chars | snprintf %%.17g | best other / ours |\n|---|---|---|---|---|\n");
+    if (!json)
+        std::printf("\n| print | ours | std::to_chars | snprintf %%.17g | best other / ours "
+                    "|\n|---|---|---|---|---|\n");
     for (const Dataset &set : sets) {
         compare("print", set,
                 {{"ours", printing([](char *out, double value) { return mn_write_f64(out, value); })},
-                 {"std::to_chars", printing([](char *out, double value) { return std::to_chars(out, out + 64, value).ptr; })},
-                 {"snprintf", printing([](char *out, double value) { return out + std::snprintf(out, 64, "%.17g", value); })}},
+                 {"std::to_chars",
+                  printing([](char *out, double value) { return std::to_chars(out, out + 64, value).ptr; })},
+                 {"snprintf", printing([](char *out, double value) {
+                      return out + std::snprintf(out, 64, "%.17g", value);
+                  })}},
                 rounds, json);
     }
-    if (!json) std::printf("\n| GB/s | memcpy | encode big-endian (of memcpy) | decode (of memcpy) |\n|---|---|---|---|\n");
+    if (!json)
+        std::printf(
+            "\n| GB/s | memcpy | encode big-endian (of memcpy) | decode (of memcpy) |\n|---|---|---|---|\n");
     bulk(rounds, json);
     return sink == 42;
 }

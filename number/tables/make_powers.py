@@ -7,7 +7,7 @@ for negative q rounded up, which is what Lemire's reading algorithm needs. Print
 
 from pathlib import Path
 
-FIRST, LAST, PER_LINE = -342, 324, 4
+FIRST, LAST, PER_LINE = -342, 324, 5
 BEGIN, END = "/* powers: begin */", "/* powers: end */"
 
 
@@ -31,7 +31,7 @@ def main():
     for exponent in range(FIRST, LAST + 1):
         value = significand(exponent)
         assert value.bit_length() == 128
-        words += [f"0x{value >> 64:x}", f"0x{value & (2**64 - 1):x}"]
+        words += [f"0x{value >> 64:016x}", f"0x{value & (2**64 - 1):016x}"]
     lines = [", ".join(words[index : index + PER_LINE]) for index in range(0, len(words), PER_LINE)]
     head, rest = text.split(BEGIN)
     _, tail = rest.split(END)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes crates/number/src/score/powers.rs: every eighth power of ten as a 64-bit significand, rounded to nearest."""
+"""Writes crates/number/src/score/powers.rs: every eighth power of ten, as 64 bits rounded to nearest."""
 
 from fractions import Fraction
 from pathlib import Path

@@ -1,8 +1,9 @@
-// Random and exhaustive checks against independent oracles: strtod and strtof for reading, and the standard library's
-// std::to_chars (the Ryu algorithm) for shortest digits. Prints its seed; the same seed gives the same run.
+// Random and exhaustive checks against independent oracles: strtod and strtof for reading, and the standard
+// library's std::to_chars (the Ryu algorithm) for shortest digits. Prints its seed; the same seed gives the
+// same run.
 //
-//     test_random f64 COUNT [SEED] [--progress]     random bit patterns, printed and read back, both ways checked
-//     test_random text COUNT [SEED] [--progress]    random decimal texts of 1 to 800 digits
+//     test_random f64 COUNT [SEED] [--progress]     random bit patterns, printed and read back, both ways
+//     checked test_random text COUNT [SEED] [--progress]    random decimal texts of 1 to 800 digits
 //     test_random f32 FIRST LAST [--progress]       every float whose bits lie in [FIRST, LAST)
 #include <charconv>
 #include <chrono>
@@ -37,13 +38,15 @@ void fail(const char *what, const char *text, unsigned long long bits) {
 
 class Progress {
   public:
-    Progress(bool wanted, uint64_t total) : wanted_(wanted), total_(total), start_(std::chrono::steady_clock::now()) {}
+    Progress(bool wanted, uint64_t total)
+        : wanted_(wanted), total_(total), start_(std::chrono::steady_clock::now()) {}
     void at(uint64_t done) {
         if (!wanted_ || (done & 0xffffff) != 0 || done == 0) return;
         double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-        std::fprintf(stderr, "%.1f %% (%llu of %llu), %.0f s, %.0f s left, %lu failures\n", 100.0 * done / total_,
-                     static_cast<unsigned long long>(done), static_cast<unsigned long long>(total_), seconds,
-                     seconds / done * (total_ - done), failures);
+        std::fprintf(stderr, "%.1f %% (%llu of %llu), %.0f s, %.0f s left, %lu failures\n",
+                     100.0 * done / total_, static_cast<unsigned long long>(done),
+                     static_cast<unsigned long long>(total_), seconds, seconds / done * (total_ - done),
+                     failures);
     }
 
   private:
@@ -52,7 +55,8 @@ class Progress {
     std::chrono::steady_clock::time_point start_;
 };
 
-// The digits of a printed number as an integer, and the exponent of the last; leading and trailing zeros left out.
+// The digits of a printed number as an integer, and the exponent of the last; leading and trailing zeros left
+// out.
 void parts(const char *first, const char *last, uint64_t *digits, int *exponent) {
     *digits = 0;
     *exponent = 0;
@@ -75,7 +79,8 @@ template <class Float, class Bits> void check_bits(Bits bits) {
     std::memcpy(&value, &bits, sizeof value);
     if (std::isnan(value)) return;
     char ours[64], theirs[64];
-    char *ours_end, *theirs_end = std::to_chars(theirs, theirs + 63, value, std::chars_format::scientific).ptr;
+    char *ours_end,
+        *theirs_end = std::to_chars(theirs, theirs + 63, value, std::chars_format::scientific).ptr;
     mn_result result;
     *theirs_end = 0;
     if (sizeof(Float) == 8) {
@@ -104,14 +109,18 @@ template <class Float, class Bits> void check_bits(Bits bits) {
 void check_text(const char *text, const char *end) {
     double ours = 0, theirs = std::strtod(text, nullptr);
     float ours32 = 0, theirs32 = std::strtof(text, nullptr);
-    if (mn_parse_f64(text, end, &ours).end != end || std::memcmp(&ours, &theirs, 8) != 0) fail("f64 of", text, 0);
-    if (mn_parse_f32(text, end, &ours32).end != end || std::memcmp(&ours32, &theirs32, 4) != 0) fail("f32 of", text, 0);
+    if (mn_parse_f64(text, end, &ours).end != end || std::memcmp(&ours, &theirs, 8) != 0)
+        fail("f64 of", text, 0);
+    if (mn_parse_f32(text, end, &ours32).end != end || std::memcmp(&ours32, &theirs32, 4) != 0)
+        fail("f32 of", text, 0);
 }
 
 // A random text: mostly short, some of hundreds of digits, with and without point, exponent and sign.
 char *random_text(Random &random, char *out) {
     unsigned shape = random.below(16);
-    unsigned count = shape == 0 ? 1 + random.below(800) : shape < 4 ? 1 + random.below(60) : 1 + random.below(20);
+    unsigned count = shape == 0  ? 1 + random.below(800)
+                     : shape < 4 ? 1 + random.below(60)
+                                 : 1 + random.below(20);
     unsigned point = random.below(3) == 0 ? ~0u : random.below(count + 1);
     if (random.below(2)) *out++ = '-';
     for (unsigned index = 0; index < count; index++) {
@@ -133,7 +142,8 @@ int main(int count, char **arguments) {
     count -= progress;
     std::string what = count > 1 ? arguments[1] : "";
     if (count < 3 || (what == "f32" && count < 4)) {
-        std::fprintf(stderr, "test_random f64|text COUNT [SEED] [--progress], or f32 FIRST LAST [--progress]\n");
+        std::fprintf(stderr,
+                     "test_random f64|text COUNT [SEED] [--progress], or f32 FIRST LAST [--progress]\n");
         return 2;
     }
     uint64_t total = std::strtoull(arguments[2], nullptr, 0);
@@ -150,7 +160,8 @@ int main(int count, char **arguments) {
             }
             shown.at(bits - total + 1);
         }
-        std::printf("f32 %#llx to %#llx: %lu failures\n", (unsigned long long)total, (unsigned long long)other, failures);
+        std::printf("f32 %#llx to %#llx: %lu failures\n", (unsigned long long)total,
+                    (unsigned long long)other, failures);
         return failures != 0;
     }
     Progress shown(progress, total);

@@ -1,5 +1,5 @@
-/* Runs the shared vectors, the grammar's options and the edges of ranges through the header, under every rounding mode
- * and under a locale whose decimal point is a comma. Plain C99, also valid C++11. */
+/* Runs the shared vectors, the grammar's options and the edges of ranges through the header, under every
+ * rounding mode and under a locale whose decimal point is a comma. Plain C99, also valid C++11. */
 #include <fenv.h>
 #include <locale.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@ static void check(int holds, const char *what, const char *detail) {
     if (failures++ < 20) fprintf(stderr, "FAILED (%s): %s: %.200s\n", circumstance, what, detail);
 }
 
-/* A range whose bytes lie at the very end of their allocation, so that a sanitizer sees any read beyond; it lives
- * until the next call. */
+/* A range whose bytes lie at the very end of their allocation, so that a sanitizer sees any read beyond; it
+ * lives until the next call. */
 static char *exact_copy(const char *text, size_t length) {
     static char *copy = NULL;
     free(copy);
@@ -28,7 +28,8 @@ static char *exact_copy(const char *text, size_t length) {
     return copy;
 }
 
-/* ---- The vectors: one JSON object a line, in the shape that make_vectors.py writes ------------------------------ */
+/* ---- The vectors: one JSON object a line, in the shape that make_vectors.py writes
+ * ------------------------------ */
 
 /* Copies the value of a string or number field, escapes undone; false if there is none. */
 static int field(const char *line, const char *name, char *out, size_t *length) {
@@ -113,7 +114,8 @@ static void printing_f64(const char *line) {
     double number = mn__f64_of(bits);
     if (out == NULL) abort();
     field(line, "text", text, &length);
-    check((size_t)(mn_write_f64(out, number) - out) == length && memcmp(out, text, length) == 0, "print f64", line);
+    check((size_t)(mn_write_f64(out, number) - out) == length && memcmp(out, text, length) == 0, "print f64",
+          line);
     free(out);
 }
 
@@ -123,7 +125,8 @@ static void printing_f32(const char *line) {
     size_t length;
     if (out == NULL) abort();
     field(line, "text", text, &length);
-    check((size_t)(mn_write_f32(out, mn__f32_of(bits)) - out) == length && memcmp(out, text, length) == 0, "print f32", line);
+    check((size_t)(mn_write_f32(out, mn__f32_of(bits)) - out) == length && memcmp(out, text, length) == 0,
+          "print f32", line);
     free(out);
 }
 
@@ -146,7 +149,8 @@ static void integers(const char *line) {
     if (field(line, "i64", value, &unused)) {
         char out[MN_I64_MAX];
         check(result.status == MN_OK && i64 == strtoll(value, NULL, 10), "i64", line);
-        check((size_t)(mn_write_i64(out, i64) - out) == unused && memcmp(out, value, unused) == 0, "print i64", line);
+        check((size_t)(mn_write_i64(out, i64) - out) == unused && memcmp(out, value, unused) == 0,
+              "print i64", line);
     } else {
         check(result.status == (end ? MN_OUT_OF_RANGE : MN_INVALID) && i64 == 7, "i64 status", line);
     }
@@ -155,7 +159,8 @@ static void integers(const char *line) {
         char out[MN_U64_MAX];
         uint64_t expected = strtoull(value, NULL, 10);
         check(result.status == MN_OK && u64 == expected && result.end - copy == end, "u64", line);
-        check((size_t)(mn_write_u64(out, u64) - out) == unused && memcmp(out, value, unused) == 0, "print u64", line);
+        check((size_t)(mn_write_u64(out, u64) - out) == unused && memcmp(out, value, unused) == 0,
+              "print u64", line);
         result = mn_parse_u32(copy, copy + length, &u32);
         check(expected >> 32 ? result.status == MN_OUT_OF_RANGE && u32 == 7 : u32 == expected, "u32", line);
         result = mn_parse_u8(copy, copy + length, &u8);
@@ -224,7 +229,8 @@ static void run_file(const char *folder, const char *name, void (*run)(const cha
     fclose(file);
 }
 
-/* ---- What vectors do not say ------------------------------------------------------------------------------------ */
+/* ---- What vectors do not say
+ * ------------------------------------------------------------------------------------ */
 
 static mn_status with(const char *text, char point, unsigned flags, double *out, long *end) {
     const size_t length = strlen(text);
@@ -303,19 +309,23 @@ static void bulk(void) {
         for (place = 0; place < 2; place++) {
             int wrong = 0;
             check(mn_encode_f64_be(out + place, values, count) == 8 * count, "bulk size", "f64 be");
-            for (index = 0; index < count; index++) wrong |= mn_load_f64_be(out + place + 8 * index) != values[index];
+            for (index = 0; index < count; index++)
+                wrong |= mn_load_f64_be(out + place + 8 * index) != values[index];
             mn_decode_f64_be(back, out + place, count);
             wrong |= memcmp(back, values, 8 * count) != 0;
             mn_encode_f64_le(out + place, values, count);
-            for (index = 0; index < count; index++) wrong |= mn_load_f64_le(out + place + 8 * index) != values[index];
+            for (index = 0; index < count; index++)
+                wrong |= mn_load_f64_le(out + place + 8 * index) != values[index];
             mn_decode_f64_le(back, out + place, count);
             wrong |= memcmp(back, values, 8 * count) != 0;
             mn_encode_f32_be(out + place, floats, count);
-            for (index = 0; index < count; index++) wrong |= mn_load_f32_be(out + place + 4 * index) != floats[index];
+            for (index = 0; index < count; index++)
+                wrong |= mn_load_f32_be(out + place + 4 * index) != floats[index];
             mn_decode_f32_be(floats_back, out + place, count);
             wrong |= memcmp(floats_back, floats, 4 * count) != 0;
             mn_encode_f32_le(out + place, floats, count);
-            for (index = 0; index < count; index++) wrong |= mn_load_f32_le(out + place + 4 * index) != floats[index];
+            for (index = 0; index < count; index++)
+                wrong |= mn_load_f32_le(out + place + 4 * index) != floats[index];
             mn_decode_f32_le(floats_back, out + place, count);
             wrong |= memcmp(floats_back, floats, 4 * count) != 0;
             check(!wrong, "bulk bytes", "");
@@ -324,7 +334,8 @@ static void bulk(void) {
     {
         uint64_t number = 7;
         static const char over[] = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02";
-        check(mn_read_varint(over, over + 10, &number).status == MN_OUT_OF_RANGE && number == 7, "varint range", "");
+        check(mn_read_varint(over, over + 10, &number).status == MN_OUT_OF_RANGE && number == 7,
+              "varint range", "");
         check(mn_read_varint(over, over, &number).status == MN_INVALID, "varint empty", "");
     }
 }
@@ -348,7 +359,8 @@ static void short_texts(void) {
             copy = exact_copy(text, length);
             result = mn_parse_f64(copy, copy + length, &number);
             check(result.end - copy == end - text, "short text end", text);
-            check(result.end == copy ? number == -77 : mn__f64_bits(number) == mn__f64_bits(expected), "short text", text);
+            check(result.end == copy ? number == -77 : mn__f64_bits(number) == mn__f64_bits(expected),
+                  "short text", text);
         }
     }
 }
@@ -371,7 +383,8 @@ int main(int count, char **arguments) {
 #ifndef MN_ROUNDS_TO_NEAREST
     {
         static const int modes[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO, FE_TONEAREST};
-        static const char *const names[] = {"rounding up", "rounding down", "rounding to zero", "rounding to nearest"};
+        static const char *const names[] = {"rounding up", "rounding down", "rounding to zero",
+                                            "rounding to nearest"};
         int index;
         for (index = 0; index < 4; index++) {
             fesetround(modes[index]);

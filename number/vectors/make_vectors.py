@@ -4,8 +4,8 @@
     make_vectors.py             everything but what only Redis can answer
     make_vectors.py --redis N   also scores.json, bounds.json and sums.json, from a Redis 8.2 on x86 at port N
 
-Oracles: the C library's strtod and strtof for reading, Python's repr (David Gay's shortest digits) for doubles, exact
-rationals for the shortest floats. All bits are hexadecimal, without the 0x.
+Oracles: the C library's strtod and strtof for reading, Python's repr (David Gay's shortest digits) for
+doubles, exact rationals for the shortest floats. All bits are hexadecimal, without the 0x.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def write(name, cases):
     print(f"{name}: {len(cases)} cases")
 
 
-# ---- Reading ----------------------------------------------------------------------------------------------------
+# ---- Reading
 
 
 def number_length(text):
@@ -126,25 +126,152 @@ def exact_decimal(value):
 
 def reading_texts():
     texts = [
-        "", " ", "+", "-", ".", "-.", "e", "e5", ".e5", "1e", "1e+", "1e-", "1.e", "0x10", "0x1p3", " 1", "1 ", "\t1",
-        "1\u0000", "\u00001", "1\u00002", "1,5", "1_0", "--1", "+-1", "++1", "1.2.3", "1..2", "12e3e4", "5.", ".5",
-        "5.e1", ".5e1", "+5", "-5", "+.5", "-.5", "00", "007", "0e0", "0e999999999999999999999", "0e-9999999999", "-0",
-        "-0.0", "+0", "0.0000000", "inf", "INF", "-inf", "+inf", "Infinity", "-INFINITY", "infinit", "infi", "in", "i",
-        "nan", "NaN", "-nan", "+NAN", "nan(", "nan()", "nan(abc_1)", "nan(a b)", "na", "n", "infnan", "1e400", "-1e400",
-        "1e-400", "-1e-400", "1e99999999999999999999", "1e-99999999999999999999", "1e+5", "1e-5", "1E5", "1e05",
-        "1e0000000000000000000005", "123456789", "12345678", "1234567", "-12345678", "-1234567", "1234567.", ".1234567",
-        "0.1", "0.2", "0.3", "3.14", "9007199254740993", "9007199254740992.5", "9007199254740993.0000000000000000001",
-        "18446744073709551615", "18446744073709551616", "9999999999999999999", "10000000000000000000", "1e22", "1e23",
-        "8.41e21", "9.5e-3", "2.2250738585072011e-308", "2.2250738585072014e-308", "4.9406564584124654e-324",
-        "2.4703282292062327e-324", "2.4703282292062328e-324", "1.7976931348623157e308", "1.7976931348623158e308",
-        "1.7976931348623159e308", "179769313486231570" + "0" * 291, "3.4028235e38", "3.4028236e38", "1.4e-45", "7e-46",
-        "7.1e-46", "1.17549435e-38", "16777217", "16777216.000001", "8388609.5", "0." + "0" * 400 + "1",
-        "1" + "0" * 400, "1" + "0" * 308, "0." + "0" * 322 + "5", "123456789012345678901234567890e-30",
-        "6.9294956446009195e15", "7.2057594037927933e16", "1.00000000000000011102230246251565404236316680908203125",
-        "1.00000000000000011102230246251565404236316680908203124", "1.000000000000000111022302462515654042363166809082031250001",
-        "0.000000000000000000000000000000000000011754943508222875079687365372222456778186655567720875215087517062784172594547271728515625",
-        "[1.5", "1.5]", "1.5,2.5", "1e5}", "123456789:", "1.5f", "1d5", "12345678901234567890123", "0.000001e6",
-        ".56452068128094287535e299", "00.56452068128094287535", "100000000000000016777215", "100000000000000016777216", "3.0540412E5", "2.98023223876953125E-8",
+        "",
+        " ",
+        "+",
+        "-",
+        ".",
+        "-.",
+        "e",
+        "e5",
+        ".e5",
+        "1e",
+        "1e+",
+        "1e-",
+        "1.e",
+        "0x10",
+        "0x1p3",
+        " 1",
+        "1 ",
+        "\t1",
+        "1\u0000",
+        "\u00001",
+        "1\u00002",
+        "1,5",
+        "1_0",
+        "--1",
+        "+-1",
+        "++1",
+        "1.2.3",
+        "1..2",
+        "12e3e4",
+        "5.",
+        ".5",
+        "5.e1",
+        ".5e1",
+        "+5",
+        "-5",
+        "+.5",
+        "-.5",
+        "00",
+        "007",
+        "0e0",
+        "0e999999999999999999999",
+        "0e-9999999999",
+        "-0",
+        "-0.0",
+        "+0",
+        "0.0000000",
+        "inf",
+        "INF",
+        "-inf",
+        "+inf",
+        "Infinity",
+        "-INFINITY",
+        "infinit",
+        "infi",
+        "in",
+        "i",
+        "nan",
+        "NaN",
+        "-nan",
+        "+NAN",
+        "nan(",
+        "nan()",
+        "nan(abc_1)",
+        "nan(a b)",
+        "na",
+        "n",
+        "infnan",
+        "1e400",
+        "-1e400",
+        "1e-400",
+        "-1e-400",
+        "1e99999999999999999999",
+        "1e-99999999999999999999",
+        "1e+5",
+        "1e-5",
+        "1E5",
+        "1e05",
+        "1e0000000000000000000005",
+        "123456789",
+        "12345678",
+        "1234567",
+        "-12345678",
+        "-1234567",
+        "1234567.",
+        ".1234567",
+        "0.1",
+        "0.2",
+        "0.3",
+        "3.14",
+        "9007199254740993",
+        "9007199254740992.5",
+        "9007199254740993.0000000000000000001",
+        "18446744073709551615",
+        "18446744073709551616",
+        "9999999999999999999",
+        "10000000000000000000",
+        "1e22",
+        "1e23",
+        "8.41e21",
+        "9.5e-3",
+        "2.2250738585072011e-308",
+        "2.2250738585072014e-308",
+        "4.9406564584124654e-324",
+        "2.4703282292062327e-324",
+        "2.4703282292062328e-324",
+        "1.7976931348623157e308",
+        "1.7976931348623158e308",
+        "1.7976931348623159e308",
+        "179769313486231570" + "0" * 291,
+        "3.4028235e38",
+        "3.4028236e38",
+        "1.4e-45",
+        "7e-46",
+        "7.1e-46",
+        "1.17549435e-38",
+        "16777217",
+        "16777216.000001",
+        "8388609.5",
+        "0." + "0" * 400 + "1",
+        "1" + "0" * 400,
+        "1" + "0" * 308,
+        "0." + "0" * 322 + "5",
+        "123456789012345678901234567890e-30",
+        "6.9294956446009195e15",
+        "7.2057594037927933e16",
+        "1.00000000000000011102230246251565404236316680908203125",
+        "1.00000000000000011102230246251565404236316680908203124",
+        "1.000000000000000111022302462515654042363166809082031250001",
+        "0."
+        + "0" * 37
+        + "11754943508222875079687365372222456778186655567720875215087517062784172594547271728515625",
+        "[1.5",
+        "1.5]",
+        "1.5,2.5",
+        "1e5}",
+        "123456789:",
+        "1.5f",
+        "1d5",
+        "12345678901234567890123",
+        "0.000001e6",
+        ".56452068128094287535e299",
+        "00.56452068128094287535",
+        "100000000000000016777215",
+        "100000000000000016777216",
+        "3.0540412E5",
+        "2.98023223876953125E-8",
     ]
     for power in range(-345, 311):
         texts += [f"1e{power}", f"{RANDOM.randrange(10**17)}e{power - 16}"]
@@ -179,7 +306,7 @@ def halfway_texts(bits, lowest):
     return [text, text + point + "0" * 30 + "1", below, text + point + "0" * RANDOM.randrange(900)]
 
 
-# ---- Printing ---------------------------------------------------------------------------------------------------
+# ---- Printing
 
 
 def lay_out(negative, digits, exponent):
@@ -248,12 +375,34 @@ def printed_f32(bits):
 
 
 def f64_samples():
-    values = [0, 1 << 63, 0x7FF << 52, 0xFFF << 52, 0x7FF8 << 48, 1, 2, 3, 2**52 - 1, 2**52, 2**52 + 1, (0x7FF << 52) - 1]
-    values += [f64_bits(float(text)) for text in "0.1 0.3 2.5 12.5 0.001 0.0005 0.125 99.995 1e15 1e16 1e17 1e21".split()]
+    values = [
+        0,
+        1 << 63,
+        0x7FF << 52,
+        0xFFF << 52,
+        0x7FF8 << 48,
+        1,
+        2,
+        3,
+        2**52 - 1,
+        2**52,
+        2**52 + 1,
+        (0x7FF << 52) - 1,
+    ]
+    values += [
+        f64_bits(float(text))
+        for text in "0.1 0.3 2.5 12.5 0.001 0.0005 0.125 99.995 1e15 1e16 1e17 1e21".split()
+    ]
     values += [f64_bits(float(f"{digit}e{power}")) for power in range(-323, 309) for digit in (1, 9.5)]
     values += [field << 52 for field in range(1, 2047, 3)]
-    values += [(field << 52) - 1 for field in range(1, 2047, 9)] + [(field << 52) + 1 for field in range(1, 2047, 9)]
-    values += [f64_bits(float(base + delta)) for base in (2**53, 2**56, 10**15, 10**16, 10**17) for delta in range(-9, 9)]
+    values += [(field << 52) - 1 for field in range(1, 2047, 9)] + [
+        (field << 52) + 1 for field in range(1, 2047, 9)
+    ]
+    values += [
+        f64_bits(float(base + delta))
+        for base in (2**53, 2**56, 10**15, 10**16, 10**17)
+        for delta in range(-9, 9)
+    ]
     values += [RANDOM.getrandbits(64) for _ in range(500)]
     values += [f64_bits(RANDOM.randrange(10**9) / 10 ** RANDOM.randrange(8)) for _ in range(500)]
     values += [RANDOM.getrandbits(RANDOM.randrange(1, 52)) for _ in range(50)]
@@ -267,15 +416,44 @@ def f32_samples():
     return values + [RANDOM.getrandbits(32) for _ in range(500)]
 
 
-# ---- Integers and bytes -----------------------------------------------------------------------------------------
+# ---- Integers and bytes
 
 
 def integer_texts():
-    values = [0, 9, 10, 99, 100, 255, 256, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1, 2**64, 10**20]
+    values = [
+        0,
+        9,
+        10,
+        99,
+        100,
+        255,
+        256,
+        2**32 - 1,
+        2**32,
+        2**63 - 1,
+        2**63,
+        2**63 + 1,
+        2**64 - 1,
+        2**64,
+        10**20,
+    ]
     values += [10**power + delta for power in range(1, 21) for delta in (-1, 0, 1)]
     values += [RANDOM.getrandbits(bits) for bits in range(1, 70)]
     texts = [str(value) for value in values] + ["-" + str(value) for value in values]
-    return texts + ["", "-", "+1", "01", "-01", "00", "000000000000000000000000012", "1a", "12345678a", " 1", "--1", "-0"]
+    return texts + [
+        "",
+        "-",
+        "+1",
+        "01",
+        "-01",
+        "00",
+        "000000000000000000000000012",
+        "1a",
+        "12345678a",
+        " 1",
+        "--1",
+        "-0",
+    ]
 
 
 def integer_case(text):
@@ -321,7 +499,7 @@ def byte_cases():
     return cases
 
 
-# ---- Redis ------------------------------------------------------------------------------------------------------
+# ---- Redis
 
 
 class Redis:
@@ -343,9 +521,13 @@ class Redis:
         for start in range(0, len(commands), 200):
             batch = commands[start : start + 200]
             for command in batch:
-                arguments = [item if isinstance(item, bytes) else item.encode("latin-1") for item in command]
+                arguments = [
+                    item if isinstance(item, bytes) else item.encode("latin-1") for item in command
+                ]
                 head = b"*%d\r\n" % len(arguments)
-                self.socket.sendall(head + b"".join(b"$%d\r\n%s\r\n" % (len(item), item) for item in arguments))
+                self.socket.sendall(
+                    head + b"".join(b"$%d\r\n%s\r\n" % (len(item), item) for item in arguments)
+                )
             answers += [self.read() for _ in batch]
         return answers
 
@@ -358,20 +540,46 @@ def redis_vectors(port):
     for bits in values:
         commands += [["DEL", "vector"], ["ZADD", "vector", "INCR", repr(f64_of(bits)), "member"]]
     answers = redis.ask(commands)[1::2]
-    write("scores.json", [{"f64": f"{bits:016x}", "text": text.decode()} for bits, text in zip(values, answers)])
+    write(
+        "scores.json",
+        [{"f64": f"{bits:016x}", "text": text.decode()} for bits, text in zip(values, answers)],
+    )
 
-    texts = reading_texts()[:150] + ["0x.8", "-0x1.8p1", "0X1P+3", "0x1.", "0x1p", "0x.p1", "0x1p-1074", "0x1p-1075"]
-    texts += ["0x1p1024", "0x1.fffffffffffff7ffp1023", "0x1.fffffffffffff8p1023", "0x0p99999999999", "0xg", "0x"]
+    texts = reading_texts()[:150] + [
+        "0x.8",
+        "-0x1.8p1",
+        "0X1P+3",
+        "0x1.",
+        "0x1p",
+        "0x.p1",
+        "0x1p-1074",
+        "0x1p-1075",
+    ]
+    texts += [
+        "0x1p1024",
+        "0x1.fffffffffffff7ffp1023",
+        "0x1.fffffffffffff8p1023",
+        "0x0p99999999999",
+        "0xg",
+        "0x",
+    ]
     texts += [f"0x{RANDOM.getrandbits(90):x}p{RANDOM.randrange(-1200, 1000)}" for _ in range(60)]
     commands = []
     for text in texts:
-        commands += [["DEL", "vector"], ["ZADD", "vector", "INCR", text, "member"], ["ZCOUNT", "vector", text, text]]
+        commands += [
+            ["DEL", "vector"],
+            ["ZADD", "vector", "INCR", text, "member"],
+            ["ZCOUNT", "vector", text, text],
+        ]
     answers = redis.ask(commands)
     write(
         "score_texts.json",
         [
-            {"text": text, "score": None if score[:1] == b"-" and b"ERR" in score else score.decode(),
-             "bound": not bound.startswith(b"-")}
+            {
+                "text": text,
+                "score": None if score[:1] == b"-" and b"ERR" in score else score.decode(),
+                "bound": not bound.startswith(b"-"),
+            }
             for text, score, bound in zip(texts, answers[1::3], answers[2::3])
         ],
     )
@@ -388,15 +596,33 @@ def sum_cases(redis):
             lambda: f"{digits(RANDOM.randrange(1, 22))}e{RANDOM.randrange(-40, 40)}",
             lambda: f"{digits(1)}.{digits(RANDOM.randrange(1, 40))}e{RANDOM.randrange(-4960, 300)}",
             lambda: str(RANDOM.randrange(2**63, 2**64 + 5)) + ".5",
-            lambda: exact_decimal(Fraction(2 * RANDOM.randrange(2**63, 2**64) + 1) / 2 ** RANDOM.randrange(60, 70)),
+            lambda: exact_decimal(
+                Fraction(2 * RANDOM.randrange(2**63, 2**64) + 1) / 2 ** RANDOM.randrange(60, 70)
+            ),
             lambda: f"0x{RANDOM.getrandbits(80):x}p{RANDOM.randrange(-80, 20)}",
             lambda: f"{RANDOM.getrandbits(64)}e-{RANDOM.randrange(30)}",
         ]
         text = RANDOM.choice(shapes)()
         return "-" + text if RANDOM.random() < 0.3 and text[0] != "-" else text
 
-    pairs = [("0.1", "0.2"), ("0", "-0"), ("0", "4.9e-18"), ("0", "5e-18"), ("0", "1e-17"), ("1e4931", "1e4931"), ("", "1")]
-    pairs += [("0", "1e-4951"), ("0", "3e-4951"), ("inf", "1"), ("1e4932", "1.9e4931"), ("nan", "1"), ("1", " 1"), ("1 ", "1")]
+    pairs = [
+        ("0.1", "0.2"),
+        ("0", "-0"),
+        ("0", "4.9e-18"),
+        ("0", "5e-18"),
+        ("0", "1e-17"),
+        ("1e4931", "1e4931"),
+        ("", "1"),
+    ]
+    pairs += [
+        ("0", "1e-4951"),
+        ("0", "3e-4951"),
+        ("inf", "1"),
+        ("1e4932", "1.9e4931"),
+        ("nan", "1"),
+        ("1", " 1"),
+        ("1 ", "1"),
+    ]
     for _ in range(2000):
         first = number()
         pairs.append((first, number() if RANDOM.random() < 0.8 else ("-" + first).replace("--", "")))
@@ -415,8 +641,12 @@ def main():
     parser.add_argument("--redis", type=int, metavar="PORT")
     options = parser.parse_args()
     write("reading.json", [reading_case(text) for text in reading_texts()])
-    write("printing_f64.json", [{"f64": f"{bits:016x}", "text": printed_f64(bits)} for bits in f64_samples()])
-    write("printing_f32.json", [{"f32": f"{bits:08x}", "text": printed_f32(bits)} for bits in f32_samples()])
+    write(
+        "printing_f64.json", [{"f64": f"{bits:016x}", "text": printed_f64(bits)} for bits in f64_samples()]
+    )
+    write(
+        "printing_f32.json", [{"f32": f"{bits:08x}", "text": printed_f32(bits)} for bits in f32_samples()]
+    )
     write("integers.json", [integer_case(text) for text in integer_texts()])
     write("bytes.json", byte_cases())
     if options.redis:

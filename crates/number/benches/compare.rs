@@ -1,5 +1,6 @@
-//! Times reading and printing against the standard library, `fast-float2`, `ryu` and `zmij`, on the datasets of
-//! `number/bench`. Contenders take turns piece by piece; what counts is the sum of each one's fastest times.
+//! Times reading and printing against the standard library, `fast-float2`, `ryu` and `zmij`, on the
+//! datasets of `number/bench`. Contenders take turns piece by piece; what counts is the sum of each one's
+//! fastest times.
 //!
 //! `cargo bench -p mantissa-number [-- ROUNDS] [--json]`
 
@@ -71,11 +72,12 @@ type Run<'a> = (&'static str, &'a dyn Fn(&Dataset, usize));
 fn compare(what: &str, set: &Dataset, contenders: &[Run<'_>], rounds: usize, json: bool) {
     let mut fastest = vec![vec![Duration::MAX; COUNT / PIECE]; contenders.len()];
     for _ in 0..rounds {
-        for piece in 0..COUNT / PIECE {
+        for from in (0..COUNT).step_by(PIECE) {
             for (index, (_, run)) in contenders.iter().enumerate() {
                 let start = Instant::now();
-                run(set, piece * PIECE);
-                fastest[index][piece] = fastest[index][piece].min(start.elapsed());
+                run(set, from);
+                let best = &mut fastest[index][from / PIECE];
+                *best = start.elapsed().min(*best);
             }
         }
     }
@@ -87,10 +89,9 @@ fn compare(what: &str, set: &Dataset, contenders: &[Run<'_>], rounds: usize, jso
     if json {
         for ((who, _), time) in contenders.iter().zip(&nanoseconds) {
             let speed = bytes / time * 1e3;
-            println!(
-                "{{\"work\": \"{what}\", \"data\": \"{}\", \"who\": \"{who}\", \"ns\": {time:.2}, \"mb_s\": {speed:.0}}}",
-                set.name
-            );
+            let data = set.name;
+            print!("{{\"work\": \"{what}\", \"data\": \"{data}\", \"who\": \"{who}\", ");
+            println!("\"ns\": {time:.2}, \"mb_s\": {speed:.0}}}");
         }
         return;
     }
@@ -126,9 +127,8 @@ fn main() {
         }
     }
     if !json {
-        println!(
-            "ns a number (MB/s)\n\n| read | ours | fast-float2 | std | best other / ours |\n|---|---|---|---|---|"
-        );
+        println!("ns a number (MB/s)\n\n| read | ours | fast-float2 | std | best other / ours |");
+        println!("|---|---|---|---|---|");
     }
     let ours = reading(mantissa_number::parse_f64);
     let fast_float = reading(|text| fast_float2::parse(text).ok());
@@ -143,9 +143,8 @@ fn main() {
         );
     }
     if !json {
-        println!(
-            "\n| print | ours | zmij | ryu | std | our scores | best other / ours |\n|---|---|---|---|---|---|---|"
-        );
+        println!("\n| print | ours | zmij | ryu | std | our scores | best other / ours |");
+        println!("|---|---|---|---|---|---|---|");
     }
     let ours = printing(|value| {
         black_box(mantissa_number::format_f64(&mut [0; mantissa_number::FLOAT_TEXT_MAX], value)).len()

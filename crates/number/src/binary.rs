@@ -1,8 +1,8 @@
 //! Numbers as bytes: varints with zigzag, and doubles and floats in bulk, big- or little-endian.
 //!
-//! A varint is LEB128: seven bits a byte, lowest first, the top bit set on all but the last; a `u64` takes one to ten
-//! bytes. Zigzag maps small negative numbers to small unsigned ones. Big-endian doubles are what Java's `ByteBuffer`
-//! and most network formats read. The bulk functions are the C header's, which swap
+//! A varint is LEB128: seven bits a byte, lowest first, the top bit set on all but the last; a `u64` takes
+//! one to ten bytes. Zigzag maps small negative numbers to small unsigned ones. Big-endian doubles are what
+//! Java's `ByteBuffer` and most network formats read. The bulk functions are the C header's, which swap
 //! with vector instructions where the machine has them and run at memory bandwidth.
 
 use crate::header;
@@ -10,7 +10,8 @@ use crate::header;
 /// The most bytes that a varint takes.
 pub const VARINT_MAX: usize = 10;
 
-/// Maps a signed number to an unsigned one so that small magnitudes stay small: 0, -1, 1, -2 become 0, 1, 2, 3.
+/// Maps a signed number to an unsigned one so that small magnitudes stay small: 0, -1, 1, -2 become 0, 1,
+/// 2, 3.
 #[inline]
 pub const fn zigzag(value: i64) -> u64 {
     (value as u64) << 1 ^ (value >> 63) as u64
@@ -32,8 +33,8 @@ pub fn write_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Reads a varint from the front of `bytes`: the value and how many bytes it took. `None` if the bytes end inside it,
-/// or if it does not fit in 64 bits.
+/// Reads a varint from the front of `bytes`: the value and how many bytes it took. `None` if the bytes end
+/// inside it, or if it does not fit in 64 bits.
 #[inline]
 pub fn read_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0u64;

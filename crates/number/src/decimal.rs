@@ -1,7 +1,7 @@
 //! The grammar of a decimal number, scanned once for the readers that need its parts.
 
-/// The parts of a decimal number: its value is `digits` (the integer made of the integer and fraction digits) times ten
-/// to the `exponent`.
+/// The parts of a decimal number: its value is `digits` (the integer made of the integer and fraction
+/// digits) times ten to the `exponent`.
 pub(crate) struct DecimalParts<'a> {
     /// Whether a minus stands in front.
     pub negative: bool,
@@ -74,7 +74,8 @@ pub(crate) fn scan(text: &[u8]) -> Option<Scanned<'_>> {
     Some(Scanned::Decimal(DecimalParts { negative, integer, fraction, written_exponent }))
 }
 
-/// A hexadecimal number as `significand` times two to the `exponent`, and whether non-zero bits were dropped below.
+/// A hexadecimal number as `significand` times two to the `exponent`, and whether non-zero bits were
+/// dropped below.
 pub(crate) struct HexadecimalParts {
     pub significand: u128,
     pub exponent: i64,

@@ -37,7 +37,8 @@ macro_rules! parser {
         pub(crate) fn $name(text: &[u8]) -> Option<$number> {
             let range = text.as_ptr_range();
             let mut value: $number = 0.0;
-            // SAFETY: both pointers delimit `text`, of which the function reads nothing outside; `value` is writable.
+            // SAFETY: both pointers delimit `text`, of which the function reads nothing outside; `value` is
+            // writable.
             let answer = unsafe { $function(range.start.cast(), range.end.cast(), &mut value) };
             (answer.status != INVALID && answer.end == range.end.cast()).then_some(value)
         }
@@ -53,7 +54,8 @@ macro_rules! printer {
         #[inline]
         pub(crate) fn $name(buffer: &mut [u8; FLOAT_BUFFER], value: $number) -> &[u8] {
             let start: *mut c_char = buffer.as_mut_ptr().cast();
-            // SAFETY: the buffer has the size that the function asks for, and the end that it returns lies inside.
+            // SAFETY: the buffer has the size that the function asks for, and the end that it returns lies
+            // inside.
             let length = unsafe { $function(start, value).offset_from(start) };
             &buffer[..length as usize]
         }
@@ -79,8 +81,8 @@ macro_rules! bulk {
         pub(crate) fn $encode(out: &mut Vec<u8>, values: &[$number]) {
             let size = size_of_val(values);
             out.reserve(size);
-            // SAFETY: the reserved room takes `size` bytes, which the function fills before the length counts them; the
-            // vector is borrowed mutably, so it does not overlap `values`.
+            // SAFETY: the reserved room takes `size` bytes, which the function fills before the length
+            // counts them; the vector is borrowed mutably, so it does not overlap `values`.
             unsafe {
                 let written = $mn_encode(out.as_mut_ptr().add(out.len()), values.as_ptr(), values.len());
                 debug_assert_eq!(written, size);
@@ -92,8 +94,8 @@ macro_rules! bulk {
         pub(crate) fn $decode(out: &mut Vec<$number>, bytes: &[u8]) {
             let count = bytes.len() / size_of::<$number>();
             out.reserve(count);
-            // SAFETY: the reserved room takes `count` numbers, which the function fills from as many whole words of
-            // `bytes` before the length counts them; any bits are a valid number.
+            // SAFETY: the reserved room takes `count` numbers, which the function fills from as many whole
+            // words of `bytes` before the length counts them; any bits are a valid number.
             unsafe {
                 let read = $mn_decode(out.as_mut_ptr().add(out.len()), bytes.as_ptr(), count);
                 debug_assert_eq!(read, count * size_of::<$number>());

@@ -3,8 +3,8 @@
 use crate::float::write_fixed;
 use crate::integer::write_u64;
 
-/// Appends a size as `used_memory_human` shows it: `192B`, `1.18M`, `23.54G`; units are powers of 1,024 up to `P`, and
-/// from 1,024 P on it is plain bytes again.
+/// Appends a size as `used_memory_human` shows it: `192B`, `1.18M`, `23.54G`; units are powers of 1,024 up
+/// to `P`, and from 1,024 P on it is plain bytes again.
 pub fn write_human_size(out: &mut Vec<u8>, bytes: u64) {
     let units = [(10, b'K'), (20, b'M'), (30, b'G'), (40, b'T'), (50, b'P')];
     match units.iter().find(|(shift, _)| bytes >> shift >= 1 && bytes >> shift < 1024) {

@@ -1,12 +1,12 @@
 //! Decimal integers, read and printed.
 //!
-//! The grammar is the strict one that Redis applies wherever it decides whether a string is an integer: an optional
-//! minus, then digits without a leading zero; `-0`, `+1`, ` 1` and the empty string are not integers. A string is
-//! accepted exactly if printing its value gives the same bytes again, so a value may be stored as an integer and
-//! nobody can tell.
+//! The grammar is the strict one that Redis applies wherever it decides whether a string is an integer: an
+//! optional minus, then digits without a leading zero; `-0`, `+1`, ` 1` and the empty string are not
+//! integers. A string is accepted exactly if printing its value gives the same bytes again, so a value may
+//! be stored as an integer and nobody can tell.
 //!
-//! These few functions are native Rust, not calls into the C header, because they are shorter than a call that the
-//! compiler cannot inline; the shared vectors in `number/vectors` hold both to the same answers.
+//! These few functions are native Rust, not calls into the C header, because they are shorter than a call
+//! that the compiler cannot inline; the shared vectors in `number/vectors` hold both to the same answers.
 
 /// The most bytes that a 64-bit integer takes as text: `-9223372036854775808` and `18446744073709551615`.
 pub const INTEGER_TEXT_MAX: usize = 20;
@@ -50,8 +50,6 @@ pub fn parse_u64(text: &[u8]) -> Option<u64> {
 }
 
 /// The value of eight ASCII digits packed with the first in the lowest byte; `None` if any is not a digit.
-///
-/// Three multiplications join neighbours: digits to pairs, pairs to fours, fours to eight.
 #[inline]
 fn parse_eight_digits(word: u64) -> Option<u64> {
     const ZEROS: u64 = 0x3030_3030_3030_3030;
@@ -60,10 +58,17 @@ fn parse_eight_digits(word: u64) -> Option<u64> {
     if (word & HIGH_NIBBLES) != ZEROS || (above_nine & HIGH_NIBBLES) != ZEROS {
         return None;
     }
-    let digits = word - ZEROS;
+    Some(digits_value(word - ZEROS))
+}
+
+/// The value of eight digits, one a byte, the first in the lowest.
+///
+/// Three multiplications join neighbours: digits to pairs, pairs to fours, fours to eight.
+#[inline]
+pub(crate) fn digits_value(digits: u64) -> u64 {
     let pairs = (digits.wrapping_mul(1 + (10 << 8)) >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs.wrapping_mul(1 + (100 << 16)) >> 16) & 0x0000_ffff_0000_ffff;
-    Some(fours.wrapping_mul(1 + (10_000 << 32)) >> 32)
+    fours.wrapping_mul(1 + (10_000 << 32)) >> 32
 }
 
 /// The two digits of every number below 100.

@@ -1,16 +1,18 @@
 //! The safe Rust face of the number core: reading and printing numbers, exactly.
 //!
-//! What it guarantees: reading is correctly rounded for every input, printing is the shortest text that reads back
-//! the same, and neither looks at the locale or the rounding mode. Every reader takes the whole input as a byte
-//! slice and consumes all of it or answers `None`; no input can make one panic, and none copies.
+//! What it guarantees: reading is correctly rounded for every input, printing is the shortest text that
+//! reads back the same, and neither looks at the locale or the rounding mode. Every reader takes the whole
+//! input as a byte slice and consumes all of it or answers `None`; no input can make one panic, and none
+//! copies.
 //!
-//! What it costs: reading an integer, or a float of up to nineteen digits, is some ten nanoseconds and touches no heap.
-//! The `format_*` functions write into a buffer on the caller's stack; the `write_*` functions append to a vector.
-//! Only [`long_double`] may allocate, and only for numbers beyond 19 digits or 128 bits.
+//! What it costs: reading an integer, or a float of up to nineteen digits, is some ten nanoseconds and
+//! touches no heap. The `format_*` functions write into a buffer on the caller's stack; the `write_*`
+//! functions append to a vector. Only [`long_double`] may allocate, and only for numbers beyond 19 digits
+//! or 128 bits.
 //!
-//! Floats and bulk encoding are the C header `number/mantissa_number.h`, compiled by the build script. Integers, varints
-//! and Redis's own text forms are native Rust, because they are shorter than a call that cannot be inlined. The vectors
-//! in `number/vectors` hold both to the same answers.
+//! Floats and bulk encoding are the C header `number/mantissa_number.h`, compiled by the build script.
+//! Integers, varints and Redis's own text forms are native Rust, because they are shorter than a call that
+//! cannot be inlined. The vectors in `number/vectors` hold both to the same answers.
 //!
 //! | module | what it holds |
 //! | --- | --- |

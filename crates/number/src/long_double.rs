@@ -1,15 +1,18 @@
 //! The arithmetic of INCRBYFLOAT and HINCRBYFLOAT: 80-bit extended precision, in software.
 //!
-//! Redis computes these commands in the C type `long double`, which on x86 is the 80-bit extended format: a 64-bit
-//! significand and a 15-bit exponent. Its results are part of the contract (`0.1 + 0.2` prints `0.3` there, not
-//! `0.30000000000000004`), so this module computes the same on every platform: reading is correctly rounded to 64 bits,
-//! addition rounds to nearest with ties to even, printing is exact with 17 decimals, trailing zeros dropped.
+//! Redis computes these commands in the C type `long double`, which on x86 is the 80-bit extended format: a
+//! 64-bit significand and a 15-bit exponent. Its results are part of the contract (`0.1 + 0.2` prints `0.3`
+//! there, not `0.30000000000000004`), so this module computes the same on every platform: reading is
+//! correctly rounded to 64 bits, addition rounds to nearest with ties to even, printing is exact with 17
+//! decimals, trailing zeros dropped.
 //!
-//! A finite value is `significand * 2^exponent`. Invariants: the significand's top bit is set unless the exponent is
-//! [`EXPONENT_MIN`] (a subnormal number) or the value is zero, which has significand 0 and exponent [`EXPONENT_MIN`].
+//! A finite value is `significand * 2^exponent`. Invariants: the significand's top bit is set unless the
+//! exponent is [`EXPONENT_MIN`] (a subnormal number) or the value is zero, which has significand 0 and
+//! exponent [`EXPONENT_MIN`].
 //!
-//! Costs: numbers of up to 19 digits with a small exponent are read in a few dozen nanoseconds, and values below 2^64 are
-//! printed so; longer ones take big-integer work, quadratic in the length, which is bounded by [`TEXT_MAX`].
+//! Costs: numbers of up to 19 digits with a small exponent are read in a few dozen nanoseconds, and values
+//! below 2^64 are printed so; longer ones take big-integer work, quadratic in the length, which is bounded
+//! by [`TEXT_MAX`].
 
 use crate::decimal::{DecimalParts, Scanned, scan, scan_hexadecimal};
 use crate::integer::write_u64;
@@ -52,8 +55,8 @@ enum Class {
 impl LongDouble {
     /// Reads the whole text as INCRBYFLOAT does: `None` where Redis says that it is not a valid float.
     ///
-    /// Decimal or hexadecimal, with an optional sign, or an infinity; no NaN, no spaces, fewer than [`TEXT_MAX`] bytes. What
-    /// rounds to infinity, or to zero without being zero, is refused.
+    /// Decimal or hexadecimal, with an optional sign, or an infinity; no NaN, no spaces, fewer than
+    /// [`TEXT_MAX`] bytes. What rounds to infinity, or to zero without being zero, is refused.
     pub fn parse(text: &[u8]) -> Option<LongDouble> {
         if text.len() >= TEXT_MAX {
             return None;
@@ -186,15 +189,16 @@ impl LongDouble {
             return LongDouble::zero(false);
         }
         if above >= below {
-            // With bits lost below, the difference is a little less than this one, so a little more than one lower.
+            // With bits lost below, the difference is a little less than this one, so a little more than
+            // one lower.
             return LongDouble::round(high.negative, above - below - u128::from(sticky), exponent, sticky);
         }
         // Only a subnormal `high` can be smaller than `low`, and then both share the lowest exponent.
         LongDouble::round(low.negative, below - above, exponent, false)
     }
 
-    /// Appends the text that Redis gives: plain decimal notation, rounded to 17 decimals, no trailing zeros, no
-    /// minus before a zero; `inf`, `-inf` or `nan` where it is not finite.
+    /// Appends the text that Redis gives: plain decimal notation, rounded to 17 decimals, no trailing
+    /// zeros, no minus before a zero; `inf`, `-inf` or `nan` where it is not finite.
     pub fn write(self, out: &mut Vec<u8>) {
         match self.class {
             Class::NotANumber => return out.extend_from_slice(b"nan"),
@@ -294,7 +298,8 @@ fn round_decimal(parts: &DecimalParts<'_>) -> Option<LongDouble> {
     })
 }
 
-/// `integer * 10^exponent` where both the integer and the power fit in 64 bits: one wide multiplication or division.
+/// `integer * 10^exponent` where both the integer and the power fit in 64 bits: one wide multiplication or
+/// division.
 fn round_short(negative: bool, integer: u64, exponent: i32) -> LongDouble {
     let power = u128::from(10u64.pow(exponent.unsigned_abs()));
     if exponent >= 0 {

@@ -1,11 +1,11 @@
 //! The text forms of doubles in Redis: scores, range bounds, coordinates and RESP3 doubles.
 //!
-//! Reading differs by place. An argument that is a score or an increment ([`parse_score`]) may be hexadecimal, and an
-//! overflow or an underflow to zero is refused. A range bound ([`parse_score_bound`]) may not be hexadecimal, ends at the
-//! first NUL, may be empty (zero), and saturates.
+//! Reading differs by place. An argument that is a score or an increment ([`parse_score`]) may be
+//! hexadecimal, and an overflow or an underflow to zero is refused. A range bound ([`parse_score_bound`])
+//! may not be hexadecimal, ends at the first NUL, may be empty (zero), and saturates.
 //!
-//! Printing is the same everywhere: an integral value within 2^62 as an integer, any other with Redis's digits (see
-//! [`digits`]), laid out in place where that is short and as `1.5e-7` where it is not.
+//! Printing is the same everywhere: an integral value within 2^62 as an integer, any other with Redis's
+//! digits (see [`digits`]), laid out in place where that is short and as `1.5e-7` where it is not.
 
 use crate::decimal::{Scanned, scan, scan_hexadecimal};
 use crate::float::parse_f64;
@@ -19,8 +19,9 @@ pub const SCORE_TEXT_MAX: usize = crate::header::FLOAT_BUFFER;
 
 /// Reads a score, an increment or a weight: `None` where Redis says `value is not a valid float`.
 ///
-/// Decimal or hexadecimal, with an optional sign, or an infinity in any case; never a NaN, a space or a NUL. A number
-/// that is not zero but rounds to zero is refused, as is a finite one that rounds to infinity.
+/// Decimal or hexadecimal, with an optional sign, or an infinity in any case; never a NaN, a space or a
+/// NUL. A number that is not zero but rounds to zero is refused, as is a finite one that rounds to
+/// infinity.
 #[inline]
 pub fn parse_score(text: &[u8]) -> Option<f64> {
     match parse_f64(text) {
@@ -43,8 +44,8 @@ fn parse_unusual_score(text: &[u8]) -> Option<f64> {
     }
 }
 
-/// `significand * 2^exponent` rounded to the nearest double, ties to even; `inexact` says that non-zero bits follow.
-/// `None` if it overflows, or underflows to zero without being zero.
+/// `significand * 2^exponent` rounded to the nearest double, ties to even; `inexact` says that non-zero
+/// bits follow. `None` if it overflows, or underflows to zero without being zero.
 ///
 /// Where bits follow, the significand has at least 125 bits, so they lie below the half.
 fn round_binary(significand: u128, exponent: i64, inexact: bool) -> Option<f64> {
@@ -75,8 +76,8 @@ fn round_binary(significand: u128, exponent: i64, inexact: bool) -> Option<f64> 
 
 /// Reads the number of a range bound, after any `(`: `None` where Redis says `min or max is not a float`.
 ///
-/// The text ends at its first NUL, the empty text is zero, and what is too large or too small becomes an infinity or
-/// zero; a NaN or a hexadecimal number is refused.
+/// The text ends at its first NUL, the empty text is zero, and what is too large or too small becomes an
+/// infinity or zero; a NaN or a hexadecimal number is refused.
 #[inline]
 pub fn parse_score_bound(text: &[u8]) -> Option<f64> {
     match parse_f64(text) {
@@ -189,8 +190,9 @@ fn lay_out(buffer: &mut [u8; SCORE_TEXT_MAX], value: f64) -> &[u8] {
     text.finish()
 }
 
-/// Appends `value` with the digits of [`write_score`] where those are not an integer's: every value by its shortest
-/// digits, so `1e+17` where `write_score` gives `100000000000000000`. DEBUG DIGEST hashes scores in this form.
+/// Appends `value` with the digits of [`write_score`] where those are not an integer's: every value by its
+/// shortest digits, so `1e+17` where `write_score` gives `100000000000000000`. DEBUG DIGEST hashes scores
+/// in this form.
 pub fn write_score_digits(out: &mut Vec<u8>, value: f64) {
     if value == 0.0 && value.is_sign_positive() {
         return out.push(b'0');

@@ -78,7 +78,8 @@ impl BigInteger {
         self.limbs.last().map_or(0, |top| self.limbs.len() * 64 - top.leading_zeros() as usize)
     }
 
-    /// The top limbs as a 128-bit number, the exponent of its lowest bit, and whether non-zero bits lie below.
+    /// The top limbs as a 128-bit number, the exponent of its lowest bit, and whether non-zero bits lie
+    /// below.
     pub(super) fn top_bits(&self) -> (u128, i32, bool) {
         let rest = self.limbs.len().saturating_sub(3);
         let limb = |index: usize| u128::from(self.limbs.get(rest + index).copied().unwrap_or(0));

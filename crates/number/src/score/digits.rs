@@ -1,10 +1,11 @@
-//! The digits that Redis prints for a score: Grisu2 (Florian Loitsch, "Printing Floating-Point Numbers Quickly and
-//! Accurately with Integers", PLDI 2010), with powers of ten eight apart.
+//! The digits that Redis prints for a score: Grisu2 (Florian Loitsch, "Printing Floating-Point Numbers
+//! Quickly and Accurately with Integers", PLDI 2010), with powers of ten eight apart.
 //!
-//! Grisu2 works in 64 bits, so it must leave out what lies within a unit of the rounding interval's ends. Its digits
-//! always read back as the same value, but about once in a thousand values they are not the shortest or not the
-//! closest: Redis prints 94.179195 as `94.17919500000001` and 1e23 as `99999999999999990000000`. The same digits need
-//! the same algorithm, down to the power of ten chosen; [`crate::write_f64`] is the one that is always shortest.
+//! Grisu2 works in 64 bits, so it must leave out what lies within a unit of the rounding interval's ends.
+//! Its digits always read back as the same value, but about once in a thousand values they are not the
+//! shortest or not the closest: Redis prints 94.179195 as `94.17919500000001` and 1e23 as
+//! `99999999999999990000000`. The same digits need the same algorithm, down to the power of ten chosen;
+//! [`crate::write_f64`] is the one that is always shortest.
 
 use super::powers::{EXPONENT_STEP, FIRST_EXPONENT, POWERS};
 
@@ -28,8 +29,8 @@ fn multiply(left: u64, right: u64) -> u64 {
     ((u128::from(left) * u128::from(right) + (1 << 63)) >> 64) as u64
 }
 
-/// The power of ten that brings a number with this binary exponent into the range -60 to -32, and its exponents: the
-/// significand, the binary exponent and the decimal exponent.
+/// The power of ten that brings a number with this binary exponent into the range -60 to -32, and its
+/// exponents: the significand, the binary exponent and the decimal exponent.
 #[inline]
 fn scaling_power(exponent: i32) -> (u64, i32, i32) {
     // log10(2) in 2^-20ths; the estimate is corrected below where it is one off.
@@ -47,7 +48,8 @@ fn scaling_power(exponent: i32) -> (u64, i32, i32) {
     }
 }
 
-/// The digits of a finite value above zero as an integer, and the exponent of ten that it is to be multiplied by.
+/// The digits of a finite value above zero as an integer, and the exponent of ten that it is to be
+/// multiplied by.
 pub(super) fn digits(value: f64) -> (u64, i32) {
     let bits = value.to_bits();
     let fraction = bits & (HIDDEN_BIT - 1);
@@ -55,7 +57,8 @@ pub(super) fn digits(value: f64) -> (u64, i32) {
     let (fraction, exponent) =
         if field == 0 { (fraction, -1074) } else { (fraction | HIDDEN_BIT, field - 1075) };
 
-    // The value and the middles between it and its neighbours, all with the exponent that normalises the upper one.
+    // The value and the middles between it and its neighbours, all with the exponent that normalises the
+    // upper one.
     let shift = (2 * fraction + 1).leading_zeros();
     let top_exponent = exponent - 1 - shift as i32;
     let upper = (2 * fraction + 1) << shift;
@@ -72,8 +75,8 @@ pub(super) fn digits(value: f64) -> (u64, i32) {
     (digits, kappa - decimal_exponent)
 }
 
-/// The shortest prefix of `upper` (a fixed-point number with `one_shift` fraction bits) that stays within `delta`
-/// of it, moved towards the value, which lies `distance` below; and the exponent of its last digit.
+/// The shortest prefix of `upper` (a fixed-point number with `one_shift` fraction bits) that stays within
+/// `delta` of it, moved towards the value, which lies `distance` below; and the exponent of its last digit.
 #[inline]
 fn generate(upper: u64, delta: u64, distance: u64, one_shift: u32) -> (u64, i32) {
     let one = 1u64 << one_shift;
