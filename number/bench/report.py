@@ -49,7 +49,12 @@ def table(title, records, work, unranked=("score",)):
 
 
 def bulk_table(records):
-    lines = ["### Bulk, big-endian doubles, GB/s", "", "| size | memcpy | encode | decode |", "|---|---|---|---|"]
+    lines = [
+        "### Bulk, big-endian doubles, GB/s",
+        "",
+        "| size | memcpy | encode | decode |",
+        "|---|---|---|---|",
+    ]
     for record in records:
         if record["work"] == "bulk":
             copy = record["memcpy"]
@@ -100,9 +105,12 @@ def chart(c_records, rust_records):
         top += used
     style = (
         "text{font-family:sans-serif;fill:#222}.title{font-size:14px;font-weight:bold}"
-        ".value{font-size:8px;text-anchor:middle}.label{font-size:12px;text-anchor:middle}.legend{font-size:12px}"
+        ".value{font-size:8px;text-anchor:middle}.label{font-size:12px;text-anchor:middle}"
+        ".legend{font-size:12px}"
     )
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="780" height="{top}" viewBox="0 0 780 {top}">'
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="780" height="{top}" viewBox="0 0 780 {top}">'
+    )
     background = '<rect width="100%" height="100%" fill="#fff"/>'
     return "\n".join([head, f"<style>{style}</style>", background, *body, "</svg>"]) + "\n"
 

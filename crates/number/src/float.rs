@@ -28,9 +28,9 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
 /// The powers of ten that fewer than eight decimals divide by.
 const TENS: [f64; 8] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
 
-/// Reads digits with at most one point among them, after an optional minus, in at most eight bytes; `None` for
-/// anything else, whether a number or not. This is the header's way for short texts, which a call would cost half as
-/// much again.
+/// Reads digits with at most one point among them, after an optional minus, in at most eight bytes; `None`
+/// for anything else, whether a number or not. This is the header's way for short texts, which a call would
+/// cost half as much again.
 #[inline]
 fn parse_short(text: &[u8]) -> Option<f64> {
     const LOW_SEVEN: u64 = 0x7f7f_7f7f_7f7f_7f7f;
@@ -168,7 +168,8 @@ mod tests {
         assert_eq!(out, b"0.1 166274.1516");
     }
 
-    /// Every text of up to six bytes from an alphabet of those that matter reads as the standard library reads it.
+    /// Every text of up to six bytes from an alphabet of those that matter reads as the standard library
+    /// reads it.
     #[test]
     fn short_texts_read_as_in_the_standard_library() {
         const ALPHABET: &[u8] = b"019.e-+";
