@@ -1,5 +1,5 @@
-//! Compiles the C header's implementation, optimised in every profile: a debug build of the server still reads
-//! and prints numbers at full speed.
+//! Compiles the C header's implementation, optimised in every profile: a debug build of the server still
+//! reads and prints numbers at full speed.
 
 fn main() {
     let header = "../../number/mantissa_number.h";

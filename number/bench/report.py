@@ -120,7 +120,8 @@ def main():
     (HERE / "results.svg").write_text(chart(c_records, rust_records))
     tables = "\n".join(
         [
-            f"{datetime.date.today().isoformat()}, {machine}. Nanoseconds a number, and MB/s of text in brackets.\n",
+            f"{datetime.date.today().isoformat()}, {machine}.\n",
+            "Nanoseconds a number, and MB/s of text in brackets.\n",
             table("Reading, C++ (gcc -O3)", c_records, "read"),
             table("Reading, Rust (each number a call into C)", rust_records, "read"),
             table("Printing, C++ (gcc -O3)", c_records, "print"),

@@ -4,7 +4,7 @@
 //
 //     test_random f64 COUNT [SEED] [--progress]     random bit patterns, printed and read back, both ways
 //     checked test_random text COUNT [SEED] [--progress]    random decimal texts of 1 to 800 digits
-//     test_random f32 FIRST LAST [--progress]       every float whose bits lie in [FIRST, LAST)
+//     test_random f32 FIRST LAST [STEP] [--progress]   every float with bits in [FIRST, LAST), or each STEPth
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -143,25 +143,26 @@ int main(int count, char **arguments) {
     std::string what = count > 1 ? arguments[1] : "";
     if (count < 3 || (what == "f32" && count < 4)) {
         std::fprintf(stderr,
-                     "test_random f64|text COUNT [SEED] [--progress], or f32 FIRST LAST [--progress]\n");
+                     "test_random f64|text COUNT [SEED] [--progress], or f32 FIRST LAST [STEP] [--progress]\n");
         return 2;
     }
     uint64_t total = std::strtoull(arguments[2], nullptr, 0);
     uint64_t other = count > 3 ? std::strtoull(arguments[3], nullptr, 0) : 20260601;
     Random random = {other};
     if (what == "f32") {
-        Progress shown(progress, other - total);
-        for (uint64_t bits = total; bits < other; bits++) {
+        uint64_t step = count > 4 ? std::strtoull(arguments[4], nullptr, 0) : 1, done = 0;
+        Progress shown(progress, (other - total) / step);
+        for (uint64_t bits = total; bits < other; bits += step) {
             check_bits<float>(static_cast<uint32_t>(bits));
             if ((bits & 0x3f) == 0) {
                 char text[64];
                 *mn_write_f32(text, mn__f32_of(static_cast<uint32_t>(bits))) = 0;
                 if (text[0] != 'n' && text[1] != 'n') check_text(text, text + std::strlen(text));
             }
-            shown.at(bits - total + 1);
+            shown.at(++done);
         }
-        std::printf("f32 %#llx to %#llx: %lu failures\n", (unsigned long long)total,
-                    (unsigned long long)other, failures);
+        std::printf("f32 %#llx to %#llx by %llu: %lu failures\n", (unsigned long long)total,
+                    (unsigned long long)other, (unsigned long long)step, failures);
         return failures != 0;
     }
     Progress shown(progress, total);
