@@ -215,3 +215,47 @@ fn sorting_matches_a_plain_sort() {
     stored.reverse();
     assert_eq!(bench.run("SORT list BY nosort DESC LIMIT 5 2"), reply(&stored[5..7]));
 }
+
+#[test]
+fn sorting_follows_the_fine_print() {
+    let mut bench = Bench::new();
+    bench.run_args(&[b"RPUSH", b"list", b"\0b", b"\0a", b"x"]);
+    // What is shown is collated up to the first NUL, what is stored by all bytes.
+    assert_eq!(bench.run("SORT list ALPHA"), "*3\r\n$2\r\n\0b\r\n$2\r\n\0a\r\n$1\r\nx\r\n");
+    bench.run("SORT list ALPHA STORE stored");
+    assert_eq!(bench.run("LRANGE stored 0 -1"), "*3\r\n$2\r\n\0a\r\n$2\r\n\0b\r\n$1\r\nx\r\n");
+    // `#` has no star, so that sorting by it is no sorting.
+    assert_eq!(bench.run("SORT list BY #"), "*3\r\n$2\r\n\0b\r\n$2\r\n\0a\r\n$1\r\nx\r\n");
+    assert_eq!(bench.run("SORT list"), "-ERR One or more scores can't be converted into double\r\n");
+    bench.run("RPUSH numbers 3 1 2");
+    bench.run("MSET weight:1 30 weight:2 20 weight:3 10");
+    assert_eq!(
+        bench.run("SORT numbers BY weight:* GET # GET weight:* LIMIT 0 2"),
+        "*4\r\n$1\r\n3\r\n$2\r\n10\r\n$1\r\n2\r\n$2\r\n20\r\n"
+    );
+}
+
+#[test]
+fn misses_are_published_in_their_place() {
+    let mut bench = logging_bench();
+    bench.run("SET a 1 PX 5");
+    bench.now_ms += 5;
+    bench.run("GETSET a 2");
+    let names: Vec<&str> = bench.events().iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["expired", "keymiss", "new", "set"]);
+    bench.run("BITOP OR target missing a other");
+    let names: Vec<&str> = bench.events().iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["keymiss", "keymiss", "new", "set"]);
+    assert_eq!((bench.effects.hits, bench.effects.misses), (1, 2));
+}
+
+#[test]
+fn ranges_are_checked_in_the_order_of_redis() {
+    let mut bench = Bench::new();
+    let (syntax, number) = ("-ERR syntax error\r\n", "-ERR value is not an integer or out of range\r\n");
+    assert_eq!(bench.run("BITPOS key 1 x 0 y"), number);
+    assert_eq!(bench.run("BITPOS key 1 0 x y"), syntax);
+    assert_eq!(bench.run("BITCOUNT key 0 x y"), number);
+    assert_eq!(bench.run("BITCOUNT key 0 0 y"), syntax);
+    assert_eq!(bench.run("BITCOUNT key 0"), syntax);
+}

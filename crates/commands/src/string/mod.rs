@@ -94,6 +94,7 @@ fn set_with_options(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
         Some(_) => NewExpiry::Keep,
     };
     if options.get {
+        access.remove_if_expired(key);
         write_string(access, key, reply)?;
     }
     if options.only_if_missing || options.only_if_there {
@@ -172,6 +173,7 @@ fn setnx(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome 
 }
 
 fn getset(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    access.remove_if_expired(args.at(1));
     write_string(access, args.at(1), reply)?;
     store(access, args.at(1), args.at(2), NewExpiry::Clear)?;
     access.log_instead(&[b"SET", args.at(1), args.at(2)]);
