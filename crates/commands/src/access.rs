@@ -33,6 +33,17 @@ pub struct Mode {
     pub no_touch: bool,
 }
 
+/// Counts that a command without further effects leaves.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Changes.
+    pub dirty: u64,
+    /// Lookups that found their key.
+    pub hits: u64,
+    /// Lookups that did not.
+    pub misses: u64,
+}
+
 /// What an expiry becomes when a string is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewExpiry {
@@ -570,6 +581,29 @@ impl<'a> Access<'a> {
     #[inline]
     pub fn wants_to_wait(&self) -> bool {
         self.effects.blocking.is_some()
+    }
+
+    /// If all that has been collected since the last call is counts, takes them: the usual case, which the commit can settle
+    /// without looking further.
+    #[inline]
+    pub fn take_counts(&mut self) -> Option<Counts> {
+        let effects = &mut self.effects;
+        let quiet = effects.changed.is_empty()
+            && effects.events.is_empty()
+            && effects.ready.is_empty()
+            && effects.expired.is_empty()
+            && effects.removed_expired.is_empty()
+            && effects.trash.is_empty()
+            && matches!(effects.log, LogChoice::Verbatim)
+            && effects.expired_count == 0
+            && effects.expired_fields_count == 0
+            && self.noticed.expired.get_mut().is_empty()
+            && self.noticed.missed.get_mut().is_empty();
+        quiet.then(|| Counts {
+            dirty: std::mem::take(&mut effects.dirty),
+            hits: std::mem::take(&mut effects.hits) + self.noticed.hits.take(),
+            misses: std::mem::take(&mut effects.misses) + self.noticed.misses.take(),
+        })
     }
 
     /// Takes what has been collected since the last call. The commit's business.

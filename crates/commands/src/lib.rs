@@ -31,7 +31,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use access::{Access, Mode, NewExpiry, decayed_frequency, frequency_clock, idle_seconds};
+pub use access::{Access, Counts, Mode, NewExpiry, decayed_frequency, frequency_clock, idle_seconds};
 pub use effects::{Blocking, Effects, Event, EventClass, LogChoice, TimeoutReply, Trash};
 pub use error::{Error, Outcome};
 pub use expire_cycle::{ExpireProgress, expire_cycle};

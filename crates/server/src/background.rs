@@ -22,6 +22,7 @@ pub fn start(server: &'static Server) -> std::io::Result<()> {
             server,
             worker,
             now_ms: unix_ms(),
+            command_began: Instant::now(),
             live: server.live(),
             random_state: 1,
             outbox: Outbox::new(worker, server),

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use mantissa_commands::{Access, Effects, Event, EventClass, Mode, Trash};
+use mantissa_commands::{Access, Counts, Effects, Event, EventClass, Mode, Trash};
 use mantissa_protocol::Reply;
 
 use crate::client::BlockedClient;
@@ -19,6 +19,10 @@ use crate::stats;
 /// Commits what has been collected in `access`, and returns what is to be freed once no shard is locked. Inside a transaction
 /// clients are served only at its end: until then `serve` is false and keys that became ready are kept in `access`.
 pub fn commit(server: &'static Server, outbox: &mut Outbox, access: &mut Access<'_>, serve: bool) -> Trash {
+    if let Some(counts) = access.take_counts() {
+        settle_counts(server, outbox.worker(), counts);
+        return Trash::default();
+    }
     let mut effects = access.take_effects();
     let mut trash = std::mem::take(&mut effects.trash);
     let mut ready = apply(server, outbox, access, effects, &mut trash);
@@ -47,9 +51,8 @@ fn apply(
     if !effects.expired.is_empty() {
         effects = remove_expired(access, effects, trash);
     }
-    if effects.dirty > 0 {
-        server.persistence.dirty.fetch_add(effects.dirty, Ordering::Relaxed);
-    }
+    let counts = Counts { dirty: effects.dirty, hits: effects.hits, misses: effects.misses };
+    settle_counts(server, outbox.worker(), counts);
     for (database, key) in &effects.changed {
         let hash = access.keyspace().hash(key);
         let index = access.keyspace().shard_of(hash);
@@ -63,8 +66,6 @@ fn apply(
     }
     let counters = &server.stats.workers[outbox.worker()];
     let counts = [
-        (&counters.keyspace_hits, effects.hits),
-        (&counters.keyspace_misses, effects.misses),
         (&counters.expired_keys, effects.expired_count),
         (&counters.expired_fields, effects.expired_fields_count),
     ];
@@ -73,6 +74,20 @@ fn apply(
         .filter(|(_, count)| *count > 0)
         .for_each(|(counter, count)| stats::add(counter, count));
     effects.ready
+}
+
+#[inline]
+fn settle_counts(server: &'static Server, worker: usize, counts: Counts) {
+    if counts.dirty > 0 {
+        server.persistence.dirty.add(worker, counts.dirty);
+    }
+    let counters = &server.stats.workers[worker];
+    if counts.hits > 0 {
+        stats::add(&counters.keyspace_hits, counts.hits);
+    }
+    if counts.misses > 0 {
+        stats::add(&counters.keyspace_misses, counts.misses);
+    }
 }
 
 /// Removes the keys that lookups found expired, and merges what that causes before what the command caused.

@@ -1,6 +1,7 @@
 //! What a worker carries through every command that it runs.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use mantissa_net::Conn;
 
@@ -16,6 +17,8 @@ pub struct Context {
     pub worker: usize,
     /// The clock, read once per event: Unix time in ms.
     pub now_ms: i64,
+    /// When the present command began, to time it: when the one before it ended, or its batch began.
+    pub command_began: Instant,
     /// The configuration as of the last time this worker looked.
     pub live: Arc<Live>,
     /// State of the random numbers.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use mantissa_commands::spec::Flags;
+use mantissa_commands::spec::{BeginSearch, FindKeys, Flags, KeySpec};
 use mantissa_commands::{Access, DataHandler, Error, Locks, Mode, Outcome, find_keys, parse};
 use mantissa_protocol::{Args, Protocol, Reply};
 use mantissa_store::{KeyHash, Kind, LockedShards, ShardSet, Waiter};
@@ -163,7 +163,6 @@ fn run(
     if context.server.monitor_count.load(Ordering::Relaxed) > 0 {
         monitor::show(context, client, command, args);
     }
-    let started = Instant::now();
     let start = reply.len();
     let outcome = match command.handler {
         Some(Handler::Data(handler)) => run_data(context, client, command, handler, args, hint, reply),
@@ -180,20 +179,21 @@ fn run(
         context.server.stats.count_error(context.worker, &error.text());
     }
     if client.blocked.is_none() {
-        record(context, client, command, args, started, failed);
+        record(context, client, command, args, failed);
     }
 }
 
-/// Counts a call and logs it if it was slow.
+/// Counts a call that ends now and logs it if it was slow. It began when the one before it ended.
 pub fn record(
-    context: &Context,
+    context: &mut Context,
     client: &Client,
     command: &'static Command,
     args: Args<'_>,
-    started: Instant,
     failed: bool,
 ) {
-    let elapsed = started.elapsed().as_nanos() as u64;
+    let now = Instant::now();
+    let elapsed = now.duration_since(context.command_began).as_nanos() as u64;
+    context.command_began = now;
     let server = context.server;
     stats::add(&server.stats.workers[context.worker].commands, 1);
     let counters = &server.stats.commands[context.worker][command.index];
@@ -227,8 +227,11 @@ fn run_data(
     reply: &mut Reply,
 ) -> Outcome {
     let server = context.server;
-    let hint = hint.filter(|_| command.info.locks == Locks::Keys && command.info.keys.len() == 1);
-    let shards = shards_of(server, command, args);
+    let hint = hint.filter(|_| has_one_key(command));
+    let shards = match hint {
+        Some(hash) => ShardSet::one(server.keyspace.shard_of(hash)),
+        None => shards_of(server, command, args),
+    };
     let may_write = command.info.flags.has(Flags::WRITE);
     let locked = lock(server, shards, may_write);
     let Context { live, now_ms, random_state, outbox, .. } = context;
@@ -245,6 +248,15 @@ fn run_data(
     drop(access);
     server.free(trash);
     outcome
+}
+
+/// Whether the command's only key is its first argument.
+#[inline]
+fn has_one_key(command: &Command) -> bool {
+    let one = |spec: &KeySpec| {
+        matches!((spec.begin, spec.find), (BeginSearch::Index(1), FindKeys::Range { last: 0, .. }))
+    };
+    command.info.locks == Locks::Keys && matches!(command.info.keys, [spec] if one(spec))
 }
 
 /// The shards that a command needs, as far as its arguments tell.

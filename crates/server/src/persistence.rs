@@ -26,11 +26,48 @@ const CHUNKS_WAITING_MAX: usize = 4;
 /// Seconds after a failed background save before a save point tries again.
 const RETRY_S: i64 = 5;
 
+/// Counts changes, each worker in a cache line of its own.
+pub struct Changes {
+    counters: [ChangeCounter; CHANGE_COUNTER_COUNT],
+    saved: AtomicU64,
+}
+
+#[derive(Default)]
+#[repr(align(128))]
+struct ChangeCounter(AtomicU64);
+
+const CHANGE_COUNTER_COUNT: usize = 64;
+
+impl Default for Changes {
+    fn default() -> Self {
+        Changes { counters: std::array::from_fn(|_| ChangeCounter::default()), saved: AtomicU64::new(0) }
+    }
+}
+
+impl Changes {
+    /// Counts changes of a worker.
+    #[inline]
+    pub fn add(&self, worker: usize, changes: u64) {
+        self.counters[worker % CHANGE_COUNTER_COUNT].0.fetch_add(changes, Ordering::Relaxed);
+    }
+
+    /// The changes that have not been saved.
+    pub fn get(&self) -> u64 {
+        let all: u64 = self.counters.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum();
+        all.saturating_sub(self.saved.load(Ordering::Relaxed))
+    }
+
+    /// Says that so many changes have been saved.
+    fn saved(&self, changes: u64) {
+        self.saved.fetch_add(changes, Ordering::Relaxed);
+    }
+}
+
 /// What is known of dump files.
 #[derive(Default)]
 pub struct Persistence {
     /// Changes since the last successful save.
-    pub dirty: AtomicU64,
+    pub dirty: Changes,
     /// When the last successful save ended (at first: when the server started), Unix time in s.
     pub last_save_s: AtomicI64,
     /// When a background save was last tried, Unix time in s.
@@ -158,7 +195,7 @@ pub fn save(server: &'static Server) -> std::io::Result<()> {
         Ok((started, dirty))
     })?;
     let persistence = &server.persistence;
-    persistence.dirty.fetch_sub(dirty, Ordering::Relaxed);
+    persistence.dirty.saved(dirty);
     persistence.last_save_s.store(unix_ms() / 1000, Ordering::Relaxed);
     persistence.last_save_failed.store(false, Ordering::Relaxed);
     persistence.save_count.fetch_add(1, Ordering::Relaxed);
@@ -213,7 +250,7 @@ fn encode_shards(
     let mut encoder = Encoder::new(options, tells_access.then_some(&access_of));
     let keyspace: &Keyspace = &server.keyspace;
     let mut locked = keyspace.lock(keyspace.all_shards());
-    let dirty = server.persistence.dirty.load(Ordering::Relaxed);
+    let dirty = server.persistence.dirty.get();
     for index in 0..keyspace.shard_count() {
         let mut chunk = Vec::new();
         if let Some(shard) = locked.shard(index) {
@@ -273,7 +310,7 @@ pub fn tick(context: &mut Context) {
         return;
     }
     let now_s = context.now_ms / 1000;
-    let dirty = persistence.dirty.load(Ordering::Relaxed);
+    let dirty = persistence.dirty.get();
     let since_s = now_s - persistence.last_save_s.load(Ordering::Relaxed);
     let failed = persistence.last_save_failed.load(Ordering::Relaxed);
     if failed && now_s - persistence.last_try_s.load(Ordering::Relaxed) <= RETRY_S {

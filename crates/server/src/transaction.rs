@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use mantissa_commands::spec::Flags;
 use mantissa_commands::{Access, Error, Locks, Mode, Outcome};
@@ -157,7 +156,7 @@ fn run_one(
     queued: &Queued,
     reply: &mut Reply,
 ) {
-    let (started, start) = (Instant::now(), reply.len());
+    let start = reply.len();
     let args = queued.args.as_args();
     if context.server.monitor_count.load(Ordering::Relaxed) > 0 {
         crate::monitor::show(context, client, queued.command, args);
@@ -180,7 +179,7 @@ fn run_one(
     let server = context.server;
     let trash = commit(server, &mut context.outbox, access, false);
     access.keep_trash(trash);
-    execute::record(context, client, queued.command, args, started, failed);
+    execute::record(context, client, queued.command, args, failed);
 }
 
 /// WATCH.

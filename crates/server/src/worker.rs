@@ -6,7 +6,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mantissa_net::{Conn, Driver, Event, Handler, Listener, LocalAddress, Socket};
 use mantissa_protocol::{
@@ -78,6 +78,7 @@ impl Worker {
             server,
             worker,
             now_ms: unix_ms(),
+            command_began: Instant::now(),
             live: server.live(),
             random_state: crate::context::unix_us() as u64 ^ ((worker as u64) << 56),
             outbox: Outbox::new(worker, server),
@@ -459,6 +460,7 @@ impl Worker {
         }
         let mut requests = std::mem::take(&mut self.requests);
         let mut stopped = None;
+        self.context.command_began = Instant::now();
         for request in &requests {
             let args = match &request.owned {
                 Some(owned) => owned.as_args(),
