@@ -3,7 +3,6 @@
 //! In this order: removal of keys that lookups found expired; WATCH marks; keyspace notifications; service of clients that
 //! were blocked on keys that came into being. Serving runs the blocked command, whose own effects are committed in turn.
 
-
 use mantissa_commands::{Access, Counts, Effects, Event, EventClass, Mode, Trash};
 use mantissa_protocol::Reply;
 
