@@ -37,8 +37,7 @@ impl Condition {
             } else if parse::is(option, "LT") {
                 condition.only_if_sooner = true;
             } else {
-                let option = String::from_utf8_lossy(option);
-                return Err(Error::new(format!("ERR Unsupported option {option}")));
+                return Err(Error::quoting("ERR Unsupported option ", option, ""));
             }
         }
         let with_expiry = condition.only_if_expiring || condition.only_if_later || condition.only_if_sooner;

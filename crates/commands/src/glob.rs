@@ -7,8 +7,12 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     matches_with(pattern, text, false)
 }
 
-/// Whether `text` matches `pattern` as a whole, ASCII case aside if `ignore_case`.
+/// Whether `text` matches `pattern` as a whole, ASCII case aside if `ignore_case`. As in Redis, an empty text matches
+/// no pattern but the empty one and `*`.
 pub fn matches_with(pattern: &[u8], text: &[u8], ignore_case: bool) -> bool {
+    if text.is_empty() {
+        return matches!(pattern, b"" | b"*");
+    }
     let fold = |byte: u8| if ignore_case { byte.to_ascii_lowercase() } else { byte };
     let (mut at, mut position) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
@@ -99,8 +103,16 @@ mod tests {
             ("[\\]]", "]"),
             ("**x", "x"),
         ];
-        let no: &[(&str, &str)] =
-            &[("", "a"), ("a", ""), ("a*c", "abbb"), ("[^a]x", "ax"), ("?", ""), ("a?c", "ac"), ("A", "a")];
+        let no: &[(&str, &str)] = &[
+            ("", "a"),
+            ("a", ""),
+            ("a*c", "abbb"),
+            ("[^a]x", "ax"),
+            ("?", ""),
+            ("**", ""),
+            ("a?c", "ac"),
+            ("A", "a"),
+        ];
         assert!(yes.iter().all(|(p, t)| matches(p.as_bytes(), t.as_bytes())));
         assert!(!no.iter().any(|(p, t)| matches(p.as_bytes(), t.as_bytes())));
         assert!(matches_with(b"FO[n-p]", b"foO", true));

@@ -65,17 +65,18 @@ impl Cursor {
     }
 }
 
-/// Reads a cursor, with the spaces and the sign before it that C's number parser skips.
+/// Reads a cursor, with the spaces and the sign before it that C's number parser skips. Only 0 may be negative.
 pub(crate) fn parse_cursor(argument: &[u8]) -> Outcome<u64> {
     let text = argument.trim_ascii_start();
-    let digits = text.strip_prefix(b"+").unwrap_or(text);
+    let digits = text.strip_prefix(b"+").or(text.strip_prefix(b"-")).unwrap_or(text);
     let number = (!digits.is_empty()).then(|| {
         digits.iter().try_fold(0_u64, |number, digit| {
             let digit = digit.wrapping_sub(b'0');
             if digit > 9 { None } else { number.checked_mul(10)?.checked_add(u64::from(digit)) }
         })
     });
-    number.flatten().ok_or(Error::fixed("ERR invalid cursor"))
+    let number = number.flatten().filter(|&number| number == 0 || !text.starts_with(b"-"));
+    number.ok_or(Error::fixed("ERR invalid cursor"))
 }
 
 /// The options of SCAN.

@@ -153,6 +153,10 @@ fn scans_filter_by_pattern_and_type() {
     assert_eq!(bench.run("KEYS three"), "*0\r\n");
     assert_eq!(bench.run("SCAN 18446744073709551616"), "-ERR invalid cursor\r\n");
     assert!(bench.run("SCAN 18446744073709551615").starts_with("*2\r\n"));
+    assert!(bench.run("SCAN -0 COUNT 1000").starts_with("*2\r\n$1\r\n0\r\n*3\r\n"));
+    assert_eq!(bench.run("SCAN -1"), "-ERR invalid cursor\r\n");
+    let reply = bench.run_args(&[b"EXPIRE", b"one", b"1", b"\xFF\0x"]);
+    assert_eq!(reply, b"-ERR Unsupported option \xFF\r\n");
 }
 
 #[test]
