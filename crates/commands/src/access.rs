@@ -90,7 +90,9 @@ macro_rules! collection_access {
             }
         }
 
-        #[doc = concat!("The `", stringify!($kind), "` at a key, to change. If it becomes empty, remove the key.")]
+        #[doc = concat!("The `", stringify!($kind), "` at a key, to change.")]
+        ///
+        /// If it becomes empty, remove the key.
         pub fn $write(&mut self, key: &[u8]) -> Outcome<Option<&mut $type>> {
             let Some(entry) = self.find_mut(key) else { return Ok(None) };
             match entry.collection_mut() {
@@ -99,7 +101,7 @@ macro_rules! collection_access {
             }
         }
 
-        #[doc = concat!("The `", stringify!($kind), "` at a key, to change; a new empty one if the key is not there.")]
+        #[doc = concat!("The `", stringify!($kind), "` at a key, to change; a new one if there is none.")]
         pub fn $write_or_new(&mut self, key: &[u8]) -> Outcome<&mut $type> {
             let (entry, _) = self.find_or_insert(key, || Value::$kind(Box::default()))?;
             match entry.into_mut().collection_mut() {
@@ -583,8 +585,8 @@ impl<'a> Access<'a> {
         self.effects.blocking.is_some()
     }
 
-    /// If all that has been collected since the last call is counts, takes them: the usual case, which the commit can settle
-    /// without looking further.
+    /// If all that has been collected since the last call is counts, takes them: the usual case, which the
+    /// commit can settle without looking further.
     #[inline]
     pub fn take_counts(&mut self) -> Option<Counts> {
         let effects = &mut self.effects;

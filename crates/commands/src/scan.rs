@@ -65,7 +65,8 @@ impl Cursor {
     }
 }
 
-/// Reads a cursor, with the spaces and the sign before it that C's number parser skips. Only 0 may be negative.
+/// Reads a cursor, with the spaces and the sign before it that C's number parser skips. Only 0 may be
+/// negative.
 pub(crate) fn parse_cursor(argument: &[u8]) -> Outcome<u64> {
     let text = argument.trim_ascii_start();
     let digits = text.strip_prefix(b"+").or(text.strip_prefix(b"-")).unwrap_or(text);

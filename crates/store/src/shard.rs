@@ -129,7 +129,8 @@ impl Database {
         self.table.get_mut(hash.0, |entry| entry.key() == key)
     }
 
-    /// The entry of a key, to change. One whose time has passed at `now_ms` (Unix time in ms) is taken out. One lookup.
+    /// The entry of a key, to change. One whose time has passed at `now_ms` (Unix time in ms) is taken out.
+    /// One lookup.
     #[inline]
     pub fn find_live(&mut self, hash: KeyHash, key: &[u8], now_ms: i64) -> Lookup<'_> {
         let hasher = self.hasher;
@@ -149,8 +150,9 @@ impl Database {
         }
     }
 
-    /// The entry of a key, to change, or the new one that `make` returns where there is none or one whose time has passed
-    /// at `now_ms` (Unix time in ms); and what was there. The new entry must have the same key. One lookup.
+    /// The entry of a key, to change, or the new one that `make` returns where there is none or one whose
+    /// time has passed at `now_ms` (Unix time in ms); and what was there. The new entry must have the same
+    /// key. One lookup.
     #[inline]
     pub fn live_or_insert(
         &mut self,
@@ -366,7 +368,8 @@ impl Shard {
         self.waiters.len()
     }
 
-    /// The shards that serving this shard's waiters may write to, if more than this one (or a superset of them).
+    /// The shards that serving this shard's waiters may write to, if more than this one (or a superset of
+    /// them).
     #[inline]
     pub fn waiter_shards(&self) -> ShardSet {
         self.waiter_shards

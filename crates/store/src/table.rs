@@ -1,28 +1,31 @@
 //! A hash table of eight-byte items that grows and shrinks one bucket at a time (linear hashing).
 //!
-//! A bucket is one cache line: seven one-byte fingerprints, one byte that says whether the bucket overflows, and seven
-//! items. A lookup reads the bucket of its hash, compares fingerprints seven at a time, and follows the overflow
-//! chain only where there is one. Growth splits the next bucket in turn, so there is neither a pause nor a moment with
-//! two tables: memory follows the number of items at every size.
+//! A bucket is one cache line: seven one-byte fingerprints, one byte that says whether the bucket overflows,
+//! and seven items. A lookup reads the bucket of its hash, compares fingerprints seven at a time, and follows
+//! the overflow chain only where there is one. Growth splits the next bucket in turn, so there is neither a
+//! pause nor a moment with two tables: memory follows the number of items at every size.
 //!
-//! Bytes per item: 64 / [`FILL_MAX`] = 12.8, plus overflow buckets (about one in eight just before a level is complete).
+//! Bytes per item: 64 / [`FILL_MAX`] = 12.8, plus overflow buckets (about one in eight just before a level is
+//! complete).
 //!
 //! # Invariants
 //!
-//! - `bucket_count == level_size + split` with `0 <= split < level_size`, `level_size` a power of two (or no bucket at all).
-//! - An item with hash `h` lies in the chain of bucket `h mod 2*level_size` if that is `< bucket_count`, else of bucket
-//!   `h mod level_size`.
+//! - `bucket_count == level_size + split` with `0 <= split < level_size`, `level_size` a power of two (or no
+//!   bucket at all).
+//! - An item with hash `h` lies in the chain of bucket `h mod 2*level_size` if that is `< bucket_count`, else
+//!   of bucket `h mod level_size`.
 //! - A fingerprint of zero marks a free slot; no item's fingerprint is zero.
 //!
 //! # Scanning
 //!
-//! [`Table::scan`] returns every item that is present throughout a full iteration at least once, whatever is inserted and
-//! removed, and however often the table grows and shrinks in between. The cursor counts in reversed bit order (an idea of
-//! Pieter Noordhuis, known from Redis): at any time the cursors already passed are a set of *low-bit patterns*. One
-//! step visits the pattern `c mod level_size`: the bucket of that number and, where it has been split, its other half. All items
-//! whose hash ends in the pattern are in these two chains. When the table grows a level, a passed pattern of k bits
-//! stands for both of its (k+1)-bit extensions, which the reversed counter has passed as well; when it shrinks a level,
-//! two patterns merge and the step visits their union, so that an item may be seen again but is never missed.
+//! [`Table::scan`] returns every item that is present throughout a full iteration at least once, whatever is
+//! inserted and removed, and however often the table grows and shrinks in between. The cursor counts in
+//! reversed bit order (an idea of Pieter Noordhuis, known from Redis): at any time the cursors already passed
+//! are a set of *low-bit patterns*. One step visits the pattern `c mod level_size`: the bucket of that number
+//! and, where it has been split, its other half. All items whose hash ends in the pattern are in these two
+//! chains. When the table grows a level, a passed pattern of k bits stands for both of its (k+1)-bit
+//! extensions, which the reversed counter has passed as well; when it shrinks a level, two patterns merge and
+//! the step visits their union, so that an item may be seen again but is never missed.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error, realloc};
 use std::marker::PhantomData;
@@ -61,8 +64,8 @@ fn fingerprint(hash: u64) -> u8 {
     ((hash >> 48) as u8).max(1)
 }
 
-/// The slots among the first seven whose tag is `tag`, as the high bits of their bytes. May name a slot too many
-/// (callers compare the items), never one too few.
+/// The slots among the first seven whose tag is `tag`, as the high bits of their bytes. May name a slot too
+/// many (callers compare the items), never one too few.
 #[inline]
 fn matches(tags: [u8; 8], tag: u8) -> u64 {
     const LOW: u64 = 0x0101_0101_0101_0101;
@@ -123,7 +126,8 @@ pub struct Table<T> {
     owned: PhantomData<T>,
 }
 
-// SAFETY: the table owns its buckets and items; the raw pointers are never shared beyond borrows of the table.
+// SAFETY: the table owns its buckets and items; the raw pointers are never shared beyond borrows of the
+// table.
 unsafe impl<T: Send> Send for Table<T> {}
 // SAFETY: as above; shared access only hands out shared references.
 unsafe impl<T: Sync> Sync for Table<T> {}
@@ -188,7 +192,8 @@ impl<T> Table<T> {
         unsafe { Some(at.bucket.as_mut().slots[at.slot].assume_init_mut()) }
     }
 
-    /// Adds an item that is not there yet. `hash_of` gives the hash of any item; it is asked when buckets are split.
+    /// Adds an item that is not there yet. `hash_of` gives the hash of any item; it is asked when buckets are
+    /// split.
     pub fn insert(&mut self, hash: u64, item: T, hash_of: impl Fn(&T) -> u64) -> &mut T {
         if self.bucket_count == 0 || self.len >= self.bucket_count * FILL_MAX {
             self.grow(&hash_of);
@@ -202,8 +207,8 @@ impl<T> Table<T> {
         }
     }
 
-    /// The item with this hash for which `equal` holds, or the new one that `make` returns, which is then added; and
-    /// whether it is new. `hash_of` as for `insert`.
+    /// The item with this hash for which `equal` holds, or the new one that `make` returns, which is then
+    /// added; and whether it is new. `hash_of` as for `insert`.
     pub fn get_or_insert_with(
         &mut self,
         hash: u64,
@@ -218,7 +223,8 @@ impl<T> Table<T> {
         }
     }
 
-    /// The item with this hash for which `equal` holds; it is taken out if `unwanted` holds for it. `hash_of` as for `insert`.
+    /// The item with this hash for which `equal` holds; it is taken out if `unwanted` holds for it. `hash_of`
+    /// as for `insert`.
     pub fn get_or_take(
         &mut self,
         hash: u64,
@@ -264,7 +270,8 @@ impl<T> Table<T> {
         item
     }
 
-    /// Visits a part of the table and returns the cursor of the next part; 0 starts, and 0 returned ends an iteration.
+    /// Visits a part of the table and returns the cursor of the next part; 0 starts, and 0 returned ends an
+    /// iteration.
     pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&T)) -> u64 {
         if self.bucket_count == 0 {
             return 0;
@@ -283,7 +290,8 @@ impl<T> Table<T> {
         Iter { table: self, index: 0, bucket: None, slot: 0, left: self.len }
     }
 
-    /// An item picked with equal probability (but for chains beyond 32 items, which do not arise with a sound hash).
+    /// An item picked with equal probability (but for chains beyond 32 items, which do not arise with a sound
+    /// hash).
     /// `random` returns uniform 64-bit numbers.
     pub fn random(&self, mut random: impl FnMut() -> u64) -> Option<&T> {
         const CHAIN_MAX: u64 = 32;
@@ -316,7 +324,8 @@ impl<T> Table<T> {
         }
     }
 
-    /// The first item in the hash's bucket whose fingerprint fits: very likely the one a later `get` returns. For prefetching.
+    /// The first item in the hash's bucket whose fingerprint fits: very likely the one a later `get` returns.
+    /// For prefetching.
     #[inline]
     pub fn candidate(&self, hash: u64) -> Option<&T> {
         if self.bucket_count == 0 {
@@ -492,7 +501,8 @@ impl<T> Table<T> {
         }
         let last = self.bucket(self.bucket_count - 1);
         let target = self.bucket(self.bucket_count - 1 - self.level_size);
-        // SAFETY: two distinct live buckets; every item and overflow bucket of the last one is moved or freed.
+        // SAFETY: two distinct live buckets; every item and overflow bucket of the last one is moved or
+        // freed.
         unsafe {
             let mut at = Some(last);
             while let Some(mut current) = at {
@@ -524,7 +534,8 @@ impl<T> Table<T> {
                 Some(&old) => {
                     let layout = Self::layout(self.first_capacity);
                     let size = capacity * size_of::<Bucket<T>>();
-                    // SAFETY: `old` was allocated with `layout`; the new half is zeroed below before it is used.
+                    // SAFETY: `old` was allocated with `layout`; the new half is zeroed below before it is
+                    // used.
                     unsafe {
                         let grown = realloc(old.as_ptr().cast(), layout, size).cast::<Bucket<T>>();
                         let grown =
@@ -542,7 +553,8 @@ impl<T> Table<T> {
         }
     }
 
-    /// Frees segments that no bucket uses any more, but for one in reserve, so that a table at a border does not thrash.
+    /// Frees segments that no bucket uses any more, but for one in reserve, so that a table at a border does
+    /// not thrash.
     fn release_spare_segments(&mut self) {
         let needed = self.bucket_count.div_ceil(SEGMENT_BUCKETS) + 1;
         while self.segments.len() > needed.max(1) {
@@ -600,7 +612,8 @@ impl<T> Drop for Table<T> {
             let head = self.bucket(index);
             let mut at = Some(head);
             while let Some(mut current) = at {
-                // SAFETY: every bucket is visited once; items are dropped once, overflow buckets freed after use.
+                // SAFETY: every bucket is visited once; items are dropped once, overflow buckets freed after
+                // use.
                 unsafe {
                     let bucket = current.as_mut();
                     at = bucket.overflow();
