@@ -186,12 +186,6 @@ impl Server {
         (0..self.worker_count()).for_each(|worker| self.send(worker, message()));
     }
 
-    /// Sends bytes to a client, from anywhere.
-    pub fn push_to(&self, client: &ClientShared, bytes: Arc<[u8]>) {
-        let Target { worker, conn } = *client.target.lock();
-        self.send(worker, Message::Push(conn, bytes));
-    }
-
     /// Starts the thread that frees large values.
     pub fn start_reaper(&self) -> std::io::Result<()> {
         let (sender, receiver) = std::sync::mpsc::channel::<Trash>();

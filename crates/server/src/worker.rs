@@ -58,6 +58,8 @@ pub struct Worker {
     requests: Vec<Request>,
     deadlines: Deadlines,
     tcp_listeners: Vec<usize>,
+    /// Whether CLIENT PAUSE holds back any client of this worker.
+    has_paused: bool,
     stopping: bool,
     last_tick_ms: i64,
     last_idle_scan_ms: i64,
@@ -90,6 +92,7 @@ impl Worker {
             requests: Vec::new(),
             deadlines: Deadlines::default(),
             tcp_listeners: Vec::new(),
+            has_paused: false,
             stopping: false,
             last_tick_ms: 0,
             last_idle_scan_ms: 0,
@@ -177,6 +180,9 @@ impl Worker {
     }
 
     fn resume_paused(&mut self, driver: &mut Driver) {
+        if !std::mem::take(&mut self.has_paused) {
+            return;
+        }
         for index in 0..self.clients.len() {
             let Some(client) = self.clients[index].as_mut() else { continue };
             if client.paused {
@@ -412,7 +418,9 @@ impl Worker {
             authenticated: client.authenticated,
         };
         self.requests.clear();
-        while self.requests.len() < BATCH_MAX {
+        // What comes after AUTH is parsed under the limits that it brings.
+        let batch_max = if client.authenticated { BATCH_MAX } else { 1 };
+        while self.requests.len() < batch_max {
             let first = self.slices.len();
             let parsed = parser.parse_at(input, *position, &limits, &mut self.slices);
             let (consumed, owned) = match parsed {
@@ -469,6 +477,7 @@ impl Worker {
             let progress = execute_guarded(&mut self.context, client, args, request.hash, reply);
             if progress == Progress::Postponed {
                 client.paused = true;
+                self.has_paused = true;
                 stopped = Some(request.start);
                 break;
             }

@@ -46,7 +46,7 @@ fn slowlog_get(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply)
     if args.len() > 3 {
         return Err(super::wrong_subcommand(args));
     }
-    let count = args.get(2).map_or(Ok(10), slowlog::parse_count).map_err(Error::fixed)?;
+    let count = args.get(2).map_or(Ok(slowlog::DEFAULT_COUNT), slowlog::parse_count).map_err(Error::fixed)?;
     session.server().slowlog.lock().reply_get(count, reply);
     Ok(())
 }
