@@ -282,8 +282,12 @@ pub fn lock(server: &'static Server, wanted: ShardSet, may_write: bool) -> Locke
         if !may_write {
             return locked;
         }
-        let waiting = set.iter().filter_map(|index| locked.shard(index));
-        let needed = waiting.fold(set, |needed, shard| needed.union(shard.waiter_shards()));
+        let mut needed = set;
+        set.for_each(|index| {
+            if let Some(shard) = locked.shard(index) {
+                needed = needed.union(shard.waiter_shards());
+            }
+        });
         if set.covers(needed) {
             return locked;
         }

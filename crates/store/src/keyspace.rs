@@ -103,17 +103,16 @@ impl ShardSet {
         self.union(other) == *self
     }
 
-    /// The shard numbers in ascending order.
+    /// Calls `visit` with the shard numbers in ascending order.
     #[inline]
-    pub fn iter(self) -> impl Iterator<Item = usize> {
-        self.0.into_iter().enumerate().flat_map(|(number, word)| {
+    pub fn for_each(self, mut visit: impl FnMut(usize)) {
+        for (number, word) in self.0.into_iter().enumerate() {
             let mut rest = word;
-            std::iter::from_fn(move || {
-                let bit = (rest != 0).then(|| rest.trailing_zeros() as usize)?;
+            while rest != 0 {
+                visit(number * 64 + rest.trailing_zeros() as usize);
                 rest &= rest - 1;
-                Some(number * 64 + bit)
-            })
-        })
+            }
+        }
     }
 }
 
@@ -187,7 +186,7 @@ impl Keyspace {
     /// Waits for the locks of these shards and takes them. The calling thread must hold none.
     #[inline]
     pub fn lock(&self, set: ShardSet) -> LockedShards<'_> {
-        set.iter().for_each(|index| self.cells[index].lock.lock());
+        set.for_each(|index| self.cells[index].lock.lock());
         LockedShards { keyspace: self, set, not_send: PhantomData }
     }
 
@@ -279,10 +278,10 @@ impl<'k> LockedShards<'k> {
 
 impl Drop for LockedShards<'_> {
     fn drop(&mut self) {
-        for index in self.set.iter() {
+        self.set.for_each(|index| {
             // SAFETY: `lock` took the locks of exactly this set, on this thread (guards are not Send).
             unsafe { self.keyspace.cells[index].lock.unlock() };
-        }
+        });
     }
 }
 
@@ -296,7 +295,9 @@ mod tests {
         for index in [200, 3, 64, 63, 255, 0] {
             set.insert(index);
         }
-        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 3, 63, 64, 200, 255]);
+        let mut found = Vec::new();
+        set.for_each(|index| found.push(index));
+        assert_eq!(found, [0, 3, 63, 64, 200, 255]);
         assert!(set.covers(ShardSet::one(64)) && !set.covers(ShardSet::one(65)));
     }
 
