@@ -103,16 +103,17 @@ pub(super) fn lpos(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
         Some(0) => usize::MAX,
         Some(count) => usize::try_from(count).unwrap_or(usize::MAX),
     };
-    let mut places: Vec<usize> = Vec::new();
-    let mut matched = 0_usize;
+    let array = search.count.map(|_| reply.defer());
+    let (mut matched, mut found) = (0_usize, 0_usize);
     let mut look = |place: usize, element| {
         if sought.is(element) {
             matched += 1;
             if matched > skipped {
-                places.push(place);
+                found += 1;
+                reply.integer(place as i64);
             }
         }
-        places.len() < wanted
+        found < wanted
     };
     if search.from_tail {
         let mut elements = list.range(len - seen_max, len).rev().enumerate();
@@ -121,13 +122,10 @@ pub(super) fn lpos(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
         let mut elements = list.range(0, seen_max).enumerate();
         elements.all(|(place, element)| look(place, element));
     }
-    match (search.count, places.first()) {
-        (Some(_), _) => {
-            reply.array(places.len());
-            places.iter().for_each(|&place| reply.integer(place as i64));
-        }
-        (None, Some(&place)) => reply.integer(place as i64),
-        (None, None) => reply.null(),
+    match array {
+        Some(array) => reply.finish_array(array, found),
+        None if found == 0 => reply.null(),
+        None => {}
     }
     Ok(())
 }
