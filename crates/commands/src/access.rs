@@ -17,7 +17,7 @@ use mantissa_store::{
     Shard, ShardSet, SortedSet, Stream, StringRef, Value, ValueMut, ValueRef,
 };
 
-use crate::effects::{Blocking, Effects, Event, EventClass, LogChoice, TimeoutReply};
+use crate::effects::{Blocking, Effects, Event, EventClass, ExpiredFields, LogChoice, TimeoutReply};
 use crate::error::{Error, Outcome};
 use crate::settings::{AccessClock, Settings};
 
@@ -389,7 +389,7 @@ impl<'a> Access<'a> {
             entry.set_string(text);
         } else {
             let fresh = Entry::string(key, text, entry.expiry(), entry.clock());
-            replaced = Some(std::mem::replace(&mut *entry, fresh));
+            replaced = Some(entry.replace(fresh));
         }
         if expiry != NewExpiry::Keep && entry.expiry() != new_expiry {
             entry.set_expiry(new_expiry);
@@ -533,9 +533,13 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// Counts hash fields that expired.
-    pub fn count_expired_fields(&mut self, count: u64) {
-        self.effects.expired_fields_count += count;
+    /// Says that fields were removed from a hash because they had expired.
+    pub(crate) fn expired_fields(&mut self, key: &[u8], fields: Vec<Box<[u8]>>) {
+        self.effects.expired_fields_count += fields.len() as u64;
+        if self.settings.log_enabled {
+            let (database, key) = (self.database, key.into());
+            self.effects.removed_fields.push(ExpiredFields { database, key, fields });
+        }
     }
 
     /// Asks to wait until one of `keys` has something for the command, which is then run again. Where waiting

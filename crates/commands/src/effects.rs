@@ -87,6 +87,17 @@ pub struct Blocking {
     pub shards: ShardSet,
 }
 
+/// Fields that were removed from a hash because they had expired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpiredFields {
+    /// The database of the hash.
+    pub database: usize,
+    /// The key of the hash.
+    pub key: Box<[u8]>,
+    /// The fields.
+    pub fields: Vec<Box<[u8]>>,
+}
+
 /// See the module's description.
 #[derive(Default)]
 pub struct Effects {
@@ -104,6 +115,8 @@ pub struct Effects {
     pub expired: Vec<(usize, Box<[u8]>)>,
     /// Keys that were removed because they had expired, for the log.
     pub removed_expired: Vec<(usize, Box<[u8]>)>,
+    /// Fields that were removed because they had expired, for the log, where they go before the command.
+    pub removed_fields: Vec<ExpiredFields>,
     /// Set if the handler wants to wait.
     pub blocking: Option<Blocking>,
     /// What is to be freed once no shard is locked.

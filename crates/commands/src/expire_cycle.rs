@@ -4,8 +4,12 @@
 //! any, a part of one shard at a time, and goes on where it stopped
 //! ([`mantissa_store::Database::expire_cursor`]). Databases without keys that expire cost nothing. What is
 //! found is removed as any expired key is, so that it is logged and published.
+//!
+//! Hashes with expiring fields are on a list by the time of the first of them
+//! ([`mantissa_store::Database::due_hash`]), so that only those are looked at where something is to be removed.
 
 use crate::access::Access;
+use crate::hash::remove_due_fields;
 
 /// What a part of the walk did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +36,7 @@ pub fn expire_cycle(access: &mut Access<'_>, shard: usize, entries_max: usize) -
     let mut progress = ExpireProgress::default();
     for database in 0..access.database_count() {
         walk(access, shard, database, entries_max, &mut progress);
+        remove_fields(access, shard, database, entries_max, &mut progress);
     }
     access.select(selected);
     progress
@@ -70,6 +75,28 @@ fn walk(
     access.select(database);
     for key in &due {
         progress.removed += usize::from(access.remove_if_expired(key));
+    }
+}
+
+/// Removes up to `fields_max` expired fields of the hashes in a database.
+fn remove_fields(
+    access: &mut Access<'_>,
+    shard: usize,
+    database: usize,
+    fields_max: usize,
+    progress: &mut ExpireProgress,
+) {
+    let now_ms = access.now_ms();
+    let mut left = fields_max;
+    access.select(database);
+    while left > 0 {
+        let due =
+            access.visit_shard(shard, |shard| shard.databases[database].due_hash(now_ms).map(Box::from));
+        let Some(key): Option<Box<[u8]>> = due else { return };
+        let removed = remove_due_fields(access, &key, left);
+        progress.visited += removed.max(1);
+        progress.removed += removed;
+        left -= removed.max(1);
     }
 }
 

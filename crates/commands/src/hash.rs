@@ -1,6 +1,204 @@
 //! Hashes, with expiry by field.
+//!
+//! A field whose time has passed is never seen. Reads pass over it; writes remove it first, and some others with
+//! it ([`open`]); the rest is the business of active expiry ([`remove_due_fields`]).
 
-use crate::DataSpec;
+mod counter;
+mod expiry;
+mod fields;
+mod pick;
+mod table;
 
-/// The registration table.
-pub(crate) const COMMANDS: &[DataSpec] = &[];
+use mantissa_protocol::{Args, Reply};
+use mantissa_store::Hash;
+use mantissa_store::listpack::Element;
+
+use crate::access::Access;
+use crate::collection_scan::write_element;
+use crate::effects::EventClass;
+use crate::error::{Error, Outcome};
+
+pub(crate) use expiry::remove_due_fields;
+pub(crate) use table::COMMANDS;
+
+/// The value of a field that lives.
+fn live_value<'a>(hash: &'a Hash, field: &[u8], now_ms: i64) -> Option<Element<'a>> {
+    let (value, expiry) = hash.get(field)?;
+    expiry.is_none_or(|time| time > now_ms).then_some(value)
+}
+
+/// Whether some field's time has passed.
+fn is_due(hash: &Hash, now_ms: i64) -> bool {
+    hash.earliest_expiry().is_some_and(|time| time <= now_ms)
+}
+
+/// The hash at a key, to change, without `fields` whose time has passed.
+fn open<'a>(access: &'a mut Access<'_>, key: &[u8], fields: Args<'_>) -> Outcome<Option<&'a mut Hash>> {
+    let now_ms = access.now_ms();
+    if access.hash_mut(key)?.is_some_and(|hash| is_due(hash, now_ms)) {
+        expiry::remove_expired(access, key, fields)?;
+    }
+    access.hash_mut(key)
+}
+
+/// The same; a new empty hash if the key is not there.
+fn open_or_new<'a>(access: &'a mut Access<'_>, key: &[u8], fields: Args<'_>) -> Outcome<&'a mut Hash> {
+    let now_ms = access.now_ms();
+    if is_due(access.hash_or_new(key)?, now_ms) {
+        expiry::remove_expired(access, key, fields)?;
+    }
+    access.hash_or_new(key)
+}
+
+/// Removes a hash that has become empty.
+fn remove_if(access: &mut Access<'_>, key: &[u8], is_empty: bool) {
+    if is_empty {
+        access.remove(key);
+        access.event(EventClass::GENERIC, "del", key);
+    }
+}
+
+/// Writes a value, or its absence.
+fn write_value(reply: &mut Reply, value: Option<Element<'_>>) {
+    match value {
+        Some(value) => write_element(reply, value),
+        None => reply.null(),
+    }
+}
+
+fn hset(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let added = set_pairs(access, args, "hset")?;
+    reply.integer(added as i64);
+    Ok(())
+}
+
+fn hmset(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    set_pairs(access, args, "hmset")?;
+    reply.ok();
+    Ok(())
+}
+
+/// Gives fields their values and returns how many are new.
+fn set_pairs(access: &mut Access<'_>, args: Args<'_>, name: &str) -> Outcome<usize> {
+    if !args.len().is_multiple_of(2) {
+        return Err(Error::arity(name));
+    }
+    let (key, pairs, now_ms) = (args.at(1), args.from(2), access.now_ms());
+    let limits = &access.settings().limits;
+    let mut hash = access.hash_or_new(key)?;
+    if is_due(hash, now_ms) {
+        hash = open_or_new(access, key, pairs)?;
+    }
+    let longest = pairs.iter().map(<[u8]>::len).max().unwrap_or(0);
+    hash.expect(pairs.len() / 2, longest, limits);
+    let mut added = 0;
+    for at in (0..pairs.len()).step_by(2) {
+        added += usize::from(hash.set(pairs.at(at), pairs.at(at + 1), limits));
+    }
+    access.event(EventClass::HASH, "hset", key);
+    access.changed_by(key, pairs.len() as u64 / 2);
+    Ok(added)
+}
+
+fn hsetnx(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let (key, field, value) = (args.at(1), args.at(2), args.at(3));
+    let limits = &access.settings().limits;
+    let hash = open_or_new(access, key, args.range(2..3))?;
+    let is_new = hash.get(field).is_none();
+    if is_new {
+        hash.set(field, value, limits);
+        access.modified(key, EventClass::HASH, "hset");
+    }
+    reply.integer(i64::from(is_new));
+    Ok(())
+}
+
+fn hget(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let hash = access.hash_value(args.at(1))?;
+    write_value(reply, hash.and_then(|hash| live_value(hash, args.at(2), access.now_ms())));
+    Ok(())
+}
+
+fn hmget(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let hash = access.hash_value(args.at(1))?;
+    write_values(access, hash, args.from(2), reply);
+    Ok(())
+}
+
+/// Replies the values of fields as an array.
+fn write_values(access: &Access<'_>, hash: Option<&Hash>, fields: Args<'_>, reply: &mut Reply) {
+    reply.array(fields.len());
+    for field in fields {
+        write_value(reply, hash.and_then(|hash| live_value(hash, field, access.now_ms())));
+    }
+}
+
+fn hgetall(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let Some(hash) = access.hash_value(args.at(1))? else {
+        reply.map(0);
+        return Ok(());
+    };
+    reply.map(hash.live_len(access.now_ms()));
+    for (field, value, _) in hash.live(access.now_ms()) {
+        write_element(reply, field);
+        write_element(reply, value);
+    }
+    Ok(())
+}
+
+fn hkeys(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let Some(hash) = access.hash_value(args.at(1))? else {
+        reply.array(0);
+        return Ok(());
+    };
+    reply.array(hash.live_len(access.now_ms()));
+    hash.live(access.now_ms()).for_each(|(field, _, _)| write_element(reply, field));
+    Ok(())
+}
+
+fn hvals(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let Some(hash) = access.hash_value(args.at(1))? else {
+        reply.array(0);
+        return Ok(());
+    };
+    reply.array(hash.live_len(access.now_ms()));
+    hash.live(access.now_ms()).for_each(|(_, value, _)| write_element(reply, value));
+    Ok(())
+}
+
+fn hdel(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let (key, fields) = (args.at(1), args.from(2));
+    let Some(hash) = open(access, key, fields)? else {
+        reply.integer(0);
+        return Ok(());
+    };
+    let removed = fields.iter().filter(|field| hash.remove(field)).count();
+    let is_empty = hash.is_empty();
+    if removed > 0 {
+        access.event(EventClass::HASH, "hdel", key);
+        access.changed_by(key, removed as u64);
+        remove_if(access, key, is_empty);
+    }
+    reply.integer(removed as i64);
+    Ok(())
+}
+
+fn hlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let len = access.hash_value(args.at(1))?.map_or(0, |hash| hash.live_len(access.now_ms()));
+    reply.integer(len as i64);
+    Ok(())
+}
+
+fn hstrlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let hash = access.hash_value(args.at(1))?;
+    let value = hash.and_then(|hash| live_value(hash, args.at(2), access.now_ms()));
+    reply.integer(value.map_or(0, |value| value.text(&mut [0; 20]).len()) as i64);
+    Ok(())
+}
+
+fn hexists(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let hash = access.hash_value(args.at(1))?;
+    let value = hash.and_then(|hash| live_value(hash, args.at(2), access.now_ms()));
+    reply.integer(i64::from(value.is_some()));
+    Ok(())
+}

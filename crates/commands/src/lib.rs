@@ -6,6 +6,7 @@
 
 mod access;
 mod bitmap;
+mod collection_scan;
 mod effects;
 mod error;
 mod expire;
@@ -32,7 +33,7 @@ mod testing;
 mod tests;
 
 pub use access::{Access, Counts, Mode, NewExpiry, decayed_frequency, frequency_clock, idle_seconds};
-pub use effects::{Blocking, Effects, Event, EventClass, LogChoice, TimeoutReply, Trash};
+pub use effects::{Blocking, Effects, Event, EventClass, ExpiredFields, LogChoice, TimeoutReply, Trash};
 pub use error::{Error, Outcome};
 pub use expire_cycle::{ExpireProgress, expire_cycle};
 pub use keys::{InvalidArguments, KeyPosition, KeyPositions, find_keys};

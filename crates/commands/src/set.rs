@@ -1,6 +1,138 @@
 //! Sets.
 
-use crate::DataSpec;
+mod combine;
+mod pick;
+mod table;
 
-/// The registration table.
-pub(crate) const COMMANDS: &[DataSpec] = &[];
+use mantissa_protocol::{Args, Reply};
+use mantissa_store::{Kind, Set};
+
+use crate::access::Access;
+use crate::collection_scan::{ScanOptions, write_element, write_scan};
+use crate::effects::EventClass;
+use crate::error::{Error, Outcome};
+use crate::scan::parse_cursor;
+
+pub(crate) use table::COMMANDS;
+
+fn sadd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let (key, members) = (args.at(1), args.from(2));
+    let limits = &access.settings().limits;
+    let set = access.set_or_new(key)?;
+    set.expect(args.at(2), members.len(), limits);
+    let added = members.iter().filter(|member| set.add(member, limits)).count();
+    if added > 0 {
+        access.event(EventClass::SET, "sadd", key);
+        access.changed_by(key, added as u64);
+    }
+    reply.integer(added as i64);
+    Ok(())
+}
+
+fn srem(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let key = args.at(1);
+    let Some(set) = access.set_mut(key)? else {
+        reply.integer(0);
+        return Ok(());
+    };
+    let removed = args.from(2).iter().filter(|member| set.remove(member)).count();
+    let is_empty = set.is_empty();
+    if removed > 0 {
+        access.event(EventClass::SET, "srem", key);
+        access.changed_by(key, removed as u64);
+        remove_if(access, key, is_empty);
+    }
+    reply.integer(removed as i64);
+    Ok(())
+}
+
+/// Removes a set that has become empty.
+fn remove_if(access: &mut Access<'_>, key: &[u8], is_empty: bool) {
+    if is_empty {
+        access.remove(key);
+        access.event(EventClass::GENERIC, "del", key);
+    }
+}
+
+fn sismember(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let is_member = access.set(args.at(1))?.is_some_and(|set| set.contains(args.at(2)));
+    reply.integer(i64::from(is_member));
+    Ok(())
+}
+
+fn smismember(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let set = access.set(args.at(1))?;
+    let members = args.from(2);
+    reply.array(members.len());
+    for member in members {
+        reply.integer(i64::from(set.is_some_and(|set| set.contains(member))));
+    }
+    Ok(())
+}
+
+fn smembers(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    match access.set(args.at(1))? {
+        Some(set) => write_set(reply, set),
+        None => reply.set(0),
+    }
+    Ok(())
+}
+
+fn write_set(reply: &mut Reply, set: &Set) {
+    reply.set(set.len());
+    set.iter().for_each(|member| write_element(reply, member));
+}
+
+fn scard(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    reply.integer(access.set(args.at(1))?.map_or(0, Set::len) as i64);
+    Ok(())
+}
+
+fn smove(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let (source, target, member) = (args.at(1), args.at(2), args.at(3));
+    let limits = &access.settings().limits;
+    let moved = match access.set(source)? {
+        None => false,
+        Some(_) if access.kind(target).is_some_and(|kind| kind != Kind::Set) => {
+            return Err(Error::WRONG_TYPE);
+        }
+        Some(set) if source == target => {
+            reply.integer(i64::from(set.contains(member)));
+            return Ok(());
+        }
+        Some(_) => access.set_mut(source)?.is_some_and(|set| set.remove(member)),
+    };
+    if moved {
+        access.event(EventClass::SET, "srem", source);
+        access.changed(source);
+        let is_empty = access.set(source)?.is_some_and(Set::is_empty);
+        remove_if(access, source, is_empty);
+        if access.set_or_new(target)?.add(member, limits) {
+            access.modified(target, EventClass::SET, "sadd");
+        }
+    }
+    reply.integer(i64::from(moved));
+    Ok(())
+}
+
+fn sscan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let cursor = parse_cursor(args.at(2))?;
+    let Some(set) = access.set(args.at(1))? else {
+        write_scan(reply, 0, 0, &Reply::default());
+        return Ok(());
+    };
+    let options = ScanOptions::parse(args, false)?;
+    let mut found = Reply::new(reply.protocol());
+    let mut len = 0;
+    let next = options.walk(cursor, |cursor, visited| {
+        set.scan(cursor, |member| {
+            *visited += 1;
+            if options.matches(member) {
+                write_element(&mut found, member);
+                len += 1;
+            }
+        })
+    });
+    write_scan(reply, next, len, &found);
+    Ok(())
+}

@@ -21,7 +21,7 @@ mod table;
 mod value;
 
 pub use entry::{Entry, KEY_BYTES_MAX, canonical_integer};
-pub use hash::Hash;
+pub use hash::{Field, Hash};
 pub use keyspace::{KeyHash, KeyHasher, Keyspace, LockedShards, SHARD_COUNT_MAX, ShardSet};
 pub use limits::EncodingLimits;
 pub use list::{Iter as ListIter, List, ListEnd, ListNode, Sought};

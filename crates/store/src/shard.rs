@@ -1,6 +1,6 @@
 //! A shard: the part of every database whose keys hash to it, with who watches and who waits for its keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,23 +10,76 @@ use hashbrown::HashMap;
 use crate::entry::Entry;
 use crate::keyspace::ShardSet;
 use crate::table::{Found, Table};
-use crate::value::Kind;
+use crate::value::{Kind, ValueMut, ValueRef};
 use crate::{KeyHash, KeyHasher};
 
 /// One database's entries in one shard.
 pub struct Database {
     table: Table<Entry>,
     hasher: KeyHasher,
-    /// Entries with an expiry.
-    expiring: usize,
+    expiring: Expiring,
     /// Where the walk that looks for expired keys goes on: a cursor of [`Table::scan`].
     pub expire_cursor: u64,
+}
+
+/// What a database knows of its entries that expire.
+#[derive(Default)]
+struct Expiring {
+    /// Entries with an expiry.
+    keys: usize,
+    /// The keys of hashes that have expiring fields, with the expiry under which each is here
+    /// ([`crate::Hash::tracked_expiry`]): not after that of any of its fields.
+    hashes: BTreeSet<(i64, Box<[u8]>)>,
+}
+
+impl Expiring {
+    /// Counts an entry that came in.
+    #[inline]
+    fn enter(&mut self, entry: &mut Entry) {
+        self.keys += usize::from(entry.expiry().is_some());
+        if entry.kind() == Kind::Hash {
+            self.track(entry);
+        }
+    }
+
+    /// Forgets an entry that goes.
+    #[inline]
+    fn leave(&mut self, entry: &mut Entry) {
+        self.keys -= usize::from(entry.expiry().is_some());
+        if entry.kind() == Kind::Hash {
+            self.track_as(entry, None);
+        }
+    }
+
+    /// Puts a hash on the list as its fields ask for, or takes it off.
+    fn track(&mut self, entry: &mut Entry) {
+        let expiry = match entry.value() {
+            ValueRef::Hash(hash) => hash.earliest_expiry(),
+            _ => None,
+        };
+        self.track_as(entry, expiry);
+    }
+
+    fn track_as(&mut self, entry: &mut Entry, expiry: Option<i64>) {
+        let Some(ValueMut::Hash(hash)) = entry.collection_mut() else { return };
+        let before = hash.tracked_expiry();
+        if before == expiry {
+            return;
+        }
+        hash.set_tracked_expiry(expiry);
+        if let Some(time) = before {
+            self.hashes.remove(&(time, entry.key().into()));
+        }
+        if let Some(time) = expiry {
+            self.hashes.insert((time, entry.key().into()));
+        }
+    }
 }
 
 /// A live entry of a database, to change.
 pub struct LiveEntry<'a> {
     entry: &'a mut Entry,
-    expiring: &'a mut usize,
+    expiring: &'a mut Expiring,
 }
 
 impl<'a> LiveEntry<'a> {
@@ -34,15 +87,15 @@ impl<'a> LiveEntry<'a> {
     pub fn set_expiry(&mut self, expiry: Option<i64>) {
         let before = usize::from(self.entry.expiry().is_some());
         self.entry.set_expiry(expiry);
-        *self.expiring = *self.expiring + usize::from(expiry.is_some()) - before;
+        self.expiring.keys = self.expiring.keys + usize::from(expiry.is_some()) - before;
     }
 
     /// Puts another entry with the same key in its place, and returns the old one.
     pub fn replace(&mut self, entry: Entry) -> Entry {
         debug_assert_eq!(self.entry.key(), entry.key());
-        *self.expiring += usize::from(entry.expiry().is_some());
+        self.expiring.leave(self.entry);
         let old = std::mem::replace(self.entry, entry);
-        *self.expiring -= usize::from(old.expiry().is_some());
+        self.expiring.enter(self.entry);
         old
     }
 
@@ -97,7 +150,7 @@ fn has_expired(entry: &Entry, now_ms: i64) -> bool {
 impl Database {
     /// An empty database.
     pub fn new(hasher: KeyHasher) -> Self {
-        Database { table: Table::new(), hasher, expiring: 0, expire_cursor: 0 }
+        Database { table: Table::new(), hasher, expiring: Expiring::default(), expire_cursor: 0 }
     }
 
     /// The number of keys, expired ones that have not been noticed included.
@@ -114,7 +167,26 @@ impl Database {
     /// The number of keys with an expiry.
     #[inline]
     pub fn expiring_len(&self) -> usize {
-        self.expiring
+        self.expiring.keys
+    }
+
+    /// Whether a hash may have a field whose time has passed.
+    #[inline]
+    pub fn has_due_hash(&self, now_ms: i64) -> bool {
+        self.expiring.hashes.first().is_some_and(|&(time, _)| time <= now_ms)
+    }
+
+    /// The key of the hash that has the field whose time passed first, if it has.
+    pub fn due_hash(&self, now_ms: i64) -> Option<&[u8]> {
+        let (time, key) = self.expiring.hashes.first()?;
+        (*time <= now_ms).then_some(key)
+    }
+
+    /// To be called when the expiries of a hash's fields have changed.
+    pub fn track_fields(&mut self, hash: KeyHash, key: &[u8]) {
+        if let Some(entry) = self.table.get_mut(hash.0, |entry| entry.key() == key) {
+            self.expiring.track(entry);
+        }
     }
 
     /// The entry of a key, whether or not it has expired.
@@ -142,8 +214,8 @@ impl Database {
         );
         match found {
             Found::Kept(entry) => Lookup::Live(LiveEntry { entry, expiring: &mut self.expiring }),
-            Found::Taken(entry) => {
-                self.expiring -= 1;
+            Found::Taken(mut entry) => {
+                self.expiring.leave(&mut entry);
                 Lookup::Expired(entry)
             }
             Found::Missing => Lookup::Missing,
@@ -170,11 +242,11 @@ impl Database {
         );
         let mut before = if is_new { Before::Missing } else { Before::Live };
         if !is_new && has_expired(entry, now_ms) {
+            self.expiring.leave(entry);
             before = Before::Expired(std::mem::replace(entry, make()));
-            self.expiring -= 1;
         }
         if !matches!(before, Before::Live) {
-            self.expiring += usize::from(entry.expiry().is_some());
+            self.expiring.enter(entry);
         }
         (LiveEntry { entry, expiring: &mut self.expiring }, before)
     }
@@ -182,7 +254,8 @@ impl Database {
     /// Adds an entry whose key is not there.
     pub fn insert(&mut self, hash: KeyHash, entry: Entry) -> &mut Entry {
         debug_assert!(self.get(hash, entry.key()).is_none());
-        self.expiring += usize::from(entry.expiry().is_some());
+        let mut entry = entry;
+        self.expiring.enter(&mut entry);
         let hasher = self.hasher;
         self.table.insert(hash.0, entry, move |entry| hasher.hash(entry.key()).0)
     }
@@ -190,10 +263,10 @@ impl Database {
     /// Removes and returns the entry of a key.
     pub fn remove(&mut self, hash: KeyHash, key: &[u8]) -> Option<Entry> {
         let hasher = self.hasher;
-        let removed =
+        let mut removed =
             self.table.remove(hash.0, |entry| entry.key() == key, move |entry| hasher.hash(entry.key()).0);
-        if let Some(entry) = &removed {
-            self.expiring -= usize::from(entry.expiry().is_some());
+        if let Some(entry) = &mut removed {
+            self.expiring.leave(entry);
         }
         removed
     }
@@ -203,7 +276,7 @@ impl Database {
         let Some(entry) = self.table.get_mut(hash.0, |entry| entry.key() == key) else { return false };
         let before = usize::from(entry.expiry().is_some());
         entry.set_expiry(expiry);
-        self.expiring = self.expiring + usize::from(expiry.is_some()) - before;
+        self.expiring.keys = self.expiring.keys + usize::from(expiry.is_some()) - before;
         true
     }
 

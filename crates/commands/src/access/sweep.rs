@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use mantissa_store::{Database, Shard};
+use mantissa_store::{Database, Hash, Shard, ValueMut};
 
 use super::Access;
 
@@ -16,6 +16,27 @@ impl Access<'_> {
     /// [`crate::Locks::Sweep`].
     pub fn visit_shard<R>(&mut self, index: usize, work: impl FnOnce(&mut Shard) -> R) -> R {
         self.locked.visit(index, work)
+    }
+
+    /// The hash at a key, to change, without marking it as used; `None` if there is none.
+    pub(crate) fn peek_hash_mut(&mut self, key: &[u8]) -> Option<&mut Hash> {
+        let hash = self.locked.keyspace().hash(key);
+        let index = self.locked.keyspace().shard_of(hash);
+        let shard = self.locked.shard_mut(index)?;
+        match shard.databases.get_mut(self.database)?.get_mut(hash, key)?.collection_mut() {
+            Some(ValueMut::Hash(hash)) => Some(hash),
+            _ => None,
+        }
+    }
+
+    /// To be called when fields of the hash at a key may expire earlier than before.
+    pub(crate) fn track_fields(&mut self, key: &[u8]) {
+        let hash = self.locked.keyspace().hash(key);
+        let index = self.locked.keyspace().shard_of(hash);
+        let Some(shard) = self.locked.shard_mut(index) else { return };
+        if let Some(database) = shard.databases.get_mut(self.database) {
+            database.track_fields(hash, key);
+        }
     }
 
     /// Takes all keys out of some databases and returns how many there were. Those who watch one of them are

@@ -1,0 +1,93 @@
+//! What SSCAN and HSCAN (and their like) have in common: cursor, options, and when a call has done enough.
+
+use mantissa_protocol::{Args, Reply};
+use mantissa_store::listpack::Element;
+
+use crate::error::{Error, Outcome};
+use crate::glob;
+use crate::parse;
+
+/// Writes what a collection holds as a bulk string.
+pub(crate) fn write_element(reply: &mut Reply, element: Element<'_>) {
+    match element {
+        Element::Bytes(bytes) => reply.bulk(bytes),
+        Element::Integer(integer) => reply.bulk_integer(integer),
+    }
+}
+
+/// The options of a scan of a collection.
+pub(crate) struct ScanOptions<'a> {
+    count: u64,
+    pattern: Option<&'a [u8]>,
+    /// NOVALUES
+    pub no_values: bool,
+}
+
+impl<'a> ScanOptions<'a> {
+    /// Reads the options after the cursor; NOVALUES is only for hashes.
+    pub fn parse(args: Args<'a>, is_hash: bool) -> Outcome<ScanOptions<'a>> {
+        let mut options = ScanOptions { count: 10, pattern: None, no_values: false };
+        let mut at = 3;
+        while let Some(option) = args.get(at) {
+            match args.get(at + 1) {
+                Some(value) if parse::is(option, "COUNT") => {
+                    let count = parse::integer(value)?;
+                    options.count =
+                        u64::try_from(count).ok().filter(|&count| count > 0).ok_or(Error::SYNTAX)?;
+                    at += 2;
+                }
+                Some(value) if parse::is(option, "MATCH") => {
+                    options.pattern = Some(value).filter(|&pattern| pattern != b"*");
+                    at += 2;
+                }
+                _ if parse::is(option, "NOVALUES") => {
+                    if !is_hash {
+                        return Err(Error::fixed("ERR NOVALUES option can only be used in HSCAN"));
+                    }
+                    options.no_values = true;
+                    at += 1;
+                }
+                _ => return Err(Error::SYNTAX),
+            }
+        }
+        Ok(options)
+    }
+
+    /// Whether an element is wanted.
+    pub fn matches(&self, element: Element<'_>) -> bool {
+        self.pattern.is_none_or(|pattern| glob::matches(pattern, element.text(&mut [0; 20])))
+    }
+
+    /// Steps through a collection from `cursor` on. `step` visits one part, returns the next cursor, and counts
+    /// what it visited in its second argument.
+    pub fn walk(&self, mut cursor: u64, mut step: impl FnMut(u64, &mut u64) -> u64) -> u64 {
+        const STEPS_PER_ELEMENT_MAX: u64 = 10;
+        let mut steps_left = self.count.saturating_mul(STEPS_PER_ELEMENT_MAX);
+        let mut visited = 0;
+        loop {
+            cursor = step(cursor, &mut visited);
+            steps_left -= 1;
+            if cursor == 0 || visited >= self.count || steps_left == 0 {
+                return cursor;
+            }
+        }
+    }
+}
+
+/// Replies what a scan found: the next cursor, and so many elements that `found` holds.
+pub(crate) fn write_scan(reply: &mut Reply, cursor: u64, len: usize, found: &Reply) {
+    reply.array(2);
+    reply.bulk(mantissa_number::format_u64(&mut [0; 20], cursor));
+    reply.array(len);
+    reply.raw(found.as_bytes());
+}
+
+/// Reads a count that may be negative, but not the least integer.
+pub(crate) fn parse_pick_count(argument: &[u8]) -> Outcome<i64> {
+    match parse::integer(argument)? {
+        i64::MIN => Err(Error::fixed(
+            "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
+        )),
+        count => Ok(count),
+    }
+}

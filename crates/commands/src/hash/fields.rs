@@ -1,0 +1,218 @@
+//! Reading and writing fields together with their expiry: HGETEX, HSETEX, HGETDEL.
+
+use mantissa_number::format_i64;
+use mantissa_protocol::{Args, Reply};
+
+use super::expiry::{fields_at, log_fields, note_deleted, note_expiry, parse_time};
+use super::{open, open_or_new, write_values};
+use crate::access::Access;
+use crate::effects::EventClass;
+use crate::error::{Error, Outcome};
+use crate::expiry::TimeForm;
+use crate::parse;
+
+const NOT_POSITIVE: &str = "ERR Number of fields must be a positive integer";
+
+/// EX, PX, EXAT, PXAT
+fn time_form(argument: &[u8]) -> Option<TimeForm> {
+    let forms = [
+        ("EX", TimeForm::SECONDS),
+        ("PX", TimeForm::MILLISECONDS),
+        ("EXAT", TimeForm::UNIX_SECONDS),
+        ("PXAT", TimeForm::UNIX_MILLISECONDS),
+    ];
+    forms.into_iter().find(|(name, _)| parse::is(argument, name)).map(|(_, form)| form)
+}
+
+pub(super) fn hgetex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let (key, now_ms) = (args.at(1), access.now_ms());
+    access.hash_mut(key)?;
+    let (mut at, mut time) = (2, None);
+    let persists = parse::is(args.at(2), "PERSIST");
+    if persists {
+        at = 3;
+    } else if let Some(form) = time_form(args.at(2)) {
+        time = Some(parse_time(args.at(3), form, now_ms, "hgetex")?);
+        at = 4;
+    }
+    let fields = fields_at(args, at, NOT_POSITIVE)?;
+    let _ = open(access, key, fields)?;
+    write_values(access, access.hash_value(key)?, fields, reply);
+    let Some(hash) = access.hash_mut(key)? else { return Ok(()) };
+    let mut affected: Vec<&[u8]> = Vec::new();
+    if let Some(time) = time {
+        hash.expect_expiries();
+        for field in fields {
+            let found = if time <= now_ms { hash.remove(field) } else { hash.set_expiry(field, Some(time)) };
+            if found {
+                affected.push(field);
+            }
+        }
+        note_expiry(access, key, time, &affected);
+    } else if persists {
+        for field in fields {
+            if matches!(hash.get(field), Some((_, Some(_)))) && hash.set_expiry(field, None) {
+                affected.push(field);
+            }
+        }
+        if !affected.is_empty() {
+            access.event(EventClass::HASH, "hpersist", key);
+            access.changed_by(key, affected.len() as u64);
+            log_fields(access, &[b"HPERSIST", key], &affected);
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn hgetdel(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let key = args.at(1);
+    access.hash_mut(key)?;
+    let fields = fields_at(args, 2, NOT_POSITIVE)?;
+    reply.array(fields.len());
+    let Some(hash) = open(access, key, fields)? else {
+        fields.iter().for_each(|_| reply.null());
+        return Ok(());
+    };
+    let mut removed: Vec<&[u8]> = Vec::new();
+    for field in fields {
+        super::write_value(reply, hash.get(field).map(|(value, _)| value));
+        if hash.remove(field) {
+            removed.push(field);
+        }
+    }
+    if !removed.is_empty() {
+        access.changed_by(key, removed.len() as u64);
+        note_deleted(access, key, &removed);
+    }
+    Ok(())
+}
+
+/// The options of HSETEX.
+#[derive(Default)]
+struct SetOptions<'a> {
+    /// FNX
+    only_if_missing: bool,
+    /// FXX
+    only_if_there: bool,
+    /// KEEPTTL
+    keep: bool,
+    expiry: Option<(TimeForm, &'a [u8])>,
+    /// Fields and values.
+    pairs: Option<Args<'a>>,
+}
+
+impl<'a> SetOptions<'a> {
+    fn parse(args: Args<'a>) -> Outcome<Self> {
+        let mut options = SetOptions::default();
+        let mut at = 2;
+        while at < args.len() && options.pairs.is_none() {
+            at = options.parse_one(args, at)?;
+        }
+        Ok(options)
+    }
+
+    /// Reads the option at `at` and returns the position after it.
+    fn parse_one(&mut self, args: Args<'a>, at: usize) -> Outcome<usize> {
+        let option = args.at(at);
+        if parse::is(option, "FIELDS") {
+            self.pairs = Some(Self::parse_fields(args, at)?);
+            return Ok(args.len());
+        }
+        let form = time_form(option);
+        let is_keep = parse::is(option, "KEEPTTL");
+        if form.is_some() || is_keep {
+            if self.keep || self.expiry.is_some() {
+                return Err(Error::fixed(
+                    "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified",
+                ));
+            }
+            self.keep = is_keep;
+            let Some(form) = form else { return Ok(at + 1) };
+            self.expiry = Some((form, args.get(at + 1).ok_or(Error::fixed("ERR missing expire time"))?));
+            return Ok(at + 2);
+        }
+        let (missing, there) = (parse::is(option, "FNX"), parse::is(option, "FXX"));
+        if !missing && !there {
+            let option = String::from_utf8_lossy(option);
+            return Err(Error::new(format!("ERR unknown argument: {option}")));
+        }
+        if self.only_if_missing || self.only_if_there {
+            return Err(Error::fixed("ERR Only one of FXX or FNX arguments can be specified"));
+        }
+        (self.only_if_missing, self.only_if_there) = (missing, there);
+        Ok(at + 1)
+    }
+
+    fn parse_fields(args: Args<'a>, at: usize) -> Outcome<Args<'a>> {
+        if at + 3 >= args.len() {
+            return Err(Error::arity("hsetex"));
+        }
+        let error = "ERR invalid number of fields";
+        let count = parse::integer_in(args.at(at + 1), 1, i64::from(i32::MAX), error)?;
+        let pairs = args.from(at + 2);
+        if pairs.len() as i64 != count * 2 { Err(Error::arity("hsetex")) } else { Ok(pairs) }
+    }
+}
+
+pub(super) fn hsetex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let (key, now_ms) = (args.at(1), access.now_ms());
+    let options = SetOptions::parse(args)?;
+    let mut time = None;
+    if let Some((form, argument)) = options.expiry {
+        time = Some(parse_time(argument, form, now_ms, "hsetex")?);
+    }
+    let Some(pairs) = options.pairs else { return Err(Error::fixed("ERR missing FIELDS argument")) };
+    let fields: Vec<&[u8]> = pairs.iter().step_by(2).collect();
+    if options.only_if_missing || options.only_if_there {
+        let hash = open(access, key, pairs)?;
+        let is_there = |field: &&[u8]| hash.as_ref().is_some_and(|hash| hash.get(field).is_some());
+        let is_refused = |field| is_there(field) == options.only_if_missing;
+        if fields.iter().any(is_refused) {
+            reply.integer(0);
+            return Ok(());
+        }
+    }
+    let limits = &access.settings().limits;
+    let hash = open_or_new(access, key, pairs)?;
+    hash.expect(fields.len(), pairs.iter().map(<[u8]>::len).max().unwrap_or(0), limits);
+    if time.is_some() {
+        hash.expect_expiries();
+    }
+    for (field, value) in fields.iter().zip(pairs.iter().skip(1).step_by(2)) {
+        if options.keep {
+            hash.set_keeping_expiry(field, value, limits);
+        } else {
+            hash.set(field, value, limits);
+        }
+        match time {
+            Some(time) if time > now_ms => drop(hash.set_expiry(field, Some(time))),
+            _ => {}
+        }
+    }
+    access.event(EventClass::HASH, "hset", key);
+    access.changed_by(key, fields.len() as u64);
+    if let Some(time) = time {
+        finish_expiry(access, key, time, &fields, pairs);
+    }
+    reply.integer(1);
+    Ok(())
+}
+
+/// Says that the fields that were set expire, or removes them because their time has passed already.
+fn finish_expiry(access: &mut Access<'_>, key: &[u8], time: i64, fields: &[&[u8]], pairs: Args<'_>) {
+    if time <= access.now_ms() {
+        if let Some(hash) = access.peek_hash_mut(key) {
+            fields.iter().for_each(|field| {
+                hash.remove(field);
+            });
+        }
+        return note_deleted(access, key, fields);
+    }
+    access.event(EventClass::HASH, "hexpire", key);
+    access.track_fields(key);
+    let (mut time_digits, mut count_digits) = ([0; 20], [0; 20]);
+    let mut command: Vec<&[u8]> = vec![b"HSETEX", key, b"PXAT", format_i64(&mut time_digits, time)];
+    command.extend([b"FIELDS", format_i64(&mut count_digits, fields.len() as i64)]);
+    command.extend(pairs.iter());
+    access.log_instead(&command);
+}

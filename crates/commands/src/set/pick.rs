@@ -1,0 +1,132 @@
+//! Members picked at random: SPOP and SRANDMEMBER.
+
+use mantissa_protocol::{Args, Reply};
+use mantissa_store::{Set, Value};
+
+use super::{remove_if, write_set};
+use crate::access::{Access, split_mix};
+use crate::collection_scan::{parse_pick_count, write_element};
+use crate::effects::EventClass;
+use crate::error::{Error, Outcome};
+use crate::parse;
+
+pub(super) fn srandmember(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if args.len() > 3 {
+        return Err(Error::SYNTAX);
+    }
+    let mut state = access.random();
+    let random = || split_mix(&mut state);
+    let Some(count) = args.get(2) else {
+        match access.set(args.at(1))?.and_then(|set| set.random(random)) {
+            Some(member) => write_element(reply, member),
+            None => reply.null(),
+        }
+        return Ok(());
+    };
+    let count = parse_pick_count(count)?;
+    let Some(set) = access.set(args.at(1))? else {
+        reply.array(0);
+        return Ok(());
+    };
+    let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
+    if count < 0 {
+        reply.array(wanted);
+        set.pick(wanted, random, |member| write_element(reply, member));
+    } else {
+        reply.array(wanted.min(set.len()));
+        set.sample(wanted, random, |member| write_element(reply, member));
+    }
+    Ok(())
+}
+
+pub(super) fn spop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let key = args.at(1);
+    match args.get(2) {
+        _ if args.len() > 3 => return Err(Error::SYNTAX),
+        Some(count) => {
+            let error = "ERR value is out of range, must be positive";
+            let count = parse::integer_in(count, 0, i64::MAX, error)?;
+            return spop_many(access, key, usize::try_from(count).unwrap_or(usize::MAX), reply);
+        }
+        None => {}
+    }
+    let mut state = access.random();
+    let Some(set) = access.set_mut(key)? else {
+        reply.null();
+        return Ok(());
+    };
+    let popped = set.pop(|| split_mix(&mut state)).unwrap_or_default();
+    let is_empty = set.is_empty();
+    reply.bulk(&popped);
+    access.modified(key, EventClass::SET, "spop");
+    access.log_instead(&[b"SREM", key, &popped]);
+    remove_if(access, key, is_empty);
+    Ok(())
+}
+
+fn spop_many(access: &mut Access<'_>, key: &[u8], count: usize, reply: &mut Reply) -> Outcome {
+    let mut state = access.random();
+    let Some(set) = access.set_mut(key)?.filter(|_| count > 0) else {
+        reply.set(0);
+        return Ok(());
+    };
+    if count >= set.len() {
+        let len = set.len();
+        write_set(reply, set);
+        access.event(EventClass::SET, "spop", key);
+        access.changed_by(key, len as u64);
+        access.log_instead(&[b"DEL", key]);
+        remove_if(access, key, true);
+        return Ok(());
+    }
+    let popped = take_many(access, key, count, || split_mix(&mut state))?;
+    write_set(reply, &popped);
+    access.event(EventClass::SET, "spop", key);
+    access.changed_by(key, count as u64);
+    log_removal(access, key, &popped);
+    access.free_later(Value::Set(Box::new(popped)));
+    Ok(())
+}
+
+/// Takes `count` members, fewer than there are, out of a set.
+fn take_many(
+    access: &mut Access<'_>,
+    key: &[u8],
+    count: usize,
+    mut random: impl FnMut() -> u64,
+) -> Outcome<Set> {
+    /// Where this many times the members that stay are no more than those that go, the ones that stay are moved.
+    const MOVE_FACTOR: usize = 5;
+    let limits = &access.settings().limits;
+    let Some(set) = access.set_mut(key)? else { return Ok(Set::new()) };
+    let stay = set.len() - count;
+    let moves_rest = stay.saturating_mul(MOVE_FACTOR) <= count;
+    let is_intset = set.encoding() == "intset";
+    let mut taken = match () {
+        () if !moves_rest => Set::new_hashtable(),
+        () if is_intset => Set::new(),
+        () => Set::new_listpack(),
+    };
+    for _ in 0..if moves_rest { stay } else { count } {
+        let Some(member) = set.pop(&mut random) else { break };
+        taken.add(&member, limits);
+    }
+    if moves_rest {
+        std::mem::swap(set, &mut taken);
+    }
+    Ok(taken)
+}
+
+/// Logs the removal of members, in commands of a bounded size.
+fn log_removal(access: &mut Access<'_>, key: &[u8], members: &Set) {
+    const MEMBERS_PER_COMMAND: usize = 1024;
+    if !access.settings().log_enabled {
+        return;
+    }
+    let texts: Vec<Vec<u8>> = members.iter().map(|member| member.to_vec()).collect();
+    for chunk in texts.chunks(MEMBERS_PER_COMMAND) {
+        let mut command: Vec<&[u8]> = vec![b"SREM", key];
+        command.extend(chunk.iter().map(|text| &text[..]));
+        access.log_instead(&command);
+    }
+}

@@ -1,0 +1,1 @@
+//! Hashes against a model.

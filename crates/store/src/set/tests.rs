@@ -1,0 +1,1 @@
+//! Sets against a model.
