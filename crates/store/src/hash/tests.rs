@@ -1,1 +1,201 @@
 //! Hashes against a model.
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+type Model = BTreeMap<Vec<u8>, (Vec<u8>, Option<i64>)>;
+
+fn random_numbers(seed: u64) -> impl FnMut() -> u64 {
+    let mut state = seed;
+    move || {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+fn text(number: u64) -> Vec<u8> {
+    let value = number >> 8;
+    match number % 8 {
+        0 | 1 => (value % 100).to_string().into_bytes(),
+        2 => (value as i64).to_string().into_bytes(),
+        3 => vec![b'v'; value as usize % 300],
+        4 if value.is_multiple_of(64) => vec![b'w'; 70_000],
+        _ => format!("text:{}", value % 80).into_bytes(),
+    }
+}
+
+fn field(number: u64) -> Vec<u8> {
+    let value = number >> 8;
+    match number % 4 {
+        0 => (value % 60).to_string().into_bytes(),
+        1 if value.is_multiple_of(32) => vec![b'f'; 256],
+        _ => format!("field:{}", value % 60).into_bytes(),
+    }
+}
+
+fn contents(hash: &Hash) -> Model {
+    hash.iter().map(|(field, value, expiry)| (field.to_vec(), (value.to_vec(), expiry))).collect()
+}
+
+fn check(hash: &Hash, model: &Model, seed: u64) {
+    assert_eq!(hash.len(), model.len(), "seed {seed}");
+    assert_eq!(hash.iter().len(), model.len(), "seed {seed}");
+    assert_eq!(&contents(hash), model, "seed {seed}");
+    assert_eq!(&contents(&hash.clone()), model, "seed {seed}");
+    assert_eq!(hash.earliest_expiry(), model.values().filter_map(|pair| pair.1).min(), "seed {seed}");
+    for now_ms in [0, 500, 1_500] {
+        let expired = model.values().filter(|pair| pair.1.is_some_and(|time| time <= now_ms)).count();
+        assert_eq!(hash.expired_len(now_ms), expired, "seed {seed}");
+        assert_eq!(hash.live(now_ms).count(), model.len() - expired, "seed {seed}");
+    }
+    let mut scanned = Model::new();
+    let mut cursor = 0;
+    loop {
+        cursor = hash.scan(cursor, |(field, value, expiry)| {
+            scanned.insert(field.to_vec(), (value.to_vec(), expiry));
+        });
+        if cursor == 0 {
+            break;
+        }
+    }
+    assert_eq!(&scanned, model, "seed {seed}");
+}
+
+fn remove_expired(hash: &mut Hash, model: &mut Model, now_ms: i64, limit: usize) {
+    let mut order = Vec::new();
+    let count = hash.remove_expired(now_ms, limit, |field| order.push(field.to_vec()));
+    assert_eq!(count, order.len());
+    let due = model.values().filter(|pair| pair.1.is_some_and(|time| time <= now_ms)).count();
+    assert_eq!(count, due.min(limit));
+    let times: Vec<_> = order.iter().map(|field| model.remove(field).and_then(|pair| pair.1)).collect();
+    assert!(times.is_sorted() && times.iter().all(|time| time.is_some_and(|time| time <= now_ms)));
+}
+
+fn step(hash: &mut Hash, model: &mut Model, random: &mut impl FnMut() -> u64, limits: &EncodingLimits) {
+    let (field, value) = (field(random()), text(random()));
+    let choice = random() % 20;
+    match choice {
+        0..8 => {
+            let is_new = !model.contains_key(&field);
+            let keep = choice < 3;
+            let expiry = model.get(&field).and_then(|pair| pair.1).filter(|_| keep);
+            let result = if keep {
+                hash.set_keeping_expiry(&field, &value, limits)
+            } else {
+                hash.set(&field, &value, limits)
+            };
+            assert_eq!(result, is_new);
+            model.insert(field, (value, expiry));
+        }
+        8..12 => assert_eq!(hash.remove(&field), model.remove(&field).is_some()),
+        12..15 => {
+            let expiry = (!random().is_multiple_of(4)).then(|| (1 + random() % 2_000) as i64);
+            let known = model.get_mut(&field).map(|pair| pair.1 = expiry).is_some();
+            assert_eq!(hash.set_expiry(&field, expiry), known);
+        }
+        15 if random().is_multiple_of(8) => {
+            remove_expired(hash, model, (random() % 300) as i64, 1 + random() as usize % 4);
+        }
+        _ => {
+            let found = hash.get(&field).map(|(value, expiry)| (value.to_vec(), expiry));
+            assert_eq!(found.as_ref(), model.get(&field));
+        }
+    }
+}
+
+#[test]
+fn behaves_like_a_map_in_every_encoding() {
+    for seed in 0..60 {
+        let mut random = random_numbers(seed);
+        let value_bytes = if seed % 3 == 0 { 64 } else { usize::MAX };
+        let entries = [8, 64, 1_000][seed as usize % 3];
+        let limits = EncodingLimits {
+            hash_entries_max: entries,
+            hash_value_bytes_max: value_bytes,
+            ..EncodingLimits::default()
+        };
+        let (mut hash, mut model) = (Hash::new(), Model::new());
+        for _ in 0..1_200 {
+            step(&mut hash, &mut model, &mut random, &limits);
+        }
+        check(&hash, &model, seed);
+        remove_expired(&mut hash, &mut model, 1_000, usize::MAX);
+        check(&hash, &model, seed);
+        for field in model.keys() {
+            assert!(hash.remove(field));
+        }
+        assert!(hash.is_empty() && hash.earliest_expiry().is_none());
+    }
+}
+
+#[test]
+fn encodings_change_at_the_thresholds() {
+    let limits = EncodingLimits { hash_entries_max: 4, ..EncodingLimits::default() };
+    let mut hash = Hash::new();
+    (0..4).for_each(|number| assert!(hash.set(&[b'a' + number], b"1", &limits)));
+    assert_eq!(hash.encoding(), "listpack");
+    let mut expiring = hash.clone();
+    hash.set(b"e", b"1", &limits);
+    assert_eq!(hash.encoding(), "hashtable");
+    expiring.set_expiry(b"b", Some(5));
+    assert_eq!(expiring.encoding(), "listpackex");
+    expiring.set_expiry(b"b", None);
+    assert_eq!(expiring.encoding(), "listpackex");
+    expiring.set(b"a", &[b'x'; 65], &limits);
+    assert_eq!(expiring.encoding(), "hashtable");
+}
+
+#[test]
+fn fields_that_expire_stand_first_and_in_their_order() {
+    let limits = EncodingLimits::default();
+    let mut hash = Hash::new();
+    for field in ["a", "b", "c", "d"] {
+        hash.set(field.as_bytes(), field.as_bytes(), &limits);
+    }
+    hash.set_expiry(b"c", Some(20));
+    hash.set_expiry(b"d", Some(10));
+    hash.set_expiry(b"a", Some(20));
+    let order = |hash: &Hash| -> Vec<u8> { hash.iter().flat_map(|(field, _, _)| field.to_vec()).collect() };
+    assert_eq!(order(&hash), b"dcab");
+    hash.set(b"d", b"new", &limits);
+    assert_eq!(order(&hash), b"cabd");
+}
+
+#[test]
+fn picks_live_fields_only() {
+    for len in [3_usize, 40, 2_000] {
+        let limits = EncodingLimits { hash_entries_max: 100, ..EncodingLimits::default() };
+        for expiring in [0, len / 4, len - 1, len] {
+            let mut hash = Hash::new();
+            (0..len).for_each(|number| assert!(hash.set(number.to_string().as_bytes(), b"v", &limits)));
+            for number in 0..expiring {
+                hash.set_expiry(number.to_string().as_bytes(), Some(10));
+            }
+            let mut seen = std::collections::BTreeSet::new();
+            hash.sample(len / 5, 10, random_numbers(1), |(field, _, expiry)| {
+                assert!(expiry.is_none() && seen.insert(field.to_vec()));
+            });
+            assert_eq!(seen.len(), (len / 5).min(len - expiring));
+            let mut picked = 0;
+            hash.pick(20, 10, random_numbers(1), |(_, _, expiry)| {
+                assert!(expiry.is_none());
+                picked += 1;
+            });
+            assert_eq!(picked, if expiring == len { 0 } else { 20 });
+        }
+    }
+}
+
+#[test]
+fn fields_of_a_large_hash_take_the_bytes_that_the_header_says() {
+    let limits = EncodingLimits::default();
+    let mut hash = Hash::new();
+    for number in 0..100_000 {
+        hash.set(format!("field:{number:08}").as_bytes(), b"0123456789", &limits);
+    }
+    let per_field = hash.memory_usage() as f64 / 100_000.0;
+    assert!(per_field < 14.0 + 32.0, "{per_field}");
+}
