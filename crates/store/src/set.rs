@@ -345,11 +345,6 @@ impl Set {
         }
     }
 
-    /// Whether a member is there.
-    pub fn contains(&self, member: &[u8]) -> bool {
-        self.0.contains(member)
-    }
-
     /// Bytes taken.
     pub fn memory_usage(&self) -> usize {
         let body = match &self.0 {
