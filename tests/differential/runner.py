@@ -107,6 +107,8 @@ class Player:
             flags = re.search(rb" flags=(\S*)", listed.value or b"")
             if flags and b"b" in flags[1]:
                 return simple("<blocked>")
+            if listed.is_error:
+                break
         return simple(f"<never blocked> {show(listed.raw)}")
 
     def iterate(self, number, args):
@@ -134,7 +136,7 @@ class Player:
         args = [self.fill_in(arg) for arg in args]
         while time.monotonic() < deadline:
             reply = self.connection(number)(*args)
-            if reply.raw == expected:
+            if reply.raw == expected or reply.is_error:
                 return reply
             time.sleep(0.002)
         return reply
