@@ -135,7 +135,9 @@ def test_sorted_set_queues_lose_and_double_nothing(server):
                 reply = connection.call(random.choice(["BZPOPMIN", "BZPOPMAX"]), *keys, "0.05")
                 elements = reply[1:2] if reply else []
             else:
-                reply = connection.call("BZMPOP", "0.05", len(keys), *keys, random.choice(["MIN", "MAX"]), "COUNT", 2)
+                reply = connection.call(
+                    "BZMPOP", "0.05", len(keys), *keys, random.choice(["MIN", "MAX"]), "COUNT", 2
+                )
                 elements = [pair[0] for pair in reply[1]] if reply else []
             for element in elements:
                 ledger.add(element)

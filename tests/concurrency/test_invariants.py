@@ -52,7 +52,8 @@ def transfer_watching(connection, random, stop):
     while done < ROUNDS // 3 and not stop.is_set():
         giver, taker = (account(number) for number in random.sample(range(ACCOUNTS), 2))
         _, from_balance, to_balance = (
-            reply.value for reply in connection.pipeline([("WATCH", giver, taker), ("GET", giver), ("GET", taker)])
+            reply.value
+            for reply in connection.pipeline([("WATCH", giver, taker), ("GET", giver), ("GET", taker)])
         )
         amount = random.randint(1, 50)
         replies = connection.pipeline(
@@ -167,7 +168,9 @@ def test_commands_of_many_keys_are_atomic(server):
         for number in range(ROUNDS):
             value = f"{id(random)}:{number}"
             connection.call("MSET", *[word for key in keys for word in (key, value)])
-            connection("RENAME", "ball:a", "ball:b") if number % 2 else connection("RENAME", "ball:b", "ball:a")
+            connection("RENAME", "ball:a", "ball:b") if number % 2 else connection(
+                "RENAME", "ball:b", "ball:a"
+            )
 
     def read(connection, random, stop):
         while not stop.is_set():

@@ -36,8 +36,8 @@ def policy_of(args):
     name = args[0].decode("latin-1").upper()
     if len(args) > 1:
         policy = POLICY_OF.get(f"{name}|{args[1].decode('latin-1').upper()}")
-        if policy:
-            return policy
+        if policy or args[1].upper() == b"HELP":
+            return policy or "kind"
     cursor = args[1:2] if name == "SCAN" else args[2:3]
     if POLICY_OF.get(name) == "scan" and cursor != [b"0"]:
         return "kind"
@@ -156,7 +156,7 @@ def monitor(oracle, subject):
 def hello(oracle, subject):
     if oracle.kind != subject.kind or len(oracle.value) != len(subject.value):
         return False
-    own = [index + 1 for index, field in enumerate(oracle.value) if field.value == b"id"]
+    own = [index + 1 for index, field in enumerate(oracle.value) if field.value in (b"id", b"modules")]
     return all(
         index in own or left.raw == right.raw
         for index, (left, right) in enumerate(zip(oracle.value, subject.value))
