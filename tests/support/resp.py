@@ -86,72 +86,92 @@ def to_bytes(arg):
 
 
 class Decoder:
-    """Takes bytes in pieces of any size, gives whole replies."""
+    """Takes bytes in pieces of any size, gives whole replies. What was read of an unfinished reply is not read again."""
 
     def __init__(self):
         self.buffer = bytearray()
-        self.position = 0
+        self.start = 0  # where the reply being read begins
+        self.position = 0  # up to where it has been read
+        self.open = []  # its unfinished aggregates: [kind, start, elements still to come, elements]
 
     def feed(self, data):
         self.buffer += data
 
     def pending(self):
         """The bytes that no reply has used yet."""
-        return bytes(self.buffer[self.position :])
+        return bytes(self.buffer[self.start :])
 
     def next(self):
         """The next whole reply, or None until more bytes come."""
-        end, reply = self._parse(self.position)
-        if reply is None:
-            return None
-        self.position = end
+        while True:
+            reply = self._element()
+            if reply is None:
+                return None
+            while reply and self.open:
+                reply = self._into_aggregate(reply)
+            if reply:  # False: an aggregate that is not whole yet
+                self._forget()
+                return reply
+
+    def _forget(self):
+        """Drop the bytes of whole replies, now and then."""
+        self.start = self.position
         if self.position > 1 << 20 or self.position == len(self.buffer):
             del self.buffer[: self.position]
-            self.position = 0
-        return reply
+            self.start = self.position = 0
 
-    def _line(self, start):
+    def _into_aggregate(self, element):
+        """Add an element to the innermost aggregate: the aggregate if that made it whole, else False."""
+        aggregate = self.open[-1]
+        kind, start, _, elements = aggregate
+        elements.append(element)
+        aggregate[2] -= 1
+        if aggregate[2]:
+            return False
+        self.open.pop()
+        return Reply(kind, elements, bytes(self.buffer[start : self.position]))
+
+    def _element(self):
+        """A whole reply that is no filled aggregate; False after the head of one; None without enough bytes."""
+        start = self.position
         end = self.buffer.find(b"\r\n", start)
-        return (None, None) if end < 0 else (end + 2, bytes(self.buffer[start:end]))
-
-    def _parse(self, start):
-        after, line = self._line(start)
-        if line is None:
-            return start, None
+        if end < 0:
+            return None
+        line, after = bytes(self.buffer[start:end]), end + 2
         if not line:
             raise ProtocolError(f"empty line at {show(self.pending())}")
         kind, rest = chr(line[0]), line[1:]
         if line[0] in AGGREGATES:
-            return self._aggregate(kind, start, after, int(rest))
+            return self._head(kind, start, after, int(rest))
         if line[0] in BULKS:
-            size = int(rest)
-            if size < 0:
-                return after, Reply(kind, None, bytes(self.buffer[start:after]))
-            if len(self.buffer) < after + size + 2:
-                return start, None
-            value = bytes(self.buffer[after : after + size])
-            if self.buffer[after + size : after + size + 2] != b"\r\n":
-                raise ProtocolError(f"bulk without its end at {show(value)}")
-            return after + size + 2, Reply(kind, value, bytes(self.buffer[start : after + size + 2]))
-        if kind in "+-:_,#(":
-            return after, Reply(kind, None if kind == "_" else rest, bytes(self.buffer[start:after]))
-        raise ProtocolError(f"unknown type {kind!r} at {show(self.pending())}")
+            return self._bulk(kind, start, after, int(rest))
+        if kind not in "+-:_,#(":
+            raise ProtocolError(f"unknown type {kind!r} at {show(self.pending())}")
+        self.position = after
+        return Reply(kind, None if kind == "_" else rest, bytes(self.buffer[start:after]))
 
-    def _aggregate(self, kind, start, position, count):
+    def _head(self, kind, start, after, count):
+        self.position = after
         if count < 0:
-            return position, Reply(kind, None, bytes(self.buffer[start:position]))
-        elements = []
-        for _ in range(count * 2 if kind in "%|" else count):
-            position, element = self._parse(position)
-            if element is None:
-                return start, None
-            elements.append(element)
-        if kind == "|":  # attributes come before the reply they describe, and belong to it
-            position, element = self._parse(position)
-            if element is None:
-                return start, None
-            elements.append(element)
-        return position, Reply(kind, elements, bytes(self.buffer[start:position]))
+            return Reply(kind, None, bytes(self.buffer[start:after]))
+        # Attributes come before the reply that they describe, and are shown as one with it.
+        elements = {"%": count * 2, "|": count * 2 + 1}.get(kind, count)
+        if elements == 0:
+            return Reply(kind, [], bytes(self.buffer[start:after]))
+        self.open.append([kind, start, elements, []])
+        return False
+
+    def _bulk(self, kind, start, after, size):
+        if size < 0:
+            self.position = after
+            return Reply(kind, None, bytes(self.buffer[start:after]))
+        end = after + size
+        if len(self.buffer) < end + 2:
+            return None
+        if self.buffer[end : end + 2] != b"\r\n":
+            raise ProtocolError(f"bulk without its end at {show(self.buffer[start : start + 300])}")
+        self.position = end + 2
+        return Reply(kind, bytes(self.buffer[after:end]), bytes(self.buffer[start : end + 2]))
 
 
 class Connection:
