@@ -32,7 +32,7 @@ pub fn start(server: &'static Server) -> std::io::Result<()> {
             let hz = context.live.config.hz.clamp(1, 500);
             std::thread::sleep(Duration::from_millis(u64::from(1000 / hz).max(1)));
             context.refresh();
-            if server.active_expire.load(Ordering::Relaxed) {
+            if server.active_expire.load(Ordering::Relaxed) && !server.pauses(context.now_ms, true) {
                 expire(&mut context, Duration::from_millis(u64::from(1000 / hz).max(4) / 4));
             }
             if sampled.0.elapsed() >= Duration::from_millis(500) {
@@ -79,6 +79,6 @@ fn sample(
     stats.input_bytes_per_second.store(rate(totals.input_bytes, before.input_bytes), Ordering::Relaxed);
     stats.output_bytes_per_second.store(rate(totals.output_bytes, before.output_bytes), Ordering::Relaxed);
     let used = mantissa_store::allocator::allocated_bytes() as u64;
-    stats.peak_bytes.fetch_max(used, Ordering::Relaxed);
+    stats.note_memory(used, unix_ms());
     (Instant::now(), totals)
 }

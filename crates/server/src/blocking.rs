@@ -40,6 +40,7 @@ pub fn timeout_reply(blocked: &BlockedClient) -> Vec<u8> {
 pub fn record(context: &mut Context, blocked: &BlockedClient) {
     let server = context.server;
     stats::add(&server.stats.workers[context.worker].commands, 1);
+    stats::add(&blocked.client.command_count, 1);
     stats::add(&server.stats.commands[context.worker][blocked.command.index].calls, 1);
 }
 

@@ -16,8 +16,6 @@ pub mod flag {
     pub const MULTI: u32 = 1 << 0;
     /// `b`: waits in a blocking command.
     pub const BLOCKED: u32 = 1 << 1;
-    /// `d`: a watched key has changed.
-    pub const DIRTY: u32 = 1 << 2;
     /// `O`: runs MONITOR.
     pub const MONITOR: u32 = 1 << 3;
     /// `P`: subscribed to something.
@@ -28,8 +26,8 @@ pub mod flag {
     pub const NO_TOUCH: u32 = 1 << 6;
     /// `U`: connected through a unix socket.
     pub const UNIX: u32 = 1 << 7;
-    /// `c`: to be closed after its reply.
-    pub const CLOSING: u32 = 1 << 8;
+    /// CLIENT KILL has chosen it: nothing more that it sends is run. It is in no list any more.
+    pub const KILLED: u32 = 1 << 8;
 }
 
 /// Texts that a client gives itself.
@@ -75,8 +73,12 @@ pub struct ClientShared {
     pub shard_channel_count: AtomicU32,
     /// Queued commands of a transaction plus 1; 0 outside MULTI.
     pub queued_plus_1: AtomicU32,
+    /// Bytes of the queued commands of a transaction.
+    pub transaction_bytes: AtomicU64,
     /// Watched keys.
     pub watched_count: AtomicU32,
+    /// While keys are watched: set by whoever changes one of them.
+    pub watch_dirty: Mutex<Option<Arc<AtomicBool>>>,
     /// Bytes of an unfinished request.
     pub query_bytes: AtomicU64,
     /// Bytes queued and not sent.

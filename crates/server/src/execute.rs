@@ -39,7 +39,12 @@ pub fn execute(
 ) -> Progress {
     let start = reply.len();
     let resolved = match context.server.registry.resolve(args) {
-        Ok(command) => admit(context, client, command, args).map(|()| command),
+        Ok(command) => {
+            client.shared.last_command.store(command.index as u32 + 1, Ordering::Relaxed);
+            admit(context, client, command, args).map(|()| command).inspect_err(|_| {
+                stats::add(&context.server.stats.commands[context.worker][command.index].rejected, 1);
+            })
+        }
         Err(error) => Err(error),
     };
     let command = match resolved {
@@ -53,7 +58,7 @@ pub fn execute(
     let queues = client.transaction.is_some() && !NOT_QUEUED.contains(&command.info.name);
     if !queues && context.server.pause.until_ms.load(Ordering::Relaxed) != 0 {
         let may_write = transaction::may_write(client, command);
-        if context.server.pauses(context.now_ms, may_write) && command.info.name != "client" {
+        if context.server.pauses(context.now_ms, may_write) && command.name != "client|unpause" {
             return Progress::Postponed;
         }
     }
@@ -62,12 +67,12 @@ pub fn execute(
     } else {
         run(context, client, command, args, hint, reply);
     }
+    finish_reply(client, reply, start);
     if context.outbox.has_local() {
         for bytes in context.outbox.take_for(client.conn) {
             reply.raw(&bytes);
         }
     }
-    finish_reply(client, reply, start);
     Progress::Done
 }
 
@@ -196,6 +201,7 @@ pub fn record(
     context.command_began = now;
     let server = context.server;
     stats::add(&server.stats.workers[context.worker].commands, 1);
+    stats::add(&client.shared.command_count, 1);
     let counters = &server.stats.commands[context.worker][command.index];
     stats::add(&counters.calls, 1);
     stats::add(&counters.nanoseconds, elapsed);

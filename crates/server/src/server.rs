@@ -68,6 +68,12 @@ pub struct Server {
     reaper: OnceLock<std::sync::mpsc::Sender<Trash>>,
     /// Values waiting to be freed in the background.
     pub lazyfree_pending: Arc<AtomicUsize>,
+    /// Values that have been freed in the background.
+    pub lazyfreed: Arc<AtomicUsize>,
+    /// How the kernel is asked about sockets; known once the workers run.
+    pub driver_name: OnceLock<&'static str>,
+    /// Bytes in use when the server was ready for data.
+    pub startup_bytes: AtomicU64,
     inboxes: OnceLock<Vec<Inbox>>,
     /// When the server started.
     pub started: Instant,
@@ -115,6 +121,9 @@ impl Server {
             persistence: Persistence::default(),
             reaper: OnceLock::new(),
             lazyfree_pending: Arc::default(),
+            lazyfreed: Arc::default(),
+            driver_name: OnceLock::new(),
+            startup_bytes: AtomicU64::new(0),
             inboxes: OnceLock::new(),
             started: Instant::now(),
             run_id: random_id(),
@@ -189,11 +198,12 @@ impl Server {
     /// Starts the thread that frees large values.
     pub fn start_reaper(&self) -> std::io::Result<()> {
         let (sender, receiver) = std::sync::mpsc::channel::<Trash>();
-        let pending = Arc::clone(&self.lazyfree_pending);
+        let (pending, freed) = (Arc::clone(&self.lazyfree_pending), Arc::clone(&self.lazyfreed));
         std::thread::Builder::new().name("reaper".to_owned()).spawn(move || {
             for trash in receiver {
                 drop(trash);
                 pending.fetch_sub(1, Ordering::Relaxed);
+                freed.fetch_add(1, Ordering::Relaxed);
             }
         })?;
         let _already_set = self.reaper.set(sender);

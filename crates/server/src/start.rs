@@ -62,6 +62,7 @@ fn start(mut config: Config) -> Result<u8, String> {
     let mut signals = Signals::install().map_err(|error| format!("Could not take over signals: {error}"))?;
     let server: &'static Server = Box::leak(Box::new(Server::new(config, registry, worker_count)));
     server.start_reaper().map_err(|error| format!("Could not start a thread: {error}"))?;
+    server.startup_bytes.store(mantissa_store::allocator::allocated_bytes() as u64, Ordering::Relaxed);
     crate::persistence::load(server)?;
     let listeners = listen(server)?;
     let (stop_sender, stop_receiver) = mpsc::channel();
@@ -198,6 +199,9 @@ fn start_workers(
         server.keyspace.shard_count(),
         kinds.first().unwrap_or(&"-")
     );
+    if let Some(kind) = kinds.first() {
+        let _set_once = server.driver_name.set(kind);
+    }
     server.set_inboxes(wakers.into_iter().flatten().map(Inbox::new).collect());
     for go in go_senders {
         let _worker_lives = go.send(());

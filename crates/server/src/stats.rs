@@ -98,6 +98,8 @@ counters! {
     reads,
     /// Write events.
     writes,
+    /// Turns of the event loop.
+    turns,
 }
 
 /// Adds to a counter that only one thread writes.
@@ -116,6 +118,8 @@ pub struct Stats {
     pub errors: parking_lot::Mutex<std::collections::BTreeMap<String, u64>>,
     /// The most bytes in use so far.
     pub peak_bytes: AtomicU64,
+    /// When that was, Unix time in ms.
+    pub peak_ms: AtomicI64,
     /// Operations per second, as last sampled.
     pub operations_per_second: AtomicU64,
     /// Bytes per second received, as last sampled.
@@ -138,10 +142,18 @@ impl Stats {
             commands: (0..thread_count).map(|_| commands()).collect(),
             errors: parking_lot::Mutex::default(),
             peak_bytes: AtomicU64::new(0),
+            peak_ms: AtomicI64::new(0),
             operations_per_second: AtomicU64::new(0),
             input_bytes_per_second: AtomicU64::new(0),
             output_bytes_per_second: AtomicU64::new(0),
             reset_ms: AtomicI64::new(0),
+        }
+    }
+
+    /// Notes how many bytes are in use now.
+    pub fn note_memory(&self, used: u64, now_ms: i64) {
+        if self.peak_bytes.fetch_max(used, Ordering::Relaxed) < used {
+            self.peak_ms.store(now_ms, Ordering::Relaxed);
         }
     }
 

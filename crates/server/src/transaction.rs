@@ -38,6 +38,7 @@ pub fn queue(client: &mut Client, command: &'static Command, args: Args<'_>, rep
     transaction.argument_bytes += args.memory_usage();
     transaction.queue.push(Queued { command, args });
     client.shared.queued_plus_1.store(transaction.queue.len() as u32 + 1, Ordering::Relaxed);
+    client.shared.transaction_bytes.store(transaction.argument_bytes as u64, Ordering::Relaxed);
     reply.simple("QUEUED");
 }
 
@@ -67,6 +68,7 @@ pub fn discard(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply
 pub fn end(context: &Context, client: &mut Client) {
     client.transaction = None;
     client.shared.queued_plus_1.store(0, Ordering::Relaxed);
+    client.shared.transaction_bytes.store(0, Ordering::Relaxed);
     client.shared.mark(flag::MULTI, false);
     unwatch_all(context, client);
 }
@@ -197,6 +199,7 @@ pub fn watch(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -
         }
     }
     session.client.shared.watched_count.store(watching.keys.len() as u32, Ordering::Relaxed);
+    *session.client.shared.watch_dirty.lock() = Some(Arc::clone(&watching.dirty));
     session.client.watching = Some(watching);
     reply.ok();
     Ok(())
@@ -239,4 +242,5 @@ pub fn unwatch_all(context: &Context, client: &mut Client) {
         }
     }
     client.shared.watched_count.store(0, Ordering::Relaxed);
+    *client.shared.watch_dirty.lock() = None;
 }

@@ -63,6 +63,8 @@ pub struct Worker {
     stopping: bool,
     last_tick_ms: i64,
     last_idle_scan_ms: i64,
+    /// Whether CLIENT PAUSE may hold back a client of this worker.
+    has_paused: bool,
 }
 
 /// What to do with a client after some of its requests have run.
@@ -96,6 +98,7 @@ impl Worker {
             stopping: false,
             last_tick_ms: 0,
             last_idle_scan_ms: 0,
+            has_paused: false,
         }
     }
 
@@ -109,6 +112,7 @@ impl Worker {
             }
             driver.turn(Some(Duration::from_millis(timeout_ms as u64)), self)?;
             self.context.refresh();
+            stats::add(&self.context.server.stats.workers[self.context.worker].turns, 1);
             self.read_messages(driver);
             self.deliver_local(driver);
             self.tick(driver);
@@ -159,7 +163,7 @@ impl Worker {
         if self.client_mut(conn).is_some() {
             let mut buffer = driver.take_buffer();
             buffer.extend_from_slice(bytes);
-            driver.send(conn, buffer);
+            self.send_bytes(driver, conn, buffer);
             self.after_send(driver, conn);
         }
     }
@@ -174,7 +178,7 @@ impl Worker {
         execute::stop_waiting(self.context.server, &blocked);
         blocking::record(&mut self.context, &blocked);
         if !silent {
-            driver.send(conn, bytes);
+            self.send_bytes(driver, conn, bytes);
         }
         self.resume(driver, conn);
     }
@@ -187,6 +191,7 @@ impl Worker {
             let Some(client) = self.clients[index].as_mut() else { continue };
             if client.paused {
                 client.paused = false;
+                client.shared.mark(flag::BLOCKED, false);
                 let conn = client.conn;
                 self.resume(driver, conn);
             }
@@ -243,7 +248,9 @@ impl Worker {
             pattern_count: AtomicU32::new(0),
             shard_channel_count: AtomicU32::new(0),
             queued_plus_1: AtomicU32::new(0),
+            transaction_bytes: AtomicU64::new(0),
             watched_count: AtomicU32::new(0),
+            watch_dirty: Mutex::default(),
             query_bytes: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
             received_bytes: AtomicU64::new(0),
@@ -337,6 +344,9 @@ impl Worker {
         let received = (buffer.len() as u64).saturating_sub(before);
         stats::add(&client.shared.received_bytes, received);
         partial.buffer = buffer;
+        let worker_stats = &self.context.server.stats.workers[self.context.worker];
+        stats::add(&worker_stats.input_bytes, received);
+        stats::add(&worker_stats.reads, 1);
         self.serve(driver, conn, Input::Kept(partial));
     }
 
@@ -353,7 +363,8 @@ impl Worker {
     /// Runs the requests in the input, sends the replies, and keeps what is left over.
     fn serve(&mut self, driver: &mut Driver, conn: Conn, mut input: Input<'_>) {
         let Some(mut client) = self.clients[conn.index()].take() else { return };
-        let next = if client.is_waiting() || client.held || client.closing {
+        client.killed |= client.shared.has(flag::KILLED);
+        let next = if client.is_waiting() || client.held || client.closing || client.killed {
             Next::Stopped { consumed: 0 }
         } else {
             self.run_requests(driver, &mut client, &mut input)
@@ -477,6 +488,7 @@ impl Worker {
             let progress = execute_guarded(&mut self.context, client, args, request.hash, reply);
             if progress == Progress::Postponed {
                 client.paused = true;
+                client.shared.mark(flag::BLOCKED, true);
                 self.has_paused = true;
                 stopped = Some(request.start);
                 break;
@@ -511,11 +523,23 @@ impl Worker {
         if bytes.is_empty() {
             return driver.return_buffer(bytes);
         }
-        let counters = &self.context.server.stats.workers[self.context.worker];
-        stats::add(&counters.output_bytes, bytes.len() as u64);
-        stats::add(&counters.writes, 1);
-        stats::add(&client.shared.sent_bytes, bytes.len() as u64);
+        self.count_output(client, bytes.len());
         driver.send(client.conn, bytes);
+    }
+
+    /// Sends bytes to a client that is in its place.
+    fn send_bytes(&mut self, driver: &mut Driver, conn: Conn, bytes: Vec<u8>) {
+        if let Some(client) = self.clients.get(conn.index()).and_then(Option::as_deref) {
+            self.count_output(client, bytes.len());
+            driver.send(conn, bytes);
+        }
+    }
+
+    fn count_output(&self, client: &Client, bytes: usize) {
+        let counters = &self.context.server.stats.workers[self.context.worker];
+        stats::add(&counters.output_bytes, bytes as u64);
+        stats::add(&counters.writes, 1);
+        stats::add(&client.shared.sent_bytes, bytes as u64);
     }
 
     /// Keeps the input that has not been used, and arranges for more.

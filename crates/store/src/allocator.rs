@@ -25,6 +25,9 @@ thread_local! {
 /// jemalloc, counted. A program makes it its `#[global_allocator]`.
 pub struct CountingAllocator;
 
+/// The allocator's name and version.
+pub const NAME: &str = "jemalloc-5.3.1";
+
 /// Bytes handed out and not given back, over all threads, each allocation with its whole size class.
 pub fn allocated_bytes() -> usize {
     let sum: i64 = COUNTERS.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum();

@@ -1,0 +1,190 @@
+//! CLIENT KILL, PAUSE, UNPAUSE and UNBLOCK: what one client does to others.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mantissa_commands::{Error, Outcome, parse};
+use mantissa_protocol::{Args, Reply};
+
+use super::list::Kind;
+use crate::blocking;
+use crate::client::{ClientShared, flag};
+use crate::inbox::Message;
+use crate::server::Server;
+use crate::session::Session;
+
+/// What KILL is to close: clients that pass all filters given.
+#[derive(Default)]
+struct Filters<'a> {
+    id: Option<u64>,
+    kind: Option<Kind>,
+    remote: Option<&'a [u8]>,
+    local: Option<&'a [u8]>,
+    age_seconds_min: Option<i64>,
+    includes_me: bool,
+}
+
+impl<'a> Filters<'a> {
+    fn parse(args: Args<'a>) -> Outcome<Filters<'a>> {
+        let mut filters = Filters::default();
+        if args.len() == 3 {
+            filters.remote = Some(args.at(2));
+            filters.includes_me = true;
+            return Ok(filters);
+        }
+        for at in (2..args.len()).step_by(2) {
+            let value = args.get(at + 1).ok_or(Error::SYNTAX)?;
+            filters.add(args.at(at), value)?;
+        }
+        Ok(filters)
+    }
+
+    fn add(&mut self, name: &[u8], value: &'a [u8]) -> Outcome {
+        const BAD_ID: &str = "ERR client-id should be greater than 0";
+        match &name.to_ascii_lowercase()[..] {
+            b"id" => {
+                let id = parse::integer_or(value, BAD_ID)?;
+                self.id = Some(u64::try_from(id).ok().filter(|&id| id > 0).ok_or(Error::fixed(BAD_ID))?);
+            }
+            b"maxage" => {
+                let age = parse::integer_or(value, "ERR maxage is not an integer or out of range")?;
+                if age <= 0 {
+                    return Err(Error::fixed("ERR maxage should be greater than 0"));
+                }
+                self.age_seconds_min = Some(age);
+            }
+            b"type" => self.kind = Some(Kind::parse(value)?),
+            b"addr" => self.remote = Some(value),
+            b"laddr" => self.local = Some(value),
+            b"user" => {
+                if value != b"default" {
+                    let name = String::from_utf8_lossy(value);
+                    return Err(Error::new(format!("ERR No such user '{name}'")));
+                }
+            }
+            b"skipme" if parse::is(value, "YES") => self.includes_me = false,
+            b"skipme" if parse::is(value, "NO") => self.includes_me = true,
+            _ => return Err(Error::SYNTAX),
+        }
+        Ok(())
+    }
+
+    fn pass(&self, client: &ClientShared, me: u64, now_ms: i64) -> bool {
+        let is_at = |wanted: Option<&[u8]>, address: &dyn std::fmt::Display| {
+            wanted.is_none_or(|wanted| address.to_string().as_bytes() == wanted)
+        };
+        (self.includes_me || client.id != me)
+            && self.id.is_none_or(|id| client.id == id)
+            && self.kind.is_none_or(|kind| Kind::of(client) == kind)
+            && self.age_seconds_min.is_none_or(|age| (now_ms - client.connected_ms) / 1000 >= age)
+            && is_at(self.remote, &client.peer.remote_text())
+            && is_at(self.local, &client.peer.local_text())
+    }
+}
+
+pub(super) fn kill(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let filters = Filters::parse(args)?;
+    let server = session.server();
+    let (me, now_ms) = (session.client.shared.id, session.context.now_ms);
+    let chosen: Vec<Arc<ClientShared>> = {
+        let clients = server.clients.read();
+        clients.values().filter(|client| filters.pass(client, me, now_ms)).cloned().collect()
+    };
+    for client in &chosen {
+        if client.id == me {
+            session.client.closing = true;
+        } else {
+            kill_client(server, client);
+        }
+    }
+    if args.len() > 3 {
+        reply.integer(chosen.len() as i64);
+    } else if chosen.is_empty() {
+        return Err(Error::fixed("ERR No such client"));
+    } else {
+        reply.ok();
+    }
+    Ok(())
+}
+
+/// Sees to it that nothing that this client has sent runs from now on, and has its worker close it.
+fn kill_client(server: &Server, client: &ClientShared) {
+    client.mark(flag::KILLED, true);
+    let blocked = server.blocked.lock().get(&client.id).cloned();
+    if let Some(blocked) = blocked {
+        *blocked.waiting.lock() = false;
+    }
+    server.clients.write().remove(&client.id);
+    let target = *client.target.lock();
+    server.send(target.worker, Message::Kill(target.conn));
+}
+
+/// The error for a call with more arguments than these subcommands take.
+fn too_many_arguments(args: Args<'_>) -> Error {
+    let name = String::from_utf8_lossy(args.at(1)).into_owned();
+    Error::new(format!("ERR unknown subcommand or wrong number of arguments for '{name}'. Try CLIENT HELP."))
+}
+
+pub(super) fn pause(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if args.len() > 4 {
+        return Err(too_many_arguments(args));
+    }
+    let pauses_all = match args.get(3) {
+        None => true,
+        Some(mode) if parse::is(mode, "ALL") => true,
+        Some(mode) if parse::is(mode, "WRITE") => false,
+        Some(_) => return Err(Error::fixed("ERR CLIENT PAUSE mode must be WRITE or ALL")),
+    };
+    let timeout_ms = parse::integer_or(args.at(2), "ERR timeout is not an integer or out of range")?;
+    if timeout_ms < 0 {
+        return Err(Error::fixed("ERR timeout is negative"));
+    }
+    let now_ms = session.context.now_ms;
+    let until_ms = now_ms.checked_add(timeout_ms).ok_or(Error::fixed("ERR timeout is out of range"))?;
+    let pause = &session.server().pause;
+    let before_ms = pause.until_ms.load(Ordering::Relaxed);
+    // While a pause lasts, another one can only make it longer and stricter.
+    let lasts = before_ms > now_ms;
+    pause.all.store(pauses_all || (lasts && pause.all.load(Ordering::Relaxed)), Ordering::Relaxed);
+    pause.until_ms.store(if lasts { until_ms.max(before_ms) } else { until_ms }, Ordering::Relaxed);
+    reply.ok();
+    Ok(())
+}
+
+pub(super) fn unpause(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let server = session.server();
+    server.pause.until_ms.store(0, Ordering::Relaxed);
+    server.pause.all.store(false, Ordering::Relaxed);
+    server.send_all(|| Message::Resume);
+    reply.ok();
+    Ok(())
+}
+
+pub(super) fn unblock(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if args.len() > 4 {
+        return Err(too_many_arguments(args));
+    }
+    let with_error = match args.get(3) {
+        None => false,
+        Some(reason) if parse::is(reason, "TIMEOUT") => false,
+        Some(reason) if parse::is(reason, "ERROR") => true,
+        Some(_) => return Err(Error::fixed("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")),
+    };
+    let id = parse::integer(args.at(2))?;
+    let server = session.server();
+    let blocked = u64::try_from(id).ok().and_then(|id| server.blocked.lock().get(&id).cloned());
+    let released = blocked.is_some_and(|blocked| {
+        let bytes = if with_error {
+            const TEXT: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+            server.stats.count_error(session.context.worker, TEXT);
+            let mut error = Reply::new(blocked.protocol);
+            error.error(TEXT);
+            error.into_bytes()
+        } else {
+            blocking::timeout_reply(&blocked)
+        };
+        blocking::release(session.context, &blocked, bytes)
+    });
+    reply.integer(i64::from(released));
+    Ok(())
+}

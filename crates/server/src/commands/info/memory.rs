@@ -1,0 +1,125 @@
+//! The memory of the server: the section of INFO, and the figures that MEMORY STATS shares with it.
+
+use std::sync::atomic::Ordering;
+
+use mantissa_net::process;
+use mantissa_store::allocator;
+
+use super::{ClientTotals, KeyspaceTotals, Lines, human, ratio};
+use crate::session::Session;
+
+/// What is known about memory, in bytes.
+pub struct MemoryFigures {
+    /// Handed out by the allocator.
+    pub used: u64,
+    /// The most that was ever handed out.
+    pub peak: u64,
+    /// Handed out when the server was ready to serve, without data.
+    pub startup: u64,
+    /// In memory, as the kernel counts.
+    pub resident: u64,
+    /// Taken by clients.
+    pub clients: u64,
+    /// Keys, tables, per database.
+    pub keyspace: KeyspaceTotals,
+}
+
+impl MemoryFigures {
+    /// Asks everybody.
+    pub fn collect(session: &mut Session<'_, '_>) -> MemoryFigures {
+        let server = session.server();
+        let clients = ClientTotals::collect(server).memory_bytes;
+        let keyspace = KeyspaceTotals::collect(session);
+        let used = allocator::allocated_bytes() as u64;
+        server.stats.note_memory(used, session.context.now_ms);
+        MemoryFigures {
+            used,
+            peak: server.stats.peak_bytes.load(Ordering::Relaxed),
+            startup: server.startup_bytes.load(Ordering::Relaxed),
+            resident: process::resident_bytes(),
+            clients,
+            keyspace,
+        }
+    }
+
+    /// What the tables of all databases take.
+    pub fn tables(&self) -> u64 {
+        self.keyspace.databases.iter().map(|database| database.table_bytes as u64).sum()
+    }
+
+    /// The number of keys.
+    pub fn keys(&self) -> u64 {
+        self.keyspace.databases.iter().map(|database| database.keys as u64).sum()
+    }
+
+    /// What is no data.
+    pub fn overhead(&self) -> u64 {
+        self.startup + self.clients + self.tables()
+    }
+
+    /// The data.
+    pub fn dataset(&self) -> u64 {
+        self.used.saturating_sub(self.overhead())
+    }
+
+    /// What has come since the start.
+    pub fn since_startup(&self) -> u64 {
+        self.used.saturating_sub(self.startup)
+    }
+
+    /// How much more is in memory than was handed out; negative if parts of it are not in memory.
+    pub fn fragmentation_bytes(&self) -> i64 {
+        self.resident as i64 - self.used as i64
+    }
+}
+
+pub(super) fn section(lines: &mut Lines, session: &mut Session<'_, '_>) {
+    let figures = MemoryFigures::collect(session);
+    let server = session.server();
+    let config = &session.context.live.config;
+    lines.size("used_memory", figures.used);
+    lines.size("used_memory_rss", figures.resident);
+    lines.size("used_memory_peak", figures.peak);
+    lines.add("used_memory_peak_time", server.stats.peak_ms.load(Ordering::Relaxed) / 1000);
+    lines.add("used_memory_peak_perc", percent(figures.used, figures.peak));
+    lines.add("used_memory_overhead", figures.overhead());
+    lines.add("used_memory_startup", figures.startup);
+    lines.add("used_memory_dataset", figures.dataset());
+    lines.add("used_memory_dataset_perc", percent(figures.dataset(), figures.since_startup()));
+    lines.add("allocator_allocated", figures.used);
+    lines.add("allocator_active", figures.used);
+    lines.add("allocator_resident", figures.resident);
+    lines.add("allocator_muzzy", 0);
+    lines.size("total_system_memory", process::machine_memory_bytes());
+    lines.zeros(&["used_memory_lua", "used_memory_vm_eval"]);
+    lines.add("used_memory_lua_human", human(0));
+    lines.zeros(&["used_memory_scripts_eval", "number_of_cached_scripts", "number_of_functions"]);
+    lines.zeros(&["number_of_libraries", "used_memory_vm_functions"]);
+    lines.size("used_memory_vm_total", 0);
+    lines.add("used_memory_functions", 0);
+    lines.size("used_memory_scripts", 0);
+    lines.size("maxmemory", config.maxmemory);
+    lines.add("maxmemory_policy", config.maxmemory_policy.name());
+    lines.add("allocator_frag_ratio", "1.00");
+    lines.add("allocator_frag_bytes", 0);
+    lines.add("allocator_rss_ratio", format!("{:.2}", ratio(figures.resident, figures.used)));
+    lines.add("allocator_rss_bytes", figures.fragmentation_bytes());
+    lines.add("rss_overhead_ratio", "1.00");
+    lines.add("rss_overhead_bytes", 0);
+    lines.add("mem_fragmentation_ratio", format!("{:.2}", ratio(figures.resident, figures.used)));
+    lines.add("mem_fragmentation_bytes", figures.fragmentation_bytes());
+    lines.zeros(&["mem_not_counted_for_evict", "mem_replication_backlog", "mem_total_replication_buffers"]);
+    lines.zeros(&["mem_replica_full_sync_buffer", "mem_clients_slaves"]);
+    lines.add("mem_clients_normal", figures.clients);
+    lines.zeros(&["mem_cluster_links", "mem_aof_buffer"]);
+    lines.add("mem_allocator", allocator::NAME);
+    lines.zeros(&["mem_overhead_db_hashtable_rehashing", "active_defrag_running"]);
+    lines.add("lazyfree_pending_objects", server.lazyfree_pending.load(Ordering::Relaxed));
+    lines.add("lazyfreed_objects", server.lazyfreed.load(Ordering::Relaxed));
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    let mut text = Vec::new();
+    mantissa_number::human::write_percent(&mut text, ratio(part, whole) * 100.0);
+    String::from_utf8_lossy(&text).into_owned()
+}

@@ -1,0 +1,147 @@
+//! The sections that say how the server is set up and what it holds.
+
+use std::sync::atomic::Ordering;
+
+use super::{ClientTotals, KeyspaceTotals, Lines};
+use crate::commands::REDIS_VERSION;
+use crate::context::{unix_ms, unix_us};
+use crate::session::Session;
+
+/// Bits of the clock that Redis shows as `lru_clock`.
+const LRU_CLOCK_MAX: i64 = (1 << 24) - 1;
+
+pub(super) fn server(lines: &mut Lines, session: &mut Session<'_, '_>) {
+    let server = session.server();
+    let config = &session.context.live.config;
+    let uptime_s = server.started.elapsed().as_secs();
+    lines.add("redis_version", REDIS_VERSION);
+    lines.add("server_name", "mantissa");
+    lines.add("mantissa_version", env!("CARGO_PKG_VERSION"));
+    lines.add("redis_git_sha1", "00000000");
+    lines.add("redis_git_dirty", 0);
+    lines.add("redis_build_id", 0);
+    lines.add("redis_mode", "standalone");
+    lines.add("os", operating_system());
+    lines.add("arch_bits", usize::BITS);
+    lines.add("monotonic_clock", "POSIX clock_gettime");
+    lines.add("multiplexing_api", server.driver_name.get().copied().unwrap_or("-"));
+    lines.add("atomicvar_api", "rust-std");
+    lines.add("gcc_version", "0.0.0");
+    lines.add("process_id", std::process::id());
+    lines.add("process_supervised", "no");
+    lines.add("run_id", &server.run_id);
+    lines.add("tcp_port", server.port.load(Ordering::Relaxed));
+    lines.add("server_time_usec", unix_us());
+    lines.add("uptime_in_seconds", uptime_s);
+    lines.add("uptime_in_days", uptime_s / (24 * 3600));
+    lines.add("hz", config.hz);
+    lines.add("configured_hz", config.hz);
+    lines.add("lru_clock", (unix_ms() / 1000) & LRU_CLOCK_MAX);
+    let executable = std::env::current_exe().unwrap_or_default();
+    lines.add("executable", executable.display());
+    lines.add("config_file", config.file().unwrap_or(std::path::Path::new("")).display());
+    lines.add("io_threads_active", u8::from(server.worker_count() > 1));
+    let port = server.port.load(Ordering::Relaxed);
+    let mut listeners = Vec::new();
+    if port != 0 {
+        let addresses: String = config.bind.iter().map(|address| format!("bind={address},")).collect();
+        listeners.push(format!("name=tcp,{addresses}port={port}"));
+    }
+    if let Some(path) = config.unixsocket.as_deref().filter(|path| !path.is_empty()) {
+        listeners.push(format!("name=unix,bind={path}"));
+    }
+    for (number, listener) in listeners.iter().enumerate() {
+        lines.add(&format!("listener{number}"), listener);
+    }
+}
+
+/// Name, release and processor of the operating system.
+fn operating_system() -> String {
+    let kernel = |name: &str| std::fs::read_to_string(format!("/proc/sys/kernel/{name}"));
+    let name = kernel("ostype").unwrap_or_else(|_| std::env::consts::OS.to_owned());
+    let release = kernel("osrelease").unwrap_or_else(|_| "-".to_owned());
+    format!("{} {} {}", name.trim(), release.trim(), std::env::consts::ARCH)
+}
+
+pub(super) fn clients(lines: &mut Lines, session: &mut Session<'_, '_>) {
+    let totals = ClientTotals::collect(session.server());
+    let keys = KeyspaceTotals::collect(session);
+    lines.add("connected_clients", totals.connected);
+    lines.add("cluster_connections", 0);
+    lines.add("maxclients", session.context.live.config.maxclients);
+    lines.add("client_recent_max_input_buffer", totals.input_bytes_max);
+    lines.add("client_recent_max_output_buffer", totals.output_bytes_max);
+    lines.add("blocked_clients", totals.blocked);
+    lines.add("tracking_clients", 0);
+    lines.add("pubsub_clients", totals.pubsub);
+    lines.add("watching_clients", totals.watching);
+    let blocked = session.server().blocked.lock();
+    let timed = blocked.values().filter(|blocked| blocked.blocking.deadline.is_some()).count();
+    lines.add("clients_in_timeout_table", timed);
+    lines.add("total_watched_keys", keys.watched_keys);
+    lines.add("total_blocking_keys", keys.awaited_keys);
+    lines.add("total_blocking_keys_on_nokey", 0);
+}
+
+pub(super) fn persistence(lines: &mut Lines, session: &mut Session<'_, '_>) {
+    let persistence = &session.server().persistence;
+    let saving = persistence.saving.load(Ordering::Relaxed);
+    let since_s = unix_ms() / 1000 - persistence.saving_since_s.load(Ordering::Relaxed);
+    let failed = persistence.last_save_failed.load(Ordering::Relaxed);
+    lines.add("loading", u8::from(persistence.loading.load(Ordering::Relaxed)));
+    lines.zeros(&["async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"]);
+    lines.add("current_fork_perc", "0.00");
+    lines.zeros(&["current_save_keys_processed", "current_save_keys_total"]);
+    lines.add("rdb_changes_since_last_save", persistence.dirty.load(Ordering::Relaxed));
+    lines.add("rdb_bgsave_in_progress", u8::from(saving));
+    lines.add("rdb_last_save_time", persistence.last_save_s.load(Ordering::Relaxed));
+    lines.add("rdb_last_bgsave_status", if failed { "err" } else { "ok" });
+    lines.add("rdb_last_bgsave_time_sec", persistence.last_duration_s.load(Ordering::Relaxed));
+    lines.add("rdb_current_bgsave_time_sec", if saving { since_s } else { -1 });
+    lines.add("rdb_saves", persistence.save_count.load(Ordering::Relaxed));
+    lines.add("rdb_last_cow_size", 0);
+    lines.add("rdb_last_load_keys_expired", persistence.loaded_expired.load(Ordering::Relaxed));
+    lines.add("rdb_last_load_keys_loaded", persistence.loaded_keys.load(Ordering::Relaxed));
+    lines.zeros(&["aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled"]);
+    lines.add("aof_last_rewrite_time_sec", -1);
+    lines.add("aof_current_rewrite_time_sec", -1);
+    lines.add("aof_last_bgrewrite_status", "ok");
+    lines.zeros(&["aof_rewrites", "aof_rewrites_consecutive_failures"]);
+    lines.add("aof_last_write_status", "ok");
+    lines.zeros(&["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"]);
+}
+
+pub(super) fn threads(lines: &mut Lines, session: &mut Session<'_, '_>) {
+    let server = session.server();
+    for (worker, clients) in ClientTotals::collect(server).per_worker.iter().enumerate() {
+        let stats = &server.stats.workers[worker];
+        let (reads, writes) = (stats.reads.load(Ordering::Relaxed), stats.writes.load(Ordering::Relaxed));
+        let value = format!("clients={clients},reads={reads},writes={writes}");
+        lines.add(&format!("io_thread_{worker}"), value);
+    }
+}
+
+pub(super) fn replication(lines: &mut Lines, session: &mut Session<'_, '_>) {
+    lines.add("role", "master");
+    lines.add("connected_slaves", 0);
+    lines.add("master_failover_state", "no-failover");
+    lines.add("master_replid", session.server().replication_id.lock().as_str());
+    lines.add("master_replid2", "0".repeat(40));
+    lines.add("master_repl_offset", 0);
+    lines.add("second_repl_offset", -1);
+    lines.add("repl_backlog_active", 0);
+    lines.add("repl_backlog_size", session.context.live.config.repl_backlog_size);
+    lines.zeros(&["repl_backlog_first_byte_offset", "repl_backlog_histlen"]);
+}
+
+pub(super) fn cluster(lines: &mut Lines, _session: &mut Session<'_, '_>) {
+    lines.add("cluster_enabled", 0);
+}
+
+pub(super) fn keyspace(lines: &mut Lines, session: &mut Session<'_, '_>) {
+    let totals = KeyspaceTotals::collect(session);
+    for (number, database) in totals.databases.iter().enumerate().filter(|(_, database)| database.keys > 0) {
+        let (keys, expires, ttl) = (database.keys, database.expires, database.average_ttl_ms());
+        lines.add(&format!("db{number}"), format!("keys={keys},expires={expires},avg_ttl={ttl},subexpiry=0"));
+    }
+}
