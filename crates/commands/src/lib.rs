@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+pub mod arguments;
 mod bitmap;
 mod collection_scan;
 mod effects;

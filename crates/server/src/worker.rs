@@ -31,6 +31,9 @@ const FLUSH_BYTES: usize = 256 << 10;
 /// Unsent bytes beyond which a client's requests wait until some have left. Far more than a client that sends a whole
 /// pipeline before it reads will ever leave unread, and still a bound.
 const UNSENT_BYTES_MAX: usize = 1 << 30;
+/// Unsent bytes from which on they are noted for all to see: the driver tells when so many have left. Less has
+/// nearly always left before anybody could look.
+const NOTED_BYTES_MIN: usize = 64 << 10;
 /// Missing bytes of an argument above which they are received straight into the request's own buffer.
 const FILL_BYTES_MIN: usize = 32 << 10;
 /// How much more such a buffer is made ready to receive at a time, at least.
@@ -591,8 +594,15 @@ impl Worker {
         let unsent = driver.unsent(conn);
         let config = &self.context.live.config;
         let Some(client) = self.clients.get_mut(conn.index()).and_then(Option::as_deref_mut) else { return };
-        client.shared.output_bytes.store(unsent as u64, Ordering::Relaxed);
-        if client.killed || limits::output_exceeded(config, client, unsent as u64, now_ms) {
+        let exceeded = limits::output_exceeded(config, client, unsent as u64, now_ms);
+        let noted = client.shared.output_bytes.load(Ordering::Relaxed) > 0 || client.soft_limit_since_ms > 0;
+        if noted {
+            driver.notify_sent(conn);
+        }
+        if noted || unsent >= NOTED_BYTES_MIN {
+            client.shared.output_bytes.store(unsent as u64, Ordering::Relaxed);
+        }
+        if client.killed || exceeded {
             if !client.killed {
                 limits::log_output_limit(client, unsent as u64);
                 let counters = &self.context.server.stats.workers[self.context.worker];
