@@ -66,8 +66,6 @@ pub struct Worker {
     stopping: bool,
     last_tick_ms: i64,
     last_idle_scan_ms: i64,
-    /// Whether CLIENT PAUSE may hold back a client of this worker.
-    has_paused: bool,
 }
 
 /// What to do with a client after some of its requests have run.
@@ -101,7 +99,6 @@ impl Worker {
             stopping: false,
             last_tick_ms: 0,
             last_idle_scan_ms: 0,
-            has_paused: false,
         }
     }
 

@@ -92,7 +92,7 @@ pub(super) fn persistence(lines: &mut Lines, session: &mut Session<'_, '_>) {
     lines.zeros(&["async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"]);
     lines.add("current_fork_perc", "0.00");
     lines.zeros(&["current_save_keys_processed", "current_save_keys_total"]);
-    lines.add("rdb_changes_since_last_save", persistence.dirty.load(Ordering::Relaxed));
+    lines.add("rdb_changes_since_last_save", persistence.dirty.get());
     lines.add("rdb_bgsave_in_progress", u8::from(saving));
     lines.add("rdb_last_save_time", persistence.last_save_s.load(Ordering::Relaxed));
     lines.add("rdb_last_bgsave_status", if failed { "err" } else { "ok" });
