@@ -75,7 +75,8 @@ pub struct Access<'a> {
     effects: Effects,
     noticed: Noticed,
     random_state: &'a mut u64,
-    /// The address and hash of the key that was hashed ahead of the command.
+    /// The address and hash of the key that was hashed ahead of the command, which stays where it is until
+    /// the command has run.
     hint: (*const [u8], KeyHash),
 }
 
@@ -132,7 +133,7 @@ impl<'a> Access<'a> {
             effects: Effects::default(),
             noticed: Noticed::default(),
             random_state,
-            hint: (std::ptr::from_ref(&[]), KeyHash(0)),
+            hint: NO_HINT,
         }
     }
 
@@ -614,6 +615,7 @@ impl<'a> Access<'a> {
 
     /// Takes what has been collected since the last call. The commit's business.
     pub fn take_effects(&mut self) -> Effects {
+        self.hint = NO_HINT;
         let noticed = std::mem::take(&mut self.noticed);
         let mut effects = std::mem::take(&mut self.effects);
         effects.hits += noticed.hits.get();
@@ -762,6 +764,9 @@ fn note_ready(effects: &mut Effects, database: usize, awaited: bool, entry: &Ent
         effects.ready.push((database, entry.key().into()));
     }
 }
+
+/// No key lies at this address; an empty one may lie at any other.
+const NO_HINT: (*const [u8], KeyHash) = (std::ptr::slice_from_raw_parts(std::ptr::null(), 0), KeyHash(0));
 
 /// The answer to a program error: a command that touches keys which its specification does not find.
 const NOT_LOCKED: Error = Error::fixed("ERR the command's keys are not locked");

@@ -263,3 +263,13 @@ fn ranges_are_checked_in_the_order_of_redis() {
     assert_eq!(bench.run("BITCOUNT key 0 0 y"), syntax);
     assert_eq!(bench.run("BITCOUNT key 0"), syntax);
 }
+
+#[test]
+fn the_empty_key_is_a_key_like_any_other() {
+    let mut bench = logging_bench();
+    bench.run("SET \"\" 1 PX 5");
+    assert_eq!(bench.run("TOUCH \"\" other \"\""), ":2\r\n");
+    bench.now_ms += 5;
+    assert_eq!(bench.run("TOUCH \"\" other \"\""), ":0\r\n");
+    assert_eq!(bench.run("DBSIZE"), ":0\r\n");
+}
