@@ -12,7 +12,7 @@
 //! # Invariants
 //!
 //! - All children of a branch have the same height. A branch has between one and [`FANOUT`] children.
-//! - `Child::count` is the sum of the counts of the nodes below, `Child::key` the key of the first node below.
+//! - `Child::count` is the sum of the counts of the nodes below, `Child::key` the key of the first of them.
 //! - `Link::previous` and `Link::next` chain the nodes in order.
 //!
 //! Bytes per node: 12 for the link, 24 (16 without a key) for its place in a branch, filled by two thirds or

@@ -83,7 +83,7 @@ pub(super) fn lset(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     let limits = &access.settings().limits;
     let (key, element) = (args.at(1), args.at(3));
     let list = access.list_mut(key)?.ok_or(Error::NO_SUCH_KEY)?;
-    // LSET alone takes the low 32 bits of its index, as it does in Redis, while these can tell all elements apart.
+    // As in Redis, LSET alone takes the low 32 bits of its index, while these can tell all elements apart.
     let index = parse::integer(args.at(2))?;
     let index = if i32::try_from(list.len()).is_ok() { i64::from(index as i32) } else { index };
     let place = if index < 0 { index.saturating_add(list.len() as i64) } else { index };
