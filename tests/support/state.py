@@ -7,9 +7,12 @@ EXPIRY_MILLISECONDS_NEAR = 2000
 
 def databases(connection):
     """The numbers of the databases that hold keys."""
-    info = connection.call("INFO", "keyspace").decode()
-    info = info.removeprefix("txt:")
-    return sorted(int(line[2 : line.index(":")]) for line in info.splitlines() if line.startswith("db"))
+    found, number = [], 0
+    while not connection("SELECT", number).is_error:
+        if connection.call("DBSIZE"):
+            found.append(number)
+        number += 1
+    return found
 
 
 def all_keys(connection):
