@@ -8,7 +8,7 @@
 //! type      = "key" | "string" | "integer" | "double" | "pattern" | "unix-time" | "pure-token"
 //!           | "oneof(" arguments ")" | "block(" arguments ")"
 //! modifiers = [ "#" digits ]            the key specification that finds it
-//!             [ "@" token ]             the keyword before it; in quotes (@'A B') if it has a space or is empty
+//!             [ "@" token ]             the keyword before it; quoted (@'A B') if it has a space or is empty
 //!             [ "?" ]                   may be left out
 //!             [ "*" | "**" ]            may be repeated; with ** each time with its keyword
 //!             [ "^" text ]              what help shows in the place of the name
@@ -16,8 +16,8 @@
 //!             [ "!" version ]           the version of Redis that deprecated it
 //! ```
 //!
-//! A token may begin with any character; otherwise tokens and texts end at the first of ` ?*^<!)`. `k:string@PX?<2.6.12`
-//! is an optional text after the keyword PX, new in Redis 2.6.12.
+//! A token may begin with any character; otherwise tokens and texts end at the first of ` ?*^<!)`.
+//! `k:string@PX?<2.6.12` is an optional text after the keyword PX, new in Redis 2.6.12.
 
 use mantissa_protocol::Reply;
 

@@ -1,7 +1,7 @@
 //! The command table and the commands on data, one file per family.
 //!
-//! A family file holds its handlers and ends in its registration table (`COMMANDS`). A handler gets an [`Access`] to the
-//! locked shards of its keys, its arguments, and the reply to write; see [`DataHandler`].
+//! A family file holds its handlers and ends in its registration table (`COMMANDS`). A handler gets an
+//! [`Access`] to the locked shards of its keys, its arguments, and the reply to write; see [`DataHandler`].
 #![forbid(unsafe_code)]
 
 mod access;
@@ -46,8 +46,8 @@ pub use spec::{Info, Locks, Spec};
 
 use mantissa_protocol::{Args, Reply};
 
-/// A command on data. `args[0]` is its name. The arity has been checked, the shards of its keys are locked. It writes exactly
-/// one reply, or returns an error, which then replaces whatever it has written.
+/// A command on data. `args[0]` is its name. The arity has been checked, the shards of its keys are locked.
+/// It writes exactly one reply, or returns an error, which then replaces whatever it has written.
 pub type DataHandler = fn(&mut Access<'_>, Args<'_>, &mut Reply) -> Outcome;
 
 /// A row of a family's table.

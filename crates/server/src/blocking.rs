@@ -15,7 +15,8 @@ use crate::stats;
 #[derive(Default)]
 pub struct Deadlines(BTreeSet<(i64, u64)>);
 
-/// Ends a client's waiting with a reply, if it still waits. Its worker does the rest when it reads the message.
+/// Ends a client's waiting with a reply, if it still waits. Its worker does the rest when it reads the
+/// message.
 pub fn release(context: &Context, blocked: &BlockedClient, reply: Vec<u8>) -> bool {
     let mut waiting = blocked.waiting.lock();
     if !std::mem::replace(&mut *waiting, false) {

@@ -41,7 +41,8 @@ pub struct Identity {
     pub library_version: Vec<u8>,
 }
 
-/// The part of a client that all workers may look at. Figures are brought up to date after each batch of requests.
+/// The part of a client that all workers may look at. Figures are brought up to date after each batch of
+/// requests.
 pub struct ClientShared {
     /// Unique, growing.
     pub id: u64,
@@ -158,7 +159,8 @@ pub enum ReplyMode {
     Skip,
 }
 
-/// A command that waits for one of its keys. The owner's worker and whoever serves it agree through the state.
+/// A command that waits for one of its keys. The owner's worker and whoever serves it agree through the
+/// state.
 pub struct BlockedClient {
     /// The client.
     pub client: Arc<ClientShared>,

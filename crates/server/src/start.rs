@@ -83,7 +83,8 @@ fn start(mut config: Config) -> Result<u8, String> {
     Ok(code)
 }
 
-/// Raises the limit on open files to what `maxclients` needs, or lowers `maxclients` to what the system grants.
+/// Raises the limit on open files to what `maxclients` needs, or lowers `maxclients` to what the system
+/// grants.
 fn adjust_client_limit(config: &mut Config) {
     let wanted = u64::from(config.maxclients) + DESCRIPTORS_RESERVED;
     let granted = process::raise_nofile_limit(wanted).map_or(1024, |(soft, _)| soft);

@@ -130,7 +130,8 @@ pub struct Stats {
     pub reset_ms: AtomicI64,
 }
 
-/// Distinct error codes that are counted; further ones are not, so that scripts cannot fill the memory with them.
+/// Distinct error codes that are counted; further ones are not, so that scripts cannot fill the memory with
+/// them.
 const ERROR_CODES_MAX: usize = 128;
 
 impl Stats {

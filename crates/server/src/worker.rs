@@ -1,7 +1,8 @@
 //! A worker: one thread, one event loop, the connections it serves.
 //!
-//! Bytes that arrive are parsed in place, a batch of requests at a time. Keys of a batch are hashed and their buckets and
-//! entries prefetched before the first of its commands runs, so that the cache misses of a pipeline overlap.
+//! Bytes that arrive are parsed in place, a batch of requests at a time. Keys of a batch are hashed and their
+//! buckets and entries prefetched before the first of its commands runs, so that the cache misses of a
+//! pipeline overlap.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -28,11 +29,11 @@ use crate::{notice, stats, transaction, warning};
 const BATCH_MAX: usize = 64;
 /// Reply bytes after which they are handed to the driver although more requests are at hand.
 const FLUSH_BYTES: usize = 256 << 10;
-/// Unsent bytes beyond which a client's requests wait until some have left. Far more than a client that sends a whole
-/// pipeline before it reads will ever leave unread, and still a bound.
+/// Unsent bytes beyond which a client's requests wait until some have left. Far more than a client that sends
+/// a whole pipeline before it reads will ever leave unread, and still a bound.
 const UNSENT_BYTES_MAX: usize = 1 << 30;
-/// Unsent bytes from which on they are noted for all to see: the driver tells when so many have left. Less has
-/// nearly always left before anybody could look.
+/// Unsent bytes from which on they are noted for all to see: the driver tells when so many have left. Less
+/// has nearly always left before anybody could look.
 const NOTED_BYTES_MIN: usize = 64 << 10;
 /// Missing bytes of an argument above which they are received straight into the request's own buffer.
 const FILL_BYTES_MIN: usize = 32 << 10;
@@ -466,7 +467,8 @@ impl Worker {
         }
     }
 
-    /// Runs the requests of the batch. Returns how much of the input has been used if it had to stop before the end.
+    /// Runs the requests of the batch. Returns how much of the input has been used if it had to stop before
+    /// the end.
     fn run_batch(
         &mut self,
         driver: &mut Driver,

@@ -1,8 +1,8 @@
 //! The allocator of the server, and the exact sum of what it has handed out.
 //!
 //! Memory comes from jemalloc. Every allocation is counted with the size of the size class that serves it, so
-//! [`allocated_bytes`] is what jemalloc itself would report, without asking it. Each thread counts in one of a few
-//! cache lines of its own, so that counting costs no sharing between cores.
+//! [`allocated_bytes`] is what jemalloc itself would report, without asking it. Each thread counts in one of
+//! a few cache lines of its own, so that counting costs no sharing between cores.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
@@ -34,8 +34,8 @@ pub fn allocated_bytes() -> usize {
     usize::try_from(sum).unwrap_or(0)
 }
 
-/// The size of the jemalloc size class that serves `size` bytes: multiples of 16 up to 128 (and 8), then four classes
-/// for each doubling.
+/// The size of the jemalloc size class that serves `size` bytes: multiples of 16 up to 128 (and 8), then four
+/// classes for each doubling.
 pub const fn class_size(size: usize) -> usize {
     if size <= 8 {
         8
@@ -47,7 +47,8 @@ pub const fn class_size(size: usize) -> usize {
     }
 }
 
-/// The size class of a layout. Alignments beyond 16 are served from the class of the size rounded up to the alignment.
+/// The size class of a layout. Alignments beyond 16 are served from the class of the size rounded up to the
+/// alignment.
 #[inline]
 fn class_of(layout: Layout) -> i64 {
     class_size(if layout.align() > 16 { layout.pad_to_align().size() } else { layout.size() }) as i64
@@ -69,7 +70,8 @@ fn count(bytes: i64) {
     COUNTERS[index].0.fetch_add(bytes, Ordering::Relaxed);
 }
 
-// SAFETY: every call is passed on to jemalloc unchanged; counting touches only atomics and a const thread-local.
+// SAFETY: every call is passed on to jemalloc unchanged; counting touches only atomics and a const
+// thread-local.
 unsafe impl GlobalAlloc for CountingAllocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

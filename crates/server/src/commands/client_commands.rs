@@ -44,14 +44,11 @@ fn setinfo(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> 
     let (option, value) = (args.at(2), args.at(3));
     let is_name = parse::is(option, "LIB-NAME");
     if !is_name && !parse::is(option, "LIB-VER") {
-        let option = String::from_utf8_lossy(option);
-        return Err(Error::new(format!("ERR Unrecognized option '{option}'")));
+        return Err(Error::quoting("ERR Unrecognized option '", option, "'"));
     }
     if !is_plain_word(value) {
-        let option = String::from_utf8_lossy(option);
-        return Err(Error::new(format!(
-            "ERR {option} cannot contain spaces, newlines or special characters."
-        )));
+        const REFUSED: &str = " cannot contain spaces, newlines or special characters.";
+        return Err(Error::quoting("ERR ", option, REFUSED));
     }
     let mut identity = session.client.shared.identity.lock();
     if is_name {

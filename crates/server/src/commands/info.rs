@@ -1,10 +1,11 @@
 //! INFO: what there is to know about the server, in sections of lines `name:value`.
 //!
-//! The names are Redis's, so that clients and monitors find what they look for. A figure of a mechanism that this server
-//! does not have (forks, defragmentation, the append-only file, scripts) is what Redis shows while it is idle.
+//! The names are Redis's, so that clients and monitors find what they look for. A figure of a mechanism that
+//! this server does not have (forks, defragmentation, the append-only file, scripts) is what Redis shows
+//! while it is idle.
 //!
-//! Costs O(clients) for the sections clients, memory and threads, and O(shards) for clients, memory and keyspace, whose
-//! shards are looked at one at a time.
+//! Costs O(clients) for the sections clients, memory and threads, and O(shards) for clients, memory and
+//! keyspace, whose shards are looked at one at a time.
 
 mod activity;
 mod figures;
@@ -16,7 +17,6 @@ use mantissa_commands::{Locks, Outcome};
 use mantissa_protocol::{Args, Reply};
 
 pub(super) use figures::{ClientTotals, KeyspaceTotals};
-pub(super) use memory::MemoryFigures;
 
 use crate::registry::ServerSpec;
 use crate::session::Session;

@@ -58,8 +58,7 @@ impl<'a> Filters<'a> {
             b"laddr" => self.local = Some(value),
             b"user" => {
                 if value != b"default" {
-                    let name = String::from_utf8_lossy(value);
-                    return Err(Error::new(format!("ERR No such user '{name}'")));
+                    return Err(Error::quoting("ERR No such user '", value, "'"));
                 }
             }
             b"skipme" if parse::is(value, "YES") => self.includes_me = false,
@@ -119,15 +118,9 @@ fn kill_client(server: &Server, client: &ClientShared) {
     server.send(target.worker, Message::Kill(target.conn));
 }
 
-/// The error for a call with more arguments than these subcommands take.
-fn too_many_arguments(args: Args<'_>) -> Error {
-    let name = String::from_utf8_lossy(args.at(1)).into_owned();
-    Error::new(format!("ERR unknown subcommand or wrong number of arguments for '{name}'. Try CLIENT HELP."))
-}
-
 pub(super) fn pause(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     if args.len() > 4 {
-        return Err(too_many_arguments(args));
+        return Err(crate::commands::wrong_subcommand(args));
     }
     let pauses_all = match args.get(3) {
         None => true,
@@ -162,7 +155,7 @@ pub(super) fn unpause(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mu
 
 pub(super) fn unblock(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     if args.len() > 4 {
-        return Err(too_many_arguments(args));
+        return Err(crate::commands::wrong_subcommand(args));
     }
     let with_error = match args.get(3) {
         None => false,

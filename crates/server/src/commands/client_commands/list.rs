@@ -33,10 +33,7 @@ impl Kind {
             b"master" => Kind::Master,
             b"replica" | b"slave" => Kind::Replica,
             b"pubsub" => Kind::PubSub,
-            _ => {
-                let name = String::from_utf8_lossy(name);
-                return Err(Error::new(format!("ERR Unknown client type '{name}'")));
-            }
+            _ => return Err(Error::quoting("ERR Unknown client type '", name, "'")),
         })
     }
 
@@ -46,8 +43,8 @@ impl Kind {
     }
 }
 
-/// What a line needs beside the client itself: the names of commands by index, and the arguments of blocked commands. Made
-/// once for all lines.
+/// What a line needs beside the client itself: the names of commands by index, and the arguments of blocked
+/// commands. Made once for all lines.
 pub struct ClientFigures {
     command_names: Vec<&'static str>,
     blocked_argument_bytes: HashMap<u64, usize>,
@@ -96,9 +93,9 @@ impl ClientFigures {
         out.extend_from_slice(head.as_bytes());
         out.extend_from_slice(&identity.name);
         let middle = format!(
-            " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} qbuf={} qbuf-free=0 argv-mem={} \
-             multi-mem={} rbs=0 rbp=0 obl=0 oll={} omem={unsent} tot-mem={} events={} cmd={command} user=default \
-             redir=-1 resp={} lib-name=",
+            " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} qbuf={} qbuf-free=0 \
+             argv-mem={} multi-mem={} rbs=0 rbp=0 obl=0 oll={} omem={unsent} tot-mem={} events={} \
+             cmd={command} user=default redir=-1 resp={} lib-name=",
             seconds_since(client.connected_ms),
             seconds_since(client.active_ms.load(Ordering::Relaxed)),
             letters(client),

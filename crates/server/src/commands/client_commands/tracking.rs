@@ -1,5 +1,5 @@
-//! The part of CLIENT that concerns client-side caching. No client can turn tracking on: what is asked about it is
-//! answered as for one that has it off, and turning it on is refused in words.
+//! The part of CLIENT that concerns client-side caching. No client can turn tracking on: what is asked about
+//! it is answered as for one that has it off, and turning it on is refused in words.
 
 use mantissa_commands::{Error, Outcome, parse};
 use mantissa_protocol::{Args, Reply};
@@ -42,7 +42,8 @@ pub(super) fn tracking(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mu
 
 pub(super) fn caching(_session: &mut Session<'_, '_>, _args: Args<'_>, _reply: &mut Reply) -> Outcome {
     Err(Error::fixed(
-        "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled",
+        "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode \
+         enabled",
     ))
 }
 
