@@ -40,7 +40,7 @@ def start_on(data, tmp_path, start_server):
 def assert_refused(status, log):
     assert status is not None, "the server started on a damaged dump"
     assert status > 0, f"ended by signal {-status}\n{log[-2000:]}"
-    assert re.search(r"offset \d+", log), log[-1000:]
+    assert re.search(r"(offset|byte) \d+", log), log[-1000:]
 
 
 def test_cut_anywhere(dump, tmp_path, start_server):

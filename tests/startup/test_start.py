@@ -1,0 +1,187 @@
+"""Starting as redis-server does: config file, directives on the command line, refusals, log, sockets."""
+
+import pytest
+import redis
+
+from support.resp import Connection
+
+
+def value(connection, name):
+    return connection.call("CONFIG", "GET", name)[1]
+
+
+def test_the_log_ends_in_ready(start_server):
+    server = start_server()
+    assert "Ready to accept connections" in server.log_text().splitlines()[-1]
+
+
+def test_directives_from_file_and_command_line(start_server):
+    server = start_server(
+        options={
+            "maxclients": 77,
+            "hash-max-listpack-entries": 5,
+            "client-output-buffer-limit": ["pubsub", "1mb", "1mb", "5"],
+        },
+        config_lines=[
+            "# comment",
+            "",
+            "timeout 33",
+            "maxclients 55",
+            'notify-keyspace-events "KEA"',
+            "databases 3",
+        ],
+    )
+    with server.connect() as connection:
+        assert value(connection, "timeout") == b"33"
+        assert value(connection, "maxclients") == b"77", "the command line wins over the file"
+        assert value(connection, "hash-max-listpack-entries") == b"5"
+        assert b"pubsub 1048576 1048576 5" in value(connection, "client-output-buffer-limit")
+        assert value(connection, "notify-keyspace-events") == b"AKE"
+        assert connection("SELECT", 3).is_error and connection.call("SELECT", 2) == b"OK"
+
+
+def test_included_files(start_server, tmp_path):
+    (tmp_path / "more.conf").write_text("timeout 44\n")
+    server = start_server(config_lines=[f"include {tmp_path}/more.conf", "tcp-keepalive 12"])
+    with server.connect() as connection:
+        assert (value(connection, "timeout"), value(connection, "tcp-keepalive")) == (b"44", b"12")
+
+
+def test_a_renamed_command(start_server):
+    server = start_server(config_lines=["rename-command GETDEL take", 'rename-command KEYS ""'])
+    with server.connect() as connection:
+        connection.call("SET", "k", "v")
+        assert connection("GETDEL", "k").is_error and connection("KEYS", "*").is_error
+        assert connection.call("TAKE", "k") == b"v"
+
+
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ("no-such-directive 1", ["no-such-directive"]),
+        ("timeout abc", ["timeout"]),
+        ("timeout", ["timeout"]),
+        ("maxmemory-policy sometimes", ["maxmemory-policy"]),
+        ('requirepass "unbalanced', []),
+        ("save 1", ["save"]),
+        ("appendonly maybe", ["appendonly"]),
+    ],
+)
+def test_a_bad_line_stops_the_start_with_file_line_and_reason(line, words, start_server):
+    server = start_server(wait=False, config_lines=["# first", "timeout 1", line, "hz 10"])
+    assert server.wait_exit() != 0
+    log = server.log_text()
+    assert "server.conf" in log and "3" in log, log
+    assert all(word in log for word in words), log
+
+
+def test_a_missing_include_stops_the_start(start_server):
+    server = start_server(wait=False, config_lines=["include /no/such/file"])
+    assert server.wait_exit() != 0
+    assert "/no/such/file" in server.log_text()
+
+
+def test_a_bad_option_stops_the_start(start_server):
+    server = start_server(wait=False, options={"no-such-option": "1"})
+    assert server.wait_exit() != 0
+    assert "no-such-option" in server.log_text()
+
+
+def test_a_directive_that_is_not_done_yet_is_named(start_server):
+    server = start_server(config_lines=["cluster-node-timeout 15000", "repl-backlog-size 1mb"])
+    log = server.log_text()
+    assert "cluster-node-timeout" in log and "repl-backlog-size" in log
+
+
+def test_a_taken_port_stops_the_start(start_server):
+    first = start_server()
+    second = start_server(wait=False, options={"port": first.port})
+    assert second.wait_exit() != 0
+    assert str(first.port) in second.log_text()
+
+
+def test_config_rewrite_keeps_comments_and_changes(start_server):
+    server = start_server(config_lines=["# a comment that stays", "timeout 11", "hz 10"])
+    with server.connect() as connection:
+        connection.call("CONFIG", "SET", "timeout", 99)
+        connection.call("CONFIG", "SET", "slowlog-max-len", 7)
+        assert connection.call("CONFIG", "REWRITE") == b"OK"
+    text = (server.directory / "server.conf").read_text()
+    assert "# a comment that stays" in text and "timeout 99" in text and "slowlog-max-len 7" in text
+    assert "timeout 11" not in text
+
+
+def test_without_a_file_there_is_nothing_to_rewrite(start_server):
+    with start_server().connect() as connection:
+        assert connection("CONFIG", "REWRITE").is_error
+
+
+def test_unix_socket_and_pid_file(start_server, tmp_path):
+    path, pid_file = str(tmp_path / "socket"), tmp_path / "pid"
+    server = start_server(options={"unixsocket": path, "unixsocketperm": "700", "pidfile": str(pid_file)})
+    with Connection(path) as connection:
+        assert connection.call("PING") == b"PONG"
+    assert int(pid_file.read_text()) == server.process.pid
+    assert server.terminate() == 0
+    assert not pid_file.exists()
+
+
+def test_a_password_from_the_start(start_server):
+    server = start_server(options={"requirepass": "secret"}, wait=False)
+    server.wait_ready()
+    with server.connect() as connection:
+        assert connection("GET", "k").text().startswith("NOAUTH")
+        assert connection.call("AUTH", "secret") == b"OK" and connection.call("GET", "k") is None
+
+
+def test_idle_clients_are_closed(start_server):
+    server = start_server(options={"timeout": 1})
+    with server.connect() as idle, server.connect() as subscriber:
+        subscriber.call("SUBSCRIBE", "channel")
+        assert idle.read_until_closed() == b""
+        with server.connect() as other:
+            assert other.call("PUBLISH", "channel", "still here") == 1
+
+
+def test_every_command_is_documented(subject):
+    with redis.Redis(port=subject.port, decode_responses=True) as client:
+        names = [name for name in client.command_list() if "|" not in name]
+        documents = client.execute_command("COMMAND", "DOCS")
+        flat = documents if isinstance(documents, dict) else dict(zip(documents[::2], documents[1::2]))
+        without = [name for name in names if name not in flat]
+        assert len(names) > 150 and not without, without
+
+
+def test_info_has_what_tools_read(subject):
+    fields = {
+        "server": [
+            "redis_version",
+            "server_name",
+            "mantissa_version",
+            "os",
+            "process_id",
+            "run_id",
+            "tcp_port",
+        ],
+        "clients": ["connected_clients", "blocked_clients", "maxclients"],
+        "memory": ["used_memory", "used_memory_rss", "used_memory_peak", "maxmemory", "maxmemory_policy"],
+        "persistence": [
+            "loading",
+            "rdb_changes_since_last_save",
+            "rdb_bgsave_in_progress",
+            "rdb_last_save_time",
+        ],
+        "stats": ["total_connections_received", "total_commands_processed", "keyspace_hits", "expired_keys"],
+        "replication": ["role", "connected_slaves", "master_replid", "master_repl_offset"],
+        "cpu": ["used_cpu_sys", "used_cpu_user"],
+        "commandstats": ["cmdstat_ping"],
+        "keyspace": ["db0"],
+    }
+    with redis.Redis(port=subject.port, decode_responses=True) as client:
+        client.ping()
+        client.set("k", "v")
+        for section, names in fields.items():
+            missing = set(names) - set(client.info(section))
+            assert not missing, f"{section}: {missing}"
+        assert client.info("server")["server_name"] == "mantissa"
+        assert set(client.info("everything")) >= set(client.info())
