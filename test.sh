@@ -31,7 +31,7 @@ prepare_python() {
         python3 -m virtualenv --quiet "$environment"
     else
         echo "test.sh: this python3 can make no environment with pip (module ensurepip is missing)." >&2
-        echo "test.sh: install the system's package for it, python3-venv on Debian and Ubuntu, and run again." >&2
+        echo "test.sh: install the system's package for it (Debian, Ubuntu: python3-venv) and run again." >&2
         exit 1
     fi
     "$environment/bin/python" -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt

@@ -172,6 +172,7 @@ fn check_prints(source: &Source, found: &mut Vec<Violation>) {
     let path = &source.path;
     let free = PRINT_ALLOWED.iter().any(|allowed| path.starts_with(allowed))
         || path.ends_with("build.rs")
+        || path.ends_with("/tests.rs")
         || ["tests/", "benches/", "examples/", "bench/", "fuzz/"].iter().any(|folder| path.contains(folder));
     if free || !path.ends_with(".rs") {
         return;

@@ -236,7 +236,8 @@ def test_blocking_pops(client, server):
 
 def test_locks(client):
     lock = client.lock("lock", timeout=20, blocking_timeout=5)
-    # redis-py releases by script; without scripts the same by hand: SET NX with a token, then a guarded delete.
+    # redis-py releases by script; without scripts the same by hand: SET NX with a token, then a guarded
+    # delete.
     token = str(uuid.uuid4())
     assert client.set(lock.name, token, nx=True, px=20_000)
     assert client.set(lock.name, "other", nx=True, px=20_000) is None

@@ -78,7 +78,8 @@ def consume_lists(ledger):
 
 
 def disturb(server, ledger):
-    """Clients that block and are gone before anything comes: by hanging up, resetting, being unblocked or killed."""
+    """Clients that block and are gone before anything comes: by hanging up, resetting, being unblocked or
+    killed."""
 
     def work(connection, random, stop):
         while not ledger.full() and not stop.is_set():

@@ -1,4 +1,5 @@
-"""Dumps travel both ways: what redis-server wrote loads here with the same digest, and the other way round."""
+"""Dumps travel both ways: what redis-server wrote loads here with the same digest, and the other way
+round."""
 
 import pytest
 

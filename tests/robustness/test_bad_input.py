@@ -1,4 +1,5 @@
-"""Broken, huge and hostile input: the server stays up, keeps its memory bounded, and serves everybody else."""
+"""Broken, huge and hostile input: the server stays up, keeps its memory bounded, and serves everybody
+else."""
 
 import resource
 import socket
@@ -129,7 +130,8 @@ def test_a_pipeline_of_half_a_million_requests(server):
 
 
 def raise_descriptor_limit(wanted):
-    """Raise the limit of open files for this process and its children, if allowed. Returns the limit in force."""
+    """Raise the limit of open files for this process and its children, if allowed. Returns the limit in
+    force."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for limit in ((max(soft, wanted), max(hard, wanted)), (hard, hard)):
         try:
@@ -242,7 +244,8 @@ def test_a_slow_reader_is_cut_at_its_limit(start_server):
 
 
 def test_a_slow_reader_without_limit_stops_being_read(server):
-    """Half a gigabyte of replies that nobody reads yet: the server serves others and delivers all in the end."""
+    """Half a gigabyte of replies that nobody reads yet: the server serves others and delivers all in the
+    end."""
     count = 400
     with server.connect() as connection:
         connection.call("SET", "big", b"x" * MIB)

@@ -1,7 +1,7 @@
 """Writes RDB files of old versions by hand: the encodings that no redis-server of today writes any more.
 
-The format is the one documented by its readers: a header `REDIS` and four digits, records of an op code, a key and a
-value, 0xFF, and from version 5 on a CRC-64 (polynomial of Jones, reflected, little-endian).
+The format is the one documented by its readers: a header `REDIS` and four digits, records of an op code, a
+key and a value, 0xFF, and from version 5 on a CRC-64 (polynomial of Jones, reflected, little-endian).
 """
 
 import struct

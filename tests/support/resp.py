@@ -86,7 +86,8 @@ def to_bytes(arg):
 
 
 class Decoder:
-    """Takes bytes in pieces of any size, gives whole replies. What was read of an unfinished reply is not read again."""
+    """Takes bytes in pieces of any size, gives whole replies. What was read of an unfinished reply is not
+    read again."""
 
     def __init__(self):
         self.buffer = bytearray()
@@ -132,7 +133,8 @@ class Decoder:
         return Reply(kind, elements, bytes(self.buffer[start : self.position]))
 
     def _element(self):
-        """A whole reply that is no filled aggregate; False after the head of one; None without enough bytes."""
+        """A whole reply that is no filled aggregate; False after the head of one; None without enough
+        bytes."""
         start = self.position
         end = self.buffer.find(b"\r\n", start)
         if end < 0:

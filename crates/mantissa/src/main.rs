@@ -1,4 +1,5 @@
 //! The `mantissa` program: its subcommands.
+#![forbid(unsafe_code)]
 
 use std::ffi::OsString;
 use std::process::ExitCode;
