@@ -55,14 +55,16 @@ pub enum NewExpiry {
     At(i64),
 }
 
+/// Database and key of a lookup that found nothing, and how many events came before it.
+type Missed = (usize, Box<[u8]>, usize);
+
 /// Things noticed by lookups that only have a shared borrow.
 #[derive(Default)]
 struct Noticed {
     hits: Cell<u64>,
     misses: Cell<u64>,
     expired: RefCell<Vec<(usize, Box<[u8]>)>>,
-    /// Database and key, and how many events came before.
-    missed: RefCell<Vec<(usize, Box<[u8]>, usize)>>,
+    missed: RefCell<Vec<Missed>>,
 }
 
 /// See the module's description.
@@ -717,7 +719,7 @@ impl Toucher {
 }
 
 /// Puts an event for each missed key where it belongs among the others.
-fn with_misses(events: Vec<Event>, missed: Vec<(usize, Box<[u8]>, usize)>) -> Vec<Event> {
+fn with_misses(events: Vec<Event>, missed: Vec<Missed>) -> Vec<Event> {
     let mut all = Vec::with_capacity(events.len() + missed.len());
     let mut others = events.into_iter().enumerate().peekable();
     for (database, key, place) in missed {

@@ -28,12 +28,14 @@ pub fn start(server: &'static Server) -> std::io::Result<()> {
             outbox: Outbox::new(worker, server),
         };
         let mut sampled = (Instant::now(), server.stats.totals());
+        let mut next_shard = 0;
         while !server.stopping.load(Ordering::Relaxed) {
             let hz = context.live.config.hz.clamp(1, 500);
             std::thread::sleep(Duration::from_millis(u64::from(1000 / hz).max(1)));
             context.refresh();
             if server.active_expire.load(Ordering::Relaxed) && !server.pauses(context.now_ms, true) {
-                expire(&mut context, Duration::from_millis(u64::from(1000 / hz).max(4) / 4));
+                let budget = Duration::from_millis(u64::from(1000 / hz).max(4) / 4);
+                next_shard = expire(&mut context, next_shard, budget);
             }
             if sampled.0.elapsed() >= Duration::from_millis(500) {
                 sampled = sample(server, sampled);
@@ -44,12 +46,13 @@ pub fn start(server: &'static Server) -> std::io::Result<()> {
     std::thread::Builder::new().name("background".to_owned()).spawn(body).map(drop)
 }
 
-/// Removes expired keys, a shard at a time, for at most `budget`.
-fn expire(context: &mut Context, budget: Duration) {
+/// Removes expired keys, a shard at a time from `first` on, each once, for at most `budget`. Returns the shard to go on with.
+fn expire(context: &mut Context, first: usize, budget: Duration) -> usize {
     let server = context.server;
     let deadline = Instant::now() + budget;
     let live = Arc::clone(&context.live);
-    for index in 0..server.keyspace.shard_count() {
+    let count = server.keyspace.shard_count();
+    for index in (first..first + count).map(|index| index % count) {
         let locked = server.keyspace.lock(ShardSet::one(index));
         let mode = Mode::default();
         let mut random_state = context.random_state;
@@ -61,9 +64,10 @@ fn expire(context: &mut Context, budget: Duration) {
         drop(access);
         server.free(trash);
         if Instant::now() >= deadline {
-            return;
+            return (index + 1) % count;
         }
     }
+    first
 }
 
 /// Notes the rates since the last sample.

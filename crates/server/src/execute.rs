@@ -172,7 +172,7 @@ fn run(
     let outcome = match command.handler {
         Some(Handler::Data(handler)) => run_data(context, client, command, handler, args, hint, reply),
         Some(Handler::Server(handler)) => {
-            let mut session = Session { context, client, command, access: None };
+            let mut session = Session { context, client, access: None };
             handler(&mut session, args, reply)
         }
         None => Err(Error::arity(&command.name)),

@@ -12,7 +12,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::client::{BlockedClient, ClientShared};
 use crate::config::Config;
-use crate::inbox::{Inbox, Message, Target};
+use crate::inbox::{Inbox, Message};
 use crate::latency::LatencyMonitor;
 use crate::live::Live;
 use crate::persistence::Persistence;

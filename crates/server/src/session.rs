@@ -6,7 +6,6 @@ use mantissa_store::ShardSet;
 use crate::client::Client;
 use crate::commit::commit;
 use crate::context::Context;
-use crate::registry::Command;
 use crate::server::Server;
 
 /// See the module's description.
@@ -15,8 +14,6 @@ pub struct Session<'s, 'k> {
     pub context: &'s mut Context,
     /// The client.
     pub client: &'s mut Client,
-    /// The command that runs.
-    pub command: &'static Command,
     /// Inside EXEC: the transaction's view of the keyspace, whose locks are held.
     pub access: Option<&'s mut Access<'k>>,
 }

@@ -91,6 +91,7 @@ impl SlowLog {
     }
 
     /// Whether there are no entries.
+    #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -168,7 +168,7 @@ fn run_one(
     let outcome = match queued.command.handler {
         Some(Handler::Data(handler)) => handler(access, args, reply),
         Some(Handler::Server(handler)) => {
-            let mut session = Session { context, client, command: queued.command, access: Some(access) };
+            let mut session = Session { context, client, access: Some(access) };
             handler(&mut session, args, reply)
         }
         None => Err(Error::arity(&queued.command.name)),

@@ -224,7 +224,7 @@ fn protocol(args: Args<'_>, reply: &mut Reply) -> Outcome {
     match &args.at(2).to_ascii_lowercase()[..] {
         b"string" => reply.bulk(b"Hello World"),
         b"integer" => reply.integer(12345),
-        b"double" => reply.double(3.141),
+        b"double" => reply.double(3141.0 / 1000.0),
         b"null" => reply.null(),
         b"array" => {
             reply.array(3);
