@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Side by side: this server and redis-server, by the server's own CPU time for an operation and by memory for a key.
+"""Side by side: this server and redis-server, by the server's CPU for an operation and memory for a key.
 
-    bench/compare.py [--mantissa PATH] [--redis PATH] [--rounds N] [--requests N] [--driver auto|epoll|io_uring] [--only TEXT]
-                     [--memory] [--threads N]
+    bench/compare.py [--mantissa PATH] [--redis PATH] [--rounds N] [--requests N] [--threads N]
+                     [--driver auto|epoll|io_uring] [--only TEXT] [--memory]
 
-Both servers run at the same time, idle but for the one that is measured; every figure is the median of rounds that
-alternate between them. Needs redis-benchmark. Figures are CPU microseconds for an operation (user and system time of all
-threads of the server, from /proc), which a busy machine disturbs far less than requests a second.
+Both servers run at the same time, idle but for the one that is measured; every figure is the median of
+rounds that alternate between them. Needs redis-benchmark. Figures are CPU microseconds for an operation
+(user and system time of all threads of the server, from /proc), which a busy machine disturbs far less
+than requests a second.
 """
 import argparse
 import os
@@ -30,7 +31,7 @@ WORKS = [
     ("INCR -P 32", ["-P", "32", "-c", "50", "-r", "100000", "INCR", "counter:__rand_int__"], 4),
     ("LPUSH -P 32", ["-P", "32", "-c", "50", "LPUSH", "list", "element"], 4),
     ("HSET -P 32", ["-P", "32", "-c", "50", "-r", "100000", "HSET", "hash", "field:__rand_int__", "value"], 2),
-    ("ZADD -P 32", ["-P", "32", "-c", "50", "-r", "100000", "ZADD", "zset", "0.__rand_int__", "member:__rand_int__"], 2),
+    ("ZADD -P 32", ["-P", "32", "-c", "50", "-r", "100000", "ZADD", "zset"] + ["0.__rand_int__", "m:__rand_int__"], 2),
     ("ZRANGE 100 WITHSCORES -P 32", ["-P", "32", "-c", "50", "ZRANGE", "board", "0", "99", "WITHSCORES"], 0.25),
     ("MGET 10 -P 32", ["-P", "32", "-c", "50", "-r", str(KEYS), "MGET"] + ["key:__rand_int__"] * 10, 0.5),
     ("GET", ["-c", "50", "-r", str(KEYS), "GET", "key:__rand_int__"], 1),
@@ -143,7 +144,8 @@ def shapes(count):
     yield "the same with a TTL", count, with_expiry
     fields = lambda n: [part for f in range(10) for part in (f"field{f}", values[(n + f) % 1000][:16])]
     yield "hash of 10 fields", count // 10, (("HSET", "user:%012d" % n, *fields(n)) for n in range(count // 10))
-    yield "zset member", count, (("ZADD", "z", repr(picker.random() * 1e6), "member:%012d" % n) for n in range(count))
+    members = (("ZADD", "z", repr(picker.random() * 1e6), "member:%012d" % n) for n in range(count))
+    yield "zset member", count, members
     yield "list element of 16 B", count, (("RPUSH", "l", values[n % 1000][:16]) for n in range(count))
     yield "set member of 19 B", count, (("SADD", "s", "member:%012d" % n) for n in range(count))
 
@@ -162,7 +164,8 @@ def compare_memory(start_servers):
             server.stop()
         (ours, ours_resident), (theirs, theirs_resident) = row
         print(
-            f"| {name} | {ours:.1f} | {theirs:.1f} | {ours / theirs:.2f} | {ours_resident:.1f} | {theirs_resident:.1f} |",
+            f"| {name} | {ours:.1f} | {theirs:.1f} | {ours / theirs:.2f} |"
+            f" {ours_resident:.1f} | {theirs_resident:.1f} |",
             flush=True,
         )
 

@@ -58,8 +58,8 @@ impl<'a> ScanOptions<'a> {
         self.pattern.is_none_or(|pattern| glob::matches(pattern, element.text(&mut [0; 20])))
     }
 
-    /// Steps through a collection from `cursor` on. `step` visits one part, returns the next cursor, and counts
-    /// what it visited in its second argument.
+    /// Steps through a collection from `cursor` on. `step` visits one part, returns the next cursor, and
+    /// counts what it visited in its second argument.
     pub fn walk(&self, mut cursor: u64, mut step: impl FnMut(u64, &mut u64) -> u64) -> u64 {
         const STEPS_PER_ELEMENT_MAX: u64 = 10;
         let mut steps_left = self.count.saturating_mul(STEPS_PER_ELEMENT_MAX);

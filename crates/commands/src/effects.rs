@@ -1,4 +1,5 @@
-//! What a handler caused: everything that the commit, in one place and with the shards still locked, makes of it.
+//! What a handler caused: everything that the commit, in one place and with the shards still locked, makes of
+//! it.
 
 use mantissa_protocol::OwnedArgs;
 use mantissa_store::{Entry, ShardSet, Value};

@@ -44,7 +44,8 @@ impl Error {
         Error(Cow::Owned(text.into().into_bytes()))
     }
 
-    /// An error that quotes a client's bytes between two texts: as they are, up to the first NUL, as Redis does.
+    /// An error that quotes a client's bytes between two texts: as they are, up to the first NUL, as Redis
+    /// does.
     pub fn quoting(before: &str, quoted: &[u8], after: &str) -> Error {
         let shown = quoted.split(|&byte| byte == 0).next().unwrap_or_default();
         Error(Cow::Owned([before.as_bytes(), shown, after.as_bytes()].concat()))

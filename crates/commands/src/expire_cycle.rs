@@ -6,7 +6,8 @@
 //! found is removed as any expired key is, so that it is logged and published.
 //!
 //! Hashes with expiring fields are on a list by the time of the first of them
-//! ([`mantissa_store::Database::due_hash`]), so that only those are looked at where something is to be removed.
+//! ([`mantissa_store::Database::due_hash`]), so that only those are looked at where something is to be
+//! removed.
 
 use crate::access::Access;
 use crate::hash::remove_due_fields;

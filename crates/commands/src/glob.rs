@@ -7,8 +7,8 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     matches_with(pattern, text, false)
 }
 
-/// Whether `text` matches `pattern` as a whole, ASCII case aside if `ignore_case`. As in Redis, an empty text matches
-/// no pattern but the empty one and `*`.
+/// Whether `text` matches `pattern` as a whole, ASCII case aside if `ignore_case`. As in Redis, an empty text
+/// matches no pattern but the empty one and `*`.
 pub fn matches_with(pattern: &[u8], text: &[u8], ignore_case: bool) -> bool {
     if text.is_empty() {
         return matches!(pattern, b"" | b"*");

@@ -21,7 +21,8 @@ pub type KeyPositions = SmallVec<[KeyPosition; 4]>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidArguments;
 
-/// Finds the keys of a call. A call that is too malformed to find them gives an error; running it gives the proper one.
+/// Finds the keys of a call. A call that is too malformed to find them gives an error; running it gives the
+/// proper one.
 pub fn find_keys(info: &Info, args: Args<'_>) -> Result<KeyPositions, InvalidArguments> {
     let mut found = KeyPositions::new();
     for spec in info.keys {
@@ -68,7 +69,8 @@ fn begin(begin: &BeginSearch, args: Args<'_>) -> Option<usize> {
     }
 }
 
-/// The last argument of a range that starts at `first`. A negative `last` counts from the end of the arguments, or with a
+/// The last argument of a range that starts at `first`. A negative `last` counts from the end of the
+/// arguments, or with a
 /// `limit` above 1 from the end of the first `1/limit` of them.
 fn last_of_range(first: usize, last: i32, limit: i32, argument_count: usize) -> usize {
     if last >= 0 {

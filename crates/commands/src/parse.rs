@@ -46,10 +46,11 @@ pub fn is(argument: &[u8], keyword: &str) -> bool {
     argument.eq_ignore_ascii_case(keyword.as_bytes())
 }
 
-/// The time at which a blocking command gives up: `argument` in seconds with a fraction, 0 for never. The result is a Unix
-/// time in ms.
+/// The time at which a blocking command gives up: `argument` in seconds with a fraction, 0 for never. The
+/// result is a Unix time in ms.
 pub fn timeout(argument: &[u8], now_ms: i64) -> Outcome<Option<i64>> {
-    // Redis reads timeouts with a wider exponent than a double's: what is beyond a double is a number, but too large.
+    // Redis reads timeouts with a wider exponent than a double's: what is beyond a double is a number, but
+    // too large.
     let beyond = || match mantissa_number::LongDouble::parse(argument) {
         Some(_) => Error::fixed("ERR timeout is out of range"),
         None => Error::TIMEOUT_NOT_FLOAT,

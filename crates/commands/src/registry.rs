@@ -71,7 +71,8 @@ impl<H> Registry<H> {
         }
     }
 
-    /// Renames a command; an empty new name removes it. False if there is no such command or the new name is taken.
+    /// Renames a command; an empty new name removes it. False if there is no such command or the new name is
+    /// taken.
     pub fn rename(&mut self, old: &str, new: &str) -> bool {
         let Some(at) = self.position(old.as_bytes()) else { return false };
         if !new.is_empty() && self.position(new.as_bytes()).is_some() {

@@ -1,11 +1,15 @@
 //! What a command is: the single registration from which everything about it derives.
 //!
-//! Each family file ends in a table of [`Spec`]s. Dispatch, arity checks, key locking, MULTI, ACL, COMMAND INFO, COMMAND DOCS,
-//! CLI hints and completion all read it; nothing about a command is written down twice.
+//! Each family file ends in a table of [`Spec`]s. Dispatch, arity checks, key locking, MULTI, ACL, COMMAND
+//! INFO, COMMAND DOCS, CLI hints and completion all read it; nothing about a command is written down twice.
 
 /// Defines a set of named bits with the names that COMMAND INFO prints.
 macro_rules! bits {
-    ($(#[$outer:meta])* $set:ident: $repr:ty { $($(#[$inner:meta])* $name:ident = $bit:expr, $text:expr;)* }) => {
+    (
+        $(#[$outer:meta])* $set:ident: $repr:ty {
+            $($(#[$inner:meta])* $name:ident = $bit:expr, $text:expr;)*
+        }
+    ) => {
         $(#[$outer])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
         pub struct $set(pub $repr);
@@ -212,7 +216,8 @@ pub struct KeySpec {
 }
 
 impl KeySpec {
-    /// Keys from argument `first` to `last` (counted from `first`, or from the end if negative), every `step`.
+    /// Keys from argument `first` to `last` (counted from `first`, or from the end if negative), every
+    /// `step`.
     pub const fn range(first: i32, last: i32, step: i32, flags: KeyFlags) -> Self {
         let find = FindKeys::Range { last, step, limit: 0 };
         KeySpec { begin: BeginSearch::Index(first), find, flags, notes: "" }
@@ -304,7 +309,8 @@ impl Group {
 pub enum Locks {
     /// Those of the keys that the key specifications find.
     Keys,
-    /// None by itself; the handler visits shards one at a time through [`crate::Access::visit_shard`]. Inside a transaction: all.
+    /// None by itself; the handler visits shards one at a time through [`crate::Access::visit_shard`]. Inside
+    /// a transaction: all.
     Sweep,
     /// All: the command's keys cannot be known, or it must be atomic over everything.
     All,

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 #[global_allocator]
-static ALLOCATOR: mantissa_store::allocator::CountingAllocator = mantissa_store::allocator::CountingAllocator;
+static ALLOCATOR: mantissa_server::CountingAllocator = mantissa_server::CountingAllocator;
 
 const USAGE: &str = "\
 Mantissa: an in-memory data server that speaks Redis's protocol.

@@ -1,5 +1,5 @@
-//! Random keyspaces against a real redis-server: it loads what is written here to the same digest and the same
-//! encodings, and what it saves then loads here.
+//! Random keyspaces against a real redis-server: it loads what is written here to the same digest and the
+//! same encodings, and what it saves then loads here.
 //!
 //! `MANTISSA_ORACLE` names the redis-server; without it the test says so and passes.
 

@@ -46,7 +46,8 @@ pub fn start(server: &'static Server) -> std::io::Result<()> {
     std::thread::Builder::new().name("background".to_owned()).spawn(body).map(drop)
 }
 
-/// Removes expired keys, a shard at a time from `first` on, each once, for at most `budget`. Returns the shard to go on with.
+/// Removes expired keys, a shard at a time from `first` on, each once, for at most `budget`. Returns the
+/// shard to go on with.
 fn expire(context: &mut Context, first: usize, budget: Duration) -> usize {
     let server = context.server;
     let deadline = Instant::now() + budget;

@@ -1,7 +1,8 @@
 //! The commit: everything that a write causes, in one place, while its shards are still locked.
 //!
-//! In this order: removal of keys that lookups found expired; WATCH marks; keyspace notifications; service of clients that
-//! were blocked on keys that came into being. Serving runs the blocked command, whose own effects are committed in turn.
+//! In this order: removal of keys that lookups found expired; WATCH marks; keyspace notifications; service of
+//! clients that were blocked on keys that came into being. Serving runs the blocked command, whose own
+//! effects are committed in turn.
 
 use mantissa_commands::{Access, Counts, Effects, Event, EventClass, Mode, Trash};
 use mantissa_protocol::Reply;
@@ -14,8 +15,9 @@ use crate::registry::Handler;
 use crate::server::Server;
 use crate::stats;
 
-/// Commits what has been collected in `access`, and returns what is to be freed once no shard is locked. Inside a transaction
-/// clients are served only at its end: until then `serve` is false and keys that became ready are kept in `access`.
+/// Commits what has been collected in `access`, and returns what is to be freed once no shard is locked.
+/// Inside a transaction clients are served only at its end: until then `serve` is false and keys that became
+/// ready are kept in `access`.
 pub fn commit(server: &'static Server, outbox: &mut Outbox, access: &mut Access<'_>, serve: bool) -> Trash {
     if let Some(counts) = access.take_counts() {
         settle_counts(server, outbox.worker(), counts);
@@ -121,8 +123,8 @@ fn publish_event(server: &'static Server, outbox: &mut Outbox, notify: u32, even
     }
 }
 
-/// Serves those who wait for a key, in the order in which they came, for as long as it has something for them. Returns
-/// the keys that became ready by that.
+/// Serves those who wait for a key, in the order in which they came, for as long as it has something for
+/// them. Returns the keys that became ready by that.
 fn serve_key(
     server: &'static Server,
     outbox: &mut Outbox,

@@ -91,7 +91,8 @@ fn admit(context: &Context, client: &Client, command: &'static Command, args: Ar
     }
     if client.protocol == Protocol::Resp2 && client.is_subscribed() && !allowed_while_subscribed(command) {
         return Err(Error::new(format!(
-            "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in \
+            "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
+             allowed in \
              this context",
             command.name
         )));
@@ -106,9 +107,11 @@ fn admit(context: &Context, client: &Client, command: &'static Command, args: Ar
         && !context.live.config.save_points.is_empty()
     {
         return Err(Error::fixed(
-            "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. \
-             Commands that may modify the data set are disabled, because this instance is configured to report \
-             errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the \
+            "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to \
+             disk. \
+             Commands that may modify the data set are disabled, because this instance is configured to \
+             report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). \
+             Please check the \
              Redis logs for details about the RDB error.",
         ));
     }

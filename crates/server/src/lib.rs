@@ -1,7 +1,7 @@
 //! The server: workers, clients, configuration, and the commands that concern them.
 //!
-//! A request's way: [`worker`] (bytes, parsing, batches) -> [`execute`] (checks, locks, statistics) -> a handler -> [`commit`] (what
-//! the write caused) -> the reply.
+//! A request's way: [`worker`] (bytes, parsing, batches) -> [`execute`] (checks, locks, statistics) -> a
+//! handler -> [`commit`] (what the write caused) -> the reply.
 #![forbid(unsafe_code)]
 
 mod background;
@@ -30,4 +30,5 @@ mod stats;
 mod transaction;
 mod worker;
 
+pub use mantissa_store::allocator::CountingAllocator;
 pub use start::run;

@@ -22,7 +22,8 @@ pub fn refusal(server: &Server, config: &Config, peer: &Peer) -> Option<&'static
     };
     let protected = config.protected_mode && config.requirepass.is_empty();
     (protected && !is_local).then_some(
-        "-DENIED Mantissa runs in protected mode: no password is set, so only connections from this machine are \
+        "-DENIED Mantissa runs in protected mode: no password is set, so only connections from this machine \
+         are \
          served. To accept others: set a password (requirepass), or turn the mode off with CONFIG SET \
          protected-mode no from this machine, or start the server with --protected-mode no.\r\n",
     )
@@ -35,7 +36,8 @@ fn is_loopback(address: &SocketAddr) -> bool {
     }
 }
 
-/// Whether a client has left more unread than its class may. Keeps track of how long the soft limit has been exceeded.
+/// Whether a client has left more unread than its class may. Keeps track of how long the soft limit has been
+/// exceeded.
 pub fn output_exceeded(config: &Config, client: &mut Client, unsent: u64, now_ms: i64) -> bool {
     let class = if client.shared.has(flag::PUBSUB) { 2 } else { 0 };
     let limit = &config.client_output_buffer_limits[class];

@@ -1,8 +1,8 @@
 //! Dump files: reading one at the start, writing them on demand and by save points.
 //!
-//! A save takes all shard locks for one instant and then lets them go one by one, each as soon as its shard is encoded: what
-//! is written is the state at that instant, and a command waits at most until its shards have been encoded. Encoded
-//! shards go to a second thread, which writes them.
+//! A save takes all shard locks for one instant and then lets them go one by one, each as soon as its shard
+//! is encoded: what is written is the state at that instant, and a command waits at most until its shards
+//! have been encoded. Encoded shards go to a second thread, which writes them.
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -121,13 +121,14 @@ pub fn load(server: &'static Server) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads a dump into the keyspace. A key that is there already is replaced, or else an error. No shard may be locked by this
-/// thread.
+/// Reads a dump into the keyspace. A key that is there already is replaced, or else an error. No shard may be
+/// locked by this thread.
 pub fn load_file(server: &'static Server, path: &Path, replace: bool) -> Result<LoadSummary, String> {
     let live = server.live();
     let failed = |reason: String| {
         format!(
-            "The dump {} can not be loaded: {reason}. Nothing was changed; repair or move the file, or look at it with \
+            "The dump {} can not be loaded: {reason}. Nothing was changed; repair or move the file, or look \
+             at it with \
              `mantissa check rdb`.",
             path.display()
         )

@@ -5,7 +5,8 @@ use mantissa_protocol::{Args, Reply};
 
 use crate::session::Session;
 
-/// A command that needs more than the keyspace: its client, the configuration, other clients. Replies as a data handler does.
+/// A command that needs more than the keyspace: its client, the configuration, other clients. Replies as a
+/// data handler does.
 pub type ServerHandler = fn(&mut Session<'_, '_>, Args<'_>, &mut Reply) -> Outcome;
 
 /// A row of a table of server commands.

@@ -1,4 +1,5 @@
-//! What a command of the server has at hand: its client, its worker's context, and the keyspace where it needs it.
+//! What a command of the server has at hand: its client, its worker's context, and the keyspace where it
+//! needs it.
 
 use mantissa_commands::{Access, Mode};
 use mantissa_store::ShardSet;
@@ -29,8 +30,8 @@ impl Session<'_, '_> {
         self.access.is_some()
     }
 
-    /// Runs `work` with a view of these shards: the transaction's inside EXEC, else one locked for just that. What it changes
-    /// is committed.
+    /// Runs `work` with a view of these shards: the transaction's inside EXEC, else one locked for just that.
+    /// What it changes is committed.
     pub fn with_access<R>(&mut self, shards: ShardSet, work: impl FnOnce(&mut Access<'_>) -> R) -> R {
         if let Some(access) = &mut self.access {
             return work(access);

@@ -1,6 +1,7 @@
 //! Starting and ending the server.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::process::ExitCode;
@@ -25,7 +26,7 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
     let (config, warnings) = match Config::from_args(arguments) {
         Ok(parsed) => parsed,
         Err(error) => {
-            eprintln!("{error}");
+            let _nobody_may_read_it = writeln!(std::io::stderr(), "{error}");
             return ExitCode::FAILURE;
         }
     };

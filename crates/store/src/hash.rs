@@ -4,12 +4,13 @@
 //! | --- | --- |
 //! | `listpack` | fields and values back to back, in the order in which the fields came |
 //! | `listpackex` | the same with expiries, by rising expiry |
-//! | `hashtable` | a [`crate::Table`] of pairs, an allocation each; those that expire also in an ordered set |
+//! | `hashtable` | a [`crate::Table`] of pairs, an allocation each; expiring ones also in an ordered set |
 //!
 //! Forms change when Redis changes the encoding: at the thresholds of [`EncodingLimits`], and never back.
 //!
-//! Bytes per field of a large hash: 12.8 to 14 for the table, and field, value and 3 rounded up to a size class.
-//! An expiry adds 8 there and about 24 in the ordered set; hashes without expiries pay nothing for them.
+//! Bytes per field of a large hash: 12.8 to 14 for the table, and field, value and 3 rounded up to a size
+//! class. An expiry adds 8 there and about 24 in the ordered set; hashes without expiries pay nothing for
+//! them.
 //!
 //! A field whose time has passed stays until it is removed ([`Hash::remove_expired`]); whoever reads looks at
 //! the expiries.
@@ -94,7 +95,8 @@ impl Hash {
         }
     }
 
-    /// Gives up the packed encodings if so many new fields, or one field or value of so many bytes, cannot fit.
+    /// Gives up the packed encodings if so many new fields, or one field or value of so many bytes, cannot
+    /// fit.
     pub fn expect(&mut self, new_fields: usize, longest_bytes: usize, limits: &EncodingLimits) {
         if new_fields > limits.hash_entries_max || longest_bytes > limits.hash_value_bytes_max {
             self.make_table();
@@ -208,7 +210,8 @@ impl Hash {
         }
     }
 
-    /// The number of fields whose time has passed and that have not been removed. Costs O(1) for each of them.
+    /// The number of fields whose time has passed and that have not been removed. Costs O(1) for each of
+    /// them.
     pub fn expired_len(&self, now_ms: i64) -> usize {
         match &self.0 {
             Body::Packed(_) => 0,
@@ -260,7 +263,8 @@ impl Hash {
         }
     }
 
-    /// A field picked at random, all with equal probability, expired or not. `random` returns uniform numbers.
+    /// A field picked at random, all with equal probability, expired or not. `random` returns uniform
+    /// numbers.
     pub fn random(&self, mut random: impl FnMut() -> u64) -> Option<Field<'_>> {
         match &self.0 {
             Body::Table(pairs) => pairs.table.random(random).map(field_of),

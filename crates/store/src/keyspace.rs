@@ -1,7 +1,7 @@
 //! The keyspace: all shards, each behind its own lock.
 //!
-//! Locks are always taken in ascending order of shard numbers, so that threads that need several never wait for each
-//! other in a circle. [`LockedShards`] is the only way to a shard's contents.
+//! Locks are always taken in ascending order of shard numbers, so that threads that need several never wait
+//! for each other in a circle. [`LockedShards`] is the only way to a shard's contents.
 
 use std::cell::UnsafeCell;
 use std::hash::{BuildHasher, Hasher};
@@ -135,7 +135,8 @@ pub struct Keyspace {
 }
 
 impl Keyspace {
-    /// An empty keyspace. `shard_count` is a power of two from 2 to [`SHARD_COUNT_MAX`]; other numbers are brought there.
+    /// An empty keyspace. `shard_count` is a power of two from 2 to [`SHARD_COUNT_MAX`]; other numbers are
+    /// brought there.
     pub fn new(database_count: usize, shard_count: usize) -> Self {
         let shard_count = shard_count.next_power_of_two().clamp(2, SHARD_COUNT_MAX);
         let hasher = KeyHasher::with_random_seed();

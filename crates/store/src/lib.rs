@@ -1,8 +1,9 @@
 //! The keyspace: shards, tables, entries and the value types.
 //!
-//! A [`Keyspace`] is a number of [`Shard`]s, each behind its own lock. A shard holds its part of every database: a
-//! [`Table`] of [`Entry`] pointers. Values are strings inside their entries, or one of the collections [`List`], [`Set`],
-//! [`SortedSet`], [`Hash`], [`Stream`], whose encodings are their own affair. No layer above names a concrete container.
+//! A [`Keyspace`] is a number of [`Shard`]s, each behind its own lock. A shard holds its part of every
+//! database: a [`Table`] of [`Entry`] pointers. Values are strings inside their entries, or one of the
+//! collections [`List`], [`Set`], [`SortedSet`], [`Hash`], [`Stream`], whose encodings are their own affair.
+//! No layer above names a concrete container.
 
 pub mod allocator;
 pub mod bits;

@@ -7,7 +7,8 @@ pub struct EncodingLimits {
     pub hash_entries_max: usize,
     /// `hash-max-listpack-value`: bytes of a field or value.
     pub hash_value_bytes_max: usize,
-    /// `list-max-listpack-size`: elements of a node if positive; if negative, -1 to -5 stand for 4, 8, 16, 32, 64 KiB.
+    /// `list-max-listpack-size`: elements of a node if positive; if negative, -1 to -5 stand for 4, 8, 16,
+    /// 32, 64 KiB.
     pub list_node_size: i64,
     /// `list-compress-depth`: nodes at each end that stay uncompressed; 0 compresses none.
     pub list_compress_depth: u32,

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `intset` | a sorted array of integers |
 //! | `listpack` | the members back to back, in the order in which they came |
-//! | `hashtable` | a [`Table`] of members of eight bytes: integers and up to seven bytes lie in the table itself, longer ones in an allocation each |
+//! | `hashtable` | a [`Table`] of members: up to seven bytes in place, longer ones an allocation each |
 //!
 //! Forms change when Redis changes the encoding: at the thresholds of [`EncodingLimits`], and never back but
 //! where an operation makes a new set.
@@ -152,8 +152,8 @@ impl Set {
         }
     }
 
-    /// Prepares for `count` members that will be added, the first of them being `first`. Chooses the encoding of
-    /// an empty set, and gives up the packed ones where so many could never fit.
+    /// Prepares for `count` members that will be added, the first of them being `first`. Chooses the encoding
+    /// of an empty set, and gives up the packed ones where so many could never fit.
     pub fn expect(&mut self, first: &[u8], count: usize, limits: &EncodingLimits) {
         let max = if self.is_empty() {
             if parse_i64(first).is_some() && count <= limits.set_intset_entries_max {

@@ -1,4 +1,5 @@
-//! Expiry of fields: the HEXPIRE and HTTL families, HPERSIST, and the removal of fields whose time has passed.
+//! Expiry of fields: the HEXPIRE and HTTL families, HPERSIST, and the removal of fields whose time has
+//! passed.
 
 use mantissa_number::format_i64;
 use mantissa_protocol::{Args, Reply};

@@ -36,13 +36,25 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
     DataSpec::new("hgetall", 2, super::hgetall, Flags::READONLY)
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
-        .docs(Group::Hash, "2.0.0", "O(N) for a hash of N fields", "Lists the fields of a hash with their values.")
+        .docs(
+            Group::Hash,
+            "2.0.0",
+            "O(N) for a hash of N fields",
+            "Lists the fields of a hash with their \
+         values.",
+        )
         .tips(&["nondeterministic_output_order"])
         .arguments("key:key#0"),
     DataSpec::new("hdel", -3, super::hdel, Flags::WRITE.or(Flags::FAST))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::DELETE))])
-        .docs(Group::Hash, "2.0.0", "O(N) for N fields", "Takes fields out of a hash, which goes with its last one.")
+        .docs(
+            Group::Hash,
+            "2.0.0",
+            "O(N) for N fields",
+            "Takes fields out of a hash, which goes with its \
+         last one.",
+        )
         .history(&[("2.4.0", "Several fields in one call.")])
         .arguments("key:key#0 field:string*"),
     DataSpec::new("hlen", 2, super::hlen, Flags::READONLY.or(Flags::FAST))
@@ -75,12 +87,24 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
     DataSpec::new("hincrby", 4, counter::hincrby, Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE))])
-        .docs(Group::Hash, "2.0.0", "O(1)", "Adds an integer to a field of a hash; a missing field counts as 0.")
+        .docs(
+            Group::Hash,
+            "2.0.0",
+            "O(1)",
+            "Adds an integer to a field of a hash; a missing field counts as \
+         0.",
+        )
         .arguments("key:key#0 field:string increment:integer"),
     DataSpec::new("hincrbyfloat", 4, counter::hincrbyfloat, Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE))])
-        .docs(Group::Hash, "2.6.0", "O(1)", "Adds a decimal number to a field of a hash; a missing field counts as 0.")
+        .docs(
+            Group::Hash,
+            "2.6.0",
+            "O(1)",
+            "Adds a decimal number to a field of a hash; a missing field \
+         counts as 0.",
+        )
         .arguments("key:key#0 field:string increment:double"),
     DataSpec::new("hrandfield", -2, pick::hrandfield, Flags::READONLY)
         .categories(Categories::HASH)
@@ -91,29 +115,69 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
     DataSpec::new("hscan", -3, pick::hscan, Flags::READONLY)
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
-        .docs(Group::Hash, "2.8.0", "O(1) a call, O(N) for the N fields of a whole iteration", "Lists the fields of a hash step by step.")
+        .docs(
+            Group::Hash,
+            "2.8.0",
+            "O(1) a call, O(N) for the N fields of a whole iteration",
+            "Lists the \
+         fields of a hash step by step.",
+        )
         .tips(&["nondeterministic_output"])
-        .arguments("key:key#0 cursor:integer pattern:pattern@MATCH? count:integer@COUNT? novalues:pure-token@NOVALUES?"),
+        .arguments(
+            "key:key#0 cursor:integer pattern:pattern@MATCH? count:integer@COUNT? \
+         novalues:pure-token@NOVALUES?",
+        ),
     DataSpec::new("hexpire", -6, expiry::hexpire, Flags::WRITE.or(Flags::FAST))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::UPDATE))])
         .docs(Group::Hash, "7.4.0", "O(N) for N fields", "Lets fields of a hash expire in so many seconds.")
-        .arguments("key:key#0 seconds:integer condition:oneof(nx:pure-token@NX xx:pure-token@XX gt:pure-token@GT lt:pure-token@LT)? fields:block(numfields:integer field:string*)@FIELDS"),
+        .arguments(
+            "key:key#0 seconds:integer condition:oneof(nx:pure-token@NX xx:pure-token@XX \
+         gt:pure-token@GT lt:pure-token@LT)? fields:block(numfields:integer field:string*)@FIELDS",
+        ),
     DataSpec::new("hpexpire", -6, expiry::hpexpire, Flags::WRITE.or(Flags::FAST))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::UPDATE))])
-        .docs(Group::Hash, "7.4.0", "O(N) for N fields", "Lets fields of a hash expire in so many milliseconds.")
-        .arguments("key:key#0 milliseconds:integer condition:oneof(nx:pure-token@NX xx:pure-token@XX gt:pure-token@GT lt:pure-token@LT)? fields:block(numfields:integer field:string*)@FIELDS"),
+        .docs(
+            Group::Hash,
+            "7.4.0",
+            "O(N) for N fields",
+            "Lets fields of a hash expire in so many \
+         milliseconds.",
+        )
+        .arguments(
+            "key:key#0 milliseconds:integer condition:oneof(nx:pure-token@NX xx:pure-token@XX \
+         gt:pure-token@GT lt:pure-token@LT)? fields:block(numfields:integer field:string*)@FIELDS",
+        ),
     DataSpec::new("hexpireat", -6, expiry::hexpireat, Flags::WRITE.or(Flags::FAST))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::UPDATE))])
-        .docs(Group::Hash, "7.4.0", "O(N) for N fields", "Lets fields of a hash expire at a Unix time in seconds.")
-        .arguments("key:key#0 unix-time-seconds:unix-time condition:oneof(nx:pure-token@NX xx:pure-token@XX gt:pure-token@GT lt:pure-token@LT)? fields:block(numfields:integer field:string*)@FIELDS"),
+        .docs(
+            Group::Hash,
+            "7.4.0",
+            "O(N) for N fields",
+            "Lets fields of a hash expire at a Unix time in \
+         seconds.",
+        )
+        .arguments(
+            "key:key#0 unix-time-seconds:unix-time condition:oneof(nx:pure-token@NX xx:pure-token@XX \
+         gt:pure-token@GT lt:pure-token@LT)? fields:block(numfields:integer field:string*)@FIELDS",
+        ),
     DataSpec::new("hpexpireat", -6, expiry::hpexpireat, Flags::WRITE.or(Flags::FAST))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::UPDATE))])
-        .docs(Group::Hash, "7.4.0", "O(N) for N fields", "Lets fields of a hash expire at a Unix time in milliseconds.")
-        .arguments("key:key#0 unix-time-milliseconds:unix-time condition:oneof(nx:pure-token@NX xx:pure-token@XX gt:pure-token@GT lt:pure-token@LT)? fields:block(numfields:integer field:string*)@FIELDS"),
+        .docs(
+            Group::Hash,
+            "7.4.0",
+            "O(N) for N fields",
+            "Lets fields of a hash expire at a Unix time in \
+         milliseconds.",
+        )
+        .arguments(
+            "key:key#0 unix-time-milliseconds:unix-time condition:oneof(nx:pure-token@NX \
+         xx:pure-token@XX gt:pure-token@GT lt:pure-token@LT)? fields:block(numfields:integer \
+         field:string*)@FIELDS",
+        ),
     DataSpec::new("httl", -5, expiry::httl, Flags::READONLY.or(Flags::FAST))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
@@ -123,18 +187,36 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
     DataSpec::new("hpttl", -5, expiry::hpttl, Flags::READONLY.or(Flags::FAST))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
-        .docs(Group::Hash, "7.4.0", "O(N) for N fields", "Tells in how many milliseconds fields of a hash expire.")
+        .docs(
+            Group::Hash,
+            "7.4.0",
+            "O(N) for N fields",
+            "Tells in how many milliseconds fields of a hash \
+         expire.",
+        )
         .tips(&["nondeterministic_output"])
         .arguments("key:key#0 fields:block(numfields:integer field:string*)@FIELDS"),
     DataSpec::new("hexpiretime", -5, expiry::hexpiretime, Flags::READONLY.or(Flags::FAST))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
-        .docs(Group::Hash, "7.4.0", "O(N) for N fields", "Tells at which Unix time in seconds fields of a hash expire.")
+        .docs(
+            Group::Hash,
+            "7.4.0",
+            "O(N) for N fields",
+            "Tells at which Unix time in seconds fields of a \
+         hash expire.",
+        )
         .arguments("key:key#0 fields:block(numfields:integer field:string*)@FIELDS"),
     DataSpec::new("hpexpiretime", -5, expiry::hpexpiretime, Flags::READONLY.or(Flags::FAST))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
-        .docs(Group::Hash, "7.4.0", "O(N) for N fields", "Tells at which Unix time in milliseconds fields of a hash expire.")
+        .docs(
+            Group::Hash,
+            "7.4.0",
+            "O(N) for N fields",
+            "Tells at which Unix time in milliseconds fields of \
+         a hash expire.",
+        )
         .arguments("key:key#0 fields:block(numfields:integer field:string*)@FIELDS"),
     DataSpec::new("hpersist", -5, expiry::hpersist, Flags::WRITE.or(Flags::FAST))
         .categories(Categories::HASH)
@@ -143,14 +225,32 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .arguments("key:key#0 fields:block(numfields:integer field:string*)@FIELDS"),
     DataSpec::new("hgetex", -5, fields::hgetex, Flags::WRITE.or(Flags::FAST))
         .categories(Categories::HASH)
-        .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE)).notes("Changes the expiry")])
-        .docs(Group::Hash, "8.0.0", "O(N) for N fields", "Reads fields of a hash and sets or removes their expiry.")
-        .arguments("key:key#0 expiration:oneof(seconds:integer@EX milliseconds:integer@PX unix-time-seconds:unix-time@EXAT unix-time-milliseconds:unix-time@PXAT persist:pure-token@PERSIST)? fields:block(numfields:integer field:string*)@FIELDS"),
+        .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE)).notes(
+            "Changes the \
+         expiry",
+        )])
+        .docs(
+            Group::Hash,
+            "8.0.0",
+            "O(N) for N fields",
+            "Reads fields of a hash and sets or removes their \
+         expiry.",
+        )
+        .arguments(
+            "key:key#0 expiration:oneof(seconds:integer@EX milliseconds:integer@PX \
+         unix-time-seconds:unix-time@EXAT unix-time-milliseconds:unix-time@PXAT \
+         persist:pure-token@PERSIST)? fields:block(numfields:integer field:string*)@FIELDS",
+        ),
     DataSpec::new("hsetex", -6, fields::hsetex, Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::UPDATE))])
         .docs(Group::Hash, "8.0.0", "O(N) for N fields", "Gives fields of a hash their values and an expiry.")
-        .arguments("key:key#0 condition:oneof(fnx:pure-token@FNX fxx:pure-token@FXX)? expiration:oneof(seconds:integer@EX milliseconds:integer@PX unix-time-seconds:unix-time@EXAT unix-time-milliseconds:unix-time@PXAT keepttl:pure-token@KEEPTTL)? fields:block(numfields:integer data:block(field:string value:string)*)@FIELDS"),
+        .arguments(
+            "key:key#0 condition:oneof(fnx:pure-token@FNX fxx:pure-token@FXX)? \
+         expiration:oneof(seconds:integer@EX milliseconds:integer@PX unix-time-seconds:unix-time@EXAT \
+         unix-time-milliseconds:unix-time@PXAT keepttl:pure-token@KEEPTTL)? fields:block(numfields:integer \
+         data:block(field:string value:string)*)@FIELDS",
+        ),
     DataSpec::new("hgetdel", -5, fields::hgetdel, Flags::WRITE.or(Flags::FAST))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::DELETE))])

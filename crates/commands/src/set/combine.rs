@@ -1,7 +1,7 @@
 //! Intersections, unions and differences.
 //!
-//! The results of the STORE forms get the encoding that Redis gives them, which depends on how it builds them:
-//! from the encoding of the smallest set for intersections, and one member after the other else.
+//! The results of the STORE forms get the encoding that Redis gives them, which depends on how it builds
+//! them: from the encoding of the smallest set for intersections, and one member after the other else.
 
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::listpack::Element;
@@ -93,8 +93,8 @@ pub(super) fn sinterstore(access: &mut Access<'_>, args: Args<'_>, reply: &mut R
     store(access, args.at(1), result, "sinterstore", reply)
 }
 
-/// Puts a result in the place of what the key holds, or removes the key if the result is empty, and replies how
-/// many members there are.
+/// Puts a result in the place of what the key holds, or removes the key if the result is empty, and replies
+/// how many members there are.
 fn store(
     access: &mut Access<'_>,
     key: &[u8],

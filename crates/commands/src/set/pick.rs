@@ -95,7 +95,8 @@ fn take_many(
     count: usize,
     mut random: impl FnMut() -> u64,
 ) -> Outcome<Set> {
-    /// Where this many times the members that stay are no more than those that go, the ones that stay are moved.
+    /// Where this many times the members that stay are no more than those that go, the ones that stay are
+    /// moved.
     const MOVE_FACTOR: usize = 5;
     let limits = &access.settings().limits;
     let Some(set) = access.set_mut(key)? else { return Ok(Set::new()) };

@@ -62,7 +62,8 @@ fn auth(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Out
         2 => {
             if session.context.live.config.requirepass.is_empty() {
                 return Err(Error::fixed(
-                    "ERR AUTH <password> called without any password configured for the default user. Are you \
+                    "ERR AUTH <password> called without any password configured for the default user. Are \
+                     you \
                      sure your configuration is correct?",
                 ));
             }
@@ -116,8 +117,10 @@ fn hello(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Ou
     }
     if !session.client.authenticated && !session.context.live.config.requirepass.is_empty() {
         return Err(Error::fixed(
-            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH \
-             <user> <pass> option can be used to authenticate the client and select the RESP protocol version at \
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> \
+             AUTH \
+             <user> <pass> option can be used to authenticate the client and select the RESP protocol \
+             version at \
              the same time",
         ));
     }

@@ -24,8 +24,10 @@ fn debug(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Ou
     let peer = &session.client.shared.peer;
     if !session.context.live.config.enable_debug_command.allows(peer.is_loopback() || peer.is_unix()) {
         return Err(Error::fixed(
-            "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it \
-             from a local connection, otherwise you need to set this option in the configuration file, and then \
+            "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can \
+             run it \
+             from a local connection, otherwise you need to set this option in the configuration file, \
+             and then \
              restart the server.",
         ));
     }

@@ -160,7 +160,8 @@ fn role(_session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> O
     Ok(())
 }
 
-/// A number line whose marks lie where the mantissas of doubles do: twice as dense with every step toward zero.
+/// A number line whose marks lie where the mantissas of doubles do: twice as dense with every step toward
+/// zero.
 fn lolwut(_session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     const WIDTH: usize = 64;
     if let Some(option) = args.get(1)

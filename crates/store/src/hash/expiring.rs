@@ -41,7 +41,8 @@ impl Expiring {
         Triples(self.packed.iter())
     }
 
-    /// Gives a field a value; a field that is there keeps its expiry if `keep` is set. True if the field is new.
+    /// Gives a field a value; a field that is there keeps its expiry if `keep` is set. True if the field is
+    /// new.
     pub(super) fn put(&mut self, field: &[u8], value: &[u8], keep: bool) -> bool {
         let Some(position) = self.packed.find(&Needle::new(field), STRIDE) else {
             self.push(field, value);

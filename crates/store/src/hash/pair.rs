@@ -171,8 +171,8 @@ impl Pair {
             *self = Pair::new(self.field(), value, self.expiry());
             return;
         }
-        // SAFETY: header and field stay; the value is written within the new size, and cannot overlap the pair,
-        // which is borrowed exclusively.
+        // SAFETY: header and field stay; the value is written within the new size, and cannot overlap the
+        // pair, which is borrowed exclusively.
         unsafe {
             if new.size() != old.size() {
                 let moved = realloc(self.0.as_ptr(), old.layout(), new.size());

@@ -32,7 +32,8 @@ impl Pairs {
         self.table.get(hash_bytes(field), |pair| pair.field() == field)
     }
 
-    /// Gives a field a value; a field that is there keeps its expiry if `keep` is set. True if the field is new.
+    /// Gives a field a value; a field that is there keeps its expiry if `keep` is set. True if the field is
+    /// new.
     pub(super) fn put(&mut self, field: &[u8], value: &[u8], keep: bool) -> bool {
         let make = || Pair::new(field, value, None);
         let equal = |pair: &Pair| pair.field() == field;

@@ -1,8 +1,8 @@
 //! A short sequence of strings in one allocation, for small sets and hashes.
 //!
-//! The elements lie back to back in the encoding of a listpack ([`crate::listpack`]) without its header and end. What
-//! is the text of an integer is stored as one, so that every text has exactly one encoding: looking for it
-//! compares bytes and decodes nothing.
+//! The elements lie back to back in the encoding of a listpack ([`crate::listpack`]) without its header and
+//! end. What is the text of an integer is stored as one, so that every text has exactly one encoding: looking
+//! for it compares bytes and decodes nothing.
 //!
 //! Bytes per element: two beside the text, up to 63 bytes of it; the allocation grows by size classes.
 
