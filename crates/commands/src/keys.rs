@@ -49,7 +49,64 @@ pub fn find_keys(info: &Info, args: Args<'_>) -> Result<KeyPositions, InvalidArg
             FindKeys::Unknown => {}
         }
     }
+    if info.name == "sort" {
+        found.extend(sort_destination(args));
+    }
     Ok(found)
+}
+
+/// The key after the last STORE of a SORT, whose options no key specification can tell from their values.
+fn sort_destination(args: Args<'_>) -> Option<KeyPosition> {
+    let mut at = 2;
+    let mut destination = None;
+    while let Some(option) = args.get(at) {
+        let operands = match &option.to_ascii_uppercase()[..] {
+            b"LIMIT" => 2,
+            b"GET" | b"BY" => 1,
+            b"STORE" => {
+                let flags = KeyFlags::OW.or(KeyFlags::UPDATE);
+                let given = args.get(at + 1).map(|_| KeyPosition { index: at + 1, flags });
+                destination = given.or(destination);
+                1
+            }
+            _ => 0,
+        };
+        at += 1 + operands;
+    }
+    destination
+}
+
+/// What is done with a key that [`find_keys`] has found in these arguments. The flags of two commands depend on their
+/// other arguments: SET reads with the option GET, and BITFIELD writes unless all that it does is GET.
+pub fn key_flags(info: &Info, key: &KeyPosition, args: Args<'_>) -> KeyFlags {
+    if !key.flags.has(KeyFlags::VARIABLE_FLAGS) {
+        return key.flags;
+    }
+    const READS: KeyFlags = KeyFlags::RO.or(KeyFlags::ACCESS);
+    const OVERWRITES: KeyFlags = KeyFlags::OW.or(KeyFlags::UPDATE);
+    const READS_AND_WRITES: KeyFlags = KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE);
+    match info.name {
+        "set" if args.from(3).iter().any(|option| option.eq_ignore_ascii_case(b"GET")) => READS_AND_WRITES,
+        "set" => OVERWRITES,
+        "bitfield" if only_gets(args) => READS,
+        _ => READS_AND_WRITES,
+    }
+}
+
+/// Whether nothing but GET and OVERFLOW is among the operations of a BITFIELD.
+fn only_gets(args: Args<'_>) -> bool {
+    let mut at = 2;
+    while let Some(operation) = args.get(at) {
+        let operands = if operation.eq_ignore_ascii_case(b"GET") {
+            2
+        } else if operation.eq_ignore_ascii_case(b"OVERFLOW") {
+            1
+        } else {
+            return false;
+        };
+        at += 1 + operands;
+    }
+    true
 }
 
 fn begin(begin: &BeginSearch, args: Args<'_>) -> Option<usize> {

@@ -104,7 +104,6 @@ impl<H> Registry<H> {
         let Some(name) = args.get(1) else { return Err(Error::arity(&command.name)) };
         match command.subcommand(name) {
             Some(subcommand) => Ok(subcommand),
-            None if command.handler.is_some() => Ok(command),
             None => {
                 let after = format!("'. Try {} HELP.", command.name.to_ascii_uppercase());
                 let shown = &name[..name.len().min(SHOWN_BYTES_MAX)];

@@ -343,6 +343,8 @@ pub struct Info {
     pub summary: &'static str,
     /// Deprecation: since which version and what to use instead.
     pub deprecated: Option<(&'static str, &'static str)>,
+    /// Meant for servers and tests, not for applications.
+    pub internal: bool,
     /// Changes of behaviour: version and description.
     pub history: &'static [(&'static str, &'static str)],
     /// Hints for clients and proxies, as COMMAND INFO prints them.
@@ -407,6 +409,7 @@ impl<H> Spec<H> {
             complexity: "",
             summary: "",
             deprecated: None,
+            internal: false,
             history: &[],
             tips: &[],
             arguments: "",
@@ -460,6 +463,12 @@ impl<H> Spec<H> {
     /// Marks it as deprecated since a version, in favour of something else.
     pub const fn deprecated(mut self, since: &'static str, instead: &'static str) -> Self {
         self.info.deprecated = Some((since, instead));
+        self
+    }
+
+    /// Marks it as meant for servers and tests.
+    pub const fn internal(mut self) -> Self {
+        self.info.internal = true;
         self
     }
 

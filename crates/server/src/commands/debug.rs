@@ -306,4 +306,5 @@ pub(super) const COMMANDS: &[ServerSpec] = &[ServerSpec::new(
     Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::LOADING).or(Flags::STALE).or(Flags::PROTECTED),
 )
 .locks(Locks::All)
-.docs(Group::Server, "1.0.0", "Depends on the subcommand", "Looks inside, for tests and tools.")];
+.docs(Group::Server, "1.0.0", "Depends on the subcommand", "Looks inside, for tests and tools.")
+.internal()];

@@ -18,6 +18,8 @@ use mantissa_protocol::{Args, Reply};
 
 pub(super) use figures::{ClientTotals, KeyspaceTotals};
 
+pub(super) use memory::MemoryFigures;
+
 use crate::registry::ServerSpec;
 use crate::session::Session;
 
