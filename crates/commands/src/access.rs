@@ -223,13 +223,11 @@ impl<'a> Access<'a> {
             return None;
         };
         let entry = shard.databases.get(self.database)?.get(hash, key)?;
-        match entry.expiry() {
-            Some(time) if time <= self.now_ms => {
-                self.noticed.expired.borrow_mut().push((self.database, key.into()));
-                None
-            }
-            _ => Some(entry),
+        if entry.has_expired(self.now_ms) {
+            self.noticed.expired.borrow_mut().push((self.database, key.into()));
+            return None;
         }
+        Some(entry)
     }
 
     /// The live entry of a key, for reading: marks it as used and counts the lookup.
@@ -278,7 +276,7 @@ impl<'a> Access<'a> {
                 Some(entry)
             }
             Lookup::Expired(entry) => {
-                note_expired(&mut self.effects, self.settings, self.database, watched, entry);
+                note_expired(&mut self.effects, self.settings, (self.database, self.now_ms), watched, entry);
                 None
             }
             Lookup::Missing => None,
@@ -317,7 +315,7 @@ impl<'a> Access<'a> {
                 return Ok((entry, false));
             }
             Before::Expired(old) => {
-                note_expired(&mut self.effects, self.settings, self.database, watched, old);
+                note_expired(&mut self.effects, self.settings, (self.database, self.now_ms), watched, old);
             }
             Before::Missing => {}
         }
@@ -460,9 +458,9 @@ impl<'a> Access<'a> {
         let hash = self.hash(key);
         let index = self.locked.keyspace().shard_of(hash);
         let entry = self.locked.shard_mut(index)?.databases[self.database].remove(hash, key)?;
-        if entry.expiry().is_some_and(|time| time <= self.now_ms) {
+        if entry.has_expired(self.now_ms) {
             let watched = self.locked.shard(index).is_some_and(Shard::has_watchers);
-            note_expired(&mut self.effects, self.settings, self.database, watched, entry);
+            note_expired(&mut self.effects, self.settings, (self.database, self.now_ms), watched, entry);
             return None;
         }
         Some(entry)
@@ -638,11 +636,11 @@ impl<'a> Access<'a> {
         let Some(shard) = self.locked.shard_mut(index) else { return false };
         let watched = shard.has_watchers();
         let Some(database) = shard.databases.get_mut(self.database) else { return false };
-        if database.expiring_len() == 0 {
+        if database.expiring_len() == 0 && !database.has_due_hash(self.now_ms) {
             return false;
         }
         let Lookup::Expired(entry) = database.find_live(hash, key, self.now_ms) else { return false };
-        note_expired(&mut self.effects, self.settings, self.database, watched, entry);
+        note_expired(&mut self.effects, self.settings, (self.database, self.now_ms), watched, entry);
         true
     }
 
@@ -734,17 +732,31 @@ fn with_misses(events: Vec<Event>, missed: Vec<Missed>) -> Vec<Event> {
 
 /// What the commit makes of an entry that was removed because its time had passed.
 #[cold]
-fn note_expired(effects: &mut Effects, settings: &Settings, database: usize, watched: bool, entry: Entry) {
-    effects.expired_count += 1;
+fn note_expired(
+    effects: &mut Effects,
+    settings: &Settings,
+    (database, now_ms): (usize, i64),
+    watched: bool,
+    entry: Entry,
+) {
+    let mut event = |class: EventClass, name| {
+        if settings.notify & class.0 != 0 {
+            effects.events.push(Event { class, name, database, key: entry.key().into() });
+        }
+    };
+    if entry.expiry().is_some_and(|time| time <= now_ms) {
+        event(EventClass::EXPIRED, "expired");
+        effects.expired_count += 1;
+    } else {
+        event(EventClass::HASH, "hexpired");
+        event(EventClass::GENERIC, "del");
+        effects.expired_fields_count += entry.spent_fields(now_ms) as u64;
+    }
     if settings.log_enabled {
         effects.removed_expired.push((database, entry.key().into()));
     }
     if watched {
         effects.changed.push((database, entry.key().into()));
-    }
-    if settings.notify & EventClass::EXPIRED.0 != 0 {
-        let key = entry.key().into();
-        effects.events.push(Event { class: EventClass::EXPIRED, name: "expired", database, key });
     }
     effects.trash.entries.push(entry);
 }

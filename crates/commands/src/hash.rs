@@ -1,13 +1,15 @@
 //! Hashes, with expiry by field.
 //!
-//! A field whose time has passed is never seen. Reads pass over it; writes remove it first, and some others
-//! with it ([`open`]); the rest is the business of active expiry ([`remove_due_fields`]).
+//! A field whose time has passed is never seen, and neither is a hash that has only such fields. Reads pass over it; writes remove it first, and some others with
+//! it ([`open`]); the rest is the business of active expiry ([`remove_due_fields`]).
 
 mod counter;
 mod expiry;
 mod fields;
 mod pick;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::Hash;
@@ -27,15 +29,9 @@ fn live_value<'a>(hash: &'a Hash, field: &[u8], now_ms: i64) -> Option<Element<'
     expiry.is_none_or(|time| time > now_ms).then_some(value)
 }
 
-/// Whether some field's time has passed.
-fn is_due(hash: &Hash, now_ms: i64) -> bool {
-    hash.earliest_expiry().is_some_and(|time| time <= now_ms)
-}
-
 /// The hash at a key, to change, without `fields` whose time has passed.
 fn open<'a>(access: &'a mut Access<'_>, key: &[u8], fields: Args<'_>) -> Outcome<Option<&'a mut Hash>> {
-    let now_ms = access.now_ms();
-    if access.hash_mut(key)?.is_some_and(|hash| is_due(hash, now_ms)) {
+    if access.may_have_due_fields(key) {
         expiry::remove_expired(access, key, fields)?;
     }
     access.hash_mut(key)
@@ -43,8 +39,7 @@ fn open<'a>(access: &'a mut Access<'_>, key: &[u8], fields: Args<'_>) -> Outcome
 
 /// The same; a new empty hash if the key is not there.
 fn open_or_new<'a>(access: &'a mut Access<'_>, key: &[u8], fields: Args<'_>) -> Outcome<&'a mut Hash> {
-    let now_ms = access.now_ms();
-    if is_due(access.hash_or_new(key)?, now_ms) {
+    if access.may_have_due_fields(key) {
         expiry::remove_expired(access, key, fields)?;
     }
     access.hash_or_new(key)
@@ -83,12 +78,9 @@ fn set_pairs(access: &mut Access<'_>, args: Args<'_>, name: &str) -> Outcome<usi
     if !args.len().is_multiple_of(2) {
         return Err(Error::arity(name));
     }
-    let (key, pairs, now_ms) = (args.at(1), args.from(2), access.now_ms());
+    let (key, pairs) = (args.at(1), args.from(2));
     let limits = &access.settings().limits;
-    let mut hash = access.hash_or_new(key)?;
-    if is_due(hash, now_ms) {
-        hash = open_or_new(access, key, pairs)?;
-    }
+    let hash = open_or_new(access, key, pairs)?;
     let longest = pairs.iter().map(<[u8]>::len).max().unwrap_or(0);
     hash.expect(pairs.len() / 2, longest, limits);
     let mut added = 0;

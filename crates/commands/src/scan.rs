@@ -11,7 +11,7 @@ use crate::parse;
 use crate::spec::{Categories, Flags, Group, Locks};
 
 fn is_live(entry: &Entry, now_ms: i64) -> bool {
-    entry.expiry().is_none_or(|time| time > now_ms)
+    !entry.has_expired(now_ms)
 }
 
 fn keys(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -92,6 +92,9 @@ impl<'a> Options<'a> {
         let mut options = Options { count: 10, pattern: None, kind: None };
         let mut at = 2;
         while let Some(option) = args.get(at) {
+            if parse::is(option, "NOVALUES") {
+                return Err(Error::fixed("ERR NOVALUES option can only be used in HSCAN"));
+            }
             let value = args.get(at + 1).ok_or(Error::SYNTAX)?;
             if parse::is(option, "COUNT") {
                 let count = parse::integer(value)?;

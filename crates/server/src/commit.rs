@@ -106,6 +106,7 @@ fn remove_expired(access: &mut Access<'_>, mut effects: Effects, trash: &mut Tra
     effects.changed = removal.changed;
     effects.removed_expired.append(&mut removal.removed_expired);
     effects.expired_count += removal.expired_count;
+    effects.expired_fields_count += removal.expired_fields_count;
     effects
 }
 

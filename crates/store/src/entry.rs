@@ -122,6 +122,25 @@ impl Entry {
             .then(|| unsafe { self.0.as_ptr().add(EXPIRY_OFFSET).cast::<i64>().read() })
     }
 
+    /// Whether it is there no more at `now_ms` (Unix time in ms): its time has passed, or that of all fields of
+    /// the hash that it holds.
+    #[inline]
+    pub fn has_expired(&self, now_ms: i64) -> bool {
+        self.expiry().is_some_and(|time| time <= now_ms) || self.spent_fields(now_ms) > 0
+    }
+
+    /// The number of fields if it holds a hash and the time of all of them has passed, else 0.
+    #[inline]
+    pub fn spent_fields(&self, now_ms: i64) -> usize {
+        if self.kind() != Kind::Hash {
+            return 0;
+        }
+        match self.value() {
+            ValueRef::Hash(hash) if hash.is_spent(now_ms) => hash.len(),
+            _ => 0,
+        }
+    }
+
     /// The access clock: 24 bits whose meaning the eviction policy gives.
     #[inline]
     pub fn clock(&self) -> u32 {

@@ -220,6 +220,15 @@ impl Hash {
         }
     }
 
+    /// Whether there are fields and the time of all of them has passed.
+    pub fn is_spent(&self, now_ms: i64) -> bool {
+        match &self.0 {
+            Body::Packed(_) => false,
+            Body::Expiring(expiring) => expiring.is_spent(now_ms),
+            Body::Table(pairs) => pairs.is_spent(now_ms),
+        }
+    }
+
     /// The number of fields whose time has not passed.
     pub fn live_len(&self, now_ms: i64) -> usize {
         self.len() - self.expired_len(now_ms)

@@ -142,11 +142,6 @@ pub enum Before {
     Missing,
 }
 
-#[inline]
-fn has_expired(entry: &Entry, now_ms: i64) -> bool {
-    entry.expiry().is_some_and(|time| time <= now_ms)
-}
-
 impl Database {
     /// An empty database.
     pub fn new(hasher: KeyHasher) -> Self {
@@ -209,7 +204,7 @@ impl Database {
         let found = self.table.get_or_take(
             hash.0,
             |entry| entry.key() == key,
-            |entry| has_expired(entry, now_ms),
+            |entry| entry.has_expired(now_ms),
             move |entry| hasher.hash(entry.key()).0,
         );
         match found {
@@ -241,7 +236,7 @@ impl Database {
             move |entry| hasher.hash(entry.key()).0,
         );
         let mut before = if is_new { Before::Missing } else { Before::Live };
-        if !is_new && has_expired(entry, now_ms) {
+        if !is_new && entry.has_expired(now_ms) {
             self.expiring.leave(entry);
             before = Before::Expired(std::mem::replace(entry, make()));
         }

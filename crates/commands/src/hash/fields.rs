@@ -34,6 +34,9 @@ pub(super) fn hgetex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     } else if let Some(form) = time_form(args.at(2)) {
         time = Some(parse_time(args.at(3), form, now_ms, "hgetex")?);
         at = 4;
+        if args.len() < 6 {
+            return Err(Error::arity("hgetex"));
+        }
     }
     let fields = fields_at(args, at, NOT_POSITIVE)?;
     let _ = open(access, key, fields)?;
@@ -50,6 +53,7 @@ pub(super) fn hgetex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
         }
         note_expiry(access, key, time, &affected);
     } else if persists {
+        hash.expect_expiries();
         for field in fields {
             if matches!(hash.get(field), Some((_, Some(_)))) && hash.set_expiry(field, None) {
                 affected.push(field);
@@ -96,23 +100,24 @@ struct SetOptions<'a> {
     only_if_there: bool,
     /// KEEPTTL
     keep: bool,
-    expiry: Option<(TimeForm, &'a [u8])>,
+    /// Unix time in ms.
+    time: Option<i64>,
     /// Fields and values.
     pairs: Option<Args<'a>>,
 }
 
 impl<'a> SetOptions<'a> {
-    fn parse(args: Args<'a>) -> Outcome<Self> {
+    fn parse(args: Args<'a>, now_ms: i64) -> Outcome<Self> {
         let mut options = SetOptions::default();
         let mut at = 2;
         while at < args.len() && options.pairs.is_none() {
-            at = options.parse_one(args, at)?;
+            at = options.parse_one(args, at, now_ms)?;
         }
         Ok(options)
     }
 
     /// Reads the option at `at` and returns the position after it.
-    fn parse_one(&mut self, args: Args<'a>, at: usize) -> Outcome<usize> {
+    fn parse_one(&mut self, args: Args<'a>, at: usize, now_ms: i64) -> Outcome<usize> {
         let option = args.at(at);
         if parse::is(option, "FIELDS") {
             self.pairs = Some(Self::parse_fields(args, at)?);
@@ -121,14 +126,15 @@ impl<'a> SetOptions<'a> {
         let form = time_form(option);
         let is_keep = parse::is(option, "KEEPTTL");
         if form.is_some() || is_keep {
-            if self.keep || self.expiry.is_some() {
+            if self.keep || self.time.is_some() {
                 return Err(Error::fixed(
                     "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified",
                 ));
             }
             self.keep = is_keep;
             let Some(form) = form else { return Ok(at + 1) };
-            self.expiry = Some((form, args.get(at + 1).ok_or(Error::fixed("ERR missing expire time"))?));
+            let argument = args.get(at + 1).ok_or(Error::fixed("ERR missing expire time"))?;
+            self.time = Some(parse_time(argument, form, now_ms, "hsetex")?);
             return Ok(at + 2);
         }
         let (missing, there) = (parse::is(option, "FNX"), parse::is(option, "FXX"));
@@ -156,11 +162,8 @@ impl<'a> SetOptions<'a> {
 
 pub(super) fn hsetex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let (key, now_ms) = (args.at(1), access.now_ms());
-    let options = SetOptions::parse(args)?;
-    let mut time = None;
-    if let Some((form, argument)) = options.expiry {
-        time = Some(parse_time(argument, form, now_ms, "hsetex")?);
-    }
+    let options = SetOptions::parse(args, now_ms)?;
+    let time = options.time;
     let Some(pairs) = options.pairs else { return Err(Error::fixed("ERR missing FIELDS argument")) };
     let fields: Vec<&[u8]> = pairs.iter().step_by(2).collect();
     if options.only_if_missing || options.only_if_there {

@@ -96,6 +96,10 @@ impl Expiring {
         self.iter().take_while(|(_, _, expiry)| expiry.is_some_and(|time| time <= now_ms)).count()
     }
 
+    pub(super) fn is_spent(&self, now_ms: i64) -> bool {
+        self.earliest_expiry().is_some_and(|time| time <= now_ms) && self.expired_len(now_ms) == self.len()
+    }
+
     /// Takes out the field whose time passed first, if it has, and returns it.
     pub(super) fn take_expired(&mut self, now_ms: i64) -> Option<Vec<u8>> {
         let (field, _, expiry) = self.iter().next()?;

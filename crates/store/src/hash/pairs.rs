@@ -104,6 +104,13 @@ impl Pairs {
         self.expiries.iter().take_while(|&&(time, _)| time <= now_ms).count()
     }
 
+    pub(super) fn is_spent(&self, now_ms: i64) -> bool {
+        let has_passed = |place: Option<&(i64, PairPlace)>| place.is_some_and(|(time, _)| *time <= now_ms);
+        has_passed(self.expiries.first())
+            && self.expiries.len() == self.table.len()
+            && has_passed(self.expiries.last())
+    }
+
     /// Takes out the field whose time passed first, if it has.
     pub(super) fn take_expired(&mut self, now_ms: i64) -> Option<Pair> {
         let &(time, place) = self.expiries.first()?;

@@ -50,6 +50,7 @@ fn check(hash: &Hash, model: &Model, seed: u64) {
         let expired = model.values().filter(|pair| pair.1.is_some_and(|time| time <= now_ms)).count();
         assert_eq!(hash.expired_len(now_ms), expired, "seed {seed}");
         assert_eq!(hash.live(now_ms).count(), model.len() - expired, "seed {seed}");
+        assert_eq!(hash.is_spent(now_ms), expired > 0 && expired == model.len(), "seed {seed}");
     }
     let mut scanned = Model::new();
     let mut cursor = 0;
