@@ -1,7 +1,8 @@
 //! Hashes, with expiry by field.
 //!
-//! A field whose time has passed is never seen, and neither is a hash that has only such fields. Reads pass over it; writes remove it first, and some others with
-//! it ([`open`]); the rest is the business of active expiry ([`remove_due_fields`]).
+//! A field whose time has passed is never seen, and neither is a hash that has only such fields. Reads pass
+//! over it; writes remove it first, and some others with it ([`open`]); the rest is the business of active
+//! expiry ([`remove_due_fields`]).
 
 mod counter;
 mod expiry;

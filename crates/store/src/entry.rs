@@ -122,8 +122,8 @@ impl Entry {
             .then(|| unsafe { self.0.as_ptr().add(EXPIRY_OFFSET).cast::<i64>().read() })
     }
 
-    /// Whether it is there no more at `now_ms` (Unix time in ms): its time has passed, or that of all fields of
-    /// the hash that it holds.
+    /// Whether it is there no more at `now_ms` (Unix time in ms): its time has passed, or that of all fields
+    /// of the hash that it holds.
     #[inline]
     pub fn has_expired(&self, now_ms: i64) -> bool {
         self.expiry().is_some_and(|time| time <= now_ms) || self.spent_fields(now_ms) > 0
