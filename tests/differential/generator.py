@@ -118,9 +118,13 @@ class Words:
             else self.random.randint(10**5, 10**8)
         )
 
+    def later(self):
+        """Seconds since 1970, a thousand years away."""
+        return 33_000_000_000 + self.random.randint(0, 10**8)
+
     def moment(self):
         """Seconds since 1970, past or a thousand years away."""
-        return 1 if self.random.random() < 0.08 else 33_000_000_000 + self.random.randint(0, 10**8)
+        return 1 if self.random.random() < 0.08 else self.later()
 
     def make(self, name):
         """One or more words for a name."""
@@ -162,6 +166,8 @@ class Words:
             "ttl": self.seconds,
             "ttlms": lambda: self.seconds() * 1000,
             "at": self.moment,
+            "later": self.later,
+            "laterms": lambda: self.later() * 1000,
             "atms": lambda: self.moment() * 1000,
             "db": lambda: random.choice([0, 0, 1, 2]),
         }
