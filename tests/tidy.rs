@@ -3,7 +3,7 @@
 //! What is measured: the length of lines, functions and files; no notes to do later; no stray debug prints; a
 //! header on every Rust file; crates depend only on those below them; unsafe code only where it is allowed,
 //! each use with its reason.
-//! `tidy_exceptions.txt` lists the few accepted breaks, each with its reason; an entry that matches nothing fails too.
+//! `tidy_exceptions.txt` lists the few accepted breaks, each with its reason; a stale entry fails too.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;

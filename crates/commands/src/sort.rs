@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::listpack::Element;
-use mantissa_store::{List, StringRef, Value, ValueRef};
+use mantissa_store::{Kind, List, StringRef, Value, ValueRef};
 
 use crate::DataSpec;
 use crate::access::Access;
@@ -151,6 +151,7 @@ struct Record<'k> {
 
 fn sort(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let options = Options::parse(args, true)?;
+    unpack_sorted_set(access, args.at(1));
     let elements = sorted_elements(access, args.at(1), &options)?;
     let Some(target) = options.store else {
         write_elements(access, &elements, &options, reply);
@@ -173,6 +174,7 @@ fn sort(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 
 fn sort_ro(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let options = Options::parse(args, false)?;
+    unpack_sorted_set(access, args.at(1));
     let elements = sorted_elements(access, args.at(1), &options)?;
     write_elements(access, &elements, &options, reply);
     Ok(())
@@ -205,6 +207,16 @@ fn sorted_elements<'k>(
         Some(_) => return Err(Error::WRONG_TYPE),
     };
     sort_elements(access, all, options)
+}
+
+/// Takes a sorted set out of its packed encoding for good, which sorting does in Redis.
+fn unpack_sorted_set(access: &mut Access<'_>, key: &[u8]) {
+    let limits = &access.settings().limits;
+    if access.kind(key) == Some(Kind::SortedSet)
+        && let Ok(Some(set)) = access.sorted_set_mut(key)
+    {
+        set.expect(usize::MAX, 0, limits);
+    }
 }
 
 /// The wanted part of a sequence in its own order, or from its end if the order is descending.

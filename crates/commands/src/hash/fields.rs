@@ -139,8 +139,7 @@ impl<'a> SetOptions<'a> {
         }
         let (missing, there) = (parse::is(option, "FNX"), parse::is(option, "FXX"));
         if !missing && !there {
-            let option = String::from_utf8_lossy(option);
-            return Err(Error::new(format!("ERR unknown argument: {option}")));
+            return Err(Error::quoting("ERR unknown argument: ", option, ""));
         }
         if self.only_if_missing || self.only_if_there {
             return Err(Error::fixed("ERR Only one of FXX or FNX arguments can be specified"));

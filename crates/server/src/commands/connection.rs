@@ -76,9 +76,9 @@ fn auth(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Out
     Ok(())
 }
 
-/// Whether a text may be a client's name or a library's: printable ASCII without spaces.
+/// Whether a text may be a client's name or a library's: printable ASCII without spaces, up to the first NUL.
 pub fn is_plain_word(text: &[u8]) -> bool {
-    text.iter().all(|byte| (b'!'..=b'~').contains(byte))
+    text.iter().take_while(|&&byte| byte != 0).all(|byte| (b'!'..=b'~').contains(byte))
 }
 
 /// The error for a name that is no plain word.

@@ -111,7 +111,7 @@ impl SetError {
         match self {
             SetError::Unknown(name) => {
                 let mut reply = b"ERR Unknown option or number of arguments for CONFIG SET - '".to_vec();
-                reply.extend(name);
+                reply.extend(name.iter().take_while(|&&byte| byte != 0));
                 reply.push(b'\'');
                 reply
             }
