@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::registry::{Command, Handler};
 use crate::server::Server;
 use crate::session::Session;
-use crate::{monitor, stats, transaction};
+use crate::{monitor, stats, transaction, warning};
 
 /// Commands that run at once inside MULTI instead of being queued.
 const NOT_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
@@ -49,6 +49,11 @@ pub fn execute(
     };
     let command = match resolved {
         Ok(command) => command,
+        Err(_) if is_http(args) => {
+            warning!("A client spoke HTTP, maybe a page that tries to reach the server: it is closed");
+            client.killed = true;
+            return Progress::Done;
+        }
         Err(error) => {
             reject(context, client, args, error, reply);
             finish_reply(client, reply, start);
@@ -133,6 +138,11 @@ fn allowed_while_subscribed(command: &Command) -> bool {
     ALLOWED.contains(&command.info.name)
 }
 
+/// Whether a line is one that an HTTP client sends.
+fn is_http(args: Args<'_>) -> bool {
+    parse::is(args.at(0), "POST") || parse::is(args.at(0), "Host:")
+}
+
 /// Replies an error to a request that does not run.
 fn reject(context: &mut Context, client: &mut Client, args: Args<'_>, mut error: Error, reply: &mut Reply) {
     if parse::is(args.at(0), "EXEC") {
@@ -168,9 +178,6 @@ fn run(
     hint: Option<KeyHash>,
     reply: &mut Reply,
 ) {
-    if context.server.monitor_count.load(Ordering::Relaxed) > 0 {
-        monitor::show(context, client, command, args);
-    }
     let start = reply.len();
     let outcome = match command.handler {
         Some(Handler::Data(handler)) => run_data(context, client, command, handler, args, hint, reply),
@@ -180,6 +187,9 @@ fn run(
         }
         None => Err(Error::arity(&command.name)),
     };
+    if context.server.monitor_count.load(Ordering::Relaxed) > 0 {
+        monitor::show(context, client, command, args);
+    }
     let failed = outcome.is_err();
     if let Err(error) = outcome {
         reply.truncate(start);

@@ -9,7 +9,7 @@ use crate::client::{Client, flag};
 use crate::config::Config;
 use crate::context::Context;
 use crate::server::Server;
-use crate::warning;
+use crate::{stats, warning};
 
 /// The error for a new connection that is not to be served, if so.
 pub fn refusal(server: &Server, config: &Config, peer: &Peer) -> Option<&'static str> {
@@ -54,8 +54,14 @@ pub fn output_exceeded(config: &Config, client: &mut Client, unsent: u64, now_ms
     (now_ms - client.soft_limit_since_ms) / 1000 > limit.soft_seconds as i64
 }
 
-/// Says in the log that a client is closed because of its output.
-pub fn log_output_limit(client: &Client, unsent: u64) {
+/// Marks a client for closing if it has left more unread than it may.
+pub fn bound_output(context: &Context, client: &mut Client, unsent: u64) {
+    if client.killed || !output_exceeded(&context.live.config, client, unsent, context.now_ms) {
+        return;
+    }
+    client.killed = true;
+    let counters = &context.server.stats.workers[context.worker];
+    stats::add(&counters.output_limit_disconnections, 1);
     let origin = client.shared.peer.remote_text();
     warning!("Client {} at {origin} is closed: it has left {unsent} bytes unread", client.shared.id);
 }

@@ -161,9 +161,6 @@ fn run_one(
 ) {
     let start = reply.len();
     let args = queued.args.as_args();
-    if context.server.monitor_count.load(Ordering::Relaxed) > 0 {
-        crate::monitor::show(context, client, queued.command, args);
-    }
     access.select(client.database);
     let outcome = match queued.command.handler {
         Some(Handler::Data(handler)) => handler(access, args, reply),
@@ -173,6 +170,9 @@ fn run_one(
         }
         None => Err(Error::arity(&queued.command.name)),
     };
+    if context.server.monitor_count.load(Ordering::Relaxed) > 0 {
+        crate::monitor::show(context, client, queued.command, args);
+    }
     let failed = outcome.is_err();
     if let Err(error) = outcome {
         reply.truncate(start);

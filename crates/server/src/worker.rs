@@ -499,7 +499,9 @@ impl Worker {
                 let full =
                     std::mem::replace(reply, Reply::with_buffer(driver.take_buffer(), client.protocol));
                 self.send(driver, client, full);
-                client.held = driver.unsent(client.conn) > UNSENT_BYTES_MAX;
+                let unsent = driver.unsent(client.conn);
+                client.held = unsent > UNSENT_BYTES_MAX;
+                limits::bound_output(&self.context, client, unsent as u64);
             }
             if client.closing || client.killed || client.is_waiting() || client.held {
                 stopped = Some(request.end);
@@ -589,11 +591,9 @@ impl Worker {
 
     /// Looks at what a client has not taken yet, and closes it if that is beyond its limits.
     fn after_send(&mut self, driver: &mut Driver, conn: Conn) {
-        let now_ms = self.context.now_ms;
         let unsent = driver.unsent(conn);
-        let config = &self.context.live.config;
         let Some(client) = self.clients.get_mut(conn.index()).and_then(Option::as_deref_mut) else { return };
-        let exceeded = limits::output_exceeded(config, client, unsent as u64, now_ms);
+        limits::bound_output(&self.context, client, unsent as u64);
         let noted = client.shared.output_bytes.load(Ordering::Relaxed) > 0 || client.soft_limit_since_ms > 0;
         if noted {
             driver.notify_sent(conn);
@@ -601,12 +601,7 @@ impl Worker {
         if noted || unsent >= NOTED_BYTES_MIN {
             client.shared.output_bytes.store(unsent as u64, Ordering::Relaxed);
         }
-        if client.killed || exceeded {
-            if !client.killed {
-                limits::log_output_limit(client, unsent as u64);
-                let counters = &self.context.server.stats.workers[self.context.worker];
-                stats::add(&counters.output_limit_disconnections, 1);
-            }
+        if client.killed {
             self.close(driver, conn, true);
         }
     }

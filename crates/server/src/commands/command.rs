@@ -77,7 +77,10 @@ fn list(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Out
 }
 
 /// The commands that FILTERBY asks for.
-fn filter<'a>(by: &[u8], value: &'a [u8]) -> Outcome<Box<dyn Fn(&&Command) -> bool + 'a>> {
+/// Says which commands are wanted.
+type Filter<'a> = Box<dyn Fn(&&Command) -> bool + 'a>;
+
+fn filter<'a>(by: &[u8], value: &'a [u8]) -> Outcome<Filter<'a>> {
     if parse::is(by, "MODULE") {
         // No command comes from a module.
         return Ok(Box::new(|_| false));

@@ -28,7 +28,7 @@ fn usage(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Ou
     let keyspace = &session.server().keyspace;
     let shard = ShardSet::one(keyspace.shard_of(keyspace.hash(args.at(2))));
     let bytes = session.with_access(shard, |access| {
-        access.peek(args.at(2)).map(|entry| mantissa_commands::memory_usage(entry))
+        access.peek(args.at(2)).map(mantissa_commands::memory_usage)
     });
     match bytes {
         Some(bytes) => reply.integer(bytes as i64),
