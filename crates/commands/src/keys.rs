@@ -76,8 +76,9 @@ fn sort_destination(args: Args<'_>) -> Option<KeyPosition> {
     destination
 }
 
-/// What is done with a key that [`find_keys`] has found in these arguments. The flags of two commands depend on their
-/// other arguments: SET reads with the option GET, and BITFIELD writes unless all that it does is GET.
+/// What is done with a key that [`find_keys`] has found in these arguments. The flags of two commands depend
+/// on their other arguments: SET reads with the option GET, and BITFIELD writes unless all that it does is
+/// GET.
 pub fn key_flags(info: &Info, key: &KeyPosition, args: Args<'_>) -> KeyFlags {
     if !key.flags.has(KeyFlags::VARIABLE_FLAGS) {
         return key.flags;

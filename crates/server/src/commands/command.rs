@@ -1,4 +1,5 @@
-//! COMMAND and its subcommands: the command table, for clients. All of it is derived from the registration tables.
+//! COMMAND and its subcommands: the command table, for clients. All of it is derived from the registration
+//! tables.
 
 mod docs;
 mod table;
@@ -76,10 +77,10 @@ fn list(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Out
     Ok(())
 }
 
-/// The commands that FILTERBY asks for.
 /// Says which commands are wanted.
 type Filter<'a> = Box<dyn Fn(&&Command) -> bool + 'a>;
 
+/// The commands that FILTERBY asks for.
 fn filter<'a>(by: &[u8], value: &'a [u8]) -> Outcome<Filter<'a>> {
     if parse::is(by, "MODULE") {
         // No command comes from a module.
@@ -188,7 +189,8 @@ const SUBCOMMANDS: &[ServerSpec] = &[
         .docs(Group::Server, "7.0.0", "O(N), N being the commands", "Lists the names of commands.")
         .tips(UNORDERED)
         .arguments(
-            "filterby:oneof(module-name:string@MODULE category:string@ACLCAT pattern:pattern@PATTERN)@FILTERBY?",
+            "filterby:oneof(module-name:string@MODULE category:string@ACLCAT \
+             pattern:pattern@PATTERN)@FILTERBY?",
         ),
     subcommand("count", 2, count).docs(Group::Server, "2.8.13", "O(1)", "Counts the commands."),
     subcommand("getkeysandflags", -3, getkeysandflags)

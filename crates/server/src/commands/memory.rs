@@ -27,9 +27,8 @@ fn usage(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Ou
     }
     let keyspace = &session.server().keyspace;
     let shard = ShardSet::one(keyspace.shard_of(keyspace.hash(args.at(2))));
-    let bytes = session.with_access(shard, |access| {
-        access.peek(args.at(2)).map(mantissa_commands::memory_usage)
-    });
+    let bytes =
+        session.with_access(shard, |access| access.peek(args.at(2)).map(mantissa_commands::memory_usage));
     match bytes {
         Some(bytes) => reply.integer(bytes as i64),
         None => reply.null(),
@@ -140,7 +139,8 @@ fn diagnose(figures: &MemoryFigures, client_count: u64) -> String {
     };
     if ratio(figures.peak, figures.used) > 1.5 {
         add(format!(
-            "Peak: {} were once in use, now it is {}. What has been freed is kept for reuse for a while, so more may \
+            "Peak: {} were once in use, now it is {}. What has been freed is kept for reuse for a while, so \
+             more may \
              be resident than is used; it is no leak.",
             human(figures.peak),
             human(figures.used)
@@ -157,7 +157,8 @@ fn diagnose(figures: &MemoryFigures, client_count: u64) -> String {
     }
     if figures.fragmentation_bytes() < 0 {
         add(format!(
-            "Swapping: only {} of {} in use are resident. The machine is short of memory and commands wait for \
+            "Swapping: only {} of {} in use are resident. The machine is short of memory and commands wait \
+             for \
              its disk.",
             human(figures.resident),
             human(figures.used)
@@ -165,7 +166,8 @@ fn diagnose(figures: &MemoryFigures, client_count: u64) -> String {
     }
     if figures.clients / client_count.max(1) > CLIENT_BYTES_MAX {
         add(format!(
-            "Clients: {client_count} clients take {}. Look for those with a large omem or qbuf in CLIENT LIST: they \
+            "Clients: {client_count} clients take {}. Look for those with a large omem or qbuf in CLIENT \
+             LIST: they \
              read or send too slowly, or use very large requests.",
             human(figures.clients)
         ));
@@ -176,11 +178,13 @@ fn diagnose(figures: &MemoryFigures, client_count: u64) -> String {
     format!("Findings about the memory of this server:\n\n{findings}")
 }
 
-/// The allocator is built without statistics of its own; this is what the server counts and what the kernel says.
+/// The allocator is built without statistics of its own; this is what the server counts and what the kernel
+/// says.
 fn malloc_stats(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     let figures = MemoryFigures::collect(session);
     let text = format!(
-        "allocator: {}\nallocated: {} bytes, with the size class of each allocation\nallocated at start: {} bytes\n\
+        "allocator: {}\nallocated: {} bytes, with the size class of each allocation\nallocated at start: {} \
+         bytes\n\
          most allocated so far: {} bytes\nresident: {} bytes, as the kernel counts\nwaiting to be freed in the \
          background: {} values\n",
         allocator::NAME,

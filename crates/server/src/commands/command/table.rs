@@ -46,8 +46,8 @@ struct KeyRange {
 }
 
 impl KeyRange {
-    /// The range of a single specification that is a range, or the union of those that are ranges of single keys and
-    /// follow upon each other.
+    /// The range of a single specification that is a range, or the union of those that are ranges of single
+    /// keys and follow upon each other.
     fn of(info: &Info) -> KeyRange {
         let none = KeyRange { first: 0, last: 0, step: 0, is_all: true };
         if let [spec] = info.keys
