@@ -16,6 +16,26 @@ def pytest_report_header():
     return [f"subject: {subject}", f"oracle: {oracle_path()}", f"MANTISSA_TEST_SEED={run_seed()}"]
 
 
+def known_gaps():
+    """What is known to differ from redis-server and not mended yet: a part of a test's name, and the reason."""
+    gaps = []
+    for line in (pathlib.Path(__file__).parent / "known_gaps.txt").read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            name, reason = line.split(" ", 1)
+            gaps.append((name, reason.strip()))
+    return gaps
+
+
+def pytest_collection_modifyitems(items):
+    if subject_is_oracle():
+        return
+    gaps = known_gaps()
+    for item in items:
+        for name, reason in gaps:
+            if name in item.nodeid:
+                item.add_marker(pytest.mark.xfail(reason=reason, strict=False))
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     outcome = yield

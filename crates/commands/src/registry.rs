@@ -162,20 +162,21 @@ impl<H> Registry<H> {
     }
 }
 
-fn printable(text: &[u8], bytes_max: usize) -> String {
-    let shown: Vec<u8> = text.iter().take(bytes_max).copied().collect();
-    String::from_utf8_lossy(&shown).replace(['\r', '\n'], " ")
-}
-
-/// The error for a name that is not registered, with the beginning of its arguments, as Redis words it.
+/// The error for a name that is not registered, with the beginning of its arguments, as Redis words it. Bytes
+/// are shown as they are, up to the first NUL.
 fn unknown_command(args: Args<'_>) -> Error {
-    let mut shown = String::new();
+    let shown = |text: &[u8], bytes_max: usize| -> Vec<u8> {
+        text.iter().copied().take(bytes_max).take_while(|&byte| byte != 0).collect()
+    };
+    let mut arguments = Vec::new();
     for argument in args.from(1) {
-        if shown.len() >= SHOWN_BYTES_MAX {
+        if arguments.len() >= SHOWN_BYTES_MAX {
             break;
         }
-        shown.push_str(&format!("'{}' ", printable(argument, SHOWN_BYTES_MAX - shown.len())));
+        let text = shown(argument, SHOWN_BYTES_MAX - arguments.len());
+        arguments.extend([b"'", &text[..], b"' "].concat());
     }
-    let name = printable(args.at(0), SHOWN_BYTES_MAX);
-    Error::new(format!("ERR unknown command '{name}', with args beginning with: {shown}"))
+    let name = shown(args.at(0), SHOWN_BYTES_MAX);
+    let parts: [&[u8]; 4] = [b"ERR unknown command '", &name, b"', with args beginning with: ", &arguments];
+    Error::from_bytes(parts.concat())
 }

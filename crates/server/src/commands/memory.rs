@@ -185,7 +185,7 @@ fn malloc_stats(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Repl
     let text = format!(
         "allocator: {}\nallocated: {} bytes, with the size class of each allocation\nallocated at start: {} \
          bytes\n\
-         most allocated so far: {} bytes\nresident: {} bytes, as the kernel counts\nwaiting to be freed in the \
+         most allocated so far: {} bytes\nresident: {} bytes, as the kernel counts\nto be freed in the \
          background: {} values\n",
         allocator::NAME,
         figures.used,
