@@ -1,6 +1,5 @@
 //! Bounds on clients: how many, how idle, how much they send and leave unread.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
 
 use mantissa_net::{Conn, Peer};
@@ -16,24 +15,12 @@ pub fn refusal(server: &Server, config: &Config, peer: &Peer) -> Option<&'static
     if server.client_count.load(Ordering::Relaxed) >= config.maxclients as usize {
         return Some("-ERR max number of clients reached\r\n");
     }
-    let is_local = match peer {
-        Peer::Unix { .. } => true,
-        Peer::Tcp { remote, .. } => is_loopback(remote),
-    };
     let protected = config.protected_mode && config.requirepass.is_empty();
-    (protected && !is_local).then_some(
+    (protected && !peer.is_loopback()).then_some(
         "-DENIED Mantissa runs in protected mode: no password is set, so only connections from this machine \
-         are \
-         served. To accept others: set a password (requirepass), or turn the mode off with CONFIG SET \
+         are served. To accept others: set a password (requirepass), or turn the mode off with CONFIG SET \
          protected-mode no from this machine, or start the server with --protected-mode no.\r\n",
     )
-}
-
-fn is_loopback(address: &SocketAddr) -> bool {
-    match address.ip() {
-        IpAddr::V4(ip) => ip.is_loopback(),
-        IpAddr::V6(ip) => ip.is_loopback() || ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback()),
-    }
 }
 
 /// Whether a client has left more unread than its class may. Keeps track of how long the soft limit has been

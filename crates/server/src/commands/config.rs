@@ -36,7 +36,7 @@ fn set(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outc
     let server = session.server();
     let _one_at_a_time = server.config_change.lock();
     let live = server.live();
-    let is_local = session.client.shared.peer.is_loopback() || session.client.shared.peer.is_unix();
+    let is_local = session.client.shared.peer.is_loopback();
     let refused = |error: SetError| Error::from_bytes(error.to_reply());
     let mut config = live.config.set(&pairs, is_local).map_err(refused)?;
     apply(server, &live.config, &mut config).map_err(refused)?;

@@ -22,7 +22,7 @@ const PAYLOAD_FRAME_BYTES: usize = 11;
 
 fn debug(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let peer = &session.client.shared.peer;
-    if !session.context.live.config.enable_debug_command.allows(peer.is_loopback() || peer.is_unix()) {
+    if !session.context.live.config.enable_debug_command.allows(peer.is_loopback()) {
         return Err(Error::fixed(
             "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can \
              run it \
