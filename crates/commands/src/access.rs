@@ -555,11 +555,7 @@ impl<'a> Access<'a> {
         on_timeout: TimeoutReply,
     ) {
         if !self.mode.may_block {
-            match on_timeout {
-                TimeoutReply::NullArray => reply.null_array(),
-                TimeoutReply::Null => reply.null(),
-            }
-            return;
+            return on_timeout.write(reply);
         }
         let mut shards = ShardSet::EMPTY;
         for key in keys.iter().chain(also) {
@@ -656,7 +652,7 @@ impl<'a> Access<'a> {
     }
 
     /// Says that a value was replaced by another.
-    pub(crate) fn overwritten(&mut self, key: &[u8], before: Kind, after: Kind) {
+    pub fn overwritten(&mut self, key: &[u8], before: Kind, after: Kind) {
         self.event(EventClass::OVERWRITTEN, "overwritten", key);
         if before != after {
             self.event(EventClass::TYPE_CHANGED, "type_changed", key);
@@ -811,11 +807,25 @@ pub fn decayed_frequency(clock: u32, now_ms: i64, decay_minutes: u32) -> u32 {
     (clock & 0xFF).saturating_sub(elapsed.checked_div(decay_minutes).unwrap_or(0))
 }
 
+/// The access clock of a key of which a dump says how it was used: how many seconds ago, or how often.
+pub fn restored_clock(kept: AccessClock, idle_s: Option<u64>, frequency: Option<u8>, now_ms: i64) -> u32 {
+    match kept {
+        AccessClock::LeastFrequentlyUsed { .. } => {
+            frequency_clock(now_ms, frequency.map_or(FREQUENCY_INITIAL, u32::from))
+        }
+        AccessClock::LeastRecentlyUsed => {
+            let idle_s = idle_s.unwrap_or(0).min(u64::from(CLOCK_MASK)) as u32;
+            ((now_ms / 1000) as u32).wrapping_sub(idle_s)
+        }
+    }
+}
+
 /// Seconds since the last access, of a clock kept for the other policies.
 pub fn idle_seconds(clock: u32, now_ms: i64) -> u32 {
     ((now_ms / 1000) as u32).wrapping_sub(clock) & CLOCK_MASK
 }
 
-pub(crate) fn check_key(key: &[u8]) -> Outcome {
+/// Refuses a key that is too long to be one.
+pub fn check_key(key: &[u8]) -> Outcome {
     if key.len() > KEY_BYTES_MAX { Err(Error::STRING_TOO_LONG) } else { Ok(()) }
 }

@@ -1,7 +1,7 @@
 //! What a handler caused: everything that the commit, in one place and with the shards still locked, makes of
 //! it.
 
-use mantissa_protocol::OwnedArgs;
+use mantissa_protocol::{OwnedArgs, Reply};
 use mantissa_store::{Entry, ShardSet, Value};
 
 /// Classes of keyspace events, with the bits of `notify-keyspace-events`.
@@ -73,6 +73,26 @@ pub enum TimeoutReply {
     NullArray,
     /// A null.
     Null,
+    /// 0: nobody has confirmed anything.
+    Zero,
+    /// 0 of this server and 0 of others.
+    TwoZeros,
+}
+
+impl TimeoutReply {
+    /// Writes it.
+    pub fn write(self, reply: &mut Reply) {
+        match self {
+            TimeoutReply::NullArray => reply.null_array(),
+            TimeoutReply::Null => reply.null(),
+            TimeoutReply::Zero => reply.integer(0),
+            TimeoutReply::TwoZeros => {
+                reply.array(2);
+                reply.integer(0);
+                reply.integer(0);
+            }
+        }
+    }
 }
 
 /// A handler's wish to wait until one of these keys has something for it.

@@ -33,7 +33,10 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use access::{Access, Counts, Mode, NewExpiry, decayed_frequency, frequency_clock, idle_seconds};
+pub use access::{
+    Access, Counts, Mode, NewExpiry, check_key, decayed_frequency, frequency_clock, idle_seconds,
+    restored_clock,
+};
 pub use effects::{Blocking, Effects, Event, EventClass, ExpiredFields, LogChoice, TimeoutReply, Trash};
 pub use error::{Error, Outcome};
 pub use expire_cycle::{ExpireProgress, expire_cycle};

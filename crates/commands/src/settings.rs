@@ -29,6 +29,10 @@ pub struct Settings {
     pub access_clock: AccessClock,
     /// Whether anybody reads the log of commits.
     pub log_enabled: bool,
+    /// `hll-sparse-max-bytes`: up to how many bytes a HyperLogLog is sparse.
+    pub sparse_hyperloglog_bytes_max: usize,
+    /// `rdbcompression`: whether DUMP compresses strings.
+    pub compress_dumps: bool,
 }
 
 impl Default for Settings {
@@ -39,6 +43,8 @@ impl Default for Settings {
             notify: 0,
             access_clock: AccessClock::LeastRecentlyUsed,
             log_enabled: false,
+            sparse_hyperloglog_bytes_max: 3000,
+            compress_dumps: true,
         }
     }
 }

@@ -251,6 +251,8 @@ impl KeySpec {
 pub enum Group {
     /// bitmap
     Bitmap,
+    /// cluster
+    Cluster,
     /// connection
     Connection,
     /// generic
@@ -286,6 +288,7 @@ impl Group {
     pub const fn name(self) -> &'static str {
         match self {
             Group::Bitmap => "bitmap",
+            Group::Cluster => "cluster",
             Group::Connection => "connection",
             Group::Generic => "generic",
             Group::Geo => "geo",

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mantissa_commands::TimeoutReply;
 use mantissa_protocol::Reply;
 
 use crate::client::BlockedClient;
@@ -30,10 +29,7 @@ pub fn release(context: &Context, blocked: &BlockedClient, reply: Vec<u8>) -> bo
 /// What a client gets when its time is up.
 pub fn timeout_reply(blocked: &BlockedClient) -> Vec<u8> {
     let mut reply = Reply::new(blocked.protocol);
-    match blocked.blocking.on_timeout {
-        TimeoutReply::NullArray => reply.null_array(),
-        TimeoutReply::Null => reply.null(),
-    }
+    blocked.blocking.on_timeout.write(&mut reply);
     reply.into_bytes()
 }
 

@@ -51,5 +51,7 @@ fn settings(config: &Config) -> Settings {
         notify: config.notify_keyspace_events,
         access_clock,
         log_enabled: false,
+        sparse_hyperloglog_bytes_max: config.hll_sparse_max_bytes,
+        compress_dumps: config.rdbcompression,
     }
 }

@@ -144,7 +144,9 @@ pub fn load_file(server: &'static Server, path: &Path, replace: bool) -> Result<
     };
     let mut locked = server.keyspace.lock(server.keyspace.all_shards());
     let now_ms = unix_ms();
-    let clock_of = |access: Access| loaded_clock(&live, access, now_ms);
+    let kept = live.settings.access_clock;
+    let clock_of =
+        |access: Access| mantissa_commands::restored_clock(kept, access.idle_s, access.frequency, now_ms);
     let mut target = KeyspaceTarget::new(&mut locked, &clock_of, replace);
     let mut loader = Loader::new(BufReader::with_capacity(1 << 20, file), total, options);
     let mut shown = Instant::now();
@@ -160,16 +162,6 @@ pub fn load_file(server: &'static Server, path: &Path, replace: bool) -> Result<
     server.persistence.loaded_keys.store(summary.keys_loaded, Ordering::Relaxed);
     server.persistence.loaded_expired.store(summary.keys_expired, Ordering::Relaxed);
     Ok(summary)
-}
-
-/// The access clock of a key that a dump says this about.
-fn loaded_clock(live: &Live, access: Access, now_ms: i64) -> u32 {
-    match (live.settings.access_clock, access) {
-        (mantissa_commands::AccessClock::LeastFrequentlyUsed { .. }, Access { frequency, .. }) => {
-            mantissa_commands::frequency_clock(now_ms, u32::from(frequency.unwrap_or(5)))
-        }
-        (_, Access { idle_s, .. }) => ((now_ms / 1000) as u64).saturating_sub(idle_s.unwrap_or(0)) as u32,
-    }
 }
 
 /// What a dump says about the use of a key with this access clock, under policies that look at it.

@@ -29,7 +29,7 @@ pub type Registry = mantissa_commands::Registry<Handler>;
 /// All commands. `renames` are those of the configuration; an error names the one that does not fit.
 pub fn build(renames: &[(Vec<u8>, Vec<u8>)]) -> Result<Registry, String> {
     let mut registry = Registry::default();
-    for family in FAMILIES {
+    for family in FAMILIES.iter().chain(crate::commands::DATA_FAMILIES) {
         registry.add(family, |handler| Handler::Data(*handler));
     }
     for family in crate::commands::FAMILIES {

@@ -46,6 +46,7 @@ fn debug(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Ou
         }
         (b"quicklist-packed-threshold", 3) => packed_threshold(args, reply)?,
         (b"protocol", 3) => protocol(args, reply)?,
+        (b"sdslen", 3) => sdslen(session, args, reply)?,
         (b"listpack", 3) => listpack(session, args, reply)?,
         (b"error", 3) => reply.error_bytes(args.at(2)),
         (b"log", 3) => {
@@ -81,6 +82,7 @@ fn help(reply: &mut Reply) {
             ("PROTOCOL <type>", "Replies a sample of a type of the protocol."),
             ("QUICKLIST-PACKED-THRESHOLD <size>", "Accepted for test tools."),
             ("RELOAD [NOSAVE] [NOFLUSH] [MERGE]", "Saves a dump and reads it back."),
+            ("SDSLEN <key>", "How many bytes the key and its string take."),
             ("SET-ACTIVE-EXPIRE <0|1>", "Whether expired keys are looked for in the background."),
             ("SLEEP <seconds>", "Keeps this client's worker busy doing nothing."),
         ],
@@ -141,6 +143,23 @@ fn listpack(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) ->
         return Err(Error::fixed("ERR Not a listpack encoded object."));
     }
     reply.simple("Listpack structure printed on stdout");
+    Ok(())
+}
+
+/// The lengths of a key and of its string. Neither has room to spare here; the sizes are those of what is
+/// allocated for both.
+fn sdslen(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let text = with_entry(session, args, |entry, _| {
+        let value = entry.as_string().filter(|_| entry.string_encoding() != Some("int"))?;
+        let mut digits = [0; 20];
+        Some(format!(
+            "key_sds_len:{}, key_sds_avail:0, key_zmalloc: {}, val_sds_len:{}, val_sds_avail:0, val_zmalloc: 0",
+            entry.key().len(),
+            entry.memory_usage(),
+            value.text(&mut digits).len(),
+        ))
+    })?;
+    reply.simple(&text.ok_or(Error::fixed("ERR Not an sds encoded string."))?);
     Ok(())
 }
 

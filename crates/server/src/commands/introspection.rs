@@ -1,6 +1,6 @@
 //! SLOWLOG, LATENCY, TIME, ROLE and LOLWUT.
 
-use mantissa_commands::spec::{Categories, Flags, Group};
+use mantissa_commands::spec::{Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome, parse};
 use mantissa_protocol::{Args, Protocol, Reply};
 
@@ -152,14 +152,6 @@ fn time(_session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> O
     Ok(())
 }
 
-fn role(_session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
-    reply.array(3);
-    reply.bulk(b"master");
-    reply.integer(0);
-    reply.array(0);
-    Ok(())
-}
-
 /// A number line whose marks lie where the mantissas of doubles do: twice as dense with every step toward
 /// zero.
 fn lolwut(_session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -276,10 +268,6 @@ pub(super) const COMMANDS: &[ServerSpec] = &[
         .locks(Locks::Nothing)
         .docs(Group::Server, "2.6.0", "O(1)", "Tells the server's clock.")
         .tips(&["nondeterministic_output"]),
-    ServerSpec::new("role", 1, role, Flags::NOSCRIPT.or(Flags::LOADING).or(Flags::STALE).or(Flags::FAST))
-        .locks(Locks::Nothing)
-        .categories(Categories::ADMIN.or(Categories::DANGEROUS))
-        .docs(Group::Server, "2.8.12", "O(1)", "Tells the role in replication."),
     ServerSpec::new("lolwut", -1, lolwut, Flags::READONLY.or(Flags::FAST))
         .locks(Locks::Nothing)
         .docs(Group::Server, "5.0.0", "O(1)", "Draws something, and tells the version.")

@@ -1,15 +1,18 @@
 //! The server's own commands, one file per family, each ending in its registration table.
 
 mod client_commands;
+mod cluster;
 mod command;
 mod config;
 mod connection;
 mod debug;
+mod dump;
 mod info;
 mod introspection;
 mod memory;
 mod persistence;
 mod pubsub;
+mod replication;
 mod transactions;
 
 pub use connection::REDIS_VERSION;
@@ -18,16 +21,20 @@ pub use introspection::{note_slow, secret_arguments};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mantissa_commands::Error;
+use mantissa_commands::{DataSpec, Error};
 use mantissa_protocol::{Args, Reply};
 
 use crate::client::{Client, flag};
 use crate::context::Context;
 use crate::registry::ServerSpec;
 
+/// Tables of commands on data that need a crate which the commands crate does not know.
+pub const DATA_FAMILIES: &[&[DataSpec]] = &[dump::COMMANDS, replication::WAITING];
+
 /// All tables of server commands.
 pub const FAMILIES: &[&[ServerSpec]] = &[
     client_commands::COMMANDS,
+    cluster::COMMANDS,
     command::COMMANDS,
     config::COMMANDS,
     connection::COMMANDS,
@@ -37,6 +44,7 @@ pub const FAMILIES: &[&[ServerSpec]] = &[
     memory::COMMANDS,
     persistence::COMMANDS,
     pubsub::COMMANDS,
+    replication::COMMANDS,
     transactions::COMMANDS,
 ];
 
