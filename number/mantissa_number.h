@@ -15,8 +15,9 @@
  *
  * Sources. Reading: Daniel Lemire, "Number Parsing at a Gigabyte per Second" (2021), with Noble Mushtak and
  * Daniel Lemire, "Fast Number Parsing Without Fallback" (2023), and William Clinger's short way (1990).
- * Printing: Raffaello Giulietti, "The Schubfach way to render doubles" (2020). The powers are made by
- * tables/make_powers.py.
+ * Printing: Raffaello Giulietti, "The Schubfach way to render doubles" (2020); taking the last digit from the
+ * fraction of the tens is Xiang Junbo's improvement (xjb, 2025), as described in Victor Zverovich's zmij.
+ * The powers are made by tables/make_powers.py.
  */
 #ifndef MANTISSA_NUMBER_H
 #define MANTISSA_NUMBER_H
@@ -135,14 +136,19 @@ MN_API int64_t mn_unzigzag(uint64_t value);
 
 #if defined(__GNUC__)
 #define MN__INLINE static inline __attribute__((always_inline, unused))
+#define MN__OUTLINE static __attribute__((noinline, unused))
 #define MN__COLD static __attribute__((noinline, cold, unused))
 #define MN__LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define MN__UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+/* Keeps the compiler from turning what a value is used for into a branch that would be mispredicted. */
+#define MN__NO_BRANCH(value) __asm__("" : "+r"(value))
 #else
 #define MN__INLINE static inline
+#define MN__OUTLINE static
 #define MN__COLD static
 #define MN__LIKELY(condition) (condition)
 #define MN__UNLIKELY(condition) (condition)
+#define MN__NO_BRANCH(value) (void)(value)
 #endif
 
 /* MN_FORCE_BIG_ENDIAN_PATHS makes a little-endian machine go the byte-by-byte way of a big-endian one, for
@@ -1534,11 +1540,11 @@ MN__COLD uint64_t mn__shortest_f64_exactly(uint64_t bits, int *exponent) {
     return mn__choose(w2 | (w1 > 1), (l2 | (l1 > 1)) + odd, (u2 | (u1 > 1)) - odd);
 }
 
-/* The same, settled in nearly every case by fewer bits. The value is scaled to between 2^52 and 2^57 units,
- * of which the rounding interval spans one to ten; the fraction of a unit is known to within 2^-60. Where
- * that leaves any doubt, which are ties in most cases, and at powers of two, the answer is 0. A `wide` margin
- * also doubts what an algorithm that works in 62 bits or more might see otherwise. */
-MN__INLINE uint64_t mn__shortest_with_margin(uint64_t bits, int *exponent, int wide) {
+/* The digits that the shortest answer and Grisu2's share, settled by fewer bits. The value is scaled to
+ * between 2^52 and 2^57 units, of which the rounding interval spans one to ten; the fraction of a unit is
+ * known to within 2^-60. The answer is 0 wherever an algorithm that works in 62 bits or more might see it
+ * otherwise, and at powers of two. */
+MN__INLINE uint64_t mn__shortest_with_margin(uint64_t bits, int *exponent) {
     const uint64_t fraction = bits & (((uint64_t)1 << 52) - 1);
     const int field = (int)(bits >> 52), two = field - 1075;
     const int ten = (two * 1262611) >> 22;
@@ -1554,21 +1560,54 @@ MN__INLINE uint64_t mn__shortest_with_margin(uint64_t bits, int *exponent, int w
     const uint64_t above_tens = last << 60 | below >> 4, reach = power[0] >> (5 - shift);
     const uint64_t below_tens = ((uint64_t)10 << 60) - above_tens, middle = (uint64_t)1 << 63;
     const uint64_t down = above_tens < reach, up = below_tens < reach;
-    const uint64_t margin = wide ? units : 4;
+    const uint64_t margin = units;
     if (MN__UNLIKELY(above_tens - reach + margin <= 2 * margin || below_tens - reach + margin <= 2 * margin ||
                      fraction == 0 || field == 0))
         return 0;
-    if (MN__UNLIKELY(wide ? !(down | up) && ((below >> 4) - (middle >> 4) + margin <= 2 * margin ||
-                                             reach < (middle >> 4) + margin)
-                          : below - middle + 32 <= 64))
+    if (MN__UNLIKELY(!(down | up) &&
+                     ((below >> 4) - (middle >> 4) + margin <= 2 * margin || reach < (middle >> 4) + margin)))
         return 0;
     *exponent = ten;
     return MN__SELECT(down | up, 10 * (tens + up), units + (below > middle));
 }
 
-MN__INLINE uint64_t mn__shortest_f64(uint64_t bits, int *exponent) {
-    const uint64_t digits = mn__shortest_with_margin(bits, exponent, 0);
-    return MN__LIKELY(digits != 0) ? digits : mn__shortest_f64_exactly(bits, exponent);
+/* The shortest decimal of a normal double that is no power of two: `tens` of up to sixteen digits, one more
+ * digit, which is 0 where the tens alone are in the rounding interval, and the exponent of the tens. */
+typedef struct {
+    uint64_t tens;
+    unsigned last;
+    unsigned has_last; /* all bits or none */
+    int exponent;
+} mn__decimal;
+
+/* The value is scaled to tens of the unit of the last digit, of which the rounding interval spans 0.1 to 1:
+ * there is a multiple in it below the value, or above, or none, and then the fraction gives the digit. The
+ * fraction and half the interval are known to within 2^-64; tables/prove_printing.py shows that this settles
+ * every value. */
+MN__INLINE mn__decimal mn__shortest_f64(uint64_t fraction_bits, unsigned field) {
+    const int two = (int)field - 1075, ten = (two * 1262611) >> 22;
+    const unsigned shift = (unsigned)(two + (((-ten - 1) * 1741647) >> 19) + 12); /* 8 to 11 */
+    const uint64_t *power = mn__powers + 2 * (size_t)(unsigned)(-MN__POWER_FIRST - 1 - ten);
+    const uint64_t scaled = (fraction_bits | (uint64_t)1 << 52) << shift;
+    const uint64_t more = mn__multiply(scaled, power[1]).high;
+    const mn__wide product = mn__multiply(scaled, power[0]);
+    const uint64_t low = product.low + more, high = product.high + (low < more);
+    const uint64_t fraction = high << 53 | low >> 11,
+                   half = (power[0] >> (12 - shift)) + (~fraction_bits & 1);
+    const mn__wide ten_times = mn__multiply(fraction, 10);
+    const uint64_t middle = ((uint64_t)1 << 63) + 6;
+    const unsigned up = fraction + half < half, down = fraction < half;
+    mn__decimal decimal;
+    unsigned mask = (up | down) - 1;
+    MN__NO_BRANCH(mask);
+    decimal.tens = (high >> 11) + up;
+    /* Rounded to nearest; ties to even, of which only 2.5 would go wrong. The fraction is rounded down, for
+     * which the six makes up; without it two doubles would end in 3 and not in 4. */
+    decimal.last = (unsigned)ten_times.high + (ten_times.low + middle < middle);
+    decimal.last = (decimal.last - (fraction == (uint64_t)1 << 62)) & mask;
+    decimal.has_last = mask;
+    decimal.exponent = ten + 1;
+    return decimal;
 }
 
 /* The same for a float, whose product with the high half of the power is precise enough. */
@@ -1612,48 +1651,286 @@ MN__COLD char *mn__write_special(char *out, int negative, int is_zero, int is_na
     return out + 3;
 }
 
-MN__INLINE char *mn__print_f64(char *out, double value) {
-    const uint64_t signed_bits = mn__f64_bits(value), bits = signed_bits & ~((uint64_t)1 << 63);
-    const int field = (int)(bits >> 52);
-    /* The bits of the significand that count less than one; the same for numbers without any. */
-    const unsigned below = 1075 - (unsigned)field;
-    const uint64_t significand = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52;
-    uint64_t digits;
+/* Powers of two, whose rounding interval is lopsided, and what is no normal number. */
+MN__COLD char *mn__print_rare_f64(char *out, uint64_t signed_bits) {
+    const uint64_t bits = signed_bits & ~((uint64_t)1 << 63), infinity = (uint64_t)0x7ff << 52;
     int exponent;
+    uint64_t digits;
     *out = '-';
-    if (MN__UNLIKELY(bits - 1 >= ((uint64_t)0x7ff << 52) - 1))
-        return mn__write_special(out, (int)(signed_bits >> 63), bits == 0, bits > (uint64_t)0x7ff << 52);
-    out += signed_bits >> 63;
-    if (below - 1 < 63) {
-        const uint64_t mask = ((uint64_t)1 << below) - 1;
-        uint64_t thousands;
-        if (below <= 52 && (significand & mask) == 0) return mn__write_integer(out, significand >> below);
-        /* Up to three decimals: n / 1000 is closer than half a unit, and no other number of at most 15 digits
-         * is. */
-        thousands = significand * 1000 + 499;
-        if ((thousands & mask) <= 998 && thousands >> below < mn__tens[15] &&
-            significand != (uint64_t)1 << 52) {
-            uint32_t decimals;
-            thousands >>= below;
-            decimals = (uint32_t)(thousands % 1000);
-            out = mn__write_integer(out, thousands / 1000);
-            {
-                uint32_t hundreds = decimals * 41 >> 12, rest = decimals - hundreds * 100,
-                         tens = rest * 103 >> 10;
-                uint32_t ones = rest - tens * 10;
-                mn__store4(out, '.' | (hundreds << 8 | tens << 16 | ones << 24) | 0x30303000u);
-                return out + 4 - (ones == 0) - (rest == 0);
-            }
-        }
-    }
-    digits = mn__shortest_f64(bits, &exponent);
-    return mn__write_digits(out, digits, exponent, 0);
+    if (bits == 0 || bits >= infinity)
+        return mn__write_special(out, (int)(signed_bits >> 63), bits == 0, bits > infinity);
+    digits = mn__shortest_f64_exactly(bits, &exponent);
+    return mn__write_digits(out + (signed_bits >> 63), digits, exponent, 0);
+}
+
+/* Prints a number with a unit in the first place at most, or up to three decimals, and is done; otherwise
+ * answers NULL. `below` is how many bits of the significand count less than one. */
+MN__INLINE char *mn__print_short(char *out, uint64_t significand, unsigned below) {
+    const uint64_t mask = ((uint64_t)1 << below) - 1;
+    uint64_t thousands;
+    uint32_t decimals, hundreds, rest, tens, ones;
+    if (below <= 52 && (significand & mask) == 0) return mn__write_integer(out, significand >> below);
+    /* Up to three decimals: n / 1000 is closer than half a unit, and no other number of at most 15 digits
+     * is. */
+    thousands = significand * 1000 + 499;
+    if ((thousands & mask) > 998 || thousands >> below >= mn__tens[15] || significand == (uint64_t)1 << 52)
+        return NULL;
+    thousands >>= below;
+    decimals = (uint32_t)(thousands % 1000);
+    out = mn__write_integer(out, thousands / 1000);
+    hundreds = decimals * 41 >> 12;
+    rest = decimals - hundreds * 100;
+    tens = rest * 103 >> 10;
+    ones = rest - tens * 10;
+    mn__store4(out, '.' | (hundreds << 8 | tens << 16 | ones << 24) | 0x30303000u);
+    return out + 4 - (ones == 0) - (rest == 0);
+}
+
+/* Prints whatever has a short way and returns its end, or finds the digits and returns NULL. */
+MN__INLINE char *mn__begin_f64(char **at, double value, mn__decimal *decimal) {
+    const uint64_t bits = mn__f64_bits(value), fraction = bits & (((uint64_t)1 << 52) - 1);
+    const unsigned field = (unsigned)(bits >> 52) & 0x7ff;
+    /* The bits of the significand that count less than one; the same for numbers without any. */
+    const unsigned below = 1075 - field;
+    char *out = *at, *end;
+    if (MN__UNLIKELY(field - 1 >= 0x7fe)) return mn__print_rare_f64(out, bits);
+    *out = '-';
+    out += bits >> 63;
+    if (below - 1 < 63 && (end = mn__print_short(out, fraction | (uint64_t)1 << 52, below)) != NULL)
+        return end;
+    if (MN__UNLIKELY(fraction == 0)) return mn__print_rare_f64(*at, bits);
+    *at = out;
+    *decimal = mn__shortest_f64(fraction, field);
+    return NULL;
 }
 
 #ifdef MN__AVX2
-/* The same code with the shifts and products of newer machines. */
-MN__TARGET static char *mn__print_f64_avx2(char *out, double value) { return mn__print_f64(out, value); }
+/* Sixteen bytes from here + n turn two reversed eights round and drop the first n. */
+static const unsigned char mn__turn[32] = {7,    6,    5,    4,    3,    2,    1,    0,    15,   14,   13,
+                                           12,   11,   10,   9,    8,    0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+                                           0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80};
+
+/* The text of an exponent from -324 on, the first character lowest, and above it the length; made by
+ * tables/make_exponents.py. */
+static const uint64_t mn__exponents[324 + 309] = {
+    /* clang-format off */
+    /* exponents: begin */
+    0x0500003432332d65, 0x0500003332332d65, 0x0500003232332d65, 0x0500003132332d65, 0x0500003032332d65,
+    0x0500003931332d65, 0x0500003831332d65, 0x0500003731332d65, 0x0500003631332d65, 0x0500003531332d65,
+    0x0500003431332d65, 0x0500003331332d65, 0x0500003231332d65, 0x0500003131332d65, 0x0500003031332d65,
+    0x0500003930332d65, 0x0500003830332d65, 0x0500003730332d65, 0x0500003630332d65, 0x0500003530332d65,
+    0x0500003430332d65, 0x0500003330332d65, 0x0500003230332d65, 0x0500003130332d65, 0x0500003030332d65,
+    0x0500003939322d65, 0x0500003839322d65, 0x0500003739322d65, 0x0500003639322d65, 0x0500003539322d65,
+    0x0500003439322d65, 0x0500003339322d65, 0x0500003239322d65, 0x0500003139322d65, 0x0500003039322d65,
+    0x0500003938322d65, 0x0500003838322d65, 0x0500003738322d65, 0x0500003638322d65, 0x0500003538322d65,
+    0x0500003438322d65, 0x0500003338322d65, 0x0500003238322d65, 0x0500003138322d65, 0x0500003038322d65,
+    0x0500003937322d65, 0x0500003837322d65, 0x0500003737322d65, 0x0500003637322d65, 0x0500003537322d65,
+    0x0500003437322d65, 0x0500003337322d65, 0x0500003237322d65, 0x0500003137322d65, 0x0500003037322d65,
+    0x0500003936322d65, 0x0500003836322d65, 0x0500003736322d65, 0x0500003636322d65, 0x0500003536322d65,
+    0x0500003436322d65, 0x0500003336322d65, 0x0500003236322d65, 0x0500003136322d65, 0x0500003036322d65,
+    0x0500003935322d65, 0x0500003835322d65, 0x0500003735322d65, 0x0500003635322d65, 0x0500003535322d65,
+    0x0500003435322d65, 0x0500003335322d65, 0x0500003235322d65, 0x0500003135322d65, 0x0500003035322d65,
+    0x0500003934322d65, 0x0500003834322d65, 0x0500003734322d65, 0x0500003634322d65, 0x0500003534322d65,
+    0x0500003434322d65, 0x0500003334322d65, 0x0500003234322d65, 0x0500003134322d65, 0x0500003034322d65,
+    0x0500003933322d65, 0x0500003833322d65, 0x0500003733322d65, 0x0500003633322d65, 0x0500003533322d65,
+    0x0500003433322d65, 0x0500003333322d65, 0x0500003233322d65, 0x0500003133322d65, 0x0500003033322d65,
+    0x0500003932322d65, 0x0500003832322d65, 0x0500003732322d65, 0x0500003632322d65, 0x0500003532322d65,
+    0x0500003432322d65, 0x0500003332322d65, 0x0500003232322d65, 0x0500003132322d65, 0x0500003032322d65,
+    0x0500003931322d65, 0x0500003831322d65, 0x0500003731322d65, 0x0500003631322d65, 0x0500003531322d65,
+    0x0500003431322d65, 0x0500003331322d65, 0x0500003231322d65, 0x0500003131322d65, 0x0500003031322d65,
+    0x0500003930322d65, 0x0500003830322d65, 0x0500003730322d65, 0x0500003630322d65, 0x0500003530322d65,
+    0x0500003430322d65, 0x0500003330322d65, 0x0500003230322d65, 0x0500003130322d65, 0x0500003030322d65,
+    0x0500003939312d65, 0x0500003839312d65, 0x0500003739312d65, 0x0500003639312d65, 0x0500003539312d65,
+    0x0500003439312d65, 0x0500003339312d65, 0x0500003239312d65, 0x0500003139312d65, 0x0500003039312d65,
+    0x0500003938312d65, 0x0500003838312d65, 0x0500003738312d65, 0x0500003638312d65, 0x0500003538312d65,
+    0x0500003438312d65, 0x0500003338312d65, 0x0500003238312d65, 0x0500003138312d65, 0x0500003038312d65,
+    0x0500003937312d65, 0x0500003837312d65, 0x0500003737312d65, 0x0500003637312d65, 0x0500003537312d65,
+    0x0500003437312d65, 0x0500003337312d65, 0x0500003237312d65, 0x0500003137312d65, 0x0500003037312d65,
+    0x0500003936312d65, 0x0500003836312d65, 0x0500003736312d65, 0x0500003636312d65, 0x0500003536312d65,
+    0x0500003436312d65, 0x0500003336312d65, 0x0500003236312d65, 0x0500003136312d65, 0x0500003036312d65,
+    0x0500003935312d65, 0x0500003835312d65, 0x0500003735312d65, 0x0500003635312d65, 0x0500003535312d65,
+    0x0500003435312d65, 0x0500003335312d65, 0x0500003235312d65, 0x0500003135312d65, 0x0500003035312d65,
+    0x0500003934312d65, 0x0500003834312d65, 0x0500003734312d65, 0x0500003634312d65, 0x0500003534312d65,
+    0x0500003434312d65, 0x0500003334312d65, 0x0500003234312d65, 0x0500003134312d65, 0x0500003034312d65,
+    0x0500003933312d65, 0x0500003833312d65, 0x0500003733312d65, 0x0500003633312d65, 0x0500003533312d65,
+    0x0500003433312d65, 0x0500003333312d65, 0x0500003233312d65, 0x0500003133312d65, 0x0500003033312d65,
+    0x0500003932312d65, 0x0500003832312d65, 0x0500003732312d65, 0x0500003632312d65, 0x0500003532312d65,
+    0x0500003432312d65, 0x0500003332312d65, 0x0500003232312d65, 0x0500003132312d65, 0x0500003032312d65,
+    0x0500003931312d65, 0x0500003831312d65, 0x0500003731312d65, 0x0500003631312d65, 0x0500003531312d65,
+    0x0500003431312d65, 0x0500003331312d65, 0x0500003231312d65, 0x0500003131312d65, 0x0500003031312d65,
+    0x0500003930312d65, 0x0500003830312d65, 0x0500003730312d65, 0x0500003630312d65, 0x0500003530312d65,
+    0x0500003430312d65, 0x0500003330312d65, 0x0500003230312d65, 0x0500003130312d65, 0x0500003030312d65,
+    0x0400000039392d65, 0x0400000038392d65, 0x0400000037392d65, 0x0400000036392d65, 0x0400000035392d65,
+    0x0400000034392d65, 0x0400000033392d65, 0x0400000032392d65, 0x0400000031392d65, 0x0400000030392d65,
+    0x0400000039382d65, 0x0400000038382d65, 0x0400000037382d65, 0x0400000036382d65, 0x0400000035382d65,
+    0x0400000034382d65, 0x0400000033382d65, 0x0400000032382d65, 0x0400000031382d65, 0x0400000030382d65,
+    0x0400000039372d65, 0x0400000038372d65, 0x0400000037372d65, 0x0400000036372d65, 0x0400000035372d65,
+    0x0400000034372d65, 0x0400000033372d65, 0x0400000032372d65, 0x0400000031372d65, 0x0400000030372d65,
+    0x0400000039362d65, 0x0400000038362d65, 0x0400000037362d65, 0x0400000036362d65, 0x0400000035362d65,
+    0x0400000034362d65, 0x0400000033362d65, 0x0400000032362d65, 0x0400000031362d65, 0x0400000030362d65,
+    0x0400000039352d65, 0x0400000038352d65, 0x0400000037352d65, 0x0400000036352d65, 0x0400000035352d65,
+    0x0400000034352d65, 0x0400000033352d65, 0x0400000032352d65, 0x0400000031352d65, 0x0400000030352d65,
+    0x0400000039342d65, 0x0400000038342d65, 0x0400000037342d65, 0x0400000036342d65, 0x0400000035342d65,
+    0x0400000034342d65, 0x0400000033342d65, 0x0400000032342d65, 0x0400000031342d65, 0x0400000030342d65,
+    0x0400000039332d65, 0x0400000038332d65, 0x0400000037332d65, 0x0400000036332d65, 0x0400000035332d65,
+    0x0400000034332d65, 0x0400000033332d65, 0x0400000032332d65, 0x0400000031332d65, 0x0400000030332d65,
+    0x0400000039322d65, 0x0400000038322d65, 0x0400000037322d65, 0x0400000036322d65, 0x0400000035322d65,
+    0x0400000034322d65, 0x0400000033322d65, 0x0400000032322d65, 0x0400000031322d65, 0x0400000030322d65,
+    0x0400000039312d65, 0x0400000038312d65, 0x0400000037312d65, 0x0400000036312d65, 0x0400000035312d65,
+    0x0400000034312d65, 0x0400000033312d65, 0x0400000032312d65, 0x0400000031312d65, 0x0400000030312d65,
+    0x0300000000392d65, 0x0300000000382d65, 0x0300000000372d65, 0x0300000000362d65, 0x0300000000352d65,
+    0x0300000000342d65, 0x0300000000332d65, 0x0300000000322d65, 0x0300000000312d65, 0x0300000000302b65,
+    0x0300000000312b65, 0x0300000000322b65, 0x0300000000332b65, 0x0300000000342b65, 0x0300000000352b65,
+    0x0300000000362b65, 0x0300000000372b65, 0x0300000000382b65, 0x0300000000392b65, 0x0400000030312b65,
+    0x0400000031312b65, 0x0400000032312b65, 0x0400000033312b65, 0x0400000034312b65, 0x0400000035312b65,
+    0x0400000036312b65, 0x0400000037312b65, 0x0400000038312b65, 0x0400000039312b65, 0x0400000030322b65,
+    0x0400000031322b65, 0x0400000032322b65, 0x0400000033322b65, 0x0400000034322b65, 0x0400000035322b65,
+    0x0400000036322b65, 0x0400000037322b65, 0x0400000038322b65, 0x0400000039322b65, 0x0400000030332b65,
+    0x0400000031332b65, 0x0400000032332b65, 0x0400000033332b65, 0x0400000034332b65, 0x0400000035332b65,
+    0x0400000036332b65, 0x0400000037332b65, 0x0400000038332b65, 0x0400000039332b65, 0x0400000030342b65,
+    0x0400000031342b65, 0x0400000032342b65, 0x0400000033342b65, 0x0400000034342b65, 0x0400000035342b65,
+    0x0400000036342b65, 0x0400000037342b65, 0x0400000038342b65, 0x0400000039342b65, 0x0400000030352b65,
+    0x0400000031352b65, 0x0400000032352b65, 0x0400000033352b65, 0x0400000034352b65, 0x0400000035352b65,
+    0x0400000036352b65, 0x0400000037352b65, 0x0400000038352b65, 0x0400000039352b65, 0x0400000030362b65,
+    0x0400000031362b65, 0x0400000032362b65, 0x0400000033362b65, 0x0400000034362b65, 0x0400000035362b65,
+    0x0400000036362b65, 0x0400000037362b65, 0x0400000038362b65, 0x0400000039362b65, 0x0400000030372b65,
+    0x0400000031372b65, 0x0400000032372b65, 0x0400000033372b65, 0x0400000034372b65, 0x0400000035372b65,
+    0x0400000036372b65, 0x0400000037372b65, 0x0400000038372b65, 0x0400000039372b65, 0x0400000030382b65,
+    0x0400000031382b65, 0x0400000032382b65, 0x0400000033382b65, 0x0400000034382b65, 0x0400000035382b65,
+    0x0400000036382b65, 0x0400000037382b65, 0x0400000038382b65, 0x0400000039382b65, 0x0400000030392b65,
+    0x0400000031392b65, 0x0400000032392b65, 0x0400000033392b65, 0x0400000034392b65, 0x0400000035392b65,
+    0x0400000036392b65, 0x0400000037392b65, 0x0400000038392b65, 0x0400000039392b65, 0x0500003030312b65,
+    0x0500003130312b65, 0x0500003230312b65, 0x0500003330312b65, 0x0500003430312b65, 0x0500003530312b65,
+    0x0500003630312b65, 0x0500003730312b65, 0x0500003830312b65, 0x0500003930312b65, 0x0500003031312b65,
+    0x0500003131312b65, 0x0500003231312b65, 0x0500003331312b65, 0x0500003431312b65, 0x0500003531312b65,
+    0x0500003631312b65, 0x0500003731312b65, 0x0500003831312b65, 0x0500003931312b65, 0x0500003032312b65,
+    0x0500003132312b65, 0x0500003232312b65, 0x0500003332312b65, 0x0500003432312b65, 0x0500003532312b65,
+    0x0500003632312b65, 0x0500003732312b65, 0x0500003832312b65, 0x0500003932312b65, 0x0500003033312b65,
+    0x0500003133312b65, 0x0500003233312b65, 0x0500003333312b65, 0x0500003433312b65, 0x0500003533312b65,
+    0x0500003633312b65, 0x0500003733312b65, 0x0500003833312b65, 0x0500003933312b65, 0x0500003034312b65,
+    0x0500003134312b65, 0x0500003234312b65, 0x0500003334312b65, 0x0500003434312b65, 0x0500003534312b65,
+    0x0500003634312b65, 0x0500003734312b65, 0x0500003834312b65, 0x0500003934312b65, 0x0500003035312b65,
+    0x0500003135312b65, 0x0500003235312b65, 0x0500003335312b65, 0x0500003435312b65, 0x0500003535312b65,
+    0x0500003635312b65, 0x0500003735312b65, 0x0500003835312b65, 0x0500003935312b65, 0x0500003036312b65,
+    0x0500003136312b65, 0x0500003236312b65, 0x0500003336312b65, 0x0500003436312b65, 0x0500003536312b65,
+    0x0500003636312b65, 0x0500003736312b65, 0x0500003836312b65, 0x0500003936312b65, 0x0500003037312b65,
+    0x0500003137312b65, 0x0500003237312b65, 0x0500003337312b65, 0x0500003437312b65, 0x0500003537312b65,
+    0x0500003637312b65, 0x0500003737312b65, 0x0500003837312b65, 0x0500003937312b65, 0x0500003038312b65,
+    0x0500003138312b65, 0x0500003238312b65, 0x0500003338312b65, 0x0500003438312b65, 0x0500003538312b65,
+    0x0500003638312b65, 0x0500003738312b65, 0x0500003838312b65, 0x0500003938312b65, 0x0500003039312b65,
+    0x0500003139312b65, 0x0500003239312b65, 0x0500003339312b65, 0x0500003439312b65, 0x0500003539312b65,
+    0x0500003639312b65, 0x0500003739312b65, 0x0500003839312b65, 0x0500003939312b65, 0x0500003030322b65,
+    0x0500003130322b65, 0x0500003230322b65, 0x0500003330322b65, 0x0500003430322b65, 0x0500003530322b65,
+    0x0500003630322b65, 0x0500003730322b65, 0x0500003830322b65, 0x0500003930322b65, 0x0500003031322b65,
+    0x0500003131322b65, 0x0500003231322b65, 0x0500003331322b65, 0x0500003431322b65, 0x0500003531322b65,
+    0x0500003631322b65, 0x0500003731322b65, 0x0500003831322b65, 0x0500003931322b65, 0x0500003032322b65,
+    0x0500003132322b65, 0x0500003232322b65, 0x0500003332322b65, 0x0500003432322b65, 0x0500003532322b65,
+    0x0500003632322b65, 0x0500003732322b65, 0x0500003832322b65, 0x0500003932322b65, 0x0500003033322b65,
+    0x0500003133322b65, 0x0500003233322b65, 0x0500003333322b65, 0x0500003433322b65, 0x0500003533322b65,
+    0x0500003633322b65, 0x0500003733322b65, 0x0500003833322b65, 0x0500003933322b65, 0x0500003034322b65,
+    0x0500003134322b65, 0x0500003234322b65, 0x0500003334322b65, 0x0500003434322b65, 0x0500003534322b65,
+    0x0500003634322b65, 0x0500003734322b65, 0x0500003834322b65, 0x0500003934322b65, 0x0500003035322b65,
+    0x0500003135322b65, 0x0500003235322b65, 0x0500003335322b65, 0x0500003435322b65, 0x0500003535322b65,
+    0x0500003635322b65, 0x0500003735322b65, 0x0500003835322b65, 0x0500003935322b65, 0x0500003036322b65,
+    0x0500003136322b65, 0x0500003236322b65, 0x0500003336322b65, 0x0500003436322b65, 0x0500003536322b65,
+    0x0500003636322b65, 0x0500003736322b65, 0x0500003836322b65, 0x0500003936322b65, 0x0500003037322b65,
+    0x0500003137322b65, 0x0500003237322b65, 0x0500003337322b65, 0x0500003437322b65, 0x0500003537322b65,
+    0x0500003637322b65, 0x0500003737322b65, 0x0500003837322b65, 0x0500003937322b65, 0x0500003038322b65,
+    0x0500003138322b65, 0x0500003238322b65, 0x0500003338322b65, 0x0500003438322b65, 0x0500003538322b65,
+    0x0500003638322b65, 0x0500003738322b65, 0x0500003838322b65, 0x0500003938322b65, 0x0500003039322b65,
+    0x0500003139322b65, 0x0500003239322b65, 0x0500003339322b65, 0x0500003439322b65, 0x0500003539322b65,
+    0x0500003639322b65, 0x0500003739322b65, 0x0500003839322b65, 0x0500003939322b65, 0x0500003030332b65,
+    0x0500003130332b65, 0x0500003230332b65, 0x0500003330332b65, 0x0500003430332b65, 0x0500003530332b65,
+    0x0500003630332b65, 0x0500003730332b65, 0x0500003830332b65
+    /* exponents: end */
+    /* clang-format on */
+};
+
+MN__TARGET static inline void mn__store16(void *out, __m128i bytes) {
+    _mm_storeu_si128((__m128i *)out, bytes);
+}
+
+/* The same layout as mn__lay_out, with the digits moved by shuffles. */
+MN__TARGET static inline char *mn__lay_out_avx2(char *out, mn__decimal decimal) {
+    /* The compiler is kept from seeing the factors, or it would replace each product by shifts and additions.
+     */
+    static const uint16_t factors[7][8] = {
+        {0xb8bb, 0x068d, 0, 0, 0xb8bb, 0x068d, 0, 0},     /* 109951163, 2^40 / 10000 */
+        {0xd8f0, 0xffff, 0, 0, 0xd8f0, 0xffff, 0, 0},     /* 2^32 - 10000 */
+        {5243, 5243, 5243, 5243, 5243, 5243, 5243, 5243}, /* 2^19 / 100 */
+        {100, 100, 100, 100, 100, 100, 100, 100},
+        {6554, 6554, 6554, 6554, 6554, 6554, 6554, 6554}, /* 2^16 / 10 */
+        {246, 246, 246, 246, 246, 246, 246, 246},         /* 2^8 - 10 */
+        {0x3030, 0x3030, 0x3030, 0x3030, 0x3030, 0x3030, 0x3030, 0x3030}};
+    const char *by = (const char *)factors;
+    const uint64_t top = decimal.tens / 100000000;
+    const size_t lead = decimal.tens < mn__tens[15];
+    const unsigned leading = (unsigned)decimal.exponent + 15 - (unsigned)lead;
+    const char last = (char)('0' + decimal.last);
+    __m128i eights, fours, pairs, hundreds, digits, first, rest;
+    size_t count;
+    uint64_t exponent;
+    char *tail = out + 16 - lead;
+    __asm__("" : "+r"(by));
+#define MN__FACTOR(index) mn__load16(by + 16 * (index))
+    /* Each step leaves the remainder in the lower half of a lane and puts the quotient into the upper. */
+    eights = _mm_set_epi64x((int64_t)(decimal.tens - top * 100000000), (int64_t)top);
+    fours = _mm_srli_epi64(_mm_mul_epu32(eights, MN__FACTOR(0)), 40);
+    fours = _mm_add_epi64(eights, _mm_mul_epu32(fours, MN__FACTOR(1)));
+    hundreds = _mm_srli_epi16(_mm_mulhi_epu16(fours, MN__FACTOR(2)), 3);
+    pairs = _mm_sub_epi16(_mm_or_si128(fours, _mm_slli_epi32(hundreds, 16)),
+                          _mm_mullo_epi16(hundreds, MN__FACTOR(3)));
+    digits = _mm_add_epi16(pairs, _mm_mullo_epi16(_mm_mulhi_epu16(pairs, MN__FACTOR(4)), MN__FACTOR(5)));
+    first = _mm_shuffle_epi8(digits, mn__load16(mn__turn + lead));
+    count = (unsigned)_mm_movemask_epi8(_mm_cmpgt_epi8(first, _mm_setzero_si128()));
+    count = 32 - (unsigned)__builtin_clz((unsigned)count | (decimal.has_last & 0x10000) >> lead);
+    first = _mm_or_si128(first, MN__FACTOR(6));
+    if (leading < 17) {
+        const size_t whole = leading + 1;
+        mn__store16(out, first);
+        if (MN__UNLIKELY(count <= whole)) {
+            mn__store8(tail, MN__ZEROS);
+            *tail = last;
+            return out + whole;
+        }
+        out[whole] = '.';
+        rest = _mm_shuffle_epi8(digits, mn__load16(mn__turn + lead + whole));
+        mn__store16(out + whole + 1, _mm_or_si128(rest, MN__FACTOR(6)));
+        tail[1] = last;
+        return out + count + 1;
+    }
+#undef MN__FACTOR
+    if (leading + 5 < 5) {
+        const size_t zeros = 0 - leading;
+        mn__store8(out, 0x3030303030302e30u); /* 0.000000 */
+        out += zeros + 1;
+        mn__store16(out, first);
+        tail[zeros + 1] = last;
+        return out + count;
+    }
+    mn__store16(out + 1, first);
+    out[0] = (char)_mm_cvtsi128_si32(first);
+    out[1] = '.';
+    tail[1] = last;
+    out += count + (count > 1);
+    exponent = mn__exponents[leading + 324];
+    mn__store8(out, exponent);
+    return out + (exponent >> 56);
+}
+
+MN__TARGET static char *mn__print_f64_avx2(char *out, double value) {
+    mn__decimal decimal = {0, 0, 0, 0};
+    char *end = mn__begin_f64(&out, value, &decimal);
+    return end != NULL ? end : mn__lay_out_avx2(out, decimal);
+}
 #endif
+
+MN__OUTLINE char *mn__print_f64(char *out, double value) {
+    mn__decimal decimal = {0, 0, 0, 0};
+    char *end = mn__begin_f64(&out, value, &decimal);
+    if (end != NULL) return end;
+    return mn__write_digits(out, decimal.tens * 10 + decimal.last, decimal.exponent - 1, 0);
+}
 
 MN_API char *mn_write_f64(char *out, double value) {
 #ifdef MN__AVX2
@@ -1679,7 +1956,7 @@ MN__INLINE char *mn__print_score(char *out, double value) {
     uint64_t digits;
     int exponent;
     if (MN__UNLIKELY(bits - 1 >= ((uint64_t)0x7ff << 52) - 1)) return NULL;
-    digits = mn__shortest_with_margin(bits, &exponent, 1);
+    digits = mn__shortest_with_margin(bits, &exponent);
     if (MN__UNLIKELY(digits == 0)) return NULL;
     *out = '-';
     return mn__write_digits(out + (signed_bits >> 63), digits, exponent, 1);

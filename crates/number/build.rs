@@ -10,6 +10,7 @@ fn main() {
         .include("../../number")
         .std("c99")
         .opt_level(3)
+        .force_frame_pointer(false)
         .warnings(true)
         .extra_warnings(true)
         // Rust never changes the rounding mode, and neither may code that it is linked with.

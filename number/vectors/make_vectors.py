@@ -391,7 +391,8 @@ def f64_samples():
     ]
     values += [
         f64_bits(float(text))
-        for text in "0.1 0.3 2.5 12.5 0.001 0.0005 0.125 99.995 1e15 1e16 1e17 1e21".split()
+        for text in "0.1 0.3 2.5 12.5 0.001 0.0005 0.125 99.995 1e15 1e16 1e17 1e21 1.3588129002659584e-245 "
+        "1.3076622631878654e+65 2251799813685247.25 2251799813685247.75".split()
     ]
     values += [f64_bits(float(f"{digit}e{power}")) for power in range(-323, 309) for digit in (1, 9.5)]
     values += [field << 52 for field in range(1, 2047, 3)]

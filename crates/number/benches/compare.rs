@@ -147,7 +147,7 @@ fn main() {
         println!("|---|---|---|---|---|---|---|");
     }
     let ours = printing(|value| {
-        black_box(mantissa_number::format_f64(&mut [0; mantissa_number::FLOAT_TEXT_MAX], value)).len()
+        black_box(mantissa_number::format_f64(&mut mantissa_number::FloatText::new(), value)).len()
     });
     let score = printing(|value| {
         black_box(mantissa_number::format_score(&mut [0; mantissa_number::SCORE_TEXT_MAX], value)).len()

@@ -10,9 +10,24 @@
 
 use crate::header;
 use crate::integer::{digits_value, parse_u64};
+use std::mem::MaybeUninit;
 
-/// The bytes that a buffer for the text of a double has; the text itself takes at most 25.
-pub const FLOAT_TEXT_MAX: usize = header::FLOAT_BUFFER;
+/// Room for the text of a double or float, on the caller's stack; it costs nothing to make.
+pub struct FloatText([MaybeUninit<u8>; header::FLOAT_BUFFER]);
+
+impl FloatText {
+    /// An empty room.
+    #[inline]
+    pub const fn new() -> Self {
+        FloatText([MaybeUninit::uninit(); header::FLOAT_BUFFER])
+    }
+}
+
+impl Default for FloatText {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 /// Reads the whole input as a double; `None` if it is not a number.
 #[inline]
@@ -73,27 +88,27 @@ pub fn parse_f32(text: &[u8]) -> Option<f32> {
 
 /// Prints `value` into `buffer` and returns the text.
 #[inline]
-pub fn format_f64(buffer: &mut [u8; FLOAT_TEXT_MAX], value: f64) -> &[u8] {
-    header::format_f64(buffer, value)
+pub fn format_f64(buffer: &mut FloatText, value: f64) -> &str {
+    header::format_f64(&mut buffer.0, value)
 }
 
 /// Prints `value` into `buffer` and returns the text: the shortest among floats, so `0.1` and not the
 /// double's digits.
 #[inline]
-pub fn format_f32(buffer: &mut [u8; FLOAT_TEXT_MAX], value: f32) -> &[u8] {
-    header::format_f32(buffer, value)
+pub fn format_f32(buffer: &mut FloatText, value: f32) -> &str {
+    header::format_f32(&mut buffer.0, value)
 }
 
 /// Appends the shortest text of `value` to `out`.
 #[inline]
 pub fn write_f64(out: &mut Vec<u8>, value: f64) {
-    out.extend_from_slice(format_f64(&mut [0; FLOAT_TEXT_MAX], value));
+    out.extend_from_slice(format_f64(&mut FloatText::new(), value).as_bytes());
 }
 
 /// Appends the shortest text of `value` to `out`; shortest among floats.
 #[inline]
 pub fn write_f32(out: &mut Vec<u8>, value: f32) {
-    out.extend_from_slice(format_f32(&mut [0; FLOAT_TEXT_MAX], value));
+    out.extend_from_slice(format_f32(&mut FloatText::new(), value).as_bytes());
 }
 
 /// Appends `value` with exactly `decimals` digits after the point, rounded from the exact value, ties to

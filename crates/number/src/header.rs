@@ -1,6 +1,8 @@
 //! The C header's functions, and the checks that turn them safe.
 
 use std::ffi::c_char;
+use std::mem::MaybeUninit;
+use std::slice;
 
 /// `mn_result`: where the number ends, and how it went.
 #[repr(C)]
@@ -52,12 +54,15 @@ macro_rules! printer {
     ($name:ident, $function:ident, $number:ty) => {
         /// Prints into the buffer and returns the text.
         #[inline]
-        pub(crate) fn $name(buffer: &mut [u8; FLOAT_BUFFER], value: $number) -> &[u8] {
+        pub(crate) fn $name(buffer: &mut [MaybeUninit<u8>; FLOAT_BUFFER], value: $number) -> &str {
             let start: *mut c_char = buffer.as_mut_ptr().cast();
-            // SAFETY: the buffer has the size that the function asks for, and the end that it returns lies
-            // inside.
-            let length = unsafe { $function(start, value).offset_from(start) };
-            &buffer[..length as usize]
+            // SAFETY: the buffer has the size that the function asks for. The end that it returns lies
+            // inside, and it fills what comes before that with ASCII.
+            unsafe {
+                let length = $function(start, value).offset_from_unsigned(start);
+                debug_assert!(length <= FLOAT_BUFFER);
+                str::from_utf8_unchecked(slice::from_raw_parts(start.cast(), length))
+            }
         }
     };
 }

@@ -32,9 +32,7 @@ pub mod integer;
 pub mod long_double;
 pub mod score;
 
-pub use float::{
-    FLOAT_TEXT_MAX, format_f32, format_f64, parse_f32, parse_f64, write_f32, write_f64, write_fixed,
-};
+pub use float::{FloatText, format_f32, format_f64, parse_f32, parse_f64, write_f32, write_f64, write_fixed};
 pub use integer::{
     INTEGER_TEXT_MAX, format_i64, format_u64, integer_text_length, parse_i64, parse_u64, write_i64, write_u64,
 };
