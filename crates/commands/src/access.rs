@@ -396,6 +396,9 @@ impl<'a> Access<'a> {
             entry.set_expiry(new_expiry);
         }
         self.effects.trash.entries.extend(replaced);
+        if before == Kind::Stream {
+            self.signal(key);
+        }
         self.overwritten(key, before, Kind::String);
         Ok(())
     }
@@ -424,6 +427,7 @@ impl<'a> Access<'a> {
         note_ready(&mut self.effects, self.database, awaited, &entry);
         let old = live.replace(entry);
         let before = old.kind();
+        note_lost(&mut self.effects, self.database, awaited, &old);
         self.effects.trash.entries.push(old);
         self.overwritten(&key, before, after);
         Ok(())
@@ -463,6 +467,8 @@ impl<'a> Access<'a> {
             note_expired(&mut self.effects, self.settings, (self.database, self.now_ms), watched, entry);
             return None;
         }
+        let awaited = self.locked.shard(index).is_some_and(Shard::has_waiters);
+        note_lost(&mut self.effects, self.database, awaited, &entry);
         Some(entry)
     }
 
@@ -562,7 +568,32 @@ impl<'a> Access<'a> {
             shards.insert(self.locked.keyspace().shard_of(self.hash(key)));
         }
         let keys = keys.iter().map(|&key| key.into()).collect();
-        self.effects.blocking = Some(Blocking { keys, deadline, on_timeout, shards });
+        let blocking = Blocking { keys, deadline, on_timeout, shards, on_loss: false, instead: None };
+        self.effects.blocking = Some(blocking);
+    }
+
+    /// The handler's wish to wait, to be refined.
+    pub(crate) fn blocking_mut(&mut self) -> Option<&mut Blocking> {
+        self.effects.blocking.as_mut()
+    }
+
+    /// Says that a key has something new for those who wait for it, or has lost what they need.
+    pub fn signal(&mut self, key: &[u8]) {
+        let index = self.locked.keyspace().shard_of(self.hash(key));
+        if self.locked.shard(index).is_some_and(Shard::has_waiters) {
+            self.effects.ready.push((self.database, key.into()));
+        }
+    }
+
+    /// Whether the shard of a key is locked. While a blocked client is served, those of its other keys may
+    /// not be.
+    pub fn is_locked(&self, key: &[u8]) -> bool {
+        self.locked.shard(self.locked.keyspace().shard_of(self.hash(key))).is_some()
+    }
+
+    /// Counts changes that concern nobody who watches the key.
+    pub fn count_changes(&mut self, changes: u64) {
+        self.effects.dirty += changes;
     }
 
     /// Puts keys that became ready back, for a commit that serves nobody yet.
@@ -754,6 +785,7 @@ fn note_expired(
     if watched {
         effects.changed.push((database, entry.key().into()));
     }
+    note_lost(effects, database, true, &entry);
     effects.trash.entries.push(entry);
 }
 
@@ -771,6 +803,14 @@ fn note_new(effects: &mut Effects, settings: &Settings, database: usize, awaited
 #[inline]
 fn note_ready(effects: &mut Effects, database: usize, awaited: bool, entry: &Entry) {
     if awaited && matches!(entry.kind(), Kind::List | Kind::SortedSet | Kind::Stream) {
+        effects.ready.push((database, entry.key().into()));
+    }
+}
+
+/// Those who wait for such a key may have to know that it is gone. `awaited` may err on the side of true.
+#[inline]
+fn note_lost(effects: &mut Effects, database: usize, awaited: bool, entry: &Entry) {
+    if awaited && entry.kind() == Kind::Stream {
         effects.ready.push((database, entry.key().into()));
     }
 }

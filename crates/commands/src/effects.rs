@@ -106,6 +106,10 @@ pub struct Blocking {
     pub on_timeout: TimeoutReply,
     /// The shards of all keys that the command may touch.
     pub shards: ShardSet,
+    /// Whether the loss of a key, or of what the command needs of it, is for the client to know too.
+    pub on_loss: bool,
+    /// What to run in the place of the command as it came, where that would mean something else later.
+    pub instead: Option<OwnedArgs>,
 }
 
 /// Fields that were removed from a hash because they had expired.

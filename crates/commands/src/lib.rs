@@ -27,6 +27,7 @@ mod settings;
 mod sort;
 mod sorted_set;
 pub mod spec;
+mod stream;
 mod string;
 #[cfg(test)]
 mod testing;
@@ -68,6 +69,8 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     set::COMMANDS,
     hash::COMMANDS,
     sorted_set::COMMANDS,
+    stream::COMMANDS,
+    stream::GROUP_COMMANDS,
     generic::COMMANDS,
     expire::COMMANDS,
     scan::COMMANDS,

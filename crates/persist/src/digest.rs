@@ -20,6 +20,7 @@
 
 use mantissa_number::{INTEGER_TEXT_MAX, write_score_digits};
 use mantissa_store::listpack::Element;
+use mantissa_store::stream::NUMBER_TEXT_MAX;
 use mantissa_store::{Entry, Hash, Kind, List, LockedShards, Set, SortedSet, Stream, ValueRef};
 use sha1::{Digest as _, Sha1};
 
@@ -144,8 +145,8 @@ fn of_stream(digest: &mut Mixer, stream: &Stream) {
     for entry in stream.entries() {
         digest.mix(format!("{}.{}", entry.id.ms, entry.id.seq).as_bytes());
         for (field, value) in entry.fields {
-            digest.mix_element(field);
-            digest.mix_element(value);
+            digest.mix(field.bytes(&mut [0; NUMBER_TEXT_MAX]));
+            digest.mix(value.bytes(&mut [0; NUMBER_TEXT_MAX]));
         }
     }
 }

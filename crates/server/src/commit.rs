@@ -104,6 +104,7 @@ fn remove_expired(access: &mut Access<'_>, mut effects: Effects, trash: &mut Tra
     removal.changed.append(&mut effects.changed);
     effects.events = removal.events;
     effects.changed = removal.changed;
+    effects.ready.append(&mut removal.ready);
     effects.removed_expired.append(&mut removal.removed_expired);
     effects.expired_count += removal.expired_count;
     effects.expired_fields_count += removal.expired_fields_count;
@@ -139,11 +140,12 @@ fn serve_key(
     let mut ready = Vec::new();
     let mut after = 0;
     access.select(database);
-    while let Some(kind) = access.kind(key) {
+    loop {
+        let kind = access.kind(key);
         let Some(shard) = access.locked_mut().shard_mut(index) else { break };
         let Some((ticket, waiter)) = shard.next_waiter(database, key, after) else { break };
         after = ticket;
-        if waiter.kind != kind {
+        if kind != Some(waiter.kind) && !waiter.on_loss {
             continue;
         }
         let blocked = server.blocked.lock().get(&waiter.client).cloned();

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use mantissa_commands::spec::{BeginSearch, FindKeys, Flags, KeySpec};
-use mantissa_commands::{Access, DataHandler, Error, Locks, Mode, Outcome, find_keys, parse};
+use mantissa_commands::{Access, Blocking, DataHandler, Error, Locks, Mode, Outcome, find_keys, parse};
 use mantissa_protocol::{Args, Protocol, Reply};
 use mantissa_store::{KeyHash, Kind, LockedShards, ShardSet, Waiter};
 
@@ -323,7 +323,8 @@ fn block(
     args: Args<'_>,
     access: &mut Access<'_>,
 ) {
-    let Some(blocking) = access.take_blocking() else { return };
+    let Some(mut blocking) = access.take_blocking() else { return };
+    let instead = blocking.instead.take();
     let ticket = server.next_ticket();
     let kind = match command.info.group {
         mantissa_commands::spec::Group::SortedSet => Kind::SortedSet,
@@ -333,7 +334,7 @@ fn block(
     let blocked = Arc::new(BlockedClient {
         client: Arc::clone(&client.shared),
         command,
-        args: args.to_owned(),
+        args: instead.unwrap_or_else(|| args.to_owned()),
         database: access.database(),
         protocol: client.protocol,
         ticket,
@@ -343,7 +344,8 @@ fn block(
     server.blocked.lock().insert(client.shared.id, Arc::clone(&blocked));
     for key in &blocked.blocking.keys {
         let index = server.keyspace.shard_of(server.keyspace.hash(key));
-        let waiter = Waiter { client: client.shared.id, kind, shards: blocked.blocking.shards };
+        let Blocking { shards, on_loss, .. } = blocked.blocking;
+        let waiter = Waiter { client: client.shared.id, kind, shards, on_loss };
         if let Some(shard) = access.locked_mut().shard_mut(index) {
             shard.wait(blocked.database, key, ticket, waiter);
         }

@@ -401,13 +401,24 @@ impl Listpack {
 
 /// Bytes that `text` would take as an element, back length included.
 pub fn element_bytes(text: &[u8]) -> usize {
-    let length = match parse_i64(text) {
-        Some(value) => integer_bytes(value),
-        None => match text.len() {
-            0..64 => 1 + text.len(),
-            64..4096 => 2 + text.len(),
-            longer => 5 + longer,
-        },
+    match parse_i64(text) {
+        Some(value) => integer_element_bytes(value),
+        None => text_element_bytes(text),
+    }
+}
+
+/// Bytes that an integer takes as an element, back length included.
+pub(crate) fn integer_element_bytes(value: i64) -> usize {
+    // At most nine bytes, whose length takes one more.
+    integer_bytes(value) + 1
+}
+
+/// Bytes that `text`, which is not the text of an integer, takes as an element, back length included.
+pub(crate) fn text_element_bytes(text: &[u8]) -> usize {
+    let length = match text.len() {
+        0..64 => 1 + text.len(),
+        64..4096 => 2 + text.len(),
+        longer => 5 + longer,
     };
     length + back_length_bytes(length)
 }

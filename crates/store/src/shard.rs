@@ -330,6 +330,8 @@ pub struct Waiter {
     pub kind: Kind,
     /// The shards that serving it may write to, this one included.
     pub shards: ShardSet,
+    /// Whether it is to be served as well when the key is gone or holds another type.
+    pub on_loss: bool,
 }
 
 /// Everything that one lock protects.

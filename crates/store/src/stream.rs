@@ -1,25 +1,43 @@
 //! Streams: entries in the order of their identifiers, with consumer groups.
 //!
-//! A stream is a tree of [`Node`]s, each a listpack of neighbouring entries as dumps have it, so that a load
-//! and a save copy nodes as they are and a node splits exactly where it does in Redis. An entry with the same
-//! fields as its node's first costs its values, one to eleven bytes each for their framing, and about six
-//! bytes for itself; a node costs about 80 bytes on top, spread over up to a hundred entries.
+//! A stream is a tree of [`Node`]s, each a packed run of up to a hundred neighbouring entries. What an entry
+//! costs, for two decimals of four digits and identifiers that the server makes:
+//!
+//! ```text
+//! form and identifier   1      (3 where the time has moved on by more than 15 ms)
+//! values                6      three bytes each
+//! its node's share      1.5    head, counts and place in the tree, over a hundred entries
+//! ```
+//!
+//! A node splits exactly where it does in Redis, and keeps deleted entries as Redis does, so that approximate
+//! trimming and dumps are the same.
 //!
 //! Invariants: the nodes' identifier ranges are disjoint and in order; no node is without live entries;
 //! `length` is their sum; no entry is above `last_id`. Looking up, appending and deleting an entry is O(log
 //! nodes) and one node; a walk is linear in what it yields and in the deleted entries of the nodes that it
-//! meets.
+//! meets; trimming is linear in the nodes that go.
 
+mod count;
+mod dump;
 mod group;
 mod node;
+mod text;
+mod trim;
+mod walk;
 
 use crate::listpack::ListpackError;
+pub use count::Extent;
 pub use group::{Consumer, ConsumerId, Group, Pending};
-use node::RawEntries;
 pub use node::{Fields, Node};
 use std::collections::BTreeMap;
-use std::collections::btree_map::{self, Entry};
+use std::collections::btree_map::Entry;
 use std::fmt;
+pub use text::{NUMBER_TEXT_MAX, Text};
+pub use trim::{References, Trim, TrimTo};
+pub use walk::{StreamEntries, StreamEntriesReversed};
+
+/// Most bytes of an entry's fields and values.
+pub const ENTRY_BYTES_MAX: usize = 1 << 30;
 
 /// The bound on a node where none is configured. No entry is larger, so a node stays below two of these.
 const NODE_BYTES_MAX: usize = 1 << 30;
@@ -116,7 +134,7 @@ impl Default for NodeLimits {
 /// A stream.
 #[derive(Clone, Default, Debug)]
 pub struct Stream {
-    nodes: BTreeMap<StreamId, Node>,
+    nodes: BTreeMap<StreamId, Box<Node>>,
     groups: BTreeMap<Box<[u8]>, Group>,
     length: u64,
     /// The identifier of the newest entry ever added, which may be gone.
@@ -154,7 +172,7 @@ impl Stream {
 
     /// The nodes in order.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = &Node> {
-        self.nodes.values()
+        self.nodes.values().map(|node| &**node)
     }
 
     /// The groups by name.
@@ -200,7 +218,7 @@ impl Stream {
                 if let Some(mut last) = last {
                     last.get_mut().shrink();
                 }
-                self.nodes.insert(id, Node::new(id, fields));
+                self.nodes.insert(id, Box::new(Node::new(id, fields)));
             }
         }
         self.length += 1;
@@ -217,7 +235,7 @@ impl Stream {
         if !node.delete(id) {
             return false;
         }
-        if node.counts().0 == 0 {
+        if node.live() == 0 {
             self.nodes.remove(&first);
         }
         self.length -= 1;
@@ -228,14 +246,11 @@ impl Stream {
     /// Adds a node from a dump; they come in order. Its entries count as part of the stream, while `last_id`
     /// and the other numbers are the caller's to set.
     pub fn push_node(&mut self, node: Node) -> Result<(), StreamError> {
-        if let Some(last) = self.nodes.values().next_back() {
-            let end = last.entries().last().map_or(last.first(), |entry| entry.id);
-            if node.first() <= end {
-                return Err(StreamError::Inconsistent("nodes out of order"));
-            }
+        if self.nodes.values().next_back().is_some_and(|last| node.first() <= last.last()) {
+            return Err(StreamError::Inconsistent("nodes out of order"));
         }
-        self.length += node.counts().0 as u64;
-        self.nodes.insert(node.first(), node);
+        self.length += node.live() as u64;
+        self.nodes.insert(node.first(), Box::new(node));
         Ok(())
     }
 
@@ -249,58 +264,19 @@ impl Stream {
         self.entries().next().map_or(StreamId::MIN, |entry| entry.id)
     }
 
-    /// The live entries in order.
-    pub fn entries(&self) -> StreamEntries<'_> {
-        self.range(StreamId::MIN, StreamId::MAX)
+    /// The newest live entry's identifier, or 0-0 without entries.
+    pub fn newest_id(&self) -> StreamId {
+        self.range_reversed(StreamId::MIN, StreamId::MAX).next().map_or(StreamId::MIN, |entry| entry.id)
     }
 
-    /// The live entries from `start` to `end`, both included, in order.
-    pub fn range(&self, start: StreamId, end: StreamId) -> StreamEntries<'_> {
-        if start > end {
-            return StreamEntries {
-                nodes: self.nodes.range(StreamId::MIN..StreamId::MIN),
-                node: None,
-                start,
-                end,
-            };
-        }
-        let from = self.nodes.range(..=start).next_back().map_or(start, |(first, _)| *first);
-        StreamEntries { nodes: self.nodes.range(from..=end), node: None, start, end }
-    }
-
-    /// The live entries from `end` down to `start`, both included.
-    pub fn range_reversed(&self, start: StreamId, end: StreamId) -> StreamEntriesReversed<'_> {
-        if start > end {
-            let nodes = self.nodes.range(StreamId::MIN..StreamId::MIN);
-            return StreamEntriesReversed { nodes, node: Vec::new(), start, end };
-        }
-        let from = self.nodes.range(..=start).next_back().map_or(start, |(first, _)| *first);
-        StreamEntriesReversed { nodes: self.nodes.range(from..=end), node: Vec::new(), start, end }
-    }
-
-    /// How many entries were added up to and including `id`, where the numbers that are kept allow to tell.
-    pub fn entries_read_at(&self, id: StreamId) -> Option<u64> {
-        if self.entries_added == 0 {
-            return Some(0);
-        }
-        if self.is_empty() && id <= self.last_id {
-            return Some(self.entries_added);
-        }
-        if id == self.last_id {
-            return Some(self.entries_added);
-        }
-        let first = self.first_id();
-        let hole = self.max_deleted_id != StreamId::MIN && self.max_deleted_id >= first;
-        if id > self.last_id || hole || id > first {
-            return None;
-        }
-        let before_first = self.entries_added.saturating_sub(self.length);
-        Some(before_first + u64::from(id == first))
+    /// Whether there is a live entry of that identifier.
+    pub fn contains(&self, id: StreamId) -> bool {
+        self.get(id).is_some()
     }
 
     /// Bytes that the stream takes beside its own struct, with the tree's share estimated.
     pub fn memory_usage(&self) -> usize {
-        let tree_bytes = size_of::<StreamId>() + size_of::<Node>();
+        let tree_bytes = 2 * size_of::<(StreamId, Box<Node>)>() + size_of::<Node>();
         let nodes: usize = self.nodes.values().map(|node| node.memory_usage() + tree_bytes).sum();
         let groups =
             self.groups.iter().map(|(name, group)| name.len() + size_of::<Group>() + group.memory_usage());
@@ -310,214 +286,13 @@ impl Stream {
 
 impl Node {
     fn has_room(&self, payload_bytes: usize, limits: NodeLimits) -> bool {
-        let (live, deleted) = self.counts();
         let bytes_max =
             if limits.bytes_max == 0 { NODE_BYTES_MAX } else { limits.bytes_max.min(NODE_BYTES_MAX) };
-        let full_bytes = self.listpack_bytes().len().saturating_add(payload_bytes) >= bytes_max;
-        let full_entries = limits.entries_max > 0 && live + deleted >= limits.entries_max;
+        let full_bytes = self.listpack_bytes().saturating_add(payload_bytes) >= bytes_max;
+        let full_entries = limits.entries_max > 0 && self.live() + self.deleted() >= limits.entries_max;
         !full_bytes && !full_entries
     }
 }
 
-/// Live entries in order.
-#[derive(Clone)]
-pub struct StreamEntries<'a> {
-    nodes: btree_map::Range<'a, StreamId, Node>,
-    node: Option<RawEntries<'a>>,
-    start: StreamId,
-    end: StreamId,
-}
-
-impl<'a> Iterator for StreamEntries<'a> {
-    type Item = StreamEntry<'a>;
-
-    fn next(&mut self) -> Option<StreamEntry<'a>> {
-        loop {
-            let Some(entries) = &mut self.node else {
-                self.node = Some(self.nodes.next()?.1.entries());
-                continue;
-            };
-            match entries.next() {
-                Some(entry) if entry.id > self.end => return None,
-                Some(entry) if entry.deleted || entry.id < self.start => {}
-                Some(entry) => return Some(StreamEntry { id: entry.id, fields: entry.fields }),
-                None => self.node = None,
-            }
-        }
-    }
-}
-
-/// Live entries from the newest down.
-#[derive(Clone)]
-pub struct StreamEntriesReversed<'a> {
-    nodes: btree_map::Range<'a, StreamId, Node>,
-    node: Vec<StreamEntry<'a>>,
-    start: StreamId,
-    end: StreamId,
-}
-
-impl<'a> Iterator for StreamEntriesReversed<'a> {
-    type Item = StreamEntry<'a>;
-
-    fn next(&mut self) -> Option<StreamEntry<'a>> {
-        loop {
-            if let Some(entry) = self.node.pop() {
-                return Some(entry);
-            }
-            let raw = self.nodes.next_back()?.1.entries();
-            let wanted = raw.take_while(|entry| entry.id <= self.end);
-            let wanted = wanted.filter(|entry| !entry.deleted && entry.id >= self.start);
-            self.node.extend(wanted.map(|entry| StreamEntry { id: entry.id, fields: entry.fields }));
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeMap;
-
-    fn id(ms: u64, seq: u64) -> StreamId {
-        StreamId { ms, seq }
-    }
-
-    type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
-    type Model = BTreeMap<StreamId, Pairs>;
-
-    fn contents<'a>(entries: impl Iterator<Item = StreamEntry<'a>>) -> Vec<(StreamId, Pairs)> {
-        let pairs =
-            |fields: Fields<'_>| fields.map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
-        entries.map(|entry| (entry.id, pairs(entry.fields))).collect()
-    }
-
-    /// A small generator of numbers, so that the test is the same every time.
-    struct Numbers(u64);
-
-    impl Numbers {
-        fn below(&mut self, bound: u64) -> u64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (self.0 >> 33) % bound
-        }
-    }
-
-    fn random_stream(seed: u64) -> (Stream, Model) {
-        let mut numbers = Numbers(seed);
-        let (mut stream, mut model) = (Stream::new(), Model::new());
-        let limits = NodeLimits { bytes_max: 300, entries_max: 7 };
-        let mut last = id(5, 0);
-        for _ in 0..400 {
-            last = id(last.ms + numbers.below(2) * numbers.below(1 << 40), last.seq + 1 + numbers.below(3));
-            if numbers.below(10) == 0 {
-                last = id(last.ms + 1, 0);
-            }
-            let fields: Vec<_> = (0..1 + numbers.below(3))
-                .map(|field| {
-                    (format!("field{field}").into_bytes(), numbers.below(1 << 20).to_string().into_bytes())
-                })
-                .collect();
-            let views: Vec<_> = fields.iter().map(|(name, value)| (&name[..], &value[..])).collect();
-            assert!(stream.append(last, &views, limits));
-            model.insert(last, fields);
-            if numbers.below(3) == 0 {
-                let index = numbers.below(model.len() as u64) as usize;
-                let gone = *model.keys().nth(index).expect("the index is below the length");
-                model.remove(&gone);
-                assert!(stream.delete(gone));
-                assert!(!stream.delete(gone));
-            }
-        }
-        (stream, model)
-    }
-
-    #[test]
-    fn behaves_like_a_sorted_map() {
-        for seed in 0..20 {
-            let (stream, model) = random_stream(seed);
-            assert_eq!(stream.len(), model.len() as u64, "seed {seed}");
-            let expected: Vec<_> = model.clone().into_iter().collect();
-            assert_eq!(contents(stream.entries()), expected, "seed {seed}");
-            let mut numbers = Numbers(seed);
-            let ids: Vec<_> = model.keys().copied().collect();
-            for _ in 0..50 {
-                let mut bound = || {
-                    let near = ids[numbers.below(ids.len() as u64) as usize];
-                    [near, near.next().expect("far from the end"), near.previous().expect("not the first")]
-                        [numbers.below(3) as usize]
-                };
-                let (start, end) = (bound(), bound());
-                let mut expected: Vec<_> = model
-                    .iter()
-                    .filter(|(id, _)| **id >= start && **id <= end)
-                    .map(|(id, f)| (*id, f.clone()))
-                    .collect();
-                assert_eq!(contents(stream.range(start, end)), expected, "seed {seed} {start} {end}");
-                expected.reverse();
-                assert_eq!(
-                    contents(stream.range_reversed(start, end)),
-                    expected,
-                    "seed {seed} {start} {end}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn nodes_survive_being_taken_apart() {
-        let (stream, model) = random_stream(99);
-        let mut copy = Stream::new();
-        for node in stream.nodes() {
-            let node =
-                Node::from_listpack(node.first(), node.listpack_bytes().to_vec()).expect("a valid node");
-            copy.push_node(node).expect("in order");
-        }
-        assert_eq!(copy.len(), model.len() as u64);
-        assert_eq!(contents(copy.entries()), model.into_iter().collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn damaged_nodes_are_refused_or_harmless() {
-        let (stream, _) = random_stream(3);
-        let node = stream.nodes().next().expect("there are nodes");
-        let good = node.listpack_bytes();
-        let mut refused = 0;
-        for bit in 0..good.len() * 8 {
-            let mut bad = good.to_vec();
-            bad[bit / 8] ^= 1 << (bit % 8);
-            match Node::from_listpack(node.first(), bad) {
-                Ok(mut node) => {
-                    let ids: Vec<_> = node.entries().map(|entry| entry.id).collect();
-                    assert!(ids.into_iter().any(|id| node.delete(id)));
-                }
-                Err(_) => refused += 1,
-            }
-        }
-        assert!(refused > good.len());
-    }
-
-    #[test]
-    fn identifiers_step_and_sort() {
-        assert_eq!(id(1, u64::MAX).next(), Some(id(2, 0)));
-        assert_eq!(id(2, 0).previous(), Some(id(1, u64::MAX)));
-        assert_eq!((StreamId::MAX.next(), StreamId::MIN.previous()), (None, None));
-        assert_eq!(StreamId::from_be_bytes(id(7, 9).to_be_bytes()), id(7, 9));
-        assert_eq!(id(7, 9).to_string(), "7-9");
-    }
-
-    #[test]
-    fn groups_keep_their_lists_together() {
-        let mut group = Group::new(StreamId::MIN, Some(0));
-        let one = group.add_consumer(b"one", 1, -1).expect("free");
-        let two = group.add_consumer(b"two", 1, -1).expect("free");
-        assert_eq!(group.add_consumer(b"one", 1, -1), None);
-        let pending = |consumer| Pending { consumer, delivered_at_ms: 5, delivery_count: 1 };
-        assert!(group.assign(id(1, 0), pending(one)));
-        assert!(group.assign(id(2, 0), pending(one)));
-        assert!(group.assign(id(1, 0), pending(two)));
-        assert_eq!(group.consumer(one).map(|consumer| consumer.pending().len()), Some(1));
-        assert_eq!(group.acknowledge(id(1, 0)), Some(pending(two)));
-        assert_eq!(group.consumer(two).map(|consumer| consumer.pending().len()), Some(0));
-        assert_eq!(group.remove_consumer(b"one"), Some(1));
-        assert!(group.pending().is_empty());
-        assert!(!group.assign(id(3, 0), pending(one)));
-    }
-}
+mod tests;

@@ -64,6 +64,8 @@ impl Access<'_> {
                     let watched = shard.watched_keys(number).into_iter().filter(|key| there(key));
                     self.effects.changed.extend(watched.map(|key| (number, key)));
                 }
+                let awaited = shard.awaited_keys(number).into_iter();
+                self.effects.ready.extend(awaited.map(|key| (number, key)));
                 count += shard.databases[number].len() as u64;
                 let empty = Database::new(keyspace.hasher());
                 let old = std::mem::replace(&mut shard.databases[number], empty);
@@ -75,7 +77,7 @@ impl Access<'_> {
     }
 
     /// Exchanges two databases. Those who watch a key of either are marked, and keys that somebody waits for
-    /// and that are there now become ready. All shards must be locked.
+    /// and that came or went become ready. All shards must be locked.
     pub fn swap_databases(&mut self, first: usize, second: usize) {
         self.effects.dirty += 1;
         if first == second {
@@ -93,7 +95,7 @@ impl Access<'_> {
                 let changed = watched.filter(|key| there(first, key) || there(second, key));
                 self.effects.changed.extend(changed.map(|key| (number, key)));
                 let awaited = shard.awaited_keys(number).into_iter();
-                let ready = awaited.filter(|key| there(number, key));
+                let ready = awaited.filter(|key| there(first, key) || there(second, key));
                 self.effects.ready.extend(ready.map(|key| (number, key)));
             }
         }

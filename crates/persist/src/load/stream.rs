@@ -73,7 +73,7 @@ fn read_group<R: Read>(source: &mut Source<R>, form: u8, stream: &mut Stream) ->
     let entries_read = if form >= value_type::STREAM_LISTPACKS_2 {
         Some(source.length()?).filter(|&count| count != ENTRIES_READ_UNKNOWN)
     } else {
-        stream.entries_read_at(last_delivered)
+        stream.extent().entries_read_at(last_delivered)
     };
     let mut group = Group::new(last_delivered, entries_read);
     let mut unclaimed = Unclaimed::new();

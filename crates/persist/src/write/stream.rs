@@ -9,7 +9,7 @@ impl Encoder<'_> {
         put_length(stream.nodes().len() as u64, out);
         for node in stream.nodes() {
             self.string(&node.first().to_be_bytes(), out);
-            self.string(node.listpack_bytes(), out);
+            self.string(&node.to_listpack(), out);
         }
         put_length(stream.len(), out);
         put_identifier(stream.last_id, out);

@@ -138,7 +138,7 @@ pub fn keyspace_of(keys: Vec<Key>) -> Keyspace {
 
 fn stream_details(stream: &Stream) -> String {
     let mut details = format!("{} {} {}", stream.last_id, stream.max_deleted_id, stream.entries_added);
-    stream.nodes().for_each(|node| details += &format!(" {} {:?}", node.first(), node.listpack_bytes()));
+    stream.nodes().for_each(|node| details += &format!(" {} {:?}", node.first(), node.to_listpack()));
     for (name, group) in stream.groups() {
         details += &format!(" {name:?} {} {:?}", group.last_delivered, group.entries_read);
         for (id, pending) in group.pending() {

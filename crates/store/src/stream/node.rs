@@ -1,31 +1,50 @@
-//! A node of a stream: up to some thousand bytes of neighbouring entries in one listpack, laid out as in
-//! dumps.
+//! A node of a stream: neighbouring entries, packed.
 //!
 //! ```text
-//! head:   live | deleted | field count | field ... | 0
-//! entry:  flags | ms - first ms | seq - first seq | (field count | field value ...)  or  (value ...) | size
+//! head:   count of fields (LEB128), their names                  those of the entry that opened the node
+//! entry:  form (1 byte), [ ms ], [ seq ], [ count, { name, value } ] or { value }
+//!
+//! form, bit 0     the entry is deleted
+//!       bit 1     it has other fields than the head: their count and names come with it
+//!       bits 2-3  its identifier:  0  the same ms and the next seq of the entry before
+//!                                  1  a later ms, seq 0; bits 4-7 say by how much, or 0 and LEB128 follows
+//!                                  2  LEB128: ms beyond the entry before; then the seq, or if the ms is the
+//!                                     same, by how much it is beyond that of the entry before
+//!                                  3  the identifier of the node
 //! ```
 //!
-//! The second form of an entry stands for one with exactly the fields of the head. `size` counts the elements
-//! of the entry before it, so that it can be read from the right. A deleted entry keeps its place and gets a
-//! flag.
+//! Texts are stored as [`super::text`] describes. An entry of two decimals of four digits takes seven bytes.
+//!
+//! Redis keeps such a node as a listpack, whose size decides when a node is full; dumps hold that form too.
+//! So a node keeps count of the bytes that it would take there, and [`super::dump`] converts.
 //!
 //! Invariants: identifiers rise strictly within the node; `live` is never 0; the first entry, deleted or not,
-//! has the node's own identifier.
+//! has the node's own identifier; a deleted entry keeps its place.
 
-use super::{StreamError, StreamId};
-use crate::listpack::{Element, Elements, HEADER_BYTES, Listpack};
+use super::StreamId;
+use super::text::{NUMBER_TEXT_MAX, Reader, Text, write_varint};
+use crate::listpack;
 
-/// The entry is gone.
-const FLAG_DELETED: i64 = 1;
-/// The entry has the fields of the node's head.
-const FLAG_SAME_FIELDS: i64 = 2;
+const DELETED: u8 = 1;
+const OTHER_FIELDS: u8 = 2;
+const ID_SHIFT: u32 = 2;
+const ID_NEXT: u8 = 0;
+const ID_LATER: u8 = 1;
+const ID_ANY: u8 = 2;
+const ID_FIRST: u8 = 3;
+const LATER_SHIFT: u32 = 4;
+const LATER_MAX: u64 = 15;
 
 /// Neighbouring entries of a stream.
 #[derive(Clone, Debug)]
 pub struct Node {
     first: StreamId,
-    listpack: Listpack,
+    last: StreamId,
+    bytes: Vec<u8>,
+    live: u32,
+    deleted: u32,
+    /// Bytes as a listpack, without the two counts at its start.
+    listpack_bytes: u32,
 }
 
 /// One live or deleted entry as found in a node.
@@ -33,30 +52,31 @@ pub struct Node {
 pub(super) struct RawEntry<'a> {
     pub(super) id: StreamId,
     pub(super) deleted: bool,
+    pub(super) has_head_fields: bool,
     pub(super) fields: Fields<'a>,
-    flags: i64,
-    flags_position: usize,
+    /// Where its form stands.
+    position: usize,
 }
 
 /// The fields and values of one entry, in the order they were added.
 #[derive(Clone)]
 pub struct Fields<'a> {
     /// Where the names come from if the entry has those of the head.
-    names: Option<Elements<'a>>,
-    rest: Elements<'a>,
+    names: Option<Reader<'a>>,
+    rest: Reader<'a>,
     left: usize,
 }
 
 impl<'a> Iterator for Fields<'a> {
-    type Item = (Element<'a>, Element<'a>);
+    type Item = (Text<'a>, Text<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
         let name = match &mut self.names {
-            Some(names) => names.next()?,
-            None => self.rest.next()?,
+            Some(names) => names.text()?,
+            None => self.rest.text()?,
         };
-        Some((name, self.rest.next()?))
+        Some((name, self.rest.text()?))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -70,83 +90,95 @@ impl ExactSizeIterator for Fields<'_> {}
 #[derive(Clone)]
 pub(super) struct RawEntries<'a> {
     first: StreamId,
-    head_fields: Elements<'a>,
+    previous: StreamId,
+    head_fields: Reader<'a>,
     head_field_count: usize,
-    at: Elements<'a>,
+    at: Reader<'a>,
+}
+
+impl<'a> RawEntries<'a> {
+    /// The names of the head.
+    pub(super) fn head_fields(&self) -> impl ExactSizeIterator<Item = Text<'a>> {
+        let mut names = self.head_fields.clone();
+        (0..self.head_field_count).map(move |_| names.text().unwrap_or(Text::Bytes(b"")))
+    }
+
+    fn id(&mut self, form: u8) -> Option<StreamId> {
+        let StreamId { ms, seq } = self.previous;
+        let id = match (form >> ID_SHIFT) & 3 {
+            ID_NEXT => StreamId { ms, seq: seq.wrapping_add(1) },
+            ID_LATER => {
+                let short = u64::from(form >> LATER_SHIFT);
+                let beyond = if short == 0 { self.at.varint()? } else { short };
+                StreamId { ms: ms.wrapping_add(beyond), seq: 0 }
+            }
+            ID_ANY => {
+                let (beyond, number) = (self.at.varint()?, self.at.varint()?);
+                let base = if beyond == 0 { seq } else { 0 };
+                StreamId { ms: ms.wrapping_add(beyond), seq: base.wrapping_add(number) }
+            }
+            _ => self.first,
+        };
+        self.previous = id;
+        Some(id)
+    }
 }
 
 impl<'a> Iterator for RawEntries<'a> {
     type Item = RawEntry<'a>;
 
     fn next(&mut self) -> Option<RawEntry<'a>> {
-        let flags_position = self.at.position();
-        let flags = self.at.next_integer()?;
-        let ms = self.first.ms.wrapping_add(self.at.next_integer()? as u64);
-        let seq = self.first.seq.wrapping_add(self.at.next_integer()? as u64);
-        let same = flags & FLAG_SAME_FIELDS != 0;
-        let left =
-            if same { self.head_field_count } else { usize::try_from(self.at.next_integer()?).ok()? };
-        let names = same.then(|| self.head_fields.clone());
+        let position = self.at.position();
+        let form = self.at.byte()?;
+        let id = self.id(form)?;
+        let has_head_fields = form & OTHER_FIELDS == 0;
+        let (names, left, texts) = if has_head_fields {
+            (Some(self.head_fields.clone()), self.head_field_count, self.head_field_count)
+        } else {
+            let count = usize::try_from(self.at.varint()?).ok()?;
+            (None, count, count.checked_mul(2)?)
+        };
         let fields = Fields { names, rest: self.at.clone(), left };
-        self.at.skip_elements(if same { left } else { left.checked_mul(2)? })?;
-        let size = self.at.next_integer()?;
-        if usize::try_from(size).ok()? != entry_size(same, left)? {
-            return None;
-        }
-        let deleted = flags & FLAG_DELETED != 0;
-        Some(RawEntry { id: StreamId { ms, seq }, deleted, fields, flags, flags_position })
+        self.at.skip(texts)?;
+        Some(RawEntry { id, deleted: form & DELETED != 0, has_head_fields, fields, position })
     }
 }
 
-/// Elements of an entry before its size.
-fn entry_size(same_fields: bool, field_count: usize) -> Option<usize> {
-    if same_fields { field_count.checked_add(3) } else { field_count.checked_mul(2)?.checked_add(4) }
+/// Bytes of an integer as an element of a listpack.
+fn integer_element_bytes(number: i64) -> u32 {
+    listpack::integer_element_bytes(number) as u32
+}
+
+/// Bytes of a text as an element of a listpack.
+fn element_bytes(text: &Text<'_>) -> u32 {
+    match text {
+        Text::Integer(number) => integer_element_bytes(*number),
+        // A text is below 4 GiB: clients cannot send longer ones.
+        other => listpack::text_element_bytes(other.bytes(&mut [0; NUMBER_TEXT_MAX])) as u32,
+    }
 }
 
 impl Node {
-    /// A node that holds the one entry `id`, whose fields become those of the head.
-    pub(super) fn new(id: StreamId, fields: &[(&[u8], &[u8])]) -> Self {
-        let mut listpack = Listpack::new();
-        listpack.push_integer(0);
-        listpack.push_integer(0);
-        listpack.push_integer(fields.len() as i64);
-        for (name, _) in fields {
-            listpack.push(name);
+    /// A node without entries, of which some must follow at once; `names` become the fields of its head.
+    pub(super) fn open<'a>(first: StreamId, names: impl ExactSizeIterator<Item = Text<'a>>) -> Self {
+        let mut bytes = Vec::new();
+        let count = names.len();
+        write_varint(count as u64, &mut bytes);
+        // A listpack's frame, the count of fields, and the mark after them.
+        let mut listpack_bytes = listpack::HEADER_BYTES as u32 + 1 + integer_element_bytes(count as i64);
+        listpack_bytes += integer_element_bytes(0);
+        for name in names {
+            name.write(&mut bytes);
+            listpack_bytes = listpack_bytes.saturating_add(element_bytes(&name));
         }
-        listpack.push_integer(0);
-        let mut node = Node { first: id, listpack };
-        node.append(id, fields);
-        node
+        Node { first, last: first, bytes, live: 0, deleted: 0, listpack_bytes }
     }
 
-    /// Takes over a node as it stands in a dump, every invariant checked in one pass.
-    pub fn from_listpack(first: StreamId, bytes: Vec<u8>) -> Result<Self, StreamError> {
-        let listpack = Listpack::from_bytes(bytes).map_err(StreamError::Listpack)?;
-        let node = Node { first, listpack };
-        let broken = || StreamError::Node("head of the node is broken");
-        let (live, deleted, mut entries) = node.open().ok_or_else(broken)?;
-        if live == 0 {
-            return Err(StreamError::Node("node without live entries"));
-        }
-        let (mut live_found, mut deleted_found) = (0usize, 0usize);
-        let mut previous = None;
-        for entry in entries.by_ref() {
-            if previous.is_some_and(|previous| entry.id <= previous) {
-                return Err(StreamError::Node("entries out of order"));
-            }
-            if previous.is_none() && entry.id != first {
-                return Err(StreamError::Node("first entry is not the node's"));
-            }
-            previous = Some(entry.id);
-            if entry.deleted { deleted_found += 1 } else { live_found += 1 }
-        }
-        if entries.at.position() + 1 != node.listpack.as_bytes().len() {
-            return Err(StreamError::Node("broken entry"));
-        }
-        if (live_found, deleted_found) != (live, deleted) {
-            return Err(StreamError::Node("entry counts differ from those in its head"));
-        }
-        Ok(node)
+    /// A node that holds the one entry `id`, whose fields become those of the head.
+    pub(super) fn new(id: StreamId, fields: &[(&[u8], &[u8])]) -> Self {
+        let mut node = Node::open(id, fields.iter().map(|(name, _)| Text::new(name)));
+        node.append(id, fields);
+        node
     }
 
     /// The identifier that the node is known by: that of its first entry, deleted or not.
@@ -154,101 +186,140 @@ impl Node {
         self.first
     }
 
-    /// The node as stored, which is also its form in a dump.
-    pub fn listpack_bytes(&self) -> &[u8] {
-        self.listpack.as_bytes()
+    /// The identifier of its last entry, deleted or not.
+    pub fn last(&self) -> StreamId {
+        self.last
     }
 
-    /// Live and deleted entries.
-    pub(super) fn counts(&self) -> (usize, usize) {
-        let mut elements = Elements::new(self.listpack.as_bytes());
-        let mut next = || usize::try_from(elements.next_integer()?).ok();
-        (next().unwrap_or(0), next().unwrap_or(0))
+    /// Live entries.
+    pub fn live(&self) -> usize {
+        self.live as usize
+    }
+
+    /// Entries that are deleted and keep their place.
+    pub fn deleted(&self) -> usize {
+        self.deleted as usize
+    }
+
+    /// Bytes that the node would take as a listpack.
+    pub(super) fn listpack_bytes(&self) -> usize {
+        let counts =
+            integer_element_bytes(i64::from(self.live)) + integer_element_bytes(i64::from(self.deleted));
+        self.listpack_bytes as usize + counts as usize
     }
 
     pub(super) fn memory_usage(&self) -> usize {
-        self.listpack.capacity_bytes()
+        self.bytes.capacity()
     }
 
     pub(super) fn shrink(&mut self) {
-        self.listpack.shrink();
+        self.bytes.shrink_to_fit();
     }
 
     /// The entries, deleted ones included.
     pub(super) fn entries(&self) -> RawEntries<'_> {
-        match self.open() {
-            Some((_, _, entries)) => entries,
-            // Unreachable for a node that was built or validated; an empty walk is the harmless answer.
-            None => RawEntries {
-                first: self.first,
-                head_fields: Elements::starting_at(&[], 0),
-                head_field_count: 0,
-                at: Elements::starting_at(&[], 0),
-            },
-        }
+        let mut head = Reader::new(&self.bytes, 0);
+        let head_field_count = head.varint().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+        let mut at = head.clone();
+        // The head is whole: `open` wrote it.
+        at.skip(head_field_count);
+        RawEntries { first: self.first, previous: self.first, head_fields: head, head_field_count, at }
     }
 
-    fn open(&self) -> Option<(usize, usize, RawEntries<'_>)> {
-        let mut elements = Elements::new(self.listpack.as_bytes());
-        let live = usize::try_from(elements.next_integer()?).ok()?;
-        let deleted = usize::try_from(elements.next_integer()?).ok()?;
-        let head_field_count = usize::try_from(elements.next_integer()?).ok()?;
-        let head_fields = elements.clone();
-        elements.skip_elements(head_field_count)?;
-        if elements.next_integer()? != 0 {
-            return None;
-        }
-        Some((live, deleted, RawEntries { first: self.first, head_fields, head_field_count, at: elements }))
-    }
-
-    /// Appends an entry; `id` is above all others of the node.
+    /// Appends an entry; `id` is above all others of the node, or the node's own if it has none.
     pub(super) fn append(&mut self, id: StreamId, fields: &[(&[u8], &[u8])]) {
-        let same = self.has_head_fields(fields);
-        self.listpack.push_integer(if same { FLAG_SAME_FIELDS } else { 0 });
-        self.listpack.push_integer(id.ms.wrapping_sub(self.first.ms) as i64);
-        self.listpack.push_integer(id.seq.wrapping_sub(self.first.seq) as i64);
-        if !same {
-            self.listpack.push_integer(fields.len() as i64);
+        let head = self.entries();
+        let mut scratch = [0; NUMBER_TEXT_MAX];
+        let same = head.head_field_count == fields.len()
+            && head.head_fields().zip(fields).all(|(name, field)| name.bytes(&mut scratch) == field.0);
+        let fields = fields.iter().map(|(name, value)| (Text::new(name), Text::new(value)));
+        self.append_texts(id, same, false, fields);
+    }
+
+    /// The same, of texts as they are stored, and with what is known of them.
+    pub(super) fn append_texts<'a>(
+        &mut self,
+        id: StreamId,
+        has_head_fields: bool,
+        is_deleted: bool,
+        fields: impl ExactSizeIterator<Item = (Text<'a>, Text<'a>)>,
+    ) {
+        let flags = if is_deleted { DELETED } else { 0 } | if has_head_fields { 0 } else { OTHER_FIELDS };
+        self.write_id(flags, id);
+        let count = fields.len();
+        let ms = id.ms.wrapping_sub(self.first.ms) as i64;
+        let seq = id.seq.wrapping_sub(self.first.seq) as i64;
+        let elements = if has_head_fields { count + 3 } else { 2 * count + 4 };
+        let mut size = integer_element_bytes(0) + integer_element_bytes(ms) + integer_element_bytes(seq);
+        size += integer_element_bytes(elements as i64);
+        if !has_head_fields {
+            write_varint(count as u64, &mut self.bytes);
+            size += integer_element_bytes(count as i64);
         }
         for (name, value) in fields {
-            if !same {
-                self.listpack.push(name);
+            if !has_head_fields {
+                name.write(&mut self.bytes);
+                size = size.saturating_add(element_bytes(&name));
             }
-            self.listpack.push(value);
+            value.write(&mut self.bytes);
+            size = size.saturating_add(element_bytes(&value));
         }
-        let size = if same { fields.len() + 3 } else { 2 * fields.len() + 4 };
-        self.listpack.push_integer(size as i64);
-        self.change_counts(1, 0);
+        self.listpack_bytes = self.listpack_bytes.saturating_add(size);
+        *(if is_deleted { &mut self.deleted } else { &mut self.live }) += 1;
+        self.last = id;
     }
 
-    fn has_head_fields(&self, fields: &[(&[u8], &[u8])]) -> bool {
-        let entries = self.entries();
-        let mut scratch = [0; 20];
-        entries.head_field_count == fields.len()
-            && entries.head_fields.zip(fields).all(|(head, (name, _))| head.text(&mut scratch) == *name)
+    fn write_id(&mut self, flags: u8, id: StreamId) {
+        let form = |kind: u8| flags | kind << ID_SHIFT;
+        let beyond = id.ms.wrapping_sub(self.last.ms);
+        if self.live + self.deleted == 0 {
+            self.bytes.push(form(ID_FIRST));
+        } else if beyond == 0 && id.seq == self.last.seq.wrapping_add(1) {
+            self.bytes.push(form(ID_NEXT));
+        } else if beyond > 0 && id.seq == 0 {
+            let short = if beyond <= LATER_MAX { beyond as u8 } else { 0 };
+            self.bytes.push(form(ID_LATER) | short << LATER_SHIFT);
+            if short == 0 {
+                write_varint(beyond, &mut self.bytes);
+            }
+        } else {
+            self.bytes.push(form(ID_ANY));
+            write_varint(beyond, &mut self.bytes);
+            let base = if beyond == 0 { self.last.seq } else { 0 };
+            write_varint(id.seq.wrapping_sub(base), &mut self.bytes);
+        }
     }
 
     /// Marks entry `id` deleted. False where there is no such live entry.
     pub(super) fn delete(&mut self, id: StreamId) -> bool {
         let found = self.entries().take_while(|entry| entry.id <= id).find(|entry| entry.id == id);
-        let Some((flags, position)) =
-            found.filter(|entry| !entry.deleted).map(|entry| (entry.flags, entry.flags_position))
-        else {
-            return false;
-        };
-        self.listpack.replace_with_integer(position, flags | FLAG_DELETED);
-        self.change_counts(-1, 1);
-        true
+        match found.filter(|entry| !entry.deleted).map(|entry| entry.position) {
+            Some(position) => {
+                self.mark_deleted(position);
+                true
+            }
+            None => false,
+        }
     }
 
-    fn change_counts(&mut self, live_change: i64, deleted_change: i64) {
-        let (live, deleted) = self.counts();
-        self.listpack.replace_with_integer(HEADER_BYTES, live as i64 + live_change);
-        if deleted_change != 0 {
-            // The first element has at least the encoding byte and the back length.
-            let mut elements = Elements::new(self.listpack.as_bytes());
-            elements.next();
-            self.listpack.replace_with_integer(elements.position(), deleted as i64 + deleted_change);
+    /// Marks live entries deleted, from the first on, as `choose` says: `None` ends the walk. Returns how
+    /// many.
+    pub(super) fn delete_where(&mut self, mut choose: impl FnMut(StreamId) -> Option<bool>) -> usize {
+        let mut chosen = Vec::new();
+        for entry in self.entries().filter(|entry| !entry.deleted) {
+            match choose(entry.id) {
+                Some(true) => chosen.push(entry.position),
+                Some(false) => {}
+                None => break,
+            }
         }
+        chosen.iter().for_each(|&position| self.mark_deleted(position));
+        chosen.len()
+    }
+
+    fn mark_deleted(&mut self, position: usize) {
+        self.bytes[position] |= DELETED;
+        self.live -= 1;
+        self.deleted += 1;
     }
 }

@@ -1,0 +1,271 @@
+//! XREAD and XREADGROUP: what to read from where.
+
+use mantissa_protocol::{Args, OwnedArgs, Reply};
+use mantissa_store::stream::StreamId;
+
+use super::deliver::{Reader, deliver, history};
+use super::id::{IdText, parse_id};
+use super::{error_naming, reply_entries};
+use crate::access::Access;
+use crate::effects::TimeoutReply;
+use crate::error::{Error, Outcome};
+use crate::parse;
+
+const TIMEOUT_NOT_INTEGER: &str = "ERR timeout is not an integer or out of range";
+const TIMEOUT_OUT_OF_RANGE: Error = Error::fixed("ERR timeout is out of range");
+const GROUP_MISSING: Error = Error::fixed("ERR Missing GROUP option for XREADGROUP");
+const GROUP_OF_XREAD: Error =
+    Error::fixed("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.");
+const NOACK_OF_XREAD: Error =
+    Error::fixed("ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.");
+const NEW_OF_XREAD: Error = Error::fixed(
+    "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.",
+);
+
+/// The options, and where the keys and identifiers are.
+struct Plan<'a> {
+    count: usize,
+    /// Whether to wait, and until when: Unix time in ms, or for ever.
+    wait: Option<Option<i64>>,
+    /// Where the keys begin; as many identifiers follow them.
+    first_key: usize,
+    key_count: usize,
+    /// Group and consumer.
+    reader: Option<Reader<'a>>,
+}
+
+/// Where reading a stream begins.
+#[derive(Clone, Copy)]
+enum From {
+    /// After this entry.
+    After(StreamId),
+    /// At the last one, if there is any; at what comes otherwise.
+    Last,
+    /// With what the group has not been delivered yet.
+    New,
+}
+
+fn timeout(argument: &[u8], now_ms: i64) -> Outcome<Option<i64>> {
+    let ms = parse::integer_or(argument, TIMEOUT_NOT_INTEGER)?;
+    match ms {
+        ..0 => Err(Error::TIMEOUT_NEGATIVE),
+        0 => Ok(None),
+        ms => now_ms.checked_add(ms).map(Some).ok_or(TIMEOUT_OUT_OF_RANGE),
+    }
+}
+
+impl<'a> Plan<'a> {
+    fn parse(args: Args<'a>, is_group: bool, now_ms: i64) -> Outcome<Self> {
+        let mut plan = Plan { count: usize::MAX, wait: None, first_key: 0, key_count: 0, reader: None };
+        let (mut names, mut no_ack) = (None, false);
+        let mut at = 1;
+        while let Some(option) = args.get(at) {
+            match args.get(at + 1) {
+                Some(value) if parse::is(option, "BLOCK") => {
+                    plan.wait = Some(timeout(value, now_ms)?);
+                    at += 2;
+                }
+                Some(value) if parse::is(option, "COUNT") => {
+                    let count = usize::try_from(parse::integer(value)?).unwrap_or(0);
+                    plan.count = if count == 0 { usize::MAX } else { count };
+                    at += 2;
+                }
+                Some(_) if parse::is(option, "STREAMS") => {
+                    plan.streams(args, at + 1, is_group)?;
+                    break;
+                }
+                Some(group) if parse::is(option, "GROUP") && at + 2 < args.len() => {
+                    if !is_group {
+                        return Err(GROUP_OF_XREAD);
+                    }
+                    names = Some((group, args.at(at + 2)));
+                    at += 3;
+                }
+                _ if parse::is(option, "NOACK") => {
+                    if !is_group {
+                        return Err(NOACK_OF_XREAD);
+                    }
+                    no_ack = true;
+                    at += 1;
+                }
+                _ => return Err(Error::SYNTAX),
+            }
+        }
+        if plan.first_key == 0 {
+            return Err(Error::SYNTAX);
+        }
+        plan.reader = names.map(|(group, consumer)| Reader { group, consumer, no_ack });
+        if is_group && plan.reader.is_none() { Err(GROUP_MISSING) } else { Ok(plan) }
+    }
+
+    fn streams(&mut self, args: Args<'_>, first_key: usize, is_group: bool) -> Outcome {
+        let left = args.len() - first_key;
+        if !left.is_multiple_of(2) {
+            let (command, special) = if is_group { ("xreadgroup", '>') } else { ("xread", '$') };
+            return Err(Error::new(format!(
+                "ERR Unbalanced '{command}' list of streams: for each stream key an ID, '+', or '{special}' \
+                 must be specified."
+            )));
+        }
+        (self.first_key, self.key_count) = (first_key, left / 2);
+        Ok(())
+    }
+}
+
+/// Where to begin with one stream.
+fn parse_from(access: &Access<'_>, key: &[u8], text: &[u8], reader: Option<&Reader<'_>>) -> Outcome<From> {
+    let stream = access.stream(key)?;
+    if let Some(reader) = reader
+        && stream.is_none_or(|stream| stream.group(reader.group).is_none())
+        && access.is_locked(key)
+    {
+        return Err(error_naming([
+            b"NOGROUP No such key '",
+            key,
+            b"' or consumer group '",
+            reader.group,
+            b"' in XREADGROUP with GROUP option",
+        ]));
+    }
+    match (text, reader) {
+        (b"$" | b"+", Some(_)) => {
+            let special = char::from(text[0]);
+            Err(Error::new(format!(
+                "ERR The {special} ID is meaningless in the context of XREADGROUP: you want to read the \
+                 history of this consumer by specifying a proper ID, or use the > ID to get new messages. \
+                 The {special} ID would just return an empty result set."
+            )))
+        }
+        (b"$", None) => Ok(From::After(stream.map_or(StreamId::MIN, |stream| stream.last_id))),
+        (b"+", None) => Ok(From::Last),
+        (b">", None) => Err(NEW_OF_XREAD),
+        (b">", Some(_)) => Ok(From::New),
+        (text, Some(_)) => Ok(match parse_id(text, 0)? {
+            // Redis takes the largest identifier for the same as `>`.
+            StreamId::MAX => From::New,
+            id => From::After(id),
+        }),
+        (text, None) => parse_id(text, 0).map(From::After),
+    }
+}
+
+/// Replies the header of one stream's part.
+fn begin_stream(reply: &mut Reply, key: &[u8]) {
+    if !reply.is_resp3() {
+        reply.array(2);
+    }
+    reply.bulk(key);
+}
+
+/// Reads one stream without a group. False if it has nothing.
+fn read_stream(
+    access: &Access<'_>,
+    reply: &mut Reply,
+    key: &[u8],
+    from: From,
+    count: usize,
+) -> Outcome<bool> {
+    let Some(stream) = access.stream(key)? else { return Ok(false) };
+    let newest = stream.newest_id();
+    let (start, count) = match from {
+        From::After(id) => (id.next(), count),
+        _ => (Some(newest), 1),
+    };
+    let Some(start) = start.filter(|start| !stream.is_empty() && *start <= newest) else { return Ok(false) };
+    begin_stream(reply, key);
+    reply_entries(reply, stream.range(start, StreamId::MAX).take(count));
+    Ok(true)
+}
+
+/// Reads one stream for a consumer. False if it has nothing.
+fn read_for(
+    access: &mut Access<'_>,
+    reply: &mut Reply,
+    key: &[u8],
+    from: From,
+    (reader, count): (&Reader<'_>, usize),
+) -> Outcome<bool> {
+    match from {
+        From::After(id) => {
+            begin_stream(reply, key);
+            history(access, reply, key, reader, (id, count))?;
+            Ok(true)
+        }
+        _ => deliver(access, reply, key, reader, count, begin_stream),
+    }
+}
+
+fn read(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, is_group: bool) -> Outcome {
+    let plan = Plan::parse(args, is_group, access.now_ms())?;
+    let key = |index: usize| args.at(plan.first_key + index);
+    let reader = plan.reader.as_ref();
+    let mut starts = Vec::with_capacity(plan.key_count);
+    for index in 0..plan.key_count {
+        let text = args.at(plan.first_key + plan.key_count + index);
+        starts.push(parse_from(access, key(index), text, reader)?);
+    }
+    let begin = reply.len();
+    let header = reply.defer();
+    let mut served = 0;
+    for (index, &from) in starts.iter().enumerate() {
+        let has_something = match reader {
+            None => read_stream(access, reply, key(index), from, plan.count)?,
+            Some(reader) => read_for(access, reply, key(index), from, (reader, plan.count))?,
+        };
+        served += usize::from(has_something);
+    }
+    if served > 0 {
+        if reply.is_resp3() {
+            reply.finish_map(header, served);
+        } else {
+            reply.finish_array(header, served);
+        }
+        return Ok(());
+    }
+    reply.truncate(begin);
+    match plan.wait {
+        None => reply.null_array(),
+        Some(deadline) => wait(access, args, reply, &plan, (&starts, deadline)),
+    }
+    Ok(())
+}
+
+fn wait(
+    access: &mut Access<'_>,
+    args: Args<'_>,
+    reply: &mut Reply,
+    plan: &Plan<'_>,
+    (starts, deadline): (&[From], Option<i64>),
+) {
+    let keys: Vec<&[u8]> = args.range(plan.first_key..plan.first_key + plan.key_count).iter().collect();
+    access.block(reply, &keys, &[], deadline, TimeoutReply::NullArray);
+    let instead = plan.reader.is_none().then(|| with_fixed_starts(args, plan, starts)).flatten();
+    if let Some(blocking) = access.blocking_mut() {
+        blocking.on_loss = plan.reader.is_some();
+        blocking.instead = instead;
+    }
+}
+
+/// The command with `$` replaced by what it meant when the client began to wait.
+fn with_fixed_starts(args: Args<'_>, plan: &Plan<'_>, starts: &[From]) -> Option<OwnedArgs> {
+    let first_id = plan.first_key + plan.key_count;
+    if !args.from(first_id).iter().any(|text| text == b"$") {
+        return None;
+    }
+    let fixed: Vec<Vec<u8>> = std::iter::zip(args.from(first_id).iter(), starts)
+        .map(|(text, from)| match from {
+            From::After(id) => IdText::new(*id).as_bytes().to_vec(),
+            _ => text.to_vec(),
+        })
+        .collect();
+    let all: Vec<&[u8]> = args.range(0..first_id).iter().chain(fixed.iter().map(|text| &text[..])).collect();
+    Some(OwnedArgs::from_slices(&all))
+}
+
+pub(super) fn xread(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    read(access, args, reply, false)
+}
+
+pub(super) fn xreadgroup(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    read(access, args, reply, true)
+}

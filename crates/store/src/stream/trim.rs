@@ -1,0 +1,175 @@
+//! Removing entries from a stream's old end, and what becomes of groups that know them.
+
+use super::{Node, Stream, StreamId};
+
+/// What removing an entry does about the groups in which it is pending.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum References {
+    /// It stays pending there.
+    #[default]
+    Keep,
+    /// It is taken off their lists.
+    Delete,
+    /// It is removed only once every group has been delivered it and has acknowledged it.
+    Acknowledged,
+}
+
+/// Up to where to trim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TrimTo {
+    /// Until so many entries are left.
+    Length(u64),
+    /// Until no entry is before this one.
+    From(StreamId),
+}
+
+/// How to trim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Trim {
+    /// Up to where.
+    pub to: TrimTo,
+    /// Only whole nodes go.
+    pub whole_nodes: bool,
+    /// Most entries to look at; 0 is no limit.
+    pub limit: u64,
+    /// What becomes of pending entries.
+    pub references: References,
+}
+
+/// So many nodes are taken off one by one; more are cut off at once.
+const SINGLE_NODES_MAX: usize = 16;
+
+impl Stream {
+    /// Trims, and returns how many entries went, with what is to be freed.
+    pub fn trim(&mut self, trim: &Trim) -> (u64, Option<Box<Stream>>) {
+        if trim.references != References::Keep {
+            return (self.trim_referenced(trim), None);
+        }
+        let (gone, nodes) = self.whole_nodes_before(trim);
+        let rest = self.cut(nodes);
+        self.length -= gone;
+        let limited = trim.limit > 0
+            && self.nodes.values().next().is_some_and(|node| gone + node.live() as u64 > trim.limit);
+        if trim.whole_nodes || limited {
+            return (gone, rest);
+        }
+        let mut excess = self.excess(trim);
+        let within = self.nodes.values_mut().next().map_or(0, |node| {
+            node.delete_where(|id| {
+                let goes = match trim.to {
+                    TrimTo::Length(_) => excess > 0,
+                    TrimTo::From(start) => id < start,
+                };
+                excess = excess.saturating_sub(1);
+                goes.then_some(true)
+            })
+        });
+        self.length -= within as u64;
+        (gone + within as u64, rest)
+    }
+
+    /// Entries beyond the length to trim to.
+    fn excess(&self, trim: &Trim) -> u64 {
+        match trim.to {
+            TrimTo::Length(length) => self.length.saturating_sub(length),
+            TrimTo::From(_) => 0,
+        }
+    }
+
+    /// How many live entries, in how many nodes, can go without touching another node.
+    fn whole_nodes_before(&self, trim: &Trim) -> (u64, usize) {
+        let (mut gone, mut nodes) = (0, 0);
+        for node in self.nodes.values() {
+            let next = gone + node.live() as u64;
+            let goes = match trim.to {
+                TrimTo::Length(length) => self.length - gone > length && self.length - next >= length,
+                TrimTo::From(start) => node.last() < start,
+            };
+            if !goes || (trim.limit > 0 && next > trim.limit) {
+                break;
+            }
+            (gone, nodes) = (next, nodes + 1);
+        }
+        (gone, nodes)
+    }
+
+    /// Takes the first nodes off. Many are returned, to be freed elsewhere.
+    fn cut(&mut self, nodes: usize) -> Option<Box<Stream>> {
+        if nodes <= SINGLE_NODES_MAX {
+            (0..nodes).for_each(|_| drop(self.nodes.pop_first()));
+            return None;
+        }
+        let rest = match self.nodes.keys().nth(nodes).copied() {
+            Some(first) => self.nodes.split_off(&first),
+            None => Default::default(),
+        };
+        let nodes = std::mem::replace(&mut self.nodes, rest);
+        Some(Box::new(Stream { nodes, ..Stream::default() }))
+    }
+
+    /// Trims entry by entry, asking the groups about each.
+    fn trim_referenced(&mut self, trim: &Trim) -> u64 {
+        let mut gone = 0;
+        let mut nodes = std::mem::take(&mut self.nodes);
+        let mut emptied = Vec::new();
+        for (&first, node) in &mut nodes {
+            let live = node.live() as u64;
+            let excess = self.excess(trim);
+            let whole = match trim.to {
+                TrimTo::Length(_) => excess >= live,
+                TrimTo::From(start) => node.last() < start,
+            };
+            let done = matches!(trim.to, TrimTo::Length(_)) && excess == 0;
+            let limited = trim.limit > 0 && gone + live > trim.limit;
+            if done || limited || (trim.whole_nodes && !whole) {
+                break;
+            }
+            let removed = self.trim_node(node, trim, excess);
+            gone += removed;
+            self.length -= removed;
+            if node.live() == 0 {
+                emptied.push(first);
+            }
+            if matches!(trim.to, TrimTo::From(_)) && !whole {
+                break;
+            }
+        }
+        emptied.iter().for_each(|first| drop(nodes.remove(first)));
+        self.nodes = nodes;
+        gone
+    }
+
+    fn trim_node(&mut self, node: &mut Node, trim: &Trim, excess: u64) -> u64 {
+        let mut left = excess;
+        let removed = node.delete_where(|id| {
+            let wanted = match trim.to {
+                TrimTo::Length(_) => left > 0,
+                TrimTo::From(start) => id < start,
+            };
+            if !wanted {
+                return None;
+            }
+            if trim.references == References::Acknowledged && self.is_referenced(id) {
+                return Some(false);
+            }
+            if trim.references == References::Delete {
+                self.acknowledge_everywhere(id);
+            }
+            left = left.saturating_sub(1);
+            Some(true)
+        });
+        removed as u64
+    }
+
+    /// Whether a group has yet to be delivered entry `id` or to acknowledge it. O(groups).
+    pub fn is_referenced(&self, id: StreamId) -> bool {
+        self.groups.values().any(|group| group.last_delivered < id || group.pending().contains_key(&id))
+    }
+
+    /// Takes `id` off the pending entries of all groups. O(groups).
+    pub fn acknowledge_everywhere(&mut self, id: StreamId) {
+        for group in self.groups.values_mut() {
+            group.acknowledge(id);
+        }
+    }
+}
