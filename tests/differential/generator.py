@@ -30,6 +30,8 @@ INITIALS = {"string": "k", "list": "l", "set": "s", "hash": "h", "zset": "z"}
 TYPES = list(INITIALS)
 KEYS = {kind: [f"{INITIALS[kind]}{number}" for number in range(1, 5)] for kind in TYPES}
 KEYS["lex"] = ["x1", "x2"]
+KEYS["sketch"] = ["p1", "p2", "p3"]
+KEYS["geo"] = ["g1", "g2", "g3"]
 VALUES = [
     "",
     "a",
@@ -169,6 +171,23 @@ class Words:
             "later": self.later,
             "laterms": lambda: self.later() * 1000,
             "atms": lambda: self.moment() * 1000,
+            "longitude": lambda: random.choice([
+                round(random.uniform(-180, 180), random.randint(0, 6)),
+                round(random.uniform(10, 20), 4),
+                round(random.uniform(179, 180), 4),
+                random.choice([180, -180, 0, 180.1]),
+            ]),
+            "latitude": lambda: random.choice([
+                round(random.uniform(-85, 85), random.randint(0, 6)),
+                round(random.uniform(35, 45), 4),
+                random.choice([85.05112878, -85.05112878, 0, 85.1]),
+            ]),
+            "distance": lambda: random.choice([0, 1, 0.5, 100, 5000, 20000, round(10 ** random.uniform(-2, 5), 3)]),
+            "place": lambda: "place" + str(random.randint(0, 40)),
+            "sketchplace": lambda: random.choice([0, 4, 8, 15, 16, 17, 18, 19, 22, 30]),
+            "sketchbytes": lambda: random.choice(
+                [b"\x00", b"\x01", b"\x7f\xff", b"\x80", b"\x84\xff", b"\x40", b"\x3f", b"HYLL", b"\x7f\xfe"]
+            ),
             "db": lambda: random.choice([0, 0, 1, 2]),
         }
         return makers[name]()

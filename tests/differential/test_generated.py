@@ -25,7 +25,9 @@ FAMILIES = {
     "sets": ["sets"],
     "zsets": ["zsets"],
     "keys": ["keys"],
-    "mixed": ["strings", "bits", "lists", "hashes", "hash_expiry", "sets", "zsets", "keys"],
+    "sketches": ["sketches", "strings"],
+    "geo": ["geo"],
+    "mixed": ["strings", "bits", "lists", "hashes", "hash_expiry", "sets", "zsets", "keys", "sketches", "geo"],
 }
 EPISODES = int(os.environ.get("MANTISSA_TEST_EPISODES", "25"))
 COMMANDS_PER_EPISODE = 250

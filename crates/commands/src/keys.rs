@@ -49,8 +49,10 @@ pub fn find_keys(info: &Info, args: Args<'_>) -> Result<KeyPositions, InvalidArg
             FindKeys::Unknown => {}
         }
     }
-    if info.name == "sort" {
-        found.extend(sort_destination(args));
+    match info.name {
+        "sort" => found.extend(sort_destination(args)),
+        "georadius" | "georadiusbymember" => settle_destination(&mut found, args),
+        _ => {}
     }
     Ok(found)
 }
@@ -74,6 +76,23 @@ fn sort_destination(args: Args<'_>) -> Option<KeyPosition> {
         at += 1 + operands;
     }
     destination
+}
+
+/// The one key that a GEORADIUS stores to: the one after the last STORE or STOREDIST. The key specifications
+/// find the first of each.
+fn settle_destination(found: &mut KeyPositions, args: Args<'_>) {
+    found.truncate(1);
+    let mut at = 5;
+    let mut destination = None;
+    while let Some(option) = args.get(at) {
+        if option.eq_ignore_ascii_case(b"STORE") || option.eq_ignore_ascii_case(b"STOREDIST") {
+            destination = args.get(at + 1).map(|_| at + 1).or(destination);
+            at += 1;
+        }
+        at += 1;
+    }
+    let flags = KeyFlags::OW.or(KeyFlags::UPDATE);
+    found.extend(destination.map(|index| KeyPosition { index, flags }));
 }
 
 /// What is done with a key that [`find_keys`] has found in these arguments. The flags of two commands depend

@@ -14,8 +14,10 @@ mod expire;
 mod expire_cycle;
 mod expiry;
 mod generic;
+mod geo;
 pub mod glob;
 mod hash;
+mod hyperloglog;
 mod keys;
 mod list;
 mod object;
@@ -71,6 +73,8 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     sorted_set::COMMANDS,
     stream::COMMANDS,
     stream::GROUP_COMMANDS,
+    hyperloglog::COMMANDS,
+    geo::COMMANDS,
     generic::COMMANDS,
     expire::COMMANDS,
     scan::COMMANDS,

@@ -14,6 +14,7 @@ use mantissa_protocol::Reply;
 use crate::access::Access;
 use crate::effects::EventClass;
 
+pub(crate) use change::zadd;
 pub(crate) use table::COMMANDS;
 
 /// Replies the header of an array of members, with their scores or without.

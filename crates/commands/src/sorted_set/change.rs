@@ -131,7 +131,7 @@ fn add(
     Ok(())
 }
 
-pub(super) fn zadd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+pub(crate) fn zadd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let (rules, at) = Rules::parse(args);
     let pairs = args.from(at);
     if pairs.is_empty() || !pairs.len().is_multiple_of(2) {

@@ -153,7 +153,8 @@ fn sdslen(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> O
         let value = entry.as_string().filter(|_| entry.string_encoding() != Some("int"))?;
         let mut digits = [0; 20];
         Some(format!(
-            "key_sds_len:{}, key_sds_avail:0, key_zmalloc: {}, val_sds_len:{}, val_sds_avail:0, val_zmalloc: 0",
+            "key_sds_len:{}, key_sds_avail:0, key_zmalloc: {}, \
+             val_sds_len:{}, val_sds_avail:0, val_zmalloc: 0",
             entry.key().len(),
             entry.memory_usage(),
             value.text(&mut digits).len(),
