@@ -734,6 +734,7 @@ MN__INLINE int mn__scan_long(const char *first, const char *last, char point, mn
 
 #ifdef MN__AVX2
 #define MN__TARGET __attribute__((target("avx2,bmi,bmi2,lzcnt")))
+#define MN__TARGET_INLINE MN__TARGET static inline __attribute__((always_inline))
 
 /* Sixteen bytes from here + count have the last `count` (0 to 32) set. */
 static const unsigned char mn__last_bytes[48] = {
@@ -741,24 +742,27 @@ static const unsigned char mn__last_bytes[48] = {
     0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
     0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
-MN__TARGET static inline __m128i mn__load16(const void *in) { return _mm_loadu_si128((const __m128i *)in); }
+MN__TARGET_INLINE __m128i mn__load16(const void *in) { return _mm_loadu_si128((const __m128i *)in); }
 
 /* A bit for every byte that is a digit. */
-MN__TARGET static inline uint64_t mn__digit_mask(__m128i text) {
+MN__TARGET_INLINE uint64_t mn__digit_mask(__m128i text) {
     __m128i digits = _mm_sub_epi8(text, _mm_set1_epi8('0'));
     return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(digits, _mm_set1_epi8(9)), digits));
 }
 
-/* The number that the last `count` of sixteen characters spell, where `fraction` of them stand after the
- * point, which is squeezed out: what stands before it comes from `before`, the sixteen characters one
- * earlier. */
-MN__TARGET static inline uint64_t mn__sixteen_value(__m128i text, __m128i before, unsigned fraction,
-                                                    unsigned count) {
-    __m128i after_point = mn__load16(mn__last_bytes + fraction), kept = mn__load16(mn__last_bytes + count);
-    __m128i digits = _mm_sub_epi8(_mm_blendv_epi8(before, text, after_point), _mm_set1_epi8('0')), fours;
+/* Sixteen characters as digits, of which the last `fraction` stand after the point, which is squeezed out:
+ * what stands before it comes from `before`, the sixteen characters one earlier. */
+MN__TARGET_INLINE __m128i mn__without_point(__m128i text, __m128i before, unsigned fraction) {
+    return _mm_sub_epi8(_mm_blendv_epi8(before, text, mn__load16(mn__last_bytes + fraction)),
+                        _mm_set1_epi8('0'));
+}
+
+/* The number that sixteen digits spell. */
+MN__TARGET_INLINE uint64_t mn__sixteen_value(__m128i digits) {
+    __m128i fours;
     uint64_t eights;
-    digits = _mm_maddubs_epi16(_mm_and_si128(digits, kept), _mm_set1_epi16(0x010a)); /* pairs: 10, 1 */
-    fours = _mm_madd_epi16(digits, _mm_set1_epi32(0x00010064));                      /* 100, 1 */
+    digits = _mm_maddubs_epi16(digits, _mm_set1_epi16(0x010a)); /* pairs: 10, 1 */
+    fours = _mm_madd_epi16(digits, _mm_set1_epi32(0x00010064)); /* 100, 1 */
     fours = _mm_packus_epi32(fours, fours);
     eights = (uint64_t)_mm_cvtsi128_si64(_mm_madd_epi16(fours, _mm_set1_epi32(0x00012710))); /* 10000, 1 */
     return (uint32_t)eights * (uint64_t)100000000 + (eights >> 32);
@@ -766,8 +770,7 @@ MN__TARGET static inline uint64_t mn__sixteen_value(__m128i text, __m128i before
 
 /* Nine to sixteen characters that are all of the range: digits with at most one point, after an optional
  * minus. */
-MN__TARGET static inline int mn__scan_medium(const char *first, size_t length, char point,
-                                             mn__number *number) {
+MN__TARGET_INLINE int mn__scan_medium(const char *first, size_t length, char point, mn__number *number) {
     const char *last = first + length;
     const unsigned empty = 16 - (unsigned)length, negative = *first == '-';
     const uint64_t high = mn__load8(last - 8),
@@ -777,6 +780,7 @@ MN__TARGET static inline int mn__scan_medium(const char *first, size_t length, c
     const uint64_t other = (~mn__digit_mask(text) & 0xffff) >> (empty + negative) << (empty + negative);
     const unsigned at = mn__trailing_zeros(other), fraction = 15 - at,
                    digits = (unsigned)length - negative - (other != 0);
+    __m128i spelled;
     if ((other & (other - 1)) != 0) return 0;
     number->negative = (int)negative;
     number->end = last;
@@ -787,20 +791,20 @@ MN__TARGET static inline int mn__scan_medium(const char *first, size_t length, c
         number->fraction_count = fraction;
         number->integer_count = digits - fraction;
         number->exponent = -(int64_t)fraction;
-        number->digits = mn__sixteen_value(text, _mm_slli_si128(text, 1), fraction, digits);
+        spelled = mn__without_point(text, _mm_slli_si128(text, 1), fraction);
     } else {
         number->fraction_count = 0;
         number->integer_count = digits;
         number->exponent = 0;
-        number->digits = mn__sixteen_value(text, text, 16, digits);
+        spelled = _mm_sub_epi8(text, _mm_set1_epi8('0'));
     }
+    number->digits = mn__sixteen_value(_mm_and_si128(spelled, mn__load16(mn__last_bytes + digits)));
     return 1;
 }
 
 /* Seventeen characters or more, of which only the first 32 are looked at, with a point and 16 to 20 digits.
  */
-MN__TARGET static inline int mn__scan_wide(const char *first, const char *last, char point,
-                                           mn__number *number) {
+MN__TARGET_INLINE int mn__scan_wide(const char *first, const char *last, char point, mn__number *number) {
     const size_t rest = (size_t)(last - first), length = rest < 32 ? rest : 32;
     const uint64_t digit_mask =
         mn__digit_mask(mn__load16(first)) | mn__digit_mask(mn__load16(first + length - 16)) << (length - 16);
@@ -828,22 +832,21 @@ MN__TARGET static inline int mn__scan_wide(const char *first, const char *last, 
     number->fraction_count = fraction;
     number->exponent = -(int64_t)fraction;
     number->end = first + end;
-    number->digits = top * mn__tens[16] + mn__sixteen_value(mn__load16(first + end - 16),
-                                                            mn__load16(first + end - 17), fraction, 16);
+    number->digits =
+        top * mn__tens[16] + mn__sixteen_value(mn__without_point(mn__load16(first + end - 16),
+                                                                 mn__load16(first + end - 17), fraction));
     number->has_exponent = number->end != last && (*number->end | 0x20) == 'e';
     if (end == 32 && rest > 32) return 0;
     return !number->has_exponent || mn__scan_exponent(number->end + 1, last, number);
 }
 
-MN__TARGET static inline int mn__scan_avx2(const char *first, const char *last, char point,
-                                           mn__number *number) {
+/* The same for texts of any length that are of the usual kind. */
+MN__TARGET_INLINE int mn__scan_avx2(const char *first, const char *last, char point, mn__number *number) {
     const size_t length = (size_t)(last - first);
     number->truncated = 0;
-    if (length <= 8) return mn__scan_short(first, length, point, number);
-    if (length <= 16 ? mn__scan_medium(first, length, point, number)
-                     : mn__scan_wide(first, last, point, number))
-        return 1;
-    return mn__scan_long(first, last, point, number);
+    if (length > 16) return mn__scan_wide(first, last, point, number);
+    return length > 8 ? mn__scan_medium(first, length, point, number)
+                      : mn__scan_short(first, length, point, number);
 }
 
 MN__INLINE int mn__has_avx2(void) {
@@ -1224,36 +1227,44 @@ MN__COLD mn_result mn__parse_any_f32(const char *first, const char *last, float 
 
 static const mn_options mn__defaults = {'.', 0};
 
+MN__OUTLINE mn_result mn__parse_f64_swar(const char *first, const char *last, double *out) {
+    mn__number number;
+    if (MN__LIKELY(mn__scan_fast(first, last, '.', &number))) return mn__finish_f64(&number, out);
+    return mn__parse_any_f64(first, last, out, &mn__defaults);
+}
+
+MN__OUTLINE mn_result mn__parse_f32_swar(const char *first, const char *last, float *out) {
+    mn__number number;
+    if (MN__LIKELY(mn__scan_fast(first, last, '.', &number))) return mn__finish_f32(&number, out);
+    return mn__parse_any_f32(first, last, out, &mn__defaults);
+}
+
 #ifdef MN__AVX2
 MN__TARGET static mn_result mn__parse_f64_avx2(const char *first, const char *last, double *out) {
     mn__number number;
     if (MN__LIKELY(mn__scan_avx2(first, last, '.', &number))) return mn__finish_f64(&number, out);
-    return mn__parse_any_f64(first, last, out, &mn__defaults);
+    return mn__parse_f64_swar(first, last, out);
 }
 
 MN__TARGET static mn_result mn__parse_f32_avx2(const char *first, const char *last, float *out) {
     mn__number number;
     if (MN__LIKELY(mn__scan_avx2(first, last, '.', &number))) return mn__finish_f32(&number, out);
-    return mn__parse_any_f32(first, last, out, &mn__defaults);
+    return mn__parse_f32_swar(first, last, out);
 }
 #endif
 
 MN_API mn_result mn_parse_f64(const char *first, const char *last, double *out) {
-    mn__number number;
 #ifdef MN__AVX2
     if (MN__LIKELY(mn__has_avx2())) return mn__parse_f64_avx2(first, last, out);
 #endif
-    if (MN__LIKELY(mn__scan_fast(first, last, '.', &number))) return mn__finish_f64(&number, out);
-    return mn__parse_any_f64(first, last, out, &mn__defaults);
+    return mn__parse_f64_swar(first, last, out);
 }
 
 MN_API mn_result mn_parse_f32(const char *first, const char *last, float *out) {
-    mn__number number;
 #ifdef MN__AVX2
     if (MN__LIKELY(mn__has_avx2())) return mn__parse_f32_avx2(first, last, out);
 #endif
-    if (MN__LIKELY(mn__scan_fast(first, last, '.', &number))) return mn__finish_f32(&number, out);
-    return mn__parse_any_f32(first, last, out, &mn__defaults);
+    return mn__parse_f32_swar(first, last, out);
 }
 
 MN_API mn_result mn_parse_f64_with(const char *first, const char *last, double *out,
@@ -1846,12 +1857,10 @@ static const uint64_t mn__exponents[324 + 309] = {
     /* clang-format on */
 };
 
-MN__TARGET static inline void mn__store16(void *out, __m128i bytes) {
-    _mm_storeu_si128((__m128i *)out, bytes);
-}
+MN__TARGET_INLINE void mn__store16(void *out, __m128i bytes) { _mm_storeu_si128((__m128i *)out, bytes); }
 
 /* The same layout as mn__lay_out, with the digits moved by shuffles. */
-MN__TARGET static inline char *mn__lay_out_avx2(char *out, mn__decimal decimal) {
+MN__TARGET_INLINE char *mn__lay_out_avx2(char *out, mn__decimal decimal) {
     /* The compiler is kept from seeing the factors, or it would replace each product by shifts and additions.
      */
     static const uint16_t factors[7][8] = {

@@ -135,6 +135,30 @@ char *random_text(Random &random, char *out) {
     return out;
 }
 
+// Every power of two and of ten with its neighbours, and the integers around 2^53 and 2^64, printed and read.
+void check_edges() {
+    char text[64];
+    auto around = [](uint64_t bits) {
+        for (int delta = -3; delta <= 3; delta++) check_bits<double>(bits + static_cast<uint64_t>(delta));
+    };
+    for (uint64_t field = 1; field < 2047; field++) around(field << 52);
+    for (int exponent = -345; exponent <= 310; exponent++) {
+        for (int digit = 1; digit < 10; digit++) {
+            check_text(text, text + std::sprintf(text, "%de%d", digit, exponent));
+            double value = std::strtod(text, nullptr);
+            if (value > 1e-320 && value < 1e308) around(mn__f64_bits(value));
+        }
+    }
+    for (uint64_t base : {uint64_t{1} << 53, uint64_t{1} << 54}) {
+        for (uint64_t integer = base - 1500; integer < base + 1500; integer++) {
+            check_text(text, text + std::sprintf(text, "%llu", static_cast<unsigned long long>(integer)));
+            check_bits<double>(mn__f64_bits(static_cast<double>(integer)));
+        }
+    }
+    for (int last = 0; last < 4000; last++)
+        check_text(text, text + std::sprintf(text, "1844674407370955%04d", last)); /* 2^64 is ...1616 */
+}
+
 } // namespace
 
 int main(int count, char **arguments) {
@@ -142,8 +166,9 @@ int main(int count, char **arguments) {
     count -= progress;
     std::string what = count > 1 ? arguments[1] : "";
     if (count < 3 || (what == "f32" && count < 4)) {
-        std::fprintf(stderr,
-                     "test_random f64|text COUNT [SEED] [--progress], or f32 FIRST LAST [STEP] [--progress]\n");
+        std::fprintf(
+            stderr,
+            "test_random f64|text COUNT [SEED] [--progress], or f32 FIRST LAST [STEP] [--progress]\n");
         return 2;
     }
     uint64_t total = std::strtoull(arguments[2], nullptr, 0);
@@ -166,6 +191,7 @@ int main(int count, char **arguments) {
         return failures != 0;
     }
     Progress shown(progress, total);
+    check_edges();
     for (uint64_t index = 0; index < total; index++) {
         if (what == "f64") {
             uint64_t bits = random.next();

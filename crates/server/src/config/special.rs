@@ -187,8 +187,7 @@ pub(super) fn parse_percentiles(words: &[&[u8]]) -> Result<Value, Refusal> {
     }
     let mut numbers = Vec::with_capacity(words.len());
     for word in words {
-        let number = std::str::from_utf8(word).ok().and_then(|word| word.parse::<f64>().ok());
-        let number = number
+        let number = mantissa_number::parse_f64(word)
             .filter(|number| !number.is_nan())
             .ok_or("Invalid latency-tracking-info-percentiles parameters")?;
         if !(0.0..=100.0).contains(&number) {
