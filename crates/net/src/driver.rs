@@ -61,7 +61,8 @@ pub enum Event<'a> {
 
 /// Whoever is told what happened.
 pub trait Handler {
-    /// Takes one event. It may call anything on the driver except [`Driver::turn`].
+    /// Takes one event. It may call anything on the driver except [`Driver::turn`], in whose place there is
+    /// [`Driver::turn_within`].
     fn event(&mut self, driver: &mut Driver, event: Event<'_>);
 }
 
@@ -232,6 +233,15 @@ impl Driver {
             self.deliver(step, handler);
         }
         Ok(())
+    }
+
+    /// What a handler that takes long calls in the middle of an event: reports what is left of the turn under
+    /// way and then what has happened since, without waiting. The event itself is not reported again.
+    pub fn turn_within<H: Handler>(&mut self, handler: &mut H) -> io::Result<()> {
+        while let Some(step) = on!(self, inner => inner.next()) {
+            self.deliver(step, handler);
+        }
+        self.turn(Some(Duration::ZERO), handler)
     }
 
     fn deliver<H: Handler>(&mut self, step: Step, handler: &mut H) {

@@ -4,7 +4,7 @@
 //! value type (1 byte) | value | version (u16 LE) | CRC-64 of all before it (u64 LE)
 //! ```
 
-use crate::format::{Checksum, VERSION, value_type};
+use crate::format::{Checksum, VERSION, opcode, value_type};
 use crate::load::{LoadOptions, Outcome, read_value};
 use crate::source::Source;
 use crate::write::{Encoder, WriteOptions, form_of};
@@ -19,6 +19,12 @@ pub enum RestoreError {
     VersionOrChecksum,
     /// Its value is broken.
     BadFormat,
+    /// It holds something else than libraries of functions.
+    NotFunctions,
+    /// It holds functions as an unreleased version wrote them.
+    OldFunctions,
+    /// A library in it is broken.
+    FunctionLoading,
 }
 
 impl RestoreError {
@@ -27,6 +33,9 @@ impl RestoreError {
         match self {
             RestoreError::VersionOrChecksum => "DUMP payload version or checksum are wrong",
             RestoreError::BadFormat => "Bad data format",
+            RestoreError::NotFunctions => "given type is not a function",
+            RestoreError::OldFunctions => "Pre-GA function format not supported",
+            RestoreError::FunctionLoading => "Failed loading library data",
         }
     }
 }
@@ -54,6 +63,36 @@ pub fn restore_value(payload: &[u8], options: &LoadOptions) -> Result<Value, Res
         Ok(Outcome::Value(value)) => Ok(value),
         _ => Err(RestoreError::BadFormat),
     }
+}
+
+/// The payload of libraries of functions: for each the mark of a library and its code, and the same footer.
+pub fn dump_libraries<'c>(codes: impl Iterator<Item = &'c [u8]>, options: &WriteOptions) -> Vec<u8> {
+    let mut payload = Vec::new();
+    let mut encoder = Encoder::new(options.clone(), None);
+    for code in codes {
+        payload.push(opcode::FUNCTION2);
+        encoder.string(code, &mut payload);
+    }
+    payload.extend_from_slice(&VERSION.to_le_bytes());
+    let checksum = Checksum::of(&payload);
+    payload.extend_from_slice(&checksum.to_le_bytes());
+    payload
+}
+
+/// The codes of the libraries of a payload.
+pub fn restore_libraries(payload: &[u8]) -> Result<Vec<Vec<u8>>, RestoreError> {
+    let body = verified(payload).ok_or(RestoreError::VersionOrChecksum)?;
+    let mut source = Source::from_bytes(body.to_vec());
+    let mut codes = Vec::new();
+    while (source.offset() as usize) < body.len() {
+        match source.byte() {
+            Ok(opcode::FUNCTION2) => {}
+            Ok(opcode::FUNCTION_PRE_GA) => return Err(RestoreError::OldFunctions),
+            _ => return Err(RestoreError::NotFunctions),
+        }
+        codes.push(source.string_owned().map_err(|_| RestoreError::FunctionLoading)?);
+    }
+    Ok(codes)
 }
 
 /// The payload without its footer, if that is right.

@@ -25,6 +25,7 @@ pub fn start(server: &'static Server) -> std::io::Result<()> {
             command_began: Instant::now(),
             live: server.live(),
             random_state: 1,
+            in_script: false,
             outbox: Outbox::new(worker, server),
         };
         let mut sampled = (Instant::now(), server.stats.totals());
@@ -54,7 +55,8 @@ fn expire(context: &mut Context, first: usize, budget: Duration) -> usize {
     let live = Arc::clone(&context.live);
     let count = server.keyspace.shard_count();
     for index in (first..first + count).map(|index| index % count) {
-        let locked = server.keyspace.lock(ShardSet::one(index));
+        // One that is in use is left to the next round: a script may hold it for long.
+        let Ok(locked) = server.keyspace.try_lock(ShardSet::one(index)) else { continue };
         let mode = Mode::default();
         let mut random_state = context.random_state;
         let mut access = Access::new(locked, 0, context.now_ms, &live.settings, mode, &mut random_state);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mantissa_net::Conn;
+use mantissa_protocol::Args;
 
 use crate::inbox::{Message, Target};
 use crate::live::Live;
@@ -23,11 +24,20 @@ pub struct Context {
     pub live: Arc<Live>,
     /// State of the random numbers.
     pub random_state: u64,
+    /// A script runs, and it is one of its commands that runs now.
+    pub in_script: bool,
     /// Messages for clients.
     pub outbox: Outbox,
 }
 
 impl Context {
+    /// Whether a request may run a script: by its first letter, unless commands have other names.
+    #[inline]
+    pub fn may_run_script(&self, args: Args<'_>) -> bool {
+        let first = args.get(0).and_then(<[u8]>::first).map(u8::to_ascii_lowercase);
+        matches!(first, Some(b'e' | b'f')) || !self.live.config.rename_commands.is_empty()
+    }
+
     /// Reads the clock and picks up a changed configuration.
     pub fn refresh(&mut self) {
         self.now_ms = unix_ms();

@@ -106,6 +106,19 @@ fn admit(context: &Context, client: &Client, command: &'static Command, args: Ar
     if persistence.loading.load(Ordering::Relaxed) && !info.flags.has(Flags::LOADING) {
         return Err(Error::fixed("LOADING Redis is loading the dataset in memory"));
     }
+    if context.server.scripting.is_busy() && !info.flags.has(Flags::ALLOW_BUSY) {
+        // Of the rest, commands on keys run if a slow script does not hold their shards.
+        let is_by_keys = matches!(command.handler, Some(Handler::Data(_))) && info.locks == Locks::Keys;
+        if !is_by_keys {
+            return Err(context.server.scripting.busy_error());
+        }
+    }
+    check_disk(context, command)
+}
+
+/// Refuses writes while dumps fail, if the configuration says so.
+pub fn check_disk(context: &Context, command: &Command) -> Outcome {
+    let (persistence, info) = (&context.server.persistence, command.info);
     if persistence.last_save_failed.load(Ordering::Relaxed)
         && info.flags.has(Flags::WRITE)
         && context.live.config.stop_writes_on_bgsave_error
@@ -190,7 +203,8 @@ fn run(
     if context.server.monitor_count.load(Ordering::Relaxed) > 0 {
         monitor::show(context, client, command, args);
     }
-    let failed = outcome.is_err();
+    // A script writes its error itself.
+    let failed = outcome.is_err() || reply.as_bytes().get(start) == Some(&b'-');
     if let Err(error) = outcome {
         reply.truncate(start);
         reply.error_bytes(error.bytes());
@@ -252,7 +266,7 @@ fn run_data(
         None => shards_of(server, command, args),
     };
     let may_write = command.info.flags.has(Flags::WRITE);
-    let locked = lock(server, shards, may_write);
+    let locked = lock(server, shards, may_write)?;
     let Context { live, now_ms, random_state, outbox, .. } = context;
     let mode = Mode { may_block: true, serving: false, no_touch: client.no_touch };
     let mut access = Access::new(locked, client.database, *now_ms, &live.settings, mode, random_state);
@@ -293,13 +307,18 @@ pub fn shards_of(server: &Server, command: &Command, args: Args<'_>) -> ShardSet
     }
 }
 
-/// Locks the shards, and for a write those too that serving the clients blocked on their keys may need.
-pub fn lock(server: &'static Server, wanted: ShardSet, may_write: bool) -> LockedShards<'static> {
+/// Locks the shards, and for a write those too that serving the clients blocked on their keys may need. Fails
+/// if a slow script holds one of them.
+#[inline]
+pub fn lock(server: &'static Server, wanted: ShardSet, may_write: bool) -> Outcome<LockedShards<'static>> {
     let mut set = wanted;
     loop {
-        let locked = server.keyspace.lock(set);
+        let locked = match server.keyspace.try_lock(set) {
+            Ok(locked) => locked,
+            Err(_) => server.scripting.wait_for_shards(server, set)?,
+        };
         if !may_write {
-            return locked;
+            return Ok(locked);
         }
         let mut needed = set;
         set.for_each(|index| {
@@ -308,7 +327,7 @@ pub fn lock(server: &'static Server, wanted: ShardSet, may_write: bool) -> Locke
             }
         });
         if set.covers(needed) {
-            return locked;
+            return Ok(locked);
         }
         drop(locked);
         set = needed;
@@ -355,13 +374,20 @@ fn block(
 }
 
 /// Takes a client that no longer waits out of all queues. No shard may be locked.
-pub fn stop_waiting(server: &'static Server, blocked: &BlockedClient) {
+pub fn stop_waiting(server: &'static Server, blocked: &Arc<BlockedClient>) {
     server.blocked.lock().remove(&blocked.client.id);
     for key in &blocked.blocking.keys {
         let index = server.keyspace.shard_of(server.keyspace.hash(key));
-        let mut locked = server.keyspace.lock(ShardSet::one(index));
-        if let Some(shard) = locked.shard_mut(index) {
-            shard.stop_waiting(blocked.database, key, blocked.ticket);
+        match lock(server, ShardSet::one(index), false) {
+            Ok(mut locked) => {
+                if let Some(shard) = locked.shard_mut(index) {
+                    shard.stop_waiting(blocked.database, key, blocked.ticket);
+                }
+            }
+            Err(_busy) => {
+                let blocked = Arc::clone(blocked);
+                return server.scripting.postpone(move |server| stop_waiting(server, &blocked));
+            }
         }
     }
 }

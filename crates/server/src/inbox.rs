@@ -32,6 +32,16 @@ pub enum Message {
     Stop,
 }
 
+impl Message {
+    /// The connection that it is for, if it is for one.
+    pub fn target(&self) -> Option<Conn> {
+        match self {
+            Message::Push(conn, _) | Message::Unblock(conn, _) | Message::Kill(conn) => Some(*conn),
+            Message::Adopt(_) | Message::Resume | Message::Listen(_) | Message::Stop => None,
+        }
+    }
+}
+
 /// A worker's queue of messages. Any thread may put some in; the worker takes them all at once.
 pub struct Inbox {
     messages: Mutex<Vec<Message>>,

@@ -22,6 +22,7 @@ mod monitor;
 mod persistence;
 mod pubsub;
 mod registry;
+mod scripting;
 mod server;
 mod session;
 mod slowlog;

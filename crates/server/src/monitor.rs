@@ -15,12 +15,24 @@ pub fn show(context: &mut Context, client: &Client, command: &Command, args: Arg
     if command.info.flags.has(Flags::SKIP_MONITOR) || command.info.flags.has(Flags::ADMIN) {
         return;
     }
+    show_as(context, client, command.info.name, args);
+}
+
+/// Shows a command that runs a script, which comes before those that the script calls.
+pub fn show_always(context: &mut Context, client: &Client, args: Args<'_>) {
+    show_as(context, client, "", args);
+}
+
+fn show_as(context: &mut Context, client: &Client, name: &str, args: Args<'_>) {
     let now_us = unix_us();
     let mut line = Vec::new();
     let (seconds, rest) = (now_us / 1_000_000, now_us % 1_000_000);
-    let origin = client.shared.peer.remote_text();
+    let origin = match context.in_script {
+        true => "lua".to_owned(),
+        false => client.shared.peer.remote_text().to_string(),
+    };
     let _to_memory = write!(line, "+{seconds}.{rest:06} [{} {origin}]", client.database);
-    let secret_from = crate::commands::secret_arguments(command.info.name, args);
+    let secret_from = crate::commands::secret_arguments(name, args);
     for (index, argument) in args.iter().enumerate() {
         line.push(b' ');
         quote(&mut line, if index >= secret_from { b"(redacted)" } else { argument });

@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 
 use crate::context::{Context, unix_ms};
 use crate::live::Live;
+use crate::scripting::functions::Policy;
 use crate::server::Server;
 use crate::{notice, warning};
 
@@ -92,8 +93,6 @@ pub struct Persistence {
     pub loaded_expired: AtomicU64,
     /// Keys that the last load brought.
     pub loaded_keys: AtomicU64,
-    /// Libraries of functions that the dump carried; kept and written again.
-    pub functions: Mutex<Vec<Vec<u8>>>,
 }
 
 /// The dump file's path.
@@ -158,7 +157,12 @@ pub fn load_file(server: &'static Server, path: &Path, replace: bool) -> Result<
         }
     });
     let summary = loader.load(&mut target).map_err(|error| failed(error.to_string()))?;
-    *server.persistence.functions.lock() = std::mem::take(&mut target.functions);
+    let codes = std::mem::take(&mut target.functions);
+    drop(locked);
+    crate::scripting::eval::with_machine(server, |vm| {
+        server.scripting.libraries.restore(vm, &codes, Policy::Append, true)
+    })
+    .map_err(|error| failed(format!("a library of functions does not load: {}", error.text())))?;
     server.persistence.loaded_keys.store(summary.keys_loaded, Ordering::Relaxed);
     server.persistence.loaded_expired.store(summary.keys_expired, Ordering::Relaxed);
     Ok(summary)
@@ -214,8 +218,8 @@ fn write_dump(
     };
     let mut writer = Writer::new(file, options.clone(), None);
     writer.begin(&facts)?;
-    for source in server.persistence.functions.lock().iter() {
-        writer.function(source)?;
+    for library in server.scripting.libraries.snapshot().values() {
+        writer.function(&library.code)?;
     }
     std::thread::scope(|scope| {
         let (sender, chunks) = mpsc::sync_channel::<Vec<u8>>(CHUNKS_WAITING_MAX);

@@ -18,6 +18,7 @@ use crate::live::Live;
 use crate::persistence::Persistence;
 use crate::pubsub::PubSub;
 use crate::registry::Registry;
+use crate::scripting::Scripting;
 use crate::slowlog::SlowLog;
 use crate::stats::Stats;
 
@@ -62,6 +63,8 @@ pub struct Server {
     pub slowlog: Mutex<SlowLog>,
     /// Latency events.
     pub latency: Mutex<LatencyMonitor>,
+    /// Scripts.
+    pub scripting: Scripting,
     /// Dump files.
     pub persistence: Persistence,
     /// Frees large values.
@@ -118,6 +121,7 @@ impl Server {
             stats: Stats::new(command_count, worker_count + 1),
             slowlog: Mutex::new(SlowLog::new()),
             latency: Mutex::new(LatencyMonitor::new()),
+            scripting: Scripting::new(worker_count),
             persistence: Persistence::default(),
             reaper: OnceLock::new(),
             lazyfree_pending: Arc::default(),

@@ -185,7 +185,8 @@ fn start_workers(
                 warning!("Worker {number} ends: {error}");
             }
         };
-        let thread = std::thread::Builder::new().name(format!("worker-{number}")).spawn(body);
+        let thread =
+            std::thread::Builder::new().name(format!("worker-{number}")).stack_size(STACK_BYTES).spawn(body);
         threads.push(thread.map_err(|error| format!("Could not start a thread: {error}"))?);
     }
     drop(ready_sender);
@@ -211,6 +212,9 @@ fn start_workers(
     Ok(threads)
 }
 
+/// A worker's stack: what scripts nest is read and written by recursion.
+const STACK_BYTES: usize = 16 << 20;
+
 /// Waits for SHUTDOWN or a signal, and returns the exit code.
 fn wait_for_end(server: &'static Server, signals: &mut Signals, stop: &mpsc::Receiver<u8>) -> u8 {
     loop {
@@ -221,6 +225,7 @@ fn wait_for_end(server: &'static Server, signals: &mut Signals, stop: &mpsc::Rec
             Ok(Some(Signal::Hangup)) => log::set_file(&server.live().config.logfile),
             Ok(Some(signal)) => {
                 notice!("Received {}, scheduling shutdown...", signal_name(signal));
+                server.scripting.kill_slow();
                 if crate::persistence::save_before_exit(server) {
                     return 0;
                 }

@@ -17,6 +17,7 @@ use crate::commit::commit;
 use crate::context::Context;
 use crate::execute;
 use crate::registry::{Command, Handler};
+use crate::server::Server;
 use crate::session::Session;
 
 /// Whether running the command may write: for EXEC, whether any queued command may.
@@ -83,9 +84,9 @@ pub fn exec(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -
         end(session.context, session.client);
         return Err(Error::fixed("EXECABORT Transaction discarded because of previous errors."));
     }
-    run_all(session.context, session.client, &transaction, reply);
+    let outcome = run_all(session.context, session.client, &transaction, reply);
     end(session.context, session.client);
-    Ok(())
+    outcome
 }
 
 /// The shards that a transaction needs.
@@ -110,11 +111,16 @@ fn shards_of(context: &Context, client: &Client, transaction: &Transaction) -> S
     shards
 }
 
-fn run_all(context: &mut Context, client: &mut Client, transaction: &Transaction, reply: &mut Reply) {
+fn run_all(
+    context: &mut Context,
+    client: &mut Client,
+    transaction: &Transaction,
+    reply: &mut Reply,
+) -> Outcome {
     let server = context.server;
     let shards = shards_of(context, client, transaction);
     let writes = transaction.queue.iter().any(|queued| queued.command.info.flags.has(Flags::WRITE));
-    let locked = execute::lock(server, shards, writes);
+    let locked = execute::lock(server, shards, writes)?;
     let live = Arc::clone(&context.live);
     let mut random_state = context.random_state;
     let mode = Mode { may_block: false, serving: false, no_touch: client.no_touch };
@@ -124,7 +130,8 @@ fn run_all(context: &mut Context, client: &mut Client, transaction: &Transaction
         let trash = commit(server, &mut context.outbox, &mut access, true);
         drop(access);
         server.free(trash);
-        return reply.null_array();
+        reply.null_array();
+        return Ok(());
     }
     reply.array(transaction.queue.len());
     for queued in &transaction.queue {
@@ -135,6 +142,7 @@ fn run_all(context: &mut Context, client: &mut Client, transaction: &Transaction
     drop(access);
     context.random_state = random_state;
     server.free(trash);
+    Ok(())
 }
 
 /// Whether a watched key has changed, or has expired since it was watched.
@@ -192,26 +200,28 @@ pub fn watch(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -
     }
     let database = session.client.database;
     let mut watching = session.client.watching.take().unwrap_or_default();
+    let mut outcome = Ok(());
     if !watching.dirty.load(Ordering::Acquire) {
         for key in args.from(1) {
             if !watching.keys.iter().any(|(number, other, _)| *number == database && **other == *key) {
-                watch_key(session, &mut watching, key);
+                outcome = outcome.and_then(|()| watch_key(session, &mut watching, key));
             }
         }
     }
     session.client.shared.watched_count.store(watching.keys.len() as u32, Ordering::Relaxed);
     *session.client.shared.watch_dirty.lock() = Some(Arc::clone(&watching.dirty));
     session.client.watching = Some(watching);
+    outcome?;
     reply.ok();
     Ok(())
 }
 
-fn watch_key(session: &mut Session<'_, '_>, watching: &mut Watching, key: &[u8]) {
+fn watch_key(session: &mut Session<'_, '_>, watching: &mut Watching, key: &[u8]) -> Outcome {
     let server = session.server();
     let hash = server.keyspace.hash(key);
     let index = server.keyspace.shard_of(hash);
     let database = session.client.database;
-    let mut locked = server.keyspace.lock(ShardSet::one(index));
+    let mut locked = execute::lock(server, ShardSet::one(index), false)?;
     if let Some(shard) = locked.shard_mut(index) {
         let entry = shard.databases[database].get(hash, key);
         let expiry = entry.and_then(mantissa_store::Entry::expiry);
@@ -219,6 +229,7 @@ fn watch_key(session: &mut Session<'_, '_>, watching: &mut Watching, key: &[u8])
         shard.watch(database, key, Arc::clone(&watching.dirty));
         watching.keys.push((database, key.into(), is_expired));
     }
+    Ok(())
 }
 
 /// UNWATCH.
@@ -234,14 +245,20 @@ pub fn unwatch(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply
 /// Forgets all watched keys. No shard may be locked.
 pub fn unwatch_all(context: &Context, client: &mut Client) {
     let Some(watching) = client.watching.take() else { return };
-    let server = context.server;
+    forget_watched(context.server, *watching);
+    client.shared.watched_count.store(0, Ordering::Relaxed);
+    *client.shared.watch_dirty.lock() = None;
+}
+
+/// Takes watched keys out of their shards, later if a slow script holds one of them.
+fn forget_watched(server: &'static Server, watching: Watching) {
     for (database, key, _) in &watching.keys {
         let index = server.keyspace.shard_of(server.keyspace.hash(key));
-        let mut locked = server.keyspace.lock(ShardSet::one(index));
+        let Ok(mut locked) = execute::lock(server, ShardSet::one(index), false) else {
+            return server.scripting.postpone(move |server| forget_watched(server, watching));
+        };
         if let Some(shard) = locked.shard_mut(index) {
             shard.unwatch(*database, key, &watching.dirty);
         }
     }
-    client.shared.watched_count.store(0, Ordering::Relaxed);
-    *client.shared.watch_dirty.lock() = None;
 }

@@ -22,6 +22,7 @@ use crate::context::{Context, Outbox, unix_ms};
 use crate::execute::{self, Progress};
 use crate::inbox::{Message, Target};
 use crate::limits;
+use crate::scripting::pump::{self, Pump};
 use crate::server::Server;
 use crate::{notice, stats, transaction, warning};
 
@@ -67,6 +68,59 @@ pub struct Worker {
     stopping: bool,
     last_tick_ms: i64,
     last_idle_scan_ms: i64,
+    /// Inside a slow script: its client, which is not in its place.
+    absent: Option<Absent>,
+}
+
+/// The client of a script that runs.
+struct Absent {
+    conn: Conn,
+    /// Its connection has ended.
+    closed: bool,
+    /// What has come for it in the meantime.
+    messages: Vec<Message>,
+}
+
+/// What a worker lends to a script: all but what the running command uses.
+struct Rest<'a> {
+    server: &'static Server,
+    number: usize,
+    driver: &'a mut Driver,
+    clients: &'a mut Vec<Option<Box<Client>>>,
+    deadlines: &'a mut Deadlines,
+    tcp_listeners: &'a mut Vec<usize>,
+    has_paused: &'a mut bool,
+    stopping: &'a mut bool,
+    conn: Conn,
+    absent: Option<Absent>,
+}
+
+impl Pump for Rest<'_> {
+    fn serve(&mut self) {
+        let absent = self.absent.take().unwrap_or_else(|| {
+            self.driver.hold_reading(self.conn);
+            Absent { conn: self.conn, closed: false, messages: Vec::new() }
+        });
+        let mut worker = Worker::new(self.server, self.number);
+        worker.absent = Some(absent);
+        std::mem::swap(&mut worker.clients, self.clients);
+        std::mem::swap(&mut worker.deadlines, self.deadlines);
+        std::mem::swap(&mut worker.tcp_listeners, self.tcp_listeners);
+        worker.has_paused = *self.has_paused;
+        if let Err(error) = self.driver.turn_within(&mut worker) {
+            warning!("Serving clients beside a script failed: {error}");
+        }
+        worker.context.refresh();
+        worker.read_messages(self.driver);
+        worker.deliver_local(self.driver);
+        worker.tick(self.driver);
+        std::mem::swap(&mut worker.clients, self.clients);
+        std::mem::swap(&mut worker.deadlines, self.deadlines);
+        std::mem::swap(&mut worker.tcp_listeners, self.tcp_listeners);
+        *self.has_paused = worker.has_paused;
+        *self.stopping |= worker.stopping;
+        self.absent = worker.absent.take();
+    }
 }
 
 /// What to do with a client after some of its requests have run.
@@ -87,6 +141,7 @@ impl Worker {
             command_began: Instant::now(),
             live: server.live(),
             random_state: crate::context::unix_us() as u64 ^ ((worker as u64) << 56),
+            in_script: false,
             outbox: Outbox::new(worker, server),
         };
         Worker {
@@ -100,6 +155,7 @@ impl Worker {
             stopping: false,
             last_tick_ms: 0,
             last_idle_scan_ms: 0,
+            absent: None,
         }
     }
 
@@ -125,6 +181,12 @@ impl Worker {
 
     fn read_messages(&mut self, driver: &mut Driver) {
         for message in self.context.server.take_messages(self.context.worker) {
+            if let Some(absent) = &mut self.absent
+                && message.target() == Some(absent.conn)
+            {
+                absent.messages.push(message);
+                continue;
+            }
             match message {
                 Message::Adopt(socket) => self.adopt(driver, socket),
                 Message::Push(conn, bytes) => self.push(driver, conn, &bytes),
@@ -293,6 +355,9 @@ impl Worker {
 
     /// Forgets a client; `close` also closes its connection.
     fn close(&mut self, driver: &mut Driver, conn: Conn, close: bool) {
+        if let Some(absent) = self.absent.as_mut().filter(|absent| absent.conn == conn) {
+            absent.closed = true;
+        }
         if self.client_mut(conn).is_none() {
             return;
         }
@@ -487,7 +552,11 @@ impl Worker {
                 Some(owned) => owned.as_args(),
                 None => Args::new(input, &self.slices[request.first..request.first + request.count]),
             };
-            let progress = execute_guarded(&mut self.context, client, args, request.hash, reply);
+            let progress = if self.context.may_run_script(args) {
+                self.execute_script(driver, client, input, request, reply)
+            } else {
+                execute_guarded(&mut self.context, client, args, request.hash, reply)
+            };
             if progress == Progress::Postponed {
                 client.paused = true;
                 client.shared.mark(flag::BLOCKED, true);
@@ -511,6 +580,45 @@ impl Worker {
         requests.clear();
         self.requests = requests;
         stopped
+    }
+
+    /// Runs a request that may run a script, which may serve other clients meanwhile.
+    fn execute_script(
+        &mut self,
+        driver: &mut Driver,
+        client: &mut Client,
+        input: &[u8],
+        request: &Request,
+        reply: &mut Reply,
+    ) -> Progress {
+        let args = match &request.owned {
+            Some(owned) => owned.as_args(),
+            None => Args::new(input, &self.slices[request.first..request.first + request.count]),
+        };
+        let mut rest = Rest {
+            server: self.context.server,
+            number: self.context.worker,
+            driver,
+            clients: &mut self.clients,
+            deadlines: &mut self.deadlines,
+            tcp_listeners: &mut self.tcp_listeners,
+            has_paused: &mut self.has_paused,
+            stopping: &mut self.stopping,
+            conn: client.conn,
+            absent: None,
+        };
+        let context = &mut self.context;
+        let work = || execute_guarded(context, client, args, request.hash, reply);
+        let progress = pump::lend(&mut rest, work);
+        if let Some(absent) = rest.absent {
+            client.killed |= absent.closed;
+            if !absent.closed {
+                driver.resume_reading(client.conn);
+            }
+            let (server, worker) = (self.context.server, self.context.worker);
+            absent.messages.into_iter().for_each(|message| server.send(worker, message));
+        }
+        progress
     }
 
     fn protocol_error(&self, client: &mut Client, reply: &mut Reply, error: &ProtocolError) {
@@ -625,6 +733,7 @@ impl Worker {
         let now_ms = self.context.now_ms;
         let hz = i64::from(self.context.live.config.hz.max(1));
         self.deadlines.expire(&self.context);
+        self.context.server.scripting.do_postponed(self.context.server);
         if now_ms - self.last_tick_ms < 1000 / hz {
             return;
         }

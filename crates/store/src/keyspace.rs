@@ -1,16 +1,23 @@
 //! The keyspace: all shards, each behind its own lock.
 //!
-//! Locks are always taken in ascending order of shard numbers, so that threads that need several never wait
-//! for each other in a circle. [`LockedShards`] is the only way to a shard's contents.
+//! Locks are taken in ascending order of shard numbers, so that threads that need several never wait for each
+//! other in a circle. [`LockedShards`] is the only way to a shard's contents.
+//!
+//! One thread at a time may ask for more shards than it holds ([`LockedShards::extend`]), out of order. While
+//! it waits, those who wait for a further lock give back the ones that they have: they have not begun yet.
 
 use std::cell::UnsafeCell;
 use std::hash::{BuildHasher, Hasher};
 use std::marker::PhantomData;
+use std::time::Duration;
 
-use parking_lot::RawMutex;
-use parking_lot::lock_api::RawMutex as _;
+use parking_lot::lock_api::{RawMutex as _, RawMutexTimed as _};
+use parking_lot::{Mutex, RawMutex};
 
 use crate::shard::Shard;
+
+/// How long a wait for a lock lasts before its circumstances are looked at again.
+const PATIENCE: Duration = Duration::from_millis(2);
 
 /// Most shards that a keyspace may have.
 pub const SHARD_COUNT_MAX: usize = 256;
@@ -132,6 +139,8 @@ pub struct Keyspace {
     /// `64 - log2(number of shards)`.
     shift: u32,
     database_count: usize,
+    /// Held by the thread that asks for more shards than it holds, while it waits for them.
+    extending: Mutex<()>,
 }
 
 impl Keyspace {
@@ -149,6 +158,7 @@ impl Keyspace {
             hasher,
             shift: 64 - shard_count.ilog2(),
             database_count,
+            extending: Mutex::new(()),
         }
     }
 
@@ -187,8 +197,59 @@ impl Keyspace {
     /// Waits for the locks of these shards and takes them. The calling thread must hold none.
     #[inline]
     pub fn lock(&self, set: ShardSet) -> LockedShards<'_> {
-        set.for_each(|index| self.cells[index].lock.lock());
-        LockedShards { keyspace: self, set, not_send: PhantomData }
+        match self.try_lock(set) {
+            Ok(locked) => locked,
+            // It never gives up, so it has them in the end; the loop is for the compiler.
+            Err(_) => loop {
+                if let Some(locked) = self.lock_unless(set, || false) {
+                    return locked;
+                }
+            },
+        }
+    }
+
+    /// Takes the locks of these shards if all of them are free; otherwise the number of one that is not.
+    #[inline]
+    pub fn try_lock(&self, set: ShardSet) -> Result<LockedShards<'_>, usize> {
+        let mut locked = LockedShards { keyspace: self, set: ShardSet::EMPTY, not_send: PhantomData };
+        let mut missing = None;
+        set.for_each(|index| {
+            if missing.is_none() {
+                if self.cells[index].lock.try_lock() {
+                    locked.set.insert(index);
+                } else {
+                    missing = Some(index);
+                }
+            }
+        });
+        match missing {
+            None => Ok(locked),
+            Some(index) => Err(index),
+        }
+    }
+
+    /// Waits for the locks of these shards and takes them, unless `give_up` says so, which is asked every few
+    /// milliseconds. The calling thread must hold none.
+    #[cold]
+    pub fn lock_unless(&self, set: ShardSet, mut give_up: impl FnMut() -> bool) -> Option<LockedShards<'_>> {
+        loop {
+            let mut locked = LockedShards { keyspace: self, set: ShardSet::EMPTY, not_send: PhantomData };
+            let mut refused = false;
+            set.for_each(|index| refused = refused || !locked.wait_for(index, &mut give_up));
+            if !refused {
+                return Some(locked);
+            }
+            drop(locked);
+            // Either it has been given up, or somebody is extending.
+            while self.extending.try_lock_for(PATIENCE).is_none() {
+                if give_up() {
+                    return None;
+                }
+            }
+            if give_up() {
+                return None;
+            }
+        }
     }
 
     /// Fetches a key's bucket ahead of its use, without taking the lock if it is not free.
@@ -254,6 +315,47 @@ impl<'k> LockedShards<'k> {
         self.set.contains(index).then(|| unsafe { &mut *self.keyspace.cells[index].shard.get() })
     }
 
+    /// Takes one more lock, in ascending order. False if `give_up` says so, or if another thread extends what
+    /// it holds and may wait for a lock that is held here.
+    fn wait_for(&mut self, index: usize, give_up: &mut impl FnMut() -> bool) -> bool {
+        let lock = &self.keyspace.cells[index].lock;
+        while !lock.try_lock_for(PATIENCE) {
+            if give_up() || (!self.set.is_empty() && self.keyspace.extending.is_locked()) {
+                return false;
+            }
+        }
+        self.set.insert(index);
+        true
+    }
+
+    /// Takes further locks without giving back those that are held, in whatever order. False, with the same
+    /// locks as before, if `give_up` says so, or if another thread is doing the same: the two might wait for
+    /// each other.
+    #[cold]
+    pub fn extend(&mut self, more: ShardSet, mut give_up: impl FnMut() -> bool) -> bool {
+        let keyspace = self.keyspace;
+        let Some(_sole) = keyspace.extending.try_lock() else { return false };
+        let before = self.set;
+        let mut complete = true;
+        more.for_each(|index| {
+            while complete && !self.set.contains(index) {
+                if keyspace.cells[index].lock.try_lock_for(PATIENCE) {
+                    self.set.insert(index);
+                } else if give_up() {
+                    complete = false;
+                }
+            }
+        });
+        if !complete {
+            more.for_each(|index| {
+                if !before.contains(index) {
+                    self.release(index);
+                }
+            });
+        }
+        complete
+    }
+
     /// Releases one lock before the others.
     pub fn release(&mut self, index: usize) {
         if self.set.contains(index) {
@@ -300,6 +402,30 @@ mod tests {
         set.for_each(|index| found.push(index));
         assert_eq!(found, [0, 3, 63, 64, 200, 255]);
         assert!(set.covers(ShardSet::one(64)) && !set.covers(ShardSet::one(65)));
+    }
+
+    #[test]
+    fn threads_extend_what_they_hold_without_waiting_in_a_circle() {
+        let keyspace = Keyspace::new(1, 64);
+        let extended = std::sync::atomic::AtomicUsize::new(0);
+        let work = |first: usize| {
+            for round in 0..300 {
+                let mut locked = keyspace.lock(ShardSet::one((first + round) % 64));
+                if locked.extend(keyspace.all_shards(), || false) {
+                    assert_eq!(locked.set(), keyspace.all_shards());
+                    extended.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                }
+                drop(locked);
+                drop(keyspace.lock(ShardSet::first(40)));
+            }
+        };
+        std::thread::scope(|scope| {
+            for first in [63, 20, 0] {
+                scope.spawn(move || work(first));
+            }
+        });
+        assert!(extended.into_inner() >= 300);
+        assert!(keyspace.try_lock(keyspace.all_shards()).is_ok());
     }
 
     #[test]

@@ -13,8 +13,11 @@ use crate::slowlog::{self, SlowCommand};
 
 /// Logs a command that took `elapsed_us` as slow.
 pub fn note_slow(context: &Context, client: &Client, command: &Command, args: Args<'_>, elapsed_us: u64) {
-    let peer = client.shared.peer.remote_text().to_string();
-    let name = client.shared.identity.lock().name.clone();
+    let (mut peer, mut name) = (String::new(), Vec::new());
+    if !context.in_script {
+        peer = client.shared.peer.remote_text().to_string();
+        name = client.shared.identity.lock().name.clone();
+    }
     let slow = SlowCommand {
         unix_seconds: context.now_ms / 1000,
         duration_us: i64::try_from(elapsed_us).unwrap_or(i64::MAX),

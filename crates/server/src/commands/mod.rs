@@ -13,6 +13,7 @@ mod memory;
 mod persistence;
 mod pubsub;
 mod replication;
+mod scripting;
 mod transactions;
 
 pub use connection::REDIS_VERSION;
@@ -45,6 +46,7 @@ pub const FAMILIES: &[&[ServerSpec]] = &[
     persistence::COMMANDS,
     pubsub::COMMANDS,
     replication::COMMANDS,
+    scripting::COMMANDS,
     transactions::COMMANDS,
 ];
 

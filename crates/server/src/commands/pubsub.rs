@@ -266,7 +266,7 @@ pub(super) const COMMANDS: &[ServerSpec] = &[
             "Leaves shard channels; without names, all.",
         )
         .arguments("shardchannel:string?*"),
-    ServerSpec::new("publish", 3, publish, SEND)
+    ServerSpec::new("publish", 3, publish, SEND.or(Flags::MAY_REPLICATE))
         .locks(Locks::Nothing)
         .docs(
             Group::PubSub,
@@ -275,7 +275,7 @@ pub(super) const COMMANDS: &[ServerSpec] = &[
             "Sends a message to a channel.",
         )
         .arguments("channel:string message:string"),
-    ServerSpec::new("spublish", 3, spublish, SEND)
+    ServerSpec::new("spublish", 3, spublish, SEND.or(Flags::MAY_REPLICATE))
         .locks(Locks::Nothing)
         .keys(&[KeySpec::one(1, KeyFlags::NOT_KEY)])
         .docs(Group::PubSub, "7.0.0", "O(N), N being the receivers", "Sends a message to a shard channel.")

@@ -34,7 +34,8 @@ pub(super) fn stats(lines: &mut Lines, session: &mut Session<'_, '_>) {
     lines.add("expired_stale_perc", "0.00");
     lines.zeros(&["expired_time_cap_reached_count", "expire_cycle_cpu_milliseconds"]);
     lines.add("evicted_keys", totals.evicted_keys);
-    lines.zeros(&["evicted_clients", "evicted_scripts"]);
+    lines.add("evicted_clients", 0);
+    lines.add("evicted_scripts", server.scripting.cache.figures().2);
     lines.zeros(&["total_eviction_exceeded_time", "current_eviction_exceeded_time"]);
     lines.add("keyspace_hits", totals.keyspace_hits);
     lines.add("keyspace_misses", totals.keyspace_misses);

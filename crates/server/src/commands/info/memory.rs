@@ -91,13 +91,21 @@ pub(super) fn section(lines: &mut Lines, session: &mut Session<'_, '_>) {
     lines.add("allocator_resident", figures.resident);
     lines.add("allocator_muzzy", 0);
     lines.size("total_system_memory", process::machine_memory_bytes());
-    lines.zeros(&["used_memory_lua", "used_memory_vm_eval"]);
-    lines.add("used_memory_lua_human", human(0));
-    lines.zeros(&["used_memory_scripts_eval", "number_of_cached_scripts", "number_of_functions"]);
-    lines.zeros(&["number_of_libraries", "used_memory_vm_functions"]);
-    lines.size("used_memory_vm_total", 0);
-    lines.add("used_memory_functions", 0);
-    lines.size("used_memory_scripts", 0);
+    let (scripts, script_bytes, _) = server.scripting.cache.figures();
+    let (libraries, functions, function_bytes) = server.scripting.libraries.figures();
+    let vm_bytes = server.scripting.vm_bytes();
+    lines.add("used_memory_lua", vm_bytes);
+    lines.add("used_memory_vm_eval", vm_bytes);
+    lines.add("used_memory_lua_human", human(vm_bytes));
+    lines.add("used_memory_scripts_eval", script_bytes);
+    lines.add("number_of_cached_scripts", scripts);
+    lines.add("number_of_functions", functions);
+    lines.add("number_of_libraries", libraries);
+    // Scripts and functions share a machine.
+    lines.add("used_memory_vm_functions", 0);
+    lines.size("used_memory_vm_total", vm_bytes);
+    lines.add("used_memory_functions", function_bytes);
+    lines.size("used_memory_scripts", (script_bytes + function_bytes) as u64);
     lines.size("maxmemory", config.maxmemory);
     lines.add("maxmemory_policy", config.maxmemory_policy.name());
     lines.add("allocator_frag_ratio", "1.00");

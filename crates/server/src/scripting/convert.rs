@@ -1,0 +1,257 @@
+//! Values between Lua and the protocol, both ways, by Redis's rules.
+
+use mantissa_number::parse_i64;
+use mantissa_protocol::{Protocol, Reply};
+use mlua::{Lua, Table, Value};
+
+/// How deep a value that a script returns may nest. Redis's limit is what fits on the stack of its machine.
+const NESTING_MAX: usize = 1000;
+
+/// A reply under conversion.
+struct Reader<'a> {
+    lua: &'a Lua,
+    bytes: &'a [u8],
+    at: usize,
+}
+
+/// Makes a Lua value of the first reply in `bytes`, which this server has written.
+pub fn to_lua(lua: &Lua, bytes: &[u8]) -> mlua::Result<Value> {
+    Reader { lua, bytes, at: 0 }.value()
+}
+
+impl<'a> Reader<'a> {
+    fn line(&mut self) -> &'a [u8] {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let len = rest.iter().position(|&byte| byte == b'\r').unwrap_or(rest.len());
+        self.at += len + 2;
+        &rest[..len]
+    }
+
+    fn take(&mut self, len: usize) -> &'a [u8] {
+        let text = self.bytes.get(self.at..self.at + len).unwrap_or_default();
+        self.at += len + 2;
+        text
+    }
+
+    fn value(&mut self) -> mlua::Result<Value> {
+        let lua = self.lua;
+        let line = self.line();
+        let Some((kind, text)) = line.split_first() else { return Ok(Value::Nil) };
+        let count = || parse_i64(text).and_then(|count| usize::try_from(count).ok());
+        Ok(match kind {
+            b'+' => field(lua, "ok", lua.create_string(text)?)?,
+            b'-' => field(lua, "err", lua.create_string(text)?)?,
+            b':' => Value::Number(parse_i64(text).unwrap_or(0) as f64),
+            b'$' => match count() {
+                Some(len) => Value::String(lua.create_string(self.take(len))?),
+                None => Value::Boolean(false),
+            },
+            b'*' | b'>' => match count() {
+                Some(count) => self.array(count)?,
+                None => Value::Boolean(false),
+            },
+            b'%' => {
+                let table = lua.create_table()?;
+                for _ in 0..count().unwrap_or(0) {
+                    let key = self.value()?;
+                    let value = self.value()?;
+                    if !key.is_nil() {
+                        table.raw_set(key, value)?;
+                    }
+                }
+                field(lua, "map", table)?
+            }
+            b'~' => {
+                let table = lua.create_table()?;
+                for _ in 0..count().unwrap_or(0) {
+                    let member = self.value()?;
+                    if !member.is_nil() {
+                        table.raw_set(member, true)?;
+                    }
+                }
+                field(lua, "set", table)?
+            }
+            b',' => {
+                let number = mantissa_protocol::parse_double(text).unwrap_or(f64::NAN);
+                field(lua, "double", number)?
+            }
+            b'#' => Value::Boolean(text == b"t"),
+            b'(' => field(lua, "big_number", lua.create_string(text)?)?,
+            b'=' => {
+                let text = self.take(count().unwrap_or(0));
+                let table = lua.create_table()?;
+                table.raw_set("format", lua.create_string(text.get(..3).unwrap_or_default())?)?;
+                table.raw_set("string", lua.create_string(text.get(4..).unwrap_or_default())?)?;
+                field(lua, "verbatim_string", table)?
+            }
+            b'|' => {
+                for _ in 0..count().unwrap_or(0) * 2 {
+                    self.value()?;
+                }
+                self.value()?
+            }
+            _ => Value::Nil,
+        })
+    }
+
+    fn array(&mut self, count: usize) -> mlua::Result<Value> {
+        let table = self.lua.create_table_with_capacity(count, 0)?;
+        for index in 1..=count {
+            let element = self.value()?;
+            table.raw_set(index, element)?;
+        }
+        Ok(Value::Table(table))
+    }
+}
+
+fn field(lua: &Lua, name: &str, value: impl mlua::IntoLua) -> mlua::Result<Value> {
+    let table = lua.create_table_with_capacity(0, 1)?;
+    table.raw_set(name, value)?;
+    Ok(Value::Table(table))
+}
+
+/// Writes what a script has returned. `protocol` is the one that the script has chosen, which decides on
+/// truth values.
+pub fn write_reply(reply: &mut Reply, value: &Value, protocol: Protocol) -> mlua::Result<()> {
+    write_nested(reply, value, protocol, 0)
+}
+
+fn write_nested(reply: &mut Reply, value: &Value, protocol: Protocol, depth: usize) -> mlua::Result<()> {
+    if depth >= NESTING_MAX {
+        reply.error("ERR reached lua stack limit");
+        return Ok(());
+    }
+    match value {
+        Value::String(text) => reply.bulk(&text.as_bytes()),
+        Value::Integer(number) => reply.integer(truncate(*number as f64)),
+        Value::Number(number) => reply.integer(truncate(*number)),
+        Value::Boolean(value) => match (protocol, *value) {
+            (Protocol::Resp3, value) => reply.boolean(value),
+            (Protocol::Resp2, true) => reply.integer(1),
+            (Protocol::Resp2, false) => reply.null(),
+        },
+        Value::Table(table) => write_table(reply, table, protocol, depth)?,
+        _ => reply.null(),
+    }
+    Ok(())
+}
+
+/// A number as C makes an integer of it: without its fraction, and the least integer if it is out of range.
+pub fn truncate(number: f64) -> i64 {
+    if number >= -9_223_372_036_854_775_808.0 && number < 9_223_372_036_854_775_808.0 {
+        number as i64
+    } else {
+        i64::MIN
+    }
+}
+
+/// The fields that give a table another meaning than that of an array, in the order in which they are looked
+/// for.
+fn write_table(reply: &mut Reply, table: &Table, protocol: Protocol, depth: usize) -> mlua::Result<()> {
+    if let Value::String(text) = table.raw_get("err")? {
+        reply.error_bytes(&text.as_bytes());
+        return Ok(());
+    }
+    if let Value::String(text) = table.raw_get("ok")? {
+        let mut line = vec![b'+'];
+        let plain = |&byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte };
+        line.extend(text.as_bytes().iter().map(plain));
+        line.extend_from_slice(b"\r\n");
+        reply.raw(&line);
+        return Ok(());
+    }
+    match table.raw_get("double")? {
+        Value::Integer(number) => return Ok(reply.double(number as f64)),
+        Value::Number(number) => return Ok(reply.double(number)),
+        _ => {}
+    }
+    if let Value::Table(map) = table.raw_get("map")? {
+        let deferred = reply.defer();
+        let mut count = 0;
+        for pair in map.pairs::<Value, Value>() {
+            let (key, value) = pair?;
+            write_nested(reply, &key, protocol, depth + 1)?;
+            write_nested(reply, &value, protocol, depth + 1)?;
+            count += 1;
+        }
+        return Ok(reply.finish_map(deferred, count));
+    }
+    if let Value::Table(set) = table.raw_get("set")? {
+        let deferred = reply.defer();
+        let mut count = 0;
+        for pair in set.pairs::<Value, Value>() {
+            write_nested(reply, &pair?.0, protocol, depth + 1)?;
+            count += 1;
+        }
+        return Ok(reply.finish_set(deferred, count));
+    }
+    if let Value::String(digits) = table.raw_get("big_number")? {
+        let digits: Vec<u8> = digits
+            .as_bytes()
+            .iter()
+            .map(|&byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte })
+            .collect();
+        return Ok(reply.big_number(&digits));
+    }
+    if let Value::Table(verbatim) = table.raw_get("verbatim_string")?
+        && let Value::String(text) = verbatim.raw_get("string")?
+        && let Value::String(format) = verbatim.raw_get("format")?
+    {
+        let mut letters = [b' '; 3];
+        letters.iter_mut().zip(format.as_bytes().iter()).for_each(|(letter, byte)| *letter = *byte);
+        let letters = String::from_utf8_lossy(&letters);
+        reply.verbatim(if letters.len() == 3 { &letters } else { "txt" }, &text.as_bytes());
+        return Ok(());
+    }
+    write_array(reply, table, protocol, depth)
+}
+
+fn write_array(reply: &mut Reply, table: &Table, protocol: Protocol, depth: usize) -> mlua::Result<()> {
+    let deferred = reply.defer();
+    let mut count = 0;
+    loop {
+        let element: Value = table.raw_get(count + 1)?;
+        if element.is_nil() {
+            break;
+        }
+        write_nested(reply, &element, protocol, depth + 1)?;
+        count += 1;
+    }
+    reply.finish_array(deferred, count);
+    Ok(())
+}
+
+/// A number as an argument of a command: an integer if it is one, else 17 significant digits.
+pub fn number_text(number: f64) -> Vec<u8> {
+    const EXACT: f64 = (i64::MAX / 2) as f64;
+    if number == number.trunc() && number.abs() <= EXACT {
+        return (number as i64).to_string().into_bytes();
+    }
+    let mut text = Vec::new();
+    mantissa_number::write_score(&mut text, number);
+    text
+}
+
+/// The form that C's `%.*g` prints.
+pub fn format_general(number: f64, digits: usize) -> String {
+    if number.is_nan() {
+        return if number.is_sign_negative() { "-nan".to_owned() } else { "nan".to_owned() };
+    }
+    if number.is_infinite() {
+        return if number < 0.0 { "-inf".to_owned() } else { "inf".to_owned() };
+    }
+    let digits = digits.max(1);
+    let scientific = format!("{number:.*e}", digits - 1);
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let trim = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text.to_owned(),
+    };
+    if exponent < -4 || exponent >= digits as i32 {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{}e{sign}{:02}", trim(mantissa), exponent.abs());
+    }
+    let decimals = usize::try_from(digits as i32 - 1 - exponent).unwrap_or(0);
+    trim(&format!("{number:.decimals$}"))
+}

@@ -1,0 +1,454 @@
+//! EVAL, EVALSHA, their read-only forms, and SCRIPT.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use mantissa_commands::spec::KeyFlags;
+use mantissa_commands::{Access, Error, Mode, Outcome, parse};
+use mantissa_protocol::{Args, Reply};
+use mantissa_store::ShardSet;
+use mlua::{Function, Lua, Table, Value};
+
+use super::convert;
+use super::host;
+use super::run::{Abort, Rules, Run};
+use super::source::{self, Habits, Script};
+use super::vm::Vm;
+use crate::client::Client;
+use crate::commit::commit;
+use crate::context::Context;
+use crate::execute;
+use crate::server::Server;
+use crate::session::Session;
+use crate::{monitor, warning};
+
+thread_local! {
+    /// The virtual machine of the worker on this thread, made when its first script comes.
+    static MACHINE: RefCell<Option<Vm>> = const { RefCell::new(None) };
+}
+
+/// Does something with this worker's virtual machine. Fails if a script runs on it.
+pub fn with_machine<R>(server: &Server, work: impl FnOnce(&mut Vm) -> Outcome<R>) -> Outcome<R> {
+    let scripting = &server.scripting;
+    MACHINE.with(|machine| {
+        let Ok(mut machine) = machine.try_borrow_mut() else { return Err(scripting.busy_error()) };
+        if machine.is_none() {
+            *machine = Some(Vm::new(scripting.cache.epoch()).map_err(internal)?);
+        }
+        let Some(vm) = machine.as_mut() else { return Err(Error::fixed("ERR no virtual machine")) };
+        vm.follow(scripting.cache.epoch());
+        vm.forget_libraries(|| scripting.libraries.snapshot());
+        work(vm)
+    })
+}
+
+/// An error of the machine itself, such as a lack of memory.
+pub fn internal(error: mlua::Error) -> Error {
+    let text = error.to_string();
+    Error::new(format!("ERR {}", text.lines().next().unwrap_or_default()))
+}
+
+/// The number of keys that a call declares.
+pub fn key_count(args: Args<'_>) -> Outcome<usize> {
+    let count = mantissa_number::parse_i64(args.at(2)).ok_or(Error::NOT_INTEGER)?;
+    if count > (args.len() - 3) as i64 {
+        return Err(Error::fixed("ERR Number of keys can't be greater than number of args"));
+    }
+    usize::try_from(count).map_err(|_| Error::fixed("ERR Number of keys can't be negative"))
+}
+
+/// EVAL.
+pub fn eval(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    eval_text(session, args, reply, false)
+}
+
+/// EVAL_RO.
+pub fn eval_ro(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    eval_text(session, args, reply, true)
+}
+
+/// EVALSHA.
+pub fn evalsha(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    eval_digest(session, args, reply, false)
+}
+
+/// EVALSHA_RO.
+pub fn evalsha_ro(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    eval_digest(session, args, reply, true)
+}
+
+fn eval_text(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply, read_only: bool) -> Outcome {
+    show(session, args);
+    key_count(args)?;
+    let context = &*session.context;
+    let prepared = with_machine(context.server, |vm| prepare(context, vm, args.at(1), false))?;
+    run_script(session, args, reply, prepared, read_only)
+}
+
+fn eval_digest(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply, read_only: bool) -> Outcome {
+    const MISSING: Error = Error::fixed("NOSCRIPT No matching script. Please use EVAL.");
+    show(session, args);
+    let digest = source::parse_digest(args.at(1)).ok_or(MISSING)?;
+    key_count(args)?;
+    let context = &*session.context;
+    let prepared = with_machine(context.server, |vm| {
+        let script = context.server.scripting.cache.get(&digest).ok_or(MISSING)?;
+        match vm.compiled(&digest) {
+            Some(prepared) => Ok(prepared),
+            None => compile(vm, &script).map(|function| (script, function)),
+        }
+    })?;
+    run_script(session, args, reply, prepared, read_only)
+}
+
+/// Shows the call to monitors, before what the script calls.
+pub fn show(session: &mut Session<'_, '_>, args: Args<'_>) {
+    let server = session.server();
+    if server.monitor_count.load(std::sync::atomic::Ordering::Relaxed) > 0 {
+        monitor::show_always(session.context, session.client, args);
+    }
+}
+
+/// The script of this text, compiled for this worker; it is cached if it is new.
+fn prepare(context: &Context, vm: &mut Vm, text: &[u8], keep: bool) -> Outcome<(Arc<Script>, Function)> {
+    let cache = &context.server.scripting.cache;
+    let digest = source::digest_of(text);
+    if let Some(script) = cache.get(&digest) {
+        if keep {
+            cache.keep(&script);
+        }
+        let function = match vm.compiled(&digest) {
+            Some((_, function)) => function,
+            None => compile(vm, &script)?,
+        };
+        return Ok((script, function));
+    }
+    let script = Script::new(digest, text)?;
+    let function = compile_body(vm, &script)?;
+    let script = cache.add(script, keep);
+    vm.keep(&script, &function);
+    vm.forget_evicted(|digest| cache.contains(digest));
+    Ok((script, function))
+}
+
+fn compile(vm: &mut Vm, script: &Arc<Script>) -> Outcome<Function> {
+    let function = compile_body(vm, script)?;
+    vm.keep(script, &function);
+    Ok(function)
+}
+
+fn compile_body(vm: &Vm, script: &Script) -> Outcome<Function> {
+    let compiled = vm.scripts.compile(&vm.lua, script.body(), "@user_script").map_err(internal)?;
+    compiled.map_err(|problem| {
+        let parts: [&[u8]; 2] = [b"ERR Error compiling script (new function): ", &problem];
+        Error::from_bytes(parts.concat())
+    })
+}
+
+fn run_script(
+    session: &mut Session<'_, '_>,
+    args: Args<'_>,
+    reply: &mut Reply,
+    (script, function): (Arc<Script>, Function),
+    read_only: bool,
+) -> Outcome {
+    if read_only && !script.flags.undeclared && !script.flags.no_writes {
+        return Err(Error::fixed("ERR Can not execute a script with write flag using *_ro command."));
+    }
+    let call = Call {
+        args,
+        key_count: key_count(args)?,
+        read_only: read_only || script.flags.no_writes,
+        is_function: false,
+        name: source::hexadecimal(&script.digest),
+        habits: &script.habits,
+    };
+    call.run(session, reply, |vm, keys, arguments| vm.scripts.run(&function, keys, arguments))
+}
+
+/// A call of a script or function.
+pub struct Call<'a> {
+    /// The command's arguments: name, script, number of keys, keys, arguments.
+    pub args: Args<'a>,
+    /// The number of keys.
+    pub key_count: usize,
+    /// It must not write.
+    pub read_only: bool,
+    /// It is a function.
+    pub is_function: bool,
+    /// The name that errors show.
+    pub name: String,
+    /// What is known of its keys.
+    pub habits: &'a Habits,
+}
+
+/// How a script ended: whether well, with which value, or with an error of the machine.
+type Ending = mlua::Result<(bool, Value)>;
+
+impl Call<'_> {
+    /// Runs it, again if it turns out to need all shards, and replies.
+    pub fn run(
+        &self,
+        session: &mut Session<'_, '_>,
+        reply: &mut Reply,
+        body: impl Fn(&Vm, Table, Table) -> Ending,
+    ) -> Outcome {
+        let began = session.context.command_began;
+        let database = session.client.database;
+        let context = &mut *session.context;
+        let server = context.server;
+        let outcome = if let Some(access) = &mut session.access {
+            self.run_once(context, session.client, access, false, reply, &body).map(|_| ())
+        } else {
+            self.run_locked(context, session.client, reply, &body)
+        };
+        session.client.select(database);
+        if let Some(access) = &mut session.access {
+            access.select(database);
+        }
+        session.context.command_began = began;
+        debug_assert!(std::ptr::eq(server, session.context.server));
+        outcome
+    }
+
+    /// The shards to begin with.
+    fn shards(&self, context: &Context, wide: bool) -> ShardSet {
+        let keyspace = &context.server.keyspace;
+        if wide || self.key_count == 0 || !self.habits.keeps_to_declared() {
+            return keyspace.all_shards();
+        }
+        let mut shards = ShardSet::EMPTY;
+        self.keys().iter().for_each(|key| shards.insert(keyspace.shard_of(keyspace.hash(key))));
+        shards
+    }
+
+    fn keys(&self) -> Args<'_> {
+        self.args.range(3..3 + self.key_count)
+    }
+
+    fn run_locked(
+        &self,
+        context: &mut Context,
+        client: &mut Client,
+        reply: &mut Reply,
+        body: &impl Fn(&Vm, Table, Table) -> Ending,
+    ) -> Outcome {
+        let server = context.server;
+        let live = Arc::clone(&context.live);
+        let start = reply.len();
+        let mut wide = false;
+        loop {
+            let shards = self.shards(context, wide);
+            let locked = execute::lock(server, shards, !self.read_only)?;
+            let mut random_state = context.random_state;
+            let mode = Mode { may_block: false, serving: false, no_touch: client.no_touch };
+            let mut access =
+                Access::new(locked, client.database, context.now_ms, &live.settings, mode, &mut random_state);
+            let ended = self.run_once(context, client, &mut access, true, reply, body);
+            access.select(client.database);
+            let trash = commit(server, &mut context.outbox, &mut access, true);
+            drop(access);
+            context.random_state = random_state;
+            server.free(trash);
+            match ended? {
+                Some(Abort::Restart) => {
+                    wide = true;
+                    reply.truncate(start);
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Runs it once and replies, unless it has to be run again.
+    fn run_once(
+        &self,
+        context: &mut Context,
+        client: &mut Client,
+        access: &mut Access<'_>,
+        owns_locks: bool,
+        reply: &mut Reply,
+        body: &impl Fn(&Vm, Table, Table) -> Ending,
+    ) -> Outcome<Option<Abort>> {
+        let (server, worker) = (context.server, context.worker);
+        let rules = Rules {
+            read_only: self.read_only,
+            is_function: self.is_function,
+            owns_locks,
+            keys: self.keys(),
+            call: self.args,
+        };
+        server.scripting.begin(server, worker, self.is_function);
+        let (ended, used) = MACHINE.with(|machine| {
+            let Ok(machine) = machine.try_borrow_mut() else {
+                return (Err(server.scripting.busy_error()), 0);
+            };
+            let Some(vm) = machine.as_ref() else { return (Err(Error::fixed("ERR no machine")), 0) };
+            let mut run = Run::new(context, client, access, rules);
+            let ending = self.begin(vm, &mut run, body);
+            self.habits.note(run.touched_undeclared);
+            let (abort, protocol) = (run.abort, run.protocol());
+            if abort != Some(Abort::Restart) {
+                self.reply_ending(&vm.lua, server, worker, ending, abort, protocol, reply);
+            }
+            vm.settle();
+            (Ok(abort), vm.lua.used_memory())
+        });
+        server.scripting.end(worker, used);
+        if matches!(ended, Ok(Some(Abort::Panicked))) {
+            client.killed = true;
+        }
+        ended
+    }
+
+    fn begin(&self, vm: &Vm, run: &mut Run<'_, '_>, body: &impl Fn(&Vm, Table, Table) -> Ending) -> Ending {
+        let texts = |args: Args<'_>| -> mlua::Result<Table> {
+            let table = vm.lua.create_table_with_capacity(args.len(), 0)?;
+            for (index, text) in args.iter().enumerate() {
+                table.raw_set(index + 1, vm.lua.create_string(text)?)?;
+            }
+            Ok(table)
+        };
+        let (keys, arguments) = (texts(self.keys())?, texts(self.args.from(3 + self.key_count))?);
+        host::lend(run, || body(vm, keys, arguments))
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "each is a part of how a run ends")]
+    fn reply_ending(
+        &self,
+        lua: &Lua,
+        server: &Server,
+        worker: usize,
+        ending: Ending,
+        abort: Option<Abort>,
+        protocol: mantissa_protocol::Protocol,
+        reply: &mut Reply,
+    ) {
+        let start = reply.len();
+        let (text, counted) = match (abort, ending) {
+            (Some(_), _) => {
+                let kind = if self.is_function { "function" } else { "script" };
+                let command = if self.is_function { "FUNCTION" } else { "SCRIPT" };
+                warning!("A script has been ended: {}", self.name);
+                let text = format!(
+                    "ERR Error running {kind} {}: Script killed by user with {command} KILL.",
+                    self.name
+                );
+                (text.into_bytes(), false)
+            }
+            (None, Ok((true, value))) => match convert::write_reply(reply, &value, protocol) {
+                Ok(()) => {
+                    if reply.as_bytes().get(start) == Some(&b'-') && !is_counted(&value) {
+                        let text = String::from_utf8_lossy(&reply.as_bytes()[start + 1..]).into_owned();
+                        server.stats.count_error(worker, &text);
+                    }
+                    return;
+                }
+                Err(error) => (internal(error).bytes().to_vec(), false),
+            },
+            (None, Ok((false, value))) => (self.describe(&value), is_counted(&value)),
+            (None, Err(error)) => (internal(error).bytes().to_vec(), false),
+        };
+        reply.truncate(start);
+        if !counted {
+            server.stats.count_error(worker, &String::from_utf8_lossy(&text));
+        }
+        reply.error_bytes(&text);
+        let _ = lua;
+    }
+
+    /// The text of an error that a script raised, with its place.
+    fn describe(&self, value: &Value) -> Vec<u8> {
+        let Value::Table(table) = value else {
+            let text = match value {
+                Value::String(text) => text.as_bytes().to_vec(),
+                _ => b"unknown error".to_vec(),
+            };
+            return [b"ERR ", &text[..]].concat();
+        };
+        let field = |name: &str| match table.raw_get::<Value>(name) {
+            Ok(value) => super::native::text_of(&value).map(|text| text.as_ref().to_vec()),
+            Err(_) => None,
+        };
+        let mut text = field("err").unwrap_or_else(|| b"ERR unknown error".to_vec());
+        if text.first() == Some(&b'-') {
+            text.remove(0);
+        }
+        if let (Some(source), Some(line)) = (field("source"), field("line")) {
+            let place: [&[u8]; 7] =
+                [b" script: ", self.name.as_bytes(), b", on ", &source, b":", &line, b"."];
+            text.extend_from_slice(&place.concat());
+        }
+        text
+    }
+}
+
+/// Whether an error reply that a script returns or raises has been counted when its command failed.
+fn is_counted(value: &Value) -> bool {
+    let Value::Table(table) = value else { return false };
+    matches!(table.raw_get("ignore_error_stats_update"), Ok(Value::Boolean(true)))
+}
+
+/// SCRIPT LOAD.
+pub fn script_load(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let context = &*session.context;
+    let (script, _) = with_machine(context.server, |vm| prepare(context, vm, args.at(2), true))?;
+    reply.bulk(source::hexadecimal(&script.digest).as_bytes());
+    Ok(())
+}
+
+/// SCRIPT EXISTS.
+pub fn script_exists(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let cache = &session.server().scripting.cache;
+    reply.array(args.len() - 2);
+    for text in args.from(2) {
+        let found = source::parse_digest(text).is_some_and(|digest| cache.contains(&digest));
+        reply.integer(i64::from(found));
+    }
+    Ok(())
+}
+
+/// Whether a flush is to be done in the background; the error for other words.
+pub fn flush_mode(args: Args<'_>, command: &str) -> Outcome<bool> {
+    match (args.len(), args.get(2)) {
+        (2, _) => Ok(false),
+        (3, Some(word)) if parse::is(word, "SYNC") => Ok(false),
+        (3, Some(word)) if parse::is(word, "ASYNC") => Ok(true),
+        _ => Err(Error::new(format!("ERR {command} only support SYNC|ASYNC option"))),
+    }
+}
+
+/// SCRIPT FLUSH.
+pub fn script_flush(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    flush_mode(args, "SCRIPT FLUSH SYNC|ASYNC")
+        .map_err(|_| Error::fixed("ERR SCRIPT FLUSH only support SYNC|ASYNC option"))?;
+    drop(session.server().scripting.cache.flush());
+    reply.ok();
+    Ok(())
+}
+
+/// SCRIPT KILL.
+pub fn script_kill(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let server = session.server();
+    server.scripting.kill(server, false)?;
+    reply.ok();
+    Ok(())
+}
+
+/// SCRIPT DEBUG.
+pub fn script_debug(_session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let word = args.at(2);
+    if parse::is(word, "NO") {
+        reply.ok();
+        Ok(())
+    } else if parse::is(word, "YES") || parse::is(word, "SYNC") {
+        Err(Error::fixed("ERR This server has no debugger of scripts"))
+    } else {
+        Err(Error::fixed("ERR Use SCRIPT DEBUG YES/SYNC/NO"))
+    }
+}
+
+/// What EVAL does with its keys, as far as can be told.
+pub const READS_AND_WRITES: KeyFlags = KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE);
+/// What EVAL_RO does with its keys.
+pub const READS: KeyFlags = KeyFlags::RO.or(KeyFlags::ACCESS);

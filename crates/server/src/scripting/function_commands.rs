@@ -1,0 +1,223 @@
+//! FCALL, FCALL_RO and FUNCTION.
+
+use std::sync::Arc;
+
+use mantissa_commands::{Error, Outcome, glob, parse};
+use mantissa_persist::write::WriteOptions;
+use mantissa_protocol::{Args, Reply};
+
+use super::eval::{Call, show, with_machine};
+use super::functions::{self, Library, Policy};
+use crate::session::Session;
+
+/// FCALL.
+pub fn fcall(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    run(session, args, reply, false)
+}
+
+/// FCALL_RO.
+pub fn fcall_ro(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    run(session, args, reply, true)
+}
+
+fn run(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply, read_only: bool) -> Outcome {
+    show(session, args);
+    let found = session.server().scripting.libraries.find(args.at(1));
+    let (library, place) = found.ok_or(Error::fixed("ERR Function not found"))?;
+    let count =
+        mantissa_number::parse_i64(args.at(2)).ok_or(Error::fixed("ERR Bad number of keys provided"))?;
+    if count > (args.len() - 3) as i64 {
+        return Err(Error::fixed("ERR Number of keys can't be greater than number of args"));
+    }
+    let key_count =
+        usize::try_from(count).map_err(|_| Error::fixed("ERR Number of keys can't be negative"))?;
+    let info = &library.functions[place];
+    if read_only && !info.flags.no_writes {
+        return Err(Error::fixed("ERR Can not execute a script with write flag using *_ro command."));
+    }
+    let function = with_machine(session.server(), |vm| functions::compiled(vm, &library, &info.name))?;
+    let call = Call {
+        args,
+        key_count,
+        read_only: read_only || info.flags.no_writes,
+        is_function: true,
+        name: String::from_utf8_lossy(&info.name).into_owned(),
+        habits: &info.habits,
+    };
+    call.run(session, reply, |vm, keys, arguments| vm.functions.run_function(&function, keys, arguments))
+}
+
+/// Counts a change of the libraries, for save points.
+fn changed(session: &Session<'_, '_>) {
+    session.server().persistence.dirty.add(session.context.worker, 1);
+}
+
+/// FUNCTION LOAD.
+pub fn load(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let mut policy = Policy::Append;
+    for option in args.range(2..args.len() - 1) {
+        if !parse::is(option, "REPLACE") {
+            return Err(Error::quoting("ERR Unknown option given: ", option, ""));
+        }
+        policy = Policy::Replace;
+    }
+    let server = session.server();
+    let code = args.at(args.len() - 1);
+    let name = with_machine(server, |vm| server.scripting.libraries.load(vm, code, policy))?;
+    changed(session);
+    reply.bulk(&name);
+    Ok(())
+}
+
+/// FUNCTION DELETE.
+pub fn delete(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if !session.server().scripting.libraries.delete(args.at(2)) {
+        return Err(Error::fixed("ERR Library not found"));
+    }
+    changed(session);
+    reply.ok();
+    Ok(())
+}
+
+/// FUNCTION FLUSH.
+pub fn flush(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    match args.get(2) {
+        None => {}
+        Some(_) if args.len() > 3 => {
+            let before = "ERR unknown subcommand or wrong number of arguments for '";
+            return Err(Error::quoting(before, args.at(1), "'. Try FUNCTION HELP."));
+        }
+        Some(word) if parse::is(word, "SYNC") || parse::is(word, "ASYNC") => {}
+        Some(_) => return Err(Error::fixed("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")),
+    }
+    session.server().scripting.libraries.flush();
+    changed(session);
+    reply.ok();
+    Ok(())
+}
+
+/// FUNCTION LIST.
+pub fn list(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let (mut pattern, mut with_code) = (None, false);
+    let mut at = 2;
+    while let Some(option) = args.get(at) {
+        at += 1;
+        if !with_code && parse::is(option, "WITHCODE") {
+            with_code = true;
+        } else if pattern.is_none() && parse::is(option, "LIBRARYNAME") {
+            let given = args.get(at).ok_or(Error::fixed("ERR library name argument was not given"))?;
+            pattern = Some(given.to_ascii_lowercase());
+            at += 1;
+        } else {
+            return Err(Error::quoting("ERR Unknown argument ", option, ""));
+        }
+    }
+    let libraries = session.server().scripting.libraries.snapshot();
+    let fits = |library: &&Arc<Library>| {
+        pattern.as_ref().is_none_or(|pattern| glob::matches(pattern, &library.name.to_ascii_lowercase()))
+    };
+    let chosen: Vec<_> = libraries.values().filter(fits).collect();
+    reply.array(chosen.len());
+    chosen.into_iter().for_each(|library| write_library(reply, library, with_code));
+    Ok(())
+}
+
+fn write_library(reply: &mut Reply, library: &Library, with_code: bool) {
+    reply.map(if with_code { 4 } else { 3 });
+    reply.bulk(b"library_name");
+    reply.bulk(&library.name);
+    reply.bulk(b"engine");
+    reply.bulk(b"LUA");
+    reply.bulk(b"functions");
+    reply.array(library.functions.len());
+    for function in &library.functions {
+        reply.map(3);
+        reply.bulk(b"name");
+        reply.bulk(&function.name);
+        reply.bulk(b"description");
+        match &function.description {
+            Some(description) => reply.bulk(description),
+            None => reply.null(),
+        }
+        reply.bulk(b"flags");
+        reply.set(function.flags.names().count());
+        function.flags.names().for_each(|name| reply.simple(name));
+    }
+    if with_code {
+        reply.bulk(b"library_code");
+        reply.bulk(&library.code);
+    }
+}
+
+/// FUNCTION STATS.
+pub fn stats(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let server = session.server();
+    reply.map(2);
+    reply.bulk(b"running_script");
+    match server.scripting.longest(server, true).filter(|slot| slot.is_slow()) {
+        None => reply.null(),
+        Some(slot) => {
+            let (name, call) = slot.call.lock().clone();
+            reply.map(3);
+            reply.bulk(b"name");
+            reply.bulk(&name);
+            reply.bulk(b"command");
+            reply.array(call.len());
+            call.iter().for_each(|word| reply.bulk(word));
+            reply.bulk(b"duration_ms");
+            reply.integer(slot.elapsed_ms(server) as i64);
+        }
+    }
+    let (libraries, functions, _) = server.scripting.libraries.figures();
+    reply.bulk(b"engines");
+    reply.map(1);
+    reply.bulk(b"LUA");
+    reply.map(2);
+    reply.bulk(b"libraries_count");
+    reply.integer(libraries as i64);
+    reply.bulk(b"functions_count");
+    reply.integer(functions as i64);
+    Ok(())
+}
+
+/// FUNCTION KILL.
+pub fn kill(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let server = session.server();
+    server.scripting.kill(server, true)?;
+    reply.ok();
+    Ok(())
+}
+
+/// FUNCTION DUMP.
+pub fn dump(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let libraries = session.server().scripting.libraries.snapshot();
+    let options =
+        WriteOptions { compress: session.context.live.config.rdbcompression, ..WriteOptions::default() };
+    let codes = libraries.values().map(|library| &*library.code);
+    reply.bulk(&mantissa_persist::payload::dump_libraries(codes, &options));
+    Ok(())
+}
+
+/// FUNCTION RESTORE.
+pub fn restore(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    const WRONG: Error =
+        Error::fixed("ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.");
+    let (policy, flush) = match args.get(3) {
+        None => (Policy::Append, false),
+        Some(_) if args.len() > 4 => {
+            let before = "ERR unknown subcommand or wrong number of arguments for '";
+            return Err(Error::quoting(before, args.at(1), "'. Try FUNCTION HELP."));
+        }
+        Some(word) if parse::is(word, "APPEND") => (Policy::Append, false),
+        Some(word) if parse::is(word, "REPLACE") => (Policy::Replace, false),
+        Some(word) if parse::is(word, "FLUSH") => (Policy::Append, true),
+        Some(_) => return Err(WRONG),
+    };
+    let codes = mantissa_persist::payload::restore_libraries(args.at(2))
+        .map_err(|error| Error::new(format!("ERR {}", error.text())))?;
+    let server = session.server();
+    with_machine(server, |vm| server.scripting.libraries.restore(vm, &codes, policy, flush))?;
+    changed(session);
+    reply.ok();
+    Ok(())
+}

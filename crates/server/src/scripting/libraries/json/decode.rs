@@ -1,0 +1,316 @@
+//! Reading JSON.
+
+use mlua::{Lua, Value};
+
+use super::{Settings, Shared, null};
+use crate::scripting::libraries::NESTING_MAX;
+use crate::scripting::native::{Arguments, Native, Problem};
+
+pub(super) fn decode(lua: &Lua, args: &Arguments, settings: &Shared) -> Native<Vec<Value>> {
+    if args.len() != 1 {
+        return Err(Problem::Text("bad argument #1 to 'decode' (expected 1 argument)".to_owned()));
+    }
+    let text = args.text(0, "decode")?;
+    let text = text.as_ref();
+    if text.len() >= 2 && (text[0] == 0 || text[1] == 0) {
+        return Err(Problem::Text("JSON parser does not support UTF-16 or UTF-32".to_owned()));
+    }
+    let mut reader = Reader { lua, settings: settings.get(), text, at: 0, depth: 0 };
+    let (token, index) = reader.token();
+    let value = reader.value(token, index)?;
+    match reader.token() {
+        (Token::End, _) => Ok(vec![value]),
+        (token, index) => expected("the end", &token, index),
+    }
+}
+
+enum Token {
+    ObjectBegin,
+    ObjectEnd,
+    ArrayBegin,
+    ArrayEnd,
+    Text(Vec<u8>),
+    Number(f64),
+    Boolean(bool),
+    Null,
+    Colon,
+    Comma,
+    End,
+    Error(&'static str),
+}
+
+impl Token {
+    fn name(&self) -> &'static str {
+        match self {
+            Token::ObjectBegin => "T_OBJ_BEGIN",
+            Token::ObjectEnd => "T_OBJ_END",
+            Token::ArrayBegin => "T_ARR_BEGIN",
+            Token::ArrayEnd => "T_ARR_END",
+            Token::Text(_) => "T_STRING",
+            Token::Number(_) => "T_NUMBER",
+            Token::Boolean(_) => "T_BOOLEAN",
+            Token::Null => "T_NULL",
+            Token::Colon => "T_COLON",
+            Token::Comma => "T_COMMA",
+            Token::End => "T_END",
+            Token::Error(reason) => reason,
+        }
+    }
+}
+
+fn expected<T>(wanted: &str, found: &Token, index: usize) -> Native<T> {
+    let found = found.name();
+    Err(Problem::Text(format!("Expected {wanted} but found {found} at character {}", index + 1)))
+}
+
+struct Reader<'a> {
+    lua: &'a Lua,
+    settings: Settings,
+    text: &'a [u8],
+    at: usize,
+    depth: usize,
+}
+
+impl Reader<'_> {
+    /// The byte at a place; 0 past the end, and so a NUL in the text is its end.
+    fn byte(&self, at: usize) -> u8 {
+        self.text.get(at).copied().unwrap_or(0)
+    }
+
+    /// The next token and where it begins, or where the error is.
+    fn token(&mut self) -> (Token, usize) {
+        while matches!(self.byte(self.at), b' ' | b'\t' | b'\n' | b'\r') {
+            self.at += 1;
+        }
+        let index = self.at;
+        let rest = self.text.get(index..).unwrap_or_default();
+        let mut simple = |token, len| {
+            self.at += len;
+            (token, index)
+        };
+        match self.text.get(index).copied().unwrap_or(0) {
+            b'{' => simple(Token::ObjectBegin, 1),
+            b'}' => simple(Token::ObjectEnd, 1),
+            b'[' => simple(Token::ArrayBegin, 1),
+            b']' => simple(Token::ArrayEnd, 1),
+            b':' => simple(Token::Colon, 1),
+            b',' => simple(Token::Comma, 1),
+            // A NUL is the end, as in C.
+            0 => (Token::End, index),
+            b'"' => self.string(),
+            b'-' | b'0'..=b'9' if !self.settings.decode_invalid && is_invalid_number(rest) => {
+                (Token::Error("invalid number"), index)
+            }
+            b'-' | b'0'..=b'9' => self.number(),
+            _ if rest.starts_with(b"true") => simple(Token::Boolean(true), 4),
+            _ if rest.starts_with(b"false") => simple(Token::Boolean(false), 5),
+            _ if rest.starts_with(b"null") => simple(Token::Null, 4),
+            _ if self.settings.decode_invalid && is_invalid_number(rest) => self.number(),
+            _ => (Token::Error("invalid token"), index),
+        }
+    }
+
+    fn number(&mut self) -> (Token, usize) {
+        let index = self.at;
+        let rest = self.text.get(index..).unwrap_or_default();
+        match parse_prefix(rest) {
+            Some((number, len)) => {
+                self.at += len;
+                (Token::Number(number), index)
+            }
+            None => (Token::Error("invalid number"), index),
+        }
+    }
+
+    fn string(&mut self) -> (Token, usize) {
+        let index = self.at;
+        let mut found = Vec::new();
+        self.at += 1;
+        loop {
+            match self.byte(self.at) {
+                b'"' => break,
+                0 => return (Token::Error("unexpected end of string"), self.at),
+                b'\\' => {
+                    let plain = match self.byte(self.at + 1) {
+                        byte @ (b'"' | b'\\' | b'/') => byte,
+                        b'b' => 0x08,
+                        b'f' => 0x0C,
+                        b'n' => b'\n',
+                        b'r' => b'\r',
+                        b't' => b'\t',
+                        b'u' => match self.escaped_letter() {
+                            Some(letter) => {
+                                let mut bytes = [0; 4];
+                                found.extend_from_slice(letter.encode_utf8(&mut bytes).as_bytes());
+                                continue;
+                            }
+                            None => return (Token::Error("invalid unicode escape code"), self.at),
+                        },
+                        _ => return (Token::Error("invalid escape code"), self.at),
+                    };
+                    found.push(plain);
+                    self.at += 2;
+                }
+                byte => {
+                    found.push(byte);
+                    self.at += 1;
+                }
+            }
+        }
+        self.at += 1;
+        (Token::Text(found), index)
+    }
+
+    /// The letter of `\uXXXX`, or of two of them that are surrogates.
+    fn escaped_letter(&mut self) -> Option<char> {
+        let digits = |at: usize| {
+            let digits = self.text.get(at + 2..at + 6)?;
+            digits.iter().try_fold(0, |code, &digit| Some(code * 16 + char::from(digit).to_digit(16)?))
+        };
+        let code = digits(self.at)?;
+        if code & 0xF800 != 0xD800 {
+            let letter = char::from_u32(code)?;
+            self.at += 6;
+            return Some(letter);
+        }
+        let next = self.at + 6;
+        if code & 0x400 != 0 || self.byte(next) != b'\\' || self.byte(next + 1) != b'u' {
+            return None;
+        }
+        let low = digits(next).filter(|low| low & 0xFC00 == 0xDC00)?;
+        let letter = char::from_u32(0x1_0000 + ((code & 0x3FF) << 10) + (low & 0x3FF))?;
+        self.at += 12;
+        Some(letter)
+    }
+
+    fn value(&mut self, token: Token, index: usize) -> Native<Value> {
+        Ok(match token {
+            Token::Text(text) => Value::String(self.lua.create_string(text)?),
+            Token::Number(number) => Value::Number(number),
+            Token::Boolean(value) => Value::Boolean(value),
+            Token::Null => null(),
+            Token::ObjectBegin => self.object()?,
+            Token::ArrayBegin => self.array()?,
+            other => return expected("value", &other, index),
+        })
+    }
+
+    fn descend(&mut self) -> Native<()> {
+        self.depth += 1;
+        if self.depth as i64 <= self.settings.decode_depth_max && self.depth <= NESTING_MAX {
+            return Ok(());
+        }
+        let (depth, at) = (self.depth, self.at);
+        Err(Problem::Text(format!("Found too many nested data structures ({depth}) at character {at}")))
+    }
+
+    fn object(&mut self) -> Native<Value> {
+        self.descend()?;
+        let table = self.lua.create_table()?;
+        let (mut token, mut index) = self.token();
+        if matches!(token, Token::ObjectEnd) {
+            self.depth -= 1;
+            return Ok(Value::Table(table));
+        }
+        loop {
+            let Token::Text(key) = token else { return expected("object key string", &token, index) };
+            match self.token() {
+                (Token::Colon, _) => {}
+                (other, index) => return expected("colon", &other, index),
+            }
+            let (token_of_value, index_of_value) = self.token();
+            let value = self.value(token_of_value, index_of_value)?;
+            table.raw_set(self.lua.create_string(key)?, value)?;
+            match self.token() {
+                (Token::ObjectEnd, _) => break,
+                (Token::Comma, _) => {}
+                (other, index) => return expected("comma or object end", &other, index),
+            }
+            (token, index) = self.token();
+        }
+        self.depth -= 1;
+        Ok(Value::Table(table))
+    }
+
+    fn array(&mut self) -> Native<Value> {
+        self.descend()?;
+        let table = self.lua.create_table()?;
+        let (mut token, mut index) = self.token();
+        if matches!(token, Token::ArrayEnd) {
+            self.depth -= 1;
+            return Ok(Value::Table(table));
+        }
+        for number in 1.. {
+            let value = self.value(token, index)?;
+            table.raw_set(number, value)?;
+            match self.token() {
+                (Token::ArrayEnd, _) => break,
+                (Token::Comma, _) => {}
+                (other, index) => return expected("comma or array end", &other, index),
+            }
+            (token, index) = self.token();
+        }
+        self.depth -= 1;
+        Ok(Value::Table(table))
+    }
+}
+
+/// Whether a text begins with a number that C reads and JSON does not have.
+fn is_invalid_number(text: &[u8]) -> bool {
+    let text = match text.first() {
+        Some(b'+') => return true,
+        Some(b'-') => &text[1..],
+        _ => text,
+    };
+    match (text.first(), text.get(1)) {
+        (Some(b'0'), Some(next)) => next.eq_ignore_ascii_case(&b'x') || next.is_ascii_digit(),
+        (Some(b'0'..=b'9') | None, _) => false,
+        _ => [&b"inf"[..], b"nan"]
+            .iter()
+            .any(|name| text.get(..3).is_some_and(|start| start.eq_ignore_ascii_case(name))),
+    }
+}
+
+/// The number that a text begins with, as C's `strtod` finds it, and its length.
+fn parse_prefix(text: &[u8]) -> Option<(f64, usize)> {
+    let sign_len = usize::from(matches!(text.first(), Some(b'+' | b'-')));
+    let sign = if text.first() == Some(&b'-') { -1.0 } else { 1.0 };
+    let rest = &text[sign_len..];
+    let begins = |name: &[u8]| rest.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
+    for (name, value) in [(&b"infinity"[..], f64::INFINITY), (b"inf", f64::INFINITY), (b"nan", f64::NAN)] {
+        if begins(name) {
+            return Some((sign * value, sign_len + name.len()));
+        }
+    }
+    let run = |from: usize, is_digit: fn(&u8) -> bool| {
+        rest.get(from..).unwrap_or_default().iter().take_while(|byte| is_digit(byte)).count()
+    };
+    if begins(b"0x") {
+        let len = run(2, u8::is_ascii_hexdigit);
+        if len > 0 {
+            let fold = |value: f64, &digit: &u8| {
+                value * 16.0 + f64::from(char::from(digit).to_digit(16).unwrap_or(0))
+            };
+            return Some((sign * rest[2..2 + len].iter().fold(0.0, fold), sign_len + 2 + len));
+        }
+    }
+    let mut len = run(0, u8::is_ascii_digit);
+    let mut digits = len;
+    if rest.get(len) == Some(&b'.') {
+        let decimals = run(len + 1, u8::is_ascii_digit);
+        digits += decimals;
+        len += 1 + decimals;
+    }
+    if digits == 0 {
+        return None;
+    }
+    if matches!(rest.get(len), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(rest.get(len + 1), Some(b'+' | b'-')));
+        let exponent = run(len + 1 + sign, u8::is_ascii_digit);
+        if exponent > 0 {
+            len += 1 + sign + exponent;
+        }
+    }
+    let number: f64 = std::str::from_utf8(&rest[..len]).ok()?.parse().ok()?;
+    Some((sign * number, sign_len + len))
+}

@@ -1,0 +1,504 @@
+//! Lua 5.1's patterns, with bounds.
+//!
+//! The matcher backtracks like the one in C, and recurses once for each repeated item of a pattern. Here the
+//! depth is bounded, and a match that takes long looks at the clock like any other code of a script, so that
+//! it can be ended. A pattern ends at its first NUL, as in C.
+
+use mlua::{Lua, MultiValue, Table, Value};
+
+use crate::scripting::host;
+use crate::scripting::native::{self, Arguments, Native, Problem};
+use crate::scripting::vm::MEMORY_BYTES_MAX;
+
+const CAPTURES_MAX: usize = 32;
+const DEPTH_MAX: usize = 1000;
+/// Steps between two looks at the clock.
+const STEPS: u32 = 100_000;
+const ESCAPE: u8 = b'%';
+const SPECIAL: &[u8] = b"^$*+?.([%-";
+
+/// What a capture holds.
+#[derive(Clone, Copy, PartialEq)]
+enum Length {
+    Open,
+    Position,
+    Bytes(usize),
+}
+
+/// A pattern applied to a text.
+struct Matcher<'a> {
+    text: &'a [u8],
+    pattern: &'a [u8],
+    captures: [(usize, Length); CAPTURES_MAX],
+    level: usize,
+    depth: usize,
+    steps: u32,
+}
+
+fn fail<T>(text: impl Into<String>) -> Native<T> {
+    Err(Problem::Text(text.into()))
+}
+
+impl<'a> Matcher<'a> {
+    fn new(text: &'a [u8], pattern: &'a [u8]) -> Self {
+        let pattern = pattern.split(|&byte| byte == 0).next().unwrap_or_default();
+        let captures = [(0, Length::Open); CAPTURES_MAX];
+        Matcher { text, pattern, captures, level: 0, depth: 0, steps: STEPS }
+    }
+
+    /// Where a match that begins at `start` ends.
+    fn at(&mut self, start: usize) -> Native<Option<usize>> {
+        self.level = 0;
+        self.matches(start, 0)
+    }
+
+    /// The first match from `start` on: where it begins and ends.
+    fn search(&mut self, start: usize, anchored: bool) -> Native<Option<(usize, usize)>> {
+        for start in start..=self.text.len() {
+            if let Some(end) = self.at(start)? {
+                return Ok(Some((start, end)));
+            }
+            if anchored {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    fn step(&mut self) -> Native<()> {
+        self.steps -= 1;
+        if self.steps == 0 {
+            self.steps = STEPS;
+            if host::ask(|host| host.tick()) == Some(false) {
+                return Err(Problem::Lua(mlua::Error::runtime("the script is ended")));
+            }
+        }
+        Ok(())
+    }
+
+    fn byte(&self, at: usize) -> u8 {
+        self.pattern.get(at).copied().unwrap_or(0)
+    }
+
+    fn matches(&mut self, at: usize, item: usize) -> Native<Option<usize>> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return fail("pattern too complex");
+        }
+        let found = self.matches_here(at, item);
+        self.depth -= 1;
+        found
+    }
+
+    fn matches_here(&mut self, mut at: usize, mut item: usize) -> Native<Option<usize>> {
+        loop {
+            self.step()?;
+            if item >= self.pattern.len() {
+                return Ok(Some(at));
+            }
+            match (self.byte(item), self.byte(item + 1)) {
+                (b'(', b')') => return self.open_capture(at, item + 2, Length::Position),
+                (b'(', _) => return self.open_capture(at, item + 1, Length::Open),
+                (b')', _) => return self.close_capture(at, item + 1),
+                (ESCAPE, b'b') => match self.balanced(at, item + 2)? {
+                    Some(end) => (at, item) = (end, item + 4),
+                    None => return Ok(None),
+                },
+                (ESCAPE, b'f') => {
+                    item += 2;
+                    if self.byte(item) != b'[' {
+                        return fail("missing '[' after '%f' in pattern");
+                    }
+                    let end = self.item_end(item)?;
+                    let before = if at == 0 { 0 } else { self.text[at - 1] };
+                    let next = self.text.get(at).copied().unwrap_or(0);
+                    if self.in_set(before, item, end - 1) || !self.in_set(next, item, end - 1) {
+                        return Ok(None);
+                    }
+                    item = end;
+                }
+                (ESCAPE, digit) if digit.is_ascii_digit() => match self.same_as_capture(at, digit)? {
+                    Some(end) => (at, item) = (end, item + 2),
+                    None => return Ok(None),
+                },
+                (b'$', _) if item + 1 == self.pattern.len() => {
+                    return Ok((at == self.text.len()).then_some(at));
+                }
+                _ => {
+                    let end = self.item_end(item)?;
+                    let fits = self.fits(at, item, end);
+                    match self.byte(end) {
+                        b'?' => {
+                            if fits && let Some(found) = self.matches(at + 1, end + 1)? {
+                                return Ok(Some(found));
+                            }
+                            item = end + 1;
+                        }
+                        b'*' => return self.most(at, item, end),
+                        b'+' => return if fits { self.most(at + 1, item, end) } else { Ok(None) },
+                        b'-' => return self.fewest(at, item, end),
+                        _ if !fits => return Ok(None),
+                        _ => (at, item) = (at + 1, end),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where the item that begins at `item` ends.
+    fn item_end(&self, item: usize) -> Native<usize> {
+        let mut at = item + 1;
+        match self.byte(item) {
+            ESCAPE if at >= self.pattern.len() => fail("malformed pattern (ends with '%')"),
+            ESCAPE => Ok(at + 1),
+            b'[' => {
+                if self.byte(at) == b'^' {
+                    at += 1;
+                }
+                loop {
+                    if at >= self.pattern.len() {
+                        return fail("malformed pattern (missing ']')");
+                    }
+                    let byte = self.byte(at);
+                    at += 1;
+                    if byte == ESCAPE && at < self.pattern.len() {
+                        at += 1;
+                    }
+                    if self.byte(at) == b']' && at < self.pattern.len() {
+                        return Ok(at + 1);
+                    }
+                }
+            }
+            _ => Ok(at),
+        }
+    }
+
+    /// Whether the byte at `at` is what the item stands for.
+    fn fits(&self, at: usize, item: usize, end: usize) -> bool {
+        let Some(&byte) = self.text.get(at) else { return false };
+        match self.byte(item) {
+            b'.' => true,
+            ESCAPE => in_class(byte, self.byte(item + 1)),
+            b'[' => self.in_set(byte, item, end - 1),
+            plain => plain == byte,
+        }
+    }
+
+    /// Whether a byte is in the set that begins at `item` and whose bracket closes at `close`.
+    fn in_set(&self, byte: u8, item: usize, close: usize) -> bool {
+        let mut at = item + 1;
+        let mut found = true;
+        if self.byte(at) == b'^' {
+            found = false;
+            at += 1;
+        }
+        while at < close {
+            if self.byte(at) == ESCAPE {
+                at += 1;
+                if in_class(byte, self.byte(at)) {
+                    return found;
+                }
+                at += 1;
+            } else if self.byte(at + 1) == b'-' && at + 2 < close {
+                if (self.byte(at)..=self.byte(at + 2)).contains(&byte) {
+                    return found;
+                }
+                at += 3;
+            } else {
+                if self.byte(at) == byte {
+                    return found;
+                }
+                at += 1;
+            }
+        }
+        !found
+    }
+
+    fn most(&mut self, at: usize, item: usize, end: usize) -> Native<Option<usize>> {
+        let mut count = 0;
+        while self.fits(at + count, item, end) {
+            count += 1;
+        }
+        loop {
+            if let Some(found) = self.matches(at + count, end + 1)? {
+                return Ok(Some(found));
+            }
+            if count == 0 {
+                return Ok(None);
+            }
+            count -= 1;
+        }
+    }
+
+    fn fewest(&mut self, mut at: usize, item: usize, end: usize) -> Native<Option<usize>> {
+        loop {
+            if let Some(found) = self.matches(at, end + 1)? {
+                return Ok(Some(found));
+            }
+            if !self.fits(at, item, end) {
+                return Ok(None);
+            }
+            at += 1;
+        }
+    }
+
+    fn open_capture(&mut self, at: usize, item: usize, length: Length) -> Native<Option<usize>> {
+        if self.level >= CAPTURES_MAX {
+            return fail("too many captures");
+        }
+        self.captures[self.level] = (at, length);
+        self.level += 1;
+        let found = self.matches(at, item)?;
+        if found.is_none() {
+            self.level -= 1;
+        }
+        Ok(found)
+    }
+
+    fn close_capture(&mut self, at: usize, item: usize) -> Native<Option<usize>> {
+        let open = (0..self.level).rev().find(|&index| self.captures[index].1 == Length::Open);
+        let Some(open) = open else { return fail("invalid pattern capture") };
+        self.captures[open].1 = Length::Bytes(at - self.captures[open].0);
+        let found = self.matches(at, item)?;
+        if found.is_none() {
+            self.captures[open].1 = Length::Open;
+        }
+        Ok(found)
+    }
+
+    fn balanced(&mut self, at: usize, item: usize) -> Native<Option<usize>> {
+        if item + 1 >= self.pattern.len() {
+            return fail("unbalanced pattern");
+        }
+        let (open, close) = (self.byte(item), self.byte(item + 1));
+        if self.text.get(at) != Some(&open) {
+            return Ok(None);
+        }
+        let mut depth = 1usize;
+        for (index, &byte) in self.text.iter().enumerate().skip(at + 1) {
+            if byte == close {
+                depth -= 1;
+                if depth == 0 {
+                    return Ok(Some(index + 1));
+                }
+            } else if byte == open {
+                depth += 1;
+            }
+        }
+        Ok(None)
+    }
+
+    fn same_as_capture(&mut self, at: usize, digit: u8) -> Native<Option<usize>> {
+        let index = usize::from(digit).wrapping_sub(usize::from(b'1'));
+        if index >= self.level || self.captures[index].1 == Length::Open {
+            return fail("invalid capture index");
+        }
+        let captured = self.captured(index);
+        let found = self.text.get(at..).is_some_and(|rest| rest.starts_with(captured));
+        Ok(found.then_some(at + captured.len()))
+    }
+
+    fn captured(&self, index: usize) -> &'a [u8] {
+        match self.captures[index] {
+            (start, Length::Bytes(len)) => self.text.get(start..start + len).unwrap_or_default(),
+            _ => &[],
+        }
+    }
+
+    /// A capture as scripts see it; of the whole match if there is none and the first is asked for.
+    fn capture(&self, lua: &Lua, index: usize, (start, end): (usize, usize)) -> Native<Value> {
+        if index >= self.level {
+            if index > 0 {
+                return fail("invalid capture index");
+            }
+            return Ok(Value::String(lua.create_string(&self.text[start..end])?));
+        }
+        match self.captures[index].1 {
+            Length::Open => fail("unfinished capture"),
+            Length::Position => Ok(Value::Number((self.captures[index].0 + 1) as f64)),
+            Length::Bytes(_) => Ok(Value::String(lua.create_string(self.captured(index))?)),
+        }
+    }
+
+    fn all_captures(&self, lua: &Lua, whole: (usize, usize), results: &mut Vec<Value>) -> Native<()> {
+        for index in 0..self.level.max(1) {
+            results.push(self.capture(lua, index, whole)?);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a byte is in the class that a letter names; another byte stands for itself.
+fn in_class(byte: u8, class: u8) -> bool {
+    let found = match class.to_ascii_lowercase() {
+        b'a' => byte.is_ascii_alphabetic(),
+        b'c' => byte.is_ascii_control(),
+        b'd' => byte.is_ascii_digit(),
+        b'l' => byte.is_ascii_lowercase(),
+        b'p' => byte.is_ascii_punctuation(),
+        b's' => matches!(byte, b' ' | b'\t'..=b'\r'),
+        b'u' => byte.is_ascii_uppercase(),
+        b'w' => byte.is_ascii_alphanumeric(),
+        b'x' => byte.is_ascii_hexdigit(),
+        b'z' => byte == 0,
+        _ => return class == byte,
+    };
+    found != class.is_ascii_uppercase()
+}
+
+/// A start that counts from the end if it is negative, from 0.
+fn start_index(start: i64, len: usize) -> usize {
+    let start = if start < 0 { start.saturating_add(len as i64 + 1) } else { start };
+    usize::try_from(start.saturating_sub(1)).unwrap_or(0).min(len)
+}
+
+/// The functions of `string` that are replaced.
+pub fn functions(lua: &Lua) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
+    table.set("find", native::function(lua, |lua, args| find(lua, args, "find", true))?)?;
+    table.set("match", native::function(lua, |lua, args| find(lua, args, "match", false))?)?;
+    table.set("rep", native::function(lua, repeat)?)?;
+    Ok(table)
+}
+
+/// The functions by which the prelude makes `gmatch` and `gsub`.
+pub fn helpers(lua: &Lua) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
+    table.set("search", native::function(lua, search)?)?;
+    table.set("replace", native::function(lua, replace)?)?;
+    Ok(table)
+}
+
+fn find(lua: &Lua, args: &Arguments, name: &str, finds: bool) -> Native<MultiValue> {
+    let (text, pattern) = (args.text(0, name)?, args.text(1, name)?);
+    let (text, pattern) = (text.as_ref(), pattern.as_ref());
+    let start = start_index(args.integer_or(2, 1, name)?, text.len());
+    let is_true = !matches!(args.get(3), None | Some(Value::Nil | Value::Boolean(false)));
+    let until_nul = pattern.split(|&byte| byte == 0).next().unwrap_or_default();
+    if finds && (is_true || !until_nul.iter().any(|byte| SPECIAL.contains(byte))) {
+        return Ok(match find_plain(&text[start..], pattern) {
+            Some(at) => {
+                let (first, last) = (start + at + 1, start + at + pattern.len());
+                [Value::Number(first as f64), Value::Number(last as f64)].into_iter().collect()
+            }
+            None => [Value::Nil].into_iter().collect(),
+        });
+    }
+    let (anchored, pattern) = split_anchor(pattern);
+    let mut matcher = Matcher::new(text, pattern);
+    let Some((first, end)) = matcher.search(start, anchored)? else {
+        return Ok([Value::Nil].into_iter().collect());
+    };
+    let mut results = Vec::new();
+    if finds {
+        results.extend([Value::Number((first + 1) as f64), Value::Number(end as f64)]);
+    }
+    if !finds || matcher.level > 0 {
+        matcher.all_captures(lua, (first, end), &mut results)?;
+    }
+    Ok(results.into_iter().collect())
+}
+
+fn split_anchor(pattern: &[u8]) -> (bool, &[u8]) {
+    match pattern.strip_prefix(b"^") {
+        Some(rest) => (true, rest),
+        None => (false, pattern),
+    }
+}
+
+/// The first place of `wanted` in `text`, looked for by its first byte.
+fn find_plain(text: &[u8], wanted: &[u8]) -> Option<usize> {
+    let Some((first, rest)) = wanted.split_first() else { return Some(0) };
+    let mut from = 0;
+    loop {
+        from += text.get(from..)?.iter().position(|byte| byte == first)?;
+        if text[from + 1..].starts_with(rest) {
+            return Some(from);
+        }
+        from += 1;
+    }
+}
+
+/// `search(text, pattern, start, anchored)`: first and last byte of the next match, and its captures.
+fn search(lua: &Lua, args: &Arguments) -> Native<MultiValue> {
+    let (text, pattern) = (args.text(0, "gmatch")?, args.text(1, "gmatch")?);
+    let start = args.integer(2, "gmatch")?.saturating_sub(1);
+    let anchored = matches!(args.get(3), Some(Value::Boolean(true)));
+    let mut matcher = Matcher::new(text.as_ref(), pattern.as_ref());
+    let start = usize::try_from(start).unwrap_or(usize::MAX);
+    let Some((first, end)) = matcher.search(start, anchored)? else { return Ok(MultiValue::new()) };
+    let mut results = vec![Value::Number((first + 1) as f64), Value::Number(end as f64)];
+    matcher.all_captures(lua, (first, end), &mut results)?;
+    Ok(results.into_iter().collect())
+}
+
+/// `gsub` with a text for the matches.
+fn replace(lua: &Lua, args: &Arguments) -> Native<(Value, f64)> {
+    let (text, pattern) = (args.text(0, "gsub")?, args.text(1, "gsub")?);
+    let text = text.as_ref();
+    let (anchored, pattern) = split_anchor(pattern.as_ref());
+    let replacement = args.text(2, "gsub")?;
+    let count_max = args.integer_or(3, text.len() as i64 + 1, "gsub")?;
+    let mut matcher = Matcher::new(text, pattern);
+    let (mut out, mut at, mut count) = (Vec::new(), 0, 0);
+    while count < count_max {
+        let found = matcher.at(at)?;
+        if let Some(end) = found {
+            count += 1;
+            expand(lua, &matcher, replacement.as_ref(), (at, end), &mut out)?;
+        }
+        match found {
+            Some(end) if end > at => at = end,
+            _ if at < text.len() => {
+                out.push(text[at]);
+                at += 1;
+            }
+            _ => break,
+        }
+        if anchored {
+            break;
+        }
+        if out.len() > MEMORY_BYTES_MAX {
+            return fail("not enough memory");
+        }
+    }
+    out.extend_from_slice(&text[at.min(text.len())..]);
+    Ok((Value::String(lua.create_string(out)?), count as f64))
+}
+
+/// Appends a replacement, in which `%1` is the first capture and `%0` the match.
+fn expand(
+    lua: &Lua,
+    matcher: &Matcher<'_>,
+    replacement: &[u8],
+    whole: (usize, usize),
+    out: &mut Vec<u8>,
+) -> Native<()> {
+    let mut bytes = replacement.iter().copied();
+    while let Some(byte) = bytes.next() {
+        if byte != ESCAPE {
+            out.push(byte);
+            continue;
+        }
+        match bytes.next().unwrap_or(0) {
+            b'0' => out.extend_from_slice(&matcher.text[whole.0..whole.1]),
+            digit @ b'1'..=b'9' => {
+                let value = matcher.capture(lua, usize::from(digit - b'1'), whole)?;
+                out.extend_from_slice(native::text_of(&value).as_ref().map_or(b"", AsRef::as_ref));
+            }
+            other => out.push(other),
+        }
+    }
+    Ok(())
+}
+
+fn repeat(lua: &Lua, args: &Arguments) -> Native<Value> {
+    let text = args.text(0, "rep")?;
+    let count = usize::try_from(args.integer(1, "rep")?).unwrap_or(0);
+    match text.as_ref().len().checked_mul(count) {
+        Some(bytes) if bytes <= MEMORY_BYTES_MAX / 2 => {
+            Ok(Value::String(lua.create_string(text.as_ref().repeat(if bytes == 0 { 0 } else { count }))?))
+        }
+        _ => fail("not enough memory"),
+    }
+}

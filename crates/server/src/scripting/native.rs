@@ -1,0 +1,230 @@
+//! Functions in Rust that scripts can call, and how they take arguments and fail.
+//!
+//! Lua sees an error of Rust's as an object that scripts could make nothing of. So whatever catches errors
+//! for a script (the prelude's `pcall` and its like, and the end of the script) first turns it into the text
+//! or table that it stands for ([`reveal`]).
+
+use std::fmt;
+
+use mlua::{Function, IntoLuaMulti, Lua, MultiValue, Table, Value};
+
+use super::convert;
+use super::host::Text;
+use super::vm::PRELUDE_NAME;
+
+/// What an error of a native function stands for.
+#[derive(Clone, Debug)]
+pub enum Raised {
+    /// A text.
+    Text(String),
+    /// An error reply, and whether it has been counted.
+    Reply(Vec<u8>, bool),
+}
+
+impl fmt::Display for Raised {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Raised::Text(text) => formatter.write_str(text),
+            Raised::Reply(text, _) => formatter.write_str(&String::from_utf8_lossy(text)),
+        }
+    }
+}
+
+impl std::error::Error for Raised {}
+
+/// Why a native function failed.
+pub enum Problem {
+    /// An error with the position of the call.
+    Text(String),
+    /// An error reply.
+    Reply(&'static str),
+    /// An error of Lua itself, such as a lack of memory.
+    Lua(mlua::Error),
+}
+
+impl From<mlua::Error> for Problem {
+    fn from(error: mlua::Error) -> Self {
+        Problem::Lua(error)
+    }
+}
+
+impl From<String> for Problem {
+    fn from(text: String) -> Self {
+        Problem::Text(text)
+    }
+}
+
+/// What native functions return.
+pub type Native<T> = Result<T, Problem>;
+
+/// Makes a native function.
+pub fn function<R: IntoLuaMulti>(
+    lua: &Lua,
+    body: impl Fn(&Lua, &Arguments) -> Native<R> + 'static,
+) -> mlua::Result<Function> {
+    lua.create_function(move |lua, values: MultiValue| {
+        body(lua, &Arguments { values }).map_err(|problem| match problem {
+            Problem::Text(text) => {
+                mlua::Error::external(Raised::Text(format!("{}{text}", place_of_call(lua))))
+            }
+            Problem::Reply(text) => mlua::Error::external(Raised::Reply(text.as_bytes().to_vec(), false)),
+            Problem::Lua(error) => error,
+        })
+    })
+}
+
+/// The position of the call of the native function that runs, as errors begin with it.
+fn place_of_call(lua: &Lua) -> String {
+    for level in 1..8 {
+        let found = lua.inspect_stack(level, |frame| {
+            let source = frame.source();
+            let is_inner = source.what == "tail" || source.source.as_deref() == Some(PRELUDE_NAME);
+            if is_inner {
+                return None;
+            }
+            let line = frame.current_line().filter(|_| matches!(source.what, "Lua" | "main"));
+            let name = source.short_src.unwrap_or_default();
+            Some(line.map_or_else(String::new, |line| format!("{name}:{line}: ")))
+        });
+        match found {
+            None => break,
+            Some(Some(place)) => return place,
+            Some(None) => {}
+        }
+    }
+    String::new()
+}
+
+/// What an error stands for, for scripts: a text or a table. Other values are returned as they are.
+pub fn reveal(lua: &Lua, problem: Value) -> mlua::Result<Value> {
+    let Value::Error(error) = &problem else { return Ok(problem) };
+    let mut error = &**error;
+    while let mlua::Error::CallbackError { cause, .. } | mlua::Error::WithContext { cause, .. } = error {
+        error = cause;
+    }
+    match error.downcast_ref::<Raised>() {
+        Some(Raised::Text(text)) => Ok(Value::String(lua.create_string(text)?)),
+        Some(Raised::Reply(text, counted)) => {
+            let table = error_table(lua, text)?;
+            if *counted {
+                table.raw_set("ignore_error_stats_update", true)?;
+            }
+            Ok(Value::Table(table))
+        }
+        None => {
+            let text = error.to_string();
+            Ok(Value::String(lua.create_string(text.lines().next().unwrap_or_default())?))
+        }
+    }
+}
+
+/// A table that stands for an error reply.
+pub fn error_table(lua: &Lua, text: &[u8]) -> mlua::Result<Table> {
+    let table = lua.create_table_with_capacity(0, 2)?;
+    table.raw_set("err", lua.create_string(text)?)?;
+    Ok(table)
+}
+
+/// The arguments of a call.
+pub struct Arguments {
+    values: MultiValue,
+}
+
+impl Arguments {
+    /// The number of arguments.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// An argument, from 0.
+    pub fn get(&self, index: usize) -> Option<&Value> {
+        self.values.get(index)
+    }
+
+    /// All arguments.
+    pub fn iter(&self) -> impl Iterator<Item = &Value> {
+        self.values.iter()
+    }
+
+    /// Whether an argument is missing or nil.
+    pub fn is_none(&self, index: usize) -> bool {
+        self.get(index).is_none_or(Value::is_nil)
+    }
+
+    fn wrong(&self, index: usize, function: &str, wanted: &str) -> Problem {
+        let got = self.get(index).map_or("no value", Value::type_name_in_lua);
+        Problem::Text(format!("bad argument #{} to '{function}' ({wanted} expected, got {got})", index + 1))
+    }
+
+    /// A string; numbers are converted.
+    pub fn text(&self, index: usize, function: &str) -> Native<Text> {
+        self.get(index).and_then(text_of).ok_or_else(|| self.wrong(index, function, "string"))
+    }
+
+    /// A number; strings are converted.
+    pub fn number(&self, index: usize, function: &str) -> Native<f64> {
+        self.get(index).and_then(number_of).ok_or_else(|| self.wrong(index, function, "number"))
+    }
+
+    /// A number without its fraction, as C converts it.
+    pub fn integer(&self, index: usize, function: &str) -> Native<i64> {
+        self.number(index, function).map(convert::truncate)
+    }
+
+    /// The same, or a value for a missing one.
+    pub fn integer_or(&self, index: usize, otherwise: i64, function: &str) -> Native<i64> {
+        if self.is_none(index) { Ok(otherwise) } else { self.integer(index, function) }
+    }
+}
+
+/// The names of types as Lua gives them.
+trait TypeName {
+    fn type_name_in_lua(&self) -> &'static str;
+}
+
+impl TypeName for Value {
+    fn type_name_in_lua(&self) -> &'static str {
+        match self {
+            Value::Integer(_) => "number",
+            Value::LightUserData(_) | Value::Error(_) => "userdata",
+            other => other.type_name(),
+        }
+    }
+}
+
+/// The text of a string or number.
+pub fn text_of(value: &Value) -> Option<Text> {
+    match value {
+        Value::String(text) => Some(Text::Lent(text.as_bytes())),
+        Value::Integer(number) => Some(Text::Owned(convert::format_general(*number as f64, 14).into_bytes())),
+        Value::Number(number) => Some(Text::Owned(convert::format_general(*number, 14).into_bytes())),
+        _ => None,
+    }
+}
+
+/// The number of a number or of a string that reads as one.
+pub fn number_of(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Number(number) => Some(*number),
+        Value::String(text) => parse_number(&text.as_bytes()),
+        _ => None,
+    }
+}
+
+/// A number as Lua reads it from a string: decimal or hexadecimal, with spaces around.
+fn parse_number(text: &[u8]) -> Option<f64> {
+    let text = text.trim_ascii();
+    let (sign, magnitude) = match text {
+        [b'-', rest @ ..] => (-1.0, rest),
+        [b'+', rest @ ..] => (1.0, rest),
+        rest => (1.0, rest),
+    };
+    if let [b'0', b'x' | b'X', digits @ ..] = magnitude {
+        let digits = std::str::from_utf8(digits).ok()?;
+        return u64::from_str_radix(digits, 16).ok().map(|number| sign * number as f64);
+    }
+    mantissa_protocol::parse_double(magnitude)
+        .filter(|_| magnitude.first().is_some_and(|byte| byte.is_ascii_digit() || *byte == b'.'))
+        .map(|number| sign * number)
+}

@@ -1,0 +1,286 @@
+//! A run of a script: the commands that it calls, the shards that it holds, and how it is ended early.
+//!
+//! A run is atomic: at any time it holds the shards of every key that it has touched, and it releases none
+//! before it has ended. Which shards it takes before it begins:
+//!
+//! - inside MULTI, those of the transaction, which are all;
+//! - all, if it declares no keys, if it has never run, or if an earlier run touched a key that it had not
+//!   declared;
+//! - else those of the declared keys.
+//!
+//! Only in the last case can a key lie outside. If nothing has been written yet, the run is undone by
+//! forgetting it and begun again with all shards; the commands so far have only read. Otherwise it takes the
+//! missing shards while it keeps its own, which one thread at a time may do ([`LockedShards::extend`]); if
+//! another one does so at that moment the command fails, and with it the script, with what it wrote so far
+//! in place, as after any other error.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use mantissa_commands::spec::Flags;
+use mantissa_commands::{Access, Error, Locks, Outcome, find_keys};
+use mantissa_protocol::{Args, OwnedArgs, Protocol, Reply};
+use mantissa_store::ShardSet;
+use mlua::{Lua, Value};
+
+use super::convert;
+use super::host::{Host, Text};
+use super::native::Raised;
+use crate::client::Client;
+use crate::commit::commit;
+use crate::context::Context;
+use crate::execute;
+use crate::registry::{Command, Handler};
+use crate::session::Session;
+use crate::{monitor, stats, warning};
+
+#[cfg(doc)]
+use mantissa_store::LockedShards;
+
+/// Server commands whose work needs shards beyond those of their keys.
+const SWEEPING: [&str; 3] = ["info", "memory", "debug"];
+
+/// Why a run ends early, whatever the script makes of errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Abort {
+    /// SCRIPT KILL, FUNCTION KILL or the end of the server.
+    Killed,
+    /// It is to be run again with all shards.
+    Restart,
+    /// A handler has failed inside the server.
+    Panicked,
+}
+
+/// What a script is allowed and known to do.
+#[derive(Clone, Copy)]
+pub struct Rules<'a> {
+    /// It must not write.
+    pub read_only: bool,
+    /// It is a function.
+    pub is_function: bool,
+    /// The shards belong to this run, not to a transaction around it.
+    pub owns_locks: bool,
+    /// The keys that it has declared.
+    pub keys: Args<'a>,
+    /// The command that called it.
+    pub call: Args<'a>,
+}
+
+/// See the module's description.
+pub struct Run<'s, 'k> {
+    context: &'s mut Context,
+    client: &'s mut Client,
+    access: &'s mut Access<'k>,
+    rules: Rules<'s>,
+    protocol: Protocol,
+    began: Instant,
+    /// A command with effects beyond replies has been called.
+    has_effects: bool,
+    /// A key was touched that had not been declared.
+    pub touched_undeclared: bool,
+    /// Set once it is to end early.
+    pub abort: Option<Abort>,
+}
+
+impl<'s, 'k> Run<'s, 'k> {
+    /// A run that has not begun.
+    pub fn new(
+        context: &'s mut Context,
+        client: &'s mut Client,
+        access: &'s mut Access<'k>,
+        rules: Rules<'s>,
+    ) -> Self {
+        Run {
+            context,
+            client,
+            access,
+            rules,
+            protocol: Protocol::Resp2,
+            began: Instant::now(),
+            has_effects: false,
+            touched_undeclared: false,
+            abort: None,
+        }
+    }
+
+    /// The protocol that the script has chosen.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// Checks whether a command may run and runs it, and replies.
+    fn execute(&mut self, args: Args<'_>, reply: &mut Reply) -> Outcome {
+        let command = resolve(self.context, args)?;
+        self.admit(command, args).inspect_err(|_| {
+            let counters = &self.context.server.stats.commands[self.context.worker][command.index];
+            stats::add(&counters.rejected, 1);
+        })?;
+        self.hold_shards(command, args)?;
+        if command.info.flags.has(Flags::WRITE) {
+            self.context.server.scripting.slot(self.context.worker).wrote.store(true, Ordering::Relaxed);
+        }
+        self.has_effects |= has_effects(command);
+        if self.context.server.monitor_count.load(Ordering::Relaxed) > 0 {
+            monitor::show(self.context, self.client, command, args);
+        }
+        self.context.command_began = Instant::now();
+        let outcome = self.run_guarded(command, args, reply);
+        if let Err(error) = &outcome {
+            self.context.server.stats.count_error(self.context.worker, &error.text());
+        }
+        let server = self.context.server;
+        let trash = commit(server, &mut self.context.outbox, self.access, false);
+        self.access.keep_trash(trash);
+        execute::record(self.context, self.client, command, args, outcome.is_err());
+        outcome
+    }
+
+    /// Runs a handler; a panic ends the script and closes its client.
+    fn run_guarded(&mut self, command: &'static Command, args: Args<'_>, reply: &mut Reply) -> Outcome {
+        self.access.select(self.client.database);
+        let run = AssertUnwindSafe(|| match command.handler {
+            Some(Handler::Data(handler)) => handler(self.access, args, reply),
+            Some(Handler::Server(handler)) => {
+                let access = Some(&mut *self.access);
+                handler(&mut Session { context: self.context, client: self.client, access }, args, reply)
+            }
+            None => Err(Error::arity(&command.name)),
+        });
+        std::panic::catch_unwind(run).unwrap_or_else(|_| {
+            warning!("The command {} of a script failed inside the server", command.name);
+            self.abort = Some(Abort::Panicked);
+            Err(Error::fixed("ERR internal error"))
+        })
+    }
+
+    fn admit(&self, command: &Command, args: Args<'_>) -> Outcome {
+        let info = command.info;
+        if !info.accepts(args.len()) || command.handler.is_none() {
+            return Err(Error::fixed("ERR Wrong number of args calling Redis command from script"));
+        }
+        if info.flags.has(Flags::NOSCRIPT) {
+            return Err(Error::fixed("ERR This Redis command is not allowed from script"));
+        }
+        if self.rules.read_only && (info.flags.has(Flags::WRITE) || info.flags.has(Flags::MAY_REPLICATE)) {
+            return Err(Error::fixed("ERR Write commands are not allowed from read-only scripts."));
+        }
+        execute::check_disk(self.context, command)
+    }
+
+    /// Sees to it that the shards that a command needs are held.
+    fn hold_shards(&mut self, command: &Command, args: Args<'_>) -> Outcome {
+        let keyspace = self.access.keyspace();
+        let sweeps = matches!(command.info.locks, Locks::All | Locks::Sweep)
+            || (matches!(command.handler, Some(Handler::Server(_)))
+                && SWEEPING.contains(&command.name.split('|').next().unwrap_or_default()));
+        let mut needed = ShardSet::EMPTY;
+        if sweeps {
+            needed = keyspace.all_shards();
+            self.touched_undeclared = true;
+        } else {
+            for position in find_keys(command.info, args).unwrap_or_default() {
+                let key = args.at(position.index);
+                needed.insert(keyspace.shard_of(keyspace.hash(key)));
+                self.touched_undeclared =
+                    self.touched_undeclared || !self.rules.keys.iter().any(|declared| declared == key);
+            }
+        }
+        if !self.rules.owns_locks || self.access.locked_mut().set().covers(needed) {
+            return Ok(());
+        }
+        if !self.has_effects {
+            self.abort = Some(Abort::Restart);
+            return Err(Error::fixed("ERR the script is run again"));
+        }
+        let server = self.context.server;
+        let give_up = || server.scripting.is_busy() || server.stopping.load(Ordering::Relaxed);
+        if self.access.locked_mut().extend(keyspace.all_shards(), give_up) {
+            return Ok(());
+        }
+        Err(Error::fixed(
+            "ERR Script attempted to access a key that it did not declare while another script did the same",
+        ))
+    }
+}
+
+impl Host for Run<'_, '_> {
+    fn call(&mut self, lua: &Lua, args: &[Text]) -> mlua::Result<Result<Value, Raised>> {
+        if self.abort.is_some() {
+            return Ok(Err(Raised::Reply(b"ERR the script is ended".to_vec(), true)));
+        }
+        let args: OwnedArgs = args.iter().collect();
+        let mut reply = Reply::new(self.protocol);
+        let in_script = std::mem::replace(&mut self.context.in_script, true);
+        let outcome = self.execute(args.as_args(), &mut reply);
+        self.context.in_script = in_script;
+        match outcome {
+            Ok(()) if reply.as_bytes().first() == Some(&b'-') => {
+                let line = reply.as_bytes().get(1..reply.len().saturating_sub(2)).unwrap_or_default();
+                Ok(Err(Raised::Reply(line.to_vec(), true)))
+            }
+            Ok(()) => convert::to_lua(lua, reply.as_bytes()).map(Ok),
+            Err(error) => Ok(Err(Raised::Reply(error.bytes().to_vec(), true))),
+        }
+    }
+
+    fn is_aborted(&self) -> bool {
+        self.abort.is_some()
+    }
+
+    fn tick(&mut self) -> bool {
+        if self.abort.is_some() {
+            return false;
+        }
+        let server = self.context.server;
+        let slot = server.scripting.slot(self.context.worker);
+        let threshold_ms = self.context.live.config.busy_reply_threshold_ms;
+        let elapsed = self.began.elapsed();
+        if threshold_ms > 0 && elapsed >= Duration::from_millis(threshold_ms) {
+            if !slot.is_slow() {
+                let call = self.rules.call.iter().map(<[u8]>::to_vec).collect();
+                let name = self.rules.call.get(1).unwrap_or_default().to_vec();
+                *slot.call.lock() = (name, call);
+                server.scripting.mark_slow(self.context.worker);
+                warning!(
+                    "Slow script detected: still in execution after {} milliseconds. You can try killing the \
+                     script using the {} command.",
+                    elapsed.as_millis(),
+                    if self.rules.is_function { "FUNCTION KILL" } else { "SCRIPT KILL" },
+                );
+            }
+            super::pump::serve_others();
+        }
+        if slot.killed.load(Ordering::Relaxed) || server.stopping.load(Ordering::Relaxed) {
+            self.abort = Some(Abort::Killed);
+            return false;
+        }
+        true
+    }
+
+    fn set_protocol(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+    }
+
+    fn may_run(&mut self, args: &[Text]) -> Option<bool> {
+        let args: OwnedArgs = args.iter().collect();
+        resolve(self.context, args.as_args()).ok().map(|_| true)
+    }
+}
+
+/// Whether running the command again would show.
+fn has_effects(command: &Command) -> bool {
+    command.info.flags.has(Flags::WRITE)
+        || command.info.flags.has(Flags::MAY_REPLICATE)
+        || command.info.flags.has(Flags::PUBSUB)
+}
+
+/// The command that a script calls.
+fn resolve(context: &Context, args: Args<'_>) -> Outcome<&'static Command> {
+    const UNKNOWN: Error = Error::fixed("ERR Unknown Redis command called from script");
+    let Some(command) = context.server.registry.lookup(args.at(0)) else { return Err(UNKNOWN) };
+    if command.subcommands.is_empty() || args.len() < 2 {
+        return Ok(command);
+    }
+    command.subcommand(args.at(1)).ok_or(UNKNOWN)
+}

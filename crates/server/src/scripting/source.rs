@@ -1,0 +1,274 @@
+//! Scripts as texts: their digests, what their first line declares, and the cache that all workers share.
+//!
+//! Each worker compiles a script for its own virtual machine when it first runs it; the cache holds the text
+//! and what has been learned of the script. Scripts that only EVAL brought are forgotten again when there are
+//! many, the one that has not run for longest first, as redis-server does; SCRIPT LOAD keeps its scripts.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+
+use mantissa_commands::Error;
+use parking_lot::RwLock;
+use sha1::{Digest as _, Sha1};
+
+/// The SHA-1 of a script's text.
+pub type Digest = [u8; 20];
+
+/// Scripts brought by EVAL that are kept.
+pub const EVAL_SCRIPTS_MAX: usize = 500;
+
+/// What the first line of a script, or the registration of a function, may declare.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScriptFlags {
+    /// Nothing was declared: the rules of scripts from before declarations hold.
+    pub undeclared: bool,
+    /// It does not write.
+    pub no_writes: bool,
+    /// It runs also when memory is short.
+    pub allow_oom: bool,
+    /// It runs also on a replica with stale data.
+    pub allow_stale: bool,
+    /// It does not run on a cluster.
+    pub no_cluster: bool,
+    /// It may touch keys of several slots.
+    pub allow_cross_slot_keys: bool,
+}
+
+impl ScriptFlags {
+    /// The names that Redis uses.
+    pub const NAMES: [&'static str; 5] =
+        ["no-writes", "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"];
+
+    /// Sets the flag of this name; false if there is none.
+    pub fn set(&mut self, name: &[u8]) -> bool {
+        match name {
+            b"no-writes" => self.no_writes = true,
+            b"allow-oom" => self.allow_oom = true,
+            b"allow-stale" => self.allow_stale = true,
+            b"no-cluster" => self.no_cluster = true,
+            b"allow-cross-slot-keys" => self.allow_cross_slot_keys = true,
+            _ => return false,
+        }
+        true
+    }
+
+    /// The names of the flags that are set.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let set =
+            [self.no_writes, self.allow_oom, self.allow_stale, self.no_cluster, self.allow_cross_slot_keys];
+        Self::NAMES.into_iter().zip(set).filter(|(_, set)| *set).map(|(name, _)| name)
+    }
+}
+
+/// What is known of the keys that a script touches.
+#[derive(Debug, Default)]
+pub struct Habits(AtomicU8);
+
+impl Habits {
+    const DECLARED: u8 = 1;
+    const WIDE: u8 = 2;
+
+    /// Whether it has run and never touched a key that it did not declare.
+    pub fn keeps_to_declared(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == Self::DECLARED
+    }
+
+    /// Notes a run.
+    pub fn note(&self, touched_undeclared: bool) {
+        if touched_undeclared {
+            self.0.store(Self::WIDE, Ordering::Relaxed);
+        } else {
+            let _known = self.0.compare_exchange(0, Self::DECLARED, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A cached script.
+#[derive(Debug)]
+pub struct Script {
+    /// The SHA-1 of the text.
+    pub digest: Digest,
+    /// The text.
+    pub text: Box<[u8]>,
+    /// How many bytes of the text are its declaration.
+    pub declaration_bytes: usize,
+    /// What it declares.
+    pub flags: ScriptFlags,
+    /// What is known of its keys.
+    pub habits: Habits,
+    /// Whether SCRIPT LOAD brought it.
+    loaded: AtomicBool,
+    /// When it was last used, by the cache's clock.
+    used: AtomicU64,
+}
+
+impl Script {
+    /// A script from its text; the error for a bad declaration.
+    pub fn new(digest: Digest, text: &[u8]) -> Result<Script, Error> {
+        let (flags, declaration_bytes) = parse_declaration(text)?;
+        Ok(Script {
+            digest,
+            text: text.into(),
+            declaration_bytes,
+            flags,
+            habits: Habits::default(),
+            loaded: AtomicBool::new(false),
+            used: AtomicU64::new(0),
+        })
+    }
+
+    /// The part that is compiled.
+    pub fn body(&self) -> &[u8] {
+        self.text.get(self.declaration_bytes..).unwrap_or_default()
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn memory_usage(&self) -> usize {
+        size_of::<Script>() + self.text.len()
+    }
+}
+
+/// The digest of a text.
+pub fn digest_of(text: &[u8]) -> Digest {
+    Sha1::digest(text).into()
+}
+
+/// A digest in hexadecimal.
+pub fn hexadecimal(digest: &Digest) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    digest
+        .iter()
+        .flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]])
+        .map(char::from)
+        .collect()
+}
+
+/// The digest that 40 hexadecimal digits of either case name.
+pub fn parse_digest(text: &[u8]) -> Option<Digest> {
+    if text.len() != 40 {
+        return None;
+    }
+    let mut digest = Digest::default();
+    for (byte, pair) in digest.iter_mut().zip(text.chunks_exact(2)) {
+        let high = char::from(pair[0]).to_digit(16)?;
+        let low = char::from(pair[1]).to_digit(16)?;
+        *byte = (high * 16 + low) as u8;
+    }
+    Some(digest)
+}
+
+/// The words of a declaration line.
+pub fn declaration_words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+    mantissa_protocol::split_quoted(line).ok()
+}
+
+/// What the first line of a script declares, and how long that line is.
+fn parse_declaration(text: &[u8]) -> Result<(ScriptFlags, usize), Error> {
+    let mut flags = ScriptFlags::default();
+    if !text.starts_with(b"#!") {
+        flags.undeclared = true;
+        return Ok((flags, 0));
+    }
+    let Some(end) = text.iter().position(|&byte| byte == b'\n') else {
+        return Err(Error::fixed("ERR Invalid script shebang"));
+    };
+    let words = declaration_words(&text[..end]).filter(|words| !words.is_empty());
+    let Some(words) = words else { return Err(Error::fixed("ERR Invalid engine in script shebang")) };
+    if words[0] != b"#!lua" {
+        return Err(Error::quoting("ERR Unexpected engine in script shebang: ", &words[0], ""));
+    }
+    for word in &words[1..] {
+        let Some(list) = word.strip_prefix(b"flags=") else {
+            return Err(Error::quoting("ERR Unknown lua shebang option: ", word, ""));
+        };
+        if list.is_empty() {
+            continue;
+        }
+        for name in list.split(|&byte| byte == b',') {
+            if !flags.set(name) {
+                return Err(Error::quoting("ERR Unexpected flag in script shebang: ", name, ""));
+            }
+        }
+    }
+    Ok((flags, end))
+}
+
+/// The scripts that all workers share.
+#[derive(Default)]
+pub struct ScriptCache {
+    scripts: RwLock<HashMap<Digest, Arc<Script>>>,
+    clock: AtomicU64,
+    /// Grows when all scripts are forgotten: workers then forget what they have compiled.
+    epoch: AtomicU64,
+    evicted: AtomicU64,
+}
+
+impl ScriptCache {
+    /// The script with this digest.
+    pub fn get(&self, digest: &Digest) -> Option<Arc<Script>> {
+        let script = self.scripts.read().get(digest).map(Arc::clone)?;
+        script.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        Some(script)
+    }
+
+    /// Whether there is a script with this digest.
+    pub fn contains(&self, digest: &Digest) -> bool {
+        self.scripts.read().contains_key(digest)
+    }
+
+    /// Adds a script, which has been found to compile. `keep` says that SCRIPT LOAD brought it.
+    pub fn add(&self, script: Script, keep: bool) -> Arc<Script> {
+        let mut scripts = self.scripts.write();
+        let script = Arc::clone(scripts.entry(script.digest).or_insert_with(|| Arc::new(script)));
+        script.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        if keep {
+            script.loaded.store(true, Ordering::Relaxed);
+        } else if scripts.len() > EVAL_SCRIPTS_MAX {
+            self.evict(&mut scripts);
+        }
+        script
+    }
+
+    /// Marks a script as one to keep.
+    pub fn keep(&self, script: &Script) {
+        script.loaded.store(true, Ordering::Relaxed);
+    }
+
+    /// Forgets the half of the scripts brought by EVAL that have not been used for longest, if they are too
+    /// many. So one addition in many pays for a look at all.
+    fn evict(&self, scripts: &mut HashMap<Digest, Arc<Script>>) {
+        let mut passing: Vec<(u64, Digest)> = scripts
+            .values()
+            .filter(|script| !script.loaded.load(Ordering::Relaxed))
+            .map(|script| (script.used.load(Ordering::Relaxed), script.digest))
+            .collect();
+        if passing.len() <= EVAL_SCRIPTS_MAX {
+            return;
+        }
+        passing.sort_unstable();
+        let surplus = passing.len() - EVAL_SCRIPTS_MAX;
+        for (_, digest) in passing.into_iter().take(surplus) {
+            scripts.remove(&digest);
+            self.evicted.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Forgets all scripts and returns them, to be freed by the caller.
+    pub fn flush(&self) -> HashMap<Digest, Arc<Script>> {
+        self.epoch.fetch_add(1, Ordering::Release);
+        std::mem::take(&mut *self.scripts.write())
+    }
+
+    /// See the field.
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// The number of scripts, the bytes that they take, and how many have been evicted.
+    pub fn figures(&self) -> (usize, usize, u64) {
+        let scripts = self.scripts.read();
+        let bytes = scripts.values().map(|script| script.memory_usage()).sum();
+        (scripts.len(), bytes, self.evicted.load(Ordering::Relaxed))
+    }
+}
