@@ -26,7 +26,7 @@ ODD_WORDS = [
     "x y",
     "[a",
 ]
-INITIALS = {"string": "k", "list": "l", "set": "s", "hash": "h", "zset": "z"}
+INITIALS = {"string": "k", "list": "l", "set": "s", "hash": "h", "zset": "z", "stream": "t"}
 TYPES = list(INITIALS)
 KEYS = {kind: [f"{INITIALS[kind]}{number}" for number in range(1, 5)] for kind in TYPES}
 KEYS["lex"] = ["x1", "x2"]
@@ -128,6 +128,20 @@ class Words:
         """Seconds since 1970, past or a thousand years away."""
         return 1 if self.random.random() < 0.08 else self.later()
 
+    def id(self):
+        """An identifier of a stream's entry, out of few."""
+        return f"{self.random.randint(1, 7)}-{self.random.randint(0, 7)}"
+
+    def trimming(self):
+        """The options that trim a stream."""
+        random = self.random
+        operator = random.choice([[], ["="], ["~"]])
+        words = random.choice([["MAXLEN", *operator, random.randint(0, 12)], ["MINID", *operator, self.id()]])
+        if operator == ["~"] and random.random() < 0.5:
+            words += ["LIMIT", random.randint(0, 8)]
+        references = random.choice([[], [], ["KEEPREF"], ["DELREF"], ["ACKED"]])
+        return references + words if random.random() < 0.5 else words + references
+
     def make(self, name):
         """One or more words for a name."""
         random = self.random
@@ -136,6 +150,11 @@ class Words:
         if name.startswith("keys:"):
             keys = [self.key(name[5:]) for _ in range(random.randint(1, 3))]
             return [len(keys), *keys]
+        if name == "ids":
+            ids = [self.id() for _ in range(random.randint(1, 3))]
+            return [len(ids), *ids]
+        if name == "trimming":
+            return self.trimming()
         if name in ("fields", "fieldvalues"):
             fields = [random.choice(MEMBERS) for _ in range(random.randint(1, 3))]
             pairs = [word for field in fields for word in (field, random.choice(VALUES))]
@@ -188,6 +207,13 @@ class Words:
             "sketchbytes": lambda: random.choice(
                 [b"\x00", b"\x01", b"\x7f\xff", b"\x80", b"\x84\xff", b"\x40", b"\x3f", b"HYLL", b"\x7f\xfe"]
             ),
+            "id": self.id,
+            "ms": lambda: random.randint(1, 7),
+            "interval": lambda: random.choice(["-", "+", self.id(), "(" + self.id()]),
+            "streamfield": lambda: random.choice(["a", "b", "temp"]),
+            "streamvalue": lambda: random.choice(VALUES + FLOATS),
+            "group": lambda: random.choice(["g", "h"]),
+            "consumer": lambda: random.choice(["c", "d"]),
             "db": lambda: random.choice([0, 0, 1, 2]),
         }
         return makers[name]()

@@ -8,6 +8,9 @@ CLIENT_FIELDS_MASKED = set(
     b"id addr laddr fd age idle qbuf qbuf-free argv-mem multi-mem rbs rbp obl oll omem tot-mem io-thread "
     b"tot-net-in tot-net-out tot-cmds events".split()
 )
+# Integers from here on are taken for moments, in Unix time in ms.
+MOMENT_MIN = 1_000_000_000_000
+MOMENT_DISTANCE_MAX = 60_000
 MONITOR_MOMENT = re.compile(rb"^\d+\.\d{6} \[(\d+) [^\]]*\]")
 
 COMMAND_POLICIES = {
@@ -20,6 +23,8 @@ COMMAND_POLICIES = {
     "nested": "COMMAND|INFO COMMAND",
     "near=2": "TTL EXPIRETIME HTTL HEXPIRETIME OBJECT|IDLETIME",
     "near=3": "OBJECT|FREQ",
+    "near=60000": "XPENDING XINFO|CONSUMERS",
+    "moments": "XINFO|STREAM",
     "near=2000": "PTTL PEXPIRETIME HPTTL HPEXPIRETIME",
     "client": "CLIENT|LIST CLIENT|INFO",
     "hello": "HELLO",
@@ -38,6 +43,8 @@ def policy_of(args):
         policy = POLICY_OF.get(f"{name}|{args[1].decode('latin-1').upper()}")
         if policy or args[1].upper() == b"HELP":
             return policy or "kind"
+    if name == "XPENDING" and len(args) == 3:
+        return "exact"
     cursor = args[1:2] if name == "SCAN" else args[2:3]
     if POLICY_OF.get(name) == "scan" and cursor != [b"0"]:
         return "kind"
@@ -132,6 +139,15 @@ def near(oracle, subject, distance):
     return left == right or (left >= 0 and right >= 0 and abs(left - right) <= distance)
 
 
+def moments(oracle, subject):
+    if oracle.is_aggregate and subject.is_aggregate:
+        same = oracle.kind == subject.kind and len(oracle.value) == len(subject.value)
+        return same and all(map(moments, oracle.value, subject.value))
+    if oracle.kind != ":" or subject.kind != ":" or min(int(oracle.value), int(subject.value)) < MOMENT_MIN:
+        return oracle.raw == subject.raw
+    return abs(int(oracle.value) - int(subject.value)) <= MOMENT_DISTANCE_MAX
+
+
 def client(oracle, subject):
     if not same_kind(oracle, subject) or oracle.value is None:
         return False
@@ -171,6 +187,7 @@ COMPARERS = {
     "nested": nested,
     "scan": scan,
     "shape": shape,
+    "moments": moments,
     "client": client,
     "monitor": monitor,
     "hello": hello,

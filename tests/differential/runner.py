@@ -22,6 +22,7 @@ SMALL_THRESHOLDS = {
     "set-max-listpack-value": 8,
     "zset-max-listpack-entries": 3,
     "zset-max-listpack-value": 8,
+    "stream-node-max-entries": 3,
 }
 
 

@@ -24,10 +24,23 @@ FAMILIES = {
     "hash_expiry": ["hash_expiry", "hashes"],
     "sets": ["sets"],
     "zsets": ["zsets"],
+    "streams": ["streams"],
     "keys": ["keys"],
     "sketches": ["sketches", "strings"],
     "geo": ["geo"],
-    "mixed": ["strings", "bits", "lists", "hashes", "hash_expiry", "sets", "zsets", "keys", "sketches", "geo"],
+    "mixed": [
+        "strings",
+        "bits",
+        "lists",
+        "hashes",
+        "hash_expiry",
+        "sets",
+        "zsets",
+        "streams",
+        "keys",
+        "sketches",
+        "geo",
+    ],
 }
 EPISODES = int(os.environ.get("MANTISSA_TEST_EPISODES", "25"))
 COMMANDS_PER_EPISODE = 250

@@ -52,6 +52,8 @@ def read_key(connection, key, kind):
         return values if values and isinstance(values[0], list) else list(zip(values[::2], values[1::2]))
     if kind == b"hash":
         return pairs_of(connection("HGETALL", key))
+    if kind == b"stream":
+        return connection("XRANGE", key, "-", "+").plain()
     return None
 
 

@@ -118,3 +118,6 @@ fn consumer_created(access: &mut Access<'_>, key: &[u8], group: &[u8], consumer:
     access.event(EventClass::STREAM, "xgroup-createconsumer", key);
     access.log_instead(&[b"XGROUP", b"CREATECONSUMER", key, group, consumer]);
 }
+
+#[cfg(test)]
+mod tests;

@@ -418,7 +418,7 @@ impl Entry {
             ValueRef::Set(set) => set.len(),
             ValueRef::SortedSet(set) => set.len(),
             ValueRef::Hash(hash) => hash.len(),
-            ValueRef::Stream(stream) => stream.nodes().len(),
+            ValueRef::Stream(stream) => stream.parts_len(),
         }
     }
 

@@ -175,6 +175,11 @@ impl Stream {
         self.nodes.values().map(|node| &**node)
     }
 
+    /// Nodes and pending entries, which is what freeing the stream takes.
+    pub(crate) fn parts_len(&self) -> usize {
+        self.nodes.len() + self.groups.values().map(|group| group.pending().len()).sum::<usize>()
+    }
+
     /// The groups by name.
     pub fn groups(&self) -> impl ExactSizeIterator<Item = (&[u8], &Group)> {
         self.groups.iter().map(|(name, group)| (&**name, group))

@@ -46,6 +46,7 @@ pub(super) fn xadd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     if wanted == NewId::Given(StreamId::MIN) {
         return Err(ZERO_ID);
     }
+    check_size(pairs)?;
     let (limits, now_ms) = (node_limits(access), access.now_ms());
     let stream = if options.no_create {
         match access.stream_mut(key)? {
@@ -56,11 +57,9 @@ pub(super) fn xadd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
             }
         }
     } else {
-        check_size(pairs)?;
         access.stream_or_new(key)?
     };
     let id = next_id(stream, wanted, now_ms)?;
-    check_size(pairs)?;
     let fields: Vec<_> =
         (0..pairs.len() / 2).map(|pair| (pairs.at(2 * pair), pairs.at(2 * pair + 1))).collect();
     stream.append(id, &fields, limits);

@@ -54,6 +54,11 @@ pub(super) fn subcommand_error(command: &str, subcommand: &[u8]) -> Error {
     Error::quoting("ERR unknown subcommand or wrong number of arguments for '", subcommand, &after)
 }
 
+/// Options may come twice, but not in any number.
+fn check_len(args: Args<'_>, len_max: usize) -> Outcome {
+    if args.len() > len_max { Err(subcommand_error("XGROUP", args.at(1))) } else { Ok(()) }
+}
+
 /// Where a group is to stand.
 fn position(stream: Option<&Stream>, text: &[u8]) -> Outcome<StreamId> {
     match text {
@@ -80,6 +85,7 @@ pub(super) fn create(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     if stream.is_none() && !options.make_stream {
         return Err(KEY_MISSING);
     }
+    check_len(args, 8)?;
     let is_new = stream.is_none();
     let id = position(stream, args.at(4))?;
     let stream = access.stream_or_new(key)?;
@@ -99,6 +105,7 @@ pub(super) fn create(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
 pub(super) fn set_id(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let options = Options::parse(args, false)?;
     existing_group(access, args)?;
+    check_len(args, 7)?;
     let stream = existing(access, args)?;
     let id = position(Some(stream), args.at(4))?;
     let entries_read = options.entries_read.map(|count| count.min(stream.entries_added));

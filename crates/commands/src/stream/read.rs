@@ -101,10 +101,11 @@ impl<'a> Plan<'a> {
     fn streams(&mut self, args: Args<'_>, first_key: usize, is_group: bool) -> Outcome {
         let left = args.len() - first_key;
         if !left.is_multiple_of(2) {
-            let (command, special) = if is_group { ("xreadgroup", '>') } else { ("xread", '$') };
+            let (command, choice) =
+                if is_group { ("xreadgroup", " or '>'") } else { ("xread", ", '+', or '$'") };
             return Err(Error::new(format!(
-                "ERR Unbalanced '{command}' list of streams: for each stream key an ID, '+', or '{special}' \
-                 must be specified."
+                "ERR Unbalanced '{command}' list of streams: for each stream key an ID{choice} must be \
+                 specified."
             )));
         }
         (self.first_key, self.key_count) = (first_key, left / 2);
@@ -166,14 +167,17 @@ fn read_stream(
     count: usize,
 ) -> Outcome<bool> {
     let Some(stream) = access.stream(key)? else { return Ok(false) };
-    let newest = stream.newest_id();
     let (start, count) = match from {
         From::After(id) => (id.next(), count),
-        _ => (Some(newest), 1),
+        _ => (Some(stream.newest_id()), 1),
     };
-    let Some(start) = start.filter(|start| !stream.is_empty() && *start <= newest) else { return Ok(false) };
+    let Some(start) = start.filter(|start| *start <= stream.last_id) else { return Ok(false) };
+    let mut entries = stream.range(start, StreamId::MAX).take(count).peekable();
+    if entries.peek().is_none() {
+        return Ok(false);
+    }
     begin_stream(reply, key);
-    reply_entries(reply, stream.range(start, StreamId::MAX).take(count));
+    reply_entries(reply, entries);
     Ok(true)
 }
 

@@ -140,3 +140,169 @@ fn groups_keep_their_lists_together() {
     assert!(group.pending().is_empty());
     assert!(!group.assign(id(3, 0), pending(one)));
 }
+
+/// Fields that are numbers, nearly numbers, and other texts.
+fn odd_fields(numbers: &mut Numbers) -> Pairs {
+    let value = |numbers: &mut Numbers| match numbers.below(6) {
+        0 => format!("{}.{:02}", numbers.below(100), numbers.below(100)),
+        1 => format!("-{}.{}", numbers.below(3), numbers.below(10)),
+        2 => (numbers.below(1 << 33) as i64 - (1 << 32)).to_string(),
+        3 => format!("0{}", numbers.below(100)),
+        4 => "x".repeat(numbers.below(90) as usize),
+        _ => String::new(),
+    };
+    let count = 1 + numbers.below(3);
+    (0..count).map(|field| (format!("f{field}").into_bytes(), value(numbers).into_bytes())).collect()
+}
+
+fn append(stream: &mut Stream, id: StreamId, fields: &Pairs) {
+    let views: Vec<_> = fields.iter().map(|(name, value)| (&name[..], &value[..])).collect();
+    assert!(stream.append(id, &views, NodeLimits { bytes_max: 400, entries_max: 6 }));
+}
+
+/// What trimming without regard to nodes leaves.
+fn trim_model(model: &mut Model, trim: &Trim, mut stays: impl FnMut(StreamId) -> bool) {
+    let mut excess = match trim.to {
+        TrimTo::Length(length) => model.len().saturating_sub(length as usize),
+        TrimTo::From(start) => model.range(..start).count(),
+    };
+    let ids: Vec<_> = match trim.to {
+        TrimTo::Length(_) => model.keys().copied().collect(),
+        TrimTo::From(start) => model.range(..start).map(|(id, _)| *id).collect(),
+    };
+    for id in ids {
+        if excess > 0 && !stays(id) {
+            model.remove(&id);
+            excess -= 1;
+        }
+    }
+}
+
+#[test]
+fn trimming_takes_the_oldest() {
+    for seed in 0..60 {
+        let mut numbers = Numbers(seed);
+        let (mut stream, mut model) = (Stream::new(), Model::new());
+        let mut last = id(1, 0);
+        for step in 0..150 {
+            last = id(last.ms + numbers.below(3), last.seq + 1);
+            let fields = odd_fields(&mut numbers);
+            append(&mut stream, last, &fields);
+            model.insert(last, fields);
+            if numbers.below(8) > 0 {
+                continue;
+            }
+            let to = match numbers.below(2) {
+                0 => TrimTo::Length(numbers.below(model.len() as u64 + 3)),
+                _ => TrimTo::From(id(numbers.below(last.ms + 2), numbers.below(last.seq + 2))),
+            };
+            let whole_nodes = numbers.below(3) == 0;
+            let trim = Trim { to, whole_nodes, limit: 0, references: References::Keep };
+            let before = model.clone();
+            trim_model(&mut model, &trim, |_| false);
+            let (gone, _) = stream.trim(&trim);
+            if whole_nodes {
+                // Never more than asked for, always the oldest, and less than a node too little.
+                assert!(before.len() - gone as usize >= model.len(), "seed {seed} step {step}");
+                model = before.into_iter().skip(gone as usize).collect();
+            } else {
+                assert_eq!(gone as usize, before.len() - model.len(), "seed {seed} step {step}");
+            }
+            assert_eq!(contents(stream.entries()), Vec::from_iter(model.clone()), "seed {seed} step {step}");
+            assert_eq!(stream.len(), model.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn trimming_heeds_pending_entries() {
+    for seed in 0..40 {
+        let mut numbers = Numbers(seed);
+        let (mut stream, mut model) = (Stream::new(), Model::new());
+        stream.add_group(b"g", Group::new(StreamId::MIN, Some(0)));
+        for ms in 1..60 {
+            let fields = odd_fields(&mut numbers);
+            append(&mut stream, id(ms, 0), &fields);
+            model.insert(id(ms, 0), fields);
+        }
+        let delivered = id(numbers.below(60), 0);
+        let group = stream.group_mut(b"g").expect("the group is there");
+        group.last_delivered = delivered;
+        let consumer = group.add_consumer(b"c", 0, -1).expect("the name is free");
+        for ms in (1..=delivered.ms).filter(|_| numbers.below(3) == 0) {
+            group.assign(id(ms, 0), Pending { consumer, delivered_at_ms: 0, delivery_count: 1 });
+        }
+        let references = [References::Delete, References::Acknowledged][numbers.below(2) as usize];
+        let to = TrimTo::Length(numbers.below(60));
+        let trim = Trim { to, whole_nodes: false, limit: 0, references };
+        let pending = group.pending().clone();
+        let stays =
+            |id| references == References::Acknowledged && (id > delivered || pending.contains_key(&id));
+        trim_model(&mut model, &trim, stays);
+        stream.trim(&trim);
+        assert_eq!(contents(stream.entries()), Vec::from_iter(model.clone()), "seed {seed}");
+        let group = stream.group(b"g").expect("the group is there");
+        let expected: Vec<_> = match references {
+            References::Delete => pending.keys().filter(|id| model.contains_key(id)).copied().collect(),
+            _ => pending.keys().copied().collect(),
+        };
+        assert_eq!(group.pending().keys().copied().collect::<Vec<_>>(), expected, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_node_knows_its_size_as_a_listpack() {
+    for seed in 0..40 {
+        let mut numbers = Numbers(seed);
+        let mut stream = Stream::new();
+        let mut last = id(numbers.below(1 << 50), numbers.below(1 << 50));
+        for _ in 0..200 {
+            last = match numbers.below(3) {
+                0 => id(last.ms, last.seq + 1),
+                1 => id(last.ms + 1 + numbers.below(40), 0),
+                _ => id(last.ms + numbers.below(1 << 20), last.seq + 2),
+            };
+            append(&mut stream, last, &odd_fields(&mut numbers));
+            if numbers.below(4) == 0 {
+                stream.delete(last);
+            }
+        }
+        for node in stream.nodes() {
+            let listpack = node.to_listpack();
+            assert_eq!(node.listpack_bytes(), listpack.len(), "seed {seed}");
+            let copy = Node::from_listpack(node.first(), listpack.clone()).expect("a valid node");
+            assert_eq!(copy.to_listpack(), listpack, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn readings_of_sensors_take_eight_bytes() {
+    let mut stream = Stream::new();
+    let mut numbers = Numbers(1);
+    for ms in 0..10_000 {
+        let temperature = format!("{}.{:02}", numbers.below(40), numbers.below(100));
+        let humidity = format!("{}.{}", numbers.below(100), numbers.below(10));
+        let fields = [(&b"temp"[..], temperature.as_bytes()), (b"hum", humidity.as_bytes())];
+        stream.append(id(1_700_000_000_000 + ms * 3, 0), &fields, NodeLimits::default());
+    }
+    let bytes_per_entry = stream.memory_usage() as f64 / 10_000.0;
+    assert!((7.0..9.0).contains(&bytes_per_entry), "{bytes_per_entry}");
+}
+
+#[test]
+fn radix_nodes_are_counted() {
+    let with = |ids: &[(u64, u64)]| {
+        let mut stream = Stream::new();
+        let limits = NodeLimits { bytes_max: 0, entries_max: 1 };
+        ids.iter().for_each(|&(ms, seq)| assert!(stream.append(id(ms, seq), &[(b"a", b"b")], limits)));
+        stream.radix_node_count()
+    };
+    // Nothing: the root. One key: a run and a leaf. Two keys that differ in the last byte: a run, a fork, two
+    // leaves. In the first byte: a fork, two runs, two leaves.
+    assert_eq!(with(&[]), 1);
+    assert_eq!(with(&[(5, 1)]), 2);
+    assert_eq!(with(&[(5, 1), (5, 2)]), 4);
+    assert_eq!(with(&[(5, 1), (1 << 63, 0)]), 5);
+    assert_eq!(with(&[(1, 1), (1, 2), (2, 0)]), 8);
+}

@@ -107,21 +107,22 @@ impl Stream {
         Some(Box::new(Stream { nodes, ..Stream::default() }))
     }
 
-    /// Trims entry by entry, asking the groups about each.
+    /// Trims entry by entry, asking the groups about each. That is never done by whole nodes: as in Redis,
+    /// nothing goes then.
     fn trim_referenced(&mut self, trim: &Trim) -> u64 {
+        if trim.whole_nodes {
+            return 0;
+        }
         let mut gone = 0;
         let mut nodes = std::mem::take(&mut self.nodes);
         let mut emptied = Vec::new();
         for (&first, node) in &mut nodes {
-            let live = node.live() as u64;
             let excess = self.excess(trim);
-            let whole = match trim.to {
-                TrimTo::Length(_) => excess >= live,
-                TrimTo::From(start) => node.last() < start,
+            let is_done = match trim.to {
+                TrimTo::Length(_) => excess == 0,
+                TrimTo::From(start) => first >= start,
             };
-            let done = matches!(trim.to, TrimTo::Length(_)) && excess == 0;
-            let limited = trim.limit > 0 && gone + live > trim.limit;
-            if done || limited || (trim.whole_nodes && !whole) {
+            if is_done {
                 break;
             }
             let removed = self.trim_node(node, trim, excess);
@@ -129,9 +130,6 @@ impl Stream {
             self.length -= removed;
             if node.live() == 0 {
                 emptied.push(first);
-            }
-            if matches!(trim.to, TrimTo::From(_)) && !whole {
-                break;
             }
         }
         emptied.iter().for_each(|first| drop(nodes.remove(first)));
