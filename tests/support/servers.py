@@ -85,7 +85,8 @@ class Server:
         self.options = {"bind": "127.0.0.1", "save": "", "appendonly": "no", "enable-debug-command": "yes"}
         self.options |= options or {}
         if workers and not self.real:
-            self.options["worker-threads"] = workers
+            # All of them are to serve, however little there is to do.
+            self.options |= {"worker-threads": workers, "worker-packing": "no"}
         self.process = None
         self.start(wait=wait, config_lines=config_lines)
 

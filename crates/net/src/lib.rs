@@ -29,6 +29,7 @@ pub mod process;
 mod slots;
 mod socket;
 mod system;
+mod thread_clock;
 mod uring;
 mod waker;
 
@@ -36,4 +37,5 @@ pub use driver::{Driver, DriverKind, Event, Handler};
 pub use listener::{Listener, LocalAddress};
 pub use slots::Conn;
 pub use socket::{Peer, Socket};
+pub use thread_clock::ThreadClock;
 pub use waker::Waker;

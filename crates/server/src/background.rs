@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use mantissa_commands::{Access, Mode};
 use mantissa_store::ShardSet;
 
+use crate::balance::Balancer;
 use crate::commit::commit;
 use crate::context::{Context, Outbox, unix_ms};
 use crate::server::Server;
@@ -15,7 +16,7 @@ use crate::server::Server;
 const EXPIRE_ENTRIES: usize = 200;
 
 /// Starts the thread that does it.
-pub fn start(server: &'static Server) -> std::io::Result<()> {
+pub fn start(server: &'static Server, mut balancer: Balancer) -> std::io::Result<()> {
     let body = move || {
         let worker = server.worker_count();
         let mut context = Context {
@@ -38,6 +39,7 @@ pub fn start(server: &'static Server) -> std::io::Result<()> {
                 let budget = Duration::from_millis(u64::from(1000 / hz).max(4) / 4);
                 next_shard = expire(&mut context, next_shard, budget);
             }
+            balancer.tick(server);
             if sampled.0.elapsed() >= Duration::from_millis(500) {
                 sampled = sample(server, sampled);
             }

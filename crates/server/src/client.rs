@@ -239,6 +239,10 @@ pub struct Client {
     pub soft_limit_since_ms: i64,
     /// Subscriptions.
     pub subscriptions: Option<Box<Subscriptions>>,
+    /// The commands that had been run when its worker last looked for clients to hand over.
+    pub counted_commands: u64,
+    /// The worker that it is to move to, once the driver has let go of it.
+    pub moving_to: Option<usize>,
 }
 
 impl Client {

@@ -1,9 +1,13 @@
 //! Messages between workers: how one worker has another do something for a connection of its own.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use mantissa_net::{Conn, Listener, Socket, Waker};
 use parking_lot::Mutex;
+
+use crate::balance::Handover;
+use crate::client::Client;
 
 /// Where a client is: a worker and a connection of its driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +22,10 @@ pub struct Target {
 pub enum Message {
     /// Serve a connection that another worker accepted.
     Adopt(Socket),
+    /// Serve a client that another worker has served so far.
+    Move(Box<Client>, Socket),
+    /// Hand connections over to another worker.
+    HandOver(Handover),
     /// Send bytes to a client, outside of any reply.
     Push(Conn, Arc<[u8]>),
     /// A blocked client has been served: send its reply and go on with its requests.
@@ -26,8 +34,13 @@ pub enum Message {
     Kill(Conn),
     /// The server is no longer paused.
     Resume,
-    /// Listen on these TCP sockets in the place of the present ones.
-    Listen(Vec<Listener>),
+    /// Listen on these TCP sockets in the place of the present ones, but for the addresses that are kept.
+    Listen {
+        /// Addresses that are listened on already and stay.
+        kept: Vec<SocketAddr>,
+        /// New sockets.
+        opened: Vec<Listener>,
+    },
     /// Stop serving and end the thread.
     Stop,
 }

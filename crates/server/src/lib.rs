@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod background;
+mod balance;
 mod blocking;
 mod client;
 mod commands;

@@ -1,6 +1,7 @@
 //! The server: what all workers share.
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -78,12 +79,16 @@ pub struct Server {
     /// Bytes in use when the server was ready for data.
     pub startup_bytes: AtomicU64,
     inboxes: OnceLock<Vec<Inbox>>,
+    /// The workers that take part, from the first on; at least one.
+    pub active_workers: AtomicUsize,
     /// When the server started.
     pub started: Instant,
     /// 40 hexadecimal digits, new at each start.
     pub run_id: String,
     /// 40 hexadecimal digits that name the history of changes for replicas.
     pub replication_id: Mutex<String>,
+    /// The TCP addresses that are listened on.
+    pub listening: Mutex<Vec<SocketAddr>>,
     /// The TCP port that is listened on; differs from the configured one if that is 0 or was changed.
     pub port: AtomicUsize,
     /// DEBUG SET-ACTIVE-EXPIRE.
@@ -102,6 +107,7 @@ impl Server {
             count => count,
         };
         let keyspace = Keyspace::new(config.databases, shard_count);
+        let packing = config.worker_packing;
         let command_count = registry.index_count();
         Server {
             keyspace,
@@ -129,9 +135,11 @@ impl Server {
             driver_name: OnceLock::new(),
             startup_bytes: AtomicU64::new(0),
             inboxes: OnceLock::new(),
+            active_workers: AtomicUsize::new(if packing { 1 } else { worker_count.max(1) }),
             started: Instant::now(),
             run_id: random_id(),
             replication_id: Mutex::new(random_id()),
+            listening: Mutex::default(),
             port: AtomicUsize::new(0),
             active_expire: AtomicBool::new(true),
             stopping: AtomicBool::new(false),
@@ -191,7 +199,7 @@ impl Server {
 
     /// The worker that the next connection goes to.
     pub fn choose_worker(&self) -> usize {
-        self.client_count.load(Ordering::Relaxed) % self.worker_count().max(1)
+        self.next_client.load(Ordering::Relaxed) as usize % self.active_workers.load(Ordering::Relaxed)
     }
 
     /// Leaves a message for every worker.

@@ -7,11 +7,12 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mantissa_net::process::{self, Signal, Signals};
-use mantissa_net::{Driver, DriverKind, Listener};
+use mantissa_net::{Driver, DriverKind, Listener, LocalAddress, ThreadClock};
 
+use crate::balance::Balancer;
 use crate::config::{Config, IoDriver};
 use crate::inbox::{Inbox, Message};
 use crate::server::Server;
@@ -20,6 +21,9 @@ use crate::{daemon, log, notice, registry, warning};
 
 /// File descriptors needed beside those of clients.
 pub const DESCRIPTORS_RESERVED: u64 = 32;
+/// How long the start waits for an address that is in use: a killed server's sockets may outlive it for some
+/// milliseconds, until the kernel has ended the operations on them.
+const ADDRESS_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Runs the server with the arguments of `mantissa server` until it is told to end.
 pub fn run(arguments: &[OsString]) -> ExitCode {
@@ -68,8 +72,9 @@ fn start(mut config: Config) -> Result<u8, String> {
     let listeners = listen(server)?;
     let (stop_sender, stop_receiver) = mpsc::channel();
     *server.shutdown.lock() = Some(stop_sender);
-    let threads = start_workers(server, worker_count, listeners)?;
-    crate::background::start(server).map_err(|error| format!("Could not start a thread: {error}"))?;
+    let (threads, clocks) = start_workers(server, worker_count, listeners)?;
+    crate::background::start(server, Balancer::new(clocks))
+        .map_err(|error| format!("Could not start a thread: {error}"))?;
     notice!("Ready to accept connections");
     let code = wait_for_end(server, &mut signals, &stop_receiver);
     server.stopping.store(true, Ordering::Relaxed);
@@ -102,7 +107,8 @@ fn listen(server: &Server) -> Result<Vec<Listener>, String> {
     let config = &live.config;
     let mut listeners = Vec::new();
     if config.port != 0 {
-        listeners = listen_tcp(config, config.port)?;
+        (_, listeners) = listen_tcp(config, config.port, &[], ADDRESS_PATIENCE)?;
+        *server.listening.lock() = tcp_addresses(&listeners);
         server.port.store(usize::from(config.port), Ordering::Relaxed);
     }
     if let Some(path) = config.unixsocket.as_deref().filter(|path| !path.is_empty()) {
@@ -117,9 +123,25 @@ fn listen(server: &Server) -> Result<Vec<Listener>, String> {
     Ok(listeners)
 }
 
-/// Opens a TCP socket for each address of `bind`. An address that starts with `-` may be missing.
-pub fn listen_tcp(config: &Config, port: u16) -> Result<Vec<Listener>, String> {
-    let mut listeners = Vec::new();
+/// The TCP addresses of sockets.
+pub fn tcp_addresses(listeners: &[Listener]) -> Vec<SocketAddr> {
+    let tcp = |listener: &Listener| match listener.local_addr() {
+        LocalAddress::Tcp(address) => Some(*address),
+        LocalAddress::Unix(_) => None,
+    };
+    listeners.iter().filter_map(tcp).collect()
+}
+
+/// Opens a TCP socket for each address of `bind`. Those that are `open` already are returned instead. An
+/// address that starts with `-` may be missing; one in use is tried again for as long as `patience`.
+pub fn listen_tcp(
+    config: &Config,
+    port: u16,
+    open: &[SocketAddr],
+    patience: Duration,
+) -> Result<(Vec<SocketAddr>, Vec<Listener>), String> {
+    let deadline = Instant::now() + patience;
+    let (mut kept, mut listeners) = (Vec::new(), Vec::new());
     for name in &config.bind {
         let (name, optional) = name.strip_prefix('-').map_or((name.as_str(), false), |name| (name, true));
         let host = match name {
@@ -133,7 +155,11 @@ pub fn listen_tcp(config: &Config, port: u16) -> Result<Vec<Listener>, String> {
             Err(error) => return Err(format!("Could not resolve {name}: {error}")),
         };
         for address in addresses.into_iter().take(1) {
-            match Listener::tcp(address, config.tcp_backlog) {
+            if open.contains(&address) {
+                kept.push(address);
+                continue;
+            }
+            match listen_at(address, config.tcp_backlog, deadline) {
                 Ok(listener) => listeners.push(listener),
                 Err(error) if optional && error.kind() != std::io::ErrorKind::AddrInUse => {}
                 Err(error) => {
@@ -144,7 +170,19 @@ pub fn listen_tcp(config: &Config, port: u16) -> Result<Vec<Listener>, String> {
             }
         }
     }
-    Ok(listeners)
+    Ok((kept, listeners))
+}
+
+/// Listens on an address, and waits until the deadline for one that is in use to become free.
+fn listen_at(address: SocketAddr, backlog: u32, deadline: Instant) -> std::io::Result<Listener> {
+    loop {
+        match Listener::tcp(address, backlog) {
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            result => return result,
+        }
+    }
 }
 
 /// Starts the workers. The first one accepts connections for all.
@@ -152,7 +190,7 @@ fn start_workers(
     server: &'static Server,
     count: usize,
     listeners: Vec<Listener>,
-) -> Result<Vec<std::thread::JoinHandle<()>>, String> {
+) -> Result<(Vec<std::thread::JoinHandle<()>>, Vec<ThreadClock>), String> {
     let kind = match server.live().config.io_driver {
         IoDriver::Auto => None,
         IoDriver::Epoll => Some(DriverKind::Epoll),
@@ -167,14 +205,15 @@ fn start_workers(
         let ready_sender = ready_sender.clone();
         let own_listeners = listeners.take().unwrap_or_default();
         let body = move || {
-            let mut driver = match Driver::new(kind) {
-                Ok(driver) => driver,
+            let ready = Driver::new(kind).and_then(|driver| Ok((driver, ThreadClock::current()?)));
+            let (mut driver, clock) = match ready {
+                Ok(ready) => ready,
                 Err(error) => {
                     let _receiver_lives = ready_sender.send((number, Err(error.to_string())));
                     return;
                 }
             };
-            let _receiver_lives = ready_sender.send((number, Ok((driver.waker(), driver.kind()))));
+            let _receiver_lives = ready_sender.send((number, Ok((driver.waker(), driver.kind(), clock))));
             drop(ready_sender);
             if go_receiver.recv().is_err() {
                 return;
@@ -191,10 +230,13 @@ fn start_workers(
     }
     drop(ready_sender);
     let mut wakers: Vec<_> = (0..count).map(|_| None).collect();
+    let mut clocks = vec![None; count];
     let mut kinds = Vec::new();
     for (number, result) in ready_receiver {
-        let (waker, kind) = result.map_err(|error| format!("Could not start worker {number}: {error}"))?;
+        let (waker, kind, clock) =
+            result.map_err(|error| format!("Could not start worker {number}: {error}"))?;
         wakers[number] = Some(waker);
+        clocks[number] = Some(clock);
         kinds.push(kind.name());
     }
     notice!(
@@ -209,7 +251,7 @@ fn start_workers(
     for go in go_senders {
         let _worker_lives = go.send(());
     }
-    Ok(threads)
+    Ok((threads, clocks.into_iter().flatten().collect()))
 }
 
 /// A worker's stack: what scripts nest is read and written by recursion.

@@ -4,6 +4,10 @@
 //! buckets and entries prefetched before the first of its commands runs, so that the cache misses of a
 //! pipeline overlap.
 
+mod moving;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -25,6 +29,7 @@ use crate::limits;
 use crate::scripting::pump::{self, Pump};
 use crate::server::Server;
 use crate::{notice, stats, transaction, warning};
+use moving::Departure;
 
 /// Most requests that are parsed and prefetched together.
 const BATCH_MAX: usize = 64;
@@ -62,7 +67,11 @@ pub struct Worker {
     slices: Vec<Slice>,
     requests: Vec<Request>,
     deadlines: Deadlines,
-    tcp_listeners: Vec<usize>,
+    tcp_listeners: Vec<(usize, SocketAddr)>,
+    /// Clients that have moved on, by the connection that they had here.
+    departures: HashMap<Conn, Departure>,
+    /// Where the next look for connections to hand over begins.
+    looked_at: usize,
     /// Whether CLIENT PAUSE holds back any client of this worker.
     has_paused: bool,
     stopping: bool,
@@ -151,6 +160,8 @@ impl Worker {
             requests: Vec::new(),
             deadlines: Deadlines::default(),
             tcp_listeners: Vec::new(),
+            departures: HashMap::new(),
+            looked_at: 0,
             has_paused: false,
             stopping: false,
             last_tick_ms: 0,
@@ -189,51 +200,80 @@ impl Worker {
             }
             match message {
                 Message::Adopt(socket) => self.adopt(driver, socket),
-                Message::Push(conn, bytes) => self.push(driver, conn, &bytes),
+                Message::Move(client, socket) => self.arrived(driver, client, socket),
+                Message::HandOver(handover) => self.hand_over(driver, handover),
+                Message::Push(conn, bytes) => self.push(driver, conn, bytes),
                 Message::Unblock(conn, bytes) => self.unblock(driver, conn, bytes),
-                Message::Kill(conn) => self.close(driver, conn, true),
+                Message::Kill(conn) => self.kill(driver, conn),
                 Message::Resume => self.resume_paused(driver),
-                Message::Listen(listeners) => self.listen(driver, listeners),
+                Message::Listen { kept, opened } => {
+                    self.stop_listening(driver, &kept);
+                    self.listen(driver, opened);
+                }
                 Message::Stop => self.stopping = true,
             }
         }
     }
 
-    /// Starts accepting on sockets in the place of the TCP sockets so far.
+    /// Starts accepting on sockets.
     pub fn listen(&mut self, driver: &mut Driver, listeners: Vec<Listener>) {
-        for id in std::mem::take(&mut self.tcp_listeners) {
-            driver.remove_listener(id);
-        }
         for listener in listeners {
-            let is_tcp = matches!(listener.local_addr(), LocalAddress::Tcp(_));
+            let address = listener.local_addr().clone();
             let id = driver.add_listener(listener);
-            if is_tcp {
-                self.tcp_listeners.push(id);
+            if let LocalAddress::Tcp(address) = address {
+                self.tcp_listeners.push((id, address));
             }
         }
+    }
+
+    /// Stops accepting on TCP sockets but those that are kept.
+    fn stop_listening(&mut self, driver: &mut Driver, kept: &[SocketAddr]) {
+        self.tcp_listeners.retain(|(id, address)| {
+            let keep = kept.contains(address);
+            if !keep {
+                driver.remove_listener(*id);
+            }
+            keep
+        });
     }
 
     /// Sends what commands of this worker have left for clients of this worker.
     fn deliver_local(&mut self, driver: &mut Driver) {
         while self.context.outbox.has_local() {
             for (conn, bytes) in self.context.outbox.take_all() {
-                self.push(driver, conn, &bytes);
+                self.push(driver, conn, bytes);
             }
         }
     }
 
-    fn push(&mut self, driver: &mut Driver, conn: Conn, bytes: &[u8]) {
+    fn push(&mut self, driver: &mut Driver, conn: Conn, bytes: Arc<[u8]>) {
         if self.client_mut(conn).is_some() {
             let mut buffer = driver.take_buffer();
-            buffer.extend_from_slice(bytes);
+            buffer.extend_from_slice(&bytes);
             self.send_bytes(driver, conn, buffer);
             self.after_send(driver, conn);
+        } else if let Some(target) = self.moved_to(conn) {
+            self.context.outbox.push(target, bytes);
+        }
+    }
+
+    fn kill(&mut self, driver: &mut Driver, conn: Conn) {
+        match self.moved_to(conn) {
+            Some(target) if self.client_mut(conn).is_none() => {
+                self.context.server.send(target.worker, Message::Kill(target.conn));
+            }
+            _ => self.close(driver, conn, true),
         }
     }
 
     /// A blocked client has been served.
     fn unblock(&mut self, driver: &mut Driver, conn: Conn, bytes: Vec<u8>) {
-        let Some(client) = self.client_mut(conn) else { return };
+        let Some(client) = self.client_mut(conn) else {
+            if let Some(target) = self.moved_to(conn) {
+                self.context.server.send(target.worker, Message::Unblock(target.conn, bytes));
+            }
+            return;
+        };
         let Some(blocked) = client.blocked.take() else { return };
         client.shared.mark(flag::BLOCKED, false);
         let silent = client.reply_mode == ReplyMode::Off;
@@ -340,12 +380,19 @@ impl Worker {
             held: false,
             soft_limit_since_ms: 0,
             subscriptions: None,
+            counted_commands: 0,
+            moving_to: None,
         };
-        let index = conn.index();
+        self.place(Box::new(client));
+    }
+
+    /// Puts a client in its place.
+    fn place(&mut self, client: Box<Client>) {
+        let index = client.conn.index();
         if self.clients.len() <= index {
             self.clients.resize_with(index + 1, || None);
         }
-        self.clients[index] = Some(Box::new(client));
+        self.clients[index] = Some(client);
     }
 
     fn client_mut(&mut self, conn: Conn) -> Option<&mut Client> {
@@ -758,7 +805,7 @@ impl Handler for Worker {
             Event::Filled { conn, buffer } => self.filled(driver, conn, buffer),
             Event::Sent { conn } => self.sent(driver, conn),
             Event::Closed { conn, .. } => self.close(driver, conn, false),
-            Event::Detached { .. } => {}
+            Event::Detached { conn, socket } => self.detached(driver, conn, socket),
         }
         self.deliver_local(driver);
     }

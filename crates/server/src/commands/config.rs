@@ -1,6 +1,7 @@
 //! CONFIG and its subcommands.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use mantissa_commands::spec::{Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome};
@@ -62,8 +63,13 @@ fn apply(server: &'static Server, old: &Config, new: &mut Config) -> Result<(), 
 }
 
 fn listen_anew(server: &'static Server, config: &Config, name: &'static str) -> Result<(), SetError> {
-    let listeners = if config.port == 0 { Ok(Vec::new()) } else { start::listen_tcp(config, config.port) };
-    let listeners = listeners.map_err(|reason| {
+    let mut listening = server.listening.lock();
+    let sockets = if config.port == 0 {
+        Ok((Vec::new(), Vec::new()))
+    } else {
+        start::listen_tcp(config, config.port, &listening, Duration::ZERO)
+    };
+    let (kept, opened) = sockets.map_err(|reason| {
         warning!("{reason}");
         let text = match name {
             "port" => "Unable to listen on this port. Check server logs.",
@@ -72,7 +78,8 @@ fn listen_anew(server: &'static Server, config: &Config, name: &'static str) -> 
         SetError::failed(name, text)
     })?;
     server.port.store(usize::from(config.port), Ordering::Relaxed);
-    server.send(0, Message::Listen(listeners));
+    *listening = [kept.clone(), start::tcp_addresses(&opened)].concat();
+    server.send(0, Message::Listen { kept, opened });
     Ok(())
 }
 

@@ -129,6 +129,8 @@ settings! {
 
     /// Threads that serve clients; 0 takes one for each core. (Mantissa's own.)
     worker_threads: usize = "worker-threads", Integer { min: 0, max: 1024 }, "0", IMMUTABLE;
+    /// Whether connections are packed on as few worker threads as the load needs. (Mantissa's own.)
+    worker_packing: bool = "worker-packing", Bool, "yes", 0;
     /// How the kernel is asked for socket work: `auto` probes for io_uring. (Mantissa's own.)
     io_driver: IoDriver = "io-driver", Choice(IoDriver::NAMES), "auto", IMMUTABLE;
     /// Shards of the keyspace, rounded up to a power of two; 0 chooses by the cores. (Mantissa's own.)

@@ -1,0 +1,201 @@
+//! Which workers serve: as few as the load needs, so that each turn of a worker has much to do.
+//!
+//! A half-idle worker sleeps and wakes for nearly every request; the same requests on one busy worker share
+//! these costs. So connections are packed on the first workers, and more workers take part when those are
+//! busy. Ten times a second the processor time of every worker is looked at ([`Balance::plan`]), and workers
+//! are told to hand connections over ([`Handover`]). `worker-packing no` spreads connections over all workers.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use mantissa_net::ThreadClock;
+
+use crate::inbox::Message;
+use crate::server::Server;
+
+/// How often the load is looked at.
+const PERIOD: Duration = Duration::from_millis(100);
+/// Another worker takes part when those that do are busy for this part of their time on average.
+const GROW_AT: f64 = 0.85;
+/// As many workers stay as are needed to be busy for this part of their time.
+const PACK_TO: f64 = 0.78;
+/// Periods in a row with too little to do before workers leave.
+const QUIET_PERIODS: u32 = 10;
+/// Differences of load below this are left alone.
+const UNEVEN: f64 = 0.25;
+/// A worker with less load than this has no need to hand anything over.
+const BUSY: f64 = 0.5;
+/// The load from which on a worker that is not to take part hands its connections over.
+const STRAY: f64 = 0.003;
+
+/// What a worker is asked to hand over.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Handover {
+    /// The worker that gives.
+    pub from: usize,
+    /// The worker that takes.
+    pub to: usize,
+    /// The part of the load of `from` that is to move, 0 to 1.
+    pub share: f64,
+}
+
+/// How many workers take part, and for how long fewer would have done.
+#[derive(Debug)]
+struct Balance {
+    active: usize,
+    quiet_periods: u32,
+    /// The most workers that were needed in one of the quiet periods.
+    needed: usize,
+}
+
+impl Balance {
+    /// Decides from the loads of all workers (0 to 1 each) how many of them take part, and what they hand
+    /// over.
+    fn plan(&mut self, loads: &[f64], packing: bool) -> Vec<Handover> {
+        self.resize(loads, packing);
+        let mut loads = loads.to_vec();
+        let mut handovers = Vec::new();
+        for from in self.active..loads.len() {
+            if loads[from] >= STRAY {
+                let to = least(&loads[..self.active]);
+                loads[to] += loads[from];
+                handovers.push(Handover { from, to, share: 1.0 });
+            }
+        }
+        let mut order: Vec<usize> = (0..self.active).collect();
+        order.sort_by(|&left, &right| loads[right].total_cmp(&loads[left]));
+        for (&from, &to) in order.iter().zip(order.iter().rev()).take(self.active / 2) {
+            let difference = loads[from] - loads[to];
+            if loads[from] >= BUSY && difference >= UNEVEN {
+                handovers.push(Handover { from, to, share: difference / 2.0 / loads[from] });
+            }
+        }
+        handovers
+    }
+
+    fn resize(&mut self, loads: &[f64], packing: bool) {
+        if !packing {
+            *self = Balance { active: loads.len(), quiet_periods: 0, needed: 0 };
+            return;
+        }
+        let total: f64 = loads.iter().sum();
+        let needed = ((total / PACK_TO).ceil() as usize).max(1);
+        if needed < self.active {
+            self.quiet_periods += 1;
+            self.needed = self.needed.max(needed);
+            if self.quiet_periods >= QUIET_PERIODS {
+                *self = Balance { active: self.needed, quiet_periods: 0, needed: 0 };
+            }
+            return;
+        }
+        (self.quiet_periods, self.needed) = (0, 0);
+        let busy = loads[..self.active].iter().sum::<f64>() / self.active as f64;
+        if busy >= GROW_AT {
+            self.active = (self.active + (self.active / 2).max(1)).min(loads.len());
+        }
+    }
+}
+
+/// The worker with the least load.
+fn least(loads: &[f64]) -> usize {
+    (0..loads.len()).min_by(|&left, &right| loads[left].total_cmp(&loads[right])).unwrap_or(0)
+}
+
+/// Watches the load of the workers, and tells them what to hand over.
+pub struct Balancer {
+    balance: Balance,
+    clocks: Vec<ThreadClock>,
+    used: Vec<Duration>,
+    sampled: Instant,
+}
+
+impl Balancer {
+    /// A balancer of workers with these clocks.
+    pub fn new(clocks: Vec<ThreadClock>) -> Self {
+        let used = clocks.iter().map(ThreadClock::used).collect();
+        let balance = Balance { active: 1, quiet_periods: 0, needed: 0 };
+        Balancer { balance, clocks, used, sampled: Instant::now() }
+    }
+
+    /// To be called often; does something once in a while.
+    pub fn tick(&mut self, server: &Server) {
+        let elapsed = self.sampled.elapsed();
+        if elapsed < PERIOD || self.clocks.len() < 2 {
+            return;
+        }
+        self.sampled = Instant::now();
+        let mut loads = Vec::with_capacity(self.clocks.len());
+        for (clock, before) in self.clocks.iter().zip(&mut self.used) {
+            let used = clock.used();
+            loads.push((used.saturating_sub(*before).as_secs_f64() / elapsed.as_secs_f64()).min(1.0));
+            *before = used;
+        }
+        let handovers = self.balance.plan(&loads, server.live().config.worker_packing);
+        server.active_workers.store(self.balance.active, Ordering::Relaxed);
+        for handover in handovers {
+            server.send(handover.from, Message::HandOver(handover));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn balance(active: usize) -> Balance {
+        Balance { active, quiet_periods: 0, needed: 0 }
+    }
+
+    #[test]
+    fn a_busy_worker_gets_help() {
+        let mut one = balance(1);
+        assert_eq!(one.plan(&[0.7, 0.0, 0.0, 0.0], true), []);
+        assert_eq!(one.active, 1);
+        let half = Handover { from: 0, to: 1, share: 0.5 };
+        assert_eq!(one.plan(&[1.0, 0.0, 0.0, 0.0], true), [half]);
+        assert_eq!(one.active, 2);
+    }
+
+    #[test]
+    fn a_load_that_cannot_be_divided_gets_no_more_workers() {
+        let mut two = balance(2);
+        for _ in 0..100 {
+            two.plan(&[1.0, 0.3, 0.0, 0.0], true);
+        }
+        assert_eq!(two.active, 2);
+    }
+
+    #[test]
+    fn idle_workers_leave_after_a_while_and_hand_over_what_they_have() {
+        let mut four = balance(4);
+        let loads = [0.2, 0.2, 0.2, 0.1];
+        for _ in 1..QUIET_PERIODS {
+            assert_eq!(four.plan(&loads, true), []);
+            assert_eq!(four.active, 4);
+        }
+        let handovers = four.plan(&loads, true);
+        assert_eq!(four.active, 1);
+        let all = |from| Handover { from, to: 0, share: 1.0 };
+        assert_eq!(handovers, [all(1), all(2), all(3)]);
+    }
+
+    #[test]
+    fn a_moment_of_load_keeps_the_workers() {
+        let mut four = balance(4);
+        for period in 0..50 {
+            let load = if period % 5 == 0 { 0.8 } else { 0.1 };
+            four.plan(&[load; 4], true);
+        }
+        assert_eq!(four.active, 4);
+    }
+
+    #[test]
+    fn without_packing_all_take_part_and_share_evenly() {
+        let mut one = balance(1);
+        let handovers = one.plan(&[0.9, 0.8, 0.1, 0.0], false);
+        assert_eq!(one.active, 4);
+        let pairs: Vec<_> = handovers.iter().map(|handover| (handover.from, handover.to)).collect();
+        assert_eq!(pairs, [(0, 3), (1, 2)]);
+        assert!(handovers.iter().all(|handover| (0.4..=0.5).contains(&handover.share)));
+    }
+}

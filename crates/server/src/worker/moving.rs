@@ -1,0 +1,116 @@
+//! Connections that move from worker to worker: see `balance`.
+//!
+//! The driver hands a connection back once nothing of it is under way ([`Event::Detached`]); its client then
+//! travels in a message. A client that others may have messages in flight for in an order that matters
+//! (blocked, subscribed, monitoring) stays: it is adopted again on the spot. Other messages that still come
+//! for a connection that has left are sent after it.
+//!
+//! [`Event::Detached`]: mantissa_net::Event::Detached
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mantissa_net::{Conn, Driver, Socket};
+
+use super::Worker;
+use crate::balance::Handover;
+use crate::client::{Client, ClientShared, flag};
+use crate::inbox::{Message, Target};
+use crate::notice;
+
+/// Clients that are looked at for one request to hand over, so that it takes little time however many there
+/// are.
+const LOOKED_AT_MAX: usize = 4096;
+/// How long messages are sent after a client that has left. They are on their way for microseconds.
+const FORWARDED_MS: i64 = 10_000;
+
+/// A client that has left.
+pub(super) struct Departure {
+    client: Arc<ClientShared>,
+    at_ms: i64,
+}
+
+impl Worker {
+    /// Hands over connections that make up a share of this worker's load.
+    pub(super) fn hand_over(&mut self, driver: &mut Driver, handover: Handover) {
+        let len = self.clients.len();
+        let mut busy = Vec::new();
+        for index in (0..len.min(LOOKED_AT_MAX)).map(|step| (self.looked_at + step) % len) {
+            let Some(client) = self.clients[index].as_deref_mut() else { continue };
+            let count = client.shared.command_count.load(Ordering::Relaxed);
+            let load = count - std::mem::replace(&mut client.counted_commands, count);
+            if load > 0 && may_move(client) {
+                busy.push((load, client.conn));
+            }
+        }
+        self.looked_at = (self.looked_at + len.min(LOOKED_AT_MAX)) % len.max(1);
+        let total: u64 = busy.iter().map(|(load, _)| load).sum();
+        let mut wanted = (total as f64 * handover.share).round() as u64;
+        busy.sort_unstable_by_key(|&(load, _)| std::cmp::Reverse(load));
+        for (load, conn) in busy {
+            if load <= wanted {
+                wanted -= load;
+                if let Some(client) = self.client_mut(conn) {
+                    client.moving_to = Some(handover.to);
+                    driver.detach(conn);
+                }
+            }
+        }
+    }
+
+    /// The driver has let go of a connection.
+    pub(super) fn detached(&mut self, driver: &mut Driver, conn: Conn, socket: Socket) {
+        if self.client_mut(conn).is_none() {
+            return;
+        }
+        let Some(mut client) = self.clients[conn.index()].take() else { return };
+        let to = client.moving_to.take().filter(|_| may_move(&client));
+        let now_ms = self.context.now_ms;
+        self.departures.retain(|_, departure| now_ms - departure.at_ms < FORWARDED_MS);
+        self.departures.insert(conn, Departure { client: Arc::clone(&client.shared), at_ms: now_ms });
+        match to {
+            Some(to) if to != self.context.worker => {
+                self.context.server.send(to, Message::Move(client, socket));
+            }
+            _ => self.arrived(driver, client, socket),
+        }
+    }
+
+    /// Takes over a client.
+    pub(super) fn arrived(&mut self, driver: &mut Driver, mut client: Box<Client>, socket: Socket) {
+        let conn = match driver.adopt(socket) {
+            Ok(conn) => conn,
+            Err(error) => {
+                notice!("Could not take over a connection: {error}");
+                return self.forget(&mut client);
+            }
+        };
+        client.conn = conn;
+        *client.shared.target.lock() = Target { worker: self.context.worker, conn };
+        if client.is_waiting() {
+            driver.pause_reading(conn);
+        } else if client.held {
+            driver.hold_reading(conn);
+        }
+        // Whoever killed it before its new place was known has told its old one.
+        let killed = client.shared.has(flag::KILLED);
+        self.place(client);
+        if killed {
+            self.close(driver, conn, true);
+        }
+    }
+
+    /// Where a client is now that has left this connection; none if it never was here, and none while it is
+    /// on its way: then it waits for no message, and that it is killed it finds out when it arrives.
+    pub(super) fn moved_to(&self, conn: Conn) -> Option<Target> {
+        let target = *self.departures.get(&conn)?.client.target.lock();
+        (target.conn != conn || target.worker != self.context.worker).then_some(target)
+    }
+}
+
+/// Whether a client may be served by another worker from its next request on. Those who get messages beside
+/// replies may not, so that the messages stay in order.
+fn may_move(client: &Client) -> bool {
+    let tied = flag::BLOCKED | flag::MONITOR | flag::PUBSUB | flag::KILLED;
+    !(client.shared.has(tied) || client.is_waiting() || client.held || client.closing || client.killed)
+}
