@@ -64,6 +64,16 @@ pub trait Handler {
     /// Takes one event. It may call anything on the driver except [`Driver::turn`], in whose place there is
     /// [`Driver::turn_within`].
     fn event(&mut self, driver: &mut Driver, event: Event<'_>);
+
+    /// Looks ahead at bytes that [`Event::Received`] is about to bring in this turn, together with those of
+    /// other connections: time to fetch what they will need. Not every driver and turn has such a look to
+    /// offer, and what was seen may not come, if its connection ends before.
+    fn upcoming(&mut self, conn: Conn, bytes: &[u8]) {
+        let _ = (conn, bytes);
+    }
+
+    /// All upcoming bytes of this turn have been shown.
+    fn upcoming_all_seen(&mut self) {}
 }
 
 /// The mechanism under a driver.
@@ -229,6 +239,11 @@ impl Driver {
     /// that the mechanism itself has failed.
     pub fn turn<H: Handler>(&mut self, timeout: Option<Duration>, handler: &mut H) -> io::Result<()> {
         on!(self, inner => inner.wait(timeout))?;
+        if let Mechanism::Uring(uring) = &self.mechanism
+            && uring.look_ahead(|conn, bytes| handler.upcoming(conn, bytes))
+        {
+            handler.upcoming_all_seen();
+        }
         while let Some(step) = on!(self, inner => inner.next()) {
             self.deliver(step, handler);
         }

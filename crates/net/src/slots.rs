@@ -93,6 +93,12 @@ impl<T> Slots<T> {
         if entry.live && entry.generation == conn.generation { entry.value.as_mut() } else { None }
     }
 
+    /// The live id in `slot`.
+    pub(crate) fn id(&self, slot: u32) -> Option<Conn> {
+        let entry = self.blocks.get(slot as usize / BLOCK)?.get(slot as usize % BLOCK)?;
+        entry.live.then_some(Conn { slot, generation: entry.generation })
+    }
+
     /// What lies in `slot`, and its id, which is dead if it has been retired.
     pub(crate) fn at(&mut self, slot: u32) -> Option<(Conn, &mut T)> {
         let entry = self.entry(slot)?;

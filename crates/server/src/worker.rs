@@ -2,7 +2,8 @@
 //!
 //! Bytes that arrive are parsed in place, a batch of requests at a time. Keys of a batch are hashed and their
 //! buckets and entries prefetched before the first of its commands runs, so that the cache misses of a
-//! pipeline overlap.
+//! pipeline overlap. The first keys of all connections that have sent something in a turn are fetched in the
+//! same way before the first of them is served, where the driver shows them.
 
 mod moving;
 
@@ -66,6 +67,8 @@ pub struct Worker {
     clients: Vec<Option<Box<Client>>>,
     slices: Vec<Slice>,
     requests: Vec<Request>,
+    /// The keys of the upcoming requests of a turn, with their databases.
+    upcoming: Vec<(usize, KeyHash)>,
     deadlines: Deadlines,
     tcp_listeners: Vec<(usize, SocketAddr)>,
     /// Clients that have moved on, by the connection that they had here.
@@ -158,6 +161,7 @@ impl Worker {
             clients: Vec::new(),
             slices: Vec::new(),
             requests: Vec::new(),
+            upcoming: Vec::new(),
             deadlines: Deadlines::default(),
             tcp_listeners: Vec::new(),
             departures: HashMap::new(),
@@ -808,6 +812,30 @@ impl Handler for Worker {
             Event::Detached { conn, socket } => self.detached(driver, conn, socket),
         }
         self.deliver_local(driver);
+    }
+
+    /// Hashes the first key of a connection's first request, and fetches its bucket.
+    fn upcoming(&mut self, conn: Conn, bytes: &[u8]) {
+        let Some(client) = self.clients.get(conn.index()).and_then(Option::as_deref) else { return };
+        if client.partial.is_some() {
+            return;
+        }
+        let database = client.database;
+        let limits = RequestLimits { bulk_len_max: u64::MAX, authenticated: client.authenticated };
+        self.slices.clear();
+        RequestParser::default().parse_at(bytes, 0, &limits, &mut self.slices);
+        if let Some(key) = self.slices.get(1).and_then(|slice| bytes.get(slice.range())) {
+            let keyspace = &self.context.server.keyspace;
+            let hash = keyspace.hash(key);
+            keyspace.prefetch_bucket(database, hash);
+            self.upcoming.push((database, hash));
+        }
+    }
+
+    /// Fetches the entries of the upcoming keys, whose buckets have come meanwhile.
+    fn upcoming_all_seen(&mut self) {
+        let keyspace = &self.context.server.keyspace;
+        self.upcoming.drain(..).for_each(|(database, hash)| keyspace.prefetch_entry(database, hash));
     }
 }
 

@@ -138,6 +138,15 @@ impl Buffers {
         RingBuffer { region: self.region.clone(), id, start: 0, len: len.min(BUFFER_BYTES) }
     }
 
+    /// The bytes of a buffer that is yet to be lent.
+    ///
+    /// # Safety The kernel has written `len` bytes into the buffer and taken it out of the ring.
+    pub(crate) unsafe fn view(&self, id: u16, len: usize) -> &[u8] {
+        debug_assert!(id < BUFFERS && len <= BUFFER_BYTES);
+        // SAFETY: as promised; it is provided again only after a loan, which needs `self` to be free.
+        unsafe { std::slice::from_raw_parts(self.region.address(id).as_ptr(), len.min(BUFFER_BYTES)) }
+    }
+
     /// Keeps the memory for good, for a kernel that could not be made to let go of it.
     pub(crate) fn leak(&self) {
         std::mem::forget(self.region.clone());

@@ -37,6 +37,26 @@ impl Uring {
         }
     }
 
+    /// Shows the received bytes that are about to be reported, if they are of several connections. Whether
+    /// they are.
+    pub(crate) fn look_ahead(&self, mut show: impl FnMut(Conn, &[u8])) -> bool {
+        if self.completions.len() < 2 {
+            return false;
+        }
+        for completion in &self.completions {
+            if let (Some(Purpose::Receive), Some(id), Ok(len @ 1..)) = (
+                Purpose::of(completion.data),
+                cqueue::buffer_select(completion.flags),
+                usize::try_from(completion.result),
+            ) && let Some(conn) = self.conns.id(completion.data as u32)
+            {
+                // SAFETY: the completion has named the buffer and its length, and is still to be looked at.
+                show(conn, unsafe { self.buffers.view(id, len) });
+            }
+        }
+        true
+    }
+
     pub(super) fn release_limbo(&mut self) {
         if let Some(slot) = self.limbo.take() {
             self.conns.release(slot);
