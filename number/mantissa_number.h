@@ -1610,12 +1610,14 @@ MN__INLINE mn__decimal mn__shortest_f64(uint64_t fraction_bits, unsigned field) 
     const unsigned up = fraction + half < half, down = fraction < half;
     mn__decimal decimal;
     unsigned mask = (up | down) - 1;
+    uint64_t tie = fraction ^ (uint64_t)1 << 62;
     MN__NO_BRANCH(mask);
+    MN__NO_BRANCH(tie);
     decimal.tens = (high >> 11) + up;
     /* Rounded to nearest; ties to even, of which only 2.5 would go wrong. The fraction is rounded down, for
      * which the six makes up; without it two doubles would end in 3 and not in 4. */
-    decimal.last = (unsigned)ten_times.high + (ten_times.low + middle < middle);
-    decimal.last = (decimal.last - (fraction == (uint64_t)1 << 62)) & mask;
+    decimal.last = (unsigned)ten_times.high + (ten_times.low + middle < ten_times.low);
+    decimal.last = (decimal.last - (tie == 0)) & mask;
     decimal.has_last = mask;
     decimal.exponent = ten + 1;
     return decimal;
@@ -1873,14 +1875,17 @@ MN__TARGET_INLINE char *mn__lay_out_avx2(char *out, mn__decimal decimal) {
         {0x3030, 0x3030, 0x3030, 0x3030, 0x3030, 0x3030, 0x3030, 0x3030}};
     const char *by = (const char *)factors;
     const uint64_t top = decimal.tens / 100000000;
-    const size_t lead = decimal.tens < mn__tens[15];
-    const unsigned leading = (unsigned)decimal.exponent + 15 - (unsigned)lead;
+    size_t lead = (decimal.tens - mn__tens[15]) >> 63; /* one if there are fifteen digits */
+    unsigned leading;
     const char last = (char)('0' + decimal.last);
     __m128i eights, fours, pairs, hundreds, digits, first, rest;
     size_t count;
     uint64_t exponent;
-    char *tail = out + 16 - lead;
+    char *tail;
     __asm__("" : "+r"(by));
+    MN__NO_BRANCH(lead);
+    leading = (unsigned)decimal.exponent + 15 - (unsigned)lead;
+    tail = out + 16 - lead;
 #define MN__FACTOR(index) mn__load16(by + 16 * (index))
     /* Each step leaves the remainder in the lower half of a lane and puts the quotient into the upper. */
     eights = _mm_set_epi64x((int64_t)(decimal.tens - top * 100000000), (int64_t)top);
