@@ -123,7 +123,7 @@ def main():
             f"{datetime.date.today().isoformat()}, {machine}.\n",
             "Nanoseconds a number, and MB/s of text in brackets.\n",
             table("Reading, C++ (gcc -O3)", c_records, "read"),
-            table("Reading, Rust (each number a call into C)", rust_records, "read"),
+            table("Reading, Rust (a call into C but for short texts and integers)", rust_records, "read"),
             table("Printing, C++ (gcc -O3)", c_records, "print"),
             table("Printing, Rust (each number a call into C)", rust_records, "print"),
             bulk_table(c_records),
