@@ -39,6 +39,8 @@ def policy_of(args):
     if not args:
         return "exact"
     name = args[0].decode("latin-1").upper()
+    if name == "COMMAND" and len(args) <= 2 and (args[1:] or [b"INFO"])[0].upper() == b"INFO":
+        return "kind"  # all commands: redis-server has modules built in
     if len(args) > 1:
         policy = POLICY_OF.get(f"{name}|{args[1].decode('latin-1').upper()}")
         if policy or args[1].upper() == b"HELP":
@@ -103,10 +105,14 @@ def nested(oracle, subject):
 
 
 def sorted_deeply(reply):
-    """A reply as text in which the elements of every aggregate are sorted."""
+    """A reply as text in which the elements of every aggregate are sorted, and without the text of remarks."""
     if not reply.is_aggregate:
         return repr(reply.raw)
-    return f"{reply.kind}({' '.join(sorted(map(sorted_deeply, reply.value)))})"
+    shown, is_remark = [], False
+    for element in reply.value:
+        shown.append(element.kind if is_remark else sorted_deeply(element))
+        is_remark = element.value == b"notes"
+    return f"{reply.kind}({' '.join(sorted(shown))})"
 
 
 def scan(oracle, subject):

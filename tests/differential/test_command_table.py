@@ -9,6 +9,8 @@ import pathlib
 
 import pytest
 
+from differential import missing_commands
+
 OWN_TEXTS = {b"summary", b"replaced_by", b"notes"}
 CALLS = [
     line.split(" ")
@@ -36,6 +38,17 @@ GETKEYS = [
     ["zinter", "2", "a"],
     ["lmpop", "x", "a", "left"],
     ["sort", "a", "by", "x", "store", "b"],
+    ["migrate", "h", "1", "a", "0", "1"],
+    ["migrate", "h", "1", "", "0", "1", "auth", "keys", "keys", "a", "b"],
+    ["migrate", "h", "1", "a", "0", "1", "auth", "keys"],
+    ["migrate", "h", "1", "", "0", "1"],
+    ["georadius", "g", "1", "2", "3", "m", "store", "a", "storedist", "b"],
+    ["georadius", "g", "1", "2", "3", "m", "count", "store", "store"],
+    ["georadiusbymember", "g", "store", "3", "m", "store", "a"],
+    ["georadiusbymember", "g", "m", "3", "m", "storedist"],
+    ["geosearchstore", "d", "g", "frommember", "m", "byradius", "1", "m"],
+    ["pfcount", "a", "b"],
+    ["pfmerge", "a", "b"],
     ["sort", "a", "store", "b", "get", "store", "store", "c", "limit", "0", "1", "store"],
 ]
 
@@ -140,6 +153,18 @@ def test_keys_of_calls(subject, oracle, protocol):
                 for subcommand in ("GETKEYS", "GETKEYSANDFLAGS"):
                     got = ours("COMMAND", subcommand, *call).raw
                     assert got == theirs("COMMAND", subcommand, *call).raw, (subcommand, call)
+
+
+def test_the_list_of_missing_commands_is_current(subject, oracle):
+    """README names exactly the commands that are missing, and COUNT counts the others."""
+    with subject.connect() as ours, oracle.connect() as theirs:
+        known, all_names = missing_commands.names(ours), missing_commands.names(theirs)
+        absent = missing_commands.missing(known, all_names)
+        _, shown, _ = missing_commands.split_readme()
+        assert shown == missing_commands.described(absent), "run tests/differential/missing_commands.py"
+        assert known <= all_names
+        assert ours.call("COMMAND", "COUNT") == sum("|" not in name for name in known)
+        assert theirs.call("COMMAND", "COUNT") >= sum("|" not in name for name in all_names)
 
 
 @pytest.mark.parametrize("protocol", [2, 3])

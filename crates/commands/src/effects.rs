@@ -77,6 +77,8 @@ pub enum TimeoutReply {
     Zero,
     /// 0 of this server and 0 of others.
     TwoZeros,
+    /// None: what it waits for ends by itself, and nobody can make it end sooner.
+    Never,
 }
 
 impl TimeoutReply {
@@ -84,7 +86,7 @@ impl TimeoutReply {
     pub fn write(self, reply: &mut Reply) {
         match self {
             TimeoutReply::NullArray => reply.null_array(),
-            TimeoutReply::Null => reply.null(),
+            TimeoutReply::Null | TimeoutReply::Never => reply.null(),
             TimeoutReply::Zero => reply.integer(0),
             TimeoutReply::TwoZeros => {
                 reply.array(2);

@@ -1,5 +1,7 @@
 //! Finding the keys among a command's arguments, from its key specifications.
 
+use std::ops::Range;
+
 use mantissa_protocol::Args;
 use smallvec::SmallVec;
 
@@ -50,6 +52,11 @@ pub fn find_keys(info: &Info, args: Args<'_>) -> Result<KeyPositions, InvalidArg
         }
     }
     match info.name {
+        "migrate" => {
+            let flags = found.first().map_or(KeyFlags::NONE, |key| key.flags);
+            found.clear();
+            found.extend(migrated_keys(args).map(|index| KeyPosition { index, flags }));
+        }
         "sort" => found.extend(sort_destination(args)),
         "georadius" | "georadiusbymember" => settle_destination(&mut found, args),
         _ => {}
@@ -78,10 +85,24 @@ fn sort_destination(args: Args<'_>) -> Option<KeyPosition> {
     destination
 }
 
-/// The one key that a GEORADIUS stores to: the one after the last STORE or STOREDIST. The key specifications
-/// find the first of each.
+/// Where the keys of a MIGRATE are: the third argument, or if that is empty all after KEYS. The word may also
+/// be a password.
+pub fn migrated_keys(args: Args<'_>) -> Range<usize> {
+    let mut at = 6;
+    while let Some(option) = args.get(at).filter(|_| args.at(3).is_empty()) {
+        at += 1 + match &option.to_ascii_uppercase()[..] {
+            b"KEYS" => return at + 1..args.len(),
+            b"AUTH" => 1,
+            b"AUTH2" => 2,
+            _ => 0,
+        };
+    }
+    3..4
+}
+
+/// The key that a GEORADIUS stores to: the one after the last STORE or STOREDIST. The key specifications find
+/// the first of each.
 fn settle_destination(found: &mut KeyPositions, args: Args<'_>) {
-    found.truncate(1);
     let mut at = 5;
     let mut destination = None;
     while let Some(option) = args.get(at) {
@@ -92,7 +113,10 @@ fn settle_destination(found: &mut KeyPositions, args: Args<'_>) {
         at += 1;
     }
     let flags = KeyFlags::OW.or(KeyFlags::UPDATE);
-    found.extend(destination.map(|index| KeyPosition { index, flags }));
+    let is_found = |index: &usize| found.iter().any(|key| key.index == *index);
+    if let Some(index) = destination.filter(|index| !is_found(index)) {
+        found.push(KeyPosition { index, flags });
+    }
 }
 
 /// What is done with a key that [`find_keys`] has found in these arguments. The flags of two commands depend

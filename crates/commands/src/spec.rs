@@ -73,6 +73,8 @@ bits! {
         NO_AUTH = 13, "no_auth";
         /// Replicated although it does not write.
         MAY_REPLICATE = 14, "may_replicate";
+        /// May be called without any key although it has key specifications.
+        NO_MANDATORY_KEYS = 19, "no_mandatory_keys";
         /// Not allowed during asynchronous loading.
         NO_ASYNC_LOADING = 15, "no_async_loading";
         /// Not inside MULTI.
@@ -81,8 +83,6 @@ bits! {
         MOVABLE_KEYS = 17, "movablekeys";
         /// Allowed while a script keeps the server busy.
         ALLOW_BUSY = 18, "allow_busy";
-        /// May be called without any key although it has key specifications.
-        NO_MANDATORY_KEYS = 19, "no_mandatory_keys";
         /// DEBUG and MODULE: refused unless enabled. Not shown.
         PROTECTED = 20, "protected";
         /// Only for Sentinel. Not shown.

@@ -360,7 +360,6 @@ fn block(
         blocking,
         waiting: parking_lot::Mutex::new(true),
     });
-    server.blocked.lock().insert(client.shared.id, Arc::clone(&blocked));
     for key in &blocked.blocking.keys {
         let index = server.keyspace.shard_of(server.keyspace.hash(key));
         let Blocking { shards, on_loss, .. } = blocked.blocking;
@@ -369,6 +368,12 @@ fn block(
             shard.wait(blocked.database, key, ticket, waiter);
         }
     }
+    wait(server, client, blocked);
+}
+
+/// Has a client wait for what `blocked` says.
+pub fn wait(server: &'static Server, client: &mut Client, blocked: Arc<BlockedClient>) {
+    server.blocked.lock().insert(client.shared.id, Arc::clone(&blocked));
     client.shared.mark(flag::BLOCKED, true);
     client.blocked = Some(blocked);
 }

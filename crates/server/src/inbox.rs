@@ -7,7 +7,11 @@ use mantissa_net::{Conn, Listener, Socket, Waker};
 use parking_lot::Mutex;
 
 use crate::balance::Handover;
-use crate::client::Client;
+use crate::client::{BlockedClient, Client};
+use crate::context::Context;
+
+/// The end of a command whose client waits, run by the client's worker.
+pub type Completion = Box<dyn FnOnce(&mut Context) -> Vec<u8> + Send>;
 
 /// Where a client is: a worker and a connection of its driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +34,9 @@ pub enum Message {
     Push(Conn, Arc<[u8]>),
     /// A blocked client has been served: send its reply and go on with its requests.
     Unblock(Conn, Vec<u8>),
+    /// What a client's command has waited for is there: do the rest, which gives the reply, also if the
+    /// client is gone.
+    Complete(Conn, Arc<BlockedClient>, Completion),
     /// Close a connection.
     Kill(Conn),
     /// The server is no longer paused.
@@ -50,8 +57,16 @@ impl Message {
     pub fn target(&self) -> Option<Conn> {
         match self {
             Message::Push(conn, _) | Message::Unblock(conn, _) | Message::Kill(conn) => Some(*conn),
-            Message::Adopt(_) | Message::Resume | Message::Listen(_) | Message::Stop => None,
+            Message::Complete(conn, ..) => Some(*conn),
+            Message::Adopt(_) | Message::Move(..) | Message::HandOver(_) => None,
+            Message::Resume | Message::Listen { .. } | Message::Stop => None,
         }
+    }
+
+    /// Whether acting on it must wait until no script of the worker runs: because it locks shards, which the
+    /// script holds, or because it moves clients.
+    pub fn waits_for_scripts(&self) -> bool {
+        matches!(self, Message::Complete(..) | Message::HandOver(_))
     }
 }
 

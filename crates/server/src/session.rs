@@ -36,16 +36,25 @@ impl Session<'_, '_> {
         if let Some(access) = &mut self.access {
             return work(access);
         }
-        let server = self.context.server;
-        let Context { live, now_ms, random_state, outbox, .. } = &mut *self.context;
-        let locked = server.keyspace.lock(shards);
-        let mode = Mode::default();
-        let mut access =
-            Access::new(locked, self.client.database, *now_ms, &live.settings, mode, random_state);
-        let result = work(&mut access);
-        let trash = commit(server, outbox, &mut access, true);
-        drop(access);
-        server.free(trash);
-        result
+        with_shards(self.context, self.client.database, shards, work)
     }
+}
+
+/// Runs `work` with a view of these shards, locked for just that. What it changes is committed.
+pub fn with_shards<R>(
+    context: &mut Context,
+    database: usize,
+    shards: ShardSet,
+    work: impl FnOnce(&mut Access<'_>) -> R,
+) -> R {
+    let server = context.server;
+    let Context { live, now_ms, random_state, outbox, .. } = context;
+    let locked = server.keyspace.lock(shards);
+    let mode = Mode::default();
+    let mut access = Access::new(locked, database, *now_ms, &live.settings, mode, random_state);
+    let result = work(&mut access);
+    let trash = commit(server, outbox, &mut access, true);
+    drop(access);
+    server.free(trash);
+    result
 }

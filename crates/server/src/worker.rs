@@ -100,7 +100,8 @@ struct Rest<'a> {
     driver: &'a mut Driver,
     clients: &'a mut Vec<Option<Box<Client>>>,
     deadlines: &'a mut Deadlines,
-    tcp_listeners: &'a mut Vec<usize>,
+    tcp_listeners: &'a mut Vec<(usize, SocketAddr)>,
+    departures: &'a mut HashMap<Conn, Departure>,
     has_paused: &'a mut bool,
     stopping: &'a mut bool,
     conn: Conn,
@@ -118,6 +119,7 @@ impl Pump for Rest<'_> {
         std::mem::swap(&mut worker.clients, self.clients);
         std::mem::swap(&mut worker.deadlines, self.deadlines);
         std::mem::swap(&mut worker.tcp_listeners, self.tcp_listeners);
+        std::mem::swap(&mut worker.departures, self.departures);
         worker.has_paused = *self.has_paused;
         if let Err(error) = self.driver.turn_within(&mut worker) {
             warning!("Serving clients beside a script failed: {error}");
@@ -129,6 +131,7 @@ impl Pump for Rest<'_> {
         std::mem::swap(&mut worker.clients, self.clients);
         std::mem::swap(&mut worker.deadlines, self.deadlines);
         std::mem::swap(&mut worker.tcp_listeners, self.tcp_listeners);
+        std::mem::swap(&mut worker.departures, self.departures);
         *self.has_paused = worker.has_paused;
         *self.stopping |= worker.stopping;
         self.absent = worker.absent.take();
@@ -197,7 +200,7 @@ impl Worker {
     fn read_messages(&mut self, driver: &mut Driver) {
         for message in self.context.server.take_messages(self.context.worker) {
             if let Some(absent) = &mut self.absent
-                && message.target() == Some(absent.conn)
+                && (message.target() == Some(absent.conn) || message.waits_for_scripts())
             {
                 absent.messages.push(message);
                 continue;
@@ -208,6 +211,13 @@ impl Worker {
                 Message::HandOver(handover) => self.hand_over(driver, handover),
                 Message::Push(conn, bytes) => self.push(driver, conn, bytes),
                 Message::Unblock(conn, bytes) => self.unblock(driver, conn, bytes),
+                Message::Complete(conn, blocked, work) => {
+                    self.context.refresh();
+                    let bytes = work(&mut self.context);
+                    if std::mem::replace(&mut *blocked.waiting.lock(), false) {
+                        self.unblock(driver, conn, bytes);
+                    }
+                }
                 Message::Kill(conn) => self.kill(driver, conn),
                 Message::Resume => self.resume_paused(driver),
                 Message::Listen { kept, opened } => {
@@ -653,6 +663,7 @@ impl Worker {
             clients: &mut self.clients,
             deadlines: &mut self.deadlines,
             tcp_listeners: &mut self.tcp_listeners,
+            departures: &mut self.departures,
             has_paused: &mut self.has_paused,
             stopping: &mut self.stopping,
             conn: client.conn,

@@ -10,6 +10,7 @@ mod dump;
 mod info;
 mod introspection;
 mod memory;
+mod migrate;
 mod persistence;
 mod pubsub;
 mod replication;
@@ -43,6 +44,7 @@ pub const FAMILIES: &[&[ServerSpec]] = &[
     info::COMMANDS,
     introspection::COMMANDS,
     memory::COMMANDS,
+    migrate::COMMANDS,
     persistence::COMMANDS,
     pubsub::COMMANDS,
     replication::COMMANDS,

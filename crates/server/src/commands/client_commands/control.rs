@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mantissa_commands::{Error, Outcome, parse};
+use mantissa_commands::{Error, Outcome, TimeoutReply, parse};
 use mantissa_protocol::{Args, Reply};
 
 use super::list::Kind;
 use crate::blocking;
-use crate::client::{ClientShared, flag};
+use crate::client::{BlockedClient, ClientShared, flag};
 use crate::inbox::Message;
 use crate::server::Server;
 use crate::session::Session;
@@ -166,7 +166,8 @@ pub(super) fn unblock(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut
     let id = parse::integer(args.at(2))?;
     let server = session.server();
     let blocked = u64::try_from(id).ok().and_then(|id| server.blocked.lock().get(&id).cloned());
-    let released = blocked.is_some_and(|blocked| {
+    let may_end = |blocked: &Arc<BlockedClient>| blocked.blocking.on_timeout != TimeoutReply::Never;
+    let released = blocked.filter(may_end).is_some_and(|blocked| {
         let bytes = if with_error {
             const TEXT: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
             server.stats.count_error(session.context.worker, TEXT);

@@ -1,0 +1,68 @@
+"""Writes README's list of the commands of redis-server 8.2.3 that are not there yet: ours and its COMMAND LIST
+compared. Run it after a command was added:
+
+    .test-env/bin/python tests/differential/missing_commands.py
+
+`test_command_table.py` fails if the list is not current.
+"""
+
+import pathlib
+import sys
+import textwrap
+
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+README = TESTS.parent / "README.md"
+BEGIN = "<!-- Missing commands, written by tests/differential/missing_commands.py -->\n"
+END = "<!-- End of missing commands -->\n"
+MODULES = ("vectorset",)  # part of redis-server 8.2, but no part of its core
+WIDTH = 120
+
+
+def names(connection):
+    """All commands of a server but those of its modules, subcommands as `container|name`."""
+    found = {name.value.decode() for name in connection("COMMAND", "LIST").value}
+    for module in MODULES:
+        listed = connection("COMMAND", "LIST", "FILTERBY", "MODULE", module).value
+        found -= {name.value.decode() for name in listed}
+    return found
+
+
+def missing(ours, theirs):
+    """What is missing, a container without any of its subcommands by its own name."""
+    absent = theirs - ours
+    return sorted(name for name in absent if name.partition("|")[0] not in absent or "|" not in name)
+
+
+def described(absent):
+    """The part of README between the marks."""
+    words = ", ".join(name.upper().replace("|", "\N{NO-BREAK SPACE}") for name in absent)
+    text = f"Commands of redis-server 8.2.3's core that are missing: {words}." if absent else (
+        "No command of redis-server 8.2.3's core is missing."
+    )
+    lines = textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ") + "\n"
+
+
+def split_readme():
+    """README before, between and after the marks."""
+    before, _, rest = README.read_text().partition(BEGIN)
+    between, mark, after = rest.partition(END)
+    if not mark:
+        raise ValueError(f"{README} has no line {END!r}")
+    return before, between, after
+
+
+def main():
+    sys.path.insert(0, str(TESTS))
+    from support.servers import Server
+
+    with Server("subject") as subject, Server("oracle") as oracle:
+        with subject.connect() as ours, oracle.connect() as theirs:
+            text = described(missing(names(ours), names(theirs)))
+    before, _, after = split_readme()
+    README.write_text(before + BEGIN + text + END + after)
+    print(text, end="")
+
+
+if __name__ == "__main__":
+    main()
