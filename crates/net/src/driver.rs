@@ -234,6 +234,11 @@ impl Driver {
         on!(self, inner => inner.detach(conn))
     }
 
+    /// Takes [`Driver::detach`] back, if it has not been answered yet.
+    pub fn stay(&mut self, conn: Conn) {
+        on!(self, inner => inner.stay(conn))
+    }
+
     /// One turn: submits what is queued, waits until something happens (no longer than `timeout`; with
     /// `None`, as long as it takes), and reports everything that has. Returns early if woken. An error means
     /// that the mechanism itself has failed.

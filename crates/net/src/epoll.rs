@@ -262,6 +262,16 @@ impl Epoll {
         }
     }
 
+    pub(crate) fn stay(&mut self, conn: Conn) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        if it.link.leaving == Leaving::Detach {
+            it.link.leaving = Leaving::No;
+            if it.readable {
+                self.queue(conn);
+            }
+        }
+    }
+
     /// Lets a connection that is to leave do so once nothing holds it.
     fn leave_if_due(&mut self, conn: Conn) {
         let Some(it) = self.conns.get_mut(conn) else { return };
@@ -372,7 +382,8 @@ impl Epoll {
                 Some(Step::Closed { conn, error })
             }
             Due::Detached { conn } => {
-                if !link.outgoing.is_empty() || link.fill.is_some() {
+                let leaves = link.leaving == Leaving::Detach;
+                if !leaves || !link.outgoing.is_empty() || link.fill.is_some() {
                     return None;
                 }
                 let it = self.end(conn)?;

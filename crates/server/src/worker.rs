@@ -656,6 +656,10 @@ impl Worker {
             Some(owned) => owned.as_args(),
             None => Args::new(input, &self.slices[request.first..request.first + request.count]),
         };
+        if client.moving_to.take().is_some() {
+            // It could leave while it is not in its place.
+            driver.stay(client.conn);
+        }
         let mut rest = Rest {
             server: self.context.server,
             number: self.context.worker,

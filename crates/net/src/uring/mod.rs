@@ -338,6 +338,17 @@ impl Uring {
         }
     }
 
+    pub(crate) fn stay(&mut self, conn: Conn) {
+        let Some(it) = self.conns.get_mut(conn) else { return };
+        if it.link.leaving == Leaving::Detach {
+            it.link.leaving = Leaving::No;
+            if it.ended || it.aside.is_some() {
+                self.ready.push_back(Due::SetAside { conn });
+            }
+            self.unsettle(conn);
+        }
+    }
+
     /// Lets a connection that is to leave do so once nothing holds it.
     fn leave_if_due(&mut self, conn: Conn) {
         let Some(it) = self.conns.get_mut(conn) else { return };

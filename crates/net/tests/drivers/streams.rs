@@ -113,6 +113,14 @@ impl Owner {
                 it.detaching = true;
                 driver.detach(conn);
             }
+            8 if it.detaching => {
+                // Where the answer is on its way already, it was not taken back in time.
+                it.detaching = false;
+                driver.stay(conn);
+                if it.silent {
+                    driver.hold_reading(conn);
+                }
+            }
             9 => driver.notify_sent(conn),
             _ => {
                 let len = self.random.below(40_000).min(STREAM_BYTES - it.queued);

@@ -8,7 +8,7 @@ use crate::format::{quicklist_container, value_type};
 use crate::packed::{Damage, Packing, elements, intset, zipmap};
 use crate::source::{LoadError, Source};
 use mantissa_number::{INTEGER_TEXT_MAX, format_i64, parse_f64};
-use mantissa_store::listpack::{Element, IntegerText};
+use mantissa_store::listpack::{Element, IntegerText, Listpack};
 use mantissa_store::{EncodingLimits, Hash, List, Set, SortedSet, Value};
 use std::io::Read;
 
@@ -43,6 +43,23 @@ pub(crate) fn read_value<R: Read>(
 ) -> Result<Outcome, LoadError> {
     let offset = source.offset();
     let limits = &options.limits;
+    // What is packed already stays so unless it has too many elements, however long they are.
+    let packed = match form {
+        value_type::SET_LISTPACK
+        | value_type::ZSET_ZIPLIST
+        | value_type::ZSET_LISTPACK
+        | value_type::HASH_ZIPLIST
+        | value_type::HASH_LISTPACK
+        | value_type::HASH_LISTPACK_EX_PRE_GA
+        | value_type::HASH_LISTPACK_EX => Some(EncodingLimits {
+            set_listpack_value_bytes_max: usize::MAX,
+            sorted_set_value_bytes_max: usize::MAX,
+            hash_value_bytes_max: usize::MAX,
+            ..*limits
+        }),
+        _ => None,
+    };
+    let limits = packed.as_ref().unwrap_or(limits);
     Ok(match form {
         value_type::LIST
         | value_type::LIST_ZIPLIST
@@ -136,14 +153,24 @@ fn each_pair(
 
 fn read_list<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits) -> Result<List, LoadError> {
     let mut list = List::new();
+    if form == value_type::LIST_ZIPLIST {
+        let mut node = Listpack::new();
+        let mut push = |element: &[u8]| {
+            node.push(element);
+            Ok(())
+        };
+        let offset = source.offset();
+        unpack(source, |bytes| each_element(bytes, Packing::Ziplist, &mut push))?;
+        // One node, and the form of large lists, as in Redis.
+        if !node.is_empty() && list.push_listpack(node.into_bytes()).is_err() {
+            return source.error(offset, "list has a node that cannot be converted".to_owned());
+        }
+        return Ok(list);
+    }
     let mut push = |element: &[u8]| {
         list.push_back(element, limits);
         Ok(())
     };
-    if form == value_type::LIST_ZIPLIST {
-        unpack(source, |bytes| each_element(bytes, Packing::Ziplist, &mut push))?;
-        return Ok(list);
-    }
     let count = source.length()?;
     for _ in 0..count {
         let offset = source.offset();
