@@ -16,7 +16,7 @@ def check(connection):
     names = sorted(library[1] for library in connection("FUNCTION", "LIST").plain())
     assert names == [b"large", b"odd", b"small"]
     assert connection.call("FCALL", "one", 0) == 1
-    assert connection.call("FCALL", "add", 1, "sum", 5) in (5, 10)
+    assert connection.call("FCALL", "add", 1, "sum", 5) in (5, 10, 15)
     codes = {library[1]: library[7] for library in connection("FUNCTION", "LIST", "WITHCODE").plain()}
     assert codes == {name.encode(): code.encode("latin-1") for name, code in LIBRARIES.items()}
 

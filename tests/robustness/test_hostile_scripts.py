@@ -185,7 +185,6 @@ FAILING = {
     "unpack backwards": "return unpack({}, -2^31, 2^31 - 1)",
     "unpack far": "return unpack({}, 2^31 - 3, 2^31 + 2^31)",
     "struct": "return struct.pack('i2147483647', 1)",
-    "struct padding": "return struct.pack('!1073741824 b i', 1, 1)",
     "struct position": "return struct.unpack('c0', 'abc', -2^53)",
     "bytecode": "return loadstring(string.dump(function() end))()",
     "edited bytecode": "return loadstring('\\27Lua' .. string.rep('\\255', 100))()",
@@ -218,7 +217,7 @@ def test_a_hostile_script_fails(server, script):
 
 
 def test_memory_comes_back(server):
-    with server.connect(timeout=WAIT_SECONDS_MAX) as connection:
+    with server.connect(timeout=3 * WAIT_SECONDS_MAX) as connection:
         connection.call("CONFIG", "SET", "busy-reply-threshold", 0)
         connection("EVAL", "local t = {} for i = 1, 1e12 do t[i] = string.rep('x', 1e5) .. i end", 0)
         connection.call("EVAL", "return 1", 0)

@@ -192,7 +192,9 @@ fn run(
     reply: &mut Reply,
 ) {
     let start = reply.len();
+    let sweep = if sweeps(command) { Some(context.server.scripting.begin_sweep()) } else { None };
     let outcome = match command.handler {
+        _ if matches!(sweep, Some(Err(_))) => Err(context.server.scripting.busy_error()),
         Some(Handler::Data(handler)) => run_data(context, client, command, handler, args, hint, reply),
         Some(Handler::Server(handler)) => {
             let mut session = Session { context, client, access: None };
@@ -200,6 +202,7 @@ fn run(
         }
         None => Err(Error::arity(&command.name)),
     };
+    drop(sweep);
     if context.server.monitor_count.load(Ordering::Relaxed) > 0 {
         monitor::show(context, client, command, args);
     }
@@ -213,6 +216,14 @@ fn run(
     if client.blocked.is_none() {
         record(context, client, command, args, failed);
     }
+}
+
+/// Whether a command waits for shards other than those of its keys, and so for scripts that hold them.
+fn sweeps(command: &Command) -> bool {
+    const SWEEPING: [&str; 3] = ["debug", "memory", "save"];
+    let container = || command.name.split('|').next().unwrap_or_default();
+    command.info.locks == Locks::Sweep
+        || (matches!(command.handler, Some(Handler::Server(_))) && SWEEPING.contains(&container()))
 }
 
 /// Counts a call that ends now and logs it if it was slow. It began when the one before it ended.

@@ -7,7 +7,7 @@ use mantissa_commands::spec::KeyFlags;
 use mantissa_commands::{Access, Error, Mode, Outcome, parse};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::ShardSet;
-use mlua::{Function, Lua, Table, Value};
+use mlua::{Function, Table, Value};
 
 use super::convert;
 use super::host;
@@ -197,17 +197,19 @@ impl Call<'_> {
         let database = session.client.database;
         let context = &mut *session.context;
         let server = context.server;
+        let running =
+            server.scripting.begin(server, context.worker, self.is_function, session.access.is_some());
         let outcome = if let Some(access) = &mut session.access {
             self.run_once(context, session.client, access, false, reply, &body).map(|_| ())
         } else {
             self.run_locked(context, session.client, reply, &body)
         };
+        drop(running);
         session.client.select(database);
         if let Some(access) = &mut session.access {
             access.select(database);
         }
         session.context.command_began = began;
-        debug_assert!(std::ptr::eq(server, session.context.server));
         outcome
     }
 
@@ -278,7 +280,6 @@ impl Call<'_> {
             keys: self.keys(),
             call: self.args,
         };
-        server.scripting.begin(server, worker, self.is_function);
         let (ended, used) = MACHINE.with(|machine| {
             let Ok(machine) = machine.try_borrow_mut() else {
                 return (Err(server.scripting.busy_error()), 0);
@@ -289,12 +290,12 @@ impl Call<'_> {
             self.habits.note(run.touched_undeclared);
             let (abort, protocol) = (run.abort, run.protocol());
             if abort != Some(Abort::Restart) {
-                self.reply_ending(&vm.lua, server, worker, ending, abort, protocol, reply);
+                self.reply_ending(server, worker, ending, abort, protocol, reply);
             }
             vm.settle();
             (Ok(abort), vm.lua.used_memory())
         });
-        server.scripting.end(worker, used);
+        server.scripting.note_memory(worker, used);
         if matches!(ended, Ok(Some(Abort::Panicked))) {
             client.killed = true;
         }
@@ -316,7 +317,6 @@ impl Call<'_> {
     #[allow(clippy::too_many_arguments, reason = "each is a part of how a run ends")]
     fn reply_ending(
         &self,
-        lua: &Lua,
         server: &Server,
         worker: usize,
         ending: Ending,
@@ -326,15 +326,13 @@ impl Call<'_> {
     ) {
         let start = reply.len();
         let (text, counted) = match (abort, ending) {
-            (Some(_), _) => {
-                let kind = if self.is_function { "function" } else { "script" };
-                let command = if self.is_function { "FUNCTION" } else { "SCRIPT" };
-                warning!("A script has been ended: {}", self.name);
-                let text = format!(
-                    "ERR Error running {kind} {}: Script killed by user with {command} KILL.",
-                    self.name
-                );
-                (text.into_bytes(), false)
+            (Some(_), ending) => {
+                warning!("The script {} has been ended", self.name);
+                let mut text = b"ERR Script killed by user with SCRIPT KILL...".to_vec();
+                if let Ok((_, Value::Table(problem))) = ending {
+                    self.add_place(&problem, &mut text);
+                }
+                (text, false)
             }
             (None, Ok((true, value))) => match convert::write_reply(reply, &value, protocol) {
                 Ok(()) => {
@@ -354,7 +352,6 @@ impl Call<'_> {
             server.stats.count_error(worker, &String::from_utf8_lossy(&text));
         }
         reply.error_bytes(&text);
-        let _ = lua;
     }
 
     /// The text of an error that a script raised, with its place.
@@ -366,21 +363,28 @@ impl Call<'_> {
             };
             return [b"ERR ", &text[..]].concat();
         };
-        let field = |name: &str| match table.raw_get::<Value>(name) {
-            Ok(value) => super::native::text_of(&value).map(|text| text.as_ref().to_vec()),
-            Err(_) => None,
-        };
-        let mut text = field("err").unwrap_or_else(|| b"ERR unknown error".to_vec());
+        let mut text = field(table, "err").unwrap_or_else(|| b"ERR unknown error".to_vec());
         if text.first() == Some(&b'-') {
             text.remove(0);
         }
-        if let (Some(source), Some(line)) = (field("source"), field("line")) {
+        self.add_place(table, &mut text);
+        text
+    }
+
+    /// Appends where an error was raised, as far as it is known.
+    fn add_place(&self, problem: &Table, text: &mut Vec<u8>) {
+        if let (Some(source), Some(line)) = (field(problem, "source"), field(problem, "line")) {
             let place: [&[u8]; 7] =
                 [b" script: ", self.name.as_bytes(), b", on ", &source, b":", &line, b"."];
             text.extend_from_slice(&place.concat());
         }
-        text
     }
+}
+
+/// The text of a field.
+fn field(table: &Table, name: &str) -> Option<Vec<u8>> {
+    let value: Value = table.raw_get(name).ok()?;
+    super::native::text_of(&value).map(|text| text.as_ref().to_vec())
 }
 
 /// Whether an error reply that a script returns or raises has been counted when its command failed.
@@ -408,20 +412,12 @@ pub fn script_exists(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut 
     Ok(())
 }
 
-/// Whether a flush is to be done in the background; the error for other words.
-pub fn flush_mode(args: Args<'_>, command: &str) -> Outcome<bool> {
-    match (args.len(), args.get(2)) {
-        (2, _) => Ok(false),
-        (3, Some(word)) if parse::is(word, "SYNC") => Ok(false),
-        (3, Some(word)) if parse::is(word, "ASYNC") => Ok(true),
-        _ => Err(Error::new(format!("ERR {command} only support SYNC|ASYNC option"))),
-    }
-}
-
 /// SCRIPT FLUSH.
 pub fn script_flush(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    flush_mode(args, "SCRIPT FLUSH SYNC|ASYNC")
-        .map_err(|_| Error::fixed("ERR SCRIPT FLUSH only support SYNC|ASYNC option"))?;
+    let is_mode = |word: &[u8]| parse::is(word, "SYNC") || parse::is(word, "ASYNC");
+    if args.len() > 3 || args.get(2).is_some_and(|word| !is_mode(word)) {
+        return Err(Error::fixed("ERR SCRIPT FLUSH only support SYNC|ASYNC option"));
+    }
     drop(session.server().scripting.cache.flush());
     reply.ok();
     Ok(())

@@ -152,6 +152,9 @@ fn write_library(reply: &mut Reply, library: &Library, with_code: bool) {
 /// FUNCTION STATS.
 pub fn stats(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     let server = session.server();
+    if server.scripting.is_busy() && server.scripting.longest(server, true).is_none() {
+        return Err(server.scripting.busy_error());
+    }
     reply.map(2);
     reply.bulk(b"running_script");
     match server.scripting.longest(server, true).filter(|slot| slot.is_slow()) {

@@ -6,6 +6,7 @@
 //! it has not written.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
 
 use mantissa_commands::{Error, Outcome};
 use mantissa_store::{LockedShards, ShardSet};
@@ -15,6 +16,9 @@ use super::functions::LibraryStore;
 use super::host;
 use super::source::ScriptCache;
 use crate::server::Server;
+
+/// How long those wait at a time who wait for scripts, or scripts for them.
+const PAUSE: Duration = Duration::from_micros(100);
 
 const IDLE: u8 = 0;
 const SCRIPT: u8 = 1;
@@ -58,6 +62,9 @@ pub struct Scripting {
     slots: Box<[Slot]>,
     /// The number of slow scripts.
     slow_count: AtomicU64,
+    /// Commands that visit shard after shard, or wait to. They and scripts keep out of each other's way: such
+    /// a command cannot give up once it has begun, and so must never wait for a script that may be slow.
+    sweeps: AtomicU64,
     /// Bytes that each worker's virtual machine uses.
     vm_bytes: Box<[AtomicU64]>,
     /// What waits for shards that a slow script holds.
@@ -68,6 +75,27 @@ pub struct Scripting {
 /// Work to be done with no shard locked.
 type Postponed = Box<dyn FnOnce(&'static Server) + Send>;
 
+/// A script or function that runs, until it is dropped.
+pub struct Running<'s> {
+    scripting: &'s Scripting,
+    worker: usize,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.scripting.end(self.worker);
+    }
+}
+
+/// A command that sweeps the keyspace; scripts wait until it is dropped.
+pub struct Sweep<'s>(&'s Scripting);
+
+impl Drop for Sweep<'_> {
+    fn drop(&mut self) {
+        self.0.sweeps.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl Scripting {
     /// For this many workers.
     pub fn new(worker_count: usize) -> Self {
@@ -76,6 +104,7 @@ impl Scripting {
             libraries: LibraryStore::default(),
             slots: (0..=worker_count).map(|_| Slot::default()).collect(),
             slow_count: AtomicU64::new(0),
+            sweeps: AtomicU64::new(0),
             vm_bytes: (0..=worker_count).map(|_| AtomicU64::new(0)).collect(),
             postponed: Mutex::default(),
             has_postponed: AtomicBool::new(false),
@@ -87,13 +116,38 @@ impl Scripting {
         &self.slots[worker.min(self.slots.len() - 1)]
     }
 
-    /// Notes that a worker begins a script or function.
-    pub fn begin(&self, server: &Server, worker: usize, is_function: bool) {
+    /// Notes that a worker begins a script or function, once no command sweeps the keyspace. `holds_locks`
+    /// says that shards are locked already, as inside MULTI: then there is no waiting.
+    pub fn begin(&self, server: &Server, worker: usize, is_function: bool, holds_locks: bool) -> Running<'_> {
         let slot = self.slot(worker);
+        let kind = if is_function { FUNCTION } else { SCRIPT };
+        loop {
+            slot.kind.store(kind, Ordering::SeqCst);
+            if holds_locks || self.sweeps.load(Ordering::SeqCst) == 0 {
+                break;
+            }
+            slot.kind.store(IDLE, Ordering::SeqCst);
+            while self.sweeps.load(Ordering::SeqCst) > 0 {
+                std::thread::sleep(PAUSE);
+            }
+        }
         slot.began_ms.store(server.started.elapsed().as_millis() as u64, Ordering::Relaxed);
         slot.wrote.store(false, Ordering::Relaxed);
         slot.killed.store(false, Ordering::Relaxed);
-        slot.kind.store(if is_function { FUNCTION } else { SCRIPT }, Ordering::Release);
+        Running { scripting: self, worker }
+    }
+
+    /// Lets a command sweep the keyspace, once no script runs. Fails if a script is slow.
+    pub fn begin_sweep(&self) -> Outcome<Sweep<'_>> {
+        let sweep = Sweep(self);
+        self.sweeps.fetch_add(1, Ordering::SeqCst);
+        while self.slots.iter().any(|slot| slot.kind.load(Ordering::SeqCst) != IDLE) {
+            if host::is_lent() || self.is_busy() {
+                return Err(self.busy_error());
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(sweep)
     }
 
     /// Notes that it is slow.
@@ -103,16 +157,20 @@ impl Scripting {
         }
     }
 
-    /// Notes its end.
-    pub fn end(&self, worker: usize, used_bytes: usize) {
+    /// Notes how many bytes a worker's virtual machine uses.
+    pub fn note_memory(&self, worker: usize, used_bytes: usize) {
+        self.vm_bytes[worker.min(self.vm_bytes.len() - 1)].store(used_bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Notes the end of what a worker runs.
+    fn end(&self, worker: usize) {
         let slot = self.slot(worker);
-        slot.kind.store(IDLE, Ordering::Release);
+        slot.kind.store(IDLE, Ordering::SeqCst);
         if slot.slow.load(Ordering::Relaxed) {
             slot.slow.store(false, Ordering::Relaxed);
             self.slow_count.fetch_sub(1, Ordering::Relaxed);
             *slot.call.lock() = Default::default();
         }
-        self.vm_bytes[worker.min(self.vm_bytes.len() - 1)].store(used_bytes as u64, Ordering::Relaxed);
     }
 
     /// Whether any script is slow.

@@ -458,7 +458,7 @@ fn replace(lua: &Lua, args: &Arguments) -> Native<(Value, f64)> {
         if anchored {
             break;
         }
-        if out.len() > MEMORY_BYTES_MAX {
+        if out.len() > MEMORY_BYTES_MAX / 2 {
             return fail("not enough memory");
         }
     }
@@ -474,13 +474,10 @@ fn expand(
     whole: (usize, usize),
     out: &mut Vec<u8>,
 ) -> Native<()> {
-    let mut bytes = replacement.iter().copied();
-    while let Some(byte) = bytes.next() {
-        if byte != ESCAPE {
-            out.push(byte);
-            continue;
-        }
-        match bytes.next().unwrap_or(0) {
+    let mut rest = replacement;
+    while let Some(at) = rest.iter().position(|&byte| byte == ESCAPE) {
+        out.extend_from_slice(&rest[..at]);
+        match rest.get(at + 1).copied().unwrap_or(0) {
             b'0' => out.extend_from_slice(&matcher.text[whole.0..whole.1]),
             digit @ b'1'..=b'9' => {
                 let value = matcher.capture(lua, usize::from(digit - b'1'), whole)?;
@@ -488,7 +485,9 @@ fn expand(
             }
             other => out.push(other),
         }
+        rest = rest.get(at + 2..).unwrap_or_default();
     }
+    out.extend_from_slice(rest);
     Ok(())
 }
 
