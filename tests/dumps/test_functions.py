@@ -6,7 +6,9 @@ from support.servers import Server
 
 LIBRARIES = {
     "small": "#!lua name=small\nredis.register_function('one', function() return 1 end)",
-    "large": "#!lua name=large\n" + "-- words that compress well\n" * 200 + "redis.register_function{function_name='add', "
+    "large": "#!lua name=large\n"
+    + "-- words that compress well\n" * 200
+    + "redis.register_function{function_name='add', "
     "callback=function(keys, args) return redis.call('INCRBY', keys[1], args[1]) end, description='Adds.'}",
     "odd": "#!lua name=odd\nredis.register_function('text', function() return '\x00\xff\\r\\n' end)",
 }

@@ -136,13 +136,12 @@ fn write_nested(reply: &mut Reply, value: &Value, protocol: Protocol, depth: usi
     Ok(())
 }
 
+/// The doubles whose integer part fits 64 bits.
+pub const INTEGERS: std::ops::Range<f64> = -9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0;
+
 /// A number as C makes an integer of it: without its fraction, and the least integer if it is out of range.
 pub fn truncate(number: f64) -> i64 {
-    if number >= -9_223_372_036_854_775_808.0 && number < 9_223_372_036_854_775_808.0 {
-        number as i64
-    } else {
-        i64::MIN
-    }
+    if INTEGERS.contains(&number) { number as i64 } else { i64::MIN }
 }
 
 /// The fields that give a table another meaning than that of an array, in the order in which they are looked
@@ -161,8 +160,14 @@ fn write_table(reply: &mut Reply, table: &Table, protocol: Protocol, depth: usiz
         return Ok(());
     }
     match table.raw_get("double")? {
-        Value::Integer(number) => return Ok(reply.double(number as f64)),
-        Value::Number(number) => return Ok(reply.double(number)),
+        Value::Integer(number) => {
+            reply.double(number as f64);
+            return Ok(());
+        }
+        Value::Number(number) => {
+            reply.double(number);
+            return Ok(());
+        }
         _ => {}
     }
     if let Value::Table(map) = table.raw_get("map")? {
@@ -174,7 +179,8 @@ fn write_table(reply: &mut Reply, table: &Table, protocol: Protocol, depth: usiz
             write_nested(reply, &value, protocol, depth + 1)?;
             count += 1;
         }
-        return Ok(reply.finish_map(deferred, count));
+        reply.finish_map(deferred, count);
+        return Ok(());
     }
     if let Value::Table(set) = table.raw_get("set")? {
         let deferred = reply.defer();
@@ -183,7 +189,8 @@ fn write_table(reply: &mut Reply, table: &Table, protocol: Protocol, depth: usiz
             write_nested(reply, &pair?.0, protocol, depth + 1)?;
             count += 1;
         }
-        return Ok(reply.finish_set(deferred, count));
+        reply.finish_set(deferred, count);
+        return Ok(());
     }
     if let Value::String(digits) = table.raw_get("big_number")? {
         let digits: Vec<u8> = digits
@@ -191,7 +198,8 @@ fn write_table(reply: &mut Reply, table: &Table, protocol: Protocol, depth: usiz
             .iter()
             .map(|&byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte })
             .collect();
-        return Ok(reply.big_number(&digits));
+        reply.big_number(&digits);
+        return Ok(());
     }
     if let Value::Table(verbatim) = table.raw_get("verbatim_string")?
         && let Value::String(text) = verbatim.raw_get("string")?

@@ -137,7 +137,7 @@ impl LibraryStore {
         vm: &mut Vm,
         code: &[u8],
         is_taken: impl Fn(&[u8]) -> bool,
-    ) -> Outcome<(Arc<Library>, HashMap<Vec<u8>, Function>)> {
+    ) -> Outcome<(Arc<Library>, Compiled)> {
         let (name, declaration_bytes) = parse_declaration(code)?;
         if is_taken(&name) {
             return Err(taken(&name));
@@ -172,8 +172,8 @@ fn insert(libraries: &mut Libraries, library: &Arc<Library>, policy: Policy) -> 
     Ok(())
 }
 
-const BAD_NAME: &str = "ERR Library names can only contain letters, numbers, or underscores(_) and must be at least one character \
-     long";
+const BAD_NAME: &str = "ERR Library names can only contain letters, numbers, or underscores(_) and must be at \
+                        least one character long";
 
 fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
@@ -216,7 +216,10 @@ thread_local! {
     static REGISTERED: RefCell<Option<Vec<(FunctionInfo, Function)>>> = const { RefCell::new(None) };
 }
 
-type Registered = (Vec<FunctionInfo>, HashMap<Vec<u8>, Function>);
+/// The functions of a library in a virtual machine, by their names.
+pub type Compiled = HashMap<Vec<u8>, Function>;
+
+type Registered = (Vec<FunctionInfo>, Compiled);
 
 /// Runs the code of a library and collects what it registers.
 fn run_code(vm: &mut Vm, code: &[u8]) -> Outcome<Registered> {

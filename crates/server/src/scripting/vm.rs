@@ -10,7 +10,7 @@
 //! - Metatables of basic types (CVE-2025-46818: scripts of other users inherit changes): that of strings is
 //!   shown sealed only.
 //! - Long brackets (CVE-2025-46819: counting `=` overflows): a text is far shorter than 2^31 bytes.
-//! - bit, cjson, cmsgpack, struct (CVE-2024-31449, CVE-2022-24834, CVE-2018-11218, CVE-2018-11219 and others):
+//! - bit, cjson, cmsgpack, struct (CVE-2024-31449, CVE-2022-24834, CVE-2018-11218, CVE-2018-11219 and more):
 //!   they are written in safe Rust here.
 //! - Bytecode (the interpreter trusts it): a text that begins with the mark of bytecode is refused.
 //! - Patterns (they recurse on the C stack): they are matched in Rust, with bounds on depth and time.

@@ -4,6 +4,7 @@
 use mlua::{Lua, MultiValue, Table, Value};
 
 use super::NESTING_MAX;
+use crate::scripting::convert::INTEGERS;
 use crate::scripting::native::{self, Arguments, Native, Problem};
 
 /// Levels of tables that are written.
@@ -79,8 +80,7 @@ fn header(out: &mut Vec<u8>, count: usize, forms: &[(u8, usize, usize)]) {
 }
 
 fn encode_number(out: &mut Vec<u8>, number: f64) {
-    let in_range = number >= -9_223_372_036_854_775_808.0 && number < 9_223_372_036_854_775_808.0;
-    if !in_range || number != number.trunc() {
+    if !INTEGERS.contains(&number) || number != number.trunc() {
         let short = number as f32;
         if f64::from(short) == number {
             out.push(0xCA);
