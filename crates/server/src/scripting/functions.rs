@@ -172,8 +172,8 @@ fn insert(libraries: &mut Libraries, library: &Arc<Library>, policy: Policy) -> 
     Ok(())
 }
 
-const BAD_NAME: &str = "ERR Library names can only contain letters, numbers, or underscores(_) and must be at \
-                        least one character long";
+const BAD_NAME: &str = "ERR Library names can only contain letters, numbers, or underscores(_) and must be \
+                        at least one character long";
 
 fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
