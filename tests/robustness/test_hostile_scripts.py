@@ -152,8 +152,10 @@ def test_watching_and_leaving_while_a_script_is_slow(server):
     with server.connect() as connection:
         assert connection.call("SCRIPT", "KILL") == b"OK"
         running.reply()
-        assert connection.call("RPUSH", "held", "a") == 1
-        assert connection.call("LLEN", "held") == 1
+        # At most one goes to the client that leaves, if its end has not been noticed yet.
+        for _ in range(3):
+            connection.call("RPUSH", "held", "a")
+        assert connection.call("LLEN", "held") >= 2
 
 
 FAILING = {
