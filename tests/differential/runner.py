@@ -23,6 +23,7 @@ SMALL_THRESHOLDS = {
     "zset-max-listpack-entries": 3,
     "zset-max-listpack-value": 8,
     "stream-node-max-entries": 3,
+    "hll-sparse-max-bytes": 40,
 }
 
 
