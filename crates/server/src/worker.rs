@@ -318,6 +318,7 @@ impl Worker {
     // ---- connections ----
 
     fn accept(&mut self, driver: &mut Driver, socket: Socket) {
+        self.context.refresh();
         let server = self.context.server;
         if let Some(refusal) = limits::refusal(server, &self.context.live.config, socket.peer()) {
             stats::add(&server.stats.workers[self.context.worker].rejected_connections, 1);
@@ -334,6 +335,7 @@ impl Worker {
     }
 
     fn adopt(&mut self, driver: &mut Driver, socket: Socket) {
+        self.context.refresh();
         let server = self.context.server;
         let config = &self.context.live.config;
         if !socket.peer().is_unix() {
