@@ -72,7 +72,7 @@ done
 
 if [ ${#chosen[@]} -eq 0 ] && [ ${#options[@]} -eq 0 ]; then
     say "cargo test --workspace"
-    cargo test --workspace
+    cargo test --workspace --no-fail-fast
     if [ -f number/Makefile ]; then
         say "make -C number test"
         make -C number test

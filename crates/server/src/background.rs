@@ -9,7 +9,7 @@ use mantissa_store::ShardSet;
 
 use crate::balance::Balancer;
 use crate::commit::commit;
-use crate::context::{Context, Outbox, unix_ms};
+use crate::context::{Context, LastCommand, Outbox, unix_ms};
 use crate::server::Server;
 
 /// Entries of a database of a shard that are looked at in one step of the walk for expired keys.
@@ -26,6 +26,7 @@ pub fn start(server: &'static Server, mut balancer: Balancer) -> std::io::Result
             command_began: Instant::now(),
             live: server.live(),
             random_state: 1,
+            last_command: LastCommand::default(),
             in_script: false,
             outbox: Outbox::new(worker, server),
         };

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use mantissa_commands::Error;
 use mantissa_net::Conn;
 use mantissa_protocol::Args;
 
 use crate::inbox::{Message, Target};
 use crate::live::Live;
+use crate::registry::Command;
 use crate::server::Server;
 
 /// See the module's description.
@@ -24,13 +26,53 @@ pub struct Context {
     pub live: Arc<Live>,
     /// State of the random numbers.
     pub random_state: u64,
+    /// The command that was called last, by the name that was used.
+    pub last_command: LastCommand,
     /// A script runs, and it is one of its commands that runs now.
     pub in_script: bool,
     /// Messages for clients.
     pub outbox: Outbox,
 }
 
+/// A command and the name by which a request called it: pipelines call the same one again and again.
+#[derive(Default)]
+pub struct LastCommand {
+    name: [u8; Self::NAME_BYTES_MAX],
+    len: usize,
+    command: Option<&'static Command>,
+}
+
+impl LastCommand {
+    const NAME_BYTES_MAX: usize = 16;
+
+    #[inline]
+    fn find(&self, name: &[u8]) -> Option<&'static Command> {
+        self.command.filter(|_| self.name.get(..self.len) == Some(name))
+    }
+
+    fn note(&mut self, name: &[u8], command: &'static Command) {
+        // A subcommand is not told by the first word alone; its full name is longer.
+        let tells = command.subcommands.is_empty() && command.name.len() == name.len();
+        if let (true, Some(place)) = (tells, self.name.get_mut(..name.len())) {
+            place.copy_from_slice(name);
+            (self.len, self.command) = (name.len(), Some(command));
+        }
+    }
+}
+
 impl Context {
+    /// The command or subcommand that a request calls, or the error to reply.
+    #[inline]
+    pub fn resolve(&mut self, args: Args<'_>) -> Result<&'static Command, Error> {
+        let name = args.at(0);
+        if let Some(command) = self.last_command.find(name) {
+            return Ok(command);
+        }
+        let command = self.server.registry.resolve(args)?;
+        self.last_command.note(name, command);
+        Ok(command)
+    }
+
     /// Whether a request may run a script: by its first letter, unless commands have other names.
     #[inline]
     pub fn may_run_script(&self, args: Args<'_>) -> bool {

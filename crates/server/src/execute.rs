@@ -38,7 +38,7 @@ pub fn execute(
     reply: &mut Reply,
 ) -> Progress {
     let start = reply.len();
-    let resolved = match context.server.registry.resolve(args) {
+    let resolved = match context.resolve(args) {
         Ok(command) => {
             client.shared.last_command.store(command.index as u32 + 1, Ordering::Relaxed);
             admit(context, client, command, args).map(|()| command).inspect_err(|_| {

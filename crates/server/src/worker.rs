@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 
 use crate::blocking::{self, Deadlines};
 use crate::client::{Client, ClientShared, Identity, Partial, ReplyMode, flag};
-use crate::context::{Context, Outbox, unix_ms};
+use crate::context::{Context, LastCommand, Outbox, unix_ms};
 use crate::execute::{self, Progress};
 use crate::inbox::{Message, Target};
 use crate::limits;
@@ -156,6 +156,7 @@ impl Worker {
             command_began: Instant::now(),
             live: server.live(),
             random_state: crate::context::unix_us() as u64 ^ ((worker as u64) << 56),
+            last_command: LastCommand::default(),
             in_script: false,
             outbox: Outbox::new(worker, server),
         };

@@ -28,9 +28,9 @@ pub struct CountingAllocator;
 /// The allocator's name and version.
 pub const NAME: &str = "jemalloc-5.3.1";
 
-/// What jemalloc reads when it starts: memory in huge pages where the system offers them on request, since most
-/// of the time of a lookup in a large keyspace goes to cache and address translation misses. Nothing forks
-/// here, which is what makes huge pages costly for other servers. The environment variable
+/// What jemalloc reads when it starts: memory in huge pages where the system offers them on request, since
+/// most of the time of a lookup in a large keyspace goes to cache and address translation misses. Nothing
+/// forks here, which is what makes huge pages costly for other servers. The environment variable
 /// `_RJEM_MALLOC_CONF` overrides it (`thp:default`).
 // SAFETY: jemalloc declares a pointer to a NUL-terminated text under this name, which this is.
 #[unsafe(export_name = "_rjem_malloc_conf")]
