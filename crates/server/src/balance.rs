@@ -1,9 +1,9 @@
 //! Which workers serve: as few as the load needs, so that each turn of a worker has much to do.
 //!
 //! A half-idle worker sleeps and wakes for nearly every request; the same requests on one busy worker share
-//! these costs. So connections are packed on the first workers, and more take part when those are busy. Ten
-//! times a second the processor time of every worker is looked at ([`Balance::plan`]), and workers are told to
-//! hand connections over ([`Handover`]). `worker-packing no` spreads connections over all workers.
+//! these costs. So connections are packed on the first workers, and more take part when those are busy.
+//! Ten times a second the processor time of every worker is looked at ([`Balance::plan`]), and workers are
+//! told to hand connections over ([`Handover`]). `worker-packing no` spreads connections over all workers.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
