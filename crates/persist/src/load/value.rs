@@ -167,21 +167,24 @@ fn read_list<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits)
         }
         return Ok(list);
     }
-    let mut push = |element: &[u8]| {
-        list.push_back(element, limits);
-        Ok(())
-    };
     let count = source.length()?;
     for _ in 0..count {
         let offset = source.offset();
-        let packing = match form {
-            value_type::LIST => None,
-            value_type::LIST_QUICKLIST => Some(Packing::Ziplist),
+        let (packing, has_own_node) = match form {
+            value_type::LIST => (None, false),
+            value_type::LIST_QUICKLIST => (Some(Packing::Ziplist), false),
             _ => match source.length()? {
-                quicklist_container::PLAIN => None,
-                quicklist_container::PACKED => Some(Packing::Listpack),
+                quicklist_container::PLAIN => (None, true),
+                quicklist_container::PACKED => (Some(Packing::Listpack), false),
                 other => return source.error(offset, format!("list has a node of an unknown kind {other}")),
             },
+        };
+        let mut push = |element: &[u8]| {
+            match has_own_node {
+                true => list.push_plain(element),
+                false => list.push_back(element, limits),
+            }
+            Ok(())
         };
         unpack(source, |bytes| match packing {
             None => push(bytes),
