@@ -6,23 +6,12 @@ import uuid
 import pytest
 import redis
 
-from support.servers import Server
 
-
-@pytest.fixture(scope="module", params=["subject", "oracle"])
-def server(request):
-    with Server(request.param, workers=2) as server:
-        yield server
-
-
-@pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
-def client(request, server):
-    client = redis.Redis(port=server.port, protocol=request.param, decode_responses=True, socket_timeout=20)
-    client.flushall()
+@pytest.fixture
+def client(client):
     client.script_flush()
     client.function_flush()
-    yield client
-    client.close()
+    return client
 
 
 RELEASE = """

@@ -457,6 +457,14 @@ impl<'a> Access<'a> {
         }
     }
 
+    /// Removes a collection of which a command has taken the last element, and says so.
+    pub fn remove_if_empty(&mut self, key: &[u8], is_empty: bool) {
+        if is_empty {
+            self.remove(key);
+            self.event(EventClass::GENERIC, "del", key);
+        }
+    }
+
     /// Removes a key and returns its entry.
     pub fn take(&mut self, key: &[u8]) -> Option<Entry> {
         let hash = self.hash(key);

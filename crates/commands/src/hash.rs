@@ -46,14 +46,6 @@ fn open_or_new<'a>(access: &'a mut Access<'_>, key: &[u8], fields: Args<'_>) -> 
     access.hash_or_new(key)
 }
 
-/// Removes a hash that has become empty.
-fn remove_if(access: &mut Access<'_>, key: &[u8], is_empty: bool) {
-    if is_empty {
-        access.remove(key);
-        access.event(EventClass::GENERIC, "del", key);
-    }
-}
-
 /// Writes a value, or its absence.
 fn write_value(reply: &mut Reply, value: Option<Element<'_>>) {
     match value {
@@ -170,7 +162,7 @@ fn hdel(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     if removed > 0 {
         access.event(EventClass::HASH, "hdel", key);
         access.changed_by(key, removed as u64);
-        remove_if(access, key, is_empty);
+        access.remove_if_empty(key, is_empty);
     }
     reply.integer(removed as i64);
     Ok(())

@@ -65,10 +65,7 @@ fn settle(list: &mut List, limits: &EncodingLimits) -> bool {
 /// Says that elements were taken from a list, which goes if none is left.
 fn taken(access: &mut Access<'_>, key: &[u8], event: &'static str, (count, is_empty): (usize, bool)) {
     access.event(EventClass::LIST, event, key);
-    if is_empty {
-        access.remove(key);
-        access.event(EventClass::GENERIC, "del", key);
-    }
+    access.remove_if_empty(key, is_empty);
     access.changed_by(key, count as u64);
 }
 

@@ -40,18 +40,10 @@ fn srem(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     if removed > 0 {
         access.event(EventClass::SET, "srem", key);
         access.changed_by(key, removed as u64);
-        remove_if(access, key, is_empty);
+        access.remove_if_empty(key, is_empty);
     }
     reply.integer(removed as i64);
     Ok(())
-}
-
-/// Removes a set that has become empty.
-fn remove_if(access: &mut Access<'_>, key: &[u8], is_empty: bool) {
-    if is_empty {
-        access.remove(key);
-        access.event(EventClass::GENERIC, "del", key);
-    }
 }
 
 fn sismember(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -106,7 +98,7 @@ fn smove(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome 
         access.event(EventClass::SET, "srem", source);
         access.changed(source);
         let is_empty = access.set(source)?.is_some_and(Set::is_empty);
-        remove_if(access, source, is_empty);
+        access.remove_if_empty(source, is_empty);
         if access.set_or_new(target)?.add(member, limits) {
             access.modified(target, EventClass::SET, "sadd");
         }

@@ -40,10 +40,7 @@ fn write_member(reply: &mut Reply, member: &[u8], score: f64, with_scores: bool)
 /// Says that members were removed from a sorted set, which goes if none is left.
 fn removed(access: &mut Access<'_>, key: &[u8], event: &'static str, (count, is_empty): (usize, bool)) {
     access.event(EventClass::SORTED_SET, event, key);
-    if is_empty {
-        access.remove(key);
-        access.event(EventClass::GENERIC, "del", key);
-    }
+    access.remove_if_empty(key, is_empty);
     access.changed_by(key, count as u64);
 }
 

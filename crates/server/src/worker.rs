@@ -61,6 +61,16 @@ struct Request {
     hash: Option<KeyHash>,
 }
 
+impl Request {
+    /// Its arguments, given the input and the slices of its batch.
+    fn args<'a>(&'a self, input: &'a [u8], slices: &'a [Slice]) -> Args<'a> {
+        match &self.owned {
+            Some(owned) => owned.as_args(),
+            None => Args::new(input, &slices[self.first..self.first + self.count]),
+        }
+    }
+}
+
 /// See the module's description.
 pub struct Worker {
     context: Context,
@@ -108,6 +118,16 @@ struct Rest<'a> {
     absent: Option<Absent>,
 }
 
+impl Rest<'_> {
+    /// Exchanges what is lent with what a worker has.
+    fn exchange(&mut self, worker: &mut Worker) {
+        std::mem::swap(&mut worker.clients, self.clients);
+        std::mem::swap(&mut worker.deadlines, self.deadlines);
+        std::mem::swap(&mut worker.tcp_listeners, self.tcp_listeners);
+        std::mem::swap(&mut worker.departures, self.departures);
+    }
+}
+
 impl Pump for Rest<'_> {
     fn serve(&mut self) {
         let absent = self.absent.take().unwrap_or_else(|| {
@@ -116,10 +136,7 @@ impl Pump for Rest<'_> {
         });
         let mut worker = Worker::new(self.server, self.number);
         worker.absent = Some(absent);
-        std::mem::swap(&mut worker.clients, self.clients);
-        std::mem::swap(&mut worker.deadlines, self.deadlines);
-        std::mem::swap(&mut worker.tcp_listeners, self.tcp_listeners);
-        std::mem::swap(&mut worker.departures, self.departures);
+        self.exchange(&mut worker);
         worker.has_paused = *self.has_paused;
         if let Err(error) = self.driver.turn_within(&mut worker) {
             warning!("Serving clients beside a script failed: {error}");
@@ -128,10 +145,7 @@ impl Pump for Rest<'_> {
         worker.read_messages(self.driver);
         worker.deliver_local(self.driver);
         worker.tick(self.driver);
-        std::mem::swap(&mut worker.clients, self.clients);
-        std::mem::swap(&mut worker.deadlines, self.deadlines);
-        std::mem::swap(&mut worker.tcp_listeners, self.tcp_listeners);
-        std::mem::swap(&mut worker.departures, self.departures);
+        self.exchange(&mut worker);
         *self.has_paused = worker.has_paused;
         *self.stopping |= worker.stopping;
         self.absent = worker.absent.take();
@@ -612,10 +626,7 @@ impl Worker {
         let mut stopped = None;
         self.context.command_began = Instant::now();
         for request in &requests {
-            let args = match &request.owned {
-                Some(owned) => owned.as_args(),
-                None => Args::new(input, &self.slices[request.first..request.first + request.count]),
-            };
+            let args = request.args(input, &self.slices);
             let progress = if self.context.may_run_script(args) {
                 self.execute_script(driver, client, input, request, reply)
             } else {
@@ -655,10 +666,7 @@ impl Worker {
         request: &Request,
         reply: &mut Reply,
     ) -> Progress {
-        let args = match &request.owned {
-            Some(owned) => owned.as_args(),
-            None => Args::new(input, &self.slices[request.first..request.first + request.count]),
-        };
+        let args = request.args(input, &self.slices);
         if client.moving_to.take().is_some() {
             // It could leave while it is not in its place.
             driver.stay(client.conn);

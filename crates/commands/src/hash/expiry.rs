@@ -4,7 +4,7 @@
 use mantissa_number::format_i64;
 use mantissa_protocol::{Args, Reply};
 
-use super::{open, remove_if};
+use super::open;
 use crate::access::Access;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
@@ -61,7 +61,7 @@ fn note_removed(access: &mut Access<'_>, key: &[u8], removed: Vec<Box<[u8]>>) ->
     access.changed_by(key, 0);
     access.expired_fields(key, removed);
     let is_empty = access.peek_hash_mut(key).is_some_and(|hash| hash.is_empty());
-    remove_if(access, key, is_empty);
+    access.remove_if_empty(key, is_empty);
     access.track_fields(key);
     Ok(())
 }
@@ -195,7 +195,7 @@ pub(super) fn note_expiry(access: &mut Access<'_>, key: &[u8], time: i64, fields
 pub(super) fn note_deleted(access: &mut Access<'_>, key: &[u8], fields: &[&[u8]]) {
     access.event(EventClass::HASH, "hdel", key);
     let is_empty = access.peek_hash_mut(key).is_some_and(|hash| hash.is_empty());
-    remove_if(access, key, is_empty);
+    access.remove_if_empty(key, is_empty);
     let mut command: Vec<&[u8]> = vec![b"HDEL", key];
     command.extend(fields);
     access.log_instead(&command);

@@ -3,7 +3,7 @@
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{Set, Value};
 
-use super::{remove_if, write_set};
+use super::write_set;
 use crate::access::{Access, split_mix};
 use crate::collection_scan::{parse_pick_count, write_element};
 use crate::effects::EventClass;
@@ -60,7 +60,7 @@ pub(super) fn spop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     reply.bulk(&popped);
     access.modified(key, EventClass::SET, "spop");
     access.log_instead(&[b"SREM", key, &popped]);
-    remove_if(access, key, is_empty);
+    access.remove_if_empty(key, is_empty);
     Ok(())
 }
 
@@ -76,7 +76,7 @@ fn spop_many(access: &mut Access<'_>, key: &[u8], count: usize, reply: &mut Repl
         access.event(EventClass::SET, "spop", key);
         access.changed_by(key, len as u64);
         access.log_instead(&[b"DEL", key]);
-        remove_if(access, key, true);
+        access.remove_if_empty(key, true);
         return Ok(());
     }
     let popped = take_many(access, key, count, || split_mix(&mut state))?;

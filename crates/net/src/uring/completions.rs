@@ -92,7 +92,7 @@ impl Uring {
                 Some(Step::Closed { conn, error })
             }
             Due::Detached { conn } => {
-                if it.link.leaving != Leaving::Detach || !it.may_detach() {
+                if !it.may_detach() {
                     return None;
                 }
                 self.conns.retire(conn);

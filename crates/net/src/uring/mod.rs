@@ -356,7 +356,7 @@ impl Uring {
             Leaving::Close if it.link.outgoing.is_empty() => {
                 self.ready.push_back(Due::Closed { conn, error: None });
             }
-            Leaving::Detach if it.may_detach() => self.ready.push_back(Due::Detached { conn }),
+            _ if it.may_detach() => self.ready.push_back(Due::Detached { conn }),
             _ => {}
         }
     }
@@ -365,7 +365,11 @@ impl Uring {
 impl UringLink {
     fn may_detach(&self) -> bool {
         let idle = self.operations == 0 && self.standing == Standing::Nothing;
-        idle && self.link.outgoing.is_empty() && self.link.fill.is_none() && self.aside.is_none()
+        self.link.leaving == Leaving::Detach
+            && idle
+            && self.link.outgoing.is_empty()
+            && self.link.fill.is_none()
+            && self.aside.is_none()
     }
 
     /// The receiving operation that should stand.
