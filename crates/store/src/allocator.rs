@@ -63,7 +63,7 @@ fn class_of(layout: Layout) -> i64 {
 }
 
 #[inline]
-fn count(bytes: i64) {
+pub(crate) fn count(bytes: i64) {
     let index = COUNTER
         .try_with(|cell| {
             let index = cell.get();

@@ -15,6 +15,7 @@ mod list;
 pub mod listpack;
 mod set;
 mod shard;
+pub mod slab;
 mod sorted_set;
 mod spine;
 pub mod stream;
