@@ -1,26 +1,28 @@
 //! An entry: one key with its value, expiry and access clock, behind a pointer of eight bytes.
 //!
 //! ```text
-//! byte 0   meta: access clock (24 bits), kind (3), expiry present (1), string form (2), written as text (1)
-//! byte 4   length of the key
-//! byte 8   expiry, Unix time in ms (only if present)
-//! then     one payload:
-//!            embedded string: length (u32), key, value
-//!            integer:         i64, key
-//!            large string:    Vec<u8>, key
-//!            collection:      Box of it, key
+//! byte 0   meta: access clock (24 bits), shape (3), expiry present (1), written as text (1), width - 1 (3)
+//! byte 4   length of the key, or 255
+//! byte 5   a short string: length (2 bytes)
+//!          an integer: its lowest `width` bytes (1 to 8)
+//! byte 8   a long string: Vec<u8> (24 bytes)
+//!          a collection: Box of it (8 bytes)
+//! then     expiry, Unix time in ms (8 bytes, only if present)
+//!          length of the key (4 bytes, only if 255 or more)
+//!          key
+//!          a short string
 //! ```
 //!
-//! Bytes per key for a short string: 8 + 4 + key + value, 8 more with an expiry, rounded up to the size
-//! class.
+//! Bytes per key: for a short string 7 + key + value, for an integer 6 to 13 + key, for anything else 16 to 32 +
+//! key; 8 more with an expiry. The sum is rounded up to the steps of [`crate::slab`].
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error, realloc};
 use std::fmt;
 use std::mem::{ManuallyDrop, align_of, size_of};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::allocator::class_size;
+use crate::allocator;
+use crate::slab;
 use crate::value::{Kind, StringRef, Value, ValueMut, ValueRef};
 
 /// Longest string that is kept inside the entry. A longer one has an allocation of its own, so that it can
@@ -30,22 +32,109 @@ const EMBEDDED_BYTES_MAX: usize = 4096;
 pub const KEY_BYTES_MAX: usize = u32::MAX as usize;
 
 const CLOCK_MASK: u32 = (1 << 24) - 1;
-const KIND_SHIFT: u32 = 24;
+const SHAPE_SHIFT: u32 = 24;
 const EXPIRY_BIT: u32 = 1 << 27;
-const FORM_SHIFT: u32 = 28;
-const WRITTEN_BIT: u32 = 1 << 30;
-const EXPIRY_OFFSET: usize = 8;
+const WRITTEN_BIT: u32 = 1 << 28;
+const WIDTH_SHIFT: u32 = 29;
+/// Where the value's fixed part begins if it needs no alignment.
+const PACKED_OFFSET: usize = 5;
+/// Where it begins if it is a pointer or begins with one.
+const ALIGNED_OFFSET: usize = 8;
+const EXPIRY_BYTES: usize = 8;
+/// What byte 4 says of a longer key.
+const LONG_KEY: u8 = 255;
+const LONG_KEY_BYTES: usize = 4;
 
-/// How the value lies in the entry.
+/// What lies in the entry, and how.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum Shape {
     Embedded = 0,
     Integer = 1,
     Large = 2,
-    Collection = 3,
+    List = 3,
+    Set = 4,
+    SortedSet = 5,
+    Hash = 6,
+    Stream = 7,
 }
 
+const SHAPES: [Shape; 8] = [
+    Shape::Embedded,
+    Shape::Integer,
+    Shape::Large,
+    Shape::List,
+    Shape::Set,
+    Shape::SortedSet,
+    Shape::Hash,
+    Shape::Stream,
+];
+
+impl Shape {
+    const fn of(meta: u32) -> Shape {
+        SHAPES[(meta >> SHAPE_SHIFT & 7) as usize]
+    }
+
+    const fn of_collection(kind: Kind) -> Shape {
+        match kind {
+            Kind::List => Shape::List,
+            Kind::Set => Shape::Set,
+            Kind::SortedSet => Shape::SortedSet,
+            Kind::Hash => Shape::Hash,
+            Kind::Stream | Kind::String => Shape::Stream,
+        }
+    }
+
+    const fn kind(self) -> Kind {
+        match self {
+            Shape::Embedded | Shape::Integer | Shape::Large => Kind::String,
+            Shape::List => Kind::List,
+            Shape::Set => Kind::Set,
+            Shape::SortedSet => Kind::SortedSet,
+            Shape::Hash => Kind::Hash,
+            Shape::Stream => Kind::Stream,
+        }
+    }
+
+    #[inline]
+    const fn is_collection(self) -> bool {
+        self as u32 > Shape::Large as u32
+    }
+
+    /// Where the value's fixed part begins.
+    #[inline]
+    const fn value_offset(self) -> usize {
+        match self {
+            Shape::Embedded | Shape::Integer => PACKED_OFFSET,
+            _ => ALIGNED_OFFSET,
+        }
+    }
+}
+
+/// The bytes of an entry before its key, but for the long form of the key's length.
+const fn header_bytes(meta: u32) -> usize {
+    let shape = Shape::of(meta);
+    let value = match shape {
+        Shape::Embedded => size_of::<u16>(),
+        Shape::Integer => (meta >> WIDTH_SHIFT) as usize + 1,
+        Shape::Large => size_of::<Vec<u8>>(),
+        _ => size_of::<*const ()>(),
+    };
+    shape.value_offset() + value + if meta & EXPIRY_BIT != 0 { EXPIRY_BYTES } else { 0 }
+}
+
+/// [`header_bytes`] by the meta word's highest byte.
+static HEADER_BYTES: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut high = 0;
+    while high < 256 {
+        table[high] = header_bytes((high as u32) << 24) as u8;
+        high += 1;
+    }
+    table
+};
+
 const _: () = assert!(align_of::<Vec<u8>>() == 8 && size_of::<Vec<u8>>() == 24 && size_of::<Entry>() == 8);
+const _: () = assert!(EMBEDDED_BYTES_MAX <= u16::MAX as usize && cfg!(target_endian = "little"));
 
 enum Payload<'a> {
     Embedded(&'a [u8]),
@@ -95,31 +184,23 @@ impl Entry {
     /// The key.
     #[inline]
     pub fn key(&self) -> &[u8] {
-        let offset = self.key_offset();
+        let (offset, len) = self.key_place();
         // SAFETY: the key's bytes lie at this offset for as long as the entry is not rebuilt, which needs
         // `&mut`.
-        unsafe { std::slice::from_raw_parts(self.0.as_ptr().add(offset), self.key_len()) }
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().add(offset), len) }
     }
 
     /// The type of the value.
     #[inline]
     pub fn kind(&self) -> Kind {
-        match (self.meta() >> KIND_SHIFT) & 7 {
-            0 => Kind::String,
-            1 => Kind::List,
-            2 => Kind::Set,
-            3 => Kind::SortedSet,
-            4 => Kind::Hash,
-            _ => Kind::Stream,
-        }
+        self.shape().kind()
     }
 
     /// When the key expires, as a Unix time in ms.
     #[inline]
     pub fn expiry(&self) -> Option<i64> {
-        // SAFETY: the bit says that the field is there; it is aligned to eight.
-        (self.meta() & EXPIRY_BIT != 0)
-            .then(|| unsafe { self.0.as_ptr().add(EXPIRY_OFFSET).cast::<i64>().read() })
+        // SAFETY: the bit says that the field is there.
+        (self.meta() & EXPIRY_BIT != 0).then(|| unsafe { self.expiry_place().read_unaligned() })
     }
 
     /// Whether it is there no more at `now_ms` (Unix time in ms): its time has passed, or that of all fields
@@ -157,27 +238,20 @@ impl Entry {
     /// The value.
     #[inline]
     pub fn value(&self) -> ValueRef<'_> {
-        let payload = self.payload();
-        // SAFETY: the form and kind say what lies in the payload; it lives as long as the borrow.
+        let shape = self.shape();
+        let place = self.value_place();
+        // SAFETY: the shape says what lies there; it lives as long as the borrow.
         unsafe {
-            match self.form() {
-                Form::Embedded => {
-                    let len = payload.cast::<u32>().read() as usize;
-                    let start = payload.add(4 + self.key_len());
-                    ValueRef::String(StringRef::Bytes(std::slice::from_raw_parts(start, len)))
-                }
-                Form::Integer => ValueRef::String(StringRef::Integer(payload.cast::<i64>().read())),
-                Form::Large => ValueRef::String(StringRef::Bytes(&*payload.cast::<Vec<u8>>())),
-                Form::Collection => {
-                    let pointer = payload.cast::<*const ()>().read();
-                    match self.kind() {
-                        Kind::List => ValueRef::List(&*pointer.cast()),
-                        Kind::Set => ValueRef::Set(&*pointer.cast()),
-                        Kind::SortedSet => ValueRef::SortedSet(&*pointer.cast()),
-                        Kind::Hash => ValueRef::Hash(&*pointer.cast()),
-                        Kind::Stream | Kind::String => ValueRef::Stream(&*pointer.cast()),
-                    }
-                }
+            let collection = || place.cast::<*const ()>().read();
+            match shape {
+                Shape::Embedded => ValueRef::String(StringRef::Bytes(self.embedded())),
+                Shape::Integer => ValueRef::String(StringRef::Integer(self.integer())),
+                Shape::Large => ValueRef::String(StringRef::Bytes(&*place.cast::<Vec<u8>>())),
+                Shape::List => ValueRef::List(&*collection().cast()),
+                Shape::Set => ValueRef::Set(&*collection().cast()),
+                Shape::SortedSet => ValueRef::SortedSet(&*collection().cast()),
+                Shape::Hash => ValueRef::Hash(&*collection().cast()),
+                Shape::Stream => ValueRef::Stream(&*collection().cast()),
             }
         }
     }
@@ -194,18 +268,19 @@ impl Entry {
     /// The collection, to change; `None` for a string.
     #[inline]
     pub fn collection_mut(&mut self) -> Option<ValueMut<'_>> {
-        if self.form() != Form::Collection {
+        let shape = self.shape();
+        if !shape.is_collection() {
             return None;
         }
         // SAFETY: as in `value`, and the borrow is exclusive.
         unsafe {
-            let pointer = self.payload().cast::<*mut ()>().read();
-            Some(match self.kind() {
-                Kind::List => ValueMut::List(&mut *pointer.cast()),
-                Kind::Set => ValueMut::Set(&mut *pointer.cast()),
-                Kind::SortedSet => ValueMut::SortedSet(&mut *pointer.cast()),
-                Kind::Hash => ValueMut::Hash(&mut *pointer.cast()),
-                Kind::Stream | Kind::String => ValueMut::Stream(&mut *pointer.cast()),
+            let pointer = self.value_place().cast::<*mut ()>().read();
+            Some(match shape {
+                Shape::List => ValueMut::List(&mut *pointer.cast()),
+                Shape::Set => ValueMut::Set(&mut *pointer.cast()),
+                Shape::SortedSet => ValueMut::SortedSet(&mut *pointer.cast()),
+                Shape::Hash => ValueMut::Hash(&mut *pointer.cast()),
+                _ => ValueMut::Stream(&mut *pointer.cast()),
             })
         }
     }
@@ -219,7 +294,7 @@ impl Entry {
         let text = self.as_string()?;
         let fits = || {
             let expiry_bytes = if self.expiry().is_some() { 8 } else { 0 };
-            self.key_len() + text.len() + expiry_bytes <= REDIS_PACKED_BYTES_MAX
+            self.key_place().1 + text.len() + expiry_bytes <= REDIS_PACKED_BYTES_MAX
         };
         Some(match text {
             StringRef::Integer(_) if !is_written => "int",
@@ -231,7 +306,7 @@ impl Entry {
 
     /// Makes OBJECT ENCODING call an integer a text, until it is set again.
     pub fn mark_as_text(&mut self) {
-        if self.form() == Form::Integer {
+        if self.shape() == Shape::Integer {
             self.change_meta(|meta| meta | WRITTEN_BIT);
         }
     }
@@ -241,18 +316,19 @@ impl Entry {
         if let Some(number) = canonical_integer(text) {
             return self.set_integer(number);
         }
-        if self.form() == Form::Embedded && text.len() <= EMBEDDED_BYTES_MAX {
+        if self.shape() == Shape::Embedded && text.len() <= EMBEDDED_BYTES_MAX {
             self.resize_embedded(text.len());
+            let (key_offset, key_len) = self.key_place();
             // SAFETY: the allocation now has room for `text` behind the key; `text` cannot overlap it, being
             // borrowed apart from `self`.
             unsafe {
-                let value = self.payload().add(4 + self.key_len());
+                let value = self.0.as_ptr().add(key_offset + key_len);
                 std::ptr::copy_nonoverlapping(text.as_ptr(), value, text.len());
             }
             self.change_meta(|meta| meta & !WRITTEN_BIT);
-        } else if self.form() == Form::Large && text.len() > EMBEDDED_BYTES_MAX {
-            // SAFETY: the form says that the payload is a Vec; the borrow is exclusive.
-            let bytes = unsafe { &mut *self.payload().cast::<Vec<u8>>() };
+        } else if self.shape() == Shape::Large && text.len() > EMBEDDED_BYTES_MAX {
+            // SAFETY: the shape says that a Vec lies there; the borrow is exclusive.
+            let bytes = unsafe { &mut *self.value_place().cast::<Vec<u8>>() };
             if (text.len()..=2 * text.len()).contains(&bytes.capacity()) {
                 bytes.clear();
                 bytes.extend_from_slice(text);
@@ -269,9 +345,9 @@ impl Entry {
 
     /// Replaces the value by an integer. Key, expiry and clock stay.
     pub fn set_integer(&mut self, number: i64) {
-        if self.form() == Form::Integer {
-            // SAFETY: an integer's payload is eight aligned bytes.
-            unsafe { self.payload().cast::<i64>().write(number) };
+        if self.shape() == Shape::Integer && width_of(number) <= self.width() {
+            // SAFETY: an integer of that width lies there, which is narrower than eight bytes.
+            unsafe { self.write_integer(number) };
             self.change_meta(|meta| meta & !WRITTEN_BIT);
         } else {
             self.rebuild(self.expiry(), Payload::Integer(number));
@@ -296,30 +372,30 @@ impl Entry {
     /// The string's bytes, to change in place and to let grow; `None` if the value is no string. An integer
     /// becomes text.
     pub fn bytes_mut(&mut self) -> Option<&mut Vec<u8>> {
-        if self.form() == Form::Collection {
+        if self.shape().is_collection() {
             return None;
         }
-        if self.form() != Form::Large {
+        if self.shape() != Shape::Large {
             let bytes = self.as_string().map(StringRef::to_vec).unwrap_or_default();
             self.rebuild(self.expiry(), Payload::Large(bytes));
         }
         self.change_meta(|meta| meta | WRITTEN_BIT);
-        // SAFETY: the form is `Large`, so the payload is a Vec; the borrow is exclusive.
-        Some(unsafe { &mut *self.payload().cast::<Vec<u8>>() })
+        // SAFETY: the shape is `Large`, so a Vec lies there; the borrow is exclusive.
+        Some(unsafe { &mut *self.value_place().cast::<Vec<u8>>() })
     }
 
     /// Sets or removes the expiry.
     pub fn set_expiry(&mut self, expiry: Option<i64>) {
         match (expiry, self.meta() & EXPIRY_BIT != 0) {
             // SAFETY: the bit says that the field is there.
-            (Some(time), true) => unsafe { self.0.as_ptr().add(EXPIRY_OFFSET).cast::<i64>().write(time) },
+            (Some(time), true) => unsafe { self.expiry_place().write_unaligned(time) },
             (None, false) => {}
             _ => {
                 // SAFETY: the old shell is freed without its payload, which has moved.
                 unsafe {
                     let rebuilt = self.moved(self.key(), expiry);
                     let old = ManuallyDrop::new(std::mem::replace(self, rebuilt));
-                    dealloc(old.0.as_ptr(), old.layout());
+                    slab::dealloc(old.0, old.size());
                 }
             }
         }
@@ -331,7 +407,7 @@ impl Entry {
         // SAFETY: the old shell is freed without its payload, which has moved.
         unsafe {
             let renamed = old.moved(key, old.expiry());
-            dealloc(old.0.as_ptr(), old.layout());
+            slab::dealloc(old.0, old.size());
             renamed
         }
     }
@@ -341,22 +417,20 @@ impl Entry {
         let this = ManuallyDrop::new(self);
         // SAFETY: the payload is moved out once, then the shell is freed without dropping it.
         unsafe {
-            let value = match this.form() {
-                Form::Embedded | Form::Integer => this.value().to_value(),
-                Form::Large => Value::String(this.payload().cast::<Vec<u8>>().read()),
-                Form::Collection => {
-                    from_pointer(this.kind(), this.payload().cast::<NonNull<()>>().read().as_ptr())
-                }
+            let value = match this.shape() {
+                Shape::Embedded | Shape::Integer => this.value().to_value(),
+                Shape::Large => Value::String(this.value_place().cast::<Vec<u8>>().read()),
+                shape => from_pointer(shape.kind(), this.value_place().cast::<*mut ()>().read()),
             };
-            dealloc(this.0.as_ptr(), this.layout());
+            slab::dealloc(this.0, this.size());
             value
         }
     }
 
     /// A copy under another key. Costs as much as the value is large.
     pub fn duplicate(&self, key: &[u8], expiry: Option<i64>) -> Entry {
-        let payload = match (self.form(), self.value()) {
-            (Form::Large, ValueRef::String(StringRef::Bytes(bytes))) => Payload::Large(bytes.to_vec()),
+        let payload = match (self.shape(), self.value()) {
+            (Shape::Large, ValueRef::String(StringRef::Bytes(bytes))) => Payload::Large(bytes.to_vec()),
             (_, ValueRef::String(StringRef::Bytes(bytes))) => Payload::Embedded(bytes),
             (_, ValueRef::String(StringRef::Integer(number))) => Payload::Integer(number),
             (_, collection) => {
@@ -374,19 +448,13 @@ impl Entry {
     /// # Safety
     /// The payload moves: this entry's shell must then be freed without dropping it.
     unsafe fn moved(&self, key: &[u8], expiry: Option<i64>) -> Entry {
-        // SAFETY: the form says what lies in the payload.
+        // SAFETY: the shape says what lies in the entry.
         let payload = unsafe {
-            match self.form() {
-                Form::Embedded => {
-                    let len = self.payload().cast::<u32>().read() as usize;
-                    let start = self.payload().add(4 + self.key_len());
-                    Payload::Embedded(std::slice::from_raw_parts(start, len))
-                }
-                Form::Integer => Payload::Integer(self.payload().cast::<i64>().read()),
-                Form::Large => Payload::Large(self.payload().cast::<Vec<u8>>().read()),
-                Form::Collection => {
-                    Payload::Collection(self.kind(), self.payload().cast::<NonNull<()>>().read())
-                }
+            match self.shape() {
+                Shape::Embedded => Payload::Embedded(self.embedded()),
+                Shape::Integer => Payload::Integer(self.integer()),
+                Shape::Large => Payload::Large(self.value_place().cast::<Vec<u8>>().read()),
+                shape => Payload::Collection(shape.kind(), self.value_place().cast::<NonNull<()>>().read()),
             }
         };
         let moved = Self::build(key, payload, expiry, self.clock());
@@ -396,11 +464,13 @@ impl Entry {
 
     /// Bytes that the entry takes: its allocation and what it owns, size classes included.
     pub fn memory_usage(&self) -> usize {
-        let shell = class_size(self.layout().size());
+        let shell = slab::class_size(self.size());
         shell
-            + match (self.form(), self.value()) {
-                // SAFETY: the form says that the payload is a Vec.
-                (Form::Large, _) => class_size(unsafe { (*self.payload().cast::<Vec<u8>>()).capacity() }),
+            + match (self.shape(), self.value()) {
+                (Shape::Large, _) => {
+                    // SAFETY: the shape says that a Vec lies there.
+                    allocator::class_size(unsafe { (*self.value_place().cast::<Vec<u8>>()).capacity() })
+                }
                 (_, ValueRef::String(_)) => 0,
                 (_, ValueRef::List(list)) => list.memory_usage(),
                 (_, ValueRef::Set(set)) => set.memory_usage(),
@@ -428,44 +498,58 @@ impl Entry {
         self.0.as_ptr()
     }
 
+    /// Moves what lies in sparsely used memory; see [`slab::begin_compaction`].
+    pub fn compact(&mut self) {
+        // SAFETY: the entry owns its memory and is borrowed exclusively; nothing in it points into it.
+        if let Some(moved) = unsafe { slab::relocate(self.0, self.size()) } {
+            self.0 = moved;
+        }
+    }
+
     fn build(key: &[u8], payload: Payload<'_>, expiry: Option<i64>, clock: u32) -> Entry {
         assert!(key.len() <= KEY_BYTES_MAX, "keys are checked against KEY_BYTES_MAX before they are stored");
-        let (form, kind, value_len) = match &payload {
-            Payload::Embedded(text) => (Form::Embedded, Kind::String, text.len()),
-            Payload::Integer(_) => (Form::Integer, Kind::String, 0),
-            Payload::Large(_) => (Form::Large, Kind::String, 0),
-            Payload::Collection(kind, _) => (Form::Collection, *kind, 0),
+        let (shape, width, value_len) = match &payload {
+            Payload::Embedded(text) => (Shape::Embedded, 1, text.len()),
+            Payload::Integer(number) => (Shape::Integer, width_of(*number), 0),
+            Payload::Large(_) => (Shape::Large, 1, 0),
+            Payload::Collection(kind, _) => (Shape::of_collection(*kind), 1, 0),
         };
-        let layout = layout_of(form, expiry.is_some(), key.len(), value_len);
-        // SAFETY: the layout has at least eight bytes; every field written lies inside it, aligned as drawn
-        // above.
+        let meta = (clock & CLOCK_MASK)
+            | (shape as u32) << SHAPE_SHIFT
+            | if expiry.is_some() { EXPIRY_BIT } else { 0 }
+            | (width as u32 - 1) << WIDTH_SHIFT;
+        let is_long = key.len() >= usize::from(LONG_KEY);
+        let key_offset = header_bytes(meta) + if is_long { LONG_KEY_BYTES } else { 0 };
+        let entry = ManuallyDrop::new(Entry(slab::alloc(key_offset + key.len() + value_len)));
+        let memory = entry.0.as_ptr();
+        // SAFETY: every field lies inside the allocation, as drawn above; the meta word and the values at
+        // `ALIGNED_OFFSET` are aligned.
         unsafe {
-            let memory = alloc(layout);
-            let Some(pointer) = NonNull::new(memory) else { handle_alloc_error(layout) };
-            let meta = (clock & CLOCK_MASK)
-                | (kind as u32) << KIND_SHIFT
-                | if expiry.is_some() { EXPIRY_BIT } else { 0 }
-                | (form as u32) << FORM_SHIFT;
             memory.cast::<u32>().write(meta);
-            memory.add(4).cast::<u32>().write(key.len() as u32);
-            if let Some(time) = expiry {
-                memory.add(EXPIRY_OFFSET).cast::<i64>().write(time);
+            if is_long {
+                memory.add(4).write(LONG_KEY);
+                let place = memory.add(key_offset - LONG_KEY_BYTES).cast::<u32>();
+                place.write_unaligned(key.len() as u32);
+            } else {
+                memory.add(4).write(key.len() as u8);
             }
-            let entry = ManuallyDrop::new(Entry(pointer));
-            let start = entry.payload();
+            if let Some(time) = expiry {
+                entry.expiry_place().write_unaligned(time);
+            }
+            std::ptr::copy_nonoverlapping(key.as_ptr(), memory.add(key_offset), key.len());
+            let place = entry.value_place();
             match payload {
                 Payload::Embedded(text) => {
-                    start.cast::<u32>().write(text.len() as u32);
-                    let value = start.add(4 + key.len());
+                    place.cast::<u16>().write_unaligned(text.len() as u16);
+                    let value = memory.add(key_offset + key.len());
                     std::ptr::copy_nonoverlapping(text.as_ptr(), value, text.len());
                 }
-                Payload::Integer(number) => start.cast::<i64>().write(number),
-                Payload::Large(bytes) => start.cast::<Vec<u8>>().write(bytes),
-                Payload::Collection(_, pointer) => start.cast::<NonNull<()>>().write(pointer),
+                Payload::Integer(number) => entry.write_integer(number),
+                Payload::Large(bytes) => place.cast::<Vec<u8>>().write(bytes),
+                Payload::Collection(_, pointer) => place.cast::<NonNull<()>>().write(pointer),
             }
-            std::ptr::copy_nonoverlapping(key.as_ptr(), memory.add(entry.key_offset()), key.len());
-            ManuallyDrop::into_inner(entry)
         }
+        ManuallyDrop::into_inner(entry)
     }
 
     /// Builds the entry anew with another payload, dropping the old value.
@@ -476,19 +560,15 @@ impl Entry {
 
     /// Makes an embedded string `len` bytes long; the bytes are then to be written.
     fn resize_embedded(&mut self, len: usize) {
-        let payload = self.payload();
-        let old = self.layout();
-        // SAFETY: the entry is embedded: its payload starts with the length, and the layout derives from it.
+        let old = self.size();
+        let value = self.embedded().len();
+        if value == len {
+            return;
+        }
+        // SAFETY: the entry is embedded: its value part is the length, from which the size derives.
         unsafe {
-            if payload.cast::<u32>().read() as usize == len {
-                return;
-            }
-            let has_expiry = self.meta() & EXPIRY_BIT != 0;
-            let new = layout_of(Form::Embedded, has_expiry, self.key_len(), len);
-            let memory = realloc(self.0.as_ptr(), old, new.size());
-            let Some(pointer) = NonNull::new(memory) else { handle_alloc_error(new) };
-            self.0 = pointer;
-            self.payload().cast::<u32>().write(len as u32);
+            self.0 = slab::realloc(self.0, old, old - value + len);
+            self.value_place().cast::<u16>().write_unaligned(len as u16);
         }
     }
 
@@ -509,54 +589,106 @@ impl Entry {
     }
 
     #[inline]
-    fn form(&self) -> Form {
-        match (self.meta() >> FORM_SHIFT) & 3 {
-            0 => Form::Embedded,
-            1 => Form::Integer,
-            2 => Form::Large,
-            _ => Form::Collection,
+    fn shape(&self) -> Shape {
+        Shape::of(self.meta())
+    }
+
+    /// The bytes of an integer.
+    #[inline]
+    fn width(&self) -> usize {
+        (self.meta() >> WIDTH_SHIFT) as usize + 1
+    }
+
+    /// Where the key begins, and its length.
+    #[inline]
+    fn key_place(&self) -> (usize, usize) {
+        let start = usize::from(HEADER_BYTES[(self.meta() >> 24) as usize]);
+        // SAFETY: byte 4 is the key's length, or says that it lies before the key.
+        unsafe {
+            match self.0.as_ptr().add(4).read() {
+                LONG_KEY => {
+                    let len = self.0.as_ptr().add(start).cast::<u32>().read_unaligned();
+                    (start + LONG_KEY_BYTES, len as usize)
+                }
+                len => (start, usize::from(len)),
+            }
         }
     }
 
+    /// Where the value's fixed part begins.
     #[inline]
-    fn key_len(&self) -> usize {
-        // SAFETY: bytes 4 to 8 are the key's length.
-        unsafe { self.0.as_ptr().add(4).cast::<u32>().read() as usize }
-    }
-
-    #[inline]
-    fn payload(&self) -> *mut u8 {
-        let offset = if self.meta() & EXPIRY_BIT != 0 { EXPIRY_OFFSET + 8 } else { EXPIRY_OFFSET };
+    fn value_place(&self) -> *mut u8 {
         // SAFETY: every entry is at least as long as its header.
-        unsafe { self.0.as_ptr().add(offset) }
+        unsafe { self.0.as_ptr().add(self.shape().value_offset()) }
     }
 
+    /// Where the expiry lies, if there is one: at the end of the header.
     #[inline]
-    fn key_offset(&self) -> usize {
-        header_size(self.form(), self.meta() & EXPIRY_BIT != 0)
+    fn expiry_place(&self) -> *mut i64 {
+        let end = usize::from(HEADER_BYTES[(self.meta() >> 24) as usize]);
+        // SAFETY: every entry is at least as long as its header.
+        unsafe { self.0.as_ptr().add(end - EXPIRY_BYTES).cast() }
     }
 
-    fn layout(&self) -> Layout {
-        let value_len = match self.form() {
-            // SAFETY: an embedded string's payload starts with its length.
-            Form::Embedded => unsafe { self.payload().cast::<u32>().read() as usize },
-            _ => 0,
-        };
-        layout_of(self.form(), self.meta() & EXPIRY_BIT != 0, self.key_len(), value_len)
+    /// The text of an entry of the shape `Embedded`.
+    #[inline]
+    fn embedded(&self) -> &[u8] {
+        debug_assert!(self.shape() == Shape::Embedded);
+        let (key_offset, key_len) = self.key_place();
+        // SAFETY: the value part is the length; that many bytes follow the key.
+        unsafe {
+            let len = self.value_place().cast::<u16>().read_unaligned();
+            std::slice::from_raw_parts(self.0.as_ptr().add(key_offset + key_len), usize::from(len))
+        }
+    }
+
+    /// The number of an entry of the shape `Integer`. Its bytes are read together with some of the header
+    /// before them, which are then shifted out.
+    #[inline]
+    fn integer(&self) -> i64 {
+        debug_assert!(self.shape() == Shape::Integer);
+        let width = self.width();
+        let end = PACKED_OFFSET + width;
+        // SAFETY: the bytes read lie between the beginning of the entry and the end of the integer.
+        unsafe {
+            if width <= 4 {
+                let bytes = self.0.as_ptr().add(end - 4).cast::<i32>().read_unaligned();
+                i64::from(bytes >> (32 - 8 * width))
+            } else {
+                self.0.as_ptr().add(end - 8).cast::<i64>().read_unaligned() >> (64 - 8 * width)
+            }
+        }
+    }
+
+    /// # Safety
+    /// The entry has the shape `Integer` and a width that the number fits in.
+    #[inline]
+    unsafe fn write_integer(&self, number: i64) {
+        // SAFETY: `width` bytes lie there, by the caller's promise.
+        unsafe {
+            std::ptr::copy_nonoverlapping(number.to_le_bytes().as_ptr(), self.value_place(), self.width());
+        }
+    }
+
+    /// The size of the allocation.
+    fn size(&self) -> usize {
+        let (key_offset, key_len) = self.key_place();
+        let value_len = if self.shape() == Shape::Embedded { self.embedded().len() } else { 0 };
+        key_offset + key_len + value_len
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        let layout = self.layout();
-        // SAFETY: the payload is dropped once, then the shell freed with the layout it was allocated with.
+        let size = self.size();
+        // SAFETY: what the entry owns is dropped once, then its memory given back with its size.
         unsafe {
-            match self.form() {
-                Form::Embedded | Form::Integer => {}
-                Form::Large => self.payload().cast::<Vec<u8>>().drop_in_place(),
-                Form::Collection => drop(from_pointer(self.kind(), self.payload().cast::<*mut ()>().read())),
+            match self.shape() {
+                Shape::Embedded | Shape::Integer => {}
+                Shape::Large => self.value_place().cast::<Vec<u8>>().drop_in_place(),
+                shape => drop(from_pointer(shape.kind(), self.value_place().cast::<*mut ()>().read())),
             }
-            dealloc(self.0.as_ptr(), layout);
+            slab::dealloc(self.0, size);
         }
     }
 }
@@ -568,20 +700,11 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// Bytes before the key.
+/// The least number of bytes that hold the integer.
 #[inline]
-fn header_size(form: Form, has_expiry: bool) -> usize {
-    let payload = match form {
-        Form::Embedded => 4,
-        Form::Integer | Form::Collection => 8,
-        Form::Large => size_of::<Vec<u8>>(),
-    };
-    EXPIRY_OFFSET + if has_expiry { 8 } else { 0 } + payload
-}
-
-fn layout_of(form: Form, has_expiry: bool, key_len: usize, value_len: usize) -> Layout {
-    let size = header_size(form, has_expiry) + key_len + value_len;
-    Layout::from_size_align(size, 8).expect("a key and an embedded value are far below the address space")
+const fn width_of(number: i64) -> usize {
+    let magnitude = if number < 0 { !number } else { number };
+    (64 - magnitude.leading_zeros() as usize) / 8 + 1
 }
 
 /// The integer that `text` is the canonical form of, if any.
@@ -686,5 +809,34 @@ mod tests {
         let entry = entry.renamed(b"other key");
         assert_eq!((entry.kind(), entry.key(), entry.clock()), (Kind::List, &b"other key"[..], 77));
         assert!(matches!(entry.into_value(), Value::List(_)));
+    }
+
+    #[test]
+    fn holds_keys_and_integers_of_every_length() {
+        for key_len in [0, 1, 2, 253, 254, 255, 256, 70_000] {
+            let key = vec![b'k'; key_len];
+            let mut entry = Entry::new(&key, Value::Integer(0), None, 5);
+            for shift in 0..64 {
+                for number in
+                    [1_i64 << shift, (1_i64 << shift).wrapping_sub(1), -1_i64 << shift, i64::MIN >> shift]
+                {
+                    let expiry = (shift % 3 == 0).then_some(i64::MAX - shift);
+                    entry.set_integer(number);
+                    entry.set_expiry(expiry);
+                    assert_eq!(entry.as_string(), Some(StringRef::Integer(number)));
+                    assert_eq!((entry.key(), entry.expiry(), entry.clock()), (&key[..], expiry, 5));
+                    let fresh = Entry::new(&key, Value::Integer(number), expiry, 5);
+                    assert_eq!(fresh.as_string(), Some(StringRef::Integer(number)));
+                }
+            }
+            for len in [0, 1, 100, 1_000, EMBEDDED_BYTES_MAX, EMBEDDED_BYTES_MAX + 1] {
+                let text = vec![b'v'; len];
+                entry.set_string(&text);
+                assert_eq!(entry.as_string(), Some(StringRef::Bytes(&text)));
+                assert_eq!(entry.key(), key);
+                entry.compact();
+                assert_eq!(entry.as_string(), Some(StringRef::Bytes(&text)));
+            }
+        }
     }
 }
