@@ -1,12 +1,12 @@
 //! A hash table of eight-byte items that grows and shrinks one bucket at a time (linear hashing).
 //!
-//! A bucket is one cache line: seven one-byte fingerprints, one byte that says whether the bucket overflows,
-//! and seven items. A lookup reads the bucket of its hash, compares fingerprints seven at a time, and follows
-//! the overflow chain only where there is one. Growth splits the next bucket in turn, so there is neither a
-//! pause nor a moment with two tables: memory follows the number of items at every size.
+//! A bucket is one cache line: seven one-byte fingerprints, a mark, and seven items. A lookup reads the bucket
+//! of its hash, compares fingerprints seven at a time, and follows the overflow chain only where there is one.
+//! Growth splits the next bucket in turn, so there is neither a pause nor a moment with two tables: memory
+//! follows the number of items at every size.
 //!
-//! Bytes per item: 64 / [`FILL_MAX`] = 12.8, plus overflow buckets (about one in eight just before a level is
-//! complete).
+//! Bytes per item: 64 / 5.5 = 11.6 for the buckets, and 1.1 to 1.7 for overflow blocks, which are just as long as
+//! the items that they hold (a fifth of the buckets has one).
 //!
 //! # Invariants
 //!
@@ -15,6 +15,7 @@
 //! - An item with hash `h` lies in the chain of bucket `h mod 2*level_size` if that is `< bucket_count`, else
 //!   of bucket `h mod level_size`.
 //! - A fingerprint of zero marks a free slot; no item's fingerprint is zero.
+//! - Chains are dense: only a bucket without overflow has free slots, and a last block has at least two items.
 //!
 //! # Scanning
 //!
@@ -29,34 +30,47 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error, realloc};
 use std::marker::PhantomData;
-use std::mem::{MaybeUninit, size_of};
+use std::mem::{align_of, size_of};
 use std::ptr::NonNull;
+
+use smallvec::SmallVec;
+
+use crate::slab;
 
 /// Items in one bucket.
 const SLOTS: usize = 7;
-/// Mean number of items per bucket above which the table grows.
-pub const FILL_MAX: usize = 5;
+/// Items in two buckets, in the mean, above which the table grows.
+const FILL_MAX_OF_TWO: usize = 11;
 /// Mean number of items per bucket below which the table shrinks.
-const FILL_MIN: usize = 2;
+const FILL_MIN: usize = 3;
 /// Buckets that are allocated together once a table is large: one page.
 const SEGMENT_BUCKETS: usize = 64;
-/// The byte of `Bucket::tags` that holds the overflow mark.
+const BUCKET_BYTES: usize = 64;
+const ITEM_BYTES: usize = 8;
+/// The byte behind the fingerprints.
 const MARK: usize = 7;
+/// The bit of the mark which says that the last slot holds a pointer to a block.
+const OVERFLOW: u8 = 0x80;
 
-/// One cache line:
+/// A bucket, or a block of its overflow chain.
 ///
 /// ```text
-/// byte 0..7   fingerprints of the items (0: free)
-/// byte 7      1 if the last slot holds a pointer to an overflow bucket
-/// byte 8..64  seven items of eight bytes
+/// byte 0..7    fingerprints of the items (0: free)
+/// byte 7       mark: whether the last slot holds a pointer to the next block (bit 7), and by how many slots the
+///              block is shorter than seven (bits 0 to 2)
+/// byte 8..     items of eight bytes: seven in a bucket, one to seven in a block
 /// ```
-#[repr(C, align(64))]
-struct Bucket<T> {
-    tags: [u8; 8],
-    slots: [MaybeUninit<T>; SLOTS],
+struct Block<T>(NonNull<u8>, PhantomData<T>);
+
+impl<T> Clone for Block<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
 }
 
-const _: () = assert!(size_of::<Bucket<u64>>() == 64);
+impl<T> Copy for Block<T> {}
+
+const _: () = assert!(BUCKET_BYTES == (1 + SLOTS) * ITEM_BYTES);
 
 /// The fingerprint of a hash: bits 48 to 55, never zero. Buckets use the low bits, shards the high ones.
 #[inline]
@@ -74,27 +88,117 @@ fn matches(tags: [u8; 8], tag: u8) -> u64 {
     difference.wrapping_sub(LOW) & !difference & HIGH_OF_SEVEN
 }
 
-impl<T> Bucket<T> {
+/// The blocks behind these handles are live: they belong to a table that is borrowed while they are used.
+impl<T> Block<T> {
     #[inline]
-    fn overflow(&self) -> Option<NonNull<Bucket<T>>> {
-        if self.tags[MARK] == 0 {
+    fn tags(self) -> [u8; 8] {
+        // SAFETY: a live block begins with eight bytes of fingerprints and mark.
+        unsafe { self.0.as_ptr().cast::<[u8; 8]>().read() }
+    }
+
+    #[inline]
+    fn set_tag(self, index: usize, tag: u8) {
+        debug_assert!(index < 8);
+        // SAFETY: as in `tags`.
+        unsafe { self.0.as_ptr().add(index).write(tag) }
+    }
+
+    #[inline]
+    fn slot(self, index: usize) -> *mut T {
+        debug_assert!(index < self.capacity());
+        // SAFETY: the block has that many slots.
+        unsafe { self.0.as_ptr().add(8 + index * ITEM_BYTES).cast() }
+    }
+
+    /// All slots, that of the overflow pointer included.
+    #[inline]
+    fn capacity(self) -> usize {
+        SLOTS - usize::from(self.tags()[MARK] & 7)
+    }
+
+    /// Slots for items.
+    #[inline]
+    fn slot_count(self) -> usize {
+        self.capacity() - usize::from(self.tags()[MARK] & OVERFLOW != 0)
+    }
+
+    #[inline]
+    fn overflow(self) -> Option<Block<T>> {
+        let mark = self.tags()[MARK];
+        if mark & OVERFLOW == 0 {
             return None;
         }
-        // SAFETY: the mark says that the last slot holds a live pointer to an overflow bucket.
-        unsafe { Some(self.slots[SLOTS - 1].as_ptr().cast::<NonNull<Bucket<T>>>().read()) }
+        // SAFETY: the mark says that the last slot holds a live pointer to a block.
+        unsafe {
+            Some(Block(
+                self.slot(SLOTS - 1 - usize::from(mark & 7)).cast::<NonNull<u8>>().read(),
+                PhantomData,
+            ))
+        }
+    }
+
+    /// Makes the last slot a pointer to `next`. What was there has been moved away.
+    fn set_overflow(self, next: Block<T>) {
+        let last = self.capacity() - 1;
+        self.set_tag(last, 0);
+        self.set_tag(MARK, self.tags()[MARK] | OVERFLOW);
+        // SAFETY: the slot exists and is free for the pointer.
+        unsafe { self.slot(last).cast::<NonNull<u8>>().write(next.0) }
+    }
+
+    /// Makes the last slot one for items again.
+    fn clear_overflow(self) {
+        self.set_tag(MARK, self.tags()[MARK] & !OVERFLOW);
+    }
+
+    fn free_slot(self) -> Option<usize> {
+        let tags = self.tags();
+        tags[..self.slot_count()].iter().position(|&tag| tag == 0)
     }
 
     #[inline]
-    fn slot_count(&self) -> usize {
-        SLOTS - usize::from(self.tags[MARK] != 0)
+    fn put(self, slot: usize, tag: u8, item: T) {
+        self.set_tag(slot, tag);
+        // SAFETY: the slot exists and is free.
+        unsafe { self.slot(slot).write(item) }
     }
 
-    fn free_slot(&self) -> Option<usize> {
-        self.tags[..self.slot_count()].iter().position(|&tag| tag == 0)
+    /// Takes an item out of an occupied slot.
+    #[inline]
+    fn take(self, slot: usize) -> (u8, T) {
+        let tag = self.tags()[slot];
+        debug_assert!(tag != 0);
+        self.set_tag(slot, 0);
+        // SAFETY: the slot was occupied, and its tag has been cleared: the item moves out exactly once.
+        unsafe { (tag, self.slot(slot).read()) }
     }
 
-    fn is_vacant(&self) -> bool {
-        self.tags == [0; 8]
+    fn block_bytes(capacity: usize) -> usize {
+        8 + capacity * ITEM_BYTES
+    }
+
+    /// A block with free slots.
+    fn allocate(capacity: usize) -> Self {
+        let block = Block(slab::alloc(Self::block_bytes(capacity)), PhantomData);
+        // SAFETY: a block is at least eight bytes long.
+        unsafe { block.0.as_ptr().cast::<[u8; 8]>().write([0; 8]) };
+        block.set_tag(MARK, (SLOTS - capacity) as u8);
+        block
+    }
+
+    /// The block with another number of slots; new ones are free, those that go must be.
+    fn resize(self, capacity: usize) -> Self {
+        let old = Self::block_bytes(self.capacity());
+        // SAFETY: a block that `allocate` made, with its size; the old handle is given up.
+        let block = Block(unsafe { slab::realloc(self.0, old, Self::block_bytes(capacity)) }, PhantomData);
+        block.set_tag(MARK, (SLOTS - capacity) as u8 | block.tags()[MARK] & OVERFLOW);
+        block
+    }
+
+    /// Frees a block that holds nothing any more.
+    fn release(self) {
+        // SAFETY: a block that `allocate` made, with its size; the handle is given up.
+        unsafe { slab::dealloc(self.0, Self::block_bytes(self.capacity())) };
     }
 }
 
@@ -109,20 +213,21 @@ pub enum Found<'a, T> {
 }
 
 /// Where an item lies; valid until the table changes.
-#[derive(Clone, Copy)]
 struct Position<T> {
-    bucket: NonNull<Bucket<T>>,
+    block: Block<T>,
     slot: usize,
 }
 
 /// See the module's description. `T` must be eight bytes with an alignment of at most eight.
 pub struct Table<T> {
-    segments: Vec<NonNull<Bucket<T>>>,
+    segments: Vec<NonNull<u8>>,
     /// Buckets that the first segment has room for: a power of two up to `SEGMENT_BUCKETS`.
     first_capacity: usize,
     bucket_count: usize,
     level_size: usize,
     len: usize,
+    /// Bytes of all overflow blocks.
+    overflow_bytes: usize,
     owned: PhantomData<T>,
 }
 
@@ -139,7 +244,7 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
-    const ITEM_FITS: () = assert!(size_of::<T>() == 8 && align_of::<T>() <= 8);
+    const ITEM_FITS: () = assert!(size_of::<T>() == ITEM_BYTES && align_of::<T>() <= 8);
 
     /// An empty table. Allocates nothing.
     pub const fn new() -> Self {
@@ -150,6 +255,7 @@ impl<T> Table<T> {
             bucket_count: 0,
             level_size: 0,
             len: 0,
+            overflow_bytes: 0,
             owned: PhantomData,
         }
     }
@@ -170,10 +276,10 @@ impl<T> Table<T> {
         self.bucket_count
     }
 
-    /// Bytes that the table itself takes, without what its items point to and without overflow buckets.
+    /// Bytes that the table itself takes, without what its items point to.
     pub fn memory_usage(&self) -> usize {
         let buckets = self.segments.len().saturating_sub(1) * SEGMENT_BUCKETS + self.first_capacity;
-        buckets * size_of::<Bucket<T>>() + self.segments.capacity() * size_of::<usize>()
+        buckets * BUCKET_BYTES + self.overflow_bytes + self.segments.capacity() * size_of::<usize>()
     }
 
     /// The item with this hash for which `equal` holds.
@@ -181,30 +287,27 @@ impl<T> Table<T> {
     pub fn get(&self, hash: u64, equal: impl FnMut(&T) -> bool) -> Option<&T> {
         let at = self.find(hash, equal)?;
         // SAFETY: `find` returns occupied slots, and the borrow of `self` keeps the table unchanged.
-        unsafe { Some(at.bucket.as_ref().slots[at.slot].assume_init_ref()) }
+        unsafe { Some(&*at.block.slot(at.slot)) }
     }
 
     /// The item with this hash for which `equal` holds, to change. Its hash must stay the same.
     #[inline]
     pub fn get_mut(&mut self, hash: u64, equal: impl FnMut(&T) -> bool) -> Option<&mut T> {
-        let mut at = self.find(hash, equal)?;
+        let at = self.find(hash, equal)?;
         // SAFETY: as in `get`, and the borrow is exclusive.
-        unsafe { Some(at.bucket.as_mut().slots[at.slot].assume_init_mut()) }
+        unsafe { Some(&mut *at.block.slot(at.slot)) }
     }
 
     /// Adds an item that is not there yet. `hash_of` gives the hash of any item; it is asked when buckets are
     /// split.
     pub fn insert(&mut self, hash: u64, item: T, hash_of: impl Fn(&T) -> u64) -> &mut T {
-        if self.bucket_count == 0 || self.len >= self.bucket_count * FILL_MAX {
+        if self.bucket_count == 0 || self.len * 2 >= self.bucket_count * FILL_MAX_OF_TWO {
             self.grow(&hash_of);
         }
         self.len += 1;
-        let head = self.bucket(self.index(hash));
-        // SAFETY: `head` is a live bucket of this table, which is borrowed exclusively.
-        unsafe {
-            let mut at = Self::place(head, fingerprint(hash), item);
-            at.bucket.as_mut().slots[at.slot].assume_init_mut()
-        }
+        let at = self.place(self.bucket(self.index(hash)), fingerprint(hash), item);
+        // SAFETY: the item has just been put there, and the table is borrowed exclusively.
+        unsafe { &mut *at.block.slot(at.slot) }
     }
 
     /// The item with this hash for which `equal` holds, or the new one that `make` returns, which is then
@@ -218,7 +321,7 @@ impl<T> Table<T> {
     ) -> (&mut T, bool) {
         match self.find(hash, equal) {
             // SAFETY: `find` returns occupied slots, and the borrow of `self` is exclusive.
-            Some(mut at) => unsafe { (at.bucket.as_mut().slots[at.slot].assume_init_mut(), false) },
+            Some(at) => unsafe { (&mut *at.block.slot(at.slot), false) },
             None => (self.insert(hash, make(), hash_of), true),
         }
     }
@@ -232,13 +335,13 @@ impl<T> Table<T> {
         unwanted: impl FnOnce(&T) -> bool,
         hash_of: impl Fn(&T) -> u64,
     ) -> Found<'_, T> {
-        let Some(mut at) = self.find(hash, equal) else { return Found::Missing };
+        let Some(at) = self.find(hash, equal) else { return Found::Missing };
         // SAFETY: `find` returns occupied slots, and the borrow of `self` is exclusive.
-        if unwanted(unsafe { at.bucket.as_ref().slots[at.slot].assume_init_ref() }) {
+        if unwanted(unsafe { &*at.block.slot(at.slot) }) {
             return Found::Taken(self.take_at(at, hash, hash_of));
         }
         // SAFETY: as above.
-        Found::Kept(unsafe { at.bucket.as_mut().slots[at.slot].assume_init_mut() })
+        Found::Kept(unsafe { &mut *at.block.slot(at.slot) })
     }
 
     /// Removes and returns the item with this hash for which `equal` holds. `hash_of` as for `insert`.
@@ -253,41 +356,100 @@ impl<T> Table<T> {
     }
 
     /// Takes the item out of a place that `find` returned just now.
-    fn take_at(&mut self, mut at: Position<T>, hash: u64, hash_of: impl Fn(&T) -> u64) -> T {
-        // SAFETY: `find` returns occupied slots; the tag is cleared, so the item is moved out exactly once.
-        let item = unsafe {
-            let bucket = at.bucket.as_mut();
-            bucket.tags[at.slot] = 0;
-            bucket.slots[at.slot].assume_init_read()
-        };
+    fn take_at(&mut self, at: Position<T>, hash: u64, hash_of: impl Fn(&T) -> u64) -> T {
+        let (_, item) = at.block.take(at.slot);
         self.len -= 1;
         let head = self.bucket(self.index(hash));
-        // SAFETY: `head` is a live bucket of this table.
-        unsafe { Self::trim_chain(head) };
+        if head.overflow().is_some() {
+            self.fill_gap(head, at);
+        }
         if self.bucket_count > 1 && self.len < self.bucket_count * FILL_MIN {
             self.shrink(&hash_of);
         }
         item
     }
 
+    /// Makes a chain dense again that has one free slot: the last item goes there, and the last block becomes
+    /// one slot shorter.
+    fn fill_gap(&mut self, head: Block<T>, gap: Position<T>) {
+        let mut before = head;
+        let Some(mut last) = head.overflow() else { return };
+        while let Some(next) = last.overflow() {
+            (before, last) = (last, next);
+        }
+        let end = last.capacity() - 1;
+        if last.tags()[end] == 0 {
+            // The gap is the end itself.
+        } else if gap.block.0 == last.0 {
+            let (tag, item) = last.take(end);
+            last.put(gap.slot, tag, item);
+        } else {
+            let (tag, item) = last.take(end);
+            gap.block.put(gap.slot, tag, item);
+        }
+        self.overflow_bytes -= ITEM_BYTES;
+        if end > 1 {
+            before.set_overflow(last.resize(end));
+            return;
+        }
+        // The one item that is left fits where the pointer was.
+        let (tag, item) = last.take(0);
+        self.overflow_bytes -= Block::<T>::block_bytes(end);
+        last.release();
+        before.clear_overflow();
+        before.put(before.capacity() - 1, tag, item);
+    }
+
     /// Visits a part of the table and returns the cursor of the next part; 0 starts, and 0 returned ends an
     /// iteration.
     pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&T)) -> u64 {
+        // SAFETY: the items are this table's, which is borrowed.
+        self.scan_slots(cursor, &mut |item| visit(unsafe { &*item }))
+    }
+
+    fn scan_slots(&self, cursor: u64, visit: &mut impl FnMut(*mut T)) -> u64 {
         if self.bucket_count == 0 {
             return 0;
         }
         let mask = self.level_size as u64 - 1;
         let index = (cursor & mask) as usize;
-        self.visit_chain(index, &mut visit);
+        self.visit_slots(index, visit);
         if index + self.level_size < self.bucket_count {
-            self.visit_chain(index + self.level_size, &mut visit);
+            self.visit_slots(index + self.level_size, visit);
         }
         (cursor | !mask).reverse_bits().wrapping_add(1).reverse_bits()
     }
 
+    /// The same, with the items to change; their hashes must stay. Overflow blocks in sparsely used memory
+    /// move (see [`slab::begin_compaction`]).
+    pub fn scan_mut(&mut self, cursor: u64, mut visit: impl FnMut(&mut T)) -> u64 {
+        let mask = (self.level_size as u64).wrapping_sub(1);
+        let index = (cursor & mask) as usize;
+        for index in [index, index + self.level_size] {
+            if index < self.bucket_count {
+                self.relocate_overflow(index);
+            }
+        }
+        // SAFETY: the items are this table's, which is borrowed exclusively; each is visited on its own.
+        self.scan_slots(cursor, &mut |item| visit(unsafe { &mut *item }))
+    }
+
+    fn relocate_overflow(&mut self, index: usize) {
+        let mut before = self.bucket(index);
+        while let Some(mut block) = before.overflow() {
+            // SAFETY: an overflow block comes from the slabs with this size; its one pointer is replaced.
+            if let Some(moved) = unsafe { slab::relocate(block.0, Block::<T>::block_bytes(block.capacity())) }
+            {
+                block = Block(moved, PhantomData);
+                before.set_overflow(block);
+            }
+            before = block;
+        }
+    }
+
     /// All items, in no particular order.
     pub fn iter(&self) -> Iter<'_, T> {
-        Iter { table: self, index: 0, bucket: None, slot: 0, left: self.len }
+        Iter { table: self, index: 0, block: None, slot: 0, left: self.len }
     }
 
     /// An item picked with equal probability (but for chains beyond 32 items, which do not arise with a sound
@@ -320,7 +482,7 @@ impl<T> Table<T> {
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         if self.bucket_count != 0 {
-            prefetch(self.bucket(self.index(hash)).as_ptr().cast());
+            prefetch(self.bucket(self.index(hash)).0.as_ptr());
         }
     }
 
@@ -331,16 +493,15 @@ impl<T> Table<T> {
         if self.bucket_count == 0 {
             return None;
         }
-        // SAFETY: a live bucket; a non-zero tag marks an initialised slot.
-        unsafe {
-            let bucket = self.bucket(self.index(hash)).as_ref();
-            let found = matches(bucket.tags, fingerprint(hash));
-            if found == 0 {
-                return None;
-            }
-            let slot = found.trailing_zeros() as usize / 8;
-            (bucket.tags[slot] != 0).then(|| bucket.slots[slot].assume_init_ref())
+        let bucket = self.bucket(self.index(hash));
+        let tags = bucket.tags();
+        let found = matches(tags, fingerprint(hash));
+        if found == 0 {
+            return None;
         }
+        let slot = found.trailing_zeros() as usize / 8;
+        // SAFETY: a non-zero tag marks an initialised slot.
+        (tags[slot] != 0).then(|| unsafe { &*bucket.slot(slot) })
     }
 
     #[inline]
@@ -350,10 +511,11 @@ impl<T> Table<T> {
     }
 
     #[inline]
-    fn bucket(&self, index: usize) -> NonNull<Bucket<T>> {
+    fn bucket(&self, index: usize) -> Block<T> {
         debug_assert!(index < self.bucket_count);
+        let offset = index % SEGMENT_BUCKETS * BUCKET_BYTES;
         // SAFETY: buckets below `bucket_count` lie in allocated segments.
-        unsafe { self.segments[index / SEGMENT_BUCKETS].add(index % SEGMENT_BUCKETS) }
+        Block(unsafe { self.segments[index / SEGMENT_BUCKETS].add(offset) }, PhantomData)
     }
 
     #[inline]
@@ -362,78 +524,74 @@ impl<T> Table<T> {
             return None;
         }
         let tag = fingerprint(hash);
-        let mut at = self.bucket(self.index(hash));
+        let mut block = self.bucket(self.index(hash));
         loop {
-            // SAFETY: `at` is a live bucket of this table.
-            let bucket = unsafe { at.as_ref() };
-            let mut found = matches(bucket.tags, tag);
+            let tags = block.tags();
+            let mut found = matches(tags, tag);
             while found != 0 {
                 let slot = found.trailing_zeros() as usize / 8;
                 // SAFETY: a tag equal to a fingerprint is not zero, so the slot holds an item.
-                if bucket.tags[slot] == tag && equal(unsafe { bucket.slots[slot].assume_init_ref() }) {
-                    return Some(Position { bucket: at, slot });
+                if tags[slot] == tag && equal(unsafe { &*block.slot(slot) }) {
+                    return Some(Position { block, slot });
                 }
                 found &= found - 1;
             }
-            at = bucket.overflow()?;
+            block = block.overflow()?;
         }
     }
 
-    /// Stores an item in the chain that starts at `at`.
-    ///
-    /// # Safety
-    /// `at` is a live bucket that nobody else refers to.
-    unsafe fn place(mut at: NonNull<Bucket<T>>, tag: u8, item: T) -> Position<T> {
-        loop {
-            // SAFETY: the caller's promise, and overflow pointers lead to live buckets of the same chain.
-            let bucket = unsafe { at.as_mut() };
-            if let Some(slot) = bucket.free_slot() {
-                bucket.tags[slot] = tag;
-                bucket.slots[slot].write(item);
-                return Position { bucket: at, slot };
-            }
-            match bucket.overflow() {
-                Some(next) => at = next,
-                None => {
-                    let mut next = Self::allocate(1);
-                    // SAFETY: the new bucket is zeroed and ours; the last item moves there with its tag.
-                    unsafe {
-                        let fresh = next.as_mut();
-                        fresh.tags[0] = bucket.tags[SLOTS - 1];
-                        fresh.slots[0].write(bucket.slots[SLOTS - 1].assume_init_read());
-                        bucket.tags[SLOTS - 1] = 0;
-                        bucket.tags[MARK] = 1;
-                        bucket.slots[SLOTS - 1].as_mut_ptr().cast::<NonNull<Bucket<T>>>().write(next);
-                    }
-                    at = next;
-                }
-            }
+    /// Stores an item in the chain of a bucket.
+    fn place(&mut self, head: Block<T>, tag: u8, item: T) -> Position<T> {
+        if let Some(slot) = head.free_slot() {
+            head.put(slot, tag, item);
+            return Position { block: head, slot };
         }
+        self.place_in_overflow(head, tag, item)
     }
 
-    /// Frees vacant overflow buckets at the end of a chain.
-    ///
-    /// # Safety
-    /// `head` is a live bucket that nobody else refers to.
-    unsafe fn trim_chain(head: NonNull<Bucket<T>>) {
-        let mut at = head;
-        // SAFETY: overflow pointers lead to live buckets; a freed one is unlinked first.
-        unsafe {
-            while let Some(next) = at.as_ref().overflow() {
-                match next.as_ref().overflow() {
-                    None if next.as_ref().is_vacant() => {
-                        at.as_mut().tags[MARK] = 0;
-                        Self::release(next, 1);
-                    }
-                    None => return,
-                    Some(after) if next.as_ref().tags[..SLOTS] == [0; SLOTS] => {
-                        at.as_mut().slots[SLOTS - 1].as_mut_ptr().cast::<NonNull<Bucket<T>>>().write(after);
-                        Self::release(next, 1);
-                    }
-                    Some(_) => at = next,
+    #[cold]
+    fn place_in_overflow(&mut self, head: Block<T>, tag: u8, item: T) -> Position<T> {
+        let (mut before, mut last) = (None, head);
+        while let Some(next) = last.overflow() {
+            (before, last) = (Some(last), next);
+        }
+        let capacity = last.capacity();
+        if let Some(before) = before
+            && capacity < SLOTS
+        {
+            let block = last.resize(capacity + 1);
+            self.overflow_bytes += ITEM_BYTES;
+            before.set_overflow(block);
+            block.put(capacity, tag, item);
+            return Position { block, slot: capacity };
+        }
+        let block = Block::allocate(2);
+        self.overflow_bytes += Block::<T>::block_bytes(2);
+        let (other_tag, other) = last.take(capacity - 1);
+        block.put(0, other_tag, other);
+        block.put(1, tag, item);
+        last.set_overflow(block);
+        Position { block, slot: 1 }
+    }
+
+    /// Takes all items out of the chain of a bucket, which is vacant then.
+    fn take_chain(&mut self, head: Block<T>) -> SmallVec<[(u8, T); 16]> {
+        let mut items = SmallVec::new();
+        let mut at = Some(head);
+        while let Some(block) = at {
+            for slot in 0..block.slot_count() {
+                if block.tags()[slot] != 0 {
+                    items.push(block.take(slot));
                 }
             }
+            at = block.overflow();
+            if block.0 != head.0 {
+                self.overflow_bytes -= Block::<T>::block_bytes(block.capacity());
+                block.release();
+            }
         }
+        head.clear_overflow();
+        items
     }
 
     /// Adds one bucket and splits the one whose turn it is.
@@ -452,44 +610,9 @@ impl<T> Table<T> {
         if self.bucket_count == 2 * level_size {
             self.level_size *= 2;
         }
-        // SAFETY: two distinct live buckets of a table that is borrowed exclusively.
-        unsafe {
-            let mut at = Some(source);
-            while let Some(mut current) = at {
-                let bucket = current.as_mut();
-                for slot in 0..bucket.slot_count() {
-                    let tag = bucket.tags[slot];
-                    if tag != 0 && hash_of(bucket.slots[slot].assume_init_ref()) as usize & level_size != 0 {
-                        bucket.tags[slot] = 0;
-                        Self::place(target, tag, bucket.slots[slot].assume_init_read());
-                    }
-                }
-                at = bucket.overflow();
-            }
-            Self::compact_chain(source);
-        }
-    }
-
-    /// Moves the items of overflow buckets into free slots of the buckets before them.
-    ///
-    /// # Safety
-    /// `head` is a live bucket that nobody else refers to.
-    unsafe fn compact_chain(head: NonNull<Bucket<T>>) {
-        // SAFETY: the caller's promise; each item moves exactly once, its old tag cleared before.
-        unsafe {
-            let mut at = head.as_ref().overflow();
-            while let Some(mut current) = at {
-                let bucket = current.as_mut();
-                for slot in 0..bucket.slot_count() {
-                    let tag = std::mem::take(&mut bucket.tags[slot]);
-                    if tag != 0 {
-                        let item = bucket.slots[slot].assume_init_read();
-                        Self::place(head, tag, item);
-                    }
-                }
-                at = bucket.overflow();
-            }
-            Self::trim_chain(head);
+        for (tag, item) in self.take_chain(source) {
+            let home = if hash_of(&item) as usize & level_size == 0 { source } else { target };
+            self.place(home, tag, item);
         }
     }
 
@@ -501,21 +624,8 @@ impl<T> Table<T> {
         }
         let last = self.bucket(self.bucket_count - 1);
         let target = self.bucket(self.bucket_count - 1 - self.level_size);
-        // SAFETY: two distinct live buckets; every item and overflow bucket of the last one is moved or
-        // freed.
-        unsafe {
-            let mut at = Some(last);
-            while let Some(mut current) = at {
-                let bucket = current.as_mut();
-                for slot in 0..bucket.slot_count() {
-                    let tag = std::mem::take(&mut bucket.tags[slot]);
-                    if tag != 0 {
-                        Self::place(target, tag, bucket.slots[slot].assume_init_read());
-                    }
-                }
-                at = bucket.overflow();
-            }
-            Self::trim_chain(last);
+        for (tag, item) in self.take_chain(last) {
+            self.place(target, tag, item);
         }
         self.bucket_count -= 1;
         self.release_spare_segments();
@@ -532,15 +642,12 @@ impl<T> Table<T> {
             let first = match self.segments.first() {
                 None => Self::allocate(capacity),
                 Some(&old) => {
-                    let layout = Self::layout(self.first_capacity);
-                    let size = capacity * size_of::<Bucket<T>>();
-                    // SAFETY: `old` was allocated with `layout`; the new half is zeroed below before it is
-                    // used.
+                    let (layout, new) = (Self::layout(self.first_capacity), Self::layout(capacity));
+                    // SAFETY: `old` was allocated with `layout`; the new part is zeroed before it is used.
                     unsafe {
-                        let grown = realloc(old.as_ptr().cast(), layout, size).cast::<Bucket<T>>();
-                        let grown =
-                            NonNull::new(grown).unwrap_or_else(|| handle_alloc_error(Self::layout(capacity)));
-                        grown.add(self.first_capacity).write_bytes(0, capacity - self.first_capacity);
+                        let grown = realloc(old.as_ptr(), layout, new.size());
+                        let grown = NonNull::new(grown).unwrap_or_else(|| handle_alloc_error(new));
+                        grown.add(layout.size()).write_bytes(0, new.size() - layout.size());
                         grown
                     }
                 }
@@ -568,65 +675,42 @@ impl<T> Table<T> {
         }
     }
 
-    fn visit_chain(&self, index: usize, visit: &mut impl FnMut(&T)) {
-        // SAFETY: the pointers come from slots of this table, which `self` keeps borrowed.
-        self.visit_slots(index, &mut |item| visit(unsafe { &*item }));
-    }
-
-    fn visit_slots(&self, index: usize, visit: &mut impl FnMut(*const T)) {
+    fn visit_slots(&self, index: usize, visit: &mut impl FnMut(*mut T)) {
         let mut at = Some(self.bucket(index));
-        while let Some(current) = at {
-            // SAFETY: a live bucket; only slots with a tag are initialised and visited.
-            let bucket = unsafe { current.as_ref() };
-            for slot in 0..bucket.slot_count() {
-                if bucket.tags[slot] != 0 {
-                    visit(bucket.slots[slot].as_ptr());
+        while let Some(block) = at {
+            let tags = block.tags();
+            for (slot, &tag) in tags[..block.slot_count()].iter().enumerate() {
+                if tag != 0 {
+                    visit(block.slot(slot));
                 }
             }
-            at = bucket.overflow();
+            at = block.overflow();
         }
     }
 
     fn layout(buckets: usize) -> Layout {
-        Layout::array::<Bucket<T>>(buckets).expect("segments are at most one page")
+        Layout::from_size_align(buckets * BUCKET_BYTES, BUCKET_BYTES).expect("segments are at most one page")
     }
 
-    fn allocate(buckets: usize) -> NonNull<Bucket<T>> {
+    fn allocate(buckets: usize) -> NonNull<u8> {
         let layout = Self::layout(buckets);
         // SAFETY: the layout is not empty; zero bytes are a vacant bucket.
-        let memory = unsafe { alloc_zeroed(layout) }.cast();
+        let memory = unsafe { alloc_zeroed(layout) };
         NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
     }
 
     /// # Safety
     /// `buckets` were allocated together by `allocate` (or grown to that number) and hold nothing any more.
-    unsafe fn release(memory: NonNull<Bucket<T>>, buckets: usize) {
+    unsafe fn release(memory: NonNull<u8>, buckets: usize) {
         // SAFETY: the caller's promise.
-        unsafe { dealloc(memory.as_ptr().cast(), Self::layout(buckets)) };
+        unsafe { dealloc(memory.as_ptr(), Self::layout(buckets)) };
     }
 }
 
 impl<T> Drop for Table<T> {
     fn drop(&mut self) {
         for index in 0..self.bucket_count {
-            let head = self.bucket(index);
-            let mut at = Some(head);
-            while let Some(mut current) = at {
-                // SAFETY: every bucket is visited once; items are dropped once, overflow buckets freed after
-                // use.
-                unsafe {
-                    let bucket = current.as_mut();
-                    at = bucket.overflow();
-                    for slot in 0..bucket.slot_count() {
-                        if bucket.tags[slot] != 0 {
-                            bucket.slots[slot].assume_init_drop();
-                        }
-                    }
-                    if current != head {
-                        Self::release(current, 1);
-                    }
-                }
-            }
+            drop(self.take_chain(self.bucket(index)));
         }
         for (number, &segment) in self.segments.iter().enumerate() {
             let buckets = if number == 0 { self.first_capacity } else { SEGMENT_BUCKETS };
@@ -640,7 +724,7 @@ impl<T> Drop for Table<T> {
 pub struct Iter<'a, T> {
     table: &'a Table<T>,
     index: usize,
-    bucket: Option<NonNull<Bucket<T>>>,
+    block: Option<Block<T>>,
     slot: usize,
     left: usize,
 }
@@ -653,29 +737,28 @@ impl<'a, T> Iterator for Iter<'a, T> {
             return None;
         }
         loop {
-            let current = match self.bucket {
-                Some(current) => current,
+            let block = match self.block {
+                Some(block) => block,
                 None => {
                     let head = self.table.bucket(self.index);
                     self.index += 1;
                     self.slot = 0;
-                    self.bucket = Some(head);
+                    self.block = Some(head);
                     head
                 }
             };
-            // SAFETY: the table is borrowed for as long as the iterator and its items live.
-            let bucket = unsafe { current.as_ref() };
-            while self.slot < bucket.slot_count() {
+            while self.slot < block.slot_count() {
                 let slot = self.slot;
                 self.slot += 1;
-                if bucket.tags[slot] != 0 {
+                if block.tags()[slot] != 0 {
                     self.left -= 1;
-                    // SAFETY: a non-zero tag marks an initialised slot.
-                    return Some(unsafe { bucket.slots[slot].assume_init_ref() });
+                    // SAFETY: a non-zero tag marks an initialised slot, and the table is borrowed for as long as
+                    // the iterator and its items live.
+                    return Some(unsafe { &*block.slot(slot) });
                 }
             }
             self.slot = 0;
-            self.bucket = bucket.overflow();
+            self.block = block.overflow();
         }
     }
 
@@ -785,6 +868,56 @@ mod tests {
             }
             assert!((0..stable).all(|item| seen.contains(&item)), "seed {seed}");
         }
+    }
+
+    #[test]
+    fn chains_stay_dense_and_are_accounted_for() {
+        let mut random = random_numbers(11);
+        let mut table = Table::new();
+        let mut items: Vec<u64> = Vec::new();
+        for round in 0..60_000_u64 {
+            if random() % 8 < if (round / 10_000).is_multiple_of(2) { 6 } else { 2 } {
+                let item = random();
+                insert(&mut table, item);
+                items.push(item);
+            } else if !items.is_empty() {
+                let item = items.swap_remove(random() as usize % items.len());
+                assert_eq!(remove(&mut table, item), Some(item));
+            }
+            if round % 1_000 == 0 {
+                check_chains(&table);
+            }
+        }
+        let mut seen = 0;
+        let mut cursor = 0;
+        loop {
+            cursor = table.scan_mut(cursor, |_| seen += 1);
+            if cursor == 0 {
+                break;
+            }
+        }
+        assert_eq!(seen, table.len());
+    }
+
+    fn check_chains(table: &Table<u64>) {
+        let mut overflow_bytes = 0;
+        for index in 0..table.bucket_count {
+            let mut block = table.bucket(index);
+            let mut is_head = true;
+            loop {
+                let next = block.overflow();
+                if !is_head {
+                    overflow_bytes += Block::<u64>::block_bytes(block.capacity());
+                }
+                if next.is_some() || !is_head {
+                    assert_eq!(block.free_slot(), None);
+                    assert!(block.slot_count() >= 2 && (next.is_none() || block.capacity() == SLOTS));
+                }
+                let Some(next) = next else { break };
+                (block, is_head) = (next, false);
+            }
+        }
+        assert_eq!(overflow_bytes, table.overflow_bytes);
     }
 
     #[test]
