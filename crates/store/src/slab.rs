@@ -23,14 +23,15 @@
 //! those in a chosen slab. A slab whose last cell goes is given back at once. [`end_compaction`] returns the
 //! slabs that have not become empty to ordinary use.
 
-use std::alloc::{GlobalAlloc, Layout, handle_alloc_error};
+mod chunks;
+
+use std::alloc::{Layout, handle_alloc_error};
 use std::cell::Cell;
 use std::mem::size_of;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use tikv_jemallocator::Jemalloc;
 
 use crate::allocator;
 
@@ -136,6 +137,11 @@ pub const fn class_size(size: usize) -> usize {
 /// Bytes of all slabs, used or not. What [`allocator::allocated_bytes`] counts of them is the cells in use.
 pub fn held_bytes() -> usize {
     usize::try_from(HELD.load(Ordering::Relaxed)).unwrap_or(0)
+}
+
+/// Gives memory that no slab uses back to the system.
+pub fn purge() {
+    chunks::purge();
 }
 
 /// Memory for `size` bytes, aligned to eight. It must be given back through [`dealloc`].
@@ -389,13 +395,9 @@ impl Arena {
 impl Class {
     #[cold]
     fn open_slab(&mut self, index: usize, class: usize) {
-        let layout = slab_layout(class);
-        // SAFETY: the layout is not empty; the header lies inside it.
+        let header = chunks::take(slab_bytes(class) / chunks::UNIT_BYTES).cast::<Header>().as_ptr();
+        // SAFETY: the slab is ours, and the header lies inside it.
         unsafe {
-            let header = Jemalloc.alloc(layout).cast::<Header>();
-            if header.is_null() {
-                handle_alloc_error(layout);
-            }
             header.write(Header {
                 next: null_mut(),
                 previous: null_mut(),
@@ -410,19 +412,19 @@ impl Class {
             link(&mut self.open, header);
         }
         self.slabs += 1;
-        HELD.fetch_add(layout.size() as i64, Ordering::Relaxed);
+        HELD.fetch_add(slab_bytes(class) as i64, Ordering::Relaxed);
     }
 
     /// # Safety
     /// The slab is on no list and has no live cell.
     unsafe fn close_slab(&mut self, header: *mut Header, class: usize) {
-        let layout = slab_layout(class);
         self.slabs -= 1;
-        HELD.fetch_sub(layout.size() as i64, Ordering::Relaxed);
-        // SAFETY: the caller's promise; `open_slab` allocated it with this layout.
+        HELD.fetch_sub(slab_bytes(class) as i64, Ordering::Relaxed);
+        // SAFETY: the caller's promise; `open_slab` took as many units.
         unsafe {
             debug_assert_eq!(usize::from((*header).class), class, "cells are given back with their size");
-            Jemalloc.dealloc(header.cast(), layout);
+            let slab = NonNull::new_unchecked(header).cast();
+            chunks::give_back(slab, slab_bytes(class) / chunks::UNIT_BYTES);
         }
     }
 }
@@ -464,11 +466,6 @@ unsafe fn unlink(head: &mut *mut Header, slab: *mut Header) {
 #[inline]
 fn header_of(cell: NonNull<u8>, class: usize) -> *mut Header {
     cell.as_ptr().map_addr(|address| address & !(slab_bytes(class) - 1)).cast()
-}
-
-fn slab_layout(class: usize) -> Layout {
-    let size = slab_bytes(class);
-    Layout::from_size_align(size, size).expect("a power of two")
 }
 
 fn large_layout(size: usize) -> Layout {

@@ -1,0 +1,230 @@
+//! Where slabs lie: chunks of 2 MB straight from the system, one huge page each.
+//!
+//! A chunk is 256 units of 8 KB; a slab takes one, two or four, aligned to its size. Slabs are put into the
+//! first chunk that has room, so that the last ones become empty: an empty chunk goes back to the system. Units
+//! that are free in a chunk that stays are given back by [`purge`], which the server calls now and then; until
+//! then they are reused without a page fault.
+
+use std::alloc::{Layout, handle_alloc_error};
+use std::ptr::{NonNull, null_mut};
+
+use parking_lot::Mutex;
+
+pub(super) const UNIT_BYTES: usize = 8 << 10;
+const CHUNK_BYTES: usize = 2 << 20;
+const WORDS: usize = CHUNK_BYTES / UNIT_BYTES / 64;
+/// Empty chunks that are kept.
+const SPARE_CHUNKS: usize = 1;
+
+/// One bit for each unit.
+type Units = [u64; WORDS];
+
+struct Chunk {
+    base: NonNull<u8>,
+    free: Units,
+    /// Free units whose memory the system may still hold.
+    dirty: Units,
+}
+
+struct Chunks {
+    /// By rising address.
+    chunks: Vec<Chunk>,
+    /// For slabs of one, two and four units: no chunk before this number has room.
+    first_with_room: [usize; 3],
+    /// Chunks that are wholly free.
+    empty: usize,
+}
+
+// SAFETY: the memory behind the pointers belongs to the chunks, which are reached under the lock only.
+unsafe impl Send for Chunks {}
+
+static CHUNKS: Mutex<Chunks> = Mutex::new(Chunks { chunks: Vec::new(), first_with_room: [0; 3], empty: 0 });
+
+/// The positions at which a run of `units` aligned units may begin.
+const fn starts(units: usize) -> u64 {
+    match units {
+        1 => u64::MAX,
+        2 => 0x5555_5555_5555_5555,
+        _ => 0x1111_1111_1111_1111,
+    }
+}
+
+fn size_index(units: usize) -> usize {
+    units.trailing_zeros() as usize
+}
+
+/// `units` bits from `start` on.
+fn run(units: usize, start: usize) -> (usize, u64) {
+    (start / 64, ((1 << units) - 1) << (start % 64))
+}
+
+impl Chunk {
+    fn find(&self, units: usize) -> Option<usize> {
+        self.free.iter().enumerate().find_map(|(number, &word)| {
+            let mut fits = word & starts(units);
+            for unit in 1..units {
+                fits &= word >> unit;
+            }
+            (fits != 0).then(|| number * 64 + fits.trailing_zeros() as usize)
+        })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.free == [u64::MAX; WORDS]
+    }
+}
+
+impl Chunks {
+    fn take(&mut self, units: usize) -> NonNull<u8> {
+        let size = size_index(units);
+        for number in self.first_with_room[size]..self.chunks.len() {
+            let chunk = &mut self.chunks[number];
+            if let Some(start) = chunk.find(units) {
+                self.empty -= usize::from(chunk.is_empty());
+                let (word, bits) = run(units, start);
+                chunk.free[word] &= !bits;
+                chunk.dirty[word] &= !bits;
+                self.first_with_room[size] = number;
+                // SAFETY: the run lies inside the chunk.
+                return unsafe { chunk.base.add(start * UNIT_BYTES) };
+            }
+        }
+        self.add();
+        self.take(units)
+    }
+
+    fn add(&mut self) {
+        let base = map();
+        let number = self.chunks.partition_point(|chunk| chunk.base < base);
+        self.chunks.insert(number, Chunk { base, free: [u64::MAX; WORDS], dirty: [0; WORDS] });
+        self.empty += 1;
+        self.first_with_room.iter_mut().for_each(|first| *first = (*first).min(number));
+    }
+
+    fn give_back(&mut self, memory: NonNull<u8>, units: usize) {
+        let number = self.chunks.partition_point(|chunk| chunk.base <= memory) - 1;
+        let chunk = &mut self.chunks[number];
+        let start = (memory.addr().get() - chunk.base.addr().get()) / UNIT_BYTES;
+        let (word, bits) = run(units, start);
+        debug_assert!(chunk.free[word] & bits == 0, "slabs are given back once");
+        chunk.free[word] |= bits;
+        chunk.dirty[word] |= bits;
+        self.first_with_room.iter_mut().for_each(|first| *first = (*first).min(number));
+        if self.chunks[number].is_empty() {
+            if self.empty >= SPARE_CHUNKS {
+                unmap(self.chunks.remove(number).base);
+            } else {
+                self.empty += 1;
+            }
+        }
+    }
+}
+
+/// Memory for a slab of one, two or four units, aligned to its size.
+pub(super) fn take(units: usize) -> NonNull<u8> {
+    CHUNKS.lock().take(units)
+}
+
+/// Gives back what [`take`] returned for as many units.
+///
+/// # Safety
+/// Nobody uses the memory any more.
+pub(super) unsafe fn give_back(memory: NonNull<u8>, units: usize) {
+    CHUNKS.lock().give_back(memory, units);
+}
+
+/// Gives unused memory back to the system, a chunk at a time.
+pub(super) fn purge() {
+    let mut next = 0;
+    loop {
+        let mut chunks = CHUNKS.lock();
+        let Some(chunk) = chunks.chunks.get_mut(next) else { return };
+        next += 1;
+        for word in 0..WORDS {
+            let mut bits = std::mem::take(&mut chunk.dirty[word]);
+            while bits != 0 {
+                let start = bits.trailing_zeros();
+                let len = (bits >> start).trailing_ones();
+                let offset = (word * 64 + start as usize) * UNIT_BYTES;
+                // SAFETY: these units of the chunk are free: nobody uses them, and whoever takes them expects
+                // nothing of their contents.
+                unsafe {
+                    let memory = chunk.base.add(offset).as_ptr();
+                    libc::madvise(memory.cast(), len as usize * UNIT_BYTES, libc::MADV_DONTNEED);
+                }
+                bits &= u64::MAX.checked_shl(start + len).unwrap_or(0);
+            }
+        }
+    }
+}
+
+/// A new chunk.
+fn map() -> NonNull<u8> {
+    let layout = Layout::from_size_align(CHUNK_BYTES, CHUNK_BYTES).expect("a power of two");
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: anonymous memory at an address that the system chooses; what lies before and behind the aligned
+    // part goes back at once.
+    unsafe {
+        let memory = libc::mmap(null_mut(), 2 * CHUNK_BYTES, protection, flags, -1, 0);
+        if memory == libc::MAP_FAILED {
+            handle_alloc_error(layout);
+        }
+        let memory = memory.cast::<u8>();
+        let before = memory.align_offset(CHUNK_BYTES);
+        let base = memory.add(before);
+        if before > 0 {
+            libc::munmap(memory.cast(), before);
+        }
+        libc::munmap(base.add(CHUNK_BYTES).cast(), CHUNK_BYTES - before);
+        #[cfg(target_os = "linux")]
+        libc::madvise(base.cast(), CHUNK_BYTES, libc::MADV_HUGEPAGE);
+        NonNull::new(base).unwrap_or_else(|| handle_alloc_error(layout))
+    }
+}
+
+fn unmap(base: NonNull<u8>) {
+    // SAFETY: a chunk that nobody uses any more.
+    unsafe { libc::munmap(base.as_ptr().cast(), CHUNK_BYTES) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_aligned_and_apart() {
+        let mut chunks = Chunks { chunks: Vec::new(), first_with_room: [0; 3], empty: 0 };
+        let mut state = 1_u64;
+        let mut random = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize
+        };
+        let mut taken: Vec<(NonNull<u8>, usize)> = Vec::new();
+        for round in 0..20_000 {
+            if random() % 5 < if round / 4_000 % 2 == 0 { 4 } else { 1 } {
+                let units = 1 << (random() % 3);
+                let memory = chunks.take(units);
+                assert!(memory.addr().get().is_multiple_of(units * UNIT_BYTES));
+                // SAFETY: the memory is ours.
+                unsafe { memory.as_ptr().cast::<usize>().write(taken.len()) };
+                taken.push((memory, units));
+            } else if !taken.is_empty() {
+                let (memory, units) = taken.swap_remove(random() % taken.len());
+                chunks.give_back(memory, units);
+            }
+            let used: usize = taken.iter().map(|(_, units)| units).sum();
+            let free: u32 = chunks.chunks.iter().flat_map(|chunk| chunk.free).map(u64::count_ones).sum();
+            assert_eq!(used + free as usize, chunks.chunks.len() * WORDS * 64);
+            let empty = chunks.chunks.iter().filter(|chunk| chunk.is_empty()).count();
+            assert!(empty == chunks.empty && empty <= 1 + SPARE_CHUNKS, "round {round}");
+        }
+        let mut places: Vec<(usize, usize)> =
+            taken.iter().map(|(memory, units)| (memory.addr().get(), units * UNIT_BYTES)).collect();
+        places.sort_unstable();
+        assert!(places.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0));
+        taken.into_iter().for_each(|(memory, units)| chunks.give_back(memory, units));
+        assert!(chunks.chunks.len() <= SPARE_CHUNKS);
+        chunks.chunks.drain(..).for_each(|chunk| unmap(chunk.base));
+    }
+}
