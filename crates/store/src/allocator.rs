@@ -38,8 +38,17 @@ pub static SETTINGS: &[u8; 11] = b"thp:always\0";
 
 /// Bytes handed out and not given back, over all threads, each allocation with its whole size class.
 pub fn allocated_bytes() -> usize {
-    let sum: i64 = COUNTERS.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum();
+    // Threads that came after the count was read add to counters that are summed from the next time on.
+    let used = NEXT_COUNTER.load(Ordering::Relaxed).min(COUNTER_COUNT);
+    let sum: i64 = COUNTERS[..used].iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum();
     usize::try_from(sum).unwrap_or(0)
+}
+
+/// Bytes handed out and not given back, as far as this thread has counted: negative if it has given back what
+/// others took. It costs one load, and its change tells how much this thread has taken since.
+#[inline]
+pub fn thread_bytes() -> i64 {
+    COUNTERS[counter_index()].0.load(Ordering::Relaxed)
 }
 
 /// The size of the jemalloc size class that serves `size` bytes: multiples of 16 up to 128 (and 8), then four
@@ -62,9 +71,10 @@ fn class_of(layout: Layout) -> i64 {
     class_size(if layout.align() > 16 { layout.pad_to_align().size() } else { layout.size() }) as i64
 }
 
+/// The counter of this thread.
 #[inline]
-pub(crate) fn count(bytes: i64) {
-    let index = COUNTER
+fn counter_index() -> usize {
+    COUNTER
         .try_with(|cell| {
             let index = cell.get();
             if index != usize::MAX {
@@ -74,8 +84,13 @@ pub(crate) fn count(bytes: i64) {
             cell.set(index);
             index
         })
-        .unwrap_or(0);
-    COUNTERS[index].0.fetch_add(bytes, Ordering::Relaxed);
+        .unwrap_or(0)
+}
+
+/// Counts bytes that were handed out, or given back if there are fewer than none.
+#[inline]
+pub(crate) fn count(bytes: i64) {
+    COUNTERS[counter_index()].0.fetch_add(bytes, Ordering::Relaxed);
 }
 
 // SAFETY: every call is passed on to jemalloc unchanged; counting touches only atomics and a const

@@ -21,6 +21,7 @@ mod spine;
 pub mod stream;
 mod table;
 mod value;
+mod volatile;
 
 pub use entry::{Entry, KEY_BYTES_MAX, canonical_integer};
 pub use hash::{Field, Hash};

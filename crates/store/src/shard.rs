@@ -11,6 +11,7 @@ use crate::entry::Entry;
 use crate::keyspace::ShardSet;
 use crate::table::{Found, Table};
 use crate::value::{Kind, ValueMut, ValueRef};
+use crate::volatile::VolatileSample;
 use crate::{KeyHash, KeyHasher};
 
 /// One database's entries in one shard.
@@ -20,6 +21,8 @@ pub struct Database {
     expiring: Expiring,
     /// Where the walk that looks for expired keys goes on: a cursor of [`Table::scan`].
     pub expire_cursor: u64,
+    /// Where the walk that looks for keys to evict goes on.
+    pub evict_cursor: u64,
 }
 
 /// What a database knows of its entries that expire.
@@ -30,13 +33,18 @@ struct Expiring {
     /// The keys of hashes that have expiring fields, with the expiry under which each is here
     /// ([`crate::Hash::tracked_expiry`]): not after that of any of its fields.
     hashes: BTreeSet<(i64, Box<[u8]>)>,
+    /// Some of the keys that expire, where somebody needs them.
+    sample: Option<VolatileSample>,
 }
 
 impl Expiring {
     /// Counts an entry that came in.
     #[inline]
-    fn enter(&mut self, entry: &mut Entry) {
-        self.keys += usize::from(entry.expiry().is_some());
+    fn enter(&mut self, hash: KeyHash, entry: &mut Entry) {
+        if entry.expiry().is_some() {
+            self.keys += 1;
+            self.note(hash);
+        }
         if entry.kind() == Kind::Hash {
             self.track(entry);
         }
@@ -48,6 +56,23 @@ impl Expiring {
         self.keys -= usize::from(entry.expiry().is_some());
         if entry.kind() == Kind::Hash {
             self.track_as(entry, None);
+        }
+    }
+
+    /// Takes notice of a key that has an expiry.
+    #[inline]
+    fn note(&mut self, hash: KeyHash) {
+        if let Some(sample) = &mut self.sample {
+            sample.note(hash);
+        }
+    }
+
+    /// Takes notice that a key's expiry has been set or removed.
+    #[inline]
+    fn expiry_changed(&mut self, hash: KeyHash, before: Option<i64>, after: Option<i64>) {
+        self.keys = self.keys + usize::from(after.is_some()) - usize::from(before.is_some());
+        if after.is_some() && before.is_none() {
+            self.note(hash);
         }
     }
 
@@ -78,6 +103,7 @@ impl Expiring {
 
 /// A live entry of a database, to change.
 pub struct LiveEntry<'a> {
+    hash: KeyHash,
     entry: &'a mut Entry,
     expiring: &'a mut Expiring,
 }
@@ -85,9 +111,9 @@ pub struct LiveEntry<'a> {
 impl<'a> LiveEntry<'a> {
     /// Sets or removes the expiry (Unix time in ms).
     pub fn set_expiry(&mut self, expiry: Option<i64>) {
-        let before = usize::from(self.entry.expiry().is_some());
+        let before = self.entry.expiry();
         self.entry.set_expiry(expiry);
-        self.expiring.keys = self.expiring.keys + usize::from(expiry.is_some()) - before;
+        self.expiring.expiry_changed(self.hash, before, expiry);
     }
 
     /// Puts another entry with the same key in its place, and returns the old one.
@@ -95,7 +121,7 @@ impl<'a> LiveEntry<'a> {
         debug_assert_eq!(self.entry.key(), entry.key());
         self.expiring.leave(self.entry);
         let old = std::mem::replace(self.entry, entry);
-        self.expiring.enter(self.entry);
+        self.expiring.enter(self.hash, self.entry);
         old
     }
 
@@ -145,7 +171,7 @@ pub enum Before {
 impl Database {
     /// An empty database.
     pub fn new(hasher: KeyHasher) -> Self {
-        Database { table: Table::new(), hasher, expiring: Expiring::default(), expire_cursor: 0 }
+        Database { table: Table::new(), hasher, expiring: Expiring::default(), expire_cursor: 0, evict_cursor: 0 }
     }
 
     /// The number of keys, expired ones that have not been noticed included.
@@ -208,7 +234,7 @@ impl Database {
             move |entry| hasher.hash(entry.key()).0,
         );
         match found {
-            Found::Kept(entry) => Lookup::Live(LiveEntry { entry, expiring: &mut self.expiring }),
+            Found::Kept(entry) => Lookup::Live(LiveEntry { hash, entry, expiring: &mut self.expiring }),
             Found::Taken(mut entry) => {
                 self.expiring.leave(&mut entry);
                 Lookup::Expired(entry)
@@ -241,16 +267,16 @@ impl Database {
             before = Before::Expired(std::mem::replace(entry, make()));
         }
         if !matches!(before, Before::Live) {
-            self.expiring.enter(entry);
+            self.expiring.enter(hash, entry);
         }
-        (LiveEntry { entry, expiring: &mut self.expiring }, before)
+        (LiveEntry { hash, entry, expiring: &mut self.expiring }, before)
     }
 
     /// Adds an entry whose key is not there.
     pub fn insert(&mut self, hash: KeyHash, entry: Entry) -> &mut Entry {
         debug_assert!(self.get(hash, entry.key()).is_none());
         let mut entry = entry;
-        self.expiring.enter(&mut entry);
+        self.expiring.enter(hash, &mut entry);
         let hasher = self.hasher;
         self.table.insert(hash.0, entry, move |entry| hasher.hash(entry.key()).0)
     }
@@ -269,9 +295,9 @@ impl Database {
     /// Sets or removes the expiry of a key; false if the key is not there.
     pub fn set_expiry(&mut self, hash: KeyHash, key: &[u8], expiry: Option<i64>) -> bool {
         let Some(entry) = self.table.get_mut(hash.0, |entry| entry.key() == key) else { return false };
-        let before = usize::from(entry.expiry().is_some());
+        let before = entry.expiry();
         entry.set_expiry(expiry);
-        self.expiring.keys = self.expiring.keys + usize::from(expiry.is_some()) - before;
+        self.expiring.expiry_changed(hash, before, expiry);
         true
     }
 
@@ -288,6 +314,39 @@ impl Database {
     /// An entry picked with equal probability.
     pub fn random(&self, random: impl FnMut() -> u64) -> Option<&Entry> {
         self.table.random(random)
+    }
+
+    /// Visits the entries of a bucket that `random` chooses: a few, none or up to about fourteen.
+    pub fn sample(&self, random: u64, visit: impl FnMut(&Entry)) {
+        self.table.scan(random, visit);
+    }
+
+    /// The entry of a key of which only the hash is known.
+    pub fn get_hashed(&self, hash: KeyHash) -> Option<&Entry> {
+        self.table.get(hash.0, |entry| self.hasher.hash(entry.key()) == hash)
+    }
+
+    /// Begins or ends to take notice of keys that expire, so that [`Database::pick_volatile`] finds some.
+    pub fn sample_volatile(&mut self, wanted: bool) {
+        if wanted != self.expiring.sample.is_some() {
+            self.expiring.sample = wanted.then(VolatileSample::new);
+        }
+    }
+
+    /// Takes notice of a key with an expiry that a walk has come across.
+    pub fn note_volatile(&mut self, hash: KeyHash) {
+        self.expiring.note(hash);
+    }
+
+    /// One of the keys with an expiry that are known, if any is. A key that is no more, or expires no more,
+    /// is forgotten instead.
+    pub fn pick_volatile(&mut self, random: u64) -> Option<KeyHash> {
+        let hash = self.expiring.sample.as_ref()?.pick(random)?;
+        if self.get_hashed(hash).is_some_and(|entry| entry.expiry().is_some()) {
+            return Some(hash);
+        }
+        self.expiring.sample.as_mut()?.forget(hash);
+        None
     }
 
     /// Fetches the bucket of a key ahead of its use.
