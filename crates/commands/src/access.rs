@@ -7,6 +7,7 @@
 //! A key whose expiry has passed is never seen. Reads note it for removal by the commit; writes remove it at
 //! once.
 
+mod evict;
 mod sweep;
 
 use std::cell::{Cell, RefCell};
@@ -741,14 +742,22 @@ impl Toucher {
 
     fn count_use(self, entry: &Entry, log_factor: u32, decay_minutes: u32) {
         let counter = decayed_frequency(entry.clock(), self.now_ms, decay_minutes);
-        // A hash of the time and the entry's clock is random enough for a counter that is an estimate.
-        let mut dice = (self.now_ms as u64 ^ u64::from(entry.clock())).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        dice ^= dice >> 32;
+        let dice = DICE.with(|state| {
+            let mut next = state.get();
+            let dice = split_mix(&mut next);
+            state.set(next);
+            dice
+        });
         let base = u64::from(counter.saturating_sub(FREQUENCY_INITIAL));
         let odds = base * u64::from(log_factor) + 1;
         let grown = if counter < 255 && dice.is_multiple_of(odds) { counter + 1 } else { counter };
         entry.set_clock(frequency_clock(self.now_ms, grown));
     }
+}
+
+thread_local! {
+    /// Decides whether an access counts: every thread throws the same sequence, in other places.
+    static DICE: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Puts an event for each missed key where it belongs among the others.

@@ -140,7 +140,7 @@ pub struct Effects {
     pub ready: Vec<(usize, Box<[u8]>)>,
     /// Keys that were found expired by lookups that may not remove them.
     pub expired: Vec<(usize, Box<[u8]>)>,
-    /// Keys that were removed because they had expired, for the log.
+    /// Keys that were removed because they had expired or to make room, for the log.
     pub removed_expired: Vec<(usize, Box<[u8]>)>,
     /// Fields that were removed because they had expired, for the log, where they go before the command.
     pub removed_fields: Vec<ExpiredFields>,

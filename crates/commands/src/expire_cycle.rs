@@ -9,6 +9,8 @@
 //! ([`mantissa_store::Database::due_hash`]), so that only those are looked at where something is to be
 //! removed.
 
+use mantissa_store::KeyHash;
+
 use crate::access::Access;
 use crate::hash::remove_due_fields;
 
@@ -17,27 +19,29 @@ use crate::hash::remove_due_fields;
 pub struct ExpireProgress {
     /// Entries looked at.
     pub visited: usize,
+    /// Of those, keys with an expiry, and fields with one.
+    pub expiring: usize,
     /// Keys removed.
     pub removed: usize,
     /// Databases that have been walked to the end; the next call begins them anew.
     pub finished: usize,
 }
 
-impl ExpireProgress {
-    /// Whether so many of the entries had expired (a tenth) that it pays to go on at once.
-    pub fn is_worthwhile(&self) -> bool {
-        self.removed * 10 > self.visited
-    }
-}
-
-/// Looks at about `entries_max` entries of each database of a shard and removes those that have expired. The
+/// Looks at about `entries_max` entries of a shard, over all databases, and removes those that have expired. The
 /// shard must be locked by `access`, whose effects are to be committed afterwards.
 pub fn expire_cycle(access: &mut Access<'_>, shard: usize, entries_max: usize) -> ExpireProgress {
     let selected = access.database();
     let mut progress = ExpireProgress::default();
-    for database in 0..access.database_count() {
-        walk(access, shard, database, entries_max, &mut progress);
-        remove_fields(access, shard, database, entries_max, &mut progress);
+    let count = access.database_count();
+    // Not always the same one first, so that none takes the turns of the others.
+    let first = access.random_below(count);
+    for database in (first..first + count).map(|database| database % count) {
+        let left = entries_max.saturating_sub(progress.visited);
+        if left == 0 {
+            break;
+        }
+        walk(access, shard, database, left, &mut progress);
+        remove_fields(access, shard, database, left, &mut progress);
     }
     access.select(selected);
     progress
@@ -51,27 +55,37 @@ fn walk(
     progress: &mut ExpireProgress,
 ) {
     let now_ms = access.now_ms();
+    let sampled = access.settings().sample_volatile;
+    let hasher = access.keyspace().hasher();
     let mut due: Vec<Box<[u8]>> = Vec::new();
-    let mut visited = 0;
+    let mut kept: Vec<KeyHash> = Vec::new();
+    let (mut visited, mut expiring) = (0, 0);
     let is_finished = access.visit_shard(shard, |shard| {
         let database = &mut shard.databases[database];
+        database.sample_volatile(sampled && database.expiring_len() > 0);
         if database.expiring_len() == 0 {
             return false;
         }
         loop {
             let cursor = database.scan(database.expire_cursor, |entry| {
                 visited += 1;
-                if entry.expiry().is_some_and(|time| time <= now_ms) {
+                let Some(time) = entry.expiry() else { return };
+                expiring += 1;
+                if time <= now_ms {
                     due.push(entry.key().into());
+                } else if sampled {
+                    kept.push(hasher.hash(entry.key()));
                 }
             });
             database.expire_cursor = cursor;
             if cursor == 0 || visited >= entries_max {
+                kept.drain(..).for_each(|hash| database.note_volatile(hash));
                 return cursor == 0;
             }
         }
     });
     progress.visited += visited;
+    progress.expiring += expiring;
     progress.finished += usize::from(is_finished);
     access.select(database);
     for key in &due {
@@ -96,6 +110,7 @@ fn remove_fields(
         let Some(key): Option<Box<[u8]>> = due else { return };
         let removed = remove_due_fields(access, &key, left);
         progress.visited += removed.max(1);
+        progress.expiring += removed.max(1);
         progress.removed += removed;
         left -= removed.max(1);
     }

@@ -27,6 +27,8 @@ pub struct Settings {
     pub notify: u32,
     /// How the access clock is kept.
     pub access_clock: AccessClock,
+    /// Whether some of the keys that expire are to be known, for evicting them.
+    pub sample_volatile: bool,
     /// Whether anybody reads the log of commits.
     pub log_enabled: bool,
     /// `hll-sparse-max-bytes`: up to how many bytes a HyperLogLog is sparse.
@@ -42,6 +44,7 @@ impl Default for Settings {
             string_bytes_max: 512 << 20,
             notify: 0,
             access_clock: AccessClock::LeastRecentlyUsed,
+            sample_volatile: false,
             log_enabled: false,
             sparse_hyperloglog_bytes_max: 3000,
             compress_dumps: true,

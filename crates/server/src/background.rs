@@ -1,19 +1,16 @@
-//! What is done in the background, shard by shard: active expiry, sampling of rates.
+//! What is done in the background: active expiry, eviction that commands have no time for, sampling of rates.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use mantissa_commands::{Access, Mode};
-use mantissa_store::ShardSet;
-
 use crate::balance::Balancer;
-use crate::commit::commit;
 use crate::context::{Context, LastCommand, Outbox, unix_ms};
+use crate::eviction::{self, Evictor, Verdict};
+use crate::expiry::Expirer;
 use crate::server::Server;
 
-/// Entries of a database of a shard that are looked at in one step of the walk for expired keys.
-const EXPIRE_ENTRIES: usize = 200;
+/// How long keys are evicted before the other duties have their turn.
+const EVICTION_TIME: Duration = Duration::from_millis(20);
 
 /// Starts the thread that does it.
 pub fn start(server: &'static Server, mut balancer: Balancer) -> std::io::Result<()> {
@@ -28,52 +25,39 @@ pub fn start(server: &'static Server, mut balancer: Balancer) -> std::io::Result
             random_state: 1,
             last_command: LastCommand::default(),
             in_script: false,
+            out_of_memory: false,
+            evictor: Evictor::default(),
             outbox: Outbox::new(worker, server),
         };
         let mut sampled = (Instant::now(), server.stats.totals());
-        let mut next_shard = 0;
+        let mut expirer = Expirer::default();
+        let mut next_round = Instant::now();
+        server.pressure.work_here();
         while !server.stopping.load(Ordering::Relaxed) {
-            let hz = context.live.config.hz.clamp(1, 500);
-            std::thread::sleep(Duration::from_millis(u64::from(1000 / hz).max(1)));
+            std::thread::park_timeout(next_round.saturating_duration_since(Instant::now()));
             context.refresh();
-            if server.active_expire.load(Ordering::Relaxed) && !server.pauses(context.now_ms, true) {
-                let budget = Duration::from_millis(u64::from(1000 / hz).max(4) / 4);
-                next_shard = expire(&mut context, next_shard, budget);
+            let has_room = eviction::make_room(&mut context, EVICTION_TIME) != Verdict::Running;
+            let now = Instant::now();
+            if now >= next_round {
+                let hz = context.live.config.hz.clamp(1, 500);
+                next_round = now + Duration::from_micros(1_000_000 / u64::from(hz));
+                if server.active_expire.load(Ordering::Relaxed) && !server.pauses(context.now_ms, true) {
+                    expirer.run(&mut context);
+                }
+                balancer.tick(server);
+                if sampled.0.elapsed() >= Duration::from_millis(500) {
+                    sampled = sample(server, sampled);
+                }
+                crate::persistence::tick(&mut context);
             }
-            balancer.tick(server);
-            if sampled.0.elapsed() >= Duration::from_millis(500) {
-                sampled = sample(server, sampled);
+            if !has_room {
+                // What is being freed by others needs a moment.
+                std::thread::sleep(Duration::from_micros(200));
+                server.pressure.wake_background();
             }
-            crate::persistence::tick(&mut context);
         }
     };
     std::thread::Builder::new().name("background".to_owned()).spawn(body).map(drop)
-}
-
-/// Removes expired keys, a shard at a time from `first` on, each once, for at most `budget`. Returns the
-/// shard to go on with.
-fn expire(context: &mut Context, first: usize, budget: Duration) -> usize {
-    let server = context.server;
-    let deadline = Instant::now() + budget;
-    let live = Arc::clone(&context.live);
-    let count = server.keyspace.shard_count();
-    for index in (first..first + count).map(|index| index % count) {
-        // One that is in use is left to the next round: a script may hold it for long.
-        let Ok(locked) = server.keyspace.try_lock(ShardSet::one(index)) else { continue };
-        let mode = Mode::default();
-        let mut random_state = context.random_state;
-        let mut access = Access::new(locked, 0, context.now_ms, &live.settings, mode, &mut random_state);
-        while mantissa_commands::expire_cycle(&mut access, index, EXPIRE_ENTRIES).is_worthwhile()
-            && Instant::now() < deadline
-        {}
-        let trash = commit(server, &mut context.outbox, &mut access, true);
-        drop(access);
-        server.free(trash);
-        if Instant::now() >= deadline {
-            return (index + 1) % count;
-        }
-    }
-    first
 }
 
 /// Notes the rates since the last sample.

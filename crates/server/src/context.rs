@@ -7,6 +7,7 @@ use mantissa_commands::Error;
 use mantissa_net::Conn;
 use mantissa_protocol::Args;
 
+use crate::eviction::Evictor;
 use crate::inbox::{Message, Target};
 use crate::live::Live;
 use crate::registry::Command;
@@ -30,6 +31,10 @@ pub struct Context {
     pub last_command: LastCommand,
     /// A script runs, and it is one of its commands that runs now.
     pub in_script: bool,
+    /// Memory is full, and nothing could be evicted before the present command.
+    pub out_of_memory: bool,
+    /// What is known about memory and keys to evict.
+    pub evictor: Evictor,
     /// Messages for clients.
     pub outbox: Outbox,
 }
@@ -83,6 +88,7 @@ impl Context {
     /// Reads the clock and picks up a changed configuration.
     pub fn refresh(&mut self) {
         self.now_ms = unix_ms();
+        self.evictor.expect_change();
         if self.live.version != self.server.live_version() {
             self.live = self.server.live();
         }

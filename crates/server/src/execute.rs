@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::registry::{Command, Handler};
 use crate::server::Server;
 use crate::session::Session;
-use crate::{monitor, stats, transaction, warning};
+use crate::{eviction, monitor, stats, transaction, warning};
 
 /// Commands that run at once inside MULTI instead of being queued.
 const NOT_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
@@ -41,6 +41,7 @@ pub fn execute(
     let resolved = match context.resolve(args) {
         Ok(command) => {
             client.shared.last_command.store(command.index as u32 + 1, Ordering::Relaxed);
+            make_room(context, client, reply);
             admit(context, client, command, args).map(|()| command).inspect_err(|_| {
                 stats::add(&context.server.stats.commands[context.worker][command.index].rejected, 1);
             })
@@ -81,6 +82,15 @@ pub fn execute(
     Progress::Done
 }
 
+/// Evicts keys if memory is full. What that has the client be told comes before the reply.
+#[inline]
+fn make_room(context: &mut Context, client: &Client, reply: &mut Reply) {
+    context.out_of_memory = eviction::relieve(context);
+    if context.outbox.has_local() {
+        context.outbox.take_for(client.conn).iter().for_each(|bytes| reply.raw(bytes));
+    }
+}
+
 /// Whether the client may run the command now; the error to reply if not.
 fn admit(context: &Context, client: &Client, command: &'static Command, args: Args<'_>) -> Outcome {
     let info = command.info;
@@ -93,6 +103,9 @@ fn admit(context: &Context, client: &Client, command: &'static Command, args: Ar
     }
     if client.transaction.is_some() && info.flags.has(Flags::NO_MULTI) {
         return Err(Error::fixed("ERR Command not allowed inside a transaction"));
+    }
+    if context.out_of_memory && eviction::may_need_memory(context.server, client, command, args) {
+        return Err(eviction::OUT_OF_MEMORY);
     }
     if client.protocol == Protocol::Resp2 && client.is_subscribed() && !allowed_while_subscribed(command) {
         return Err(Error::new(format!(

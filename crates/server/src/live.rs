@@ -4,6 +4,7 @@ use mantissa_commands::{AccessClock, Settings};
 use mantissa_store::EncodingLimits;
 
 use crate::config::Config;
+use crate::eviction::Policy;
 
 /// One state of the configuration. Never changed: CONFIG SET puts a new one in its place.
 pub struct Live {
@@ -50,6 +51,7 @@ fn settings(config: &Config) -> Settings {
         string_bytes_max: config.proto_max_bulk_len,
         notify: config.notify_keyspace_events,
         access_clock,
+        sample_volatile: Policy::needs_volatile(config),
         log_enabled: false,
         sparse_hyperloglog_bytes_max: config.hll_sparse_max_bytes,
         compress_dumps: config.rdbcompression,

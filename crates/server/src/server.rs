@@ -13,6 +13,8 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::client::{BlockedClient, ClientShared};
 use crate::config::Config;
+use crate::eviction::{Freeing, Pressure};
+use crate::expiry::ExpiryFigures;
 use crate::inbox::{Inbox, Message};
 use crate::latency::LatencyMonitor;
 use crate::live::Live;
@@ -69,7 +71,11 @@ pub struct Server {
     /// Dump files.
     pub persistence: Persistence,
     /// Frees large values.
-    reaper: OnceLock<std::sync::mpsc::Sender<Trash>>,
+    reaper: OnceLock<std::sync::mpsc::Sender<(Trash, Freeing)>>,
+    /// How far memory is beyond its limit.
+    pub pressure: Arc<Pressure>,
+    /// Counts of active expiry.
+    pub expiry: ExpiryFigures,
     /// Values waiting to be freed in the background.
     pub lazyfree_pending: Arc<AtomicUsize>,
     /// Values that have been freed in the background.
@@ -108,6 +114,8 @@ impl Server {
         };
         let keyspace = Keyspace::new(config.databases, shard_count);
         let packing = config.worker_packing;
+        let pressure = Arc::<Pressure>::default();
+        pressure.set_limit(config.maxmemory);
         let command_count = registry.index_count();
         Server {
             keyspace,
@@ -130,6 +138,8 @@ impl Server {
             scripting: Scripting::new(worker_count),
             persistence: Persistence::default(),
             reaper: OnceLock::new(),
+            pressure,
+            expiry: ExpiryFigures::default(),
             lazyfree_pending: Arc::default(),
             lazyfreed: Arc::default(),
             driver_name: OnceLock::new(),
@@ -160,9 +170,11 @@ impl Server {
 
     /// Puts a new configuration in force. The caller holds `config_change`.
     pub fn set_config(&self, config: Config) {
+        self.pressure.set_limit(config.maxmemory);
         let version = self.live_version() + 1;
         self.live.store(Arc::new(Live::new(version, config)));
         self.live_version.store(version, Ordering::Release);
+        self.pressure.wake_background();
     }
 
     /// The number for the next client.
@@ -209,11 +221,13 @@ impl Server {
 
     /// Starts the thread that frees large values.
     pub fn start_reaper(&self) -> std::io::Result<()> {
-        let (sender, receiver) = std::sync::mpsc::channel::<Trash>();
+        let (sender, receiver) = std::sync::mpsc::channel::<(Trash, Freeing)>();
         let (pending, freed) = (Arc::clone(&self.lazyfree_pending), Arc::clone(&self.lazyfreed));
+        let pressure = Arc::clone(&self.pressure);
         std::thread::Builder::new().name("reaper".to_owned()).spawn(move || {
-            for trash in receiver {
+            for (trash, freeing) in receiver {
                 drop(trash);
+                pressure.end_freeing(freeing);
                 pending.fetch_sub(1, Ordering::Relaxed);
                 freed.fetch_add(1, Ordering::Relaxed);
             }
@@ -233,7 +247,9 @@ impl Server {
         }
         if let Some(reaper) = self.reaper.get() {
             self.lazyfree_pending.fetch_add(1, Ordering::Relaxed);
-            if reaper.send(trash).is_err() {
+            let freeing = self.pressure.begin_freeing(&trash);
+            if reaper.send((trash, freeing)).is_err() {
+                self.pressure.end_freeing(freeing);
                 self.lazyfree_pending.fetch_sub(1, Ordering::Relaxed);
             }
         }

@@ -24,6 +24,7 @@ use parking_lot::Mutex;
 use crate::blocking::{self, Deadlines};
 use crate::client::{Client, ClientShared, Identity, Partial, ReplyMode, flag};
 use crate::context::{Context, LastCommand, Outbox, unix_ms};
+use crate::eviction::Evictor;
 use crate::execute::{self, Progress};
 use crate::inbox::{Message, Target};
 use crate::limits;
@@ -172,6 +173,8 @@ impl Worker {
             random_state: crate::context::unix_us() as u64 ^ ((worker as u64) << 56),
             last_command: LastCommand::default(),
             in_script: false,
+            out_of_memory: false,
+            evictor: Evictor::default(),
             outbox: Outbox::new(worker, server),
         };
         Worker {

@@ -171,7 +171,13 @@ pub enum Before {
 impl Database {
     /// An empty database.
     pub fn new(hasher: KeyHasher) -> Self {
-        Database { table: Table::new(), hasher, expiring: Expiring::default(), expire_cursor: 0, evict_cursor: 0 }
+        Database {
+            table: Table::new(),
+            hasher,
+            expiring: Expiring::default(),
+            expire_cursor: 0,
+            evict_cursor: 0,
+        }
     }
 
     /// The number of keys, expired ones that have not been noticed included.

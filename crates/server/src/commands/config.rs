@@ -99,8 +99,11 @@ fn allow_clients(config: &Config) -> Result<(), SetError> {
 }
 
 fn resetstat(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let stats = &session.server().stats;
+    let server = session.server();
+    let stats = &server.stats;
     stats.reset();
+    server.pressure.reset();
+    server.expiry.reset();
     stats.errors.lock().clear();
     stats.reset_ms.store(unix_ms(), Ordering::Relaxed);
     reply.ok();

@@ -159,11 +159,30 @@ fn run_script(
         args,
         key_count: key_count(args)?,
         read_only: read_only || script.flags.no_writes,
+        allow_oom: script.flags.allow_oom,
         is_function: false,
         name: source::hexadecimal(&script.digest),
         habits: &script.habits,
     };
     call.run(session, reply, |vm, keys, arguments| vm.scripts.run(&function, keys, arguments))
+}
+
+/// Whether a call is one of a script or function that declares its flags, and does not declare that it may run
+/// when memory is full.
+pub fn needs_memory(server: &Server, name: &str, args: Args<'_>) -> bool {
+    let scripting = &server.scripting;
+    let flags = match name {
+        "eval" | "eval_ro" => source::declared_flags(args.at(1)),
+        "evalsha" | "evalsha_ro" => {
+            let digest = source::parse_digest(args.at(1));
+            digest.and_then(|digest| scripting.cache.get(&digest)).map(|script| script.flags)
+        }
+        "fcall" | "fcall_ro" => {
+            scripting.libraries.find(args.at(1)).map(|(library, place)| library.functions[place].flags)
+        }
+        _ => None,
+    };
+    flags.is_some_and(|flags| !flags.undeclared && !flags.allow_oom && !flags.no_writes)
 }
 
 /// A call of a script or function.
@@ -174,6 +193,8 @@ pub struct Call<'a> {
     pub key_count: usize,
     /// It must not write.
     pub read_only: bool,
+    /// It may do everything when memory is full.
+    pub allow_oom: bool,
     /// It is a function.
     pub is_function: bool,
     /// The name that errors show.
@@ -275,6 +296,7 @@ impl Call<'_> {
         let (server, worker) = (context.server, context.worker);
         let rules = Rules {
             read_only: self.read_only,
+            allow_oom: self.allow_oom,
             is_function: self.is_function,
             owns_locks,
             keys: self.keys(),

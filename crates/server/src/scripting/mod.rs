@@ -18,4 +18,5 @@ pub mod running;
 pub mod source;
 pub mod vm;
 
+pub use eval::needs_memory;
 pub use running::Scripting;

@@ -30,6 +30,7 @@ use super::native::Raised;
 use crate::client::Client;
 use crate::commit::commit;
 use crate::context::Context;
+use crate::eviction;
 use crate::execute;
 use crate::registry::{Command, Handler};
 use crate::session::Session;
@@ -57,6 +58,8 @@ pub enum Abort {
 pub struct Rules<'a> {
     /// It must not write.
     pub read_only: bool,
+    /// It may do everything when memory is full.
+    pub allow_oom: bool,
     /// It is a function.
     pub is_function: bool,
     /// The shards belong to this run, not to a transaction around it.
@@ -164,6 +167,12 @@ impl<'s, 'k> Run<'s, 'k> {
         }
         if self.rules.read_only && (info.flags.has(Flags::WRITE) || info.flags.has(Flags::MAY_REPLICATE)) {
             return Err(Error::fixed("ERR Write commands are not allowed from read-only scripts."));
+        }
+        let has_written =
+            self.context.server.scripting.slot(self.context.worker).wrote.load(Ordering::Relaxed);
+        let refuses = self.context.out_of_memory && !self.rules.allow_oom && !has_written;
+        if refuses && info.flags.has(Flags::DENYOOM) {
+            return Err(eviction::OUT_OF_MEMORY);
         }
         execute::check_disk(self.context, command)
     }

@@ -163,6 +163,11 @@ pub fn declaration_words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     mantissa_protocol::split_quoted(line).ok()
 }
 
+/// What the first line of a script declares, if that can be understood.
+pub fn declared_flags(text: &[u8]) -> Option<ScriptFlags> {
+    parse_declaration(text).ok().map(|(flags, _)| flags)
+}
+
 /// What the first line of a script declares, and how long that line is.
 fn parse_declaration(text: &[u8]) -> Result<(ScriptFlags, usize), Error> {
     let mut flags = ScriptFlags::default();

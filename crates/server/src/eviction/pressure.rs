@@ -1,0 +1,165 @@
+//! How far memory is beyond its limit, as all threads see it.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use mantissa_commands::Trash;
+use mantissa_store::{Entry, allocator};
+
+use super::Verdict;
+
+/// Elements up to which a value is measured before it is freed; measuring more could take long.
+const MEASURED_ELEMENTS_MAX: usize = 10_000;
+/// How long eviction waits for the freeing of values that have not been measured.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// See the module's description.
+#[derive(Default)]
+pub struct Pressure {
+    /// Bytes that have left the keyspace, or are about to, and that are still counted as used.
+    freeing_bytes: AtomicI64,
+    /// Batches that are being freed whose size is not known.
+    unmeasured: AtomicUsize,
+    /// When the first of those came, in us since the start.
+    unmeasured_since: AtomicU64,
+    /// Since when memory has been beyond the limit, in us since the start; 0 if it is not.
+    exceeded_since: AtomicU64,
+    /// How long it was before that, in us.
+    exceeded_total: AtomicU64,
+    has_limit: AtomicBool,
+    background: OnceLock<Thread>,
+    started: OnceLock<Instant>,
+}
+
+/// What is known of a batch that is being freed.
+#[derive(Clone, Copy)]
+pub struct Freeing {
+    bytes: i64,
+    is_measured: bool,
+}
+
+/// Bytes that somebody is about to free.
+pub struct Claim<'p> {
+    pressure: &'p Pressure,
+    bytes: i64,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        self.pressure.freeing_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// The bytes that an entry takes, unless it would take long to tell.
+pub fn measure(entry: &Entry) -> Option<usize> {
+    (entry.free_effort() <= MEASURED_ELEMENTS_MAX).then(|| entry.memory_usage())
+}
+
+impl Pressure {
+    /// By how much memory exceeds the limit; what is left of it, negated, if it does not.
+    pub fn excess(&self, limit: u64) -> i64 {
+        let used = allocator::allocated_bytes() as i64 - self.freeing_bytes.load(Ordering::Relaxed);
+        used.saturating_sub(i64::try_from(limit).unwrap_or(i64::MAX))
+    }
+
+    /// Says that these bytes are about to be freed, until the claim is dropped. Nothing if memory is within
+    /// the limit by what others have claimed before.
+    pub fn claim(&self, bytes: usize, limit: u64) -> Option<Claim<'_>> {
+        let bytes = bytes as i64;
+        self.freeing_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let claim = Claim { pressure: self, bytes };
+        (self.excess(limit) + bytes > 0).then_some(claim)
+    }
+
+    /// Tells the limit in force; 0 is none.
+    pub fn set_limit(&self, limit: u64) {
+        self.has_limit.store(limit > 0, Ordering::Relaxed);
+    }
+
+    /// Notes that a batch is to be freed by another thread.
+    pub fn begin_freeing(&self, trash: &Trash) -> Freeing {
+        let is_wanted = self.has_limit.load(Ordering::Relaxed);
+        let is_known = is_wanted && trash.databases.is_empty() && trash.values.is_empty();
+        let sizes = is_known.then(|| trash.entries.iter().map(measure).sum::<Option<usize>>());
+        let bytes = sizes.flatten().map(|bytes| bytes as i64);
+        match bytes {
+            Some(bytes) => drop(self.freeing_bytes.fetch_add(bytes, Ordering::Relaxed)),
+            None => {
+                if self.unmeasured.fetch_add(1, Ordering::Relaxed) == 0 {
+                    self.unmeasured_since.store(self.elapsed_us(), Ordering::Relaxed);
+                }
+            }
+        }
+        Freeing { bytes: bytes.unwrap_or(0), is_measured: bytes.is_some() }
+    }
+
+    /// Notes that it has been freed.
+    pub fn end_freeing(&self, freeing: Freeing) {
+        if freeing.is_measured {
+            self.freeing_bytes.fetch_sub(freeing.bytes, Ordering::Relaxed);
+        } else {
+            self.unmeasured.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether something is being freed.
+    pub fn is_freeing(&self) -> bool {
+        self.unmeasured.load(Ordering::Relaxed) > 0 || self.freeing_bytes.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether so much may be freed soon that it is better to wait: values of unknown size, but not if some
+    /// have been on their way for long.
+    pub fn is_about_to_fall(&self) -> bool {
+        self.unmeasured.load(Ordering::Relaxed) > 0 && {
+            let since = self.unmeasured_since.load(Ordering::Relaxed);
+            Duration::from_micros(self.elapsed_us().saturating_sub(since)) < PATIENCE
+        }
+    }
+
+    /// Notes how an attempt to make room ended.
+    pub fn note(&self, verdict: Verdict, started: Instant) {
+        let since = self.exceeded_since.load(Ordering::Relaxed);
+        if verdict == Verdict::Roomy {
+            if since > 0 && self.exceeded_since.swap(0, Ordering::Relaxed) == since {
+                let elapsed = (started.elapsed().as_micros() as u64).saturating_sub(since);
+                self.exceeded_total.fetch_add(elapsed, Ordering::Relaxed);
+            }
+        } else if since == 0 {
+            let now = (started.elapsed().as_micros() as u64).max(1);
+            let _kept_by_another_thread =
+                self.exceeded_since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// How long memory has been beyond the limit: this time, and in all, in ms.
+    pub fn exceeded_ms(&self, started: Instant) -> (u64, u64) {
+        let since = self.exceeded_since.load(Ordering::Relaxed);
+        let now = started.elapsed().as_micros() as u64;
+        let current = if since == 0 { 0 } else { now.saturating_sub(since) };
+        (current / 1000, (self.exceeded_total.load(Ordering::Relaxed) + current) / 1000)
+    }
+
+    /// CONFIG RESETSTAT.
+    pub fn reset(&self) {
+        self.exceeded_since.store(0, Ordering::Relaxed);
+        self.exceeded_total.store(0, Ordering::Relaxed);
+    }
+
+    /// Makes the present thread the one that goes on where commands have no more time.
+    pub fn work_here(&self) {
+        let _set_once = self.background.set(std::thread::current());
+    }
+
+    /// Has that thread look at once.
+    pub fn wake_background(&self) {
+        if let Some(thread) = self.background.get() {
+            thread.unpark();
+        }
+    }
+
+    fn elapsed_us(&self) -> u64 {
+        self.started.get_or_init(Instant::now).elapsed().as_micros() as u64
+    }
+}
