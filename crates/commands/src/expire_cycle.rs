@@ -27,8 +27,8 @@ pub struct ExpireProgress {
     pub finished: usize,
 }
 
-/// Looks at about `entries_max` entries of a shard, over all databases, and removes those that have expired. The
-/// shard must be locked by `access`, whose effects are to be committed afterwards.
+/// Looks at about `entries_max` entries of a shard, over all databases, and removes those that have expired.
+/// The shard must be locked by `access`, whose effects are to be committed afterwards.
 pub fn expire_cycle(access: &mut Access<'_>, shard: usize, entries_max: usize) -> ExpireProgress {
     let selected = access.database();
     let mut progress = ExpireProgress::default();

@@ -1,9 +1,9 @@
 //! Active expiry: the pace at which keys whose time has passed are removed although nobody asks for them.
 //!
-//! The background thread looks at a small part of each shard in turn, ten times a second (`hz`). Where many of
-//! the keys that it comes across have expired, it goes on with the same shard, for up to a quarter of its time
-//! (more with `active-expire-effort`). A shard is locked for one step at a time: [`STEP_ENTRIES`] entries,
-//! a fraction of a millisecond.
+//! The background thread looks at a small part of each shard in turn, ten times a second (`hz`). Where many
+//! of the keys that it comes across have expired, it goes on with the same shard, for up to a quarter of its
+//! time (more with `active-expire-effort`). A shard is locked for one step at a time: [`STEP_ENTRIES`]
+//! entries, a fraction of a millisecond.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

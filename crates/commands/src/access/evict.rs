@@ -6,8 +6,8 @@ use super::{Access, note_lost};
 use crate::effects::{Event, EventClass};
 
 impl Access<'_> {
-    /// Removes the key with this hash from the database in use, saying that it was evicted; its value is freed
-    /// after the commit. False if it is not there, or if `is_wanted` does not hold for it.
+    /// Removes the key with this hash from the database in use, saying that it was evicted; its value is
+    /// freed after the commit. False if it is not there, or if `is_wanted` does not hold for it.
     pub fn evict(&mut self, hash: KeyHash, is_wanted: impl FnOnce(&Entry) -> bool) -> bool {
         let index = self.locked.keyspace().shard_of(hash);
         let number = self.database;

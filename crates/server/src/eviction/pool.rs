@@ -1,8 +1,8 @@
 //! The best candidates for eviction that samples have brought up so far.
 //!
 //! A pool that is kept between evictions makes few samples go far: with five entries drawn for each key that
-//! is evicted, the pool holds the worst of the last hundred or more (an idea of Salvatore Sanfilippo, known from
-//! Redis). A candidate is judged again when its turn comes, so one that has been used meanwhile stays.
+//! is evicted, the pool holds the worst of the last hundred or more (an idea of Salvatore Sanfilippo, known
+//! from Redis). A candidate is judged again when its turn comes, so one that has been used meanwhile stays.
 
 use mantissa_store::KeyHash;
 

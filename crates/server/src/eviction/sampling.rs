@@ -123,7 +123,7 @@ pub fn draw(context: &mut Context, policy: Policy) -> Drawn {
             drawn = Drawn::Looked;
             continue;
         };
-        if locked.shard_mut(index).is_some_and(|shard| draw.from_shard(shard)) {
+        if locked.shard_mut(index).is_some_and(|shard| draw.draw_shard(shard)) {
             return Drawn::Looked;
         }
     }
@@ -140,7 +140,7 @@ struct Draw<'a> {
 
 impl Draw<'_> {
     /// Draws from one of the databases, each as likely as it has keys. False if there are none.
-    fn from_shard(&mut self, shard: &mut Shard) -> bool {
+    fn draw_shard(&mut self, shard: &mut Shard) -> bool {
         let policy = self.policy;
         let total: usize = shard.databases.iter().map(|database| policy.eligible(database)).sum();
         if total == 0 {
@@ -151,9 +151,9 @@ impl Draw<'_> {
             let eligible = policy.eligible(database);
             if wanted < eligible {
                 if policy.volatile_only && database.expiring_len() * COMMON < database.len() {
-                    self.from_sample(number, database);
+                    self.draw_sample(number, database);
                 } else {
-                    self.from_buckets(number, database);
+                    self.draw_buckets(number, database);
                 }
                 return true;
             }
@@ -163,7 +163,7 @@ impl Draw<'_> {
     }
 
     /// Offers the entries of random buckets.
-    fn from_buckets(&mut self, number: usize, database: &Database) {
+    fn draw_buckets(&mut self, number: usize, database: &Database) {
         let mut seen = 0;
         for _ in 0..BUCKETS_MAX {
             let bucket = self.random();
@@ -176,7 +176,7 @@ impl Draw<'_> {
 
     /// Offers keys with an expiry that are known; where none is, those that the next step of a walk comes
     /// across.
-    fn from_sample(&mut self, number: usize, database: &mut Database) {
+    fn draw_sample(&mut self, number: usize, database: &mut Database) {
         database.sample_volatile(true);
         let mut seen = 0;
         for _ in 0..2 * self.policy.samples {

@@ -167,8 +167,8 @@ fn run_script(
     call.run(session, reply, |vm, keys, arguments| vm.scripts.run(&function, keys, arguments))
 }
 
-/// Whether a call is one of a script or function that declares its flags, and does not declare that it may run
-/// when memory is full.
+/// Whether a call is one of a script or function that declares its flags, and does not declare that it may
+/// run when memory is full.
 pub fn needs_memory(server: &Server, name: &str, args: Args<'_>) -> bool {
     let scripting = &server.scripting;
     let flags = match name {

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""The share of lookups that find their key, in a cache of bounded memory: this server and redis-server.
+
+    bench/hit_ratio.py [--mantissa PATH] [--redis PATH] [--memory MB] [--keys N] [--requests N] [--policies ...]
+
+A client reads keys whose popularity follows Zipf's law, and writes each key that is missing (as a cache does),
+to a server with `maxmemory`. Both servers get the same requests in the same order. After half of the requests
+the order of popularity is shifted by a tenth, so that what was popular has to go. Shown are hits among the
+requests after the first tenth, and keys held at the end: with the same limit one that needs fewer bytes a key
+holds more. `--same-keys` instead sets each limit so that both hold about as many, which compares the choices
+alone.
+"""
+import argparse
+import bisect
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PIPELINE = 50
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Server:
+    """A server process on a free port, with one connection to it."""
+
+    def __init__(self, command, policy):
+        self.port, self.folder = free_port(), tempfile.mkdtemp(prefix="hit-ratio-")
+        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+        options += ["--maxmemory-policy", policy]
+        log = open(os.path.join(self.folder, "log"), "wb")
+        self.process = subprocess.Popen(command + options, cwd=self.folder, stdout=log, stderr=log)
+        for _ in range(600):
+            try:
+                self.connection = socket.create_connection(("127.0.0.1", self.port), 60)
+                break
+            except OSError:
+                time.sleep(0.05)
+        else:
+            sys.exit(f"{command} did not start: see {self.folder}/log")
+        self.stream = self.connection.makefile("rb")
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def call(self, *commands):
+        """Sends commands in one go and returns their replies."""
+        self.connection.sendall(b"".join(map(encode, commands)))
+        return [self.reply() for _ in commands]
+
+    def reply(self):
+        line = self.stream.readline()
+        if line[:1] == b"-":
+            sys.exit(f"an error: {line!r}")
+        if line[:1] != b"$":
+            return line[1:-2]
+        size = int(line[1:])
+        return None if size < 0 else self.stream.read(size + 2)[:-2]
+
+    def info(self, name):
+        text = self.call(("INFO", "everything"))[0].decode()
+        return next(line.split(":", 1)[1] for line in text.splitlines() if line.startswith(name + ":"))
+
+
+def encode(command):
+    parts = [part if isinstance(part, bytes) else str(part).encode() for part in command]
+    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+
+
+def zipfian(key_count, exponent, seed):
+    """An endless sequence of ranks from 0, with probability proportional to 1 / (rank + 1) ** exponent."""
+    picker, total, sums = random.Random(seed), 0.0, []
+    for rank in range(key_count):
+        total += 1 / (rank + 1) ** exponent
+        sums.append(total)
+    while True:
+        yield bisect.bisect_left(sums, picker.random() * total)
+
+
+def trace(options):
+    """Keys in the order of their requests: the same for every server."""
+    names = list(range(options.keys))
+    random.Random(options.seed).shuffle(names)
+    ranks = zipfian(options.keys, options.exponent, options.seed + 1)
+    shift = options.keys // 10
+    for number in range(options.requests):
+        rank = next(ranks)
+        if number >= options.requests // 2:
+            rank = (rank + shift) % options.keys
+        yield b"key:%012d" % names[rank]
+
+
+def run(server, policy, options):
+    """Hits among the requests after the first tenth, and figures of the server."""
+    value, volatile = b"v" * options.value, policy.startswith("volatile")
+    write = (lambda key: ("SET", key, value, "EX", "86400")) if volatile else (lambda key: ("SET", key, value))
+    hits = counted = done = 0
+    batch = []
+    began = time.monotonic()
+    for key in trace(options):
+        batch.append(key)
+        if len(batch) < PIPELINE:
+            continue
+        replies = server.call(*[("GET", key) for key in batch])
+        missed = [key for key, reply in zip(batch, replies) if reply is None]
+        if missed:
+            server.call(*[write(key) for key in missed])
+        done += len(batch)
+        if done > options.requests // 10:
+            hits += len(batch) - len(missed)
+            counted += len(batch)
+        batch = []
+    seconds = time.monotonic() - began
+    used, limit = int(server.info("used_memory")), int(server.info("maxmemory"))
+    keys = int(server.call(("DBSIZE",))[0])
+    return hits / counted, keys, used / limit, seconds
+
+
+def keys_bytes(command, policy, options):
+    """Bytes that a server takes at first, and for each key more."""
+    server = Server(command, policy)
+    base = int(server.info("used_memory"))
+    count = 50_000
+    for start in range(0, count, 1000):
+        extra = ("EX", "86400") if policy.startswith("volatile") else ()
+        server.call(*[("SET", b"key:%012d" % n, b"v" * options.value, *extra) for n in range(start, start + 1000)])
+    each = (int(server.info("used_memory")) - base) / count
+    server.stop()
+    return base, each
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mantissa", type=os.path.abspath, default=os.path.join(ROOT, "target/release/mantissa"))
+    parser.add_argument("--redis", default=shutil.which("redis-server") or "redis-server")
+    parser.add_argument("--memory", type=float, default=32, help="maxmemory in MB")
+    parser.add_argument("--keys", type=int, default=500_000)
+    parser.add_argument("--requests", type=int, default=1_000_000)
+    parser.add_argument("--value", type=int, default=200, help="bytes of a value")
+    parser.add_argument("--exponent", type=float, default=0.9)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--same-keys", action="store_true")
+    parser.add_argument("--policies", nargs="+", default=["allkeys-lru", "allkeys-lfu", "allkeys-random"])
+    options = parser.parse_args()
+    commands = {"mantissa": [options.mantissa, "server"], "redis": [options.redis]}
+    print("| policy | server | hits | keys held | used / maxmemory | seconds |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for policy in options.policies:
+        limits = {name: int(options.memory * 1e6) for name in commands}
+        if options.same_keys:
+            costs = {name: keys_bytes(command, policy, options) for name, command in commands.items()}
+            count = (options.memory * 1e6 - costs["redis"][0]) / costs["redis"][1]
+            limits = {name: int(base + each * count) for name, (base, each) in costs.items()}
+        for name, command in commands.items():
+            server = Server(command, policy)
+            server.call(("CONFIG", "SET", "maxmemory", limits[name]))
+            hits, keys, used, seconds = run(server, policy, options)
+            server.stop()
+            print(f"| {policy} | {name} | {hits * 100:.2f} % | {keys} | {used:.3f} | {seconds:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
