@@ -1,6 +1,7 @@
 """Everyday use of redis-py, on this server and on redis-server: both must do."""
 
 import threading
+import time
 import uuid
 
 import pytest
@@ -345,3 +346,40 @@ def test_large_values_and_deep_pipelines(binary):
             pipe.rpush("l", number)
         results = pipe.execute()
     assert results[:50] == [len(value)] * 50 and results[-1] == 20_000
+
+
+def test_client_side_cache(server):
+    """redis-py's own cache forgets what another client changes, deletes or flushes."""
+    cached = redis.Redis(
+        port=server.port,
+        protocol=3,
+        decode_responses=True,
+        single_connection_client=True,
+        cache_config=redis.cache.CacheConfig(max_size=100),
+    )
+    other = redis.Redis(port=server.port)
+    cached.flushall()
+
+    def wait_for(value):
+        deadline = time.monotonic() + 20
+        while cached.get("k") != value:
+            assert time.monotonic() < deadline, "the cache still holds what has changed"
+
+    other.set("k", "first")
+    wait_for("first")
+    calls = cached.info("commandstats")["cmdstat_get"]["calls"]
+    assert [cached.get("k") for _ in range(10)] == ["first"] * 10
+    assert cached.info("commandstats")["cmdstat_get"]["calls"] <= calls + 1
+    for change, value in [
+        (lambda: other.set("k", "second"), "second"),
+        (lambda: other.append("k", "!"), "second!"),
+        (lambda: other.delete("k"), None),
+        (lambda: other.set("k", "third"), "third"),
+        (lambda: other.flushall(), None),
+    ]:
+        change()
+        wait_for(value)
+    cached.set("k", "own")
+    wait_for("own")
+    cached.close()
+    other.close()

@@ -270,7 +270,7 @@ impl<'a> Access<'a> {
         let index = self.locked.keyspace().shard_of(hash);
         let toucher = self.toucher();
         let shard = self.locked.shard_mut(index)?;
-        let watched = shard.has_watchers();
+        let watched = shard.wants_changes();
         match shard.databases.get_mut(self.database)?.find_live(hash, key, self.now_ms) {
             Lookup::Live(entry) => {
                 toucher.touch(&entry);
@@ -307,7 +307,7 @@ impl<'a> Access<'a> {
         let index = self.locked.keyspace().shard_of(hash);
         let toucher = self.toucher();
         let Some(shard) = self.locked.shard_mut(index) else { return Err(NOT_LOCKED) };
-        let (watched, awaited) = (shard.has_watchers(), shard.has_waiters());
+        let (watched, awaited) = (shard.wants_changes(), shard.has_waiters());
         let Some(database) = shard.databases.get_mut(self.database) else { return Err(NOT_LOCKED) };
         let (entry, before) = database.live_or_insert(hash, key, self.now_ms, make);
         match before {
@@ -472,7 +472,7 @@ impl<'a> Access<'a> {
         let index = self.locked.keyspace().shard_of(hash);
         let entry = self.locked.shard_mut(index)?.databases[self.database].remove(hash, key)?;
         if entry.has_expired(self.now_ms) {
-            let watched = self.locked.shard(index).is_some_and(Shard::has_watchers);
+            let watched = self.locked.shard(index).is_some_and(Shard::wants_changes);
             note_expired(&mut self.effects, self.settings, (self.database, self.now_ms), watched, entry);
             return None;
         }
@@ -509,7 +509,7 @@ impl<'a> Access<'a> {
     pub fn changed_by(&mut self, key: &[u8], changes: u64) {
         self.effects.dirty += changes;
         let index = self.locked.keyspace().shard_of(self.hash(key));
-        if self.locked.shard(index).is_some_and(Shard::has_watchers) {
+        if self.locked.shard(index).is_some_and(Shard::wants_changes) {
             self.effects.changed.push((self.database, key.into()));
         }
     }
@@ -632,6 +632,9 @@ impl<'a> Access<'a> {
     pub fn take_counts(&mut self) -> Option<Counts> {
         let effects = &mut self.effects;
         let quiet = effects.changed.is_empty()
+            && effects.lapsed.is_empty()
+            && effects.swept.is_empty()
+            && !effects.flushed
             && effects.events.is_empty()
             && effects.ready.is_empty()
             && effects.expired.is_empty()
@@ -670,7 +673,7 @@ impl<'a> Access<'a> {
         let hash = self.hash(key);
         let index = self.locked.keyspace().shard_of(hash);
         let Some(shard) = self.locked.shard_mut(index) else { return false };
-        let watched = shard.has_watchers();
+        let watched = shard.wants_changes();
         let Some(database) = shard.databases.get_mut(self.database) else { return false };
         if database.expiring_len() == 0 && !database.has_due_hash(self.now_ms) {
             return false;
@@ -800,7 +803,7 @@ fn note_expired(
         effects.removed_expired.push((database, entry.key().into()));
     }
     if watched {
-        effects.changed.push((database, entry.key().into()));
+        effects.lapsed.push((database, entry.key().into()));
     }
     note_lost(effects, database, true, &entry);
     effects.trash.entries.push(entry);

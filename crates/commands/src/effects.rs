@@ -130,8 +130,14 @@ pub struct ExpiredFields {
 pub struct Effects {
     /// Number of changes, counted as Redis counts them for save points.
     pub dirty: u64,
-    /// Keys that changed, noted only where somebody may watch.
+    /// Keys that changed, noted only where somebody may watch them or hold copies.
     pub changed: Vec<(usize, Box<[u8]>)>,
+    /// Keys that went because they had expired, noted like those.
+    pub lapsed: Vec<(usize, Box<[u8]>)>,
+    /// Keys that came or went with their whole database, which those who watch them have to know.
+    pub swept: Vec<(usize, Box<[u8]>)>,
+    /// All keys of a database are gone: whoever holds copies is told that all are invalid.
+    pub flushed: bool,
     /// Events that are wanted by `notify-keyspace-events`.
     pub events: Vec<Event>,
     /// What to log.

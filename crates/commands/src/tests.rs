@@ -172,15 +172,15 @@ fn flushing_and_swapping_reach_watchers_and_waiters() {
     }
     bench.run("SWAPDB 0 1");
     let there = |database: usize| (database, Box::<[u8]>::from(&b"there"[..]));
-    assert_eq!(bench.effects.changed, [there(0)]);
+    assert_eq!(bench.effects.swept, [there(0)]);
     bench.run("SWAPDB 0 1");
-    assert_eq!(bench.effects.changed, [there(0)]);
+    assert_eq!(bench.effects.swept, [there(0)]);
     bench.run("FLUSHALL");
-    assert_eq!(bench.effects.changed, [there(0)]);
+    assert_eq!(bench.effects.swept, [there(0)]);
     assert_eq!(bench.effects.trash.databases.len(), 1);
     bench.run("FLUSHALL");
     assert_eq!(bench.effects.dirty, 1);
-    assert!(bench.effects.changed.is_empty());
+    assert!(bench.effects.swept.is_empty());
 }
 
 #[test]

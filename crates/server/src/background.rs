@@ -44,11 +44,15 @@ pub fn start(server: &'static Server, mut balancer: Balancer) -> std::io::Result
                 if server.active_expire.load(Ordering::Relaxed) && !server.pauses(context.now_ms, true) {
                     expirer.run(&mut context);
                 }
+                crate::tracking::drop_surplus(&mut context);
                 balancer.tick(server);
                 if sampled.0.elapsed() >= Duration::from_millis(500) {
                     sampled = sample(server, sampled);
                 }
                 crate::persistence::tick(&mut context);
+            }
+            if context.outbox.has_changed() {
+                crate::tracking::broadcast(&mut context.outbox);
             }
             if !has_room {
                 // What is being freed by others needs a moment.

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 
 use crate::inbox::Target;
 use crate::registry::Command;
+use crate::tracking::Tracker;
 
 /// Bits of [`ClientShared::flags`], which CLIENT LIST prints as letters.
 pub mod flag {
@@ -28,6 +29,27 @@ pub mod flag {
     pub const UNIX: u32 = 1 << 7;
     /// CLIENT KILL has chosen it: nothing more that it sends is run. It is in no list any more.
     pub const KILLED: u32 = 1 << 8;
+    /// `t`: is told when keys change.
+    pub const TRACKING: u32 = 1 << 9;
+    /// `B`: is told of all keys with certain prefixes.
+    pub const TRACKING_BROADCAST: u32 = 1 << 10;
+    /// Only reads after CLIENT CACHING YES count.
+    pub const TRACKING_OPT_IN: u32 = 1 << 11;
+    /// Reads after CLIENT CACHING NO do not count.
+    pub const TRACKING_OPT_OUT: u32 = 1 << 12;
+    /// Is not told of its own changes.
+    pub const TRACKING_NO_LOOP: u32 = 1 << 13;
+    /// `R`: the client that was to be told in its place is gone.
+    pub const TRACKING_BROKEN: u32 = 1 << 14;
+    /// Everything that CLIENT TRACKING sets.
+    pub const ALL_TRACKING: u32 = TRACKING
+        | TRACKING_BROADCAST
+        | TRACKING_OPT_IN
+        | TRACKING_OPT_OUT
+        | TRACKING_NO_LOOP
+        | TRACKING_BROKEN;
+    /// Has been named as the one to be told in the place of another.
+    pub const GETS_MESSAGES: u32 = 1 << 15;
 }
 
 /// Texts that a client gives itself.
@@ -78,6 +100,8 @@ pub struct ClientShared {
     pub transaction_bytes: AtomicU64,
     /// Watched keys.
     pub watched_count: AtomicU32,
+    /// The client that is told in its place when keys change; 0 if it is told itself.
+    pub redirect: AtomicU64,
     /// While keys are watched: set by whoever changes one of them.
     pub watch_dirty: Mutex<Option<Arc<AtomicBool>>>,
     /// Bytes of an unfinished request.
@@ -96,6 +120,11 @@ impl ClientShared {
     /// Whether any of these bits is set.
     pub fn has(&self, bits: u32) -> bool {
         self.flags.load(Ordering::Relaxed) & bits != 0
+    }
+
+    /// Who is told in its place as clients see it: a number, 0 for itself, -1 if nobody is told.
+    pub fn redirect_shown(&self) -> i64 {
+        if self.has(flag::TRACKING) { self.redirect.load(Ordering::Relaxed) as i64 } else { -1 }
     }
 
     /// Sets or clears bits.
@@ -172,6 +201,8 @@ pub struct BlockedClient {
     pub database: usize,
     /// The protocol of its reply.
     pub protocol: Protocol,
+    /// Whether its keys are noted as read when it is served.
+    pub remembers_reads: bool,
     /// The place in the queues.
     pub ticket: u64,
     /// What it waits for.
@@ -239,6 +270,8 @@ pub struct Client {
     pub soft_limit_since_ms: i64,
     /// Subscriptions.
     pub subscriptions: Option<Box<Subscriptions>>,
+    /// CLIENT TRACKING.
+    pub tracker: Option<Box<Tracker>>,
     /// The commands that had been run when its worker last looked for clients to hand over.
     pub counted_commands: u64,
     /// The worker that it is to move to, once the driver has let go of it.
@@ -254,6 +287,20 @@ impl Client {
     /// Whether it is subscribed to anything.
     pub fn is_subscribed(&self) -> bool {
         self.subscriptions.as_ref().is_some_and(|subscriptions| !subscriptions.is_empty())
+    }
+
+    /// Whether the keys that its command reads are to be noted.
+    #[inline]
+    pub fn remembers_reads(&self) -> bool {
+        self.shared.has(flag::TRACKING) && self.wants_reads_remembered()
+    }
+
+    #[cold]
+    fn wants_reads_remembered(&self) -> bool {
+        let caching = self.tracker.as_ref().and_then(|tracker| tracker.caching);
+        !self.shared.has(flag::TRACKING_BROADCAST)
+            && (!self.shared.has(flag::TRACKING_OPT_IN) || caching == Some(true))
+            && (!self.shared.has(flag::TRACKING_OPT_OUT) || caching != Some(false))
     }
 
     /// Selects a database.

@@ -1,19 +1,19 @@
 //! The commit: everything that a write causes, in one place, while its shards are still locked.
 //!
-//! In this order: removal of keys that lookups found expired; WATCH marks; keyspace notifications; service of
-//! clients that were blocked on keys that came into being. Serving runs the blocked command, whose own
-//! effects are committed in turn.
+//! In this order: removal of keys that lookups found expired; WATCH marks; messages to clients that hold
+//! copies of changed keys; keyspace notifications; service of clients that were blocked on keys that came
+//! into being. Serving runs the blocked command, whose own effects are committed in turn.
 
 use mantissa_commands::{Access, Counts, Effects, Event, EventClass, Mode, Trash};
 use mantissa_protocol::Reply;
 
-use crate::client::BlockedClient;
+use crate::client::{BlockedClient, flag};
 use crate::context::Outbox;
 use crate::inbox::Message;
 use crate::pubsub::Scope;
 use crate::registry::Handler;
 use crate::server::Server;
-use crate::stats;
+use crate::{stats, tracking};
 
 /// Commits what has been collected in `access`, and returns what is to be freed once no shard is locked.
 /// Inside a transaction clients are served only at its end: until then `serve` is false and keys that became
@@ -53,13 +53,17 @@ fn apply(
     }
     let counts = Counts { dirty: effects.dirty, hits: effects.hits, misses: effects.misses };
     settle_counts(server, outbox.worker(), counts);
-    for (database, key) in &effects.changed {
-        let hash = access.keyspace().hash(key);
-        let index = access.keyspace().shard_of(hash);
+    for (database, key) in &effects.swept {
+        let index = access.keyspace().shard_of(access.keyspace().hash(key));
         if let Some(shard) = access.locked_mut().shard(index) {
             shard.mark_watchers(*database, key);
         }
     }
+    if effects.flushed {
+        tracking::invalidate_all(outbox);
+    }
+    tell_of_changes(outbox, access, &effects.lapsed, None);
+    tell_of_changes(outbox, access, &effects.changed, outbox.current);
     let notify = access.settings().notify;
     for event in &effects.events {
         publish_event(server, outbox, notify, event);
@@ -74,6 +78,30 @@ fn apply(
         .filter(|(_, count)| *count > 0)
         .for_each(|(counter, count)| stats::add(counter, count));
     effects.ready
+}
+
+/// Tells those who watch changed keys and those who hold copies of them. `by` is the client that changed
+/// them.
+fn tell_of_changes(
+    outbox: &mut Outbox,
+    access: &mut Access<'_>,
+    changed: &[(usize, Box<[u8]>)],
+    by: Option<u64>,
+) {
+    let keyspace = access.keyspace();
+    for (database, key) in changed {
+        let hash = keyspace.hash(key);
+        let Some(shard) = access.locked_mut().shard_mut(keyspace.shard_of(hash)) else { continue };
+        shard.mark_watchers(*database, key);
+        if !shard.tracked.is_empty()
+            && let Some(holders) = shard.tracked.take(hash, key)
+        {
+            tracking::invalidate(outbox, key, &holders, by);
+        }
+        if keyspace.tracked().notes_all() {
+            outbox.note_changed(key, by);
+        }
+    }
 }
 
 #[inline]
@@ -101,9 +129,9 @@ fn remove_expired(access: &mut Access<'_>, mut effects: Effects, trash: &mut Tra
     let mut removal = access.take_effects();
     trash.entries.append(&mut removal.trash.entries);
     removal.events.append(&mut effects.events);
-    removal.changed.append(&mut effects.changed);
+    effects.changed.append(&mut removal.changed);
     effects.events = removal.events;
-    effects.changed = removal.changed;
+    effects.lapsed.append(&mut removal.lapsed);
     effects.ready.append(&mut removal.ready);
     effects.removed_expired.append(&mut removal.removed_expired);
     effects.expired_count += removal.expired_count;
@@ -155,7 +183,14 @@ fn serve_key(
         };
         if let Some(mut effects) = serve_client(server, access, &blocked) {
             trash.append(std::mem::take(&mut effects.trash));
+            let by = outbox.current.replace(blocked.client.id);
             ready.extend(apply(server, outbox, access, effects, trash));
+            outbox.current = by;
+            if blocked.remembers_reads && blocked.client.has(flag::TRACKING) {
+                let keys_max = server.live().config.tracking_table_max_keys;
+                let (client, command) = (&blocked.client, blocked.command);
+                tracking::remember(outbox, access, client, command, blocked.args.as_args(), keys_max);
+            }
             if let Some(shard) = access.locked_mut().shard_mut(index) {
                 shard.stop_waiting(database, key, ticket);
             }

@@ -1,5 +1,6 @@
 //! What a worker carries through every command that it runs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -7,6 +8,7 @@ use mantissa_commands::Error;
 use mantissa_net::Conn;
 use mantissa_protocol::Args;
 
+use crate::client::{ClientShared, flag};
 use crate::eviction::Evictor;
 use crate::inbox::{Message, Target};
 use crate::live::Live;
@@ -100,12 +102,22 @@ pub struct Outbox {
     worker: usize,
     server: &'static Server,
     local: Vec<(Conn, Arc<[u8]>)>,
+    /// The client whose command runs.
+    pub current: Option<u64>,
+    /// Keys that have changed, for those who are told of all changes, with the client that changed them if it
+    /// was one.
+    changed: BTreeMap<Box<[u8]>, Option<u64>>,
 }
 
 impl Outbox {
     /// An empty outbox of a worker.
     pub fn new(worker: usize, server: &'static Server) -> Self {
-        Outbox { worker, server, local: Vec::new() }
+        Outbox { worker, server, local: Vec::new(), current: None, changed: BTreeMap::new() }
+    }
+
+    /// The server.
+    pub fn server(&self) -> &'static Server {
+        self.server
     }
 
     /// The worker.
@@ -120,6 +132,37 @@ impl Outbox {
         } else {
             self.server.send(target.worker, Message::Push(target.conn, bytes));
         }
+    }
+
+    /// The same, but not before a reply that is already on its way to the client because its waiting has
+    /// ended.
+    pub fn push_behind(&mut self, client: &ClientShared, bytes: Arc<[u8]>) {
+        let target = *client.target.lock();
+        if client.has(flag::BLOCKED) {
+            self.server.send(target.worker, Message::Push(target.conn, bytes));
+        } else {
+            self.push(target, bytes);
+        }
+    }
+
+    /// Notes a changed key for those who are told of all changes.
+    pub fn note_changed(&mut self, key: &[u8], by: Option<u64>) {
+        match self.changed.get_mut(key) {
+            // Several have changed it, so nobody is the only one.
+            Some(before) => *before = before.filter(|&before| by == Some(before)),
+            None => _ = self.changed.insert(key.into(), by),
+        }
+    }
+
+    /// Whether any changed key has been noted.
+    #[inline]
+    pub fn has_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    /// Takes the changed keys.
+    pub fn take_changed(&mut self) -> BTreeMap<Box<[u8]>, Option<u64>> {
+        std::mem::take(&mut self.changed)
     }
 
     /// Whether anything waits for a client of this worker.

@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::registry::{Command, Handler};
 use crate::server::Server;
 use crate::session::Session;
-use crate::{eviction, monitor, stats, transaction, warning};
+use crate::{eviction, monitor, stats, tracking, transaction, warning};
 
 /// Commands that run at once inside MULTI instead of being queued.
 const NOT_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
@@ -37,11 +37,12 @@ pub fn execute(
     hint: Option<KeyHash>,
     reply: &mut Reply,
 ) -> Progress {
-    let start = reply.len();
+    let mut start = reply.len();
     let resolved = match context.resolve(args) {
         Ok(command) => {
             client.shared.last_command.store(command.index as u32 + 1, Ordering::Relaxed);
             make_room(context, client, reply);
+            start = reply.len();
             admit(context, client, command, args).map(|()| command).inspect_err(|_| {
                 stats::add(&context.server.stats.commands[context.worker][command.index].rejected, 1);
             })
@@ -57,7 +58,7 @@ pub fn execute(
         }
         Err(error) => {
             reject(context, client, args, error, reply);
-            finish_reply(client, reply, start);
+            finish(context, client, None, args, reply, start);
             return Progress::Done;
         }
     };
@@ -71,14 +72,11 @@ pub fn execute(
     if queues {
         transaction::queue(client, command, args, reply);
     } else {
+        context.outbox.current = Some(client.shared.id);
         run(context, client, command, args, hint, reply);
+        context.outbox.current = None;
     }
-    finish_reply(client, reply, start);
-    if context.outbox.has_local() {
-        for bytes in context.outbox.take_for(client.conn) {
-            reply.raw(&bytes);
-        }
-    }
+    finish(context, client, Some(command), args, reply, start);
     Progress::Done
 }
 
@@ -89,6 +87,42 @@ fn make_room(context: &mut Context, client: &Client, reply: &mut Reply) {
     if context.outbox.has_local() {
         context.outbox.take_for(client.conn).iter().for_each(|bytes| reply.raw(bytes));
     }
+}
+
+/// Completes the reply that begins at `start` with what is for the same client beside it.
+#[inline]
+fn finish(
+    context: &mut Context,
+    client: &mut Client,
+    command: Option<&'static Command>,
+    args: Args<'_>,
+    reply: &mut Reply,
+    start: usize,
+) {
+    finish_reply(client, reply, start);
+    if client.shared.has(flag::TRACKING) {
+        tracking::command_ended(context, client, command);
+    }
+    if context.outbox.has_local() {
+        let messages = context.outbox.take_for(client.conn);
+        let mut after = Vec::new();
+        if !messages.is_empty() && command.is_some_and(|command| replies_last(context, command, args)) {
+            after = reply.as_bytes().get(start..).unwrap_or_default().to_vec();
+            reply.truncate(start);
+        }
+        messages.iter().for_each(|bytes| reply.raw(bytes));
+        reply.raw(&after);
+    }
+}
+
+/// Whether a command replies after what it causes others to be sent: one that flushes, unless it leaves the
+/// work for later.
+fn replies_last(context: &Context, command: &Command, args: Args<'_>) -> bool {
+    let is_lazy = match args.get(1) {
+        Some(option) => parse::is(option, "ASYNC"),
+        None => context.live.config.lazyfree_lazy_user_flush,
+    };
+    matches!(command.info.name, "flushall" | "flushdb") && !is_lazy
 }
 
 /// Whether the client may run the command now; the error to reply if not.
@@ -302,6 +336,10 @@ fn run_data(
         block(server, client, command, args, &mut access);
     }
     let trash = commit(server, outbox, &mut access, true);
+    if client.remembers_reads() {
+        let keys_max = live.config.tracking_table_max_keys;
+        tracking::remember(outbox, &mut access, &client.shared, command, args, keys_max);
+    }
     drop(access);
     server.free(trash);
     outcome
@@ -380,6 +418,7 @@ fn block(
         args: instead.unwrap_or_else(|| args.to_owned()),
         database: access.database(),
         protocol: client.protocol,
+        remembers_reads: client.remembers_reads(),
         ticket,
         blocking,
         waiting: parking_lot::Mutex::new(true),

@@ -31,6 +31,7 @@ mod session;
 mod slowlog;
 mod start;
 mod stats;
+mod tracking;
 mod transaction;
 mod worker;
 

@@ -24,6 +24,7 @@ use crate::registry::Registry;
 use crate::scripting::Scripting;
 use crate::slowlog::SlowLog;
 use crate::stats::Stats;
+use crate::tracking::Tracking;
 
 /// CLIENT PAUSE.
 #[derive(Default)]
@@ -51,6 +52,8 @@ pub struct Server {
     next_client: AtomicU64,
     /// Subscriptions of all clients.
     pub pubsub: PubSub,
+    /// Clients that keep copies of keys.
+    pub tracking: Tracking,
     /// Clients that wait in blocking commands, by number.
     pub blocked: Mutex<HashMap<u64, Arc<BlockedClient>>>,
     next_ticket: AtomicU64,
@@ -127,6 +130,7 @@ impl Server {
             client_count: AtomicUsize::new(0),
             next_client: AtomicU64::new(1),
             pubsub: PubSub::default(),
+            tracking: Tracking::default(),
             blocked: Mutex::default(),
             next_ticket: AtomicU64::new(1),
             monitors: RwLock::default(),

@@ -190,6 +190,11 @@ fn run_one(
     let server = context.server;
     let trash = commit(server, &mut context.outbox, access, false);
     access.keep_trash(trash);
+    if client.remembers_reads() {
+        let keys_max = context.live.config.tracking_table_max_keys;
+        let outbox = &mut context.outbox;
+        crate::tracking::remember(outbox, access, &client.shared, queued.command, args, keys_max);
+    }
     execute::record(context, client, queued.command, args, failed);
 }
 

@@ -30,7 +30,7 @@ use crate::inbox::{Message, Target};
 use crate::limits;
 use crate::scripting::pump::{self, Pump};
 use crate::server::Server;
-use crate::{notice, stats, transaction, warning};
+use crate::{notice, stats, tracking, transaction, warning};
 use moving::Departure;
 
 /// Most requests that are parsed and prefetched together.
@@ -271,6 +271,9 @@ impl Worker {
 
     /// Sends what commands of this worker have left for clients of this worker.
     fn deliver_local(&mut self, driver: &mut Driver) {
+        if self.context.outbox.has_changed() {
+            tracking::broadcast(&mut self.context.outbox);
+        }
         while self.context.outbox.has_local() {
             for (conn, bytes) in self.context.outbox.take_all() {
                 self.push(driver, conn, bytes);
@@ -284,6 +287,8 @@ impl Worker {
             buffer.extend_from_slice(&bytes);
             self.send_bytes(driver, conn, buffer);
             self.after_send(driver, conn);
+        } else if let Some(absent) = self.absent.as_mut().filter(|absent| absent.conn == conn) {
+            absent.messages.push(Message::Push(conn, bytes));
         } else if let Some(target) = self.moved_to(conn) {
             self.context.outbox.push(target, bytes);
         }
@@ -388,6 +393,7 @@ impl Worker {
             transaction_bytes: AtomicU64::new(0),
             watched_count: AtomicU32::new(0),
             watch_dirty: Mutex::default(),
+            redirect: AtomicU64::new(0),
             query_bytes: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
             received_bytes: AtomicU64::new(0),
@@ -414,6 +420,7 @@ impl Worker {
             held: false,
             soft_limit_since_ms: 0,
             subscriptions: None,
+            tracker: None,
             counted_commands: 0,
             moving_to: None,
         };

@@ -9,12 +9,14 @@
 use std::cell::UnsafeCell;
 use std::hash::{BuildHasher, Hasher};
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::lock_api::{RawMutex as _, RawMutexTimed as _};
 use parking_lot::{Mutex, RawMutex};
 
 use crate::shard::Shard;
+use crate::tracked::TrackedTotals;
 
 /// How long a wait for a lock lasts before its circumstances are looked at again.
 const PATIENCE: Duration = Duration::from_millis(2);
@@ -139,6 +141,7 @@ pub struct Keyspace {
     /// `64 - log2(number of shards)`.
     shift: u32,
     database_count: usize,
+    tracked: Arc<TrackedTotals>,
     /// Held by the thread that asks for more shards than it holds, while it waits for them.
     extending: Mutex<()>,
 }
@@ -149,15 +152,17 @@ impl Keyspace {
     pub fn new(database_count: usize, shard_count: usize) -> Self {
         let shard_count = shard_count.next_power_of_two().clamp(2, SHARD_COUNT_MAX);
         let hasher = KeyHasher::with_random_seed();
+        let tracked = Arc::<TrackedTotals>::default();
         let cell = |_| ShardCell {
             lock: RawMutex::INIT,
-            shard: UnsafeCell::new(Shard::new(database_count, hasher)),
+            shard: UnsafeCell::new(Shard::new(database_count, hasher, Arc::clone(&tracked))),
         };
         Keyspace {
             cells: (0..shard_count).map(cell).collect(),
             hasher,
             shift: 64 - shard_count.ilog2(),
             database_count,
+            tracked: Arc::clone(&tracked),
             extending: Mutex::new(()),
         }
     }
@@ -182,6 +187,11 @@ impl Keyspace {
     #[inline]
     pub fn shard_of(&self, hash: KeyHash) -> usize {
         (hash.0 >> self.shift) as usize
+    }
+
+    /// What is known of the copies of keys that clients hold.
+    pub fn tracked(&self) -> &TrackedTotals {
+        &self.tracked
     }
 
     /// Every shard.

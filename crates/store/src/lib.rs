@@ -20,6 +20,7 @@ mod sorted_set;
 mod spine;
 pub mod stream;
 mod table;
+mod tracked;
 mod value;
 mod volatile;
 
@@ -33,4 +34,5 @@ pub use shard::{Before, Database, DatabaseKey, LiveEntry, Lookup, Shard, Waiter}
 pub use sorted_set::{Cut, Iter as SortedSetIter, SortedSet};
 pub use stream::Stream;
 pub use table::{Found, Table, prefetch};
+pub use tracked::{Holders, TrackedKeys, TrackedTotals};
 pub use value::{Kind, StringRef, Value, ValueMut, ValueRef};

@@ -10,6 +10,7 @@ use hashbrown::HashMap;
 use crate::entry::Entry;
 use crate::keyspace::ShardSet;
 use crate::table::{Found, Table};
+use crate::tracked::{TrackedKeys, TrackedTotals};
 use crate::value::{Kind, ValueMut, ValueRef};
 use crate::volatile::VolatileSample;
 use crate::{KeyHash, KeyHasher};
@@ -403,6 +404,8 @@ pub struct Waiter {
 pub struct Shard {
     /// One per database number.
     pub databases: Vec<Database>,
+    /// Keys of which clients may hold copies.
+    pub tracked: TrackedKeys,
     watchers: HashMap<DatabaseKey, Vec<Arc<AtomicBool>>, foldhash::fast::RandomState>,
     waiters: HashMap<DatabaseKey, BTreeMap<u64, Waiter>, foldhash::fast::RandomState>,
     /// The number of waiters with several shards.
@@ -413,9 +416,10 @@ pub struct Shard {
 
 impl Shard {
     /// An empty shard.
-    pub fn new(database_count: usize, hasher: KeyHasher) -> Self {
+    pub fn new(database_count: usize, hasher: KeyHasher, totals: Arc<TrackedTotals>) -> Self {
         Shard {
             databases: (0..database_count).map(|_| Database::new(hasher)).collect(),
+            tracked: TrackedKeys::new(hasher, totals),
             watchers: HashMap::default(),
             waiters: HashMap::default(),
             wide_waiter_count: 0,
@@ -443,6 +447,12 @@ impl Shard {
     #[inline]
     pub fn has_watchers(&self) -> bool {
         !self.watchers.is_empty()
+    }
+
+    /// Whether changes of the shard's keys have to be noted: somebody watches one of them or may hold a copy.
+    #[inline]
+    pub fn wants_changes(&self) -> bool {
+        self.has_watchers() || self.tracked.wants_changes()
     }
 
     /// Sets the flags of those who watch the key.

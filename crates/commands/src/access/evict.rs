@@ -16,7 +16,7 @@ impl Access<'_> {
         let Some(entry) = database.get_hashed(hash).filter(|entry| is_wanted(entry)) else { return false };
         let key: Box<[u8]> = entry.key().into();
         let Some(entry) = database.remove(hash, &key) else { return false };
-        if self.locked.shard(index).is_some_and(Shard::has_watchers) {
+        if self.locked.shard(index).is_some_and(Shard::wants_changes) {
             self.effects.changed.push((number, key.clone()));
         }
         if self.settings.notify & EventClass::EVICTED.0 != 0 {

@@ -48,13 +48,14 @@ impl Access<'_> {
     }
 
     /// Takes all keys out of some databases and returns how many there were. Those who watch one of them are
-    /// marked; what was taken is freed after the command. All shards must be locked, so that the log has the
+    /// marked, and copies that clients hold are forgotten; what was taken is freed after the command. All shards must be locked, so that the log has the
     /// flush in its place among the writes.
     pub fn flush(&mut self, databases: Range<usize>) -> u64 {
         let keyspace = self.locked.keyspace();
         let mut count = 0;
         for index in 0..keyspace.shard_count() {
             let Some(shard) = self.locked.shard_mut(index) else { continue };
+            shard.tracked.clear();
             for number in databases.clone() {
                 if shard.databases[number].is_empty() {
                     continue;
@@ -62,7 +63,7 @@ impl Access<'_> {
                 if shard.has_watchers() {
                     let there = |key: &[u8]| shard.databases[number].get(keyspace.hash(key), key).is_some();
                     let watched = shard.watched_keys(number).into_iter().filter(|key| there(key));
-                    self.effects.changed.extend(watched.map(|key| (number, key)));
+                    self.effects.swept.extend(watched.map(|key| (number, key)));
                 }
                 let awaited = shard.awaited_keys(number).into_iter();
                 self.effects.ready.extend(awaited.map(|key| (number, key)));
@@ -72,6 +73,7 @@ impl Access<'_> {
                 self.effects.trash.databases.push(old);
             }
         }
+        self.effects.flushed = true;
         self.effects.dirty += count.max(1);
         count
     }
@@ -93,7 +95,7 @@ impl Access<'_> {
                 };
                 let watched = shard.watched_keys(number).into_iter();
                 let changed = watched.filter(|key| there(first, key) || there(second, key));
-                self.effects.changed.extend(changed.map(|key| (number, key)));
+                self.effects.swept.extend(changed.map(|key| (number, key)));
                 let awaited = shard.awaited_keys(number).into_iter();
                 let ready = awaited.filter(|key| there(first, key) || there(second, key));
                 self.effects.ready.extend(ready.map(|key| (number, key)));

@@ -202,9 +202,11 @@ fn reload(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> O
         let hasher = server.keyspace.hasher();
         for index in 0..server.keyspace.shard_count() {
             if let Some(shard) = locked.shard_mut(index) {
+                shard.tracked.clear();
                 shard.databases.iter_mut().for_each(|database| *database = Database::new(hasher));
             }
         }
+        crate::tracking::invalidate_all(&mut session.context.outbox);
     }
     let loaded = persistence::load_file(server, &path, merges);
     server.persistence.loading.store(false, Ordering::Relaxed);

@@ -321,6 +321,7 @@ fn start(
         args: args.to_owned(),
         database: client.database,
         protocol: client.protocol,
+        remembers_reads: false,
         ticket: server.next_ticket(),
         blocking,
         waiting: parking_lot::Mutex::new(true),

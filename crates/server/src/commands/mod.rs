@@ -52,9 +52,10 @@ pub const FAMILIES: &[&[ServerSpec]] = &[
     transactions::COMMANDS,
 ];
 
-/// Takes a client out of everything that it has joined: subscriptions and MONITOR.
+/// Takes a client out of everything that it has joined: subscriptions, MONITOR and tracking.
 pub fn leave_everything(context: &Context, client: &mut Client) {
     let server = context.server;
+    crate::tracking::turn_off(server, client);
     if let Some(subscriptions) = client.subscriptions.take() {
         pubsub::forget(server, client.shared.id, &subscriptions);
     }

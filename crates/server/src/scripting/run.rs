@@ -34,7 +34,7 @@ use crate::eviction;
 use crate::execute;
 use crate::registry::{Command, Handler};
 use crate::session::Session;
-use crate::{monitor, stats, warning};
+use crate::{monitor, stats, tracking, warning};
 
 #[cfg(doc)]
 use mantissa_store::LockedShards;
@@ -135,6 +135,11 @@ impl<'s, 'k> Run<'s, 'k> {
         let server = self.context.server;
         let trash = commit(server, &mut self.context.outbox, self.access, false);
         self.access.keep_trash(trash);
+        if self.client.remembers_reads() {
+            let keys_max = self.context.live.config.tracking_table_max_keys;
+            let outbox = &mut self.context.outbox;
+            tracking::remember(outbox, self.access, &self.client.shared, command, args, keys_max);
+        }
         execute::record(self.context, self.client, command, args, outcome.is_err());
         outcome
     }

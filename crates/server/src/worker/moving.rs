@@ -2,7 +2,7 @@
 //!
 //! The driver hands a connection back once nothing of it is under way ([`Event::Detached`]); its client then
 //! travels in a message. A client that others may have messages in flight for in an order that matters
-//! (blocked, subscribed, monitoring) stays: it is adopted again on the spot. Other messages that still come
+//! (blocked, subscribed, monitoring, tracking) stays: it is adopted again on the spot. Other messages that still come
 //! for a connection that has left are sent after it.
 //!
 //! [`Event::Detached`]: mantissa_net::Event::Detached
@@ -111,6 +111,7 @@ impl Worker {
 /// Whether a client may be served by another worker from its next request on. Those who get messages beside
 /// replies may not, so that the messages stay in order.
 fn may_move(client: &Client) -> bool {
-    let tied = flag::BLOCKED | flag::MONITOR | flag::PUBSUB | flag::KILLED;
+    let told = flag::MONITOR | flag::PUBSUB | flag::TRACKING | flag::GETS_MESSAGES;
+    let tied = flag::BLOCKED | flag::KILLED | told;
     !(client.shared.has(tied) || client.is_waiting() || client.held || client.closing || client.killed)
 }

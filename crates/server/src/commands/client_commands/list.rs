@@ -95,7 +95,7 @@ impl ClientFigures {
         let middle = format!(
             " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} qbuf={} qbuf-free=0 \
              argv-mem={} multi-mem={} rbs=0 rbp=0 obl=0 oll={} omem={unsent} tot-mem={} events={} \
-             cmd={command} user=default redir=-1 resp={} lib-name=",
+             cmd={command} user=default redir={} resp={} lib-name=",
             seconds_since(client.connected_ms),
             seconds_since(client.active_ms.load(Ordering::Relaxed)),
             letters(client),
@@ -111,6 +111,7 @@ impl ClientFigures {
             u32::from(unsent > 0),
             self.memory_bytes(client),
             if unsent > 0 { "rw" } else { "r" },
+            client.redirect_shown(),
             count(&client.protocol),
         );
         out.extend_from_slice(middle.as_bytes());
@@ -158,6 +159,9 @@ fn letters(client: &ClientShared) -> String {
         (client.has(flag::PUBSUB), 'P'),
         (client.has(flag::MULTI), 'x'),
         (client.has(flag::BLOCKED), 'b'),
+        (client.has(flag::TRACKING), 't'),
+        (client.has(flag::TRACKING_BROKEN), 'R'),
+        (client.has(flag::TRACKING_BROADCAST), 'B'),
         (is_dirty, 'd'),
         (client.has(flag::UNIX), 'U'),
         (client.has(flag::NO_EVICT), 'e'),

@@ -1,65 +1,251 @@
-//! The part of CLIENT that concerns client-side caching. No client can turn tracking on: what is asked about
-//! it is answered as for one that has it off, and turning it on is refused in words.
+//! CLIENT TRACKING, CACHING, GETREDIR and TRACKINGINFO: which messages for its cache a client wants.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use mantissa_commands::{Error, Outcome, parse};
 use mantissa_protocol::{Args, Reply};
 
+use crate::client::flag;
 use crate::session::Session;
+use crate::tracking::{self, Mode};
 
-const NOT_SUPPORTED: Error =
-    Error::fixed("ERR CLIENT TRACKING ON is not supported by this server: it sends no invalidation messages");
+/// What the options say.
+#[derive(Default)]
+struct Options<'a> {
+    flags: u32,
+    redirect: u64,
+    prefixes: Vec<&'a [u8]>,
+}
+
+impl<'a> Options<'a> {
+    fn parse(session: &Session<'_, '_>, args: Args<'a>) -> Outcome<Options<'a>> {
+        const MODES: [(&str, u32); 4] = [
+            ("BCAST", flag::TRACKING_BROADCAST),
+            ("OPTIN", flag::TRACKING_OPT_IN),
+            ("OPTOUT", flag::TRACKING_OPT_OUT),
+            ("NOLOOP", flag::TRACKING_NO_LOOP),
+        ];
+        let mut options = Options::default();
+        let mut at = 3;
+        while let Some(option) = args.get(at) {
+            let operand = args.get(at + 1);
+            let mode = MODES.iter().find(|(name, _)| parse::is(option, name));
+            match (mode, operand) {
+                (Some((_, bit)), _) => options.flags |= bit,
+                (None, Some(id)) if parse::is(option, "REDIRECT") => {
+                    options.redirect = redirect(session, options.redirect, id)?;
+                    at += 1;
+                }
+                (None, Some(prefix)) if parse::is(option, "PREFIX") => {
+                    options.prefixes.push(prefix);
+                    at += 1;
+                }
+                _ => return Err(Error::SYNTAX),
+            }
+            at += 1;
+        }
+        Ok(options)
+    }
+
+    /// Refuses options that do not go together, or not with what the client has on already.
+    fn check(&self, session: &Session<'_, '_>) -> Outcome {
+        const OTHER_OPT: Error = Error::fixed(
+            "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then \
+             re-enabling it with a different mode.",
+        );
+        let client = &session.client.shared;
+        let wants = |bit: u32| self.flags & bit != 0;
+        let broadcasts = wants(flag::TRACKING_BROADCAST);
+        if !broadcasts && !self.prefixes.is_empty() {
+            return Err(Error::fixed("ERR PREFIX option requires BCAST mode to be enabled"));
+        }
+        if client.has(flag::TRACKING) && client.has(flag::TRACKING_BROADCAST) != broadcasts {
+            return Err(Error::fixed(
+                "ERR You can't switch BCAST mode on/off before disabling tracking for this client, and then \
+                 re-enabling it with a different mode.",
+            ));
+        }
+        if broadcasts && wants(flag::TRACKING_OPT_IN | flag::TRACKING_OPT_OUT) {
+            return Err(Error::fixed("ERR OPTIN and OPTOUT are not compatible with BCAST"));
+        }
+        match (wants(flag::TRACKING_OPT_IN), wants(flag::TRACKING_OPT_OUT)) {
+            (true, true) => {
+                return Err(Error::fixed("ERR You can't specify both OPTIN mode and OPTOUT mode"));
+            }
+            (true, false) if client.has(flag::TRACKING_OPT_OUT) => return Err(OTHER_OPT),
+            (false, true) if client.has(flag::TRACKING_OPT_IN) => return Err(OTHER_OPT),
+            _ => {}
+        }
+        if broadcasts { self.check_prefixes(session) } else { Ok(()) }
+    }
+
+    /// Refuses prefixes of which one begins with another: their keys would be told twice.
+    fn check_prefixes(&self, session: &Session<'_, '_>) -> Outcome {
+        let refused = |one: &[u8], what: &str, two: &[u8]| {
+            let shown = String::from_utf8_lossy(one);
+            let before = format!("ERR Prefix '{shown}' overlaps with {what} '");
+            Err(Error::quoting(&before, two, "'. Prefixes for a single client must not overlap."))
+        };
+        let overlapping = first_overlapping(&self.prefixes);
+        for (index, &prefix) in self.prefixes.iter().enumerate() {
+            let tracker = session.client.tracker.as_ref();
+            if let Some(other) = tracker.and_then(|tracker| known_overlap(&tracker.prefixes, prefix)) {
+                return refused(prefix, "an existing prefix", other);
+            }
+            if overlapping == Some(index) {
+                let mut later = self.prefixes[index + 1..].iter();
+                let other = later.find(|other| overlap(prefix, other)).copied().unwrap_or_default();
+                return refused(prefix, "another provided prefix", other);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn overlap(one: &[u8], two: &[u8]) -> bool {
+    one.starts_with(two) || two.starts_with(one)
+}
+
+/// The first of some prefixes, none of which overlaps with another, that overlaps with this one.
+fn known_overlap<'k>(known: &'k BTreeSet<Box<[u8]>>, prefix: &[u8]) -> Option<&'k [u8]> {
+    // What begins with it comes right after it, and what it begins with right before it.
+    let before = known.range::<[u8], _>((Bound::Unbounded, Bound::Included(prefix))).next_back();
+    let after = known.range::<[u8], _>((Bound::Included(prefix), Bound::Unbounded)).next();
+    [before, after].into_iter().flatten().map(|other| &**other).find(|other| overlap(prefix, other))
+}
+
+/// The index of the first prefix that overlaps with a later one.
+fn first_overlapping(prefixes: &[&[u8]]) -> Option<usize> {
+    let mut order: Vec<usize> = (0..prefixes.len()).collect();
+    order.sort_by_key(|&index| prefixes[index]);
+    // Those that the present one begins with, each with the smallest index up to it.
+    let mut chain: Vec<(&[u8], usize)> = Vec::new();
+    let mut first = None;
+    for index in order {
+        let prefix = prefixes[index];
+        while chain.last().is_some_and(|(shorter, _)| !prefix.starts_with(shorter)) {
+            chain.pop();
+        }
+        let smallest = chain.last().map_or(index, |&(_, smallest)| smallest.min(index));
+        if !chain.is_empty() {
+            first = Some(first.map_or(smallest, |first: usize| first.min(smallest)));
+        }
+        chain.push((prefix, smallest));
+    }
+    first
+}
+
+/// The client that the messages are to go to, which must be there.
+fn redirect(session: &Session<'_, '_>, before: u64, id: &[u8]) -> Outcome<u64> {
+    if before != 0 {
+        return Err(Error::fixed("ERR A client can only redirect to a single other client"));
+    }
+    let id = u64::try_from(parse::integer(id)?).ok();
+    let found = id.filter(|id| session.server().clients.read().contains_key(id));
+    found.ok_or(Error::fixed("ERR The client ID you want redirect to does not exist"))
+}
 
 pub(super) fn tracking(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let mut at = 3;
-    let mut redirects = false;
-    while at < args.len() {
-        let has_value = at + 1 < args.len();
-        if parse::is(args.at(at), "REDIRECT") && has_value {
-            if redirects {
-                return Err(Error::fixed("ERR A client can only redirect to a single other client"));
-            }
-            redirects = true;
-            let id = parse::integer(args.at(at + 1))?;
-            let exists = u64::try_from(id).is_ok_and(|id| session.server().clients.read().contains_key(&id));
-            if !exists {
-                return Err(Error::fixed("ERR The client ID you want redirect to does not exist"));
-            }
-            at += 2;
-        } else if parse::is(args.at(at), "PREFIX") && has_value {
-            at += 2;
-        } else if ["BCAST", "OPTIN", "OPTOUT", "NOLOOP"].iter().any(|name| parse::is(args.at(at), name)) {
-            at += 1;
-        } else {
-            return Err(Error::SYNTAX);
-        }
-    }
+    let options = Options::parse(session, args)?;
+    let server = session.server();
     if super::on_or_off(args.at(2))? {
-        return Err(NOT_SUPPORTED);
+        options.check(session)?;
+        let mode = Mode { flags: options.flags, redirect: options.redirect };
+        tracking::turn_on(server, session.client, mode, &options.prefixes);
+    } else {
+        tracking::turn_off(server, session.client);
     }
     reply.ok();
     Ok(())
 }
 
-pub(super) fn caching(_session: &mut Session<'_, '_>, _args: Args<'_>, _reply: &mut Reply) -> Outcome {
-    Err(Error::fixed(
-        "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode \
-         enabled",
-    ))
-}
-
-pub(super) fn getredir(_session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
-    reply.integer(-1);
+pub(super) fn caching(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let client = &mut *session.client;
+    let says;
+    if !client.shared.has(flag::TRACKING) {
+        return Err(Error::fixed(
+            "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT \
+             mode enabled",
+        ));
+    }
+    if parse::is(args.at(2), "YES") {
+        if !client.shared.has(flag::TRACKING_OPT_IN) {
+            return Err(Error::fixed(
+                "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.",
+            ));
+        }
+        says = true;
+    } else if parse::is(args.at(2), "NO") {
+        if !client.shared.has(flag::TRACKING_OPT_OUT) {
+            return Err(Error::fixed(
+                "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.",
+            ));
+        }
+        says = false;
+    } else {
+        return Err(Error::SYNTAX);
+    }
+    if let Some(tracker) = &mut client.tracker {
+        tracker.caching = Some(says);
+    }
+    reply.ok();
     Ok(())
 }
 
-pub(super) fn trackinginfo(_session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+pub(super) fn getredir(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    reply.integer(session.client.shared.redirect_shown());
+    Ok(())
+}
+
+pub(super) fn trackinginfo(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let client = &*session.client;
+    let caching = client.tracker.as_ref().and_then(|tracker| tracker.caching);
+    let has = |bit| client.shared.has(bit);
+    let words = [
+        (!has(flag::TRACKING), "off"),
+        (has(flag::TRACKING), "on"),
+        (has(flag::TRACKING_BROADCAST), "bcast"),
+        (has(flag::TRACKING_OPT_IN), "optin"),
+        (caching == Some(true), "caching-yes"),
+        (has(flag::TRACKING_OPT_OUT), "optout"),
+        (caching == Some(false), "caching-no"),
+        (has(flag::TRACKING_NO_LOOP), "noloop"),
+        (has(flag::TRACKING_BROKEN), "broken_redirect"),
+    ];
+    let words: Vec<&str> = words.iter().filter(|(set, _)| *set).map(|(_, word)| *word).collect();
     reply.map(3);
     reply.bulk(b"flags");
-    reply.set(1);
-    reply.bulk(b"off");
+    reply.set(words.len());
+    words.iter().for_each(|word| reply.bulk(word.as_bytes()));
     reply.bulk(b"redirect");
-    reply.integer(-1);
+    reply.integer(client.shared.redirect_shown());
     reply.bulk(b"prefixes");
-    reply.array(0);
+    let prefixes = client.tracker.iter().flat_map(|tracker| &tracker.prefixes);
+    reply.array(prefixes.clone().count());
+    prefixes.for_each(|prefix| reply.bulk(prefix));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_overlap_is_found() {
+        let mut state = 7_u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        for _ in 0..20_000 {
+            let count = random(6);
+            let texts: Vec<Vec<u8>> =
+                (0..count).map(|_| (0..random(4)).map(|_| b'a' + random(2) as u8).collect()).collect();
+            let prefixes: Vec<&[u8]> = texts.iter().map(|text| &text[..]).collect();
+            let is_first =
+                |&index: &usize| prefixes[index + 1..].iter().any(|other| overlap(prefixes[index], other));
+            assert_eq!(first_overlapping(&prefixes), (0..prefixes.len()).find(is_first), "{texts:?}");
+        }
+    }
 }

@@ -50,7 +50,10 @@ pub(super) fn stats(lines: &mut Lines, session: &mut Session<'_, '_>) {
     lines.zeros(&["latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys"]);
     lines.zeros(&["active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits"]);
     lines.zeros(&["active_defrag_key_misses", "total_active_defrag_time", "current_active_defrag_time"]);
-    lines.zeros(&["tracking_total_keys", "tracking_total_items", "tracking_total_prefixes"]);
+    let tracked = server.keyspace.tracked();
+    lines.add("tracking_total_keys", tracked.keys());
+    lines.add("tracking_total_items", tracked.holders());
+    lines.add("tracking_total_prefixes", server.tracking.prefix_count());
     lines.add("unexpected_error_replies", totals.unexpected_error_replies);
     lines.add("total_error_replies", totals.error_replies);
     lines.add("dump_payload_sanitizations", 0);

@@ -72,7 +72,7 @@ pub(super) fn clients(lines: &mut Lines, session: &mut Session<'_, '_>) {
     lines.add("client_recent_max_input_buffer", totals.input_bytes_max);
     lines.add("client_recent_max_output_buffer", totals.output_bytes_max);
     lines.add("blocked_clients", totals.blocked);
-    lines.add("tracking_clients", 0);
+    lines.add("tracking_clients", session.server().tracking.client_count());
     lines.add("pubsub_clients", totals.pubsub);
     lines.add("watching_clients", totals.watching);
     let blocked = session.server().blocked.lock();
