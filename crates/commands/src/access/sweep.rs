@@ -48,8 +48,8 @@ impl Access<'_> {
     }
 
     /// Takes all keys out of some databases and returns how many there were. Those who watch one of them are
-    /// marked, and copies that clients hold are forgotten; what was taken is freed after the command. All shards must be locked, so that the log has the
-    /// flush in its place among the writes.
+    /// marked, and copies that clients hold are forgotten; what was taken is freed after the command. All
+    /// shards must be locked, so that the log has the flush in its place among the writes.
     pub fn flush(&mut self, databases: Range<usize>) -> u64 {
         let keyspace = self.locked.keyspace();
         let mut count = 0;

@@ -2,8 +2,8 @@
 //!
 //! The driver hands a connection back once nothing of it is under way ([`Event::Detached`]); its client then
 //! travels in a message. A client that others may have messages in flight for in an order that matters
-//! (blocked, subscribed, monitoring, tracking) stays: it is adopted again on the spot. Other messages that still come
-//! for a connection that has left are sent after it.
+//! (blocked, subscribed, monitoring, tracking) stays: it is adopted again on the spot. Other messages that
+//! still come for a connection that has left are sent after it.
 //!
 //! [`Event::Detached`]: mantissa_net::Event::Detached
 
