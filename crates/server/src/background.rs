@@ -48,6 +48,7 @@ pub fn start(server: &'static Server, mut balancer: Balancer) -> std::io::Result
                 balancer.tick(server);
                 if sampled.0.elapsed() >= Duration::from_millis(500) {
                     sampled = sample(server, sampled);
+                    mantissa_store::heap::tick();
                 }
                 crate::persistence::tick(&mut context);
             }

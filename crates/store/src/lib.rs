@@ -9,6 +9,7 @@ pub mod allocator;
 pub mod bits;
 mod entry;
 mod hash;
+pub mod heap;
 mod keyspace;
 mod limits;
 mod list;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use mantissa_commands::spec::{Flags, Group, KeyFlags, KeySpec};
 use mantissa_commands::{Error, Locks, Outcome, parse};
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::{ShardSet, allocator};
+use mantissa_store::{ShardSet, allocator, heap};
 
 use super::info::{ClientTotals, MemoryFigures, human, ratio};
 use crate::registry::ServerSpec;
@@ -83,9 +83,9 @@ fn memory_before_databases(figures: &MemoryFigures) -> Vec<(&'static str, Figure
         ("clients.normal", count(figures.clients)),
         ("cluster.links", count(0)),
         ("aof.buffer", count(0)),
-        ("lua.caches", count(0)),
-        ("functions.caches", count(0)),
-        ("script.VMs", count(0)),
+        ("lua.caches", count(figures.scripts)),
+        ("functions.caches", count(figures.functions)),
+        ("script.VMs", count(figures.machines)),
     ]
 }
 
@@ -94,6 +94,8 @@ fn memory_after_databases(figures: &MemoryFigures) -> Vec<(&'static str, Figure)
     let percent = |part: u64, whole: u64| Figure::Ratio(ratio(part, whole) * 100.0);
     let keys = figures.keys();
     let fragmentation = ratio(figures.resident, figures.used);
+    let (active, resident) = (figures.heap.active, figures.heap.resident);
+    let beyond = |part: u64, whole: u64| Figure::Count(part as i64 - whole as i64);
     vec![
         ("overhead.db.hashtable.lut", count(figures.tables())),
         ("overhead.db.hashtable.rehashing", count(0)),
@@ -105,15 +107,15 @@ fn memory_after_databases(figures: &MemoryFigures) -> Vec<(&'static str, Figure)
         ("dataset.percentage", percent(figures.dataset(), figures.since_startup())),
         ("peak.percentage", percent(figures.used, figures.peak)),
         ("allocator.allocated", count(figures.used)),
-        ("allocator.active", count(figures.used)),
-        ("allocator.resident", count(figures.resident)),
-        ("allocator.muzzy", count(0)),
-        ("allocator-fragmentation.ratio", Figure::Ratio(1.0)),
-        ("allocator-fragmentation.bytes", count(0)),
-        ("allocator-rss.ratio", Figure::Ratio(fragmentation)),
-        ("allocator-rss.bytes", Figure::Count(figures.fragmentation_bytes())),
-        ("rss-overhead.ratio", Figure::Ratio(1.0)),
-        ("rss-overhead.bytes", count(0)),
+        ("allocator.active", count(active)),
+        ("allocator.resident", count(resident)),
+        ("allocator.muzzy", count(figures.heap.muzzy)),
+        ("allocator-fragmentation.ratio", Figure::Ratio(ratio(active, figures.used))),
+        ("allocator-fragmentation.bytes", beyond(active, figures.used)),
+        ("allocator-rss.ratio", Figure::Ratio(ratio(resident, active))),
+        ("allocator-rss.bytes", beyond(resident, active)),
+        ("rss-overhead.ratio", Figure::Ratio(ratio(figures.resident, resident))),
+        ("rss-overhead.bytes", beyond(figures.resident, resident)),
         ("fragmentation", Figure::Ratio(fragmentation)),
         ("fragmentation.bytes", Figure::Count(figures.fragmentation_bytes())),
     ]
@@ -146,13 +148,32 @@ fn diagnose(figures: &MemoryFigures, client_count: u64) -> String {
             human(figures.used)
         ));
     }
-    if ratio(figures.resident, figures.used) > 1.4 && figures.fragmentation_bytes() > FRAGMENTATION_BYTES_MIN
-    {
+    let (active, kept) = (figures.heap.active, figures.heap.resident);
+    let is_far_beyond = |part: u64, whole: u64| {
+        ratio(part, whole) > 1.1 && part as i64 - whole as i64 > FRAGMENTATION_BYTES_MIN
+    };
+    if is_far_beyond(active, figures.used) {
         add(format!(
-            "Fragmentation: {} are resident for {} in use. Values of changing sizes leave gaps; saving and \
+            "Fragmentation: {} of pages hold {} in use. Values of changing sizes leave gaps; saving and \
              starting anew closes them.",
-            human(figures.resident),
+            human(active),
             human(figures.used)
+        ));
+    }
+    if is_far_beyond(kept, active) {
+        add(format!(
+            "Kept pages: the allocator has {} in memory and uses {} of it. The rest goes back to the system \
+             within seconds, or by MEMORY PURGE at once.",
+            human(kept),
+            human(active)
+        ));
+    }
+    if is_far_beyond(figures.resident, kept) {
+        add(format!(
+            "Other memory: {} are resident, of which the allocator has {}. Threads, buffers of the kernel \
+             and huge pages that are used in part take the rest.",
+            human(figures.resident),
+            human(kept)
         ));
     }
     if figures.fragmentation_bytes() < 0 {
@@ -178,28 +199,27 @@ fn diagnose(figures: &MemoryFigures, client_count: u64) -> String {
     format!("Findings about the memory of this server:\n\n{findings}")
 }
 
-/// The allocator is built without statistics of its own; this is what the server counts and what the kernel
-/// says.
+/// What the server counts, and then the allocator's own report.
 fn malloc_stats(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     let figures = MemoryFigures::collect(session);
     let text = format!(
-        "allocator: {}\nallocated: {} bytes, with the size class of each allocation\nallocated at start: {} \
-         bytes\n\
-         most allocated so far: {} bytes\nresident: {} bytes, as the kernel counts\nto be freed in the \
-         background: {} values\n",
-        allocator::NAME,
+        "Counted by the server: {} bytes in use, {} at start, {} at most; {} values to be freed in the \
+         background.\nCounted by the kernel: {} bytes resident.\nBy {} itself:\n{}",
         figures.used,
         figures.startup,
         figures.peak,
+        session.server().lazyfree_pending.load(Ordering::Relaxed),
         figures.resident,
-        session.server().lazyfree_pending.load(Ordering::Relaxed)
+        allocator::NAME,
+        heap::report()
     );
     reply.verbatim("txt", text.as_bytes());
     Ok(())
 }
 
-/// The allocator gives unused pages back by itself after some seconds; there is nothing to hurry.
+/// Gives back to the system what is free. It is given back by itself as well, some seconds later.
 fn purge(_session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    heap::give_back();
     reply.ok();
     Ok(())
 }
@@ -210,8 +230,8 @@ fn help(_session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> O
         "MEMORY",
         &[
             ("DOCTOR", "What is unusual about the memory of this server, in words."),
-            ("MALLOC-STATS", "What is known of the allocator."),
-            ("PURGE", "Accepted: unused memory goes back to the system by itself."),
+            ("MALLOC-STATS", "What the allocator says of itself."),
+            ("PURGE", "Gives unused memory back to the system now rather than some seconds later."),
             ("STATS", "Where the memory of this server goes."),
             (
                 "USAGE <key> [SAMPLES <count>]",
@@ -254,7 +274,7 @@ const SUBCOMMANDS: &[ServerSpec] = &[
         .tips(SPECIAL),
     ServerSpec::new("purge", 2, purge, Flags::NONE)
         .locks(Locks::Nothing)
-        .docs(Group::Server, "4.0.0", "O(1)", "Accepted: unused memory goes back to the system by itself.")
+        .docs(Group::Server, "4.0.0", "O(1)", "Gives unused memory back to the system at once.")
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"]),
 ];
 

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use mantissa_net::process;
 use mantissa_store::allocator;
+use mantissa_store::heap::HeapFigures;
 
 use super::{ClientTotals, KeyspaceTotals, Lines, human, ratio};
 use crate::session::Session;
@@ -18,6 +19,14 @@ pub struct MemoryFigures {
     pub startup: u64,
     /// In memory, as the kernel counts.
     pub resident: u64,
+    /// Where the allocator's pages are; without statistics of its own, as the kernel counts.
+    pub heap: HeapFigures,
+    /// Texts of scripts, with what is known of them.
+    pub scripts: u64,
+    /// Libraries of functions.
+    pub functions: u64,
+    /// What the machines of scripts use.
+    pub machines: u64,
     /// Taken by clients.
     pub clients: u64,
     /// Keys, tables, per database.
@@ -32,11 +41,17 @@ impl MemoryFigures {
         let keyspace = KeyspaceTotals::collect(session);
         let used = allocator::allocated_bytes() as u64;
         server.stats.note_memory(used, session.context.now_ms);
+        let resident = process::resident_bytes();
+        let as_resident = HeapFigures { active: used, resident, ..HeapFigures::default() };
         MemoryFigures {
             used,
+            heap: HeapFigures::collect().unwrap_or(as_resident),
+            scripts: server.scripting.cache.figures().1 as u64,
+            functions: server.scripting.libraries.figures().2 as u64,
+            machines: server.scripting.vm_bytes(),
             peak: server.stats.peak_bytes.load(Ordering::Relaxed),
             startup: server.startup_bytes.load(Ordering::Relaxed),
-            resident: process::resident_bytes(),
+            resident,
             clients,
             keyspace,
         }
@@ -54,7 +69,7 @@ impl MemoryFigures {
 
     /// What is no data.
     pub fn overhead(&self) -> u64 {
-        self.startup + self.clients + self.tables()
+        self.startup + self.clients + self.scripts + self.functions + self.machines + self.tables()
     }
 
     /// The data.
@@ -87,9 +102,9 @@ pub(super) fn section(lines: &mut Lines, session: &mut Session<'_, '_>) {
     lines.add("used_memory_dataset", figures.dataset());
     lines.add("used_memory_dataset_perc", percent(figures.dataset(), figures.since_startup()));
     lines.add("allocator_allocated", figures.used);
-    lines.add("allocator_active", figures.used);
-    lines.add("allocator_resident", figures.resident);
-    lines.add("allocator_muzzy", 0);
+    lines.add("allocator_active", figures.heap.active);
+    lines.add("allocator_resident", figures.heap.resident);
+    lines.add("allocator_muzzy", figures.heap.muzzy);
     lines.size("total_system_memory", process::machine_memory_bytes());
     let (scripts, script_bytes, _) = server.scripting.cache.figures();
     let (libraries, functions, function_bytes) = server.scripting.libraries.figures();
@@ -108,12 +123,14 @@ pub(super) fn section(lines: &mut Lines, session: &mut Session<'_, '_>) {
     lines.size("used_memory_scripts", (script_bytes + function_bytes) as u64);
     lines.size("maxmemory", config.maxmemory);
     lines.add("maxmemory_policy", config.maxmemory_policy.name());
-    lines.add("allocator_frag_ratio", "1.00");
-    lines.add("allocator_frag_bytes", 0);
-    lines.add("allocator_rss_ratio", format!("{:.2}", ratio(figures.resident, figures.used)));
-    lines.add("allocator_rss_bytes", figures.fragmentation_bytes());
-    lines.add("rss_overhead_ratio", "1.00");
-    lines.add("rss_overhead_bytes", 0);
+    let (active, resident) = (figures.heap.active, figures.heap.resident);
+    let mut quotient = |name: &str, part: u64, whole: u64| {
+        lines.add(&format!("{name}_ratio"), format!("{:.2}", ratio(part, whole)));
+        lines.add(&format!("{name}_bytes"), part as i64 - whole as i64);
+    };
+    quotient("allocator_frag", active, figures.used);
+    quotient("allocator_rss", resident, active);
+    quotient("rss_overhead", figures.resident, resident);
     lines.add("mem_fragmentation_ratio", format!("{:.2}", ratio(figures.resident, figures.used)));
     lines.add("mem_fragmentation_bytes", figures.fragmentation_bytes());
     lines.zeros(&["mem_not_counted_for_evict", "mem_replication_backlog", "mem_total_replication_buffers"]);

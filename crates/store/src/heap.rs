@@ -1,0 +1,119 @@
+//! What the allocator says of itself, and having it give memory back to the system.
+//!
+//! [`crate::allocator::allocated_bytes`] counts what is used; this is about the pages that hold it. jemalloc
+//! keeps pages that have become free for a while, and gives them back in small steps whenever it is asked for
+//! memory; while nothing asks, it has to be told ([`tick`]).
+
+use std::ffi::{CStr, c_char, c_void};
+use std::mem::size_of;
+use std::ptr::null_mut;
+
+use tikv_jemalloc_sys as jemalloc;
+
+/// The longest report.
+const REPORT_BYTES_MAX: usize = 256 << 10;
+
+/// Where the allocator's memory is, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeapFigures {
+    /// Pages that hold allocations.
+    pub active: u64,
+    /// Pages in memory: those, free ones that are kept, and the allocator's own.
+    pub resident: u64,
+    /// Free pages that the system may take back when it wants to.
+    pub muzzy: u64,
+    /// Pages that have been given back while their addresses are kept.
+    pub retained: u64,
+    /// What the allocator keeps for itself.
+    pub metadata: u64,
+}
+
+impl HeapFigures {
+    /// Asks the allocator. Nothing if it is built without statistics.
+    pub fn collect() -> Option<HeapFigures> {
+        refresh();
+        let page = read::<usize>(c"arenas.page")? as u64;
+        Some(HeapFigures {
+            active: read::<usize>(c"stats.active")? as u64,
+            resident: read::<usize>(c"stats.resident")? as u64,
+            // 4096 stands for all arenas.
+            muzzy: read::<usize>(c"stats.arenas.4096.pmuzzy")? as u64 * page,
+            retained: read::<usize>(c"stats.retained")? as u64,
+            metadata: read::<usize>(c"stats.metadata")? as u64,
+        })
+    }
+}
+
+/// Gives back those free pages whose time has come, some seconds after they became free.
+pub fn tick() {
+    call(c"arena.4096.decay");
+}
+
+/// Gives all free pages back at once.
+pub fn give_back() {
+    call(c"arena.4096.purge");
+}
+
+/// The allocator's own report, as text.
+pub fn report() -> String {
+    /// Appends a piece of text to the bytes at `target`, as far as there is room: nothing may be allocated here.
+    unsafe extern "C" fn append(target: *mut c_void, text: *const c_char) {
+        // SAFETY: `target` is the Vec passed below, alive and used by nobody else during the call; the text ends
+        // in a NUL.
+        let (bytes, text) = unsafe { (&mut *target.cast::<Vec<u8>>(), CStr::from_ptr(text).to_bytes()) };
+        let room = bytes.capacity() - bytes.len();
+        bytes.extend_from_slice(&text[..text.len().min(room)]);
+    }
+    let mut bytes = Vec::<u8>::with_capacity(REPORT_BYTES_MAX);
+    refresh();
+    // SAFETY: the options are a NUL-terminated text; `append` gets the address of `bytes`, which outlives the
+    // call.
+    unsafe { jemalloc::malloc_stats_print(Some(append), (&raw mut bytes).cast(), c"bla".as_ptr()) };
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Has the next figures be those of now.
+fn refresh() {
+    let mut epoch = 1_u64;
+    let mut size = size_of::<u64>();
+    let place = (&raw mut epoch).cast::<c_void>();
+    // SAFETY: `epoch` is a 64-bit number, read and written, and lives during the call.
+    let _unknown_without_statistics =
+        unsafe { jemalloc::mallctl(c"epoch".as_ptr(), place, &raw mut size, place, size_of::<u64>()) };
+}
+
+/// The value under a name, `None` if there is none of this size.
+fn read<T: Copy + Default>(name: &CStr) -> Option<T> {
+    let mut value = T::default();
+    let mut size = size_of::<T>();
+    // SAFETY: the name ends in a NUL; `value` has room for `size` bytes, and any bytes are a valid number.
+    let result =
+        unsafe { jemalloc::mallctl(name.as_ptr(), (&raw mut value).cast(), &raw mut size, null_mut(), 0) };
+    (result == 0 && size == size_of::<T>()).then_some(value)
+}
+
+/// Has the allocator do something that takes no argument.
+fn call(name: &CStr) {
+    // SAFETY: the name ends in a NUL; nothing is read or written.
+    let _done_or_unknown = unsafe { jemalloc::mallctl(name.as_ptr(), null_mut(), null_mut(), null_mut(), 0) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_given_back() {
+        let big: Vec<u8> = vec![1; 64 << 20];
+        let before = HeapFigures::collect();
+        drop(big);
+        tick();
+        give_back();
+        let after = HeapFigures::collect();
+        if let (Some(before), Some(after)) = (before, after) {
+            assert!(before.active > 0 && before.resident >= before.active);
+            assert!(after.resident <= before.resident);
+        }
+        assert!(report().contains("jemalloc"));
+    }
+}
