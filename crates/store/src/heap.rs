@@ -56,10 +56,11 @@ pub fn give_back() {
 
 /// The allocator's own report, as text.
 pub fn report() -> String {
-    /// Appends a piece of text to the bytes at `target`, as far as there is room: nothing may be allocated here.
+    /// Appends a piece of text to the bytes at `target`, as far as there is room: nothing may be allocated
+    /// here.
     unsafe extern "C" fn append(target: *mut c_void, text: *const c_char) {
-        // SAFETY: `target` is the Vec passed below, alive and used by nobody else during the call; the text ends
-        // in a NUL.
+        // SAFETY: `target` is the Vec passed below, alive and used by nobody else during the call; the text
+        // ends in a NUL.
         let (bytes, text) = unsafe { (&mut *target.cast::<Vec<u8>>(), CStr::from_ptr(text).to_bytes()) };
         let room = bytes.capacity() - bytes.len();
         bytes.extend_from_slice(&text[..text.len().min(room)]);
