@@ -22,6 +22,11 @@ pub struct Command<H> {
 }
 
 impl<H> Command<H> {
+    /// The name under which it is registered, whatever it has been renamed to: `get` or `client|list`.
+    pub fn registered_name(&self) -> &str {
+        if self.name.contains('|') { &self.name } else { self.info.name }
+    }
+
     /// The subcommand of this name, whatever its case.
     pub fn subcommand(&self, name: &[u8]) -> Option<&Command<H>> {
         self.subcommands.iter().find(|command| command.info.name.as_bytes().eq_ignore_ascii_case(name))
@@ -116,6 +121,11 @@ impl<H> Registry<H> {
     pub fn iter(&self) -> impl Iterator<Item = &Command<H>> {
         let reachable = |command: &&Command<H>| self.lookup(command.name.as_bytes()).is_some();
         self.commands.iter().filter(reachable)
+    }
+
+    /// All commands, also those that renaming has removed, by the names under which they are registered.
+    pub fn registered(&self) -> impl Iterator<Item = &Command<H>> {
+        self.commands.iter()
     }
 
     /// One more than the highest [`Command::index`].

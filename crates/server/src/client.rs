@@ -7,6 +7,7 @@ use mantissa_net::{Conn, Peer};
 use mantissa_protocol::{OwnedArgs, Protocol, RequestParser};
 use parking_lot::Mutex;
 
+use crate::acl::User;
 use crate::inbox::Target;
 use crate::registry::Command;
 use crate::tracking::Tracker;
@@ -80,6 +81,8 @@ pub struct ClientShared {
     pub target: Mutex<Target>,
     /// Names.
     pub identity: Mutex<Identity>,
+    /// Who has logged in.
+    pub user: Mutex<Arc<User>>,
     /// Bits of [`flag`].
     pub flags: AtomicU32,
     /// Database number.
@@ -125,6 +128,11 @@ impl ClientShared {
     /// Who is told in its place as clients see it: a number, 0 for itself, -1 if nobody is told.
     pub fn redirect_shown(&self) -> i64 {
         if self.has(flag::TRACKING) { self.redirect.load(Ordering::Relaxed) as i64 } else { -1 }
+    }
+
+    /// Whether this is who has logged in.
+    pub fn belongs_to(&self, user: &Arc<User>) -> bool {
+        Arc::ptr_eq(&self.user.lock(), user)
     }
 
     /// Sets or clears bits.
@@ -193,6 +201,8 @@ pub enum ReplyMode {
 pub struct BlockedClient {
     /// The client.
     pub client: Arc<ClientShared>,
+    /// Who gave the command.
+    pub user: Arc<User>,
     /// The command.
     pub command: &'static Command,
     /// Its arguments.
@@ -244,7 +254,9 @@ pub struct Client {
     pub protocol: Protocol,
     /// Database number.
     pub database: usize,
-    /// Whether AUTH succeeded or is not needed.
+    /// Who has logged in: the default user before anybody has.
+    pub user: Arc<User>,
+    /// It has logged in, or did not have to when it connected.
     pub authenticated: bool,
     /// To be closed once the reply is sent; nothing more is run.
     pub closing: bool,
@@ -301,6 +313,12 @@ impl Client {
         !self.shared.has(flag::TRACKING_BROADCAST)
             && (!self.shared.has(flag::TRACKING_OPT_IN) || caching == Some(true))
             && (!self.shared.has(flag::TRACKING_OPT_OUT) || caching != Some(false))
+    }
+
+    /// Makes it a client of this user.
+    pub fn set_user(&mut self, user: &Arc<User>) {
+        *self.shared.user.lock() = Arc::clone(user);
+        self.user = Arc::clone(user);
     }
 
     /// Selects a database.

@@ -13,7 +13,7 @@ use crate::inbox::Message;
 use crate::pubsub::Scope;
 use crate::registry::Handler;
 use crate::server::Server;
-use crate::{stats, tracking};
+use crate::{acl, stats, tracking};
 
 /// Commits what has been collected in `access`, and returns what is to be freed once no shard is locked.
 /// Inside a transaction clients are served only at its end: until then `serve` is false and keys that became
@@ -212,12 +212,16 @@ fn serve_client(
     if !*waiting {
         return None;
     }
-    let mode = access.mode();
-    access.set_mode(Mode { may_block: true, serving: true, no_touch: false });
     let mut reply = Reply::new(blocked.protocol);
-    let outcome = handler(access, blocked.args.as_args(), &mut reply);
-    access.set_mode(mode);
-    let mut effects = access.take_effects();
+    let mut effects = Effects::default();
+    let mut outcome = acl::admit_waiting(server, blocked);
+    if outcome.is_ok() {
+        let mode = access.mode();
+        access.set_mode(Mode { may_block: true, serving: true, no_touch: false });
+        outcome = handler(access, blocked.args.as_args(), &mut reply);
+        access.set_mode(mode);
+        effects = access.take_effects();
+    }
     if outcome.is_ok() && effects.blocking.take().is_some() {
         return None;
     }

@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::registry::{Command, Handler};
 use crate::server::Server;
 use crate::session::Session;
-use crate::{eviction, monitor, stats, tracking, transaction, warning};
+use crate::{acl, eviction, monitor, stats, tracking, transaction, warning};
 
 /// Commands that run at once inside MULTI instead of being queued.
 const NOT_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
@@ -131,12 +131,14 @@ fn admit(context: &Context, client: &Client, command: &'static Command, args: Ar
     if !info.accepts(args.len()) {
         return Err(Error::arity(&command.name));
     }
-    if !client.authenticated && !info.flags.has(Flags::NO_AUTH) && !context.live.config.requirepass.is_empty()
-    {
+    if !client.authenticated && !info.flags.has(Flags::NO_AUTH) && context.server.acl.needs_login() {
         return Err(Error::fixed("NOAUTH Authentication required."));
     }
     if client.transaction.is_some() && info.flags.has(Flags::NO_MULTI) {
         return Err(Error::fixed("ERR Command not allowed inside a transaction"));
+    }
+    if !client.user.is_unrestricted() {
+        acl::admit(context, client, command, args)?;
     }
     if context.out_of_memory && eviction::may_need_memory(context.server, client, command, args) {
         return Err(eviction::OUT_OF_MEMORY);
@@ -240,8 +242,11 @@ fn run(
 ) {
     let start = reply.len();
     let sweep = if sweeps(command) { Some(context.server.scripting.begin_sweep()) } else { None };
+    let refusal =
+        if client.user.is_unrestricted() { Ok(()) } else { acl::check_options(client, command, args) };
     let outcome = match command.handler {
         _ if matches!(sweep, Some(Err(_))) => Err(context.server.scripting.busy_error()),
+        _ if refusal.is_err() => refusal,
         Some(Handler::Data(handler)) => run_data(context, client, command, handler, args, hint, reply),
         Some(Handler::Server(handler)) => {
             let mut session = Session { context, client, access: None };
@@ -414,6 +419,7 @@ fn block(
     };
     let blocked = Arc::new(BlockedClient {
         client: Arc::clone(&client.shared),
+        user: Arc::clone(&client.user),
         command,
         args: instead.unwrap_or_else(|| args.to_owned()),
         database: access.database(),

@@ -4,6 +4,7 @@
 //! handler -> [`commit`] (what the write caused) -> the reply.
 #![forbid(unsafe_code)]
 
+mod acl;
 mod background;
 mod balance;
 mod blocking;

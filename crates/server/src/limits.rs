@@ -15,7 +15,7 @@ pub fn refusal(server: &Server, config: &Config, peer: &Peer) -> Option<&'static
     if server.client_count.load(Ordering::Relaxed) >= config.maxclients as usize {
         return Some("-ERR max number of clients reached\r\n");
     }
-    let protected = config.protected_mode && config.requirepass.is_empty();
+    let protected = config.protected_mode && server.acl.default_user().rights().no_password;
     (protected && !peer.is_loopback()).then_some(
         "-DENIED Mantissa runs in protected mode: no password is set, so only connections from this machine \
          are served. To accept others: set a password (requirepass), or turn the mode off with CONFIG SET \

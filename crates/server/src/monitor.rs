@@ -15,7 +15,7 @@ pub fn show(context: &mut Context, client: &Client, command: &Command, args: Arg
     if command.info.flags.has(Flags::SKIP_MONITOR) || command.info.flags.has(Flags::ADMIN) {
         return;
     }
-    show_as(context, client, command.info.name, args);
+    show_as(context, client, command.registered_name(), args);
 }
 
 /// Shows a command that runs a script, which comes before those that the script calls.
@@ -32,10 +32,9 @@ fn show_as(context: &mut Context, client: &Client, name: &str, args: Args<'_>) {
         false => client.shared.peer.remote_text().to_string(),
     };
     let _to_memory = write!(line, "+{seconds}.{rest:06} [{} {origin}]", client.database);
-    let secret_from = crate::commands::secret_arguments(name, args);
-    for (index, argument) in args.iter().enumerate() {
+    for argument in crate::commands::shown_arguments(name, args) {
         line.push(b' ');
-        quote(&mut line, if index >= secret_from { b"(redacted)" } else { argument });
+        quote(&mut line, argument);
     }
     line.extend_from_slice(b"\r\n");
     let line: Arc<[u8]> = line.into();

@@ -99,6 +99,18 @@ impl PubSub {
         names.keys().filter(wanted).cloned().collect()
     }
 
+    /// Visits the subscribers of the names that are wanted.
+    pub fn for_each_subscriber(
+        &self,
+        scope: Scope,
+        is_wanted: impl Fn(&[u8]) -> bool,
+        mut visit: impl FnMut(&Arc<ClientShared>),
+    ) {
+        let names = self.names(scope).0.read();
+        let wanted = names.iter().filter(|(name, _)| is_wanted(name));
+        wanted.flat_map(|(_, subscribers)| subscribers.values()).for_each(&mut visit);
+    }
+
     /// Sends a message to everybody who is subscribed to the channel, and returns how often it was sent.
     pub fn publish(&self, outbox: &mut Outbox, scope: Scope, channel: &[u8], message: &[u8]) -> usize {
         if !self.has_subscribers() {

@@ -11,6 +11,7 @@ use mantissa_commands::Trash;
 use mantissa_store::Keyspace;
 use parking_lot::{Mutex, RwLock};
 
+use crate::acl::Acl;
 use crate::client::{BlockedClient, ClientShared};
 use crate::config::Config;
 use crate::eviction::{Freeing, Pressure};
@@ -41,6 +42,8 @@ pub struct Server {
     pub keyspace: Keyspace,
     /// The commands.
     pub registry: Registry,
+    /// Users.
+    pub acl: Acl,
     live: ArcSwap<Live>,
     live_version: AtomicU64,
     /// Held while the configuration changes.
@@ -120,9 +123,11 @@ impl Server {
         let pressure = Arc::<Pressure>::default();
         pressure.set_limit(config.maxmemory);
         let command_count = registry.index_count();
+        let acl = Acl::new(&registry, &config);
         Server {
             keyspace,
             registry,
+            acl,
             live: ArcSwap::from_pointee(Live::new(1, config)),
             live_version: AtomicU64::new(1),
             config_change: Mutex::default(),

@@ -68,6 +68,7 @@ fn start(mut config: Config) -> Result<u8, String> {
     let server: &'static Server = Box::leak(Box::new(Server::new(config, registry, worker_count)));
     server.start_reaper().map_err(|error| format!("Could not start a thread: {error}"))?;
     server.startup_bytes.store(mantissa_store::allocator::allocated_bytes() as u64, Ordering::Relaxed);
+    server.acl.load_at_start(server)?;
     crate::persistence::load(server)?;
     let listeners = listen(server)?;
     let (stop_sender, stop_receiver) = mpsc::channel();

@@ -92,8 +92,6 @@ counters! {
     output_limit_disconnections,
     /// Clients closed because of query limits.
     query_limit_disconnections,
-    /// AUTH failures.
-    auth_denied,
     /// Read events.
     reads,
     /// Write events.

@@ -15,10 +15,10 @@ use mantissa_store::ShardSet;
 use crate::client::{Client, Queued, Transaction, Watching, flag};
 use crate::commit::commit;
 use crate::context::Context;
-use crate::execute;
 use crate::registry::{Command, Handler};
 use crate::server::Server;
 use crate::session::Session;
+use crate::{acl, execute};
 
 /// Whether running the command may write: for EXEC, whether any queued command may.
 pub fn may_write(client: &Client, command: &Command) -> bool {
@@ -170,7 +170,16 @@ fn run_one(
     let start = reply.len();
     let args = queued.args.as_args();
     access.select(client.database);
+    let mut permission = Ok(());
+    if !client.user.is_unrestricted() {
+        if let Err(error) = acl::admit_queued(context, client, queued.command, args) {
+            context.server.stats.count_error(context.worker, &error.text());
+            return reply.error_bytes(error.bytes());
+        }
+        permission = acl::check_options(client, queued.command, args);
+    }
     let outcome = match queued.command.handler {
+        _ if permission.is_err() => permission,
         Some(Handler::Data(handler)) => handler(access, args, reply),
         Some(Handler::Server(handler)) => {
             let mut session = Session { context, client, access: Some(access) };

@@ -383,6 +383,7 @@ impl Worker {
             active_ms: AtomicI64::new(self.context.now_ms),
             target: Mutex::new(Target { worker: self.context.worker, conn }),
             identity: Mutex::new(Identity::default()),
+            user: Mutex::new(Arc::clone(server.acl.default_user())),
             database: AtomicU32::new(0),
             protocol: AtomicU32::new(2),
             last_command: AtomicU32::new(0),
@@ -407,7 +408,8 @@ impl Worker {
             conn,
             protocol: Protocol::Resp2,
             database: 0,
-            authenticated: config.requirepass.is_empty(),
+            user: Arc::clone(server.acl.default_user()),
+            authenticated: !server.acl.needs_login(),
             closing: false,
             killed: false,
             reply_mode: ReplyMode::On,
@@ -578,13 +580,12 @@ impl Worker {
         position: &mut usize,
         parser: &mut RequestParser,
     ) -> Parsed {
-        let limits = RequestLimits {
-            bulk_len_max: self.context.live.config.proto_max_bulk_len,
-            authenticated: client.authenticated,
-        };
+        let authenticated = client.authenticated || !self.context.server.acl.needs_login();
+        let limits =
+            RequestLimits { bulk_len_max: self.context.live.config.proto_max_bulk_len, authenticated };
         self.requests.clear();
         // What comes after AUTH is parsed under the limits that it brings.
-        let batch_max = if client.authenticated { BATCH_MAX } else { 1 };
+        let batch_max = if authenticated { BATCH_MAX } else { 1 };
         while self.requests.len() < batch_max {
             let first = self.slices.len();
             let parsed = parser.parse_at(input, *position, &limits, &mut self.slices);

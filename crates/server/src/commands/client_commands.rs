@@ -14,7 +14,8 @@ use crate::session::Session;
 
 pub(super) use table::COMMANDS;
 
-pub(super) use list::ClientFigures;
+pub use control::kill_all;
+pub use list::ClientFigures;
 
 fn id(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     reply.integer(session.client.shared.id as i64);

@@ -41,7 +41,11 @@ fn set(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outc
     let refused = |error: SetError| Error::from_bytes(error.to_reply());
     let mut config = live.config.set(&pairs, is_local).map_err(refused)?;
     apply(server, &live.config, &mut config).map_err(refused)?;
+    let requirepass = (config.requirepass != live.config.requirepass).then(|| config.requirepass.clone());
     server.set_config(config);
+    if let Some(requirepass) = requirepass {
+        server.acl.set_requirepass(server, &requirepass);
+    }
     session.context.refresh();
     reply.ok();
     Ok(())
@@ -111,11 +115,13 @@ fn resetstat(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) 
 }
 
 fn rewrite(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let live = session.server().live();
+    let server = session.server();
+    let live = server.live();
     let Some(path) = live.config.file() else {
         return Err(Error::fixed("ERR The server is running without a config file"));
     };
-    if let Err(error) = live.config.rewrite(path) {
+    let config = Config { users: server.acl.for_config(server), ..live.config.clone() };
+    if let Err(error) = config.rewrite(path) {
         warning!("CONFIG REWRITE failed: {error}");
         return Err(Error::new(format!("ERR Rewriting config file: {error}")));
     }

@@ -10,7 +10,7 @@ use mantissa_protocol::{Args, Protocol, Reply};
 use crate::client::{Client, ReplyMode, flag};
 use crate::registry::ServerSpec;
 use crate::session::Session;
-use crate::{stats, transaction};
+use crate::{acl, transaction};
 
 /// The level of compatibility that clients look at.
 pub const REDIS_VERSION: &str = "8.2.3";
@@ -37,39 +37,35 @@ fn echo(_session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Ou
     Ok(())
 }
 
-/// Compares without giving away by its time how much is right.
-fn equal_in_constant_time(given: &[u8], secret: &[u8]) -> bool {
-    let mut difference = given.len() ^ secret.len();
-    for (index, &byte) in given.iter().enumerate() {
-        difference |= usize::from(byte ^ secret[index % secret.len().max(1)]);
+/// Logs in with a name and password.
+fn authenticate(session: &mut Session<'_, '_>, name: &[u8], password: &[u8], command: &[u8]) -> Outcome {
+    let acl = &session.context.server.acl;
+    if let Some(user) = acl.user(name).filter(|user| user.rights().accept(password)) {
+        let before = std::mem::replace(&mut session.client.user, Arc::clone(&user));
+        session.client.set_user(&user);
+        // Whoever deletes the user meanwhile has either seen this client or is seen here.
+        if acl.is_current(&user) {
+            session.client.authenticated = true;
+            return Ok(());
+        }
+        session.client.set_user(&before);
     }
-    difference == 0
-}
-
-/// Checks a name and password; the only user so far is `default`, whose password is `requirepass`.
-fn authenticate(session: &mut Session<'_, '_>, user: &[u8], password: &[u8]) -> Outcome {
-    let secret = &session.context.live.config.requirepass;
-    if user == b"default" && (secret.is_empty() || equal_in_constant_time(password, secret)) {
-        session.client.authenticated = true;
-        return Ok(());
-    }
-    stats::add(&session.server().stats.workers[session.context.worker].auth_denied, 1);
+    acl::note_failed_login(session, name, command);
     Err(Error::fixed("WRONGPASS invalid username-password pair or user is disabled."))
 }
 
 fn auth(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     match args.len() {
         2 => {
-            if session.context.live.config.requirepass.is_empty() {
+            if session.server().acl.default_user().rights().no_password {
                 return Err(Error::fixed(
                     "ERR AUTH <password> called without any password configured for the default user. Are \
-                     you \
-                     sure your configuration is correct?",
+                     you sure your configuration is correct?",
                 ));
             }
-            authenticate(session, b"default", args.at(1))?;
+            authenticate(session, acl::DEFAULT_USER, args.at(1), args.at(0))?;
         }
-        3 => authenticate(session, args.at(1), args.at(2))?,
+        3 => authenticate(session, args.at(1), args.at(2), args.at(0))?,
         _ => return Err(Error::SYNTAX),
     }
     reply.ok();
@@ -113,9 +109,9 @@ fn hello(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Ou
         }
     }
     if let Some((user, password)) = credentials {
-        authenticate(session, user, password)?;
+        authenticate(session, user, password, args.at(0))?;
     }
-    if !session.client.authenticated && !session.context.live.config.requirepass.is_empty() {
+    if !session.client.authenticated {
         return Err(Error::fixed(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> \
              AUTH \
@@ -183,7 +179,8 @@ fn reset(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> O
     client.reply_mode = ReplyMode::On;
     client.select(0);
     client.set_protocol(Protocol::Resp2);
-    client.authenticated = session.context.live.config.requirepass.is_empty();
+    client.set_user(session.context.server.acl.default_user());
+    client.authenticated = !session.context.server.acl.needs_login();
     client.shared.identity.lock().name.clear();
     reply.set_protocol(Protocol::Resp2);
     reply.simple("RESET");

@@ -5,6 +5,7 @@ use mantissa_commands::{Error, Locks, Outcome, parse};
 use mantissa_protocol::{Args, Protocol, Reply};
 
 use crate::client::Client;
+use crate::config::{SENSITIVE, directive};
 use crate::context::{Context, unix_us};
 use crate::latency::{self, Histogram};
 use crate::registry::{Command, ServerSpec};
@@ -24,25 +25,24 @@ pub fn note_slow(context: &Context, client: &Client, command: &Command, args: Ar
         peer: peer.as_bytes(),
         client_name: &name,
     };
-    let secret_from = secret_arguments(command.info.name, args);
-    let shown: Vec<&[u8]> = args
-        .iter()
-        .enumerate()
-        .map(|(index, text)| if index >= secret_from { b"(redacted)" } else { text })
-        .collect();
+    let shown = shown_arguments(command.registered_name(), args);
     let entries_max = context.live.config.slowlog_max_len;
     context.server.slowlog.lock().record(slow, shown.into_iter(), entries_max);
 }
 
-/// The index of the first argument that is not to be shown to anybody.
-pub fn secret_arguments(name: &str, args: Args<'_>) -> usize {
-    match name {
-        "auth" => 1,
-        "hello" => {
-            args.iter().position(|argument| parse::is(argument, "AUTH")).map_or(usize::MAX, |at| at + 1)
-        }
-        _ => usize::MAX,
-    }
+/// The arguments as others may see them: without secrets. `name` is the command's, as `get` or `client|list`.
+pub fn shown_arguments<'a>(name: &str, args: Args<'a>) -> Vec<&'a [u8]> {
+    let login = || args.iter().position(|argument| parse::is(argument, "AUTH")).unwrap_or(args.len());
+    let is_sensitive = |name: &[u8]| directive(name).is_some_and(|directive| directive.has(SENSITIVE));
+    let is_secret = |index: usize| match name {
+        "auth" => index >= 1,
+        "hello" => index > login(),
+        "acl|setuser" | "acl|getuser" | "acl|deluser" => index >= 2,
+        "config|set" => index >= 3 && index % 2 == 1 && is_sensitive(args.at(index - 1)),
+        _ => false,
+    };
+    let arguments = args.iter().enumerate();
+    arguments.map(|(index, text)| if is_secret(index) { b"(redacted)" } else { text }).collect()
 }
 
 fn slowlog_get(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

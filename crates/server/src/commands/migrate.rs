@@ -317,6 +317,7 @@ fn start(
     };
     let blocked = Arc::new(BlockedClient {
         client: Arc::clone(&client.shared),
+        user: Arc::clone(&client.user),
         command,
         args: args.to_owned(),
         database: client.database,

@@ -1,5 +1,6 @@
 //! The server's own commands, one file per family, each ending in its registration table.
 
+mod acl;
 mod client_commands;
 mod cluster;
 mod command;
@@ -17,8 +18,9 @@ mod replication;
 mod scripting;
 mod transactions;
 
+pub use client_commands::{ClientFigures, kill_all};
 pub use connection::REDIS_VERSION;
-pub use introspection::{note_slow, secret_arguments};
+pub use introspection::{note_slow, shown_arguments};
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,6 +37,7 @@ pub const DATA_FAMILIES: &[&[DataSpec]] = &[dump::COMMANDS, replication::WAITING
 
 /// All tables of server commands.
 pub const FAMILIES: &[&[ServerSpec]] = &[
+    acl::COMMANDS,
     client_commands::COMMANDS,
     cluster::COMMANDS,
     command::COMMANDS,

@@ -60,6 +60,10 @@ fn join(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply, scope:
         reply.integer(count(session.client, scope));
     }
     show(session.client);
+    // Whoever takes the right away has either seen these subscriptions or is seen here.
+    if !session.client.user.allows_channels(args.from(1).iter(), scope == Scope::Pattern) {
+        session.client.closing = true;
+    }
     Ok(())
 }
 

@@ -147,7 +147,7 @@ fn shown(line: &[u8]) -> String {
 }
 
 /// The words of the operating system for an error, without Rust's number behind them.
-pub(super) fn reason(error: &io::Error) -> String {
+pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {
         Some((reason, _)) => reason.to_owned(),

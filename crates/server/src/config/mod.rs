@@ -19,9 +19,10 @@ mod special;
 mod tests;
 mod value;
 
-pub use error::{ConfigError, Origin, SetError, Warning};
+pub use error::{ConfigError, Origin, SetError, Warning, reason};
 pub use kind::Kind;
 pub use line::{quote, split_words};
+pub use rewrite::replace_file;
 pub use settings::*;
 pub use special::format_percentile;
 pub use value::*;

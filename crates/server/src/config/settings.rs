@@ -351,7 +351,7 @@ settings! {
     /// The password of the default user.
     requirepass: Vec<u8> = "requirepass", Bytes, "", SENSITIVE;
     /// A file of users and their rights.
-    aclfile: String = "aclfile", Text, "", IMMUTABLE | INERT;
+    aclfile: String = "aclfile", Text, "", IMMUTABLE;
     /// Entries of the log of refused commands.
     acllog_max_len: u64 = "acllog-max-len", LONG, "128", 0;
     /// The pub/sub channels that a new user may use.

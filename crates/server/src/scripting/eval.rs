@@ -1,6 +1,6 @@
 //! EVAL, EVALSHA, their read-only forms, and SCRIPT.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use mantissa_commands::spec::KeyFlags;
@@ -163,6 +163,7 @@ fn run_script(
         is_function: false,
         name: source::hexadecimal(&script.digest),
         habits: &script.habits,
+        refused: Cell::default(),
     };
     call.run(session, reply, |vm, keys, arguments| vm.scripts.run(&function, keys, arguments))
 }
@@ -201,6 +202,8 @@ pub struct Call<'a> {
     pub name: String,
     /// What is known of its keys.
     pub habits: &'a Habits,
+    /// Commands that the client might not run, in a run that has begun again.
+    pub refused: Cell<usize>,
 }
 
 /// How a script ended: whether well, with which value, or with an error of the machine.
@@ -301,6 +304,7 @@ impl Call<'_> {
             owns_locks,
             keys: self.keys(),
             call: self.args,
+            refused_before: self.refused.get(),
         };
         let (ended, used) = MACHINE.with(|machine| {
             let Ok(machine) = machine.try_borrow_mut() else {
@@ -310,6 +314,7 @@ impl Call<'_> {
             let mut run = Run::new(context, client, access, rules);
             let ending = self.begin(vm, &mut run, body);
             self.habits.note(run.touched_undeclared);
+            self.refused.set(run.refused_count);
             let (abort, protocol) = (run.abort, run.protocol());
             if abort != Some(Abort::Restart) {
                 self.reply_ending(server, worker, ending, abort, protocol, reply);

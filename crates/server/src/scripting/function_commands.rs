@@ -1,5 +1,6 @@
 //! FCALL, FCALL_RO and FUNCTION.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use mantissa_commands::{Error, Outcome, glob, parse};
@@ -44,6 +45,7 @@ fn run(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply, read_on
         is_function: true,
         name: String::from_utf8_lossy(&info.name).into_owned(),
         habits: &info.habits,
+        refused: Cell::default(),
     };
     call.run(session, reply, |vm, keys, arguments| vm.functions.run_function(&function, keys, arguments))
 }

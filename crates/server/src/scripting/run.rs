@@ -34,7 +34,7 @@ use crate::eviction;
 use crate::execute;
 use crate::registry::{Command, Handler};
 use crate::session::Session;
-use crate::{monitor, stats, tracking, warning};
+use crate::{acl, monitor, stats, tracking, warning};
 
 #[cfg(doc)]
 use mantissa_store::LockedShards;
@@ -68,6 +68,8 @@ pub struct Rules<'a> {
     pub keys: Args<'a>,
     /// The command that called it.
     pub call: Args<'a>,
+    /// Refusals that have been noted before it began again.
+    pub refused_before: usize,
 }
 
 /// See the module's description.
@@ -80,6 +82,8 @@ pub struct Run<'s, 'k> {
     began: Instant,
     /// A command with effects beyond replies has been called.
     has_effects: bool,
+    /// Commands that the client may not run.
+    pub refused_count: usize,
     /// A key was touched that had not been declared.
     pub touched_undeclared: bool,
     /// Set once it is to end early.
@@ -102,6 +106,7 @@ impl<'s, 'k> Run<'s, 'k> {
             protocol: Protocol::Resp2,
             began: Instant::now(),
             has_effects: false,
+            refused_count: 0,
             touched_undeclared: false,
             abort: None,
         }
@@ -147,7 +152,12 @@ impl<'s, 'k> Run<'s, 'k> {
     /// Runs a handler; a panic ends the script and closes its client.
     fn run_guarded(&mut self, command: &'static Command, args: Args<'_>, reply: &mut Reply) -> Outcome {
         self.access.select(self.client.database);
+        let permission = match self.client.user.is_unrestricted() {
+            true => Ok(()),
+            false => acl::check_options(self.client, command, args),
+        };
         let run = AssertUnwindSafe(|| match command.handler {
+            _ if permission.is_err() => permission,
             Some(Handler::Data(handler)) => handler(self.access, args, reply),
             Some(Handler::Server(handler)) => {
                 let access = Some(&mut *self.access);
@@ -162,7 +172,7 @@ impl<'s, 'k> Run<'s, 'k> {
         })
     }
 
-    fn admit(&self, command: &Command, args: Args<'_>) -> Outcome {
+    fn admit(&mut self, command: &Command, args: Args<'_>) -> Outcome {
         let info = command.info;
         if !info.accepts(args.len()) || command.handler.is_none() {
             return Err(Error::fixed("ERR Wrong number of args calling Redis command from script"));
@@ -170,6 +180,7 @@ impl<'s, 'k> Run<'s, 'k> {
         if info.flags.has(Flags::NOSCRIPT) {
             return Err(Error::fixed("ERR This Redis command is not allowed from script"));
         }
+        self.check_permission(command, args)?;
         if self.rules.read_only && (info.flags.has(Flags::WRITE) || info.flags.has(Flags::MAY_REPLICATE)) {
             return Err(Error::fixed("ERR Write commands are not allowed from read-only scripts."));
         }
@@ -180,6 +191,16 @@ impl<'s, 'k> Run<'s, 'k> {
             return Err(eviction::OUT_OF_MEMORY);
         }
         execute::check_disk(self.context, command)
+    }
+
+    /// Whether the client may run the command. A run that has begun again does not note its refusals twice.
+    fn check_permission(&mut self, command: &Command, args: Args<'_>) -> Outcome {
+        if self.client.user.is_unrestricted() {
+            return Ok(());
+        }
+        let is_noted = self.refused_count >= self.rules.refused_before;
+        acl::admit_in_script(self.context, self.client, command, args, is_noted)
+            .inspect_err(|_| self.refused_count += 1)
     }
 
     /// Sees to it that the shards that a command needs are held.
@@ -278,7 +299,8 @@ impl Host for Run<'_, '_> {
 
     fn may_run(&mut self, args: &[Text]) -> Option<bool> {
         let args: OwnedArgs = args.iter().collect();
-        resolve(self.context, args.as_args()).ok().map(|_| true)
+        let command = resolve(self.context, args.as_args()).ok()?;
+        Some(acl::try_run(&self.client.user, command, args.as_args()).is_ok())
     }
 }
 

@@ -135,7 +135,7 @@ pub fn digest_of(text: &[u8]) -> Digest {
 }
 
 /// A digest in hexadecimal.
-pub fn hexadecimal(digest: &Digest) -> String {
+pub fn hexadecimal(digest: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     digest
         .iter()

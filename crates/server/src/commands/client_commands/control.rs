@@ -7,6 +7,7 @@ use mantissa_commands::{Error, Outcome, TimeoutReply, parse};
 use mantissa_protocol::{Args, Reply};
 
 use super::list::Kind;
+use crate::acl::User;
 use crate::blocking;
 use crate::client::{BlockedClient, ClientShared, flag};
 use crate::inbox::Message;
@@ -21,11 +22,12 @@ struct Filters<'a> {
     remote: Option<&'a [u8]>,
     local: Option<&'a [u8]>,
     age_seconds_min: Option<i64>,
+    user: Option<Arc<User>>,
     includes_me: bool,
 }
 
 impl<'a> Filters<'a> {
-    fn parse(args: Args<'a>) -> Outcome<Filters<'a>> {
+    fn parse(server: &Server, args: Args<'a>) -> Outcome<Filters<'a>> {
         let mut filters = Filters::default();
         if args.len() == 3 {
             filters.remote = Some(args.at(2));
@@ -34,12 +36,12 @@ impl<'a> Filters<'a> {
         }
         for at in (2..args.len()).step_by(2) {
             let value = args.get(at + 1).ok_or(Error::SYNTAX)?;
-            filters.add(args.at(at), value)?;
+            filters.add(server, args.at(at), value)?;
         }
         Ok(filters)
     }
 
-    fn add(&mut self, name: &[u8], value: &'a [u8]) -> Outcome {
+    fn add(&mut self, server: &Server, name: &[u8], value: &'a [u8]) -> Outcome {
         const BAD_ID: &str = "ERR client-id should be greater than 0";
         match &name.to_ascii_lowercase()[..] {
             b"id" => {
@@ -57,9 +59,8 @@ impl<'a> Filters<'a> {
             b"addr" => self.remote = Some(value),
             b"laddr" => self.local = Some(value),
             b"user" => {
-                if value != b"default" {
-                    return Err(Error::quoting("ERR No such user '", value, "'"));
-                }
+                let user = server.acl.user(value);
+                self.user = Some(user.ok_or_else(|| Error::quoting("ERR No such user '", value, "'"))?);
             }
             b"skipme" if parse::is(value, "YES") => self.includes_me = false,
             b"skipme" if parse::is(value, "NO") => self.includes_me = true,
@@ -75,6 +76,7 @@ impl<'a> Filters<'a> {
         (self.includes_me || client.id != me)
             && self.id.is_none_or(|id| client.id == id)
             && self.kind.is_none_or(|kind| Kind::of(client) == kind)
+            && self.user.as_ref().is_none_or(|user| client.belongs_to(user))
             && self.age_seconds_min.is_none_or(|age| (now_ms - client.connected_ms) / 1000 >= age)
             && is_at(self.remote, &client.peer.remote_text())
             && is_at(self.local, &client.peer.local_text())
@@ -82,20 +84,14 @@ impl<'a> Filters<'a> {
 }
 
 pub(super) fn kill(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let filters = Filters::parse(args)?;
     let server = session.server();
+    let filters = Filters::parse(server, args)?;
     let (me, now_ms) = (session.client.shared.id, session.context.now_ms);
     let chosen: Vec<Arc<ClientShared>> = {
         let clients = server.clients.read();
         clients.values().filter(|client| filters.pass(client, me, now_ms)).cloned().collect()
     };
-    for client in &chosen {
-        if client.id == me {
-            session.client.closing = true;
-        } else {
-            kill_client(server, client);
-        }
-    }
+    kill_all(session, &chosen);
     if args.len() > 3 {
         reply.integer(chosen.len() as i64);
     } else if chosen.is_empty() {
@@ -104,6 +100,17 @@ pub(super) fn kill(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Re
         reply.ok();
     }
     Ok(())
+}
+
+/// Closes clients, the one that asks for it after its reply.
+pub fn kill_all(session: &mut Session<'_, '_>, clients: &[Arc<ClientShared>]) {
+    for client in clients {
+        if client.id == session.client.shared.id {
+            session.client.closing = true;
+        } else {
+            kill_client(session.context.server, client);
+        }
+    }
 }
 
 /// Sees to it that nothing that this client has sent runs from now on, and has its worker close it.

@@ -1,8 +1,8 @@
 //! CLIENT LIST and CLIENT INFO: one line of figures for each client.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use mantissa_commands::{Error, Outcome, parse};
 use mantissa_protocol::{Args, Reply};
@@ -46,12 +46,21 @@ impl Kind {
 /// What a line needs beside the client itself: the names of commands by index, and the arguments of blocked
 /// commands. Made once for all lines.
 pub struct ClientFigures {
-    command_names: Vec<&'static str>,
+    command_names: &'static [&'static str],
     blocked_argument_bytes: HashMap<u64, usize>,
 }
 
 impl ClientFigures {
-    /// Collects it.
+    /// What the line of one client needs.
+    pub fn of(server: &'static Server, client: u64) -> Self {
+        let bytes = server.blocked.lock().get(&client).map(|blocked| (client, blocked.args.memory_usage()));
+        ClientFigures {
+            command_names: command_names(&server.registry),
+            blocked_argument_bytes: bytes.into_iter().collect(),
+        }
+    }
+
+    /// What all lines need.
     pub fn new(server: &'static Server) -> Self {
         let blocked = server.blocked.lock();
         let bytes =
@@ -95,7 +104,7 @@ impl ClientFigures {
         let middle = format!(
             " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} qbuf={} qbuf-free=0 \
              argv-mem={} multi-mem={} rbs=0 rbp=0 obl=0 oll={} omem={unsent} tot-mem={} events={} \
-             cmd={command} user=default redir={} resp={} lib-name=",
+             cmd={command} user=",
             seconds_since(client.connected_ms),
             seconds_since(client.active_ms.load(Ordering::Relaxed)),
             letters(client),
@@ -111,10 +120,12 @@ impl ClientFigures {
             u32::from(unsent > 0),
             self.memory_bytes(client),
             if unsent > 0 { "rw" } else { "r" },
-            client.redirect_shown(),
-            count(&client.protocol),
         );
         out.extend_from_slice(middle.as_bytes());
+        out.extend_from_slice(&client.user.lock().name);
+        let replies =
+            format!(" redir={} resp={} lib-name=", client.redirect_shown(), count(&client.protocol));
+        out.extend_from_slice(replies.as_bytes());
         out.extend_from_slice(&identity.library_name);
         out.extend_from_slice(b" lib-ver=");
         out.extend_from_slice(&identity.library_version);
@@ -137,7 +148,12 @@ fn count(figure: &AtomicU32) -> u32 {
 }
 
 /// The full names of all commands, by index; empty where none has the index.
-fn command_names(registry: &'static Registry) -> Vec<&'static str> {
+fn command_names(registry: &'static Registry) -> &'static [&'static str] {
+    static NAMES: OnceLock<Vec<&'static str>> = OnceLock::new();
+    NAMES.get_or_init(|| collect_names(registry))
+}
+
+fn collect_names(registry: &'static Registry) -> Vec<&'static str> {
     let mut names = vec![""; registry.index_count()];
     let mut add = |command: &'static Command| {
         if let Some(name) = names.get_mut(command.index) {
@@ -173,7 +189,7 @@ fn letters(client: &ClientShared) -> String {
 
 pub(super) fn info(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     let mut line = Vec::new();
-    let figures = ClientFigures::new(session.server());
+    let figures = ClientFigures::of(session.server(), session.client.shared.id);
     figures.write_line(&mut line, &session.client.shared, session.context.now_ms);
     reply.verbatim("txt", &line);
     Ok(())

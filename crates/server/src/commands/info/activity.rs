@@ -6,6 +6,7 @@ use std::time::Duration;
 use mantissa_net::process;
 
 use super::Lines;
+use crate::acl::log::Reason;
 use crate::config::format_percentile;
 use crate::latency::Histogram;
 use crate::registry::Command;
@@ -68,8 +69,11 @@ pub(super) fn stats(lines: &mut Lines, session: &mut Session<'_, '_>) {
     lines.add("eventloop_duration_sum", 0);
     lines.add("eventloop_duration_cmd_sum", command_microseconds(server));
     lines.zeros(&["instantaneous_eventloop_cycles_per_sec", "instantaneous_eventloop_duration_usec"]);
-    lines.add("acl_access_denied_auth", totals.auth_denied);
-    lines.zeros(&["acl_access_denied_cmd", "acl_access_denied_key", "acl_access_denied_channel"]);
+    let denied = |reason: Reason| server.acl.log.count(reason);
+    lines.add("acl_access_denied_auth", denied(Reason::Auth));
+    lines.add("acl_access_denied_cmd", denied(Reason::Command));
+    lines.add("acl_access_denied_key", denied(Reason::Key));
+    lines.add("acl_access_denied_channel", denied(Reason::Channel));
 }
 
 /// What all commands took together.

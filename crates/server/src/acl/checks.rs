@@ -1,0 +1,183 @@
+//! The checks of calls, wherever a call comes from, and what the client is told.
+
+use mantissa_commands::{Error, Outcome, parse};
+use mantissa_protocol::Args;
+
+use super::log::{Place, Reason, Refusal};
+use super::selector::{Call, Denial};
+use super::user::User;
+use crate::client::{BlockedClient, Client, ClientShared};
+use crate::commands::ClientFigures;
+use crate::context::{Context, unix_ms};
+use crate::registry::Command;
+use crate::server::Server;
+use crate::session::Session;
+
+/// A call that is refused.
+struct RefusedCall<'a> {
+    user: &'a User,
+    command: &'a Command,
+    args: Args<'a>,
+    denial: Denial,
+}
+
+/// The call, if its user may not make it.
+fn refused<'a>(user: &'a User, command: &'a Command, args: Args<'a>) -> Option<RefusedCall<'a>> {
+    let denial = user.check(&Call::new(command, args)).err()?;
+    Some(RefusedCall { user, command, args, denial })
+}
+
+impl RefusedCall<'_> {
+    /// The key or channel, and what it is; none if the command itself is refused.
+    fn object(&self) -> Option<(&[u8], &'static str)> {
+        match self.denial {
+            Denial::Command => None,
+            Denial::Key(at) => Some((self.args.at(at), "key")),
+            Denial::Channel(at) => Some((self.args.at(at), "channel")),
+        }
+    }
+
+    /// Why, in words: with the key or channel itself if `in_full`.
+    fn explain(&self, in_full: bool) -> Vec<u8> {
+        let name = &self.user.name[..];
+        let Some((object, kind)) = self.object() else {
+            let command = self.command.registered_name();
+            let after = format!(" has no permissions to run the '{command}' command");
+            return [b"User ", name, after.as_bytes()].concat();
+        };
+        if !in_full {
+            return format!("No permissions to access a {kind}").into_bytes();
+        }
+        let after = format!("' {kind}");
+        [b"User ", name, b" has no permissions to access the '", object, after.as_bytes()].concat()
+    }
+
+    /// Notes it in the log.
+    fn note(&self, server: &'static Server, client: &ClientShared, place: Place) {
+        let reason = match self.denial {
+            Denial::Command => Reason::Command,
+            Denial::Key(_) => Reason::Key,
+            Denial::Channel(_) => Reason::Channel,
+        };
+        let command = self.command.registered_name().as_bytes();
+        let object = self.object().map_or(command, |(object, _)| object);
+        note(server, client, Refusal { reason, place, object, username: &self.user.name });
+    }
+}
+
+fn note(server: &'static Server, client: &ClientShared, refusal: Refusal<'_>) {
+    let now_ms = unix_ms();
+    let mut line = Vec::new();
+    ClientFigures::of(server, client.id).write_line(&mut line, client, now_ms);
+    let line = line.strip_suffix(b"\n").unwrap_or(&line);
+    let entries_max = usize::try_from(server.live().config.acllog_max_len).unwrap_or(usize::MAX);
+    server.acl.log.note(refusal, line, now_ms, entries_max);
+}
+
+/// The error reply of a refusal, after its code.
+fn no_permission(before: &str, explanation: &[u8]) -> Error {
+    Error::from_bytes([b"NOPERM ", before.as_bytes(), explanation].concat())
+}
+
+/// Whether a request may run or be queued.
+pub fn admit(context: &Context, client: &Client, command: &Command, args: Args<'_>) -> Outcome {
+    let Some(refused) = refused(&client.user, command, args) else { return Ok(()) };
+    let place = if client.transaction.is_some() { Place::Multi } else { Place::TopLevel };
+    refused.note(context.server, &client.shared, place);
+    Err(no_permission("", &refused.explain(false)))
+}
+
+/// Whether a command of a transaction, which could be queued, may still run.
+pub fn admit_queued(context: &Context, client: &Client, command: &Command, args: Args<'_>) -> Outcome {
+    let Some(refused) = refused(&client.user, command, args) else { return Ok(()) };
+    refused.note(context.server, &client.shared, Place::Multi);
+    let reason = match refused.denial {
+        Denial::Command => "no permission to execute the command or subcommand",
+        Denial::Key(_) => "no permission to touch the specified keys",
+        Denial::Channel(_) => "no permission to access one of the channels used as arguments",
+    };
+    let before = "ACLs rules changed between the moment the transaction was accumulated and the EXEC call. \
+                  This command is no longer allowed for the following reason: ";
+    Err(no_permission(before, reason.as_bytes()))
+}
+
+/// Whether a script may run a command. The refusal is noted if `is_noted`.
+pub fn admit_in_script(
+    context: &Context,
+    client: &Client,
+    command: &Command,
+    args: Args<'_>,
+    is_noted: bool,
+) -> Outcome {
+    let Some(refused) = refused(&client.user, command, args) else { return Ok(()) };
+    if is_noted {
+        refused.note(context.server, &client.shared, Place::Script);
+    }
+    Err(no_permission("ACL failure in script: ", &refused.explain(false)))
+}
+
+/// Whether a client that waits in a blocking command may still be served.
+pub fn admit_waiting(server: &'static Server, blocked: &BlockedClient) -> Outcome {
+    if blocked.user.is_unrestricted() {
+        return Ok(());
+    }
+    let call = refused(&blocked.user, blocked.command, blocked.args.as_args());
+    let Some(refused) = call else { return Ok(()) };
+    refused.note(server, &blocked.client, Place::TopLevel);
+    Err(no_permission("", &refused.explain(false)))
+}
+
+/// Whether a user may run a command, for those who ask beforehand: if not, the reason in full.
+pub fn try_run(user: &User, command: &Command, args: Args<'_>) -> Result<(), Vec<u8>> {
+    refused(user, command, args).map_or(Ok(()), |refused| Err(refused.explain(true)))
+}
+
+/// Notes a login that failed; `command` is the word that asked for it.
+pub fn note_failed_login(session: &Session<'_, '_>, name: &[u8], command: &[u8]) {
+    let place = if session.in_transaction() { Place::Multi } else { Place::TopLevel };
+    let refusal = Refusal { reason: Reason::Auth, place, object: command, username: name };
+    note(session.server(), &session.client.shared, refusal);
+}
+
+/// The options of SORT that read keys which no rule can tell beforehand: only who may read every key may use
+/// them. An option that does not parse is left to the command.
+pub fn check_options(client: &Client, command: &Command, args: Args<'_>) -> Outcome {
+    let may_store = command.info.name == "sort";
+    if !may_store && command.info.name != "sort_ro" {
+        return Ok(());
+    }
+    let is_full = || client.user.rights().check_reading_all_keys(&Call::new(command, args));
+    let mut at = 2;
+    while let Some(option) = args.get(at) {
+        let left = args.len() - at - 1;
+        at += match option {
+            _ if ["ASC", "DESC", "ALPHA"].iter().any(|word| parse::is(option, word)) => 1,
+            _ if parse::is(option, "LIMIT") && left >= 2 => {
+                let are_numbers = [at + 1, at + 2].map(|at| parse::integer(args.at(at)).is_ok());
+                if are_numbers != [true; 2] {
+                    return Ok(());
+                }
+                3
+            }
+            _ if parse::is(option, "STORE") && may_store && left >= 1 => 2,
+            _ if parse::is(option, "BY") && left >= 1 => {
+                if args.at(at + 1).contains(&b'*') && !is_full() {
+                    return Err(Error::fixed(
+                        "ERR BY option of SORT denied due to insufficient ACL permissions.",
+                    ));
+                }
+                2
+            }
+            _ if parse::is(option, "GET") && left >= 1 => {
+                if !is_full() {
+                    return Err(Error::fixed(
+                        "ERR GET option of SORT denied due to insufficient ACL permissions.",
+                    ));
+                }
+                2
+            }
+            _ => return Ok(()),
+        };
+    }
+    Ok(())
+}
