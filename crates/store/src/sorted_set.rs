@@ -12,6 +12,7 @@
 //! No score is NaN. As in Redis, a negative zero is kept as one only while the encoding is `skiplist`.
 
 mod cut;
+mod index;
 mod leaf;
 mod tree;
 
@@ -19,8 +20,9 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::EncodingLimits;
+use crate::spine::{Handle, Held, NodeId, Taken, block_memory_usage};
 pub use cut::Cut;
-use leaf::{ENTRY_BYTES, Leaf};
+use leaf::{Cursor, ENTRY_BYTES_MAX, Leaf, View};
 use tree::{Place, Tree, hash_of, tag_of};
 
 /// Most entries of a set that is one leaf.
@@ -30,31 +32,18 @@ const PACKED_BYTES_MAX: usize = 8192;
 /// A tree with this many members that are in one leaf becomes that leaf.
 const UNTREED_ENTRIES: usize = 16;
 
-enum Body {
-    Packed(Leaf),
-    Tree(Box<Tree>),
+/// A set of byte strings with a score each. Its flag says that Redis would not use a listpack.
+#[derive(Clone)]
+#[repr(transparent)]
+pub struct SortedSet {
+    body: Handle<Tree>,
 }
 
-/// A set of byte strings with a score each.
-pub struct SortedSet {
-    body: Body,
-    /// Whether Redis would use a listpack.
-    is_listpack: bool,
-}
+const _: () = assert!(size_of::<SortedSet>() == 8);
 
 impl Default for SortedSet {
     fn default() -> Self {
-        SortedSet { body: Body::Packed(Leaf::default()), is_listpack: true }
-    }
-}
-
-impl Clone for SortedSet {
-    fn clone(&self) -> Self {
-        let body = match &self.body {
-            Body::Packed(leaf) => Body::Packed(leaf.clone()),
-            Body::Tree(tree) => Body::Tree(tree.clone()),
-        };
-        SortedSet { body, is_listpack: self.is_listpack }
+        SortedSet { body: Handle::new() }
     }
 }
 
@@ -86,24 +75,35 @@ impl SortedSet {
             let scores = one.1.partial_cmp(&two.1).unwrap_or(std::cmp::Ordering::Equal);
             scores.then_with(|| one.0.cmp(two.0))
         });
-        let bytes: usize = entries.iter().map(|(member, _)| ENTRY_BYTES + member.len()).sum();
+        let bytes: usize = entries.iter().map(|(member, _)| ENTRY_BYTES_MAX + member.len()).sum();
         let is_small = entries.len() <= PACKED_ENTRIES_MAX && bytes <= PACKED_BYTES_MAX;
         let tagged = entries.iter().map(|&(member, score)| (member, score, tag_of(hash_of(member))));
-        let body = if is_small {
-            Body::Packed(Leaf::build(tagged))
-        } else {
-            Body::Tree(Box::new(Tree::build(&entries)))
-        };
-        SortedSet { body, is_listpack }
+        let mut set = SortedSet::new();
+        set.body.put(match is_small {
+            true => Taken::Small(Leaf::build(tagged).into_block()),
+            false => Taken::Large(Box::new(Tree::build(&entries))),
+        });
+        set.set_listpack(is_listpack);
+        set
     }
 
     /// The number of members.
     #[inline]
     pub fn len(&self) -> usize {
-        match &self.body {
-            Body::Packed(leaf) => leaf.len(),
-            Body::Tree(tree) => tree.len(),
+        match self.body.get() {
+            Held::Small(payload) => View::new(payload).len(),
+            Held::Large(tree) => tree.len(),
         }
+    }
+
+    #[inline]
+    fn is_listpack(&self) -> bool {
+        !self.body.flag()
+    }
+
+    #[inline]
+    fn set_listpack(&mut self, is_listpack: bool) {
+        self.body.set_flag(!is_listpack);
     }
 
     /// Whether there is no member.
@@ -113,20 +113,20 @@ impl SortedSet {
 
     /// The name that OBJECT ENCODING replies.
     pub fn encoding(&self) -> &'static str {
-        if self.is_listpack { "listpack" } else { "skiplist" }
+        if self.is_listpack() { "listpack" } else { "skiplist" }
     }
 
     /// Passes to the encoding `skiplist` if so many members, or one of so many bytes, would need it.
     pub fn expect(&mut self, len: usize, member_bytes: usize, limits: &EncodingLimits) {
         let is_small =
             len <= limits.sorted_set_entries_max && member_bytes <= limits.sorted_set_value_bytes_max;
-        self.is_listpack &= is_small;
+        self.set_listpack(self.is_listpack() && is_small);
     }
 
     /// Goes back to the encoding `listpack` if all members fit it.
     pub fn settle(&mut self, limits: &EncodingLimits) {
         let fits = |(member, _): (&[u8], f64)| member.len() <= limits.sorted_set_value_bytes_max;
-        if !self.is_listpack && self.len() <= limits.sorted_set_entries_max && self.iter().all(fits) {
+        if !self.is_listpack() && self.len() <= limits.sorted_set_entries_max && self.iter().all(fits) {
             let entries = self.iter().map(|(member, score)| (member.to_vec(), score)).collect::<Vec<_>>();
             let entries = entries.iter().map(|(member, score)| (&member[..], *score)).collect();
             *self = SortedSet::from_entries(entries, limits);
@@ -156,12 +156,12 @@ impl SortedSet {
         }
         match place {
             Some(place) => {
-                let new = if self.is_listpack { new + 0.0 } else { new };
+                let new = if self.is_listpack() { new + 0.0 } else { new };
                 self.set_score(place, member, new, hash);
             }
             None => {
                 self.expect(self.len() + 1, member.len(), limits);
-                let new = if self.is_listpack { new + 0.0 } else { new };
+                let new = if self.is_listpack() { new + 0.0 } else { new };
                 self.add(member, new, hash);
             }
         }
@@ -177,9 +177,9 @@ impl SortedSet {
     /// The number of members before one, and its score.
     pub fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
         let place = self.find(member, hash_of(member))?;
-        let rank = match &self.body {
-            Body::Packed(_) => place.slot,
-            Body::Tree(tree) => tree.rank(place),
+        let rank = match self.body.get() {
+            Held::Small(_) => place.slot,
+            Held::Large(tree) => tree.rank(place),
         };
         Some((rank, self.leaf(place).score(place.slot)))
     }
@@ -188,9 +188,9 @@ impl SortedSet {
     pub fn remove(&mut self, member: &[u8]) -> Option<f64> {
         let place = self.find(member, hash_of(member))?;
         let score = self.leaf(place).score(place.slot);
-        match &mut self.body {
-            Body::Packed(leaf) => leaf.remove(place.slot..place.slot + 1),
-            Body::Tree(tree) => tree.remove(place),
+        match self.body.large_mut() {
+            None => self.change_packed(|leaf| leaf.remove(place.slot..place.slot + 1)),
+            Some(tree) => tree.remove(place),
         }
         self.untree();
         Some(score)
@@ -200,26 +200,28 @@ impl SortedSet {
     pub fn remove_ranks(&mut self, ranks: Range<usize>) {
         let end = ranks.end.min(self.len());
         let ranks = ranks.start.min(end)..end;
-        match &mut self.body {
-            Body::Packed(leaf) => leaf.remove(ranks),
-            Body::Tree(tree) => tree.remove_ranks(ranks),
+        match self.body.large_mut() {
+            None => self.change_packed(|leaf| leaf.remove(ranks)),
+            Some(tree) => tree.remove_ranks(ranks),
         }
         self.untree();
     }
 
     /// The number of members before a cut.
     pub fn count_before(&self, cut: Cut<'_>) -> usize {
-        match &self.body {
-            Body::Packed(leaf) => leaf.count_before(cut),
-            Body::Tree(tree) => tree.count_before(cut),
+        match self.body.get() {
+            Held::Small(payload) => View::new(payload).count_before(cut),
+            Held::Large(tree) => tree.count_before(cut),
         }
     }
 
     /// The member of a rank with its score.
     pub fn get(&self, rank: usize) -> Option<(&[u8], f64)> {
-        let place = match &self.body {
-            Body::Packed(leaf) => (rank < leaf.len()).then_some(Place { leaf: 0, slot: rank }),
-            Body::Tree(tree) => tree.at(rank),
+        let place = match self.body.get() {
+            Held::Small(payload) => {
+                (rank < View::new(payload).len()).then_some(Place { leaf: 0, slot: rank })
+            }
+            Held::Large(tree) => tree.at(rank),
         }?;
         Some(self.leaf(place).entry(place.slot))
     }
@@ -238,8 +240,8 @@ impl SortedSet {
     /// Visits a part of the members and returns the cursor of the next part; 0 starts, and 0 returned ends
     /// an iteration.
     pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&[u8], f64)) -> u64 {
-        match &self.body {
-            Body::Tree(tree) if !self.is_listpack => tree.scan(cursor, visit),
+        match self.body.get() {
+            Held::Large(tree) if !self.is_listpack() => tree.scan(cursor, visit),
             _ => {
                 self.iter().for_each(|(member, score)| visit(member, score));
                 0
@@ -249,68 +251,93 @@ impl SortedSet {
 
     /// Bytes taken, the structure itself not included.
     pub fn memory_usage(&self) -> usize {
-        match &self.body {
-            Body::Packed(leaf) => leaf.memory_usage(),
-            Body::Tree(tree) => tree.memory_usage(),
+        match self.body.get() {
+            Held::Small(payload) => block_memory_usage(payload),
+            Held::Large(tree) => tree.memory_usage(),
+        }
+    }
+
+    /// Moves what is better placed elsewhere, so that memory can be given back.
+    pub fn compact(&mut self) {
+        match self.body.large_mut() {
+            None => self.change_packed(Leaf::compact),
+            Some(tree) => tree.compact(),
         }
     }
 
     #[inline]
     fn find(&self, member: &[u8], hash: u64) -> Option<Place> {
-        match &self.body {
-            Body::Packed(leaf) => leaf.find(member, tag_of(hash)).map(|slot| Place { leaf: 0, slot }),
-            Body::Tree(tree) => tree.find(member, hash),
+        match self.body.get() {
+            Held::Small(payload) => {
+                View::new(payload).find(member, tag_of(hash)).map(|slot| Place { leaf: 0, slot })
+            }
+            Held::Large(tree) => tree.find(member, hash),
         }
     }
 
     #[inline]
-    fn leaf(&self, place: Place) -> &Leaf {
-        match &self.body {
-            Body::Packed(leaf) => leaf,
-            Body::Tree(tree) => tree.leaf(place.leaf),
+    fn leaf(&self, place: Place) -> View<'_> {
+        match self.body.get() {
+            Held::Small(payload) => View::new(payload),
+            Held::Large(tree) => tree.leaf(place.leaf),
         }
     }
 
+    /// Changes the leaf that the whole set is.
+    #[inline]
+    fn change_packed<R>(&mut self, change: impl FnOnce(&mut Leaf) -> R) -> R {
+        let mut leaf = match self.body.take() {
+            Taken::Small(block) => Leaf::from_block(block),
+            Taken::Large(_) => unreachable!("the caller has seen that the set is one leaf"),
+        };
+        let result = change(&mut leaf);
+        self.body.put(Taken::Small(leaf.into_block()));
+        result
+    }
+
     fn add(&mut self, member: &[u8], score: f64, hash: u64) {
-        if let Body::Packed(leaf) = &mut self.body {
-            let size = leaf.size() + ENTRY_BYTES + member.len();
-            if leaf.len() == 0 || (leaf.len() < PACKED_ENTRIES_MAX && size <= PACKED_BYTES_MAX) {
-                let slot = leaf.count_before(Cut::BelowEntry(score, member));
-                leaf.insert(slot, member, score, tag_of(hash));
+        if let Held::Small(payload) = self.body.get() {
+            let leaf = View::new(payload);
+            let slot = leaf.count_before(Cut::BelowEntry(score, member));
+            let bytes_max = if leaf.len() == 0 { usize::MAX } else { PACKED_BYTES_MAX };
+            if leaf.len() < PACKED_ENTRIES_MAX
+                && self.change_packed(|leaf| leaf.insert(slot, member, score, tag_of(hash), bytes_max))
+            {
                 return;
             }
-            let entries: Vec<_> = (0..leaf.len()).map(|slot| leaf.entry(slot)).collect();
-            self.body = Body::Tree(Box::new(Tree::build(&entries)));
+            let tree = Tree::build(&self.iter().collect::<Vec<_>>());
+            self.body.put(Taken::Large(Box::new(tree)));
         }
-        if let Body::Tree(tree) = &mut self.body {
+        if let Some(tree) = self.body.large_mut() {
             tree.insert(member, score, hash);
         }
     }
 
     fn set_score(&mut self, place: Place, member: &[u8], score: f64, hash: u64) {
-        match &mut self.body {
-            Body::Tree(tree) => tree.set_score(place, score, hash),
-            Body::Packed(leaf) => {
-                let slot = leaf.count_before(Cut::BelowEntry(score, member));
-                // The old entry counts as before the cut if it is.
-                if slot == place.slot || slot == place.slot + 1 {
-                    leaf.set_score(place.slot, score);
-                } else {
-                    leaf.remove(place.slot..place.slot + 1);
-                    let slot = if slot > place.slot { slot - 1 } else { slot };
-                    leaf.insert(slot, member, score, tag_of(hash));
-                }
-            }
+        if let Some(tree) = self.body.large_mut() {
+            return tree.set_score(place, score, hash);
         }
+        self.change_packed(|leaf| {
+            let slot = leaf.view().count_before(Cut::BelowEntry(score, member));
+            // The old entry counts as before the cut if it is.
+            if slot == place.slot || slot == place.slot + 1 {
+                leaf.set_score(place.slot, score);
+            } else {
+                leaf.remove(place.slot..place.slot + 1);
+                let slot = if slot > place.slot { slot - 1 } else { slot };
+                leaf.insert(slot, member, score, tag_of(hash), usize::MAX);
+            }
+        });
     }
 
     /// Gives the tree up where few members are left.
     fn untree(&mut self) {
-        if let Body::Tree(tree) = &mut self.body
+        if let Some(tree) = self.body.large_mut()
             && tree.len() <= UNTREED_ENTRIES
             && (tree.len() == 0 || tree.has_one_leaf())
         {
-            self.body = Body::Packed(tree.take_only_leaf().unwrap_or_default());
+            let leaf = tree.first_leaf().unwrap_or_default();
+            self.body.put(Taken::Small(leaf.into_block()));
         }
     }
 }
@@ -319,32 +346,34 @@ impl SortedSet {
 #[derive(Clone)]
 pub struct Iter<'a> {
     set: &'a SortedSet,
-    front: Option<(Place, &'a Leaf)>,
-    back: Option<(Place, &'a Leaf)>,
+    front: Option<(NodeId, Cursor<'a>)>,
+    back: Option<(NodeId, Cursor<'a>)>,
     from: usize,
     to: usize,
 }
 
 impl<'a> Iter<'a> {
-    fn start(&self, rank: usize) -> Option<(Place, &'a Leaf)> {
-        match &self.set.body {
-            Body::Packed(leaf) => Some((Place { leaf: 0, slot: rank }, leaf)),
-            Body::Tree(tree) => tree.at(rank).map(|place| (place, tree.leaf(place.leaf))),
+    /// A cursor before the entry of a rank.
+    #[cold]
+    fn start(&self, rank: usize) -> Option<(NodeId, Cursor<'a>)> {
+        match self.set.body.get() {
+            Held::Small(payload) => Some((0, View::new(payload).cursor(rank))),
+            Held::Large(tree) => {
+                tree.at(rank).map(|place| (place.leaf, tree.leaf(place.leaf).cursor(place.slot)))
+            }
         }
     }
 
     #[cold]
-    fn next_leaf(&self, id: u32) -> Option<(Place, &'a Leaf)> {
-        let Body::Tree(tree) = &self.set.body else { return None };
-        let id = tree.next(id)?;
-        Some((Place { leaf: id, slot: 0 }, tree.leaf(id)))
+    fn next_leaf(&self, id: NodeId) -> Option<(NodeId, Cursor<'a>)> {
+        let Held::Large(tree) = self.set.body.get() else { return None };
+        tree.next(id)
     }
 
     #[cold]
-    fn previous_leaf(&self, id: u32) -> Option<(Place, &'a Leaf)> {
-        let Body::Tree(tree) = &self.set.body else { return None };
-        let id = tree.previous(id)?;
-        Some((Place { leaf: id, slot: tree.leaf(id).len() }, tree.leaf(id)))
+    fn previous_leaf(&self, id: NodeId) -> Option<(NodeId, Cursor<'a>)> {
+        let Held::Large(tree) = self.set.body.get() else { return None };
+        tree.previous(id)
     }
 }
 
@@ -356,16 +385,17 @@ impl<'a> Iterator for Iter<'a> {
         if self.from == self.to {
             return None;
         }
-        let (mut place, mut leaf) = match self.front {
-            Some(front) => front,
-            None => self.start(self.from)?,
-        };
-        if place.slot == leaf.len() {
-            (place, leaf) = self.next_leaf(place.leaf)?;
+        if self.front.is_none() {
+            self.front = self.start(self.from);
         }
         self.from += 1;
-        self.front = Some((Place { slot: place.slot + 1, ..place }, leaf));
-        Some(leaf.entry(place.slot))
+        let (id, cursor) = self.front.as_mut()?;
+        if let Some(entry) = cursor.next() {
+            return Some(entry);
+        }
+        let id = *id;
+        self.front = self.next_leaf(id);
+        self.front.as_mut()?.1.next()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -379,24 +409,21 @@ impl DoubleEndedIterator for Iter<'_> {
         if self.from == self.to {
             return None;
         }
-        let (mut place, mut leaf) = match self.back {
-            Some(back) => back,
-            None => {
-                let (place, leaf) = self.start(self.to - 1)?;
-                (Place { slot: place.slot + 1, ..place }, leaf)
-            }
-        };
-        if place.slot == 0 {
-            (place, leaf) = self.previous_leaf(place.leaf)?;
+        if self.back.is_none() {
+            // The entry before the end lies in a leaf, the end may not.
+            self.back = self.start(self.to - 1);
+            self.back.as_mut()?.1.next();
         }
         self.to -= 1;
-        place.slot -= 1;
-        self.back = Some((place, leaf));
-        Some(leaf.entry(place.slot))
+        let (id, cursor) = self.back.as_mut()?;
+        if let Some(entry) = cursor.next_back() {
+            return Some(entry);
+        }
+        let id = *id;
+        self.back = self.previous_leaf(id);
+        self.back.as_mut()?.1.next_back()
     }
 }
-
-impl ExactSizeIterator for Iter<'_> {}
 
 #[cfg(test)]
 mod tests;

@@ -1,22 +1,40 @@
 //! The order of the nodes of a large collection: a B+ tree over numbered nodes, with the number of elements
 //! below each branch.
 //!
-//! Lists and sorted sets keep their elements in packed nodes of a few KB and leave to a spine which node
-//! comes after which. The spine finds the node of the n-th element, the rank of a node's first element, and
-//! the last node whose first element lies before a bound, each in O(log nodes). Nodes have numbers that stay
-//! the same while they live, so an index may refer to them; the nodes themselves lie with the owner.
+//! Lists, sorted sets and streams keep their elements in packed nodes and leave to a spine which node comes
+//! after which. The spine finds the node of the n-th element, the rank of a node's first element, and the
+//! last node whose first element lies before a bound, each in O(log nodes), and steps from node to node.
+//! Nodes have numbers that stay the same while they live, so an index may refer to them; the nodes
+//! themselves lie with the owner, in a [`SharedVec`].
 //!
 //! Each child of a branch carries a key of type `K`, which the owner keeps equal to something about the
 //! first element below it (a sorted set: its score), so that most searches need not look into nodes.
+//!
+//! A clone costs O(1): it shares everything. A change then copies what leads to the branches that it
+//! touches.
 //!
 //! # Invariants
 //!
 //! - All children of a branch have the same height. A branch has between one and [`FANOUT`] children.
 //! - `Child::count` is the sum of the counts of the nodes below, `Child::key` the key of the first of them.
-//! - `Link::previous` and `Link::next` chain the nodes in order.
+//! - `parents` says in which branch a node is; for a number that is free, which one is free after it. The
+//!   same holds for `Branch::parent`.
 //!
-//! Bytes per node: 12 for the link, 24 (16 without a key) for its place in a branch, filled by two thirds or
-//! more.
+//! Bytes per node: 4 for its parent, 24 (16 without a key) for its place in a branch.
+
+mod block;
+mod handle;
+mod memory;
+mod shared_slice;
+mod shared_vec;
+
+pub(crate) use block::{
+    Block, HEADER_BYTES as BLOCK_HEADER_BYTES, class_size as block_class_size,
+    memory_usage as block_memory_usage,
+};
+pub(crate) use handle::{Handle, Held, Taken};
+use shared_slice::SharedSlice;
+pub(crate) use shared_vec::SharedVec;
 
 /// The number of a node.
 pub(crate) type NodeId = u32;
@@ -32,7 +50,7 @@ const MERGED_MAX: usize = FANOUT * 3 / 4;
 /// Children of a branch that is built in bulk.
 const BUILT: usize = FANOUT * 7 / 8;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Child<K> {
     count: usize,
     id: u32,
@@ -40,42 +58,42 @@ struct Child<K> {
 }
 
 #[derive(Clone, Debug)]
-struct Branch<K> {
+struct Branch<K: Copy> {
+    children: SharedSlice<Child<K>>,
     parent: u32,
     /// 0 if the children are nodes.
     level: u32,
-    children: Vec<Child<K>>,
 }
 
-impl<K> Branch<K> {
+impl<K: Copy> Branch<K> {
+    #[inline]
+    fn children(&self) -> &[Child<K>] {
+        self.children.as_slice()
+    }
+
     #[inline]
     fn position(&self, id: u32) -> usize {
-        let at = self.children.iter().position(|child| child.id == id);
+        let at = self.children().iter().position(|child| child.id == id);
         at.expect("a node or branch is a child of its parent")
     }
 
     fn count(&self) -> usize {
-        self.children.iter().map(|child| child.count).sum()
+        self.children().iter().map(|child| child.count).sum()
     }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Link {
-    parent: u32,
-    previous: NodeId,
-    next: NodeId,
 }
 
 /// See the module's description.
 #[derive(Clone, Debug)]
-pub(crate) struct Spine<K> {
-    branches: Vec<Branch<K>>,
-    free_branches: Vec<u32>,
-    links: Vec<Link>,
-    free_nodes: Vec<NodeId>,
+pub(crate) struct Spine<K: Copy> {
+    branches: SharedVec<Branch<K>>,
+    parents: SharedVec<u32>,
+    free_branch: u32,
+    free_node: NodeId,
     root: u32,
     first: NodeId,
     last: NodeId,
+    /// Nodes in use.
+    nodes: usize,
     total: usize,
 }
 
@@ -87,13 +105,14 @@ impl<K: Copy> Spine<K> {
     /// No node.
     pub fn new() -> Self {
         Spine {
-            branches: Vec::new(),
-            free_branches: Vec::new(),
-            links: Vec::new(),
-            free_nodes: Vec::new(),
+            branches: SharedVec::new(),
+            parents: SharedVec::new(),
+            free_branch: NONE,
+            free_node: NONE,
             root: NONE,
             first: NONE,
             last: NONE,
+            nodes: 0,
             total: 0,
         }
     }
@@ -105,21 +124,20 @@ impl<K: Copy> Spine<K> {
         for (id, (count, key)) in (0..).zip(nodes) {
             row.push(Child { count, id, key });
             spine.total += count;
-            let previous = if id == 0 { NONE } else { id - 1 };
-            spine.links.push(Link { parent: NONE, previous, next: id + 1 });
+            spine.parents.push(NONE);
         }
-        let Some(last) = spine.links.last_mut() else { return spine };
-        last.next = NONE;
+        if row.is_empty() {
+            return spine;
+        }
+        spine.nodes = row.len();
         spine.first = 0;
         spine.last = (row.len() - 1) as NodeId;
         let mut level = 0;
         loop {
             let mut above = Vec::with_capacity(row.len() / BUILT + 1);
-            let mut rest = row.into_iter().peekable();
-            while rest.peek().is_some() {
-                let children: Vec<Child<K>> = rest.by_ref().take(BUILT).collect();
+            for children in row.chunks(BUILT) {
                 let (count, key) = (children.iter().map(|child| child.count).sum(), children[0].key);
-                let id = spine.new_branch(level, children);
+                let id = spine.new_branch(level, children.iter().copied().collect());
                 above.push(Child { count, id, key });
             }
             if let [only] = &above[..] {
@@ -137,6 +155,12 @@ impl<K: Copy> Spine<K> {
         self.total
     }
 
+    /// The number of nodes.
+    #[inline]
+    pub fn node_count(&self) -> usize {
+        self.nodes
+    }
+
     /// The first node.
     #[inline]
     pub fn first(&self) -> Option<NodeId> {
@@ -150,25 +174,52 @@ impl<K: Copy> Spine<K> {
     }
 
     /// The node after another.
-    #[inline]
     pub fn next(&self, id: NodeId) -> Option<NodeId> {
-        some(self.links[id as usize].next)
+        let (mut child, mut at) = (id, self.parent(id));
+        while at != NONE {
+            let branch = self.branch(at);
+            if let Some(next) = branch.children().get(branch.position(child) + 1) {
+                return Some(self.first_below(branch.level, next.id));
+            }
+            (child, at) = (at, branch.parent);
+        }
+        None
     }
 
     /// The node before another.
-    #[inline]
     pub fn previous(&self, id: NodeId) -> Option<NodeId> {
-        some(self.links[id as usize].previous)
+        let (mut child, mut at) = (id, self.parent(id));
+        while at != NONE {
+            let branch = self.branch(at);
+            if let Some(position) = branch.position(child).checked_sub(1) {
+                let mut found = branch.children()[position].id;
+                for _ in 0..branch.level {
+                    found = self.branch(found).children().last().map_or(NONE, |child| child.id);
+                }
+                return some(found);
+            }
+            (child, at) = (at, branch.parent);
+        }
+        None
+    }
+
+    /// The nodes in order.
+    pub fn iter(&self) -> impl Iterator<Item = NodeId> {
+        std::iter::successors(self.first(), |&id| self.next(id))
     }
 
     /// The sum of the counts of all nodes before this one.
     pub fn rank(&self, id: NodeId) -> usize {
         let mut rank = 0;
-        let (mut child, mut at) = (id, self.links[id as usize].parent);
+        let (mut child, mut at) = (id, self.parent(id));
         while at != NONE {
-            let branch = &self.branches[at as usize];
-            rank +=
-                branch.children.iter().take_while(|other| other.id != child).map(|c| c.count).sum::<usize>();
+            let branch = self.branch(at);
+            rank += branch
+                .children()
+                .iter()
+                .take_while(|other| other.id != child)
+                .map(|c| c.count)
+                .sum::<usize>();
             (child, at) = (at, branch.parent);
         }
         rank
@@ -181,8 +232,8 @@ impl<K: Copy> Spine<K> {
         }
         let (mut at, mut rest) = (self.root, index);
         loop {
-            let branch = &self.branches[at as usize];
-            let child = branch.children.iter().find(|child| {
+            let branch = self.branch(at);
+            let child = branch.children().iter().find(|child| {
                 let found = rest < child.count;
                 rest -= if found { 0 } else { child.count };
                 found
@@ -203,14 +254,15 @@ impl<K: Copy> Spine<K> {
     ) -> Option<(NodeId, usize)> {
         let (mut at, mut rank) = (some(self.root)?, 0);
         loop {
-            let branch = &self.branches[at as usize];
-            let found = branch.children.partition_point(|child| {
+            let branch = self.branch(at);
+            let children = branch.children();
+            let found = children.partition_point(|child| {
                 let first_node = || self.first_below(branch.level, child.id);
                 is_before(child.key, &first_node)
             });
             let found = found.checked_sub(1)?;
-            rank += branch.children[..found].iter().map(|child| child.count).sum::<usize>();
-            let child = &branch.children[found];
+            rank += children[..found].iter().map(|child| child.count).sum::<usize>();
+            let child = &children[found];
             if branch.level == 0 {
                 return Some((child.id, rank));
             }
@@ -218,59 +270,70 @@ impl<K: Copy> Spine<K> {
         }
     }
 
+    #[inline]
     fn first_below(&self, level: u32, id: u32) -> NodeId {
-        (0..level).fold(id, |id, _| self.branches[id as usize].children[0].id)
+        (0..level).fold(id, |id, _| self.branch(id).children().first().map_or(NONE, |child| child.id))
+    }
+
+    #[inline]
+    fn parent(&self, id: NodeId) -> u32 {
+        *self.parents.get(id as usize)
+    }
+
+    #[inline]
+    fn branch(&self, at: u32) -> &Branch<K> {
+        self.branches.get(at as usize)
+    }
+
+    #[inline]
+    fn branch_mut(&mut self, at: u32) -> &mut Branch<K> {
+        self.branches.get_mut(at as usize)
     }
 
     /// Says how many elements a node has now, and its key.
     pub fn set(&mut self, id: NodeId, count: usize, key: K) {
-        let (mut child, mut at) = (id, self.links[id as usize].parent);
+        let (mut child, mut at) = (id, self.parent(id));
         let mut delta = None;
         let mut is_first = true;
         while at != NONE {
-            let branch = &mut self.branches[at as usize];
+            let branch = self.branches.get_mut(at as usize);
             let position = branch.position(child);
-            let place = &mut branch.children[position];
+            let place = &mut branch.children.as_mut_slice()[position];
+            let is_lowest = delta.is_none();
             let delta = *delta.get_or_insert(count.wrapping_sub(place.count));
             place.count = place.count.wrapping_add(delta);
             if is_first {
                 place.key = key;
             }
             is_first &= position == 0;
-            if child == id && at == self.links[id as usize].parent {
+            (child, at) = (at, branch.parent);
+            if is_lowest {
                 self.total = self.total.wrapping_add(delta);
             }
             if delta == 0 && !is_first {
                 return;
             }
-            (child, at) = (at, branch.parent);
         }
     }
 
     /// Adds a node after another one, or as the first.
     pub fn insert_after(&mut self, previous: Option<NodeId>, count: usize, key: K) -> NodeId {
         let id = self.new_node();
-        let next = match previous {
-            Some(previous) => self.links[previous as usize].next,
-            None => self.first,
-        };
-        let neighbour = previous.unwrap_or(next);
+        let neighbour = previous.unwrap_or(self.first);
         let parent = if neighbour == NONE {
-            self.root = self.new_branch(0, Vec::new());
+            self.root = self.new_branch(0, SharedSlice::default());
             self.root
         } else {
-            self.links[neighbour as usize].parent
+            self.parent(neighbour)
         };
-        self.links[id as usize] = Link { parent, previous: previous.unwrap_or(NONE), next };
-        match previous {
-            Some(previous) => self.links[previous as usize].next = id,
-            None => self.first = id,
+        *self.parents.get_mut(id as usize) = parent;
+        if previous.is_none() {
+            self.first = id;
         }
-        match some(next) {
-            Some(next) => self.links[next as usize].previous = id,
-            None => self.last = id,
+        if previous.unwrap_or(NONE) == self.last {
+            self.last = id;
         }
-        let branch = &mut self.branches[parent as usize];
+        let branch = self.branch_mut(parent);
         let position = previous.map_or(0, |previous| branch.position(previous) + 1);
         branch.children.insert(position, Child { count: 0, id, key });
         self.split_if_full(parent, position);
@@ -280,48 +343,48 @@ impl<K: Copy> Spine<K> {
 
     /// Takes a node away.
     pub fn remove(&mut self, id: NodeId) {
-        let Link { parent, previous, next } = self.links[id as usize];
-        let branch = &self.branches[parent as usize];
-        let key = branch.children[branch.position(id)].key;
+        if self.first == id {
+            self.first = self.next(id).unwrap_or(NONE);
+        }
+        if self.last == id {
+            self.last = self.previous(id).unwrap_or(NONE);
+        }
+        let parent = self.parent(id);
+        let branch = self.branch(parent);
+        let key = branch.children()[branch.position(id)].key;
         self.set(id, 0, key);
-        match some(previous) {
-            Some(previous) => self.links[previous as usize].next = next,
-            None => self.first = next,
-        }
-        match some(next) {
-            Some(next) => self.links[next as usize].previous = previous,
-            None => self.last = previous,
-        }
-        self.free_nodes.push(id);
         self.remove_child(parent, id);
-        if self.free_nodes.len() == self.links.len() {
+        *self.parents.get_mut(id as usize) = self.free_node;
+        self.free_node = id;
+        self.nodes -= 1;
+        if self.nodes == 0 {
             *self = Spine::new();
         }
     }
 
-    /// Bytes taken, the spine itself not included.
+    /// Bytes taken, the spine itself not included. O(branches).
     pub fn memory_usage(&self) -> usize {
-        let children: usize =
-            self.branches.iter().map(|branch| branch.children.capacity() * size_of::<Child<K>>()).sum();
-        children
-            + self.branches.capacity() * size_of::<Branch<K>>()
-            + self.links.capacity() * size_of::<Link>()
-            + (self.free_branches.capacity() + self.free_nodes.capacity()) * size_of::<u32>()
+        let branches = (0..self.branches.len()).map(|at| self.branches.get(at).children.memory_usage());
+        branches.sum::<usize>() + self.branches.memory_usage() + self.parents.memory_usage()
     }
 
     fn new_node(&mut self) -> NodeId {
-        self.free_nodes.pop().unwrap_or_else(|| {
-            let id = u32::try_from(self.links.len()).ok().filter(|&id| id != NONE);
-            self.links.push(Link { parent: NONE, previous: NONE, next: NONE });
-            id.expect("four billion nodes take more memory than there is")
-        })
+        self.nodes += 1;
+        if let Some(id) = some(self.free_node) {
+            self.free_node = self.parent(id);
+            return id;
+        }
+        let id = u32::try_from(self.parents.len()).ok().filter(|&id| id != NONE);
+        self.parents.push(NONE);
+        id.expect("four billion nodes take more memory than there is")
     }
 
-    fn new_branch(&mut self, level: u32, children: Vec<Child<K>>) -> u32 {
-        let branch = Branch { parent: NONE, level, children };
-        let at = match self.free_branches.pop() {
+    fn new_branch(&mut self, level: u32, children: SharedSlice<Child<K>>) -> u32 {
+        let branch = Branch { children, parent: NONE, level };
+        let at = match some(self.free_branch) {
             Some(at) => {
-                self.branches[at as usize] = branch;
+                let old = std::mem::replace(self.branch_mut(at), branch);
+                self.free_branch = old.parent;
                 at
             }
             None => {
@@ -335,12 +398,12 @@ impl<K: Copy> Spine<K> {
 
     /// Makes a branch the parent of its children from a position on.
     fn adopt(&mut self, at: u32, from: usize) {
-        let level = self.branches[at as usize].level;
-        for position in from..self.branches[at as usize].children.len() {
-            let id = self.branches[at as usize].children[position].id as usize;
+        let level = self.branch(at).level;
+        for position in from..self.branch(at).children().len() {
+            let id = self.branch(at).children()[position].id;
             match level {
-                0 => self.links[id].parent = at,
-                _ => self.branches[id].parent = at,
+                0 => *self.parents.get_mut(id as usize) = at,
+                _ => self.branch_mut(id).parent = at,
             }
         }
     }
@@ -348,32 +411,32 @@ impl<K: Copy> Spine<K> {
     /// Splits a branch that has just got one child too many, at `position`, and those above it where they
     /// fill up.
     fn split_if_full(&mut self, mut at: u32, mut position: usize) {
-        while self.branches[at as usize].children.len() > FANOUT {
-            let branch = &mut self.branches[at as usize];
+        while self.branch(at).children().len() > FANOUT {
+            let branch = self.branch_mut(at);
             // Growth at an end leaves full branches behind.
             let middle = match position {
                 0 => 1,
                 FANOUT => FANOUT,
-                _ => branch.children.len() / 2,
+                _ => branch.children().len() / 2,
             };
             let right = branch.children.split_off(middle);
             let (level, parent) = (branch.level, branch.parent);
             let left_count = branch.count();
-            let left_key = branch.children[0].key;
-            let right_count = right.iter().map(|child| child.count).sum();
-            let right_key = right[0].key;
+            let left_key = branch.children()[0].key;
+            let right_count = right.as_slice().iter().map(|child| child.count).sum();
+            let right_key = right.as_slice()[0].key;
             let right = self.new_branch(level, right);
             let right_child = Child { count: right_count, id: right, key: right_key };
             if parent == NONE {
                 let left_child = Child { count: left_count, id: at, key: left_key };
-                self.root = self.new_branch(level + 1, vec![left_child, right_child]);
+                self.root = self.new_branch(level + 1, [left_child, right_child].into_iter().collect());
                 return;
             }
-            let above = &mut self.branches[parent as usize];
+            let above = self.branch_mut(parent);
             position = above.position(at) + 1;
-            above.children[position - 1].count = left_count;
+            above.children.as_mut_slice()[position - 1].count = left_count;
             above.children.insert(position, right_child);
-            self.branches[right as usize].parent = parent;
+            self.branch_mut(right).parent = parent;
             at = parent;
         }
     }
@@ -381,11 +444,11 @@ impl<K: Copy> Spine<K> {
     /// Takes a child out of a branch; branches that become empty go, small ones merge.
     fn remove_child(&mut self, mut at: u32, mut id: u32) {
         loop {
-            let branch = &mut self.branches[at as usize];
+            let branch = self.branch_mut(at);
             let position = branch.position(id);
             branch.children.remove(position);
             let parent = branch.parent;
-            if branch.children.is_empty() {
+            if branch.children().is_empty() {
                 self.free_branch(at);
                 if parent == NONE {
                     self.root = NONE;
@@ -402,24 +465,23 @@ impl<K: Copy> Spine<K> {
                 None => break,
             }
         }
-        while let Branch { level: 1.., children, .. } = &self.branches[self.root as usize]
-            && let [only] = &children[..]
+        while let Branch { level: 1.., children, .. } = self.branch(self.root)
+            && let [only] = children.as_slice()
         {
             let only = only.id;
             let old = std::mem::replace(&mut self.root, only);
-            self.branches[only as usize].parent = NONE;
+            self.branch_mut(only).parent = NONE;
             self.free_branch(old);
         }
     }
 
     /// Carries the key of a branch's first child up.
     fn renew_key(&mut self, mut at: u32) {
-        let key = self.branches[at as usize].children[0].key;
-        loop {
-            let parent = self.branches[at as usize].parent;
-            let Some(above) = self.branches.get_mut(parent as usize) else { return };
+        let key = self.branch(at).children()[0].key;
+        while let Some(parent) = some(self.branch(at).parent) {
+            let above = self.branch_mut(parent);
             let position = above.position(at);
-            above.children[position].key = key;
+            above.children.as_mut_slice()[position].key = key;
             if position != 0 {
                 return;
             }
@@ -430,32 +492,34 @@ impl<K: Copy> Spine<K> {
     /// Moves the children of a small branch and those of a neighbour together. Returns the parent of both
     /// and the branch that is to be taken out of it; its count has been given to the other.
     fn merge_with_neighbour(&mut self, at: u32) -> Option<(u32, u32)> {
-        let branch = &self.branches[at as usize];
-        let len = branch.children.len();
+        let branch = self.branch(at);
+        let len = branch.children().len();
         if len >= FANOUT_MIN {
             return None;
         }
-        let above = self.branches.get(branch.parent as usize)?;
-        let parent = branch.parent;
-        let position = above.position(at);
-        let fits = |child: &&Child<K>| self.branches[child.id as usize].children.len() + len <= MERGED_MAX;
-        let right = above.children.get(position + 1).filter(fits).map(|_| position);
-        let left = position.checked_sub(1).filter(|&left| fits(&&above.children[left]));
+        let parent = some(branch.parent)?;
+        let siblings = self.branch(parent).children();
+        let position = self.branch(parent).position(at);
+        let fits = |child: &&Child<K>| self.branch(child.id).children().len() + len <= MERGED_MAX;
+        let right = siblings.get(position + 1).filter(fits).map(|_| position);
+        let left = position.checked_sub(1).filter(|&left| fits(&&siblings[left]));
         let left = right.or(left)?;
-        let (kept, gone) = (above.children[left].id, above.children[left + 1].id);
-        let moved = std::mem::take(&mut self.branches[gone as usize].children);
-        let from = self.branches[kept as usize].children.len();
-        self.branches[kept as usize].children.extend(moved);
+        let (kept, gone) = (siblings[left].id, siblings[left + 1].id);
+        let moved = std::mem::take(&mut self.branch_mut(gone).children);
+        let from = self.branch(kept).children().len();
+        self.branch_mut(kept).children.extend_from_slice(moved.as_slice());
         self.adopt(kept, from);
-        let above = &mut self.branches[parent as usize];
-        above.children[left].count += std::mem::take(&mut above.children[left + 1].count);
+        let siblings = self.branch_mut(parent).children.as_mut_slice();
+        siblings[left].count += std::mem::take(&mut siblings[left + 1].count);
         self.free_branch(gone);
         Some((parent, gone))
     }
 
     fn free_branch(&mut self, at: u32) {
-        self.branches[at as usize].children = Vec::new();
-        self.free_branches.push(at);
+        let next = std::mem::replace(&mut self.free_branch, at);
+        let branch = self.branch_mut(at);
+        branch.children = SharedSlice::default();
+        branch.parent = next;
     }
 }
 
@@ -481,17 +545,17 @@ mod tests {
             let mut rest = &row[..];
             while let Some(&(id, ..)) = rest.first() {
                 let parent = match level {
-                    0 => spine.links[id as usize].parent,
-                    _ => spine.branches[id as usize].parent,
+                    0 => spine.parent(id),
+                    _ => spine.branch(id).parent,
                 };
                 if parent == NONE {
                     assert_eq!((id, row.len()), (spine.root, 1));
                     return order;
                 }
-                let branch = &spine.branches[parent as usize];
-                assert!(branch.level == level && branch.children.len() <= FANOUT);
-                let (own, others) = rest.split_at(branch.children.len());
-                let children: Vec<_> = branch.children.iter().map(|c| (c.id, c.count, c.key)).collect();
+                let branch = spine.branch(parent);
+                assert!(branch.level == level && branch.children().len() <= FANOUT);
+                let (own, others) = rest.split_at(branch.children().len());
+                let children: Vec<_> = branch.children().iter().map(|c| (c.id, c.count, c.key)).collect();
                 assert_eq!(children, own);
                 above.push((parent, branch.count(), own[0].2));
                 rest = others;

@@ -1,28 +1,42 @@
 //! A large sorted set: leaves in the order that a spine keeps, and an index from members to leaves.
 //!
 //! The spine knows the score of each leaf's first entry, so that a search looks into leaves only where
-//! scores are equal. The index is a table of eight bytes an entry: the leaf's number and 32 bits of the
-//! member's hash. Finding a member costs one bucket and one leaf, its rank the way up from there. When
-//! entries move to another leaf, their index items are rewritten.
+//! scores are equal. Finding a member costs one bucket of the index and one leaf, its rank the way up from
+//! there. When entries move to another leaf, their index items are rewritten.
 //!
-//! Bytes per member: 11 beside the member's own in its leaf, 12.8 in the index, and about 2 for leaf, link
-//! and branch; leaves filled in random order are filled by 70%, in rising or falling order by 100%.
+//! Everything is shared between clones, which therefore cost O(1); a change copies the leaf, the bucket, and
+//! what leads to them, as far as that is shared.
+//!
+//! Bytes per member, for 19-byte members with random fractions as scores, in random order:
+//!
+//! ```text
+//! member, length, tag     21
+//! score                    5.5   its offset in the leaf
+//! leaf                     1.5   header and base, and the slack of its size class, over 25 members
+//! spine and leaf's place   1.6   40 bytes for a leaf
+//! index                    8
+//! ```
+//!
+//! Leaves filled in random order are filled by 70%, in rising or falling order by 100%.
 
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use super::cut::Cut;
-use super::leaf::{ENTRY_BYTES, Leaf};
-use crate::spine::{NodeId, Spine};
-use crate::table::Table;
+use super::index::Index;
+use super::leaf::{Cursor, ENTRY_BYTES_MAX, Leaf, View};
+use crate::spine::{BLOCK_HEADER_BYTES, NodeId, SharedVec, Spine};
 
 /// Most entries of a leaf.
-const LEAF_ENTRIES_MAX: usize = 64;
-/// Most bytes of a leaf with more than one entry.
-const LEAF_BYTES_MAX: usize = 4096;
-/// Below this number of entries a leaf looks for a neighbour to merge with.
-const LEAF_ENTRIES_MIN: usize = LEAF_ENTRIES_MAX / 4;
+const LEAF_ENTRIES_MAX: usize = 128;
+/// Most bytes of the payload of a leaf with more than one entry.
+const LEAF_BYTES_MAX: usize = 1024 - BLOCK_HEADER_BYTES;
+/// Below this number of bytes a leaf looks for a neighbour to merge with.
+const LEAF_BYTES_MIN: usize = LEAF_BYTES_MAX / 4;
+/// Most entries and bytes of two leaves that are merged.
+const MERGED_ENTRIES_MAX: usize = LEAF_ENTRIES_MAX * 3 / 4;
+const MERGED_BYTES_MAX: usize = LEAF_BYTES_MAX * 3 / 4;
 /// A member of this size is not moved along when a leaf is split for it.
 const BULKY_BYTES: usize = LEAF_BYTES_MAX / 4;
 
@@ -35,33 +49,10 @@ pub(super) fn hash_of(member: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// The byte of a member's hash that its leaf keeps.
+/// The byte of a member's hash that its leaf keeps, out of the half that the index has.
 #[inline]
 pub(super) fn tag_of(hash: u64) -> u8 {
     (hash >> 24) as u8
-}
-
-/// An item of the index: the leaf's number in the high half, the low half of the member's hash in the low
-/// one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Item(u64);
-
-impl Item {
-    #[inline]
-    fn new(leaf: NodeId, hash: u64) -> Self {
-        Item(u64::from(leaf) << 32 | hash & 0xFFFF_FFFF)
-    }
-
-    #[inline]
-    fn leaf(self) -> NodeId {
-        (self.0 >> 32) as NodeId
-    }
-
-    /// The low half of the hash, which is the part that tells the bucket.
-    #[inline]
-    fn hash(&self) -> u64 {
-        self.0 & 0xFFFF_FFFF
-    }
 }
 
 /// Where an entry is.
@@ -72,53 +63,37 @@ pub(super) struct Place {
 }
 
 /// See the module's description.
+#[derive(Clone, Debug)]
 pub(super) struct Tree {
     spine: Spine<f64>,
-    leaves: Vec<Leaf>,
-    index: Table<Item>,
-}
-
-impl Clone for Tree {
-    fn clone(&self) -> Self {
-        let mut index = Table::new();
-        for (id, leaf) in self.leaves.iter().enumerate() {
-            index_leaf(&mut index, id as NodeId, leaf);
-        }
-        Tree { spine: self.spine.clone(), leaves: self.leaves.clone(), index }
-    }
-}
-
-fn index_leaf(index: &mut Table<Item>, id: NodeId, leaf: &Leaf) {
-    for slot in 0..leaf.len() {
-        let hash = hash_of(leaf.member(slot));
-        index.insert(hash, Item::new(id, hash), Item::hash);
-    }
+    leaves: SharedVec<Leaf>,
+    index: Index,
+    leaf_bytes: usize,
 }
 
 impl Tree {
     /// The tree of entries that are in order, in O(members).
     pub fn build<'e>(entries: &[(&'e [u8], f64)]) -> Self {
-        let mut leaves = Vec::with_capacity(entries.len() / LEAF_ENTRIES_MAX + 1);
+        let (mut leaves, mut leaf_bytes) = (SharedVec::new(), 0);
         let mut rest = entries;
         while !rest.is_empty() {
-            let mut bytes = 0;
-            let fits = |(member, _): &&(&'e [u8], f64)| {
-                bytes += ENTRY_BYTES + member.len();
-                bytes <= LEAF_BYTES_MAX
-            };
-            let count = rest.iter().take(LEAF_ENTRIES_MAX).take_while(fits).count().max(1);
+            let sizes = rest.iter().map(|&(member, score)| (member.len(), score));
+            let count = Leaf::fitting(sizes, LEAF_BYTES_MAX, LEAF_ENTRIES_MAX);
             let (own, others) = rest.split_at(count);
-            leaves.push(Leaf::build(
-                own.iter().map(|&(member, score)| (member, score, tag_of(hash_of(member)))),
-            ));
+            let tagged = own.iter().map(|&(member, score)| (member, score, tag_of(hash_of(member))));
+            let leaf = Leaf::build(tagged);
+            leaf_bytes += leaf.memory_usage();
+            leaves.push(leaf);
             rest = others;
         }
-        let spine = Spine::build(leaves.iter().map(|leaf| (leaf.len(), leaf.score(0))));
-        let mut tree = Tree { spine, leaves, index: Table::new() };
-        for (id, leaf) in tree.leaves.iter().enumerate() {
-            index_leaf(&mut tree.index, id as NodeId, leaf);
-        }
-        tree
+        let heads = (0..leaves.len()).map(|id| leaves.get(id).view()).map(|leaf| (leaf.len(), leaf.score(0)));
+        let spine = Spine::build(heads);
+        let index = Index::build(entries.len(), |visit| {
+            for id in 0..leaves.len() {
+                leaves.get(id).view().members().for_each(|(member, _)| visit(hash_of(member), id as NodeId));
+            }
+        });
+        Tree { spine, leaves, index, leaf_bytes }
     }
 
     /// The number of members.
@@ -129,9 +104,8 @@ impl Tree {
 
     /// Bytes taken, the structure itself included.
     pub fn memory_usage(&self) -> usize {
-        let leaves: usize = self.leaves.iter().map(Leaf::memory_usage).sum();
-        leaves
-            + self.leaves.capacity() * size_of::<Leaf>()
+        self.leaf_bytes
+            + self.leaves.memory_usage()
             + self.spine.memory_usage()
             + self.index.memory_usage()
             + size_of::<Self>()
@@ -139,46 +113,38 @@ impl Tree {
 
     /// Whether all members are in one leaf.
     pub fn has_one_leaf(&self) -> bool {
-        self.spine.first().is_some() && self.spine.first() == self.spine.last()
+        self.spine.node_count() == 1
     }
 
-    /// Takes the first leaf out; the tree is of no use any more.
-    pub fn take_only_leaf(&mut self) -> Option<Leaf> {
-        let first = self.spine.first()?;
-        Some(std::mem::take(&mut self.leaves[first as usize]))
+    /// The first leaf, shared with the tree.
+    pub fn first_leaf(&self) -> Option<Leaf> {
+        self.spine.first().map(|first| self.leaves.get(first as usize).clone())
     }
 
     /// A leaf.
     #[inline]
-    pub fn leaf(&self, id: NodeId) -> &Leaf {
-        &self.leaves[id as usize]
+    pub fn leaf(&self, id: NodeId) -> View<'_> {
+        self.leaves.get(id as usize).view()
     }
 
-    /// The leaf after another.
-    #[inline]
-    pub fn next(&self, id: NodeId) -> Option<NodeId> {
-        self.spine.next(id)
+    /// The leaf after another, with a cursor at its start.
+    pub fn next(&self, id: NodeId) -> Option<(NodeId, Cursor<'_>)> {
+        let id = self.spine.next(id)?;
+        Some((id, self.leaf(id).cursor(0)))
     }
 
-    /// The leaf before another.
-    #[inline]
-    pub fn previous(&self, id: NodeId) -> Option<NodeId> {
-        self.spine.previous(id)
+    /// The leaf before another, with a cursor at its end.
+    pub fn previous(&self, id: NodeId) -> Option<(NodeId, Cursor<'_>)> {
+        let id = self.spine.previous(id)?;
+        let leaf = self.leaf(id);
+        Some((id, leaf.cursor(leaf.len())))
     }
 
     /// Where a member is; `hash` is its hash.
     #[inline]
     pub fn find(&self, member: &[u8], hash: u64) -> Option<Place> {
-        let mut found = None;
-        self.index.get(hash, |item| {
-            if item.hash() != hash & 0xFFFF_FFFF {
-                return false;
-            }
-            let slot = self.leaf(item.leaf()).find(member, tag_of(hash));
-            found = slot.map(|slot| Place { leaf: item.leaf(), slot });
-            slot.is_some()
-        });
-        found
+        self.index
+            .find(hash, |leaf| self.leaf(leaf).find(member, tag_of(hash)).map(|slot| Place { leaf, slot }))
     }
 
     /// The number of members before an entry.
@@ -208,26 +174,31 @@ impl Tree {
             Some(id) => self.insert_near(id, self.leaf(id).count_before(cut), member, score, tag_of(hash)),
             None => self.add_leaf_after(None, leaf_of(member, score, tag_of(hash))),
         };
-        self.index.insert(hash, Item::new(leaf, hash), Item::hash);
+        self.index.insert(hash, leaf);
     }
 
     /// Gives an entry another score.
     pub fn set_score(&mut self, place: Place, score: f64, hash: u64) {
         let id = place.leaf;
+        let leaf = self.leaf(id);
         let before = match place.slot.checked_sub(1) {
-            Some(slot) => Some(self.leaf(id).entry(slot)),
-            None => self.previous(id).map(|id| self.leaf(id).entry(self.leaf(id).len() - 1)),
+            Some(slot) => Some(leaf.entry(slot)),
+            None => self.previous(id).and_then(|(_, mut cursor)| cursor.next_back()),
         };
         let after = match place.slot + 1 {
-            slot if slot < self.leaf(id).len() => Some(self.leaf(id).entry(slot)),
-            _ => self.next(id).map(|id| self.leaf(id).entry(0)),
+            slot if slot < leaf.len() => Some(leaf.entry(slot)),
+            _ => self.next(id).and_then(|(_, mut cursor)| cursor.next()),
         };
-        let member = self.leaf(id).member(place.slot);
+        let member = leaf.member(place.slot);
         let cut = Cut::BelowEntry(score, member);
         let is_after = |(member, score): (&'_ [u8], f64)| cut.is_after(score, || member);
         if before.is_none_or(is_after) && after.is_none_or(|entry| !is_after(entry)) {
-            self.leaves[id as usize].set_score(place.slot, score);
-            self.refresh(id);
+            self.change(id, |leaf| leaf.set_score(place.slot, score));
+            // Another form may have made it too large.
+            let leaf = self.leaf(id);
+            if leaf.len() > 1 && leaf.size() > LEAF_BYTES_MAX {
+                self.split(id, leaf.len() / 2);
+            }
         } else {
             let member = member.to_vec();
             self.remove(place);
@@ -251,14 +222,13 @@ impl Tree {
         }
     }
 
-    /// Visits a part of the members; see [`Table::scan`].
+    /// Visits a part of the members; see [`Index::scan`].
     pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&[u8], f64)) -> u64 {
-        self.index.scan(cursor, |item| {
-            let leaf = self.leaf(item.leaf());
-            for (slot, &tag) in leaf.tags().iter().enumerate() {
-                let (member, score) = leaf.entry(slot);
-                if tag == tag_of(item.hash()) && hash_of(member) & 0xFFFF_FFFF == item.hash() {
-                    visit(member, score);
+        self.index.scan(cursor, |wanted, leaf| {
+            let leaf = self.leaf(leaf);
+            for (slot, (member, tag)) in leaf.members().enumerate() {
+                if tag == tag_of(u64::from(wanted)) && hash_of(member) as u32 == wanted {
+                    visit(member, leaf.score(slot));
                 }
             }
         })
@@ -272,11 +242,10 @@ impl Tree {
     /// Adds an entry at a place of a leaf, making room where there is none. Returns the leaf that it came to.
     fn insert_near(&mut self, mut id: NodeId, mut slot: usize, member: &[u8], score: f64, tag: u8) -> NodeId {
         loop {
-            let leaf = &mut self.leaves[id as usize];
-            let len = leaf.len();
-            if len < LEAF_ENTRIES_MAX && leaf.size() + ENTRY_BYTES + member.len() <= LEAF_BYTES_MAX {
-                leaf.insert(slot, member, score, tag);
-                self.refresh(id);
+            let len = self.leaf(id).len();
+            if len < LEAF_ENTRIES_MAX
+                && self.change(id, |leaf| leaf.insert(slot, member, score, tag, LEAF_BYTES_MAX))
+            {
                 return id;
             }
             let is_bulky = len == 1 || member.len() >= BULKY_BYTES;
@@ -294,19 +263,32 @@ impl Tree {
         }
     }
 
+    /// Changes a leaf, which keeps an entry, and tells the spine.
+    #[inline]
+    fn change<R>(&mut self, id: NodeId, change: impl FnOnce(&mut Leaf) -> R) -> R {
+        let leaf = self.leaves.get_mut(id as usize);
+        self.leaf_bytes -= leaf.memory_usage();
+        let result = change(leaf);
+        self.leaf_bytes += leaf.memory_usage();
+        let view = leaf.view();
+        self.spine.set(id, view.len(), view.score(0));
+        result
+    }
+
     fn add_leaf_after(&mut self, previous: Option<NodeId>, leaf: Leaf) -> NodeId {
-        let id = self.spine.insert_after(previous, leaf.len(), leaf.score(0));
-        if self.leaves.len() <= id as usize {
-            self.leaves.resize_with(id as usize + 1, Leaf::default);
+        let id = self.spine.insert_after(previous, leaf.view().len(), leaf.view().score(0));
+        self.leaf_bytes += leaf.memory_usage();
+        if self.leaves.len() == id as usize {
+            self.leaves.push(leaf);
+        } else {
+            *self.leaves.get_mut(id as usize) = leaf;
         }
-        self.leaves[id as usize] = leaf;
         id
     }
 
     /// Moves the entries from `slot` on into a new leaf.
     fn split(&mut self, id: NodeId, slot: usize) -> NodeId {
-        let tail = self.leaves[id as usize].split_off(slot);
-        self.refresh(id);
+        let tail = self.change(id, |leaf| leaf.split_off(slot));
         let new = self.add_leaf_after(Some(id), tail);
         self.reindex(new, 0, id);
         new
@@ -314,79 +296,78 @@ impl Tree {
 
     /// Makes the index items of a leaf's entries from `slot` on, which were those of another leaf, its own.
     fn reindex(&mut self, id: NodeId, slot: usize, from: NodeId) {
-        let leaf = &self.leaves[id as usize];
+        let leaf = self.leaves.get(id as usize).view();
         let mut hashes = [0; LEAF_ENTRIES_MAX];
-        let moved = leaf.len() - slot;
-        for (place, hash) in hashes[..moved].iter_mut().enumerate() {
-            *hash = hash_of(leaf.member(slot + place));
+        let mut moved = 0;
+        for ((member, _), hash) in leaf.members().skip(slot).zip(&mut hashes) {
+            *hash = hash_of(member);
             self.index.prefetch(*hash);
+            moved += 1;
         }
+        debug_assert_eq!(moved, leaf.len() - slot);
         for &hash in &hashes[..moved] {
-            let old = Item::new(from, hash);
-            if let Some(item) = self.index.get_mut(hash, |item| *item == old) {
-                *item = Item::new(id, hash);
-            }
+            self.index.set(hash, from, id);
         }
-    }
-
-    /// Tells the spine about a leaf that has changed.
-    #[inline]
-    fn refresh(&mut self, id: NodeId) {
-        let leaf = &self.leaves[id as usize];
-        self.spine.set(id, leaf.len(), leaf.score(0));
     }
 
     fn remove_in(&mut self, id: NodeId, slots: Range<usize>) {
-        let leaf = &self.leaves[id as usize];
-        for slot in slots.clone() {
-            let hash = hash_of(leaf.member(slot));
-            let item = Item::new(id, hash);
-            self.index.remove(hash, |other| *other == item, Item::hash);
+        let leaf = self.leaves.get(id as usize).view();
+        let mut cursor = leaf.cursor(slots.start);
+        for _ in slots.clone() {
+            let Some((member, _)) = cursor.next() else { break };
+            self.index.remove(hash_of(member), id);
         }
         if slots.len() == leaf.len() {
             self.drop_leaf(id);
             return;
         }
-        self.leaves[id as usize].remove(slots);
-        self.refresh(id);
-        if self.leaf(id).len() < LEAF_ENTRIES_MIN {
+        self.change(id, |leaf| leaf.remove(slots));
+        if self.leaf(id).size() < LEAF_BYTES_MIN {
             self.merge_with_neighbour(id);
         }
     }
 
-    fn drop_leaf(&mut self, id: NodeId) {
+    fn drop_leaf(&mut self, id: NodeId) -> Leaf {
         self.spine.remove(id);
-        self.leaves[id as usize] = Leaf::default();
-        if self.spine.first().is_none() {
-            self.leaves = Vec::new();
+        let leaf = std::mem::take(self.leaves.get_mut(id as usize));
+        self.leaf_bytes -= leaf.memory_usage();
+        if self.spine.node_count() == 0 {
+            self.leaves = SharedVec::new();
         }
+        leaf
     }
 
     /// Moves the entries of a small leaf and those of a neighbour together if there is room to spare.
     fn merge_with_neighbour(&mut self, id: NodeId) {
         let fits = |&other: &NodeId| {
             let (one, two) = (self.leaf(id), self.leaf(other));
-            one.len() + two.len() <= LEAF_ENTRIES_MAX * 3 / 4
-                && one.size() + two.size() <= LEAF_BYTES_MAX * 3 / 4
+            // Scores may take more bytes together than apart; a leaf that gets too large by that splits when
+            // it gets another entry.
+            one.len() + two.len() <= MERGED_ENTRIES_MAX && one.size() + two.size() <= MERGED_BYTES_MAX
         };
-        let (left, right) = if let Some(next) = self.next(id).filter(fits) {
+        let (left, right) = if let Some(next) = self.spine.next(id).filter(fits) {
             (id, next)
-        } else if let Some(previous) = self.previous(id).filter(fits) {
+        } else if let Some(previous) = self.spine.previous(id).filter(fits) {
             (previous, id)
         } else {
             return;
         };
-        let moved = std::mem::take(&mut self.leaves[right as usize]);
         let slot = self.leaf(left).len();
-        self.leaves[left as usize].append(&moved);
-        self.drop_leaf(right);
-        self.refresh(left);
+        let moved = self.drop_leaf(right);
+        self.change(left, |leaf| leaf.append(&moved));
         self.reindex(left, slot, right);
+    }
+
+    /// Moves the blocks of the leaves where that lets memory be given back.
+    pub fn compact(&mut self) {
+        for id in self.spine.iter() {
+            self.leaves.get_mut(id as usize).compact();
+        }
     }
 }
 
 fn leaf_of(member: &[u8], score: f64, tag: u8) -> Leaf {
-    let mut leaf = Leaf::with_capacity(ENTRY_BYTES + member.len());
-    leaf.insert(0, member, score, tag);
-    leaf
+    Leaf::build(std::iter::once((member, score, tag)))
 }
+
+const _: () = assert!(LEAF_BYTES_MAX > 4 * (ENTRY_BYTES_MAX + 20));

@@ -1,0 +1,507 @@
+//! The index of a large sorted set, from members to the numbers of their leaves: a hash table whose buckets
+//! are packed, and shared between clones.
+//!
+//! ```text
+//! bucket: | block's header | n (u32, the high bit set if wide) | n hashes (u32) -> ... <- n leaf numbers |
+//! ```
+//!
+//! An item is the low half of a member's hash and the number of its leaf, in three bytes (four in a wide
+//! bucket, which has met a number beyond 2^24): 7 bytes. There are [`FILL`] items in a bucket on average,
+//! with a pointer of 8 bytes, 12 bytes of header and some slack between them: 8 bytes per member in all.
+//!
+//! It is a linear hash table: growth splits the next bucket in turn, so there is neither a pause nor a moment
+//! with two tables. Buckets are as large as they need to be; there is no overflow. A clone costs O(1), and a
+//! change then copies the bucket and the chunks that lead to it.
+//!
+//! # Invariants
+//!
+//! - The level is the largest power of two that is not above the number of buckets. An item with hash `h` lies
+//!   in bucket `h mod 2 * level` if there is one, else in bucket `h mod level`.
+//!
+//! # Scanning
+//!
+//! [`Index::scan`] visits every item that is present throughout an iteration at least once, by the argument
+//! that the header of `table.rs` makes for its buckets: the cursor counts in reversed bit order, so that the
+//! cursors already passed are a set of low-bit patterns, and a step visits the bucket of its pattern and that
+//! bucket's other half. An item whose leaf changes stays in its bucket, since its hash stays.
+
+use crate::spine::{BLOCK_HEADER_BYTES, Block, NodeId, SharedVec, block_class_size};
+
+/// Mean number of items of a bucket above which the index grows.
+pub(super) const FILL: usize = 32;
+/// Mean number of items below which it shrinks.
+const FILL_MIN: usize = FILL / 2;
+
+/// Bytes of a bucket's payload before the hashes.
+const HASHES: usize = 4;
+const HASH_BYTES: usize = 4;
+const WIDE: u32 = 1 << 31;
+/// Bytes of a leaf number, and the first number that takes one more.
+const ID_BYTES: usize = 3;
+const WIDE_FROM: NodeId = 1 << (8 * ID_BYTES);
+
+/// An item of the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Item {
+    hash: u32,
+    leaf: NodeId,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug, Default)]
+struct Bucket {
+    block: Block,
+}
+
+impl Bucket {
+    /// Number of items, bytes of a leaf number.
+    #[inline]
+    fn head(&self) -> (usize, usize) {
+        match self.block.payload().first_chunk() {
+            Some(&raw) => {
+                let head = u32::from_le_bytes(raw);
+                ((head & !WIDE) as usize, ID_BYTES + usize::from(head & WIDE != 0))
+            }
+            None => (0, ID_BYTES),
+        }
+    }
+
+    #[inline]
+    fn hashes(&self) -> &[[u8; HASH_BYTES]] {
+        let (len, _) = self.head();
+        let payload = self.block.payload();
+        payload.get(HASHES..HASHES + len * HASH_BYTES).unwrap_or(&[]).as_chunks().0
+    }
+
+    #[inline]
+    fn leaf(&self, slot: usize) -> NodeId {
+        let (_, id_bytes) = self.head();
+        let payload = self.block.payload();
+        let at = payload.len() - id_bytes * (slot + 1);
+        let mut raw = [0; 4];
+        raw[..id_bytes].copy_from_slice(&payload[at..at + id_bytes]);
+        u32::from_le_bytes(raw)
+    }
+
+    fn items(&self) -> impl Iterator<Item = Item> {
+        let hashes = self.hashes().iter().enumerate();
+        hashes.map(|(slot, &raw)| Item { hash: u32::from_le_bytes(raw), leaf: self.leaf(slot) })
+    }
+
+    /// The first item with this hash for which `is_it` says something.
+    #[inline]
+    fn find<R>(&self, hash: u32, mut is_it: impl FnMut(usize, NodeId) -> Option<R>) -> Option<R> {
+        let hashes = self.hashes();
+        let (eights, rest) = hashes.as_chunks::<8>();
+        for (index, eight) in eights.iter().enumerate() {
+            // Without a branch for each, so that they are compared side by side.
+            let mut found = 0;
+            for (slot, &raw) in eight.iter().enumerate() {
+                found |= u32::from(u32::from_le_bytes(raw) == hash) << slot;
+            }
+            while found != 0 {
+                let slot = index * 8 + found.trailing_zeros() as usize;
+                if let Some(result) = is_it(slot, self.leaf(slot)) {
+                    return Some(result);
+                }
+                found &= found - 1;
+            }
+        }
+        let base = hashes.len() - rest.len();
+        let matching = rest.iter().enumerate().filter(|(_, raw)| u32::from_le_bytes(**raw) == hash);
+        matching.map(|(slot, _)| base + slot).find_map(|slot| is_it(slot, self.leaf(slot)))
+    }
+
+    /// A bucket without items that has room for so many.
+    fn with_room(len: usize, id_bytes: usize) -> Self {
+        let mut block = Block::zeroed(HASHES + len * (HASH_BYTES + id_bytes));
+        if let Some(payload) = block.payload_mut() {
+            let head = if id_bytes > ID_BYTES { WIDE } else { 0 };
+            payload[..HASHES].copy_from_slice(&u32::to_le_bytes(head));
+        }
+        Bucket { block }
+    }
+
+    /// A bucket of these items with room for `room` more.
+    fn of(items: &[Item], room: usize) -> Self {
+        if items.len() + room == 0 {
+            return Bucket::default();
+        }
+        let is_wide = items.iter().any(|item| item.leaf >= WIDE_FROM);
+        let mut bucket = Bucket::with_room(items.len() + room, ID_BYTES + usize::from(is_wide));
+        items.iter().for_each(|&item| bucket.add(item));
+        bucket
+    }
+
+    /// Adds an item if there is room for it, without allocating. False if there is none.
+    #[inline]
+    fn add_within(&mut self, item: Item) -> bool {
+        let (len, id_bytes) = self.head();
+        let Some(payload) = self.block.payload_mut() else { return false };
+        let room = (payload.len() - HASHES) / (HASH_BYTES + id_bytes);
+        if len >= room || (item.leaf >= WIDE_FROM && id_bytes == ID_BYTES) {
+            return false;
+        }
+        let at = HASHES + len * HASH_BYTES;
+        payload[at..at + HASH_BYTES].copy_from_slice(&item.hash.to_le_bytes());
+        write_leaf(payload, len, id_bytes, item.leaf);
+        write_len(payload, len + 1);
+        true
+    }
+
+    /// Adds an item.
+    fn add(&mut self, item: Item) {
+        if self.add_within(item) {
+            return;
+        }
+        let (len, id_bytes) = self.head();
+        if item.leaf >= WIDE_FROM && id_bytes == ID_BYTES {
+            let mut items: Vec<Item> = self.items().collect();
+            items.push(item);
+            *self = Bucket::of(&items, 0);
+            return;
+        }
+        let mut grown = Bucket::with_room(len + 1, id_bytes);
+        if let Some(payload) = grown.block.payload_mut()
+            && len > 0
+        {
+            let old = self.block.payload();
+            payload[..HASHES + len * HASH_BYTES].copy_from_slice(&old[..HASHES + len * HASH_BYTES]);
+            let at = payload.len() - len * id_bytes;
+            payload[at..].copy_from_slice(&old[old.len() - len * id_bytes..]);
+        }
+        let has_room = grown.add_within(item);
+        debug_assert!(has_room, "the new bucket has room for one more");
+        *self = grown;
+    }
+
+    /// Gives the item at `slot` another leaf.
+    fn set_leaf(&mut self, slot: usize, leaf: NodeId) {
+        let (len, id_bytes) = self.head();
+        if (leaf >= WIDE_FROM && id_bytes == ID_BYTES) || self.block.is_shared() {
+            let mut items: Vec<Item> = self.items().collect();
+            debug_assert!(slot < len);
+            items[slot].leaf = leaf;
+            *self = Bucket::of(&items, 0);
+        } else if let Some(payload) = self.block.payload_mut() {
+            write_leaf(payload, slot, id_bytes, leaf);
+        }
+    }
+
+    /// Takes the item at `slot` out.
+    fn remove(&mut self, slot: usize) {
+        let (len, id_bytes) = self.head();
+        let left = HASHES + (len - 1) * (HASH_BYTES + id_bytes);
+        if self.block.is_shared() || block_class_size(left) < self.block.memory_usage() {
+            let mut items: Vec<Item> = self.items().collect();
+            items.swap_remove(slot);
+            *self = Bucket::of(&items, 0);
+            return;
+        }
+        let last = self.leaf(len - 1);
+        if let Some(payload) = self.block.payload_mut() {
+            let (at, last_at) = (HASHES + slot * HASH_BYTES, HASHES + (len - 1) * HASH_BYTES);
+            payload.copy_within(last_at..last_at + HASH_BYTES, at);
+            write_leaf(payload, slot, id_bytes, last);
+            write_len(payload, len - 1);
+        }
+    }
+}
+
+#[inline]
+fn write_leaf(payload: &mut [u8], slot: usize, id_bytes: usize, leaf: NodeId) {
+    let at = payload.len() - id_bytes * (slot + 1);
+    payload[at..at + id_bytes].copy_from_slice(&leaf.to_le_bytes()[..id_bytes]);
+}
+
+/// Sets the number of items and leaves the mark of a wide bucket.
+#[inline]
+fn write_len(payload: &mut [u8], len: usize) {
+    let mark = payload[3] & (WIDE >> 24) as u8;
+    let len = u32::try_from(len).ok().filter(|len| len & WIDE == 0);
+    let len = len.expect("a bucket has few items: hashes are spread evenly");
+    payload[..HASHES].copy_from_slice(&len.to_le_bytes());
+    payload[3] |= mark;
+}
+
+/// See the module's description.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Index {
+    buckets: SharedVec<Bucket>,
+    len: usize,
+    bucket_bytes: usize,
+}
+
+impl Index {
+    /// The index of so many items, in O(n). `each` calls its argument with every hash and leaf number, the
+    /// same ones each time that it is called itself.
+    pub fn build(len: usize, each: impl Fn(&mut dyn FnMut(u64, NodeId))) -> Self {
+        let mut index = Index::default();
+        let mut counts = vec![(0_u32, false); len.div_ceil(FILL).max(1)];
+        let (level, bucket_count) = (level_of(counts.len()), counts.len());
+        each(&mut |hash, leaf| {
+            let (count, is_wide) = &mut counts[bucket_of(hash, level, bucket_count)];
+            *count += 1;
+            *is_wide |= leaf >= WIDE_FROM;
+        });
+        for (count, is_wide) in counts {
+            let bucket = Bucket::with_room(count as usize, ID_BYTES + usize::from(is_wide));
+            index.bucket_bytes += bucket.block.memory_usage();
+            index.buckets.push(bucket);
+        }
+        each(&mut |hash, leaf| {
+            let bucket = index.buckets.get_mut(bucket_of(hash, level, bucket_count));
+            bucket.add(Item { hash: hash as u32, leaf });
+            index.len += 1;
+        });
+        debug_assert_eq!(index.len, len);
+        index
+    }
+
+    /// Bytes taken, the structure itself not included.
+    pub fn memory_usage(&self) -> usize {
+        self.bucket_bytes + self.buckets.memory_usage()
+    }
+
+    /// The first leaf among those of the items with a hash for which `is_it` says something.
+    #[inline]
+    pub fn find<R>(&self, hash: u64, mut is_it: impl FnMut(NodeId) -> Option<R>) -> Option<R> {
+        let count = self.buckets.len();
+        if count == 0 {
+            return None;
+        }
+        let bucket = self.buckets.get(bucket_of(hash, level_of(count), count));
+        bucket.find(hash as u32, |_, leaf| is_it(leaf))
+    }
+
+    /// Asks the processor to fetch the bucket of a hash.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        let count = self.buckets.len();
+        if count != 0 {
+            let bucket = self.buckets.get(bucket_of(hash, level_of(count), count));
+            crate::table::prefetch(bucket.block.address());
+        }
+    }
+
+    /// Adds an item.
+    pub fn insert(&mut self, hash: u64, leaf: NodeId) {
+        if self.len >= self.buckets.len() * FILL {
+            self.grow();
+        }
+        self.change(hash, |bucket| bucket.add(Item { hash: hash as u32, leaf }));
+        self.len += 1;
+    }
+
+    /// Makes an item refer to another leaf.
+    pub fn set(&mut self, hash: u64, old: NodeId, new: NodeId) {
+        self.change(hash, |bucket| {
+            if let Some(slot) = bucket.find(hash as u32, |slot, leaf| (leaf == old).then_some(slot)) {
+                bucket.set_leaf(slot, new);
+            }
+        });
+    }
+
+    /// Takes an item out.
+    pub fn remove(&mut self, hash: u64, leaf: NodeId) {
+        let mut removed = 0;
+        self.change(hash, |bucket| {
+            if let Some(slot) = bucket.find(hash as u32, |slot, found| (found == leaf).then_some(slot)) {
+                bucket.remove(slot);
+                removed = 1;
+            }
+        });
+        debug_assert_eq!(removed, 1, "every member has its item");
+        self.len -= removed;
+        if self.buckets.len() > 1 && self.len < self.buckets.len() * FILL_MIN {
+            self.shrink();
+        }
+    }
+
+    /// Visits a part of the items, hashes with leaf numbers, and returns the cursor of the next part; 0
+    /// starts, and 0 returned ends an iteration.
+    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(u32, NodeId)) -> u64 {
+        let count = self.buckets.len();
+        if count == 0 {
+            return 0;
+        }
+        let level = level_of(count);
+        let mask = level as u64 - 1;
+        let at = (cursor & mask) as usize;
+        for at in [at, at + level] {
+            if at < count {
+                self.buckets.get(at).items().for_each(|item| visit(item.hash, item.leaf));
+            }
+        }
+        (cursor | !mask).reverse_bits().wrapping_add(1).reverse_bits()
+    }
+
+    #[inline]
+    fn change(&mut self, hash: u64, change: impl FnOnce(&mut Bucket)) {
+        let count = self.buckets.len();
+        let bucket = self.buckets.get_mut(bucket_of(hash, level_of(count), count));
+        self.bucket_bytes -= bucket.block.memory_usage();
+        change(bucket);
+        self.bucket_bytes += bucket.block.memory_usage();
+    }
+
+    /// Splits the next bucket in turn.
+    fn grow(&mut self) {
+        let count = self.buckets.len();
+        if count == 0 {
+            self.buckets.push(Bucket::default());
+            return;
+        }
+        let level = level_of(count);
+        let old = self.buckets.get_mut(count - level);
+        let items: Vec<Item> = old.items().collect();
+        let (moved, kept): (Vec<Item>, Vec<Item>) =
+            items.into_iter().partition(|item| item.hash as usize & level != 0);
+        let (kept, moved) = (Bucket::of(&kept, 0), Bucket::of(&moved, 0));
+        self.bucket_bytes += kept.block.memory_usage() + moved.block.memory_usage();
+        self.bucket_bytes -= old.block.memory_usage();
+        *old = kept;
+        self.buckets.push(moved);
+    }
+
+    /// Moves the items of the last bucket to the one that it was split from.
+    fn shrink(&mut self) {
+        let Some(last) = self.buckets.pop() else { return };
+        let count = self.buckets.len();
+        let kept = self.buckets.get_mut(count - level_of(count));
+        let items: Vec<Item> = kept.items().chain(last.items()).collect();
+        self.bucket_bytes -= kept.block.memory_usage() + last.block.memory_usage();
+        *kept = Bucket::of(&items, 0);
+        self.bucket_bytes += kept.block.memory_usage();
+    }
+}
+
+/// The level of so many buckets, of which there is at least one.
+#[inline]
+fn level_of(bucket_count: usize) -> usize {
+    1 << bucket_count.ilog2()
+}
+
+/// The bucket of a hash. Only the low half counts: items have no more.
+#[inline]
+fn bucket_of(hash: u64, level: usize, bucket_count: usize) -> usize {
+    let low = hash as u32 as usize & (2 * level - 1);
+    if low < bucket_count { low } else { low - level }
+}
+
+const _: () = assert!(BLOCK_HEADER_BYTES + HASHES == 12 && HASH_BYTES + ID_BYTES == 7);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{HashMap, HashSet};
+
+    fn hash_of(number: u64) -> u64 {
+        number.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29).wrapping_mul(0xBF58_476D_1CE4_E5B9)
+    }
+
+    fn check(index: &Index, model: &HashMap<u64, NodeId>) {
+        assert_eq!(index.len, model.len());
+        for (&number, &leaf) in model {
+            assert_eq!(index.find(hash_of(number), |found| (found == leaf).then_some(())), Some(()));
+        }
+        let buckets = (0..index.buckets.len()).map(|at| index.buckets.get(at).block.memory_usage());
+        assert_eq!(buckets.sum::<usize>(), index.bucket_bytes);
+    }
+
+    #[test]
+    fn behaves_like_a_map_and_clones_stay() {
+        let mut state = 3_u64;
+        let mut random = |bound: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) % bound
+        };
+        let (mut index, mut model) = (Index::default(), HashMap::new());
+        let mut clones = Vec::new();
+        for round in 0..60_000 {
+            let number = random(6000);
+            // Some numbers need a wide bucket.
+            let leaf = random(if round > 30_000 { 1 << 25 } else { 1 << 24 }) as NodeId;
+            let is_growing = (round / 15_000) % 2 == 0;
+            match model.get(&number).copied() {
+                None if is_growing || random(3) == 0 => {
+                    index.insert(hash_of(number), leaf);
+                    model.insert(number, leaf);
+                }
+                Some(old) if is_growing || random(4) == 0 => {
+                    index.set(hash_of(number), old, leaf);
+                    model.insert(number, leaf);
+                }
+                Some(old) => {
+                    index.remove(hash_of(number), old);
+                    model.remove(&number);
+                }
+                None => {}
+            }
+            if round % 6000 == 0 {
+                check(&index, &model);
+                clones.push((index.clone(), model.clone()));
+            }
+        }
+        clones.iter().for_each(|(index, model)| check(index, model));
+        let built = Index::build(model.len(), |visit| {
+            model.iter().for_each(|(&number, &leaf)| visit(hash_of(number), leaf));
+        });
+        check(&built, &model);
+        for (number, leaf) in model {
+            index.remove(hash_of(number), leaf);
+        }
+        assert!(index.buckets.len() == 1 && index.bucket_bytes < 64);
+    }
+
+    #[test]
+    fn scanning_meets_all_that_stays() {
+        for seed in 1..5_u64 {
+            let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+            let mut random = |bound: u64| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                (state >> 11) % bound
+            };
+            let (mut index, mut passing) = (Index::default(), Vec::new());
+            let staying: HashSet<u32> = (0..3000).map(|number| hash_of(number) as u32).collect();
+            (0..3000).for_each(|number| index.insert(hash_of(number), number as NodeId));
+            let (mut seen, mut cursor, mut next) = (HashSet::new(), 0, 3000);
+            let growing = seed % 2 == 0;
+            if !growing {
+                (0..60_000).for_each(|_| (passing.push(next), index.insert(hash_of(next), 1), next += 1).2);
+            }
+            loop {
+                cursor = index.scan(cursor, |hash, _| _ = seen.insert(hash));
+                if cursor == 0 {
+                    break;
+                }
+                for _ in 0..random(900) {
+                    if growing && next < 200_000 {
+                        index.insert(hash_of(next), 1);
+                        next += 1;
+                    } else if let Some(number) = passing.pop() {
+                        index.remove(hash_of(number), 1);
+                    }
+                }
+            }
+            assert!(staying.is_subset(&seen), "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn an_item_costs_eight_bytes() {
+        let mut index = Index::default();
+        for number in 0..200_000 {
+            index.insert(hash_of(number), number as NodeId / 30);
+            let len = number as usize + 1;
+            if len > 10_000 && len.is_power_of_two() {
+                let per_item = index.memory_usage() as f64 / len as f64;
+                assert!(per_item < 8.6, "{per_item} at {len}");
+            }
+        }
+    }
+}

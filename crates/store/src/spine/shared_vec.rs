@@ -1,0 +1,481 @@
+//! A vector in chunks that its clones share.
+//!
+//! ```text
+//! root (height 2)        | chunk | chunk |                         up to 64 children each
+//! height 1        | chunk | ... | chunk |  | chunk |
+//! height 0     | 64 items | ... | 64 items |  | 1 to 64 items |
+//!
+//! chunk: | references (u32) | capacity (u32) | children or items, back to back |
+//! ```
+//!
+//! A clone costs O(1): it shares the root. Changing an item makes the chunks from the root down to it this
+//! vector's own, each copied (64 children at most) only if it is shared: with one holder that costs a load
+//! for each chunk. Reading costs one step for each factor of 64. Growth never moves more than one chunk.
+//!
+//! # Invariants
+//!
+//! - Item `i` lies under child `i / 64^h mod 64` of the chunk at height `h`; the root's height is the
+//!   smallest with which `len <= 64^(height + 1)`.
+//! - The contents of a chunk that has several holders do not change, and its holders agree on how many
+//!   items are below it: so each can count its live children from its own length.
+//! - A chunk that is the root and holds items has a capacity of a power of two from 4 on; all others have
+//!   [`WIDTH`].
+//!
+//! Bytes per item beside its own: 16 / 64, for the header and the place in the chunk above.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+use super::memory;
+
+const WIDTH_BITS: u32 = 6;
+/// Children of a chunk.
+const WIDTH: usize = 1 << WIDTH_BITS;
+const CAPACITY_MIN: usize = 4;
+/// More references than this mean that some were forgotten.
+const REFERENCES_MAX: u32 = u32::MAX / 2;
+
+#[repr(C, align(8))]
+struct Header {
+    references: AtomicU32,
+    capacity: u32,
+}
+
+const HEADER_BYTES: usize = 8;
+const _: () = assert!(size_of::<Header>() == HEADER_BYTES && align_of::<Header>() == 8);
+
+type Chunk = NonNull<Header>;
+
+/// See the module's description.
+pub(crate) struct SharedVec<T> {
+    root: Option<Chunk>,
+    height: u32,
+    len: usize,
+    items: PhantomData<T>,
+}
+
+// SAFETY: the items are owned together with the other holders, who may be on other threads: they are read
+// from there, and dropped where the last holder goes.
+unsafe impl<T: Send + Sync> Send for SharedVec<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for SharedVec<T> {}
+
+impl<T> Default for SharedVec<T> {
+    fn default() -> Self {
+        SharedVec { root: None, height: 0, len: 0, items: PhantomData }
+    }
+}
+
+impl<T: fmt::Debug + Clone> fmt::Debug for SharedVec<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries((0..self.len).map(|index| self.get(index))).finish()
+    }
+}
+
+/// Items below one child of a chunk of this height.
+#[inline]
+fn span(height: u32) -> usize {
+    1 << (WIDTH_BITS * height)
+}
+
+/// Bytes of a chunk of this height.
+fn chunk_size<T>(height: u32, capacity: usize) -> usize {
+    let child = if height == 0 { size_of::<T>() } else { size_of::<Chunk>() };
+    memory::class_size(HEADER_BYTES + child * capacity)
+}
+
+/// The first child or item of a chunk.
+///
+/// # Safety
+/// The chunk is live.
+#[inline]
+unsafe fn children<C>(chunk: Chunk) -> NonNull<C> {
+    // SAFETY: the header is followed by the children within the same allocation.
+    unsafe { chunk.add(1).cast() }
+}
+
+fn new_chunk<T>(height: u32, capacity: usize) -> Chunk {
+    let chunk = memory::alloc(chunk_size::<T>(height, capacity)).cast::<Header>();
+    // SAFETY: the allocation is ours, aligned to 8, and has room for the header. A capacity is at most WIDTH.
+    unsafe { chunk.write(Header { references: AtomicU32::new(1), capacity: capacity as u32 }) };
+    chunk
+}
+
+fn hold(chunk: Chunk) {
+    // SAFETY: the caller holds the chunk.
+    let references = unsafe { &chunk.as_ref().references };
+    if references.fetch_add(1, Ordering::Relaxed) > REFERENCES_MAX {
+        std::process::abort();
+    }
+}
+
+/// Gives up a reference to a chunk with `count` items below it; the last one frees it and its children.
+///
+/// # Safety
+/// The reference is the caller's, who does not use it any more; height and count are right.
+unsafe fn release<T>(chunk: Chunk, height: u32, count: usize) {
+    // SAFETY: the caller's reference keeps the chunk alive until the count is lowered; after that, the last
+    // holder is alone with it.
+    unsafe {
+        if chunk.as_ref().references.fetch_sub(1, Ordering::Release) != 1 {
+            return;
+        }
+        fence(Ordering::Acquire);
+        if height == 0 {
+            NonNull::slice_from_raw_parts(children::<T>(chunk), count).drop_in_place();
+        } else {
+            let span = span(height);
+            for child in 0..count.div_ceil(span) {
+                let below = span.min(count - child * span);
+                release::<T>(children::<Chunk>(chunk).add(child).read(), height - 1, below);
+            }
+        }
+        memory::dealloc(chunk.cast(), chunk_size::<T>(height, chunk.as_ref().capacity as usize));
+    }
+}
+
+impl<T: Clone> SharedVec<T> {
+    const ITEM_FITS: () = assert!(align_of::<T>() <= 8 && size_of::<T>() > 0);
+
+    /// An empty vector. Allocates nothing.
+    pub fn new() -> Self {
+        let () = Self::ITEM_FITS;
+        Self::default()
+    }
+
+    /// The number of items.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// An item; the index must be below the length.
+    #[inline]
+    pub fn get(&self, index: usize) -> &T {
+        assert!(index < self.len, "an index is below the length");
+        let Some(mut chunk) = self.root else { unreachable!("a vector that is not empty has a root") };
+        let mut height = self.height;
+        // SAFETY: below the length all chunks and items on the way are live, and stay so while `self` is
+        // borrowed.
+        unsafe {
+            while height > 0 {
+                let slot = (index >> (WIDTH_BITS * height)) % WIDTH;
+                chunk = children::<Chunk>(chunk).add(slot).read();
+                height -= 1;
+            }
+            children::<T>(chunk).add(index % WIDTH).as_ref()
+        }
+    }
+
+    /// An item to change; the index must be below the length.
+    #[inline]
+    pub fn get_mut(&mut self, index: usize) -> &mut T {
+        assert!(index < self.len, "an index is below the length");
+        let (mut height, mut count) = (self.height, self.len);
+        let Some(root) = &mut self.root else { unreachable!("a vector that is not empty has a root") };
+        let mut link = NonNull::from(root);
+        // SAFETY: below the length all chunks on the way are live. Each is made this vector's own before
+        // anything below it is changed, so that `link` always lies in memory that nobody else refers to.
+        unsafe {
+            loop {
+                let chunk = Self::make_own(link, height, count);
+                let slot = (index >> (WIDTH_BITS * height)) % WIDTH;
+                if height == 0 {
+                    return children::<T>(chunk).add(slot).as_mut();
+                }
+                link = children::<Chunk>(chunk).add(slot);
+                count = span(height).min(count - slot * span(height));
+                height -= 1;
+            }
+        }
+    }
+
+    /// Adds an item at the end.
+    pub fn push(&mut self, item: T) {
+        if self.root.is_none() {
+            self.root = Some(new_chunk::<T>(0, CAPACITY_MIN));
+        } else if self.len == span(self.height + 1) {
+            let root = new_chunk::<T>(self.height + 1, WIDTH);
+            // SAFETY: the new chunk is ours and takes over the reference to the old root.
+            unsafe { children::<Option<Chunk>>(root).write(self.root) };
+            self.root = Some(root);
+            self.height += 1;
+        }
+        let (mut height, mut count) = (self.height, self.len);
+        let Some(root) = &mut self.root else { return };
+        let mut link = NonNull::from(root);
+        // SAFETY: as in `get_mut`. A child that is missing (its first item is the new one) is made.
+        unsafe {
+            loop {
+                let mut chunk = Self::make_own(link, height, count);
+                let slot = count / span(height);
+                if height == 0 {
+                    if slot == chunk.as_ref().capacity as usize {
+                        chunk = Self::widen(chunk, count);
+                        link.write(chunk);
+                    }
+                    children::<T>(chunk).add(slot).write(item);
+                    break;
+                }
+                link = children::<Chunk>(chunk).add(slot);
+                count -= slot * span(height);
+                height -= 1;
+                if count == 0 {
+                    link.write(new_chunk::<T>(height, WIDTH));
+                }
+            }
+        }
+        self.len += 1;
+    }
+
+    /// Takes the last item off.
+    pub fn pop(&mut self) -> Option<T> {
+        let last = self.len.checked_sub(1)?;
+        let item = NonNull::from(self.get_mut(last));
+        // SAFETY: the item is moved out once: the length is lowered, and its chunk is this vector's own.
+        let item = unsafe { item.read() };
+        self.len = last;
+        // Chunks on the way that have lost their only item.
+        let (mut height, mut count) = (self.height, last);
+        let Some(mut chunk) = self.root else { return Some(item) };
+        if last == 0 {
+            self.root = None;
+            self.height = 0;
+        } else {
+            // SAFETY: `get_mut` has made all chunks on the way this vector's own.
+            while height > 0 && !count.is_multiple_of(span(height)) {
+                (chunk, count) = unsafe {
+                    let slot = count / span(height);
+                    (children::<Chunk>(chunk).add(slot).read(), count - slot * span(height))
+                };
+                height -= 1;
+            }
+            if height > 0 {
+                // SAFETY: as above; this child has no item left, and is not counted any more.
+                chunk = unsafe { children::<Chunk>(chunk).add(count / span(height)).read() };
+                height -= 1;
+                // SAFETY: the child is this vector's own and has no items.
+                unsafe { Self::free_path(chunk, height) };
+            }
+            self.lower();
+            return Some(item);
+        }
+        // SAFETY: the whole path belongs to this vector and has no items.
+        unsafe { Self::free_path(chunk, height) };
+        Some(item)
+    }
+
+    /// Bytes taken, what the items refer to not included.
+    pub fn memory_usage(&self) -> usize {
+        let Some(root) = self.root else { return 0 };
+        // SAFETY: the root is live.
+        let capacity = unsafe { root.as_ref().capacity } as usize;
+        let mut bytes = chunk_size::<T>(self.height, capacity);
+        for height in 0..self.height {
+            bytes += self.len.div_ceil(span(height + 1)) * chunk_size::<T>(height, WIDTH);
+        }
+        bytes
+    }
+
+    /// Makes the root as low as the length allows.
+    fn lower(&mut self) {
+        while self.height > 0
+            && self.len <= span(self.height)
+            && let Some(root) = self.root
+        {
+            // SAFETY: the root is live and has one child.
+            unsafe {
+                let child = children::<Chunk>(root).read();
+                if root.as_ref().references.load(Ordering::Acquire) == 1 {
+                    memory::dealloc(root.cast(), chunk_size::<T>(self.height, WIDTH));
+                } else {
+                    hold(child);
+                    release::<T>(root, self.height, self.len);
+                }
+                self.root = Some(child);
+            }
+            self.height -= 1;
+        }
+    }
+
+    /// Frees a chunk without items, and those that lead down from it.
+    ///
+    /// # Safety
+    /// The chunks are the caller's alone; each but the lowest has a first child.
+    unsafe fn free_path(mut chunk: Chunk, mut height: u32) {
+        loop {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let size = chunk_size::<T>(height, chunk.as_ref().capacity as usize);
+                let child = if height > 0 { Some(children::<Chunk>(chunk).read()) } else { None };
+                memory::dealloc(chunk.cast(), size);
+                let Some(child) = child else { return };
+                chunk = child;
+            }
+            height -= 1;
+        }
+    }
+
+    /// The chunk at a link, copied if it is shared.
+    ///
+    /// # Safety
+    /// The link is this vector's own; it leads to a live chunk of this height with `count` items below.
+    #[inline]
+    unsafe fn make_own(link: NonNull<Chunk>, height: u32, count: usize) -> Chunk {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let chunk = link.read();
+            if chunk.as_ref().references.load(Ordering::Acquire) == 1 {
+                return chunk;
+            }
+            Self::copy(link, chunk, height, count)
+        }
+    }
+
+    /// Puts a copy of a chunk in its place, its children shared.
+    ///
+    /// # Safety
+    /// As for `make_own`.
+    #[cold]
+    unsafe fn copy(link: NonNull<Chunk>, chunk: Chunk, height: u32, count: usize) -> Chunk {
+        // SAFETY: the caller's promise; the copy has the capacity of the original.
+        unsafe {
+            let copy = new_chunk::<T>(height, chunk.as_ref().capacity as usize);
+            if height == 0 {
+                for slot in 0..count {
+                    let item = children::<T>(chunk).add(slot).as_ref().clone();
+                    children::<T>(copy).add(slot).write(item);
+                }
+            } else {
+                for slot in 0..count.div_ceil(span(height)) {
+                    let child = children::<Chunk>(chunk).add(slot).read();
+                    hold(child);
+                    children::<Chunk>(copy).add(slot).write(child);
+                }
+            }
+            link.write(copy);
+            release::<T>(chunk, height, count);
+            copy
+        }
+    }
+
+    /// Moves the items of the only chunk to one of twice the capacity.
+    ///
+    /// # Safety
+    /// The chunk is the caller's alone and has `count` items.
+    unsafe fn widen(chunk: Chunk, count: usize) -> Chunk {
+        // SAFETY: the caller's promise; items move bit by bit, and the old memory is given back without
+        // dropping them.
+        unsafe {
+            let capacity = chunk.as_ref().capacity as usize;
+            let wide = new_chunk::<T>(0, (2 * capacity).min(WIDTH));
+            children::<T>(wide).copy_from_nonoverlapping(children::<T>(chunk), count);
+            memory::dealloc(chunk.cast(), chunk_size::<T>(0, capacity));
+            wide
+        }
+    }
+}
+
+impl<T> Clone for SharedVec<T> {
+    fn clone(&self) -> Self {
+        if let Some(root) = self.root {
+            hold(root);
+        }
+        SharedVec { root: self.root, height: self.height, len: self.len, items: PhantomData }
+    }
+}
+
+impl<T> Drop for SharedVec<T> {
+    fn drop(&mut self) {
+        if let Some(root) = self.root {
+            // SAFETY: the reference is this vector's, which ends here.
+            unsafe { release::<T>(root, self.height, self.len) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn behaves_like_a_vector_and_clones_stay() {
+        let token = Arc::new(());
+        for seed in 1..6_u64 {
+            let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+            let mut random = |bound: usize| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                (state >> 11) as usize % bound
+            };
+            let mut vector: SharedVec<(usize, Arc<()>)> = SharedVec::new();
+            let mut model: Vec<usize> = Vec::new();
+            let mut clones: Vec<(SharedVec<(usize, Arc<()>)>, Vec<usize>)> = Vec::new();
+            let check = |vector: &SharedVec<(usize, Arc<()>)>, model: &[usize]| {
+                assert_eq!(vector.len(), model.len(), "seed {seed}");
+                for (index, expected) in model.iter().enumerate() {
+                    assert_eq!(vector.get(index).0, *expected, "seed {seed}");
+                }
+            };
+            for round in 0..300 {
+                let steps = random(400);
+                for _ in 0..steps {
+                    match random(if (round / 100) % 2 == 0 { 5 } else { 12 }) {
+                        0..3 => {
+                            let value = random(1 << 30);
+                            vector.push((value, token.clone()));
+                            model.push(value);
+                        }
+                        3 if !model.is_empty() => {
+                            let (at, value) = (random(model.len()), random(1 << 30));
+                            vector.get_mut(at).0 = value;
+                            model[at] = value;
+                        }
+                        4 => {}
+                        _ => assert_eq!(vector.pop().map(|item| item.0), model.pop()),
+                    }
+                }
+                match random(20) {
+                    0..4 => clones.push((vector.clone(), model.clone())),
+                    4 if !clones.is_empty() => {
+                        let (clone, model) = clones.swap_remove(random(clones.len()));
+                        check(&clone, &model);
+                        std::thread::spawn(move || drop(clone)).join().expect("no panic");
+                    }
+                    5 if !clones.is_empty() => {
+                        // Any of them may go on.
+                        let at = random(clones.len());
+                        std::mem::swap(&mut vector, &mut clones[at].0);
+                        std::mem::swap(&mut model, &mut clones[at].1);
+                    }
+                    _ => {}
+                }
+            }
+            check(&vector, &model);
+            clones.iter().for_each(|(clone, model)| check(clone, model));
+            drop((vector, clones));
+            assert_eq!(Arc::strong_count(&token), 1, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn every_length_grows_and_shrinks() {
+        let mut vector = SharedVec::new();
+        let count = 64 * 64 + 300;
+        for value in 0..count {
+            vector.push(value);
+        }
+        let clone = vector.clone();
+        for value in (0..count).rev() {
+            assert_eq!(vector.pop(), Some(value));
+            assert!(value == 0 || *vector.get(value - 1) == value - 1);
+        }
+        assert_eq!((vector.pop(), vector.memory_usage()), (None, 0));
+        assert!((0..count).all(|index| *clone.get(index) == index));
+        assert!(clone.memory_usage() < count * 9 + 4096);
+    }
+}
