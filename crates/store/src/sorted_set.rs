@@ -147,8 +147,9 @@ impl SortedSet {
         decide: impl FnOnce(Option<f64>) -> Option<f64>,
     ) -> Option<f64> {
         let hash = hash_of(member);
-        let place = self.find(member, hash);
-        let old = place.map(|place| self.leaf(place).score(place.slot));
+        let found = self.find(member, hash);
+        let old = found.map(|(place, leaf)| leaf.score(place.slot));
+        let place = found.map(|(place, _)| place);
         let Some(new) = decide(old) else { return old };
         debug_assert!(!new.is_nan());
         if old == Some(new) {
@@ -170,24 +171,24 @@ impl SortedSet {
 
     /// The score of a member.
     pub fn score(&self, member: &[u8]) -> Option<f64> {
-        let place = self.find(member, hash_of(member))?;
-        Some(self.leaf(place).score(place.slot))
+        let (place, leaf) = self.find(member, hash_of(member))?;
+        Some(leaf.score(place.slot))
     }
 
     /// The number of members before one, and its score.
     pub fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
-        let place = self.find(member, hash_of(member))?;
+        let (place, leaf) = self.find(member, hash_of(member))?;
         let rank = match self.body.get() {
             Held::Small(_) => place.slot,
             Held::Large(tree) => tree.rank(place),
         };
-        Some((rank, self.leaf(place).score(place.slot)))
+        Some((rank, leaf.score(place.slot)))
     }
 
     /// Removes a member and returns its score.
     pub fn remove(&mut self, member: &[u8]) -> Option<f64> {
-        let place = self.find(member, hash_of(member))?;
-        let score = self.leaf(place).score(place.slot);
+        let (place, leaf) = self.find(member, hash_of(member))?;
+        let score = leaf.score(place.slot);
         match self.body.large_mut() {
             None => self.change_packed(|leaf| leaf.remove(place.slot..place.slot + 1)),
             Some(tree) => tree.remove(place),
@@ -266,10 +267,11 @@ impl SortedSet {
     }
 
     #[inline]
-    fn find(&self, member: &[u8], hash: u64) -> Option<Place> {
+    fn find(&self, member: &[u8], hash: u64) -> Option<(Place, View<'_>)> {
         match self.body.get() {
             Held::Small(payload) => {
-                View::new(payload).find(member, tag_of(hash)).map(|slot| Place { leaf: 0, slot })
+                let leaf = View::new(payload);
+                leaf.find(member, tag_of(hash)).map(|slot| (Place { leaf: 0, slot }, leaf))
             }
             Held::Large(tree) => tree.find(member, hash),
         }

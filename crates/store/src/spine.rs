@@ -24,7 +24,6 @@
 
 mod block;
 mod handle;
-mod memory;
 mod shared_slice;
 mod shared_vec;
 

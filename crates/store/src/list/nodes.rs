@@ -58,7 +58,7 @@ impl Nodes {
 
     /// All nodes in order.
     pub fn iter(&self) -> impl Iterator<Item = &Node> {
-        let ids = std::iter::successors(self.spine.first(), |&id| self.spine.next(id));
+        let ids = self.spine.iter();
         ids.map(|id| self.node(id))
     }
 

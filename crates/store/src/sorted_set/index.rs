@@ -32,6 +32,10 @@ pub(super) const FILL: usize = 32;
 /// Mean number of items below which it shrinks.
 const FILL_MIN: usize = FILL / 2;
 
+/// Items that a bucket which is full gets room for.
+const ROOM: usize = 2;
+/// Most unused bytes that a bucket keeps when items go.
+const SLACK_MAX: usize = 40;
 /// Bytes of a bucket's payload before the hashes.
 const HASHES: usize = 4;
 const HASH_BYTES: usize = 4;
@@ -161,7 +165,7 @@ impl Bucket {
             *self = Bucket::of(&items, 0);
             return;
         }
-        let mut grown = Bucket::with_room(len + 1, id_bytes);
+        let mut grown = Bucket::with_room(len + ROOM, id_bytes);
         if let Some(payload) = grown.block.payload_mut()
             && len > 0
         {
@@ -192,7 +196,7 @@ impl Bucket {
     fn remove(&mut self, slot: usize) {
         let (len, id_bytes) = self.head();
         let left = HASHES + (len - 1) * (HASH_BYTES + id_bytes);
-        if self.block.is_shared() || block_class_size(left) < self.block.memory_usage() {
+        if self.block.is_shared() || block_class_size(left) + SLACK_MAX < self.block.memory_usage() {
             let mut items: Vec<Item> = self.items().collect();
             items.swap_remove(slot);
             *self = Bucket::of(&items, 0);
@@ -336,6 +340,11 @@ impl Index {
         (cursor | !mask).reverse_bits().wrapping_add(1).reverse_bits()
     }
 
+    /// Moves buckets where that lets memory be given back.
+    pub fn compact(&mut self) {
+        (0..self.buckets.len()).for_each(|at| self.buckets.get_mut(at).block.compact());
+    }
+
     #[inline]
     fn change(&mut self, hash: u64, change: impl FnOnce(&mut Bucket)) {
         let count = self.buckets.len();
@@ -472,7 +481,7 @@ mod tests {
             let (mut seen, mut cursor, mut next) = (HashSet::new(), 0, 3000);
             let growing = seed % 2 == 0;
             if !growing {
-                (0..60_000).for_each(|_| (passing.push(next), index.insert(hash_of(next), 1), next += 1).2);
+                (0..20_000).for_each(|_| (passing.push(next), index.insert(hash_of(next), 1), next += 1).2);
             }
             loop {
                 cursor = index.scan(cursor, |hash, _| _ = seen.insert(hash));
@@ -480,7 +489,7 @@ mod tests {
                     break;
                 }
                 for _ in 0..random(900) {
-                    if growing && next < 200_000 {
+                    if growing && next < 40_000 {
                         index.insert(hash_of(next), 1);
                         next += 1;
                     } else if let Some(number) = passing.pop() {
@@ -495,7 +504,7 @@ mod tests {
     #[test]
     fn an_item_costs_eight_bytes() {
         let mut index = Index::default();
-        for number in 0..200_000 {
+        for number in 0..70_000 {
             index.insert(hash_of(number), number as NodeId / 30);
             let len = number as usize + 1;
             if len > 10_000 && len.is_power_of_two() {

@@ -14,18 +14,20 @@
 //! other. In leaves of thirty of 300,000 random fractions an offset takes six bytes, of integers often one
 //! or two, of equal scores none. It is exact: keys hold every bit.
 //!
-//! Bytes per entry: its member, 2 for length and tag, 0 to 8 for the score. A leaf does not change in place
-//! but for a score: it is replaced by one of the exact size, so that clones keep what they have.
+//! Bytes per entry: its member, 2 for length and tag, 0 to 8 for the score. A leaf is in a block of the exact
+//! size class, or after removals a little more; a leaf that clones share is replaced when it changes.
 
 use std::ops::Range;
 
 use super::cut::Cut;
-use crate::spine::Block;
+use crate::spine::{Block, block_class_size};
 
 /// Bytes of the payload before the base.
 const BASE: usize = 4;
 /// Most bytes of an entry beside its member, if that is shorter than 256 bytes.
 pub(super) const ENTRY_BYTES_MAX: usize = 10;
+/// Most unused bytes that a leaf keeps when entries go.
+const SLACK_MAX: usize = 96;
 /// Score widths at which there is no base.
 const FULL_WIDTH: usize = 8;
 /// The offsets of each width.
@@ -410,7 +412,7 @@ impl Leaf {
         let at = view.offsets + slot * width;
         let raw = ((key - view.form.base) >> view.form.shift).to_le_bytes();
         if self.block.is_shared() {
-            *self = self.splice(slot..slot, None, self.view().form);
+            self.splice(slot..slot, None);
         }
         if let Some(payload) = self.block.payload_mut() {
             payload[at..at + width].copy_from_slice(&raw[..width]);
@@ -423,13 +425,13 @@ impl Leaf {
         let view = self.view();
         let entry = Entry { member, key: key_of(score), tag };
         let member_bytes = view.start(view.len) - view.members + member.len();
-        if view.len > 0 && view.form.fits(member.len(), entry.key) {
+        // From time to time a better form is looked for, and where this one takes too much.
+        if !view.len.is_power_of_two() && view.len > 0 && view.form.fits(member.len(), entry.key) {
             let form = view.form;
-            if form.header_bytes() + (view.len + 1) * form.entry_bytes() + member_bytes > bytes_max {
-                return false;
+            if form.header_bytes() + (view.len + 1) * form.entry_bytes() + member_bytes <= bytes_max {
+                self.splice(slot..slot, Some(entry));
+                return true;
             }
-            *self = self.splice(slot..slot, Some(entry), view.form);
-            return true;
         }
         let before = view.entries(0..slot);
         let entries = before.chain(std::iter::once(entry)).chain(view.entries(slot..view.len));
@@ -442,10 +444,10 @@ impl Leaf {
 
     /// Removes entries.
     pub fn remove(&mut self, slots: Range<usize>) {
-        *self = match self.view().len - slots.len() {
-            0 => Leaf::default(),
-            _ => self.splice(slots, None, self.view().form),
-        };
+        match self.view().len - slots.len() {
+            0 => *self = Leaf::default(),
+            _ => self.splice(slots, None),
+        }
     }
 
     /// Takes the entries from `slot` on into a leaf of their own.
@@ -462,49 +464,95 @@ impl Leaf {
         *self = build(own.entries(0..own.len).chain(next.entries(0..next.len)));
     }
 
-    /// A copy of the leaf with an entry in the place of some, which fits the form.
-    fn splice(&self, slots: Range<usize>, added: Option<Entry<'_>>, form: Form) -> Leaf {
+    /// Puts an entry, which fits the form, in the place of some: in this block if it is not shared and has
+    /// the right size, else in another one.
+    fn splice(&mut self, slots: Range<usize>, added: Option<Entry<'_>>) {
         let old = self.view();
-        let (start, end) = (old.start(slots.start), old.start(slots.end));
-        let used = old.start(old.len);
+        let form = old.form;
+        let (start, end, used) = (old.start(slots.start), old.start(slots.end), old.start(old.len));
         let len = old.len - slots.len() + usize::from(added.is_some());
-        let added_bytes = added.map_or(0, |entry| entry.member.len());
-        let member_bytes = (start - old.members) + added_bytes + (used - end);
-        let mut block = Block::zeroed(form.header_bytes() + len * form.entry_bytes() + member_bytes);
+        let (length, offset, tag) = match added {
+            Some(entry) => {
+                let offset = (entry.key - form.base) >> form.shift;
+                ((entry.member.len() as u64).to_le_bytes(), offset.to_le_bytes(), [entry.tag])
+            }
+            None => Default::default(),
+        };
+        let count = usize::from(added.is_some());
+        let part = |at: usize, size: usize, added| {
+            let after = at + slots.end * size..at + old.len * size;
+            Part { before: at..at + slots.start * size, added, after }
+        };
+        let (length_bytes, width) = (1 << form.length_bits, usize::from(form.width));
+        let parts = [
+            part(old.lengths, length_bytes, &length[..length_bytes * count]),
+            part(old.tags, 1, &tag[..count]),
+            part(old.offsets, width, &offset[..width * count]),
+            Part {
+                before: old.members..start,
+                added: added.map_or(&[], |entry| entry.member),
+                after: end..used,
+            },
+        ];
+        let size = form.header_bytes() + parts.iter().map(Part::len).sum::<usize>();
+        let (class, capacity) = (block_class_size(size), self.block.memory_usage());
+        let has_size = class <= capacity && capacity - class <= SLACK_MAX.min(capacity / 8);
+        if has_size && !self.block.is_shared() {
+            if let Some(payload) = self.block.payload_mut() {
+                move_parts(payload, &parts, form.header_bytes(), size);
+                form.write(len, payload);
+            }
+            return;
+        }
+        let mut block = Block::zeroed(size);
         let payload = block.payload_mut().expect("a new block has one holder");
         form.write(len, payload);
-        let mut out = Out { payload, at: form.header_bytes() };
-        let number = |number: u64| number.to_le_bytes();
-        let width = usize::from(form.width);
-        let part = |from: usize, size: usize| {
-            let (before, after) = (from + slots.start * size, from + slots.end * size);
-            (&old.payload[from..before], &old.payload[after..from + old.len * size])
-        };
-        let length = added.map_or([0; 8], |entry| number(entry.member.len() as u64));
-        let length_bytes = 1 << form.length_bits;
-        let kept = if added.is_some() { usize::MAX } else { 0 };
-        out.put(part(old.lengths, length_bytes), &length[..length_bytes.min(kept)]);
-        out.put(part(old.tags, 1), &added.map_or([0], |entry| [entry.tag])[..1.min(kept)]);
-        let offset = added.map_or([0; 8], |entry| number((entry.key - form.base) >> form.shift));
-        out.put(part(old.offsets, width), &offset[..width.min(kept)]);
-        let members = (&old.payload[old.members..start], &old.payload[end..used]);
-        out.put(members, added.map_or(&[], |entry| entry.member));
-        Leaf { block }
+        let mut at = form.header_bytes();
+        for part in parts {
+            let (before, after) = (&old.payload[part.before], &old.payload[part.after]);
+            for bytes in [before, part.added, after] {
+                payload[at..at + bytes.len()].copy_from_slice(bytes);
+                at += bytes.len();
+            }
+        }
+        self.block = block;
     }
 }
 
-/// A payload that is being written.
-struct Out<'a> {
-    payload: &'a mut [u8],
-    at: usize,
+/// A part of a payload: what stays before and after a place, and what comes between.
+struct Part<'a> {
+    before: Range<usize>,
+    added: &'a [u8],
+    after: Range<usize>,
 }
 
-impl Out<'_> {
-    #[inline]
-    fn put(&mut self, (before, after): (&[u8], &[u8]), added: &[u8]) {
-        for bytes in [before, added, after] {
-            self.payload[self.at..self.at + bytes.len()].copy_from_slice(bytes);
-            self.at += bytes.len();
+impl Part<'_> {
+    fn len(&self) -> usize {
+        self.before.len() + self.added.len() + self.after.len()
+    }
+}
+
+/// Moves parts within a payload so that they follow each other from `first` to `end`. Either all parts grow, or
+/// all shrink.
+fn move_parts(payload: &mut [u8], parts: &[Part<'_>; 4], first: usize, end: usize) {
+    if parts.iter().any(|part| !part.added.is_empty()) {
+        let mut to = end;
+        for part in parts.iter().rev() {
+            to -= part.after.len();
+            payload.copy_within(part.after.clone(), to);
+            to -= part.added.len();
+            let added = to;
+            to -= part.before.len();
+            payload.copy_within(part.before.clone(), to);
+            payload[added..added + part.added.len()].copy_from_slice(part.added);
+        }
+    } else {
+        let mut to = first;
+        for part in parts {
+            for kept in [&part.before, &part.after] {
+                payload.copy_within(kept.clone(), to);
+                to += kept.len();
+            }
         }
     }
 }

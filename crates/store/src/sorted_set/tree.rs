@@ -23,6 +23,8 @@ use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use smallvec::SmallVec;
+
 use super::cut::Cut;
 use super::index::Index;
 use super::leaf::{Cursor, ENTRY_BYTES_MAX, Leaf, View};
@@ -142,9 +144,11 @@ impl Tree {
 
     /// Where a member is; `hash` is its hash.
     #[inline]
-    pub fn find(&self, member: &[u8], hash: u64) -> Option<Place> {
-        self.index
-            .find(hash, |leaf| self.leaf(leaf).find(member, tag_of(hash)).map(|slot| Place { leaf, slot }))
+    pub fn find(&self, member: &[u8], hash: u64) -> Option<(Place, View<'_>)> {
+        self.index.find(hash, |leaf| {
+            let view = self.leaf(leaf);
+            view.find(member, tag_of(hash)).map(|slot| (Place { leaf, slot }, view))
+        })
     }
 
     /// The number of members before an entry.
@@ -168,13 +172,18 @@ impl Tree {
 
     /// Adds a member that is not there.
     pub fn insert(&mut self, member: &[u8], score: f64, hash: u64) {
+        let leaf = self.insert_in_order(member, score, hash);
+        self.index.insert(hash, leaf);
+    }
+
+    /// Puts an entry where it belongs and returns its leaf. The index is the caller's to tell.
+    fn insert_in_order(&mut self, member: &[u8], score: f64, hash: u64) -> NodeId {
         let cut = Cut::BelowEntry(score, member);
         let found = self.leaf_before(cut).map(|(id, _)| id).or(self.spine.first());
-        let leaf = match found {
+        match found {
             Some(id) => self.insert_near(id, self.leaf(id).count_before(cut), member, score, tag_of(hash)),
             None => self.add_leaf_after(None, leaf_of(member, score, tag_of(hash))),
-        };
-        self.index.insert(hash, leaf);
+        }
     }
 
     /// Gives an entry another score.
@@ -200,9 +209,12 @@ impl Tree {
                 self.split(id, leaf.len() / 2);
             }
         } else {
-            let member = member.to_vec();
-            self.remove(place);
-            self.insert(&member, score, hash);
+            let member = SmallVec::<[u8; 64]>::from_slice(member);
+            self.take_out(id, place.slot..place.slot + 1);
+            let new = self.insert_in_order(&member, score, hash);
+            if new != id {
+                self.index.set(hash, id, new);
+            }
         }
     }
 
@@ -317,7 +329,12 @@ impl Tree {
             let Some((member, _)) = cursor.next() else { break };
             self.index.remove(hash_of(member), id);
         }
-        if slots.len() == leaf.len() {
+        self.take_out(id, slots);
+    }
+
+    /// Takes entries out of a leaf. The index is the caller's to tell.
+    fn take_out(&mut self, id: NodeId, slots: Range<usize>) {
+        if slots.len() == self.leaf(id).len() {
             self.drop_leaf(id);
             return;
         }
@@ -358,10 +375,11 @@ impl Tree {
         self.reindex(left, slot, right);
     }
 
-    /// Moves the blocks of the leaves where that lets memory be given back.
+    /// Moves leaves and buckets where that lets memory be given back, unless clones share them.
     pub fn compact(&mut self) {
-        for id in self.spine.iter() {
-            self.leaves.get_mut(id as usize).compact();
+        if !self.leaves.is_shared() {
+            (0..self.leaves.len()).for_each(|id| self.leaves.get_mut(id).compact());
+            self.index.compact();
         }
     }
 }

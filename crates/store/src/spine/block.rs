@@ -12,7 +12,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-use super::memory;
+use crate::slab;
 
 /// Bytes before the payload.
 pub(crate) const HEADER_BYTES: usize = 8;
@@ -54,7 +54,7 @@ impl fmt::Debug for Block {
 /// Bytes of the allocation for a payload of so many bytes.
 #[inline]
 pub(crate) fn class_size(payload: usize) -> usize {
-    memory::class_size(HEADER_BYTES + payload)
+    slab::class_size(HEADER_BYTES + payload)
 }
 
 /// Bytes of the allocation of the block with this payload.
@@ -67,7 +67,7 @@ impl Block {
     pub fn zeroed(payload: usize) -> Block {
         let size = class_size(payload);
         let units = u32::try_from(size / 8).expect("a block is below 32 GiB");
-        let start = memory::alloc(size).cast::<Header>();
+        let start = slab::alloc(size).cast::<Header>();
         // SAFETY: the allocation is ours, aligned to 8 and `size` bytes long.
         unsafe {
             start.write(Header { references: AtomicU32::new(1), units });
@@ -124,15 +124,10 @@ impl Block {
 
     /// Moves to another place if that lets memory be given back.
     pub fn compact(&mut self) {
-        let Some(start) = self.start else { return };
-        let size = self.memory_usage();
-        if !self.is_shared() && memory::should_move(start.cast(), size) {
-            let mut moved = Block::zeroed(size - HEADER_BYTES);
-            if let Some(payload) = moved.payload_mut() {
-                payload.copy_from_slice(self.payload());
-            }
-            *self = moved;
-        }
+        let (Some(start), false) = (self.start, self.is_shared()) else { return };
+        // SAFETY: the block has this size, and there is no other holder.
+        let moved = unsafe { slab::relocate(start.cast(), self.memory_usage()) };
+        self.start = moved.map_or(self.start, |moved| Some(moved.cast()));
     }
 
     /// Gives up the holder without giving up its reference.
@@ -171,7 +166,7 @@ impl Drop for Block {
         if header.references.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
             // SAFETY: this was the last holder; the allocation has this size.
-            unsafe { memory::dealloc(start.cast(), size) };
+            unsafe { slab::dealloc(start.cast(), size) };
         }
     }
 }

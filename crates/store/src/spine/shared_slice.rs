@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-use super::memory;
+use crate::slab;
 
 #[repr(C, align(8))]
 struct Header {
@@ -60,7 +60,7 @@ impl<T: Copy> FromIterator<T> for SharedSlice<T> {
 
 /// Bytes of the allocation for so many items.
 const fn allocation<T>(capacity: usize) -> usize {
-    memory::class_size(HEADER_BYTES + capacity * size_of::<T>())
+    slab::class_size(HEADER_BYTES + capacity * size_of::<T>())
 }
 
 impl<T: Copy> SharedSlice<T> {
@@ -170,7 +170,7 @@ impl<T: Copy> SharedSlice<T> {
         let size = allocation::<T>(capacity);
         let capacity = u16::try_from((size - HEADER_BYTES) / size_of::<T>());
         let capacity = capacity.expect("a branch has few children");
-        let start = memory::alloc(size).cast::<Header>();
+        let start = slab::alloc(size).cast::<Header>();
         // SAFETY: the allocation is ours and has room for the header and `capacity` items, of which there
         // are at least as many as given.
         unsafe {
@@ -202,7 +202,7 @@ impl<T> Drop for SharedSlice<T> {
             let size = allocation::<T>(usize::from(start.as_ref().capacity));
             if start.as_ref().references.fetch_sub(1, Ordering::Release) == 1 {
                 fence(Ordering::Acquire);
-                memory::dealloc(start.cast(), size);
+                slab::dealloc(start.cast(), size);
             }
         }
     }

@@ -28,7 +28,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-use super::memory;
+use crate::slab;
 
 const WIDTH_BITS: u32 = 6;
 /// Children of a chunk.
@@ -83,7 +83,7 @@ fn span(height: u32) -> usize {
 /// Bytes of a chunk of this height.
 fn chunk_size<T>(height: u32, capacity: usize) -> usize {
     let child = if height == 0 { size_of::<T>() } else { size_of::<Chunk>() };
-    memory::class_size(HEADER_BYTES + child * capacity)
+    slab::class_size(HEADER_BYTES + child * capacity)
 }
 
 /// The first child or item of a chunk.
@@ -97,7 +97,7 @@ unsafe fn children<C>(chunk: Chunk) -> NonNull<C> {
 }
 
 fn new_chunk<T>(height: u32, capacity: usize) -> Chunk {
-    let chunk = memory::alloc(chunk_size::<T>(height, capacity)).cast::<Header>();
+    let chunk = slab::alloc(chunk_size::<T>(height, capacity)).cast::<Header>();
     // SAFETY: the allocation is ours, aligned to 8, and has room for the header. A capacity is at most WIDTH.
     unsafe { chunk.write(Header { references: AtomicU32::new(1), capacity: capacity as u32 }) };
     chunk
@@ -132,7 +132,7 @@ unsafe fn release<T>(chunk: Chunk, height: u32, count: usize) {
                 release::<T>(children::<Chunk>(chunk).add(child).read(), height - 1, below);
             }
         }
-        memory::dealloc(chunk.cast(), chunk_size::<T>(height, chunk.as_ref().capacity as usize));
+        slab::dealloc(chunk.cast(), chunk_size::<T>(height, chunk.as_ref().capacity as usize));
     }
 }
 
@@ -267,6 +267,12 @@ impl<T: Clone> SharedVec<T> {
         Some(item)
     }
 
+    /// Whether a clone shares all of it.
+    pub fn is_shared(&self) -> bool {
+        // SAFETY: the root is live.
+        self.root.is_some_and(|root| unsafe { root.as_ref().references.load(Ordering::Acquire) != 1 })
+    }
+
     /// Bytes taken, what the items refer to not included.
     pub fn memory_usage(&self) -> usize {
         let Some(root) = self.root else { return 0 };
@@ -289,7 +295,7 @@ impl<T: Clone> SharedVec<T> {
             unsafe {
                 let child = children::<Chunk>(root).read();
                 if root.as_ref().references.load(Ordering::Acquire) == 1 {
-                    memory::dealloc(root.cast(), chunk_size::<T>(self.height, WIDTH));
+                    slab::dealloc(root.cast(), chunk_size::<T>(self.height, WIDTH));
                 } else {
                     hold(child);
                     release::<T>(root, self.height, self.len);
@@ -310,7 +316,7 @@ impl<T: Clone> SharedVec<T> {
             unsafe {
                 let size = chunk_size::<T>(height, chunk.as_ref().capacity as usize);
                 let child = if height > 0 { Some(children::<Chunk>(chunk).read()) } else { None };
-                memory::dealloc(chunk.cast(), size);
+                slab::dealloc(chunk.cast(), size);
                 let Some(child) = child else { return };
                 chunk = child;
             }
@@ -372,7 +378,7 @@ impl<T: Clone> SharedVec<T> {
             let capacity = chunk.as_ref().capacity as usize;
             let wide = new_chunk::<T>(0, (2 * capacity).min(WIDTH));
             children::<T>(wide).copy_from_nonoverlapping(children::<T>(chunk), count);
-            memory::dealloc(chunk.cast(), chunk_size::<T>(0, capacity));
+            slab::dealloc(chunk.cast(), chunk_size::<T>(0, capacity));
             wide
         }
     }
