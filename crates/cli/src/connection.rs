@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +15,16 @@ use mantissa_protocol::{Decoder, Value, encode_request};
 pub(crate) enum Address {
     Tcp(String, u16),
     Unix(PathBuf),
+}
+
+impl Address {
+    /// As errors name it.
+    pub(crate) fn plain(&self) -> String {
+        match self {
+            Address::Tcp(host, port) => format!("{host}:{port}"),
+            Address::Unix(path) => path.display().to_string(),
+        }
+    }
 }
 
 impl fmt::Display for Address {
@@ -28,13 +39,22 @@ impl fmt::Display for Address {
 }
 
 /// A connected socket.
-enum Stream {
+pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
 impl Stream {
-    fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+    /// What an event loop registers.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        match self {
+            Stream::Tcp(stream) => stream.as_raw_fd(),
+            Stream::Unix(stream) => stream.as_raw_fd(),
+        }
+    }
+
+    /// Whether operations that would wait fail in place of waiting.
+    pub(crate) fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         match self {
             Stream::Tcp(stream) => stream.set_nonblocking(nonblocking),
             Stream::Unix(stream) => stream.set_nonblocking(nonblocking),
@@ -90,6 +110,11 @@ impl Connection {
         Ok(Connection { stream, arrived: Vec::new(), start: 0, decoder: Decoder::default() })
     }
 
+    /// The socket, for those who read replies in their own way. Nothing but replies must have been received.
+    pub(crate) fn into_stream(self) -> Stream {
+        self.stream
+    }
+
     /// Another handle on the same socket, to write while this one reads.
     pub(crate) fn writer(&self) -> io::Result<Box<dyn Write + Send>> {
         Ok(match &self.stream {
@@ -117,6 +142,33 @@ impl Connection {
         })
     }
 
+    /// Sends commands, one after another.
+    pub(crate) fn send_all(&mut self, commands: &[Vec<Vec<u8>>]) -> io::Result<()> {
+        let mut requests = Vec::new();
+        for command in commands {
+            encode_request(&mut requests, command);
+        }
+        self.stream.write_all(&requests)
+    }
+
+    /// Waits for the next reply; messages before it are dropped.
+    pub(crate) fn receive_reply(&mut self) -> io::Result<Value> {
+        loop {
+            match self.receive()? {
+                Value::Push(_) => {}
+                reply => return Ok(reply),
+            }
+        }
+    }
+
+    /// What comes from the server as it is, for what is no reply.
+    pub(crate) fn raw_reader(&mut self) -> impl Read + '_ {
+        let arrived = self.arrived.split_off(self.start);
+        self.arrived.clear();
+        self.start = 0;
+        io::Cursor::new(arrived).chain(&mut self.stream)
+    }
+
     /// Waits for the next reply or message.
     pub(crate) fn receive(&mut self) -> io::Result<Value> {
         loop {
@@ -139,12 +191,7 @@ impl Connection {
     /// Sends a command and waits for its reply; messages before it are dropped.
     pub(crate) fn ask(&mut self, command: &[impl AsRef<[u8]>]) -> io::Result<Value> {
         self.send(command)?;
-        loop {
-            match self.receive()? {
-                Value::Push(_) => {}
-                reply => return Ok(reply),
-            }
-        }
+        self.receive_reply()
     }
 
     /// Whether the server has hung up, as far as can be known without waiting. Keeps what arrives meanwhile.

@@ -19,6 +19,8 @@ pub(crate) enum Format {
     Csv,
     /// JSON.
     Json,
+    /// JSON whose strings are in ASCII, with escapes such as `\xNN` in them for other bytes.
+    QuotedJson,
 }
 
 /// A value for people, ending with a line end.
@@ -46,7 +48,14 @@ pub(crate) fn csv(value: &Value) -> Vec<u8> {
 /// A value as JSON, without a line end.
 pub(crate) fn json(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
-    write_json(&mut out, value);
+    write_json(&mut out, value, write_json_string);
+    out
+}
+
+/// A value as JSON with quoted strings, without a line end.
+pub(crate) fn quoted_json(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_json(&mut out, value, write_escaped_twice);
     out
 }
 
@@ -253,28 +262,27 @@ fn write_csv(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-fn write_json(out: &mut Vec<u8>, value: &Value) {
+/// Writes a value; `string` writes its strings.
+fn write_json(out: &mut Vec<u8>, value: &Value, string: fn(&mut Vec<u8>, &[u8])) {
     match value {
         Value::Error(text) | Value::BulkError(text) => {
             out.extend_from_slice(b"{\"error\":");
-            write_json_string(out, text);
+            string(out, text);
             out.push(b'}');
         }
         Value::Integer(value) => out.extend_from_slice(value.to_string().as_bytes()),
         Value::Double { value, text } if value.is_finite() => write_json_number(out, text),
-        Value::Double { text, .. } => write_json_string(out, text),
+        Value::Double { text, .. } => string(out, text),
         Value::BigNumber(text) => write_json_number(out, text),
         Value::Boolean(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
         Value::Null | Value::NullBulk | Value::NullArray => out.extend_from_slice(b"null"),
-        Value::Simple(text) | Value::Bulk(text) | Value::Verbatim { text, .. } => {
-            write_json_string(out, text)
-        }
-        Value::Attribute { value, .. } => write_json(out, value),
+        Value::Simple(text) | Value::Bulk(text) | Value::Verbatim { text, .. } => string(out, text),
+        Value::Attribute { value, .. } => write_json(out, value, string),
         Value::Array(elements) | Value::Set(elements) | Value::Push(elements) => {
             out.push(b'[');
             for (i, element) in elements.iter().enumerate() {
                 out.extend_from_slice(if i == 0 { b"" } else { b"," });
-                write_json(out, element);
+                write_json(out, element, string);
             }
             out.push(b']');
         }
@@ -284,12 +292,12 @@ fn write_json(out: &mut Vec<u8>, value: &Value) {
                 out.extend_from_slice(if i == 0 { b"" } else { b"," });
                 match key {
                     Value::Simple(text) | Value::Bulk(text) | Value::Verbatim { text, .. } => {
-                        write_json_string(out, text);
+                        string(out, text);
                     }
-                    key => write_json_string(out, &json(key)),
+                    key => string(out, &json(key)),
                 }
                 out.push(b':');
-                write_json(out, value);
+                write_json(out, value, string);
             }
             out.push(b'}');
         }
@@ -308,6 +316,19 @@ fn write_json_number(out: &mut Vec<u8>, text: &[u8]) {
         return write_json_string(out, text);
     }
     out.extend_from_slice(text);
+}
+
+/// Text as a JSON string that holds the text with escapes for what is not printable ASCII.
+fn write_escaped_twice(out: &mut Vec<u8>, text: &[u8]) {
+    let mut quoted = Vec::new();
+    write_quoted(&mut quoted, text);
+    let inner = quoted.get(1..quoted.len() - 1).unwrap_or_default();
+    out.push(b'"');
+    for &byte in inner {
+        out.extend_from_slice(if matches!(byte, b'"' | b'\\') { b"\\" } else { b"" });
+        out.push(byte);
+    }
+    out.push(b'"');
 }
 
 /// Text as a JSON string. Bytes that are not UTF-8 become replacement characters.

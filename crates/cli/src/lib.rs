@@ -13,18 +13,25 @@
 //! | `lines` | commands from lines of text, and the built-in ones |
 //! | `interactive` | the prompt, with history, completion and hints |
 //! | `docs` | what the server says about its commands |
-//! | `pipe`, `scan` | mass insertion, listing keys |
+//! | `mode` | what else there is to do: mass insertion, listing and weighing keys, statistics, dumps |
+//! | `dashboard` | pictures on a terminal |
 #![forbid(unsafe_code)]
 
+mod benchmark;
 mod connection;
+mod dashboard;
 mod docs;
 mod format;
 mod interactive;
 mod lines;
+mod mode;
 mod options;
-mod pipe;
-mod scan;
+mod secret;
 mod session;
+mod target;
+mod uri;
+
+pub use benchmark::run as benchmark;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read};
@@ -32,7 +39,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::options::{Options, Settings};
+use crate::options::{Mode, Options, Settings};
 use crate::session::Session;
 
 /// Runs the program with these arguments, of which the first is the name it was called by.
@@ -48,7 +55,11 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     let settings = match options.into_settings() {
         Ok(settings) => settings,
         Err(message) => {
-            eprintln!("{message}");
+            if message == options::INVALID_QUOTES {
+                println!("{message}")
+            } else {
+                eprintln!("{message}")
+            }
             return ExitCode::FAILURE;
         }
     };
@@ -68,35 +79,53 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
 
 /// Does what the settings ask for; whether it succeeded.
 fn run_with(mut settings: Settings) -> io::Result<bool> {
-    if settings.input_as_last_argument {
+    if settings.input_as_last_argument || settings.input_tag.is_some() {
         let mut input = Vec::new();
         io::stdin().read_to_end(&mut input)?;
-        settings.command.push(input);
+        match settings.input_tag.take() {
+            None => settings.command.push(input),
+            Some(tag) => match settings.command.iter_mut().find(|word| **word == tag) {
+                Some(word) => *word = input,
+                None => {
+                    eprintln!("Using -X option but stdin tag not match.");
+                    return Ok(false);
+                }
+            },
+        }
     }
     if let Some(script) = settings.eval.take() {
-        settings.command = script.into_command(&settings.command)?;
+        settings.command = match script.into_command(&settings.command) {
+            Ok(command) => command,
+            Err(error) => {
+                eprintln!("{error}");
+                return Ok(false);
+            }
+        };
     }
     let command = std::mem::take(&mut settings.command);
+    let mode = settings.mode.clone();
+    if let Mode::IntrinsicLatency(_) = mode {
+        return mode::run(mode, Session::new(settings));
+    }
     let mut session = Session::new(settings);
     if let Err(error) = session.connect() {
         session.report_unreachable(&error);
-        let goes_on = command.is_empty() && io::stdin().is_terminal() && session.settings().is_plain();
+        let goes_on = command.is_empty() && io::stdin().is_terminal() && mode == Mode::Commands;
         if !goes_on {
             return Ok(false);
         }
     }
-    if session.settings().pipe {
-        return pipe::run(session);
+    if mode != Mode::Commands {
+        return mode::run(mode, session);
     }
-    if session.settings().scan {
-        return scan::run(&mut session);
+    if command.is_empty() {
+        if io::stdin().is_terminal() {
+            interactive::run(&mut session)?;
+        } else {
+            lines::run_all(&mut session, io::stdin().lock())?;
+        }
+        return Ok(true);
     }
-    let succeeded = if !command.is_empty() {
-        session.run_repeatedly(&command)?
-    } else if io::stdin().is_terminal() {
-        interactive::run(&mut session)?
-    } else {
-        lines::run_all(&mut session, io::stdin().lock())?
-    };
+    let succeeded = session.run_repeatedly(&command)?;
     Ok(succeeded || !session.settings().error_code)
 }

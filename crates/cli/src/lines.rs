@@ -21,18 +21,17 @@ pub(crate) enum Next {
     Quit,
 }
 
-/// Runs commands, one a line, until the input ends; whether all succeeded.
-pub(crate) fn run_all(session: &mut Session, mut input: impl BufRead) -> io::Result<bool> {
-    let mut succeeded = true;
+/// Runs commands, one a line, until the input ends. What fails does not end the program.
+pub(crate) fn run_all(session: &mut Session, mut input: impl BufRead) -> io::Result<()> {
+    session.set_reads_lines();
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line)? > 0 {
-        match run(session, &line, None)? {
-            Next::Quit => break,
-            next => succeeded &= next != Next::Failed,
+        if run(session, &line, None)? == Next::Quit {
+            break;
         }
         line.clear();
     }
-    Ok(succeeded)
+    Ok(())
 }
 
 /// Runs one line. A number before a command repeats it.

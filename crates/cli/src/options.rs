@@ -6,10 +6,12 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
+use mantissa_protocol::split_quoted;
 
 use crate::connection::Address;
 use crate::format::Format;
+use crate::uri::Uri;
 
 /// Send commands to a server: one from the command line, or many from standard input or a prompt.
 #[derive(Parser, Debug)]
@@ -39,6 +41,9 @@ pub(crate) struct Options {
     /// Name to log in with
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
+    /// Ask for the password without showing it
+    #[arg(long)]
+    askpass: bool,
     /// Do not warn about passwords on the command line
     #[arg(long)]
     no_auth_warning: bool,
@@ -52,14 +57,23 @@ pub(crate) struct Options {
     #[arg(short = '3')]
     resp3: bool,
     /// Run the command this many times; a negative number means forever
-    #[arg(short = 'r', long, value_name = "TIMES", default_value_t = 1, allow_negative_numbers = true)]
-    repeat: i64,
-    /// Wait this many seconds between repetitions
-    #[arg(short = 'i', long, value_name = "SECONDS", default_value_t = 0.0)]
-    interval: f64,
+    #[arg(short = 'r', long, value_name = "TIMES", allow_negative_numbers = true)]
+    repeat: Option<i64>,
+    /// Wait this many seconds between repetitions, steps of --scan and --stat, and 100 steps of --bigkeys
+    #[arg(short = 'i', long, value_name = "SECONDS")]
+    interval: Option<f64>,
     /// Take the last argument of the command from standard input
-    #[arg(short = 'x')]
+    #[arg(short = 'x', conflicts_with = "input_tag")]
     input_as_last_argument: bool,
+    /// Take the argument that is this word from standard input
+    #[arg(short = 'X', value_name = "TAG")]
+    input_tag: Option<OsString>,
+    /// Arguments are quoted strings with escapes, such as '"\x00a"'
+    #[arg(long)]
+    quoted_input: bool,
+    /// Go where MOVED and ASK errors point to
+    #[arg(short = 'c')]
+    redirections: bool,
     /// Exit with an error code when the reply is an error
     #[arg(short = 'e')]
     error_code: bool,
@@ -75,6 +89,9 @@ pub(crate) struct Options {
     /// Show replies as JSON; speaks RESP3 unless told otherwise
     #[arg(long, conflicts_with_all = ["raw", "no_raw", "csv"])]
     json: bool,
+    /// Show replies as JSON in ASCII: other bytes become escapes
+    #[arg(long, conflicts_with_all = ["raw", "no_raw", "csv", "json"])]
+    quoted_json: bool,
     /// What separates the elements of raw replies [default: a line end]
     #[arg(short = 'd', value_name = "DELIMITER")]
     element_delimiter: Option<OsString>,
@@ -87,18 +104,17 @@ pub(crate) struct Options {
     /// Run a Lua script from a file; arguments are KEYS, a comma, and ARGV
     #[arg(long, value_name = "FILE")]
     eval: Option<PathBuf>,
-    /// Send standard input, which is in the protocol, as it is; count replies and errors
-    #[arg(long)]
-    pipe: bool,
     /// Seconds to wait for replies after everything was sent; 0 is forever
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pipe_timeout: u64,
-    /// List the keys, by SCAN
-    #[arg(long)]
-    scan: bool,
-    /// Which keys to list
+    #[command(flatten)]
+    mode: ModeOptions,
+    /// Which keys to list or look at
     #[arg(long, value_name = "PATTERN")]
     pattern: Option<OsString>,
+    /// The same as a quoted string with escapes
+    #[arg(long, value_name = "PATTERN", conflicts_with = "pattern")]
+    quoted_pattern: Option<OsString>,
     /// How many keys SCAN looks at in a step
     #[arg(long, value_name = "NUMBER")]
     count: Option<u64>,
@@ -110,6 +126,126 @@ pub(crate) struct Options {
     help: Option<bool>,
     #[command(subcommand)]
     command: Option<Words>,
+}
+
+/// What to do other than run commands.
+#[derive(Args, Debug)]
+#[group(multiple = false)]
+struct ModeOptions {
+    /// Send standard input, which is in the protocol, as it is; count replies and errors
+    #[arg(long)]
+    pipe: bool,
+    /// List the keys, by SCAN
+    #[arg(long)]
+    scan: bool,
+    /// Look for the keys with the most elements
+    #[arg(long)]
+    bigkeys: bool,
+    /// Look for the keys that take the most memory
+    #[arg(long)]
+    memkeys: bool,
+    /// As --memkeys, looking at so many elements of a key
+    #[arg(long, value_name = "NUMBER")]
+    memkeys_samples: Option<u64>,
+    /// Look for the keys used most; the server must count uses (maxmemory-policy *lfu)
+    #[arg(long)]
+    hotkeys: bool,
+    /// Show how the server does: a dashboard on a terminal, lines elsewhere
+    #[arg(long)]
+    stat: bool,
+    /// Measure the time of a PING; on a terminal with a histogram that goes on
+    #[arg(long)]
+    latency: bool,
+    /// As --latency, a new line every 15 seconds or -i
+    #[arg(long)]
+    latency_history: bool,
+    /// Latency as a spectrum in colours, a line every second or -i
+    #[arg(long)]
+    latency_dist: bool,
+    /// Measure for so many seconds how long this machine keeps a program waiting
+    #[arg(long, value_name = "SECONDS")]
+    intrinsic_latency: Option<u64>,
+    /// Save the server's data to a file, as a dump; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    rdb: Option<PathBuf>,
+    /// As --rdb, but the functions only
+    #[arg(long, value_name = "FILE")]
+    functions_rdb: Option<PathBuf>,
+    /// Not supported: the server has no slots to manage
+    #[arg(long, num_args = 0.., value_name = "WORD", hide = true)]
+    cluster: Option<Vec<OsString>>,
+    /// Not supported
+    #[arg(long, value_name = "KEYS", hide = true)]
+    lru_test: Option<u64>,
+    /// Not supported
+    #[arg(long, visible_alias = "slave", hide = true)]
+    replica: bool,
+    /// Not supported
+    #[arg(long, visible_alias = "ldb-sync-mode", hide = true)]
+    ldb: bool,
+}
+
+/// What the program does.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Mode {
+    /// Run commands.
+    Commands,
+    /// Send what is in the protocol already.
+    Pipe,
+    /// List keys.
+    Scan,
+    /// Look for the keys with the most elements.
+    BigKeys,
+    /// Look for the keys that take the most memory, looking at so many elements of each.
+    MemoryKeys(Option<u64>),
+    /// Look for the keys used most.
+    HotKeys,
+    /// Show how the server does.
+    Stat,
+    /// Measure the time of a PING.
+    Latency,
+    /// The same, in windows of time.
+    LatencyHistory,
+    /// The same, as a spectrum.
+    LatencySpectrum,
+    /// Measure this machine for so many seconds.
+    IntrinsicLatency(u64),
+    /// Save a dump to a file, of the functions only if so.
+    Dump(PathBuf, bool),
+}
+
+impl ModeOptions {
+    fn into_mode(self) -> Result<Mode, String> {
+        let refused = |name: &str, why: &str| Err(format!("{name} is not supported: {why}"));
+        if self.cluster.is_some() {
+            return refused("--cluster", "every command works on any keys of one server, there are no slots");
+        }
+        if self.lru_test.is_some() {
+            return refused("--lru-test", "use `mantissa benchmark` with -r");
+        }
+        if self.replica {
+            return refused("--replica", "use MONITOR to see commands");
+        }
+        if self.ldb {
+            return refused("--ldb", "the server has no debugger for scripts");
+        }
+        Ok(match self {
+            ModeOptions { rdb: Some(path), .. } => Mode::Dump(path, false),
+            ModeOptions { functions_rdb: Some(path), .. } => Mode::Dump(path, true),
+            ModeOptions { intrinsic_latency: Some(seconds), .. } => Mode::IntrinsicLatency(seconds),
+            ModeOptions { memkeys_samples: Some(samples), .. } => Mode::MemoryKeys(Some(samples)),
+            ModeOptions { pipe: true, .. } => Mode::Pipe,
+            ModeOptions { scan: true, .. } => Mode::Scan,
+            ModeOptions { bigkeys: true, .. } => Mode::BigKeys,
+            ModeOptions { memkeys: true, .. } => Mode::MemoryKeys(None),
+            ModeOptions { hotkeys: true, .. } => Mode::HotKeys,
+            ModeOptions { stat: true, .. } => Mode::Stat,
+            ModeOptions { latency: true, .. } => Mode::Latency,
+            ModeOptions { latency_history: true, .. } => Mode::LatencyHistory,
+            ModeOptions { latency_dist: true, .. } => Mode::LatencySpectrum,
+            _ => Mode::Commands,
+        })
+    }
 }
 
 /// What follows the options.
@@ -127,29 +263,25 @@ pub(crate) struct Settings {
     pub(crate) password: Option<Vec<u8>>,
     pub(crate) database: u32,
     pub(crate) resp3: bool,
-    /// How often to run the command; `None` is forever.
-    pub(crate) repeat: Option<u64>,
-    pub(crate) interval: Duration,
+    /// How often to run the command or a step, if that is said; negative is forever.
+    pub(crate) repeat: Option<i64>,
+    /// How long to wait between two runs or steps, if that is said.
+    pub(crate) interval: Option<Duration>,
     pub(crate) input_as_last_argument: bool,
+    pub(crate) input_tag: Option<Vec<u8>>,
+    pub(crate) redirections: bool,
     pub(crate) error_code: bool,
     pub(crate) format: Format,
     pub(crate) element_delimiter: Vec<u8>,
     pub(crate) reply_delimiter: Vec<u8>,
     pub(crate) show_pushes: bool,
     pub(crate) eval: Option<Script>,
-    pub(crate) pipe: bool,
+    pub(crate) mode: Mode,
     /// `None` is forever.
     pub(crate) pipe_timeout: Option<Duration>,
-    pub(crate) scan: bool,
+    /// Which keys SCAN is to list.
     pub(crate) scan_options: Vec<Vec<u8>>,
     pub(crate) command: Vec<Vec<u8>>,
-}
-
-impl Settings {
-    /// Whether commands are to be run, and nothing else.
-    pub(crate) fn is_plain(&self) -> bool {
-        !self.pipe && !self.scan
-    }
 }
 
 /// A Lua script to run.
@@ -158,8 +290,12 @@ pub(crate) struct Script(PathBuf);
 impl Script {
     /// The EVAL command for the script, with arguments as the command line gives them: `KEY ... , ARG ...`.
     pub(crate) fn into_command(self, arguments: &[Vec<u8>]) -> io::Result<Vec<Vec<u8>>> {
-        let text = std::fs::read(&self.0)
-            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.0.display())))?;
+        let text = std::fs::read(&self.0).map_err(|error| {
+            io::Error::new(
+                error.kind(),
+                format!("Can't open file '{}': {}", self.0.display(), without_number(&error)),
+            )
+        })?;
         let key_count = arguments.iter().position(|argument| argument == b",").unwrap_or(arguments.len());
         let (keys, rest) = arguments.split_at(key_count);
         let mut command = vec![b"EVAL".to_vec(), text, key_count.to_string().into_bytes()];
@@ -181,44 +317,57 @@ impl Options {
         let uri = self.uri.as_deref().map(Uri::parse).transpose()?.unwrap_or_default();
         let terminal = io::stdout().is_terminal();
         if (self.password.is_some() || uri.password.is_some()) && !self.no_auth_warning {
-            eprintln!("Warning: a password on the command line can be seen by other users of this machine.");
+            eprintln!("{PASSWORD_WARNING}");
         }
         let environment = std::env::var_os("REDISCLI_AUTH").map(OsStringExt::into_vec);
         let address = match self.socket {
             Some(path) => Address::Unix(path),
             None => Address::Tcp(uri.host.unwrap_or(self.host), uri.port.unwrap_or(self.port)),
         };
-        let interval = Duration::try_from_secs_f64(self.interval)
-            .map_err(|_| "The interval is not a number of seconds.".to_owned())?;
+        let interval = self.interval.map(Duration::try_from_secs_f64).transpose();
+        let interval = interval.map_err(|_| "The interval is not a number of seconds.".to_owned())?;
         let show_pushes = match self.show_pushes.as_deref() {
             None => terminal,
             Some("yes" | "y") => true,
             Some("no" | "n") => false,
-            Some(_) => return Err("--show-pushes takes yes or no.".to_owned()),
+            Some(other) => {
+                return Err(format!("Unknown --show-pushes value '{other}' (valid: '[y]es', '[n]o')"));
+            }
         };
+        let password = if self.askpass {
+            let typed = crate::secret::ask("Please input password: ");
+            Some(typed.map_err(|error| format!("Error: {error}"))?.into_bytes())
+        } else {
+            uri.password.or(self.password.map(String::into_bytes)).or(environment)
+        };
+        let json = self.json || self.quoted_json;
         let line_end = || b"\n".to_vec();
-        let mut scan_options = Vec::new();
-        let count = self.count.map(|count| count.to_string().into_bytes());
-        for (name, value) in [
-            ("MATCH", self.pattern.map(OsStringExt::into_vec)),
-            ("COUNT", count),
-            ("TYPE", self.kind.map(String::into_bytes)),
-        ] {
-            scan_options.extend(value.into_iter().flat_map(|value| [name.as_bytes().to_vec(), value]));
-        }
+        let pattern = match self.quoted_pattern {
+            Some(quoted) => Some(unquote(&quoted.into_vec())?),
+            None => self.pattern.map(OsStringExt::into_vec),
+        };
+        let words = self.command.into_iter().flat_map(Words::into_bytes);
+        let command = if self.quoted_input {
+            words.map(|word| unquote(&word)).collect::<Result<_, _>>()?
+        } else {
+            words.collect()
+        };
         Ok(Settings {
             address,
             user: uri.user.or(self.user.map(String::into_bytes)),
-            password: uri.password.or(self.password.map(String::into_bytes)).or(environment),
+            password,
             database: self.database.or(uri.database).unwrap_or(0),
-            resp3: self.resp3 || (self.json && !self.resp2),
-            repeat: u64::try_from(self.repeat).ok(),
+            resp3: self.resp3 || (json && !self.resp2),
+            repeat: self.repeat,
             interval,
             input_as_last_argument: self.input_as_last_argument,
+            input_tag: self.input_tag.map(OsStringExt::into_vec),
+            redirections: self.redirections,
             error_code: self.error_code,
             format: match () {
                 () if self.csv => Format::Csv,
                 () if self.json => Format::Json,
+                () if self.quoted_json => Format::QuotedJson,
                 () if self.raw || (!self.no_raw && !terminal) => Format::Raw,
                 () => Format::Terminal,
             },
@@ -226,77 +375,42 @@ impl Options {
             reply_delimiter: self.reply_delimiter.map_or_else(line_end, OsStringExt::into_vec),
             show_pushes,
             eval: self.eval.map(Script),
-            pipe: self.pipe,
+            mode: self.mode.into_mode()?,
             pipe_timeout: (self.pipe_timeout > 0).then(|| Duration::from_secs(self.pipe_timeout)),
-            scan: self.scan,
-            scan_options,
-            command: self.command.into_iter().flat_map(Words::into_bytes).collect(),
+            scan_options: scan_options(pattern, self.count, self.kind),
+            command,
         })
     }
 }
 
-/// What a URI says.
-#[derive(Default, PartialEq, Debug)]
-struct Uri {
-    user: Option<Vec<u8>>,
-    password: Option<Vec<u8>>,
-    host: Option<String>,
-    port: Option<u16>,
-    database: Option<u32>,
+/// What SCAN is to be told about the keys that are wanted.
+fn scan_options(pattern: Option<Vec<u8>>, count: Option<u64>, kind: Option<String>) -> Vec<Vec<u8>> {
+    let count = count.map(|count| count.to_string().into_bytes());
+    let options = [("MATCH", pattern), ("COUNT", count), ("TYPE", kind.map(String::into_bytes))];
+    let given = options.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    given.flat_map(|(name, value)| [name.as_bytes().to_vec(), value]).collect()
 }
 
-impl Uri {
-    fn parse(uri: &str) -> Result<Uri, String> {
-        let wrong = |what: &str| format!("{uri}: {what}");
-        if uri.starts_with("rediss://") {
-            return Err(wrong("connections over TLS are not supported"));
-        }
-        let rest = uri.strip_prefix("redis://").ok_or_else(|| wrong("a URI starts with redis://"))?;
-        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let mut parsed = Uri::default();
-        let place = match authority.rsplit_once('@') {
-            None => authority,
-            Some((login, place)) => {
-                let (user, password) = match login.split_once(':') {
-                    Some((user, password)) => (user, password),
-                    None => ("", login),
-                };
-                parsed.user = (!user.is_empty()).then(|| decode_percents(user));
-                parsed.password = Some(decode_percents(password));
-                place
-            }
-        };
-        // An IPv6 address stands in brackets, as it has colons of its own.
-        let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            Some((host, port)) => (host, port.strip_prefix(':')),
-            None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
-        };
-        parsed.host = (!host.is_empty()).then(|| host.to_owned());
-        parsed.port = port.map(str::parse).transpose().map_err(|_| wrong("the port is not a number"))?;
-        let database = (!path.is_empty()).then(|| path.parse()).transpose();
-        parsed.database = database.map_err(|_| wrong("the database is not a number"))?;
-        Ok(parsed)
+/// What is said of a word that is no quoted string, on standard output as redis-cli does.
+pub(crate) const INVALID_QUOTES: &str = "Invalid quoted string";
+
+/// The one word that a quoted string stands for.
+fn unquote(quoted: &[u8]) -> Result<Vec<u8>, String> {
+    match split_quoted(quoted) {
+        Ok(mut words) if words.len() == 1 => Ok(words.swap_remove(0)),
+        _ => Err(INVALID_QUOTES.to_owned()),
     }
 }
 
-/// Resolves `%41` and the like; what is not of that form stays.
-fn decode_percents(text: &str) -> Vec<u8> {
-    let (mut decoded, mut rest) = (Vec::new(), text.as_bytes());
-    while let Some((&first, tail)) = rest.split_first() {
-        let code = tail.get(..2).filter(|_| first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
-        match code.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                decoded.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                decoded.push(first);
-                rest = tail;
-            }
-        }
-    }
-    decoded
+/// What is wrong, without the number that the system adds.
+pub(crate) fn without_number(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split_once(" (os error").map_or(text.clone(), |(text, _)| text.to_owned())
 }
+
+/// What people are told who put a password on the command line.
+pub(crate) const PASSWORD_WARNING: &str =
+    "Warning: Using a password with '-a' or '-u' option on the command line interface may not be safe.";
 
 #[cfg(test)]
 mod tests {
@@ -316,24 +430,6 @@ mod tests {
             assert!(parse(words).command.is_some(), "{words:?}");
         }
         assert!(Options::try_parse_from(["cli", "--none"]).is_err());
-        assert_eq!(parse(&["-r", "-1", "-h", "host", "PING"]).repeat, -1);
-    }
-
-    #[test]
-    fn uris() {
-        let parsed = Uri::parse("redis://user:p%40ss%zz@host:1234/5").expect("a valid URI");
-        assert_eq!(parsed.user.as_deref(), Some(&b"user"[..]));
-        assert_eq!(parsed.password.as_deref(), Some(&b"p@ss%zz"[..]));
-        assert_eq!(
-            (parsed.host.as_deref(), parsed.port, parsed.database),
-            (Some("host"), Some(1234), Some(5))
-        );
-        let parsed = Uri::parse("redis://secret@[::1]").expect("a valid URI");
-        assert_eq!((parsed.user, parsed.password.as_deref()), (None, Some(&b"secret"[..])));
-        assert_eq!((parsed.host.as_deref(), parsed.port), (Some("::1"), None));
-        assert_eq!(Uri::parse("redis://").expect("a valid URI"), Uri::default());
-        for wrong in ["host", "rediss://host", "redis://host:port", "redis://host/zero", "http://host"] {
-            assert!(Uri::parse(wrong).is_err(), "{wrong}");
-        }
+        assert_eq!(parse(&["-r", "-1", "-h", "host", "PING"]).repeat, Some(-1));
     }
 }

@@ -7,10 +7,13 @@ use mantissa_protocol::Value;
 
 use crate::connection::{Address, Connection};
 use crate::format::{self, Format};
-use crate::options::Settings;
+use crate::options::{Settings, without_number};
 
 /// How long a command may take before a person is told how long it took.
 const SLOW: Duration = Duration::from_millis(500);
+
+/// How often a command is sent elsewhere, at most.
+const REDIRECTIONS_MAX: usize = 16;
 
 /// Commands on a server, with what must be restored when the connection has to be made anew.
 pub(crate) struct Session {
@@ -21,6 +24,8 @@ pub(crate) struct Session {
     in_transaction: bool,
     /// Whether a person sits at a prompt.
     interactive: bool,
+    /// Whether commands come as lines, at a prompt or from a pipe.
+    reads_lines: bool,
 }
 
 /// What a command makes the server do afterwards.
@@ -40,7 +45,15 @@ impl Session {
     /// A session that is not connected yet.
     pub(crate) fn new(settings: Settings) -> Self {
         let (database, resp3) = (settings.database, settings.resp3);
-        Session { settings, connection: None, database, resp3, in_transaction: false, interactive: false }
+        Session {
+            settings,
+            connection: None,
+            database,
+            resp3,
+            in_transaction: false,
+            interactive: false,
+            reads_lines: false,
+        }
     }
 
     /// What the command line asked for.
@@ -51,6 +64,12 @@ impl Session {
     /// Makes this a session with a person at a prompt.
     pub(crate) fn set_interactive(&mut self) {
         self.interactive = true;
+        self.reads_lines = true;
+    }
+
+    /// Makes this a session whose commands come as lines.
+    pub(crate) fn set_reads_lines(&mut self) {
+        self.reads_lines = true;
     }
 
     /// Goes to another server, with the first commands.
@@ -94,7 +113,11 @@ impl Session {
 
     /// Tells a person that there is no connection.
     pub(crate) fn report_unreachable(&self, error: &io::Error) {
-        eprintln!("Could not connect to {}: {}", self.settings.address, plain(error));
+        eprintln!(
+            "Could not connect to Redis at {}: {}",
+            self.settings.address.plain(),
+            without_number(error)
+        );
     }
 
     /// The connection, made anew if it was lost.
@@ -111,6 +134,11 @@ impl Session {
         self.connection.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))
     }
 
+    /// Where the server is.
+    pub(crate) fn place(&self) -> String {
+        self.settings.address.plain()
+    }
+
     /// What stands before the cursor.
     pub(crate) fn prompt(&self) -> String {
         if self.connection.is_none() {
@@ -123,7 +151,11 @@ impl Session {
 
     /// Runs a command as often as the command line says; whether it succeeded every time.
     pub(crate) fn run_repeatedly(&mut self, command: &[Vec<u8>]) -> io::Result<bool> {
-        self.run_times(command, self.settings.repeat)
+        let times = match self.settings.repeat {
+            None => Some(1),
+            Some(times) => u64::try_from(times).ok(),
+        };
+        self.run_times(command, times)
     }
 
     /// Runs a command `times`, forever if that is `None`; whether it succeeded every time.
@@ -131,7 +163,7 @@ impl Session {
         let (mut succeeded, mut run) = (true, 0);
         while times.is_none_or(|times| run < times) {
             if run > 0 {
-                std::thread::sleep(self.settings.interval);
+                std::thread::sleep(self.settings.interval.unwrap_or_default());
             }
             succeeded &= self.run(command)?;
             run += 1;
@@ -144,6 +176,17 @@ impl Session {
     /// A connection that the server has closed is made anew first. One that it closes later is not: the
     /// command may have been executed.
     fn run(&mut self, command: &[Vec<u8>]) -> io::Result<bool> {
+        for _ in 0..REDIRECTIONS_MAX {
+            if let Some(succeeded) = self.run_once(command)? {
+                return Ok(succeeded);
+            }
+        }
+        Err(io::Error::other("too many redirections"))
+    }
+
+    /// As [`Session::run`], but `None` if the server says that another one is to be asked, which is then the
+    /// one that this is connected to.
+    fn run_once(&mut self, command: &[Vec<u8>]) -> io::Result<Option<bool>> {
         let start = Instant::now();
         let connection = match self.connection() {
             Ok(connection) => connection,
@@ -157,13 +200,13 @@ impl Session {
             self.connection = None;
         }
         match result {
-            Err(error) if self.afterwards(command) == Afterwards::HangUp && is_end(&error) => Ok(true),
+            Err(error) if self.afterwards(command) == Afterwards::HangUp && is_end(&error) => Ok(Some(true)),
             result => result,
         }
     }
 
     /// Waits for the reply to a command, and for what comes after it.
-    fn receive(&mut self, command: &[Vec<u8>], start: Instant) -> io::Result<bool> {
+    fn receive(&mut self, command: &[Vec<u8>], start: Instant) -> io::Result<Option<bool>> {
         let afterwards = self.afterwards(command);
         if afterwards == Afterwards::Messages && self.settings.format != Format::Raw {
             print(b"Reading messages... (press Ctrl-C to quit)\n")?;
@@ -172,6 +215,12 @@ impl Session {
             let connection = self.connection.as_mut().ok_or(io::ErrorKind::NotConnected)?;
             let value = connection.receive()?;
             let is_error = value.as_error().is_some();
+            if let Some(place) = value.as_error().and_then(Redirection::parse)
+                && self.settings.redirections
+            {
+                self.follow(&place)?;
+                return Ok(None);
+            }
             match (&value, afterwards) {
                 (Value::Push(message), Afterwards::Reply | Afterwards::HangUp | Afterwards::Monitor) => {
                     self.print_message(message, &value)?;
@@ -186,10 +235,30 @@ impl Session {
                     {
                         print(format!("({:.2}s)\n", start.elapsed().as_secs_f64()).as_bytes())?;
                     }
-                    return Ok(!is_error);
+                    return Ok(Some(!is_error));
                 }
             }
         }
+    }
+
+    /// Connects to the place where the server says that the keys are.
+    fn follow(&mut self, place: &Redirection) -> io::Result<()> {
+        if self.settings.format == Format::Terminal {
+            let Redirection { slot, host, port, .. } = place;
+            print(format!("-> Redirected to slot [{slot}] located at {host}:{port}\n").as_bytes())?;
+        }
+        let host = match (place.host.as_str(), &self.settings.address) {
+            ("", Address::Tcp(host, _)) => host.clone(),
+            (host, _) => host.to_owned(),
+        };
+        self.set_address(Address::Tcp(host, place.port));
+        self.connect()?;
+        if place.asking
+            && let Some(connection) = &mut self.connection
+        {
+            connection.ask(&["ASKING"])?;
+        }
+        Ok(())
     }
 
     /// What is to be expected after a command.
@@ -232,7 +301,7 @@ impl Session {
     /// Prints a reply, or an error that is to end the program where errors belong.
     fn report(&self, command: &[Vec<u8>], reply: &Value) -> io::Result<()> {
         match reply.as_error() {
-            Some(error) if self.settings.error_code && !self.interactive => {
+            Some(error) if self.settings.error_code && !self.reads_lines => {
                 io::stderr().write_all(&[error, b"\n"].concat())
             }
             _ => self.print_reply(reply, is_text(command)),
@@ -244,6 +313,7 @@ impl Session {
         let settings = &self.settings;
         let mut out = match settings.format {
             Format::Json => format::json(value),
+            Format::QuotedJson => format::quoted_json(value),
             _ if as_text => return print(&format::raw(value, &settings.element_delimiter)),
             Format::Terminal => return print(&format::terminal(value)),
             Format::Csv => format::csv(value),
@@ -269,6 +339,28 @@ impl Session {
     }
 }
 
+/// The error of a server in a cluster that does not have the keys.
+struct Redirection {
+    asking: bool,
+    slot: String,
+    host: String,
+    port: u16,
+}
+
+impl Redirection {
+    fn parse(error: &[u8]) -> Option<Redirection> {
+        let mut words = std::str::from_utf8(error).ok()?.split(' ');
+        let asking = match words.next()? {
+            "ASK" => true,
+            "MOVED" => false,
+            _ => return None,
+        };
+        let slot = words.next()?.to_owned();
+        let (host, port) = words.next()?.rsplit_once(':')?;
+        Some(Redirection { asking, slot, host: host.to_owned(), port: port.parse().ok()? })
+    }
+}
+
 /// Whether a command replies with text for people, which is shown as it is.
 fn is_text(command: &[Vec<u8>]) -> bool {
     let words: Vec<Vec<u8>> = command.iter().take(2).map(|word| word.to_ascii_lowercase()).collect();
@@ -287,12 +379,6 @@ fn is_text(command: &[Vec<u8>]) -> bool {
 /// Whether the server has hung up.
 fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
-}
-
-/// What is wrong, without the number that the system adds.
-fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split_once(" (os error").map_or(text.clone(), |(text, _)| text.to_owned())
 }
 
 /// Prints right away: what is read from a pipe may be waited for.

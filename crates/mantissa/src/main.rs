@@ -13,6 +13,7 @@ Mantissa: an in-memory data server that speaks Redis's protocol.
 Usage:
   mantissa server [CONFIG-FILE] [--DIRECTIVE VALUE ...]   Run the server
   mantissa cli [OPTIONS] [COMMAND ...]                    Talk to a server
+  mantissa benchmark [OPTIONS] [COMMAND ...]              Measure how fast a server is
   mantissa --version                                      Print the version
 ";
 
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
     match subcommand.to_str() {
         Some("server") => mantissa_server::run(&rest),
         Some("cli") => mantissa_cli::run(std::iter::once(subcommand).chain(rest)),
+        Some("benchmark") => mantissa_cli::benchmark(std::iter::once(subcommand).chain(rest)),
         Some("--version" | "-v" | "version") => {
             println!("mantissa {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS

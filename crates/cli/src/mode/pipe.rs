@@ -38,11 +38,11 @@ pub(crate) fn run(session: Session) -> io::Result<bool> {
     // The only place where it is set.
     let _ = sent_at.set(Instant::now());
     if sent.is_ok() {
-        eprintln!("All data transferred. Waiting for the last reply...");
+        println!("All data transferred. Waiting for the last reply...");
     }
     let counts = reader.join().map_err(|_| io::Error::other("the reader of replies failed"))??;
     sent?;
-    eprintln!("Last reply received from server.");
+    println!("Last reply received from server.");
     println!("errors: {}, replies: {}", counts.errors, counts.replies);
     Ok(counts.errors == 0)
 }

@@ -1,0 +1,104 @@
+//! Saving a server's data to a file: the program asks for a full copy as a replica would, keeps the dump, and
+//! hangs up. What it says on the way is written to standard error.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use super::expect;
+use crate::session::Session;
+
+/// How many bytes end a dump whose size is not known beforehand; they are announced before it.
+const END_MARK_SIZE: usize = 40;
+const BUFFER_SIZE: usize = 64 * 1024;
+
+/// Saves a dump, of the functions only if so.
+pub(crate) fn run(session: &mut Session, path: &Path, functions_only: bool) -> io::Result<bool> {
+    let wishes: [(&str, &str); 3] = [("capa", "eof"), ("rdb-only", "1"), ("rdb-filter-only", "functions")];
+    for (name, value) in &wishes[..if functions_only { 3 } else { 2 }] {
+        eprintln!("sending REPLCONF {name} {value}");
+        if let Err(error) = expect(session, &["REPLCONF", name, value])
+            && functions_only
+        {
+            return Err(error);
+        }
+    }
+    let connection = session.connection()?;
+    connection.send(&["SYNC"])?;
+    let mut source = connection.raw_reader();
+    let header = read_header(&mut source)?;
+    let (size, mark) = match header.strip_prefix("EOF:") {
+        Some(mark) => (None, mark.as_bytes().to_vec()),
+        None => {
+            let size = header.parse().map_err(|_| {
+                io::Error::new(io::ErrorKind::InvalidData, format!("'{header}' is not the size of a dump"))
+            })?;
+            (Some(size), Vec::new())
+        }
+    };
+    let shown = size
+        .map_or("bytes of bulk transfer until EOF marker".to_owned(), |size: u64| format!("{size} bytes"));
+    let to_output = path == Path::new("-");
+    let mut file: Box<dyn Write> =
+        if to_output { Box::new(io::stdout().lock()) } else { Box::new(File::create(path)?) };
+    eprintln!("SYNC sent to master, writing {shown} to '{}'", path.display());
+    let written = match size {
+        Some(size) => io::copy(&mut (&mut source).take(size), &mut file)?,
+        None => copy_until(&mut source, &mark, &mut file)?,
+    };
+    if size.is_some_and(|size| written < size) {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection ended before the dump did"));
+    }
+    file.flush()?;
+    drop(file);
+    if !to_output {
+        File::open(path)?.sync_all()?;
+    }
+    eprintln!("Transfer finished with success after {written} bytes");
+    Ok(true)
+}
+
+/// The line that announces the dump, without `$`. Empty lines before it keep the connection alive.
+fn read_header(source: &mut impl Read) -> io::Result<String> {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    loop {
+        source.read_exact(&mut byte)?;
+        match byte[0] {
+            b'\n' if line.is_empty() => {}
+            b'\n' => break,
+            b'\r' => {}
+            other if line.len() < 512 => line.push(other),
+            _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "the dump is not announced")),
+        }
+    }
+    let line = String::from_utf8_lossy(&line).into_owned();
+    match line.strip_prefix('$') {
+        Some(header) => Ok(header.to_owned()),
+        None => Err(io::Error::other(line.trim_start_matches('-').to_owned())),
+    }
+}
+
+/// Copies until the mark that ends a dump; how many bytes came before it.
+fn copy_until(source: &mut impl Read, mark: &[u8], file: &mut dyn Write) -> io::Result<u64> {
+    let (mut pending, mut written) = (Vec::new(), 0);
+    let mut buffer = vec![0; BUFFER_SIZE];
+    debug_assert_eq!(mark.len(), END_MARK_SIZE);
+    loop {
+        let size = source.read(&mut buffer)?;
+        if size == 0 {
+            let text = "the connection ended before the dump did";
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
+        }
+        pending.extend_from_slice(&buffer[..size]);
+        let ended = pending.ends_with(mark);
+        let keep = pending.len().min(mark.len());
+        let rest = pending.split_off(pending.len() - keep);
+        file.write_all(&pending)?;
+        written += pending.len() as u64;
+        if ended {
+            return Ok(written);
+        }
+        pending = rest;
+    }
+}

@@ -1,0 +1,103 @@
+"""What `mantissa cli` does besides commands: keys that stand out, statistics, latency, dumps."""
+
+import json
+import re
+
+import pytest
+
+
+def fill(server):
+    with server.connect() as connection:
+        connection.call("MSET", "a", "1", "bb", "22", "long", "x" * 50, "with space", "5")
+        connection.call("RPUSH", "list", 1, 2, 3)
+        connection.call("SADD", "set", "a", "b")
+        connection.call("ZADD", "board", 1, "a", 2, "b", 3, "c", 4, "d")
+        connection.call("HSET", "hash", "f", "v")
+        connection.call("XADD", "stream", "1-1", "a", "b")
+
+
+def sorted_lines(result):
+    """redis-cli lists types in an order of its own, and what is found on the way depends on it."""
+    return sorted(line for line in result.out.splitlines() if b"so far" not in line)
+
+
+KEY_OPTIONS = [["--bigkeys"], ["--memkeys"], ["--memkeys-samples", "0"], ["--bigkeys", "--pattern", "b*"]]
+
+
+@pytest.mark.parametrize("options", KEY_OPTIONS, ids=" ".join)
+def test_big_keys(options, subject, cli, redis_cli):
+    fill(subject)
+    ours, theirs = cli(subject, *options), redis_cli(subject, *options)
+    assert (ours.code, sorted_lines(ours)) == (theirs.code, sorted_lines(theirs))
+
+
+def test_hot_keys(oracle, cli, redis_cli):
+    with oracle.connect() as connection:
+        connection.call("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")
+    fill(oracle)
+    assert sorted_lines(cli(oracle, "--hotkeys")) == sorted_lines(redis_cli(oracle, "--hotkeys"))
+    with oracle.connect() as connection:
+        connection.call("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    assert cli(oracle, "--hotkeys") == redis_cli(oracle, "--hotkeys")
+
+
+def test_all_keys_are_listed(subject, cli):
+    with subject.connect() as connection:
+        connection.pipeline([("SET", f"key {i}", i) for i in range(5000)])
+    result = cli(subject, "--scan", "--pattern", "key *", "--count", "100")
+    assert sorted(result.out.split(b"\n")[:-1]) == sorted(b"key %d" % i for i in range(5000))
+
+
+def test_statistics_as_lines(subject, cli):
+    fill(subject)
+    lines = cli(subject, "--stat", "-r", "3", "-i", "0.01").out.decode().splitlines()
+    assert lines[1].split() == ["keys", "mem", "clients", "blocked", "requests", "connections"]
+    rows = [line.split() for line in lines[2:]]
+    assert len(rows) == 3 and all(row[0] == "9" and re.fullmatch(r"\d+\.\d\d[KMG]", row[1]) for row in rows)
+    assert all(re.fullmatch(r"\(\+\d+\)", row[5]) for row in rows)
+
+
+def test_latency_in_a_pipe(subject, cli):
+    assert re.fullmatch(rb"\d+ \d+ \d+\.\d\d \d+\n", cli(subject, "--latency", "-i", "0.05").out)
+    assert re.fullmatch(rb"\d+,\d+,\d+\.\d\d,\d+\n", cli(subject, "--latency", "--csv", "-i", "0.05").out)
+    figures = json.loads(cli(subject, "--latency", "--json", "-i", "0.05").out)
+    assert set(figures) == {"min", "max", "avg", "count"}
+    history = cli(subject, "--latency-history", "-i", "0.05", "-r", "2").out.splitlines()
+    assert len(history) == 2 and all(b"seconds range" in line for line in history)
+    spectrum = cli(subject, "--latency-dist", "-i", "0.05", "-r", "1").out
+    assert b"From 0 to 100%" in spectrum and spectrum.endswith(b"?\x1b[0m\n")
+
+
+def test_latency_of_the_machine(subject, cli):
+    assert b"total runs (avg latency" in cli(subject, "--intrinsic-latency", "1").out
+
+
+def test_a_dump_is_saved(oracle, start_server, cli, tmp_path):
+    with oracle.connect() as connection:
+        connection.call("CONFIG", "SET", "repl-diskless-sync-delay", "0")
+        connection.call("SET", "k", "v")
+    path = tmp_path / "saved.rdb"
+    result = cli(oracle, "--rdb", path)
+    assert result.code == 0 and result.err.endswith(b"bytes\n"), result
+    assert cli(oracle, "--rdb", "-").out[:5] == b"REDIS"
+    path.rename(tmp_path / "dump.rdb")
+    with start_server("oracle", directory=tmp_path).connect() as connection:
+        assert connection.call("GET", "k") == b"v"
+
+
+def test_the_dashboard(subject, terminal):
+    fill(subject)
+    screen = terminal("cli", "-p", str(subject.port), "--stat", "-i", "0.05")
+    for wanted in ("9 keys", "ops/s", "memory", "latency", "network"):
+        screen.wait_for(wanted)
+    screen.type("q")
+    assert screen.wait_end() == 0
+
+
+def test_the_live_histogram(subject, terminal):
+    screen = terminal("cli", "-p", str(subject.port), "--latency")
+    screen.wait_for("p99.9")
+    screen.wait_for("milliseconds")
+    screen.type("q")
+    screen.wait_for("samples) (")
+    assert screen.wait_end() == 0
