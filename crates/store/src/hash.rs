@@ -1,56 +1,115 @@
-//! Hashes, whose fields may expire.
+//! Hashes, whose fields may expire, behind eight bytes.
 //!
 //! | encoding | form |
 //! | --- | --- |
-//! | `listpack` | fields and values back to back, in the order in which the fields came |
-//! | `listpackex` | the same with expiries, by rising expiry |
-//! | `hashtable` | a [`crate::Table`] of pairs, an allocation each; expiring ones also in an ordered set |
+//! | `listpack` | a [`Block`] of fields and values, in the order in which the fields came |
+//! | `listpackex` | the same with expiries, by rising expiry ([`expiring`]) |
+//! | `hashtable` | [`fields`]: a hash table of blocks, and the order of the expiries if there are some |
 //!
 //! Forms change when Redis changes the encoding: at the thresholds of [`EncodingLimits`], and never back.
 //!
-//! Bytes per field of a large hash: 12.8 to 14 for the table, and field, value and 3 rounded up to a size
-//! class. An expiry adds 8 there and about 24 in the ordered set; hashes without expiries pay nothing for
-//! them.
+//! # Bytes
+//!
+//! - `listpack`: 8, and 2 for each field beside the texts of field and value, or their integers in the least
+//!   width. Ten fields of 6 and 16 bytes are a block of 8 + 10 * (6 + 16 + 2) = 248 bytes.
+//! - `listpackex`: the same, 7 for each expiry, and 16.
+//! - `hashtable`: 3 for each field beside field and value (its tag and codes), and for each bucket of 224 to
+//!   900 bytes of them a pointer of 8, a header of 8, and what rounding up to a size class leaves free: fields
+//!   and values of 16 bytes take 35 and at most 5 more. An expiry adds 7, about 24 in the order of expiries,
+//!   and 1 for each field that shares the bucket with it.
+//!
+//! # Clones
+//!
+//! A clone shares all blocks and costs the same at any size; what is changed later is copied then, block by
+//! block.
 //!
 //! A field whose time has passed stays until it is removed ([`Hash::remove_expired`]); whoever reads looks at
 //! the expiries.
 
 mod expiring;
-mod pair;
-mod pairs;
+mod fields;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashSet;
 use std::fmt;
 
-use mantissa_number::INTEGER_TEXT_MAX;
-
 use crate::listpack::Element;
-use crate::set::packed::{Needle, Packed, PackedIter};
+use crate::packed::{self, Block, Encoded, Form, Handle, Item, Items, Thin, View};
 use crate::set::sample;
 use crate::{EncodingLimits, allocator};
-use expiring::{Expiring, Triples};
-use pair::Pair;
-use pairs::Pairs;
+use expiring::Expiring;
+use fields::Fields;
 
 /// A field, its value, and its expiry (Unix time in ms) if it has one.
 pub type Field<'a> = (Element<'a>, Element<'a>, Option<i64>);
 
-#[derive(Clone)]
-enum Body {
-    Packed(Packed),
-    Expiring(Box<Expiring>),
-    Table(Box<Pairs>),
-}
+/// Forms, as the handle's tag.
+const LISTPACK: usize = 0;
+const EXPIRING: usize = 1;
+const TABLE: usize = 2;
+
+/// Bytes of a packed form beyond which it becomes a table whatever the thresholds say.
+const PACKED_BYTES_MAX: usize = 1 << 30;
+
+/// How fields look in the form `listpack`.
+const PAIR: Form = Form::plain(2);
 
 /// A map from byte strings to byte strings, each with an expiry of its own if it has one.
-#[derive(Clone)]
-pub struct Hash(Body);
+#[repr(transparent)]
+pub struct Hash(Handle);
+
+const _: () = assert!(size_of::<Hash>() == 8);
+
+// SAFETY: a hash owns what its handle points to, all of which can be sent to and shared with other threads.
+unsafe impl Send for Hash {}
+// SAFETY: as above.
+unsafe impl Sync for Hash {}
+
+/// A borrowed hash.
+#[derive(Clone, Copy)]
+enum Body<'a> {
+    Packed(View<'a>),
+    Expiring(&'a Expiring),
+    Table(&'a Fields),
+}
+
+/// A hash to change.
+enum BodyMut<'a> {
+    Packed(packed::Held<'a, Block>),
+    Expiring(&'a mut Expiring),
+    Table(&'a mut Fields),
+}
 
 impl Default for Hash {
     fn default() -> Self {
-        Hash(Body::Packed(Packed::default()))
+        Hash::of(Block::EMPTY, LISTPACK)
+    }
+}
+
+impl Clone for Hash {
+    fn clone(&self) -> Self {
+        // SAFETY: the tag tells what the handle was made of, and the hash is borrowed.
+        unsafe {
+            match self.0.tag() {
+                LISTPACK => Hash::of(Block::clone(&self.0.peek()), LISTPACK),
+                EXPIRING => Hash::of(Box::new(self.0.boxed::<Expiring>().clone()), EXPIRING),
+                _ => Hash::of(Box::new(self.0.boxed::<Fields>().clone()), TABLE),
+            }
+        }
+    }
+}
+
+impl Drop for Hash {
+    fn drop(&mut self) {
+        // SAFETY: the tag tells what the handle was made of, and it is not used any more.
+        unsafe {
+            match self.0.tag() {
+                LISTPACK => self.0.release::<Block>(),
+                EXPIRING => self.0.release::<Box<Expiring>>(),
+                _ => self.0.release::<Box<Fields>>(),
+            }
+        }
     }
 }
 
@@ -62,8 +121,9 @@ impl fmt::Debug for Hash {
     }
 }
 
-fn field_of(pair: &Pair) -> Field<'_> {
-    (Element::Bytes(pair.field()), Element::Bytes(pair.value()), pair.expiry())
+#[inline]
+fn field_of(item: Item<'_>) -> Field<'_> {
+    (item.key, item.value, item.expiry())
 }
 
 impl Hash {
@@ -72,12 +132,42 @@ impl Hash {
         Self::default()
     }
 
+    fn of<T: Thin>(owner: T, tag: usize) -> Self {
+        Hash(Handle::new(owner, tag))
+    }
+
+    #[inline]
+    fn body(&self) -> Body<'_> {
+        // SAFETY: the tag tells what the handle was made of; what is read stays as long as the hash is
+        // borrowed.
+        unsafe {
+            match self.0.tag() {
+                LISTPACK => Body::Packed(self.0.peek::<Block>().view_unbound()),
+                EXPIRING => Body::Expiring(self.0.boxed()),
+                _ => Body::Table(self.0.boxed()),
+            }
+        }
+    }
+
+    #[inline]
+    fn body_mut(&mut self) -> BodyMut<'_> {
+        // SAFETY: the tag tells what the handle was made of.
+        unsafe {
+            match self.0.tag() {
+                LISTPACK => BodyMut::Packed(self.0.hold()),
+                EXPIRING => BodyMut::Expiring(self.0.boxed_mut()),
+                _ => BodyMut::Table(self.0.boxed_mut()),
+            }
+        }
+    }
+
     /// The number of fields, expired ones that have not been removed included.
+    #[inline]
     pub fn len(&self) -> usize {
-        match &self.0 {
-            Body::Packed(packed) => packed.len() / 2,
-            Body::Expiring(expiring) => expiring.len(),
-            Body::Table(pairs) => pairs.table.len(),
+        match self.body() {
+            Body::Packed(packed) => packed.len(),
+            Body::Expiring(expiring) => expiring.block.len(),
+            Body::Table(fields) => fields.table.len(),
         }
     }
 
@@ -88,7 +178,7 @@ impl Hash {
 
     /// The name that OBJECT ENCODING replies.
     pub fn encoding(&self) -> &'static str {
-        match &self.0 {
+        match self.body() {
             Body::Packed(_) => "listpack",
             Body::Expiring(_) => "listpackex",
             Body::Table(_) => "hashtable",
@@ -105,14 +195,11 @@ impl Hash {
 
     /// Goes to an encoding whose fields can expire.
     pub fn expect_expiries(&mut self) {
-        let Body::Packed(packed) = &self.0 else { return };
-        let mut expiring = Box::<Expiring>::default();
-        let mut iter = packed.iter();
-        while let (Some(field), Some(value)) = (iter.next(), iter.next()) {
-            let (mut field_digits, mut value_digits) = ([0; INTEGER_TEXT_MAX], [0; INTEGER_TEXT_MAX]);
-            expiring.push(field.text(&mut field_digits), value.text(&mut value_digits));
-        }
-        self.0 = Body::Expiring(expiring);
+        let pairs = match self.body_mut() {
+            BodyMut::Packed(mut packed) => std::mem::replace(&mut *packed, Block::EMPTY),
+            _ => return,
+        };
+        *self = Hash::of(Box::new(Expiring::new(pairs)), EXPIRING);
     }
 
     /// Gives a field a value and no expiry. True if the field is new.
@@ -127,65 +214,66 @@ impl Hash {
 
     fn put(&mut self, field: &[u8], value: &[u8], keep: bool, limits: &EncodingLimits) -> bool {
         self.expect(0, field.len().max(value.len()), limits);
-        let is_new = match &mut self.0 {
-            Body::Table(pairs) => return pairs.put(field, value, keep),
-            Body::Expiring(expiring) => expiring.put(field, value, keep),
-            Body::Packed(packed) => match packed.find(&Needle::new(field), 2) {
-                Some(position) => {
-                    let position = packed.skip(position, 1);
-                    packed.replace(position, value);
-                    false
+        let (field, value) = (Encoded::new(field), Encoded::new(value));
+        let (is_new, len, bytes) = match self.body_mut() {
+            BodyMut::Table(fields) => return fields.put(&field, &value, keep),
+            BodyMut::Expiring(expiring) => {
+                let is_new = expiring.put(&field, &value, keep);
+                (is_new, expiring.block.len(), expiring.block.heap_bytes())
+            }
+            BodyMut::Packed(mut packed) => {
+                let found = packed.view().find(&field, 0);
+                match found {
+                    Some(position) => packed.replace(position, 1, &value),
+                    None => packed.push(PAIR, 0, &[field, value], 0),
                 }
-                None => {
-                    packed.push(field);
-                    packed.push(value);
-                    true
-                }
-            },
+                (found.is_none(), packed.len(), packed.heap_bytes())
+            }
         };
-        if self.len() > limits.hash_entries_max {
+        if len > limits.hash_entries_max || bytes > PACKED_BYTES_MAX {
             self.make_table();
         }
         is_new
     }
 
     fn make_table(&mut self) {
-        if matches!(self.0, Body::Table(_)) {
+        if matches!(self.body(), Body::Table(_)) {
             return;
         }
-        let mut pairs = Box::<Pairs>::default();
+        let mut fields = Box::new(Fields::new());
         for (field, value, expiry) in self.iter() {
-            let (mut field_digits, mut value_digits) = ([0; INTEGER_TEXT_MAX], [0; INTEGER_TEXT_MAX]);
-            pairs.add(Pair::new(field.text(&mut field_digits), value.text(&mut value_digits), expiry));
+            fields.add(&Encoded::of(field), &Encoded::of(value), expiry);
         }
-        pairs.tracked = self.tracked_expiry();
-        self.0 = Body::Table(pairs);
+        fields.tracked = self.tracked_expiry();
+        *self = Hash::of(fields, TABLE);
     }
 
     /// The value of a field and its expiry.
     pub fn get(&self, field: &[u8]) -> Option<(Element<'_>, Option<i64>)> {
-        match &self.0 {
-            Body::Packed(packed) => {
-                let position = packed.find(&Needle::new(field), 2)?;
-                packed.iter_from(position).nth(1).map(|value| (value, None))
+        let field = Encoded::new(field);
+        let item = match self.body() {
+            Body::Packed(view) => view.item(view.find(&field, 0)?),
+            Body::Expiring(expiring) => {
+                let view = expiring.block.view();
+                view.item(view.find(&field, 0)?)
             }
-            Body::Expiring(expiring) => expiring.get(field),
-            Body::Table(pairs) => pairs.get(field).map(|pair| (Element::Bytes(pair.value()), pair.expiry())),
-        }
+            Body::Table(fields) => fields.get(&field)?,
+        };
+        Some((item.value, item.expiry()))
     }
 
     /// Removes a field; false if it is not there.
     pub fn remove(&mut self, field: &[u8]) -> bool {
-        match &mut self.0 {
-            Body::Packed(packed) => {
-                let found = packed.find(&Needle::new(field), 2);
-                if let Some(position) = found {
-                    packed.remove(position, 2);
-                }
-                found.is_some()
-            }
-            Body::Expiring(expiring) => expiring.remove(field),
-            Body::Table(pairs) => pairs.remove(field),
+        let field = Encoded::new(field);
+        let remove_from = |block: &mut Block| {
+            let found = block.view().find(&field, 0);
+            found.into_iter().for_each(|position| block.remove(position));
+            found.is_some()
+        };
+        match self.body_mut() {
+            BodyMut::Packed(mut packed) => remove_from(&mut packed),
+            BodyMut::Expiring(expiring) => remove_from(&mut expiring.block),
+            BodyMut::Table(fields) => fields.remove(&field),
         }
     }
 
@@ -194,38 +282,39 @@ impl Hash {
         if expiry.is_some() {
             self.expect_expiries();
         }
-        match &mut self.0 {
-            Body::Packed(packed) => packed.find(&Needle::new(field), 2).is_some(),
-            Body::Expiring(expiring) => expiring.set_expiry(field, expiry),
-            Body::Table(pairs) => pairs.set_expiry(field, expiry),
+        let field = Encoded::new(field);
+        match self.body_mut() {
+            BodyMut::Packed(packed) => packed.view().find(&field, 0).is_some(),
+            BodyMut::Expiring(expiring) => expiring.set_expiry(&field, expiry),
+            BodyMut::Table(fields) => fields.set_expiry(&field, expiry),
         }
     }
 
     /// When the first of the fields expires, a Unix time in ms; `None` if none does.
     pub fn earliest_expiry(&self) -> Option<i64> {
-        match &self.0 {
+        match self.body() {
             Body::Packed(_) => None,
             Body::Expiring(expiring) => expiring.earliest_expiry(),
-            Body::Table(pairs) => pairs.earliest_expiry(),
+            Body::Table(fields) => fields.earliest_expiry(),
         }
     }
 
     /// The number of fields whose time has passed and that have not been removed. Costs O(1) for each of
     /// them.
     pub fn expired_len(&self, now_ms: i64) -> usize {
-        match &self.0 {
+        match self.body() {
             Body::Packed(_) => 0,
             Body::Expiring(expiring) => expiring.expired_len(now_ms),
-            Body::Table(pairs) => pairs.expired_len(now_ms),
+            Body::Table(fields) => fields.expired_len(now_ms),
         }
     }
 
     /// Whether there are fields and the time of all of them has passed.
     pub fn is_spent(&self, now_ms: i64) -> bool {
-        match &self.0 {
+        match self.body() {
             Body::Packed(_) => false,
             Body::Expiring(expiring) => expiring.is_spent(now_ms),
-            Body::Table(pairs) => pairs.is_spent(now_ms),
+            Body::Table(fields) => fields.is_spent(now_ms),
         }
     }
 
@@ -238,14 +327,14 @@ impl Hash {
     /// returns their number.
     pub fn remove_expired(&mut self, now_ms: i64, limit: usize, mut visit: impl FnMut(&[u8])) -> usize {
         for count in 0..limit {
-            match &mut self.0 {
-                Body::Packed(_) => return count,
-                Body::Expiring(expiring) => match expiring.take_expired(now_ms) {
+            match self.body_mut() {
+                BodyMut::Packed(_) => return count,
+                BodyMut::Expiring(expiring) => match expiring.take_expired(now_ms) {
                     Some(field) => visit(&field),
                     None => return count,
                 },
-                Body::Table(pairs) => match pairs.take_expired(now_ms) {
-                    Some(pair) => visit(pair.field()),
+                BodyMut::Table(fields) => match fields.take_expired(now_ms) {
+                    Some(field) => visit(&field),
                     None => return count,
                 },
             }
@@ -256,27 +345,29 @@ impl Hash {
     /// The expiry under which whoever removes expired fields has this hash on a list; `None` if on none. The
     /// hash only keeps it for the owner of the list. A clone is on no list.
     pub fn tracked_expiry(&self) -> Option<i64> {
-        match &self.0 {
+        match self.body() {
             Body::Packed(_) => None,
-            Body::Expiring(expiring) => expiring.tracked,
-            Body::Table(pairs) => pairs.tracked,
+            Body::Expiring(expiring) => expiring.tracked(),
+            Body::Table(fields) => fields.tracked,
         }
     }
 
     /// Remembers under which expiry the hash is on the list. `Some` only for one that has an expiring field.
     pub fn set_tracked_expiry(&mut self, expiry: Option<i64>) {
-        match &mut self.0 {
-            Body::Packed(_) => debug_assert!(expiry.is_none()),
-            Body::Expiring(expiring) => expiring.tracked = expiry,
-            Body::Table(pairs) => pairs.tracked = expiry,
+        match self.body_mut() {
+            BodyMut::Packed(_) => debug_assert!(expiry.is_none()),
+            BodyMut::Expiring(expiring) => expiring.set_tracked(expiry),
+            BodyMut::Table(fields) => fields.tracked = expiry,
         }
     }
 
     /// A field picked at random, all with equal probability, expired or not. `random` returns uniform
     /// numbers.
     pub fn random(&self, mut random: impl FnMut() -> u64) -> Option<Field<'_>> {
-        match &self.0 {
-            Body::Table(pairs) => pairs.table.random(random).map(field_of),
+        match self.body() {
+            Body::Table(fields) => {
+                fields.table.random(random).map(|place| field_of(fields.table.item(place)))
+            }
             _ if self.is_empty() => None,
             _ => self.iter().nth(sample::below(random(), self.len())),
         }
@@ -294,11 +385,12 @@ impl Hash {
         if expired == self.len() {
             return;
         }
-        if let (Body::Table(pairs), true) = (&self.0, expired <= self.len() / 2) {
+        if let (Body::Table(fields), true) = (self.body(), expired <= self.len() / 2) {
             for _ in 0..count {
-                let is_live = |pair: &&Pair| pair.expiry().is_none_or(|time| time > now_ms);
-                let pick = std::iter::from_fn(|| pairs.table.random(&mut random)).find(is_live);
-                pick.into_iter().for_each(|pair| visit(field_of(pair)));
+                let is_live = |item: &Item<'_>| item.expiry().is_none_or(|time| time > now_ms);
+                let draw = || fields.table.random(&mut random).map(|place| fields.table.item(place));
+                let pick = std::iter::from_fn(draw).find(is_live);
+                pick.into_iter().for_each(|item| visit(field_of(item)));
             }
             return;
         }
@@ -315,14 +407,15 @@ impl Hash {
         mut visit: impl FnMut(Field<'_>),
     ) {
         let live = self.live_len(now_ms);
-        match &self.0 {
-            Body::Table(pairs) if count < live / 3 && live > self.len() / 2 => {
+        match self.body() {
+            Body::Table(fields) if count < live / 3 && live > self.len() / 2 => {
                 let mut seen = HashSet::with_capacity(count);
                 while seen.len() < count {
-                    let Some(pair) = pairs.table.random(&mut random) else { return };
-                    let is_live = pair.expiry().is_none_or(|time| time > now_ms);
-                    if is_live && seen.insert(std::ptr::from_ref(pair).addr()) {
-                        visit(field_of(pair));
+                    let Some(place) = fields.table.random(&mut random) else { return };
+                    let item = fields.table.item(place);
+                    let is_live = item.expiry().is_none_or(|time| time > now_ms);
+                    if is_live && seen.insert(place) {
+                        visit(field_of(item));
                     }
                 }
             }
@@ -331,10 +424,11 @@ impl Hash {
     }
 
     /// Visits a part of the fields, expired or not, and returns the cursor of the next part; 0 starts, and 0
-    /// returned ends an iteration. What is there throughout is visited at least once.
+    /// returned ends an iteration. What is there throughout is visited at least once ([`packed::Buckets`] says
+    /// why).
     pub fn scan(&self, cursor: u64, mut visit: impl FnMut(Field<'_>)) -> u64 {
-        match &self.0 {
-            Body::Table(pairs) => pairs.table.scan(cursor, |pair| visit(field_of(pair))),
+        match self.body() {
+            Body::Table(fields) => fields.table.scan(cursor, |item| visit(field_of(item))),
             _ => {
                 self.iter().for_each(visit);
                 0
@@ -344,10 +438,10 @@ impl Hash {
 
     /// All fields with their values and expiries, whether or not they have expired.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Field<'_>> {
-        match &self.0 {
-            Body::Packed(packed) => Iter::Packed(packed.iter()),
-            Body::Expiring(expiring) => Iter::Expiring(expiring.iter()),
-            Body::Table(pairs) => Iter::Table(pairs.table.iter()),
+        match self.body() {
+            Body::Packed(packed) => Iter::Packed(packed.items()),
+            Body::Expiring(expiring) => Iter::Packed(expiring.block.view().items()),
+            Body::Table(fields) => Iter::Table(fields.table.iter()),
         }
     }
 
@@ -356,23 +450,37 @@ impl Hash {
         self.iter().filter(move |(_, _, expiry)| expiry.is_none_or(|time| time > now_ms))
     }
 
-    /// Bytes taken.
+    /// Bytes taken, those that are shared with clones included.
     pub fn memory_usage(&self) -> usize {
-        let body = match &self.0 {
-            Body::Packed(packed) => packed.memory_usage(),
-            Body::Expiring(expiring) => {
-                expiring.memory_usage() + allocator::class_size(size_of::<Expiring>())
+        let of_block = |block: &Block| block.heap_bytes() + block.view().external_bytes();
+        let body = match self.body() {
+            Body::Packed(_) => {
+                // SAFETY: the tag tells what the handle was made of.
+                let block = unsafe { self.0.peek::<Block>() };
+                of_block(&block)
             }
-            Body::Table(pairs) => pairs.memory_usage(),
+            Body::Expiring(expiring) => {
+                of_block(&expiring.block) + allocator::class_size(size_of::<Expiring>())
+            }
+            Body::Table(fields) => fields.memory_usage(),
         };
         body + allocator::class_size(size_of::<Hash>())
+    }
+
+    /// Moves small allocations where that lets memory be given back; of a large hash a part at each call, in
+    /// turn. Returns the number of allocations that moved.
+    pub fn compact(&mut self) -> usize {
+        match self.body_mut() {
+            BodyMut::Packed(mut packed) => usize::from(packed.compact()),
+            BodyMut::Expiring(expiring) => usize::from(expiring.block.compact()),
+            BodyMut::Table(fields) => fields.table.compact(),
+        }
     }
 }
 
 enum Iter<'a> {
-    Packed(PackedIter<'a>),
-    Expiring(Triples<'a>),
-    Table(crate::table::Iter<'a, Pair>),
+    Packed(Items<'a>),
+    Table(packed::Iter<'a>),
 }
 
 impl<'a> Iterator for Iter<'a> {
@@ -381,16 +489,14 @@ impl<'a> Iterator for Iter<'a> {
     #[inline]
     fn next(&mut self) -> Option<Field<'a>> {
         match self {
-            Iter::Packed(iter) => Some((iter.next()?, iter.next()?, None)),
-            Iter::Expiring(iter) => iter.next(),
+            Iter::Packed(iter) => iter.next().map(field_of),
             Iter::Table(iter) => iter.next().map(field_of),
         }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         match self {
-            Iter::Packed(iter) => (iter.size_hint().0 / 2, Some(iter.size_hint().0 / 2)),
-            Iter::Expiring(iter) => iter.size_hint(),
+            Iter::Packed(iter) => iter.size_hint(),
             Iter::Table(iter) => iter.size_hint(),
         }
     }

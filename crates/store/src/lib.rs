@@ -14,6 +14,7 @@ mod keyspace;
 mod limits;
 mod list;
 pub mod listpack;
+mod packed;
 mod set;
 mod shard;
 pub mod slab;

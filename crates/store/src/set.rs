@@ -1,20 +1,28 @@
-//! Sets.
+//! Sets, behind eight bytes.
 //!
 //! | encoding | form |
 //! | --- | --- |
-//! | `intset` | a sorted array of integers |
-//! | `listpack` | the members back to back, in the order in which they came |
-//! | `hashtable` | a [`Table`] of members: up to seven bytes in place, longer ones an allocation each |
+//! | `intset` | a sorted array of integers ([`integers`] draws it) |
+//! | `listpack` | a [`Block`] of the members, in the order in which they came |
+//! | `hashtable` | [`Buckets`]: a hash table of blocks |
 //!
 //! Forms change when Redis changes the encoding: at the thresholds of [`EncodingLimits`], and never back but
 //! where an operation makes a new set.
 //!
-//! Bytes per member of a large set: 12.8 to 14 for the table, and if it is no integer of 63 bits and longer
-//! than seven bytes, its length and one, rounded up to a size class.
+//! # Bytes
+//!
+//! - `intset`: 8, and the least width that holds all integers for each.
+//! - `listpack`: 8, and 1 for each member beside its text, or its integer in the least width.
+//! - `hashtable`: 2 for each member (its tag and code), and for each bucket of 224 to 900 bytes of members a
+//!   pointer of 8, a header of 8, and what rounding up to a size class leaves free. So a text of 19 bytes
+//!   takes 21 and at most 3 more, an integer of 40 bits 7 and at most 1 more.
+//!
+//! # Clones
+//!
+//! A clone of one of the last two forms shares all blocks and costs the same at any size; what is changed
+//! later is copied then, block by block. An `intset` is copied: it has few members.
 
 mod integers;
-pub(crate) mod member;
-pub(crate) mod packed;
 pub(crate) mod sample;
 #[cfg(test)]
 mod tests;
@@ -22,86 +30,71 @@ mod tests;
 use std::collections::HashSet;
 use std::fmt;
 
-use mantissa_number::{INTEGER_TEXT_MAX, integer_text_length, parse_i64};
+use mantissa_number::integer_text_length;
 
 use crate::listpack::Element;
-use crate::table::Table;
+use crate::packed::{self, Block, Buckets, Encoded, Form, Handle, Items, Thin, View};
 use crate::{EncodingLimits, allocator};
-use integers::Integers;
-use member::{Member, element_of, hash_of};
-use packed::{Needle, Packed};
+use integers::{INTEGERS_MAX, Integers, Sorted};
 
-/// A table of members.
-#[derive(Default)]
-struct Members {
-    table: Table<Member>,
-    /// Bytes of the members' own allocations.
-    heap_bytes: usize,
-}
+/// Forms, as the handle's tag.
+const INTEGERS: usize = 0;
+const LISTPACK: usize = 1;
+const TABLE: usize = 2;
 
-impl Members {
-    fn contains(&self, member: &[u8]) -> bool {
-        let element = element_of(member);
-        self.table.get(hash_of(element), |other| other.element() == element).is_some()
-    }
+/// Bytes of a `listpack` beyond which it becomes a table whatever the thresholds say.
+const LISTPACK_BYTES_MAX: usize = 1 << 30;
 
-    fn add(&mut self, member: &[u8]) -> bool {
-        let element = element_of(member);
-        let (item, is_new) = self.table.get_or_insert_with(
-            hash_of(element),
-            |other| other.element() == element,
-            || Member::new(element),
-            |other| hash_of(other.element()),
-        );
-        if is_new {
-            self.heap_bytes += item.heap_bytes();
-        }
-        is_new
-    }
-
-    fn remove(&mut self, member: &[u8]) -> bool {
-        let element = element_of(member);
-        let removed = self.table.remove(
-            hash_of(element),
-            |other| other.element() == element,
-            |other| hash_of(other.element()),
-        );
-        if let Some(member) = &removed {
-            self.heap_bytes -= member.heap_bytes();
-        }
-        removed.is_some()
-    }
-}
-
-enum Body {
-    Integers(Integers),
-    Packed(Packed),
-    Table(Box<Members>),
-}
+const MEMBER: Form = Form::plain(1);
 
 /// A set of byte strings.
-pub struct Set(Body);
+#[repr(transparent)]
+pub struct Set(Handle);
+
+const _: () = assert!(size_of::<Set>() == 8);
+
+// SAFETY: a set owns what its handle points to, all of which can be sent to and shared with other threads.
+unsafe impl Send for Set {}
+// SAFETY: as above.
+unsafe impl Sync for Set {}
+
+/// A borrowed set.
+#[derive(Clone, Copy)]
+enum Body<'a> {
+    Integers(Sorted<'a>),
+    Packed(View<'a>),
+    Table(&'a Buckets),
+}
 
 impl Default for Set {
     fn default() -> Self {
-        Set(Body::Integers(Integers::default()))
+        Set(Handle::new(Integers::EMPTY, INTEGERS))
     }
 }
 
 impl Clone for Set {
     fn clone(&self) -> Self {
-        Set(match &self.0 {
-            Body::Integers(integers) => Body::Integers(integers.clone()),
-            Body::Packed(packed) => Body::Packed(packed.clone()),
-            Body::Table(members) => {
-                let mut table = Table::new();
-                for member in members.table.iter() {
-                    let hash = hash_of(member.element());
-                    table.insert(hash, member.clone(), |other| hash_of(other.element()));
-                }
-                Body::Table(Box::new(Members { table, heap_bytes: members.heap_bytes }))
+        // SAFETY: the tag tells what the handle was made of, and the set is borrowed.
+        unsafe {
+            match self.0.tag() {
+                INTEGERS => Set::of(Integers::clone(&self.0.peek()), INTEGERS),
+                LISTPACK => Set::of(Block::clone(&self.0.peek()), LISTPACK),
+                _ => Set::of(Box::new(self.0.boxed::<Buckets>().clone()), TABLE),
             }
-        })
+        }
+    }
+}
+
+impl Drop for Set {
+    fn drop(&mut self) {
+        // SAFETY: the tag tells what the handle was made of, and it is not used any more.
+        unsafe {
+            match self.0.tag() {
+                INTEGERS => self.0.release::<Integers>(),
+                LISTPACK => self.0.release::<Block>(),
+                _ => self.0.release::<Box<Buckets>>(),
+            }
+        }
     }
 }
 
@@ -120,21 +113,38 @@ impl Set {
 
     /// An empty set in the encoding `listpack`.
     pub fn new_listpack() -> Self {
-        Set(Body::Packed(Packed::default()))
+        Set::of(Block::EMPTY, LISTPACK)
     }
 
     /// An empty set in the encoding `hashtable`.
     pub fn new_hashtable() -> Self {
-        Set(Body::Table(Box::default()))
+        Set::of(Box::new(Buckets::new()), TABLE)
+    }
+
+    fn of<T: Thin>(owner: T, tag: usize) -> Self {
+        Set(Handle::new(owner, tag))
+    }
+
+    #[inline]
+    fn body(&self) -> Body<'_> {
+        // SAFETY: the tag tells what the handle was made of; what is read stays as long as the set is
+        // borrowed.
+        unsafe {
+            match self.0.tag() {
+                INTEGERS => Body::Integers(self.0.peek::<Integers>().view_unbound()),
+                LISTPACK => Body::Packed(self.0.peek::<Block>().view_unbound()),
+                _ => Body::Table(self.0.boxed::<Buckets>()),
+            }
+        }
     }
 
     /// The number of members.
     #[inline]
     pub fn len(&self) -> usize {
-        match &self.0 {
+        match self.body() {
             Body::Integers(integers) => integers.len(),
             Body::Packed(packed) => packed.len(),
-            Body::Table(members) => members.table.len(),
+            Body::Table(table) => table.len(),
         }
     }
 
@@ -145,7 +155,7 @@ impl Set {
 
     /// The name that OBJECT ENCODING replies.
     pub fn encoding(&self) -> &'static str {
-        match &self.0 {
+        match self.body() {
             Body::Integers(_) => "intset",
             Body::Packed(_) => "listpack",
             Body::Table(_) => "hashtable",
@@ -156,13 +166,13 @@ impl Set {
     /// of an empty set, and gives up the packed ones where so many could never fit.
     pub fn expect(&mut self, first: &[u8], count: usize, limits: &EncodingLimits) {
         let max = if self.is_empty() {
-            if parse_i64(first).is_some() && count <= limits.set_intset_entries_max {
-                return self.0 = Body::Integers(Integers::default());
+            if Encoded::new(first).as_integer().is_some() && count <= limits.set_intset_entries_max {
+                return *self = Set::new();
             }
-            self.0 = Body::Packed(Packed::default());
+            *self = Set::new_listpack();
             limits.set_listpack_entries_max
         } else {
-            match &self.0 {
+            match self.body() {
                 Body::Integers(_) => limits.set_intset_entries_max,
                 Body::Packed(_) => limits.set_listpack_entries_max,
                 Body::Table(_) => return,
@@ -175,114 +185,177 @@ impl Set {
 
     /// Adds a member; false if it is there already.
     pub fn add(&mut self, member: &[u8], limits: &EncodingLimits) -> bool {
-        match &mut self.0 {
-            Body::Table(members) => members.add(member),
-            Body::Packed(packed) => {
-                if packed.find(&Needle::new(member), 1).is_some() {
-                    return false;
-                }
-                if packed.len() < limits.set_listpack_entries_max
-                    && member.len() <= limits.set_listpack_value_bytes_max
-                {
-                    packed.push(member);
-                    return true;
-                }
-                self.make_table().add(member)
-            }
-            Body::Integers(integers) => match parse_i64(member) {
+        self.add_encoded(&Encoded::new(member), member.len(), limits)
+    }
+
+    /// Adds a member that another set has; false if it is there already.
+    pub fn add_element(&mut self, member: Element<'_>, limits: &EncodingLimits) -> bool {
+        let len = match member {
+            Element::Integer(integer) => integer_text_length(integer),
+            Element::Bytes(text) => text.len(),
+        };
+        self.add_encoded(&Encoded::of(member), len, limits)
+    }
+
+    /// Adds a member whose text has `text_len` bytes.
+    fn add_encoded(&mut self, member: &Encoded<'_>, text_len: usize, limits: &EncodingLimits) -> bool {
+        match self.0.tag() {
+            INTEGERS => match member.as_integer() {
                 Some(integer) => {
+                    // SAFETY: the tag tells what the handle was made of.
+                    let mut integers = unsafe { self.0.hold::<Integers>() };
                     let is_new = integers.add(integer);
-                    if integers.len() > limits.set_intset_entries_max {
+                    let len = integers.len();
+                    drop(integers);
+                    if len > limits.set_intset_entries_max.min(INTEGERS_MAX) {
                         self.make_table();
                     }
                     is_new
                 }
-                None => self.add_text_to_integers(member, limits),
+                None => self.add_text_to_integers(member, text_len, limits),
             },
+            LISTPACK => {
+                // SAFETY: the tag tells what the handle was made of.
+                let mut packed = unsafe { self.0.hold::<Block>() };
+                let view = packed.view();
+                if view.find(member, 0).is_some() {
+                    return false;
+                }
+                if view.len() < limits.set_listpack_entries_max
+                    && text_len <= limits.set_listpack_value_bytes_max
+                    && packed.heap_bytes() < LISTPACK_BYTES_MAX
+                {
+                    packed.push(MEMBER, 0, std::slice::from_ref(member), 0);
+                    return true;
+                }
+                drop(packed);
+                add_to_table(self.make_table(), member)
+            }
+            _ => add_to_table(self.make_table(), member),
         }
     }
 
-    fn add_text_to_integers(&mut self, member: &[u8], limits: &EncodingLimits) -> bool {
-        let Body::Integers(integers) = &self.0 else { return self.add(member, limits) };
-        let len = integers.len();
-        let longest = match len {
-            0 => 0,
-            _ => integer_text_length(integers.get(0)).max(integer_text_length(integers.get(len - 1))),
+    /// Adds a text to a set of integers, which gives that form up.
+    fn add_text_to_integers(
+        &mut self,
+        member: &Encoded<'_>,
+        text_len: usize,
+        limits: &EncodingLimits,
+    ) -> bool {
+        let len = self.len();
+        let longest = match self.body() {
+            Body::Integers(integers) if len > 0 => {
+                integer_text_length(integers.get(0)).max(integer_text_length(integers.get(len - 1)))
+            }
+            _ => 0,
         };
         if len < limits.set_listpack_entries_max
-            && member.len().max(longest) <= limits.set_listpack_value_bytes_max
+            && text_len.max(longest) <= limits.set_listpack_value_bytes_max
         {
-            let mut packed = Packed::default();
-            self.iter().for_each(|member| packed.push(member.text(&mut [0; INTEGER_TEXT_MAX])));
-            packed.push(member);
-            self.0 = Body::Packed(packed);
+            let mut packed = Block::EMPTY;
+            self.iter().for_each(|member| packed.push(MEMBER, 0, &[Encoded::of(member)], 0));
+            packed.push(MEMBER, 0, std::slice::from_ref(member), 0);
+            *self = Set::of(packed, LISTPACK);
             true
         } else {
-            self.make_table().add(member)
+            add_to_table(self.make_table(), member)
         }
     }
 
-    fn make_table(&mut self) -> &mut Members {
-        if !matches!(self.0, Body::Table(_)) {
-            let mut members = Box::<Members>::default();
-            for member in self.iter() {
-                members.add(member.text(&mut [0; INTEGER_TEXT_MAX]));
-            }
-            self.0 = Body::Table(members);
+    /// Goes to the encoding `hashtable`.
+    fn make_table(&mut self) -> &mut Buckets {
+        if self.0.tag() != TABLE {
+            let mut table = Box::new(Buckets::new());
+            self.iter().for_each(|member| {
+                let member = Encoded::of(member);
+                table.insert(member.hash(), &[member]);
+            });
+            *self = Set::of(table, TABLE);
         }
-        match &mut self.0 {
-            Body::Table(members) => members,
-            _ => unreachable!("it has been made one above"),
-        }
+        // SAFETY: the form has been made sure of.
+        unsafe { self.0.boxed_mut() }
     }
 
     /// Goes to the encoding `intset` if it may have so many members. All of them must be integers.
     pub fn make_intset(&mut self, limits: &EncodingLimits) {
-        if self.len() > limits.set_intset_entries_max || matches!(self.0, Body::Integers(_)) {
+        let max = limits.set_intset_entries_max.min(INTEGERS_MAX);
+        if self.len() > max || self.0.tag() == INTEGERS {
             return;
         }
         let mut sorted: Vec<i64> = self.iter().filter_map(|member| member.integer()).collect();
         sorted.sort_unstable();
-        let mut integers = Integers::default();
+        let mut integers = Integers::EMPTY;
         sorted.into_iter().for_each(|integer| {
             integers.add(integer);
         });
-        self.0 = Body::Integers(integers);
+        *self = Set::of(integers, INTEGERS);
     }
 
     /// Whether a member is there.
     pub fn contains(&self, member: &[u8]) -> bool {
-        match &self.0 {
-            Body::Integers(integers) => parse_i64(member).is_some_and(|integer| integers.contains(integer)),
-            Body::Packed(packed) => packed.find(&Needle::new(member), 1).is_some(),
-            Body::Table(members) => members.contains(member),
+        self.contains_encoded(&Encoded::new(member))
+    }
+
+    /// Whether a member of another set is one here as well.
+    pub fn contains_element(&self, member: Element<'_>) -> bool {
+        self.contains_encoded(&Encoded::of(member))
+    }
+
+    #[inline]
+    fn contains_encoded(&self, member: &Encoded<'_>) -> bool {
+        match self.body() {
+            Body::Integers(integers) => member.as_integer().is_some_and(|integer| integers.contains(integer)),
+            Body::Packed(packed) => packed.find(member, 0).is_some(),
+            Body::Table(table) => table.find(member, member.hash()).is_some(),
         }
     }
 
     /// Removes a member; false if it is not there.
     pub fn remove(&mut self, member: &[u8]) -> bool {
-        match &mut self.0 {
-            Body::Integers(integers) => parse_i64(member).is_some_and(|integer| integers.remove(integer)),
-            Body::Packed(packed) => match packed.find(&Needle::new(member), 1) {
-                Some(position) => {
-                    packed.remove(position, 1);
-                    true
+        self.remove_encoded(&Encoded::new(member))
+    }
+
+    /// Removes a member that another set has; false if it is not there.
+    pub fn remove_element(&mut self, member: Element<'_>) -> bool {
+        self.remove_encoded(&Encoded::of(member))
+    }
+
+    fn remove_encoded(&mut self, member: &Encoded<'_>) -> bool {
+        // SAFETY: the tag tells what the handle was made of.
+        unsafe {
+            match self.0.tag() {
+                INTEGERS => match member.as_integer() {
+                    Some(integer) => self.0.hold::<Integers>().remove(integer),
+                    None => false,
+                },
+                LISTPACK => {
+                    let mut packed = self.0.hold::<Block>();
+                    let found = packed.view().find(member, 0);
+                    found.into_iter().for_each(|position| packed.remove(position));
+                    found.is_some()
                 }
-                None => false,
-            },
-            Body::Table(members) => members.remove(member),
+                _ => {
+                    let table = self.0.boxed_mut::<Buckets>();
+                    let found = table.find(member, member.hash());
+                    found.into_iter().for_each(|place| table.remove(place));
+                    found.is_some()
+                }
+            }
         }
     }
 
     /// A member picked at random, all with equal probability. `random` returns uniform numbers.
     pub fn random(&self, mut random: impl FnMut() -> u64) -> Option<Element<'_>> {
-        match &self.0 {
+        match self.body() {
             _ if self.is_empty() => None,
             Body::Integers(integers) => {
                 Some(Element::Integer(integers.get(sample::below(random(), integers.len()))))
             }
-            Body::Packed(packed) => packed.iter().nth(sample::below(random(), packed.len())),
-            Body::Table(members) => members.table.random(random).map(Member::element),
+            Body::Packed(packed) => {
+                let position = packed.position(sample::below(random(), packed.len()));
+                Some(packed.item(position).key)
+            }
+            Body::Table(table) => table.random(random).map(|place| table.item(place).key),
         }
     }
 
@@ -295,13 +368,6 @@ impl Set {
 
     /// Visits `count` members picked at random, each time from all of them.
     pub fn pick(&self, count: usize, mut random: impl FnMut() -> u64, mut visit: impl FnMut(Element<'_>)) {
-        if let Body::Packed(packed) = &self.0 {
-            let members: Vec<Element<'_>> = packed.iter().collect();
-            if !members.is_empty() {
-                (0..count).for_each(|_| visit(members[sample::below(random(), members.len())]));
-            }
-            return;
-        }
         for _ in 0..count {
             let Some(member) = self.random(&mut random) else { return };
             visit(member);
@@ -310,13 +376,13 @@ impl Set {
 
     /// Visits `count` different members picked at random, or all if there are no more.
     pub fn sample(&self, count: usize, mut random: impl FnMut() -> u64, mut visit: impl FnMut(Element<'_>)) {
-        match &self.0 {
-            Body::Table(members) if count < members.table.len() / 3 => {
+        match self.body() {
+            Body::Table(table) if count < table.len() / 3 => {
                 let mut seen = HashSet::with_capacity(count);
                 while seen.len() < count {
-                    let Some(member) = members.table.random(&mut random) else { return };
-                    if seen.insert(std::ptr::from_ref(member).addr()) {
-                        visit(member.element());
+                    let Some(place) = table.random(&mut random) else { return };
+                    if seen.insert(place) {
+                        visit(table.item(place).key);
                     }
                 }
             }
@@ -325,10 +391,10 @@ impl Set {
     }
 
     /// Visits a part of the members and returns the cursor of the next part; 0 starts, and 0 returned ends an
-    /// iteration. Who is a member throughout is visited at least once.
+    /// iteration. Who is a member throughout is visited at least once ([`Buckets`] says why).
     pub fn scan(&self, cursor: u64, mut visit: impl FnMut(Element<'_>)) -> u64 {
-        match &self.0 {
-            Body::Table(members) => members.table.scan(cursor, |member| visit(member.element())),
+        match self.body() {
+            Body::Table(table) => table.scan(cursor, |item| visit(item.key)),
             _ => {
                 self.iter().for_each(visit);
                 0
@@ -338,32 +404,60 @@ impl Set {
 
     /// All members; those that are stored as integers come as such.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Element<'_>> {
-        match &self.0 {
+        match self.body() {
             Body::Integers(integers) => Iter::Integers(integers, 0),
-            Body::Packed(packed) => Iter::Packed(packed.iter()),
-            Body::Table(members) => Iter::Table(members.table.iter()),
+            Body::Packed(packed) => Iter::Packed(packed.items()),
+            Body::Table(table) => Iter::Table(table.iter()),
         }
     }
 
-    /// Bytes taken.
+    /// Bytes taken, those that are shared with clones included.
     pub fn memory_usage(&self) -> usize {
-        let body = match &self.0 {
-            Body::Integers(integers) => integers.memory_usage(),
-            Body::Packed(packed) => packed.memory_usage(),
-            Body::Table(members) => {
-                members.table.memory_usage()
-                    + members.heap_bytes
-                    + allocator::class_size(size_of::<Members>())
+        // SAFETY: the tag tells what the handle was made of.
+        let body = unsafe {
+            match self.0.tag() {
+                INTEGERS => self.0.peek::<Integers>().memory_usage(),
+                LISTPACK => {
+                    let block = self.0.peek::<Block>();
+                    block.heap_bytes() + block.view().external_bytes()
+                }
+                _ => {
+                    let table = self.0.boxed::<Buckets>();
+                    table.memory_usage() + allocator::class_size(size_of::<Buckets>())
+                }
             }
         };
         body + allocator::class_size(size_of::<Set>())
     }
+
+    /// Moves small allocations where that lets memory be given back; of a large set a part at each call, in
+    /// turn. Returns the number of allocations that moved.
+    pub fn compact(&mut self) -> usize {
+        // SAFETY: the tag tells what the handle was made of.
+        unsafe {
+            match self.0.tag() {
+                INTEGERS => usize::from(self.0.hold::<Integers>().compact()),
+                LISTPACK => usize::from(self.0.hold::<Block>().compact()),
+                _ => self.0.boxed_mut::<Buckets>().compact(),
+            }
+        }
+    }
+}
+
+/// Adds a member to a table; false if it is there already.
+fn add_to_table(table: &mut Buckets, member: &Encoded<'_>) -> bool {
+    let hash = member.hash();
+    let is_new = table.find(member, hash).is_none();
+    if is_new {
+        table.insert(hash, std::slice::from_ref(member));
+    }
+    is_new
 }
 
 enum Iter<'a> {
-    Integers(&'a Integers, usize),
-    Packed(packed::PackedIter<'a>),
-    Table(crate::table::Iter<'a, Member>),
+    Integers(Sorted<'a>, usize),
+    Packed(Items<'a>),
+    Table(packed::Iter<'a>),
 }
 
 impl<'a> Iterator for Iter<'a> {
@@ -377,8 +471,8 @@ impl<'a> Iterator for Iter<'a> {
                 *index += 1;
                 integer.map(Element::Integer)
             }
-            Iter::Packed(iter) => iter.next(),
-            Iter::Table(iter) => iter.next().map(Member::element),
+            Iter::Packed(iter) => iter.next().map(|item| item.key),
+            Iter::Table(iter) => iter.next().map(|item| item.key),
         }
     }
 

@@ -24,9 +24,8 @@ fn intersect(sets: &[Option<&Set>], mut visit: impl FnMut(Element<'_>) -> bool) 
     let Some(sets) = by_size(sets) else { return };
     let Some((smallest, others)) = sets.split_first() else { return };
     for member in smallest.iter() {
-        let mut digits = [0; 20];
-        let text = member.text(&mut digits);
-        let is_common = others.iter().all(|other| std::ptr::eq(*other, *smallest) || other.contains(text));
+        let is_common =
+            others.iter().all(|other| std::ptr::eq(*other, *smallest) || other.contains_element(member));
         if is_common && !visit(member) {
             return;
         }
@@ -84,7 +83,7 @@ pub(super) fn sinterstore(access: &mut Access<'_>, args: Args<'_>, reply: &mut R
     let mut only_integers = true;
     intersect(&sets, |member| {
         only_integers &= member.integer().is_some();
-        result.add(member.text(&mut [0; 20]), limits);
+        result.add_element(member, limits);
         true
     });
     if only_integers {
@@ -121,7 +120,7 @@ fn scratch(sets: &[Option<&Set>]) -> Set {
 
 fn unite(sets: &[Option<&Set>], mut result: Set, limits: &EncodingLimits) -> Set {
     for member in sets.iter().flatten().flat_map(|set| set.iter()) {
-        result.add(member.text(&mut [0; 20]), limits);
+        result.add_element(member, limits);
     }
     result
 }
@@ -152,22 +151,20 @@ fn subtract(sets: &[Option<&Set>], mut result: Set, limits: &EncodingLimits) -> 
     }
     let lookups = first.len().saturating_mul(others.len() + 1) / 2;
     let copying: usize = first.len() + others.iter().map(|other| other.len()).sum::<usize>();
-    let mut digits = [0; 20];
     if lookups <= copying {
         for member in first.iter() {
-            let text = member.text(&mut digits);
-            if !others.iter().any(|other| other.contains(text)) {
-                result.add(text, limits);
+            if !others.iter().any(|other| other.contains_element(member)) {
+                result.add_element(member, limits);
             }
         }
         return result;
     }
     first.iter().for_each(|member| {
-        result.add(member.text(&mut digits), limits);
+        result.add_element(member, limits);
     });
     for other in others {
         for member in other.iter() {
-            result.remove(member.text(&mut digits));
+            result.remove_element(member);
         }
         if result.is_empty() {
             break;

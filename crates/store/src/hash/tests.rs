@@ -191,12 +191,90 @@ fn picks_live_fields_only() {
 }
 
 #[test]
-fn fields_of_a_large_hash_take_the_bytes_that_the_header_says() {
-    let limits = EncodingLimits::default();
-    let mut hash = Hash::new();
-    for number in 0..100_000 {
-        hash.set(format!("field:{number:08}").as_bytes(), b"0123456789", &limits);
+fn clones_keep_what_they_had() {
+    for seed in 0..24 {
+        let mut random = random_numbers(seed);
+        let limits = EncodingLimits {
+            hash_entries_max: [8, 1_000][seed as usize % 2],
+            hash_value_bytes_max: usize::MAX,
+            ..EncodingLimits::default()
+        };
+        let (mut hash, mut model) = (Hash::new(), Model::new());
+        let mut clones: Vec<(Hash, Model)> = Vec::new();
+        for _ in 0..40 {
+            for _ in 0..30 {
+                step(&mut hash, &mut model, &mut random, &limits);
+            }
+            clones.push((hash.clone(), model.clone()));
+            let chosen = random() as usize % clones.len();
+            let (clone, clone_model) = &mut clones[chosen];
+            step(clone, clone_model, &mut random, &limits);
+            if clones.len() > 5 {
+                let (clone, clone_model) = clones.swap_remove(random() as usize % clones.len());
+                check(&clone, &clone_model, seed);
+            }
+        }
+        check(&hash, &model, seed);
+        drop(hash);
+        clones.iter().for_each(|(clone, model)| check(clone, model, seed));
     }
-    let per_field = hash.memory_usage() as f64 / 100_000.0;
-    assert!(per_field < 14.0 + 32.0, "{per_field}");
+}
+
+#[test]
+fn a_scan_returns_what_stays_throughout() {
+    let limits = EncodingLimits { hash_entries_max: 0, ..EncodingLimits::default() };
+    for seed in 0..10 {
+        let mut random = random_numbers(seed);
+        let mut hash = Hash::new();
+        let stable = 1 + random() % 800;
+        for number in 0..stable {
+            assert!(hash.set(format!("stays:{number}").as_bytes(), b"value", &limits));
+        }
+        let (mut others, mut seen) = (Vec::new(), std::collections::BTreeSet::new());
+        let (mut cursor, mut grows) = (0, true);
+        loop {
+            cursor = hash.scan(cursor, |(field, _, _)| {
+                seen.insert(field.to_vec());
+            });
+            if cursor == 0 {
+                break;
+            }
+            if random() % 16 == 0 {
+                grows = !grows;
+            }
+            for _ in 0..random() % 300 {
+                if grows && others.len() < 10_000 {
+                    let field = format!("comes:{}", random()).into_bytes();
+                    assert!(hash.set(&field, &vec![b'v'; random() as usize % 400], &limits));
+                    if random() % 4 == 0 {
+                        assert!(hash.set_expiry(&field, Some(1 + (random() >> 30) as i64)));
+                    }
+                    others.push(field);
+                } else if let Some(field) = others.pop() {
+                    assert!(hash.remove(&field));
+                }
+            }
+        }
+        let is_seen = |number: u64| seen.contains(format!("stays:{number}").as_bytes());
+        assert!((0..stable).all(is_seen), "seed {seed}");
+    }
+}
+
+#[test]
+fn fields_take_the_bytes_that_the_header_says() {
+    let limits = EncodingLimits::default();
+    for count in [1_000, 3_000, 10_000, 17_000, 30_000] {
+        let mut hash = Hash::new();
+        for number in 0..count {
+            hash.set(format!("field:{number:010}").as_bytes(), b"a value of 16 by", &limits);
+        }
+        let per_field = hash.memory_usage() as f64 / f64::from(count);
+        assert!(per_field < 40.5, "{count}: {per_field}");
+    }
+    let mut small = Hash::new();
+    for number in 0..10 {
+        small.set(format!("field{number}").as_bytes(), b"a value of 16 by", &limits);
+    }
+    let handle = 8;
+    assert!(small.memory_usage() - handle <= packed::class_size(248), "{}", small.memory_usage());
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use mantissa_number::parse_i64;
+
 use super::*;
 
 fn random_numbers(seed: u64) -> impl FnMut() -> u64 {
@@ -143,14 +145,147 @@ fn a_listpack_keeps_the_order_in_which_members_came() {
 }
 
 #[test]
-fn members_of_a_large_set_take_the_bytes_that_the_header_says() {
+fn clones_keep_what_they_had() {
+    let limits = EncodingLimits { set_intset_entries_max: 200, ..EncodingLimits::default() };
+    for seed in 0..24 {
+        let mut random = random_numbers(seed);
+        let kinds = [1, 2, 4, 8][seed as usize % 4];
+        let (mut set, mut model) = (Set::new(), BTreeSet::new());
+        let mut clones: Vec<(Set, BTreeSet<Vec<u8>>)> = Vec::new();
+        for step in 0..2_000 {
+            let text = member(random(), kinds);
+            match random() % 16 {
+                0..9 => assert_eq!(set.add(&text, &limits), model.insert(text), "seed {seed} step {step}"),
+                9..14 => assert_eq!(set.remove(&text), model.remove(&text), "seed {seed} step {step}"),
+                14 if random() % 8 == 0 => clones.push((set.clone(), model.clone())),
+                15 if !clones.is_empty() => {
+                    let chosen = random() as usize % clones.len();
+                    let (clone, model) = &mut clones[chosen];
+                    assert_eq!(clone.add(&text, &limits), model.insert(text), "seed {seed} step {step}");
+                }
+                _ => assert_eq!(set.contains(&text), model.contains(&text), "seed {seed} step {step}"),
+            }
+            if clones.len() > 6 {
+                let (clone, model) = clones.swap_remove(random() as usize % clones.len());
+                check(&clone, &model, seed);
+            }
+        }
+        check(&set, &model, seed);
+        drop(set);
+        clones.iter().for_each(|(clone, model)| check(clone, model, seed));
+    }
+}
+
+#[test]
+fn a_scan_returns_who_stays_throughout() {
     let limits = EncodingLimits::default();
-    let usage = |text: &dyn Fn(u64) -> String| {
-        let mut set = Set::new();
-        (0..100_000).for_each(|number| assert!(set.add(text(number).as_bytes(), &limits)));
-        set.memory_usage() as f64 / 100_000.0
+    for seed in 0..20 {
+        let mut random = random_numbers(seed);
+        let mut set = Set::new_hashtable();
+        let stable = 1 + random() % 1_500;
+        (0..stable).for_each(|number| assert!(set.add(format!("stays:{number}").as_bytes(), &limits)));
+        let mut others: Vec<String> = Vec::new();
+        let mut seen = BTreeSet::new();
+        let (mut cursor, mut grows) = (0, true);
+        loop {
+            cursor = set.scan(cursor, |member| {
+                seen.insert(member.to_vec());
+            });
+            if cursor == 0 {
+                break;
+            }
+            if random() % 16 == 0 {
+                grows = !grows;
+            }
+            for _ in 0..random() % 600 {
+                if grows && others.len() < 20_000 {
+                    let text = format!("comes:{}", random());
+                    assert!(set.add(text.as_bytes(), &limits));
+                    others.push(text);
+                } else if let Some(text) = others.pop() {
+                    assert!(set.remove(text.as_bytes()));
+                }
+            }
+        }
+        let is_seen = |number: u64| seen.contains(format!("stays:{number}").as_bytes());
+        assert!((0..stable).all(is_seen), "seed {seed}");
+    }
+}
+
+#[test]
+fn members_are_picked_with_equal_probability() {
+    let limits = EncodingLimits::default();
+    let mut set = Set::new_hashtable();
+    // Grows, shrinks and grows again, so that the bound on the members of a bucket has been moved.
+    (0..5_000).for_each(|number| assert!(set.add(format!("{number:05}x").as_bytes(), &limits)));
+    (200..5_000).for_each(|number| assert!(set.remove(format!("{number:05}x").as_bytes())));
+    let mut counts = std::collections::BTreeMap::<Vec<u8>, u32>::new();
+    let mut random = random_numbers(5);
+    for _ in 0..100_000 {
+        *counts.entry(set.random(&mut random).expect("not empty").to_vec()).or_default() += 1;
+    }
+    assert_eq!(counts.len(), 200);
+    assert!(counts.values().all(|&count| (370..640).contains(&count)), "{counts:?}");
+}
+
+#[test]
+fn members_that_are_clones_of_others_may_go_on_other_threads() {
+    let limits = EncodingLimits::default();
+    let mut set = Set::new();
+    (0..20_000).for_each(|number| assert!(set.add(format!("member:{number}").as_bytes(), &limits)));
+    set.add(&[b'x'; 5_000], &limits);
+    std::thread::scope(|scope| {
+        for round in 0..8 {
+            let clone = set.clone();
+            scope.spawn(move || {
+                assert_eq!(clone.iter().count(), 20_001 - 2_000 * round);
+                assert!(clone.contains(&[b'x'; 5_000]));
+            });
+            for number in round * 2_000..(round + 1) * 2_000 {
+                assert!(set.remove(format!("member:{number}").as_bytes()));
+            }
+        }
+    });
+    assert_eq!(set.len(), 4_001);
+}
+
+#[test]
+fn thresholds_far_beyond_the_defaults_hold() {
+    let limits = EncodingLimits {
+        set_listpack_entries_max: 5_000,
+        set_listpack_value_bytes_max: 100_000,
+        ..EncodingLimits::default()
     };
-    assert!(usage(&|number| number.to_string()) < 14.0);
-    assert!(usage(&|number| format!("{number:07}")) < 14.0);
-    assert!(usage(&|number| format!("member:{number:08}")) < 14.0 + 16.0);
+    let mut set = Set::new();
+    let mut order = Vec::new();
+    for number in 0..2_000_usize {
+        let text = format!("{number}:").into_bytes().repeat(1 + number % 40);
+        assert!(set.add(&text, &limits));
+        order.push(text);
+    }
+    assert_eq!(set.encoding(), "listpack");
+    for number in (0..2_000).rev().step_by(3) {
+        assert!(set.remove(&order.remove(number)));
+    }
+    let members: Vec<Vec<u8>> = set.iter().map(|member| member.to_vec()).collect();
+    assert_eq!(members, order);
+    order.iter().for_each(|text| assert!(set.remove(text)));
+}
+
+#[test]
+fn members_take_the_bytes_that_the_header_says() {
+    let limits = EncodingLimits::default();
+    let usage = |count: u64, text: &dyn Fn(u64) -> String| {
+        let mut set = Set::new();
+        (0..count).for_each(|number| assert!(set.add(text(number).as_bytes(), &limits)));
+        set.memory_usage() as f64 / count as f64
+    };
+    for count in [2_000, 5_000, 10_000, 17_000, 30_000] {
+        let bytes = usage(count, &|number| format!("member:{number:012}"));
+        assert!(bytes < 24.5, "{count}: {bytes}");
+        let bytes = usage(count, &|number| (number * 23_000_017 + (1 << 38)).to_string());
+        assert!(bytes < 9.0, "{count}: {bytes}");
+    }
+    let bytes = usage(400, &|number| (number * 2_300_017 + (1 << 38)).to_string());
+    assert!(bytes < 6.5, "{bytes}");
 }

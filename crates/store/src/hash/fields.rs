@@ -1,0 +1,180 @@
+//! The large form of a hash: a table of fields with their values, and with their expiries where there are
+//! some; and the order in which those expire.
+//!
+//! The order holds expiry and hash of each field that expires. Two fields with the same of both are one in it,
+//! which the number of expired fields then misses; whoever takes an entry out looks for another such field.
+//! A clone has no order until it is asked for one, which then costs O(n log n) once: to read a clone, as a
+//! snapshot does, it is not needed.
+
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use crate::allocator::class_size;
+use crate::packed::{Buckets, Encoded, Item, Place};
+
+/// Estimated bytes that the order of expiries takes for each: 16 in nodes that are two thirds full.
+const EXPIRY_ORDER_BYTES: usize = 24;
+
+type Order = BTreeSet<(i64, u64)>;
+
+/// See the module's description.
+pub(super) struct Fields {
+    pub(super) table: Buckets,
+    /// Expiry and hash of exactly the fields that have an expiry.
+    order: OnceLock<Order>,
+    /// The number of fields that have an expiry.
+    expiring_len: usize,
+    /// See [`super::Hash::tracked_expiry`].
+    pub(super) tracked: Option<i64>,
+}
+
+impl Fields {
+    pub(super) fn new() -> Fields {
+        Fields { table: Buckets::new(), order: OnceLock::new(), expiring_len: 0, tracked: None }
+    }
+
+    pub(super) fn get(&self, field: &Encoded<'_>) -> Option<Item<'_>> {
+        self.table.find(field, field.hash()).map(|place| self.table.item(place))
+    }
+
+    /// Gives a field a value; a field that is there keeps its expiry if `keep` is set. True if the field is
+    /// new.
+    pub(super) fn put(&mut self, field: &Encoded<'_>, value: &Encoded<'_>, keep: bool) -> bool {
+        let hash = field.hash();
+        let Some(place) = self.table.find(field, hash) else {
+            self.table.insert(hash, &[*field, *value]);
+            return true;
+        };
+        if !keep && let Some(time) = self.table.item(place).expiry() {
+            self.table.replace(place, 2, &Encoded::ZERO);
+            self.forget(time, hash);
+            if let Some(place) = self.table.find(field, hash) {
+                self.table.replace(place, 1, value);
+            }
+        } else {
+            self.table.replace(place, 1, value);
+        }
+        false
+    }
+
+    /// Sets or removes the expiry of a field; false if the field is not there.
+    pub(super) fn set_expiry(&mut self, field: &Encoded<'_>, expiry: Option<i64>) -> bool {
+        let hash = field.hash();
+        let Some(place) = self.table.find(field, hash) else { return false };
+        let before = self.table.item(place).expiry();
+        let after = expiry.filter(|&time| time != 0);
+        if before == after {
+            return true;
+        }
+        self.table.replace(place, 2, &Encoded::integer(after.unwrap_or(0)));
+        if let Some(time) = before {
+            self.forget(time, hash);
+        }
+        if let Some(time) = after {
+            self.remember(time, hash);
+        }
+        true
+    }
+
+    pub(super) fn remove(&mut self, field: &Encoded<'_>) -> bool {
+        let hash = field.hash();
+        let Some(place) = self.table.find(field, hash) else { return false };
+        self.take(place, hash);
+        true
+    }
+
+    /// Adds a field that is not there yet.
+    pub(super) fn add(&mut self, field: &Encoded<'_>, value: &Encoded<'_>, expiry: Option<i64>) {
+        let hash = field.hash();
+        match expiry.filter(|&time| time != 0) {
+            None => self.table.insert(hash, &[*field, *value]),
+            Some(time) => {
+                self.table.insert(hash, &[*field, *value, Encoded::integer(time)]);
+                self.remember(time, hash);
+            }
+        }
+    }
+
+    fn take(&mut self, place: Place, hash: u64) {
+        let expiry = self.table.item(place).expiry();
+        self.table.remove(place);
+        if let Some(time) = expiry {
+            self.forget(time, hash);
+        }
+    }
+
+    /// The order of expiries; made now if this is a clone that has none yet.
+    fn order(&self) -> &Order {
+        self.order.get_or_init(|| {
+            if self.expiring_len == 0 {
+                return Order::new();
+            }
+            let of_item = |item: Item<'_>| item.expiry().map(|time| (time, Encoded::of(item.key).hash()));
+            self.table.iter().filter_map(of_item).collect()
+        })
+    }
+
+    /// Takes note of an expiry that a field has got.
+    fn remember(&mut self, time: i64, hash: u64) {
+        self.order();
+        self.expiring_len += 1;
+        if let Some(order) = self.order.get_mut() {
+            order.insert((time, hash));
+        }
+    }
+
+    /// Takes note that a field has lost its expiry.
+    fn forget(&mut self, time: i64, hash: u64) {
+        self.expiring_len -= 1;
+        let has_another = self.table.find_by(hash, |item| item.expiry == time).is_some();
+        if let Some(order) = self.order.get_mut().filter(|_| !has_another) {
+            order.remove(&(time, hash));
+        }
+    }
+
+    pub(super) fn earliest_expiry(&self) -> Option<i64> {
+        if self.expiring_len == 0 {
+            return None;
+        }
+        self.order().first().map(|&(time, _)| time)
+    }
+
+    /// The number of fields whose time has passed. Costs O(1) for each.
+    pub(super) fn expired_len(&self, now_ms: i64) -> usize {
+        if self.expiring_len == 0 {
+            return 0;
+        }
+        self.order().iter().take_while(|&&(time, _)| time <= now_ms).count()
+    }
+
+    pub(super) fn is_spent(&self, now_ms: i64) -> bool {
+        let has_passed = |entry: Option<&(i64, u64)>| entry.is_some_and(|(time, _)| *time <= now_ms);
+        self.expiring_len > 0 && self.expiring_len == self.table.len() && has_passed(self.order().last())
+    }
+
+    /// Takes out the field whose time passed first, if it has.
+    pub(super) fn take_expired(&mut self, now_ms: i64) -> Option<Vec<u8>> {
+        let time = self.earliest_expiry().filter(|&time| time <= now_ms)?;
+        let &(_, hash) = self.order().first()?;
+        let place = self.table.find_by(hash, |item| item.expiry == time)?;
+        let field = self.table.item(place).key.to_vec();
+        self.take(place, hash);
+        Some(field)
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        let order = self.order.get().map_or(0, BTreeSet::len) * EXPIRY_ORDER_BYTES;
+        self.table.memory_usage() + order + class_size(size_of::<Self>())
+    }
+}
+
+impl Clone for Fields {
+    fn clone(&self) -> Self {
+        Fields {
+            table: self.table.clone(),
+            order: OnceLock::new(),
+            expiring_len: self.expiring_len,
+            tracked: None,
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Items of one to three elements in few bytes: the parts that sets and hashes are made of.
+//!
+//! - [`element`]: how one text is stored;
+//! - [`block`]: items in one allocation, shared by reference count;
+//! - [`view`]: reading a block;
+//! - [`shared`]: an array of blocks that can be cloned at once;
+//! - [`buckets`]: a hash table whose buckets are blocks;
+//! - [`handle`]: one of several forms behind eight bytes.
+//!
+//! An item's first element is the member of a set or the field of a hash, the second its value, the third its
+//! expiry. Elements know nothing of each other, so each takes as many bytes as it needs.
+
+mod block;
+mod buckets;
+mod element;
+mod handle;
+mod memory;
+mod shared;
+mod view;
+
+pub(crate) use block::Block;
+pub(crate) use buckets::{Buckets, Iter, Place};
+pub(crate) use element::{Encoded, decode_integer, width_of};
+pub(crate) use handle::{Handle, Held, Thin};
+pub(crate) use view::{Form, Item, Items, Position, View};
+
+/// Memory for small collections beside blocks.
+pub(crate) use memory::{alloc, class_size, dealloc, relocate};

@@ -1,0 +1,642 @@
+//! A block: items packed into one allocation behind a pointer of eight bytes.
+//!
+//! ```text
+//! narrow header           wide header (blocks beyond 28 KB)
+//! byte 0  references u16  byte 0   references u16
+//! byte 2  items u16       byte 2   unused
+//! byte 4  data bytes u16  byte 6   form u16
+//! byte 6  form u16        byte 8   items u32
+//!                         byte 12  data bytes u32
+//!                         byte 16  capacity / 8 u32, 4 bytes unused
+//!
+//! form = elements of an item (2 bits), has tags (1 bit), is wide (1 bit), capacity / 8 if narrow (12 bits)
+//!
+//! +--------+------+-------------------------------+--------------------------+------+
+//! | header | tags | codes of item 0, of item 1 .. | bytes of all elements .. | free |
+//! +--------+------+-------------------------------+--------------------------+------+
+//! ```
+//!
+//! Tags (a byte of each item's hash) and codes (see [`super::element`]) lie side by side, so that looking for
+//! an item compares eight tags at a time, and finds its bytes by adding up the codes before it, eight at a
+//! time as well. Of both there are some more than items once these are many ([`Shape::slots`]).
+//!
+//! A block knows how many owners refer to it. Cloning counts one more; who changes a block that others refer
+//! to makes a copy first. Only the sole owner writes, so that readers on other threads need no lock.
+//!
+//! Bytes beside the elements: 8, one for each element and one for each tag, rounded up to the size class.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU16, Ordering, fence};
+
+use super::element::{Count, Encoded, count_externals, span};
+use super::memory;
+use super::view::{Form, Position, View};
+
+const NARROW_HEADER: usize = 8;
+const WIDE_HEADER: usize = 24;
+/// The largest block with a narrow header: its size class still fits the header.
+const NARROW_BYTES_MAX: usize = 28 << 10;
+const NARROW_CAPACITY_MAX: usize = (1 << 12) * 8 - 8;
+const _: () = assert!(memory::class_size(NARROW_BYTES_MAX) <= NARROW_CAPACITY_MAX);
+
+const ITEMS_AT: usize = 2;
+const DATA_BYTES_AT: usize = 4;
+const FORM_AT: usize = 6;
+const WIDE_ITEMS_AT: usize = 8;
+const WIDE_DATA_BYTES_AT: usize = 12;
+const WIDE_CAPACITY_AT: usize = 16;
+
+const STRIDE_MASK: u16 = 3;
+const TAGS_BIT: u16 = 1 << 2;
+const WIDE_BIT: u16 = 1 << 3;
+const CAPACITY_SHIFT: u32 = 4;
+/// Owners beyond which a clone is a copy, so that the count cannot overflow: it takes as many threads that
+/// clone at the same moment to get from here to the end.
+const REFERENCES_MAX: u16 = 50_000;
+
+/// See the module's description. Without items it has no allocation.
+pub(crate) struct Block(*mut u8);
+
+const _: () = assert!(size_of::<Block>() == 8);
+
+// SAFETY: a block that several refer to is only read; the count of owners is atomic.
+unsafe impl Send for Block {}
+// SAFETY: as above.
+unsafe impl Sync for Block {}
+
+/// The sizes of what is in a block, from which follows where it lies.
+#[derive(Clone, Copy)]
+struct Shape {
+    form: Form,
+    items: usize,
+    data_bytes: usize,
+}
+
+impl Shape {
+    /// The number of items that tags and codes have room for: up to 32 exactly, then at most a sixteenth more,
+    /// so that in a block of many items not every new one moves all bytes.
+    #[inline]
+    fn slots(self) -> usize {
+        match self.items {
+            0..=32 => self.items,
+            items => items.next_multiple_of(1 << (items.ilog2() - 4)),
+        }
+    }
+
+    #[inline]
+    fn lead_bytes(self) -> usize {
+        self.slots() * (self.form.stride() + usize::from(self.form.has_tags))
+    }
+
+    #[inline]
+    fn is_wide(self) -> bool {
+        NARROW_HEADER + self.lead_bytes() + self.data_bytes > NARROW_BYTES_MAX
+    }
+
+    #[inline]
+    fn tags_at(self) -> usize {
+        if self.is_wide() { WIDE_HEADER } else { NARROW_HEADER }
+    }
+
+    #[inline]
+    fn codes_at(self) -> usize {
+        self.tags_at() + if self.form.has_tags { self.slots() } else { 0 }
+    }
+
+    #[inline]
+    fn data_at(self) -> usize {
+        self.tags_at() + self.lead_bytes()
+    }
+
+    #[inline]
+    fn size(self) -> usize {
+        self.data_at() + self.data_bytes
+    }
+}
+
+/// What an edit takes out and makes room for: whole items, or bytes of an element that stays.
+struct Edit {
+    /// The first item that goes or comes.
+    item: usize,
+    removed_items: usize,
+    inserted_items: usize,
+    /// Where in the data bytes go or come.
+    offset: usize,
+    removed_bytes: usize,
+    inserted_bytes: usize,
+    /// The number of the first element that goes, and how many do.
+    removed_elements: (usize, usize),
+}
+
+impl Block {
+    /// A block without items.
+    pub(crate) const EMPTY: Block = Block(std::ptr::null_mut());
+
+    #[inline]
+    fn start(&self) -> Option<NonNull<u8>> {
+        NonNull::new(self.0)
+    }
+
+    /// The number of items.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.start().map_or(0, |start| {
+            // SAFETY: the block has a header.
+            unsafe { read_shape(start).items }
+        })
+    }
+
+    /// Bytes of the allocation.
+    #[inline]
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.start().map_or(0, |start| {
+            // SAFETY: the block has a header.
+            unsafe { read_capacity(start) }
+        })
+    }
+
+    /// The allocation; null without items.
+    #[inline]
+    pub(super) fn address(&self) -> *mut u8 {
+        self.0
+    }
+
+    /// The block with this allocation.
+    ///
+    /// # Safety
+    /// The allocation is that of a block, which is not used besides or not dropped.
+    #[inline]
+    pub(super) unsafe fn from_address(address: *mut u8) -> Block {
+        Block(address)
+    }
+
+    /// How items look; `form` if there are none.
+    #[inline]
+    fn shape(&self, form: Form) -> Shape {
+        match self.start() {
+            None => Shape { form, items: 0, data_bytes: 0 },
+            // SAFETY: the block has a header.
+            Some(start) => unsafe { read_shape(start) },
+        }
+    }
+
+    /// What is in it.
+    #[inline]
+    pub(crate) fn view(&self) -> View<'_> {
+        // SAFETY: the block is borrowed for as long as the view.
+        unsafe { self.view_unbound() }
+    }
+
+    /// What is in it, for as long as the caller says.
+    ///
+    /// # Safety
+    /// The block stays alive and unchanged for that time.
+    #[inline]
+    pub(crate) unsafe fn view_unbound<'a>(&self) -> View<'a> {
+        let Some(start) = self.start() else {
+            // SAFETY: there are no elements.
+            return unsafe { View::new(Form::plain(1), &[], &[], &[]) };
+        };
+        // SAFETY: the header tells where what is; as many tags and codes as items, and the data, have been
+        // written.
+        unsafe {
+            let shape = read_shape(start);
+            let bytes = |at: usize, len: usize| std::slice::from_raw_parts(start.add(at).as_ptr(), len);
+            let tags = if shape.form.has_tags { shape.items } else { 0 };
+            let codes = bytes(shape.codes_at(), shape.items * shape.form.stride());
+            View::new(
+                shape.form,
+                bytes(shape.tags_at(), tags),
+                codes,
+                bytes(shape.data_at(), shape.data_bytes),
+            )
+        }
+    }
+
+    /// Inserts an item before the one at a position, or at the end. Its form is `form`, which is that of the
+    /// others. `hash` is that of its first element.
+    pub(crate) fn insert(&mut self, form: Form, at: Position, tag: u8, elements: &[Encoded<'_>], hash: u64) {
+        debug_assert_eq!(elements.len(), form.stride());
+        let edit = Edit {
+            item: at.item,
+            removed_items: 0,
+            inserted_items: 1,
+            offset: at.offset,
+            removed_bytes: 0,
+            inserted_bytes: elements.iter().map(Encoded::span).sum(),
+            removed_elements: (0, 0),
+        };
+        let shape = self.edit(form, &edit);
+        // SAFETY: the edit has made room at these places of a block that nobody else refers to.
+        unsafe {
+            if form.has_tags {
+                self.0.add(shape.tags_at() + at.item).write(tag);
+            }
+            let mut code_at = self.0.add(shape.codes_at() + at.item * form.stride());
+            let mut element_at = self.0.add(shape.data_at() + at.offset);
+            for (index, element) in elements.iter().enumerate() {
+                code_at.write(element.code());
+                element.write(element_at, if index == 0 { hash } else { 0 });
+                code_at = code_at.add(1);
+                element_at = element_at.add(element.span());
+            }
+        }
+    }
+
+    /// Adds an item at the end.
+    pub(crate) fn push(&mut self, form: Form, tag: u8, elements: &[Encoded<'_>], hash: u64) {
+        let shape = self.shape(form);
+        let end = Position { item: shape.items, offset: shape.data_bytes };
+        self.insert(form, end, tag, elements, hash);
+    }
+
+    /// Removes the item at a position.
+    pub(crate) fn remove(&mut self, at: Position) {
+        let view = self.view();
+        let form = view.form();
+        let bytes = view.next(at).offset - at.offset;
+        let edit = Edit {
+            item: at.item,
+            removed_items: 1,
+            inserted_items: 0,
+            offset: at.offset,
+            removed_bytes: bytes,
+            inserted_bytes: 0,
+            removed_elements: (at.item * form.stride(), form.stride()),
+        };
+        self.edit(form, &edit);
+    }
+
+    /// Puts another element in the place of one of the item at a position; not the first, whose hash the
+    /// item's tag and place follow from.
+    pub(crate) fn replace(&mut self, at: Position, index: usize, element: &Encoded<'_>) {
+        let view = self.view();
+        let form = view.form();
+        let codes = view.codes_of(at.item);
+        debug_assert!(index > 0 && index < codes.len());
+        let before: usize = codes[..index].iter().map(|&code| span(code)).sum();
+        let offset = at.offset + before;
+        let number = at.item * form.stride() + index;
+        let edit = Edit {
+            item: at.item,
+            removed_items: 0,
+            inserted_items: 0,
+            offset,
+            removed_bytes: span(codes[index]),
+            inserted_bytes: element.span(),
+            removed_elements: (number, 1),
+        };
+        let shape = self.edit(form, &edit);
+        // SAFETY: the element's place in a block that nobody else refers to, and room for its bytes.
+        unsafe {
+            self.0.add(shape.codes_at() + number).write(element.code());
+            element.write(self.0.add(shape.data_at() + offset), 0);
+        }
+    }
+
+    /// Makes items of two elements such of three, the third being the integer 0.
+    pub(crate) fn widen_items(&mut self) {
+        let view = self.view();
+        if view.len() == 0 || view.form().stride == 3 {
+            return;
+        }
+        let form = Form { stride: 3, ..view.form() };
+        let mut builder = Builder::new(form, view.len(), view.data().len());
+        builder.push_all(&view);
+        *self = builder.finish();
+    }
+
+    /// Makes the block one that nobody else refers to, with room as the edit says; the bytes for which there
+    /// is room are to be written. Returns the new shape.
+    fn edit(&mut self, form: Form, edit: &Edit) -> Shape {
+        let old = self.shape(form);
+        debug_assert_eq!(old.form, form);
+        let new = Shape {
+            form,
+            items: old.items - edit.removed_items + edit.inserted_items,
+            data_bytes: old.data_bytes - edit.removed_bytes + edit.inserted_bytes,
+        };
+        let is_unique = self.is_unique();
+        self.count_for_edit(edit, is_unique);
+        if new.items == 0 {
+            let old = std::mem::replace(self, Block::EMPTY);
+            // SAFETY: what it refers to has been counted, if nobody else has it; else it is dropped.
+            unsafe { old.give_up(is_unique) };
+            return new;
+        }
+        if let Some(start) = self.start().filter(|_| is_unique && old.is_wide() == new.is_wide())
+            // SAFETY: the block has a header.
+            && fits(unsafe { read_capacity(start) }, new.size())
+        {
+            // SAFETY: old and new shape fit the allocation, and nobody else refers to it.
+            unsafe {
+                move_parts(start, &old, start, &new, edit);
+                write_header(start, &new, read_capacity(start));
+            }
+            return new;
+        }
+        let capacity = memory::class_size(new.size());
+        let start = memory::alloc(capacity);
+        // SAFETY: the new allocation has the capacity; the old one has what its header says.
+        unsafe {
+            start.cast::<AtomicU16>().write(AtomicU16::new(1));
+            if let Some(old_start) = self.start() {
+                move_parts(old_start, &old, start, &new, edit);
+            } else {
+                start.add(new.tags_at()).write_bytes(0, new.lead_bytes());
+            }
+            write_header(start, &new, capacity);
+            let old = std::mem::replace(self, Block(start.as_ptr()));
+            old.give_up(is_unique);
+        }
+        new
+    }
+
+    /// Counts what elements refer to, as an edit changes it: a block of our own gives up what goes; from one
+    /// that others keep, a copy of what stays is made.
+    fn count_for_edit(&self, edit: &Edit, is_unique: bool) {
+        let view = self.view();
+        let (first, count) = edit.removed_elements;
+        let (codes, data) = (view.codes(), view.data());
+        let removed_end = edit.offset + edit.removed_bytes;
+        // SAFETY: these are elements of the block, one after the other; what is released is overwritten or
+        // freed by the edit.
+        unsafe {
+            if is_unique {
+                let codes = &codes[first..first + count];
+                count_externals(codes, data[edit.offset..].as_ptr(), Count::Release);
+            } else if count == 0 {
+                count_externals(codes, data.as_ptr(), Count::Retain);
+            } else {
+                count_externals(&codes[..first], data.as_ptr(), Count::Retain);
+                count_externals(&codes[first + count..], data[removed_end..].as_ptr(), Count::Retain);
+            }
+        }
+    }
+
+    #[inline]
+    fn is_unique(&self) -> bool {
+        match self.start() {
+            None => true,
+            // SAFETY: the block has a header. Who finds a count of 1 is the only owner; the order makes what
+            // others did before they left happen before what comes.
+            Some(start) => unsafe { references(start).load(Ordering::Acquire) == 1 },
+        }
+    }
+
+    /// Leaves the allocation: frees it without counting what its elements refer to if `is_emptied`, and else
+    /// drops the block.
+    ///
+    /// # Safety
+    /// `is_emptied` only if nobody else refers to the block, and what its elements refer to is counted
+    /// elsewhere.
+    unsafe fn give_up(self, is_emptied: bool) {
+        if is_emptied {
+            let block = std::mem::ManuallyDrop::new(self);
+            if let Some(start) = block.start() {
+                // SAFETY: the caller's promise.
+                unsafe { memory::dealloc(start, read_capacity(start)) };
+            }
+        }
+    }
+
+    /// Moves the allocation if that lets others be given back. True if it has moved.
+    pub(crate) fn compact(&mut self) -> bool {
+        let Some(start) = self.start().filter(|_| self.is_unique()) else { return false };
+        // SAFETY: nobody else refers to the allocation, which has the size that its header tells.
+        match unsafe { memory::relocate(start, read_capacity(start)) } {
+            None => false,
+            Some(moved) => {
+                self.0 = moved.as_ptr();
+                true
+            }
+        }
+    }
+
+    /// A copy in an allocation of its own.
+    fn copy(&self) -> Block {
+        let view = self.view();
+        let mut builder = Builder::new(view.form(), view.len(), view.data().len());
+        builder.push_all(&view);
+        builder.finish()
+    }
+}
+
+impl Clone for Block {
+    #[inline]
+    fn clone(&self) -> Block {
+        let Some(start) = self.start() else { return Block::EMPTY };
+        // SAFETY: the block has a header.
+        let references = unsafe { references(start) };
+        // Who clones has a reference, so nothing has to be ordered.
+        if references.fetch_add(1, Ordering::Relaxed) >= REFERENCES_MAX {
+            references.fetch_sub(1, Ordering::Relaxed);
+            return self.copy();
+        }
+        Block(self.0)
+    }
+}
+
+impl Drop for Block {
+    #[inline]
+    fn drop(&mut self) {
+        let Some(start) = self.start() else { return };
+        // SAFETY: the block has a header; who takes the last reference away is alone with it, after all that
+        // the others did.
+        unsafe {
+            if references(start).fetch_sub(1, Ordering::Release) == 1 {
+                fence(Ordering::Acquire);
+                let view = self.view();
+                count_externals(view.codes(), view.data().as_ptr(), Count::Release);
+                memory::dealloc(start, read_capacity(start));
+            }
+        }
+    }
+}
+
+/// Whether a block of this capacity is right for so many bytes: they fit, and not too much is free.
+#[inline]
+fn fits(capacity: usize, size: usize) -> bool {
+    size <= capacity && capacity - size < (capacity / 8).max(32)
+}
+
+/// # Safety
+/// A block starts there.
+#[inline]
+unsafe fn references<'a>(start: NonNull<u8>) -> &'a AtomicU16 {
+    // SAFETY: the caller's promise; the count is aligned and only reached through such references.
+    unsafe { start.cast::<AtomicU16>().as_ref() }
+}
+
+/// # Safety
+/// A block starts there.
+#[inline]
+unsafe fn read_shape(start: NonNull<u8>) -> Shape {
+    // SAFETY: the caller's promise, and the layout as drawn.
+    unsafe {
+        let short = |at: usize| start.add(at).cast::<u16>().read();
+        let bits = short(FORM_AT);
+        let form = Form { stride: (bits & STRIDE_MASK) as u8, has_tags: bits & TAGS_BIT != 0 };
+        if bits & WIDE_BIT == 0 {
+            let (items, data_bytes) = (usize::from(short(ITEMS_AT)), usize::from(short(DATA_BYTES_AT)));
+            return Shape { form, items, data_bytes };
+        }
+        let long = |at: usize| start.add(at).cast::<u32>().read() as usize;
+        Shape { form, items: long(WIDE_ITEMS_AT), data_bytes: long(WIDE_DATA_BYTES_AT) }
+    }
+}
+
+/// # Safety
+/// A block starts there.
+#[inline]
+unsafe fn read_capacity(start: NonNull<u8>) -> usize {
+    // SAFETY: the caller's promise, and the layout as drawn.
+    unsafe {
+        let bits = start.add(FORM_AT).cast::<u16>().read();
+        match bits & WIDE_BIT {
+            0 => usize::from(bits >> CAPACITY_SHIFT) * 8,
+            _ => start.add(WIDE_CAPACITY_AT).cast::<u32>().read() as usize * 8,
+        }
+    }
+}
+
+/// Writes all of the header but the count of owners.
+///
+/// # Safety
+/// There is room for a block of this capacity, which is that of the allocation.
+unsafe fn write_header(start: NonNull<u8>, shape: &Shape, capacity: usize) {
+    let form = u16::from(shape.form.stride) | if shape.form.has_tags { TAGS_BIT } else { 0 };
+    // SAFETY: the caller's promise.
+    unsafe {
+        let short = |at: usize, value: u16| start.add(at).cast::<u16>().write(value);
+        if shape.is_wide() {
+            let long = |at: usize, value: usize| {
+                let value = u32::try_from(value)
+                    .expect("small collections become large ones and nodes are split long before 4 GiB");
+                start.add(at).cast::<u32>().write(value);
+            };
+            short(FORM_AT, form | WIDE_BIT);
+            long(WIDE_ITEMS_AT, shape.items);
+            long(WIDE_DATA_BYTES_AT, shape.data_bytes);
+            long(WIDE_CAPACITY_AT, capacity / 8);
+        } else {
+            // Narrow blocks have at most `NARROW_BYTES_MAX` bytes, so each of these fits its bits.
+            short(ITEMS_AT, shape.items as u16);
+            short(DATA_BYTES_AT, shape.data_bytes as u16);
+            short(FORM_AT, form | ((capacity / 8) as u16) << CAPACITY_SHIFT);
+        }
+    }
+}
+
+/// Moves what an edit keeps from its old place to the new one, within an allocation or to another, and clears
+/// unused tags and codes.
+///
+/// # Safety
+/// Both allocations have room for their shapes, and are the same or do not overlap. `old` has been written.
+unsafe fn move_parts(from: NonNull<u8>, old: &Shape, to: NonNull<u8>, new: &Shape, edit: &Edit) {
+    let stride = old.form.stride();
+    let (old_next, new_next) = (edit.item + edit.removed_items, edit.item + edit.inserted_items);
+    let (old_end, new_end) = (edit.offset + edit.removed_bytes, edit.offset + edit.inserted_bytes);
+    let tags = usize::from(old.form.has_tags);
+    let items_after = old.items - old_next;
+    // Where from, where to, how many.
+    let parts = [
+        (old.tags_at(), new.tags_at(), edit.item * tags),
+        (old.tags_at() + old_next * tags, new.tags_at() + new_next * tags, items_after * tags),
+        (old.codes_at(), new.codes_at(), edit.item * stride),
+        (old.codes_at() + old_next * stride, new.codes_at() + new_next * stride, items_after * stride),
+        (old.data_at(), new.data_at(), edit.offset),
+        (old.data_at() + old_end, new.data_at() + new_end, old.data_bytes - old_end),
+    ];
+    let copy = |&(source, target, len): &(usize, usize, usize)| {
+        // SAFETY: the caller's promise; parts lie in their shapes.
+        unsafe { std::ptr::copy(from.add(source).as_ptr(), to.add(target).as_ptr(), len) };
+    };
+    // Within an allocation all parts move one way, so none overwrites one that has still to move.
+    if new_next >= old_next && (new_next > old_next || new_end >= old_end) {
+        parts.iter().rev().for_each(copy);
+    } else {
+        parts.iter().for_each(copy);
+    }
+    let clear = |at: usize, len: usize| {
+        // SAFETY: slots of the new shape beyond its items.
+        unsafe { to.add(at).write_bytes(0, len) };
+    };
+    let spare = new.slots() - new.items;
+    clear(new.tags_at() + new.items * tags, spare * tags);
+    clear(new.codes_at() + new.items * stride, spare * stride);
+}
+
+/// A block that is being filled, with items whose number and bytes are known.
+pub(super) struct Builder {
+    start: NonNull<u8>,
+    shape: Shape,
+    items: usize,
+    offset: usize,
+}
+
+impl Builder {
+    /// For more than no items, of so many bytes together.
+    pub(super) fn new(form: Form, items: usize, data_bytes: usize) -> Builder {
+        let shape = Shape { form, items, data_bytes };
+        let capacity = memory::class_size(shape.size());
+        let start = memory::alloc(capacity);
+        // SAFETY: the allocation is large enough for the shape.
+        unsafe {
+            start.cast::<AtomicU16>().write(AtomicU16::new(1));
+            write_header(start, &shape, capacity);
+            start.add(shape.tags_at()).write_bytes(0, shape.lead_bytes());
+        }
+        Builder { start, shape, items: 0, offset: 0 }
+    }
+
+    /// Adds the item at a position of another block. Elements that it has fewer are the integer 0.
+    pub(super) fn push(&mut self, view: &View<'_>, at: Position) {
+        let codes = view.codes_of(at.item);
+        let data = &view.data()[at.offset..view.next(at).offset];
+        let tag = view.tags().get(at.item).copied().unwrap_or(0);
+        self.push_raw(&[tag], codes, data, view.form().stride());
+    }
+
+    /// Adds all items of another block.
+    pub(super) fn push_all(&mut self, view: &View<'_>) {
+        self.push_raw(view.tags(), view.codes(), view.data(), view.form().stride());
+    }
+
+    /// Adds items given as a view has them, of `stride` elements each.
+    fn push_raw(&mut self, tags: &[u8], codes: &[u8], data: &[u8], stride: usize) {
+        let own_stride = self.shape.form.stride();
+        let count = codes.len() / stride;
+        assert!(self.items + count <= self.shape.items && self.offset + data.len() <= self.shape.data_bytes);
+        assert!(stride <= own_stride);
+        // SAFETY: the allocation has room for as many items and bytes; the elements come from a block that is
+        // borrowed, and are referred to from here as well now.
+        unsafe {
+            count_externals(codes, data.as_ptr(), Count::Retain);
+            if self.shape.form.has_tags {
+                let target = self.start.add(self.shape.tags_at() + self.items);
+                std::ptr::copy_nonoverlapping(tags.as_ptr(), target.as_ptr(), count.min(tags.len()));
+            }
+            let mut target = self.start.add(self.shape.codes_at() + self.items * own_stride);
+            if stride == own_stride {
+                std::ptr::copy_nonoverlapping(codes.as_ptr(), target.as_ptr(), codes.len());
+            } else {
+                for item in codes.chunks_exact(stride) {
+                    target.write_bytes(Encoded::ZERO.code(), own_stride);
+                    std::ptr::copy_nonoverlapping(item.as_ptr(), target.as_ptr(), stride);
+                    target = target.add(own_stride);
+                }
+            }
+            let target = self.start.add(self.shape.data_at() + self.offset);
+            std::ptr::copy_nonoverlapping(data.as_ptr(), target.as_ptr(), data.len());
+        }
+        self.items += count;
+        self.offset += data.len();
+    }
+
+    /// The block, once it is full.
+    pub(super) fn finish(self) -> Block {
+        assert!(self.items == self.shape.items && self.offset == self.shape.data_bytes);
+        Block(self.start.as_ptr())
+    }
+}

@@ -1,0 +1,409 @@
+//! A linear hash table whose buckets are [`Block`]s.
+//!
+//! The table grows by splitting and shrinks by merging one bucket at a time, in turn: when the bytes of all
+//! buckets are more than [`BUCKET_BYTES_MAX`] for each, or fewer than [`BUCKET_BYTES_MIN`]. So there is neither
+//! a pause nor a moment with two tables, memory follows the contents at every size, and buckets stay about as
+//! large whatever the size of the items is. A bucket is a block of any size: there are no overflow chains.
+//!
+//! # Invariants
+//!
+//! - `buckets == level_size + split` with `0 <= split < level_size`, `level_size` a power of two.
+//! - An item with hash `h` lies in bucket `h mod 2 * level_size` if that is `< buckets`, else in bucket
+//!   `h mod level_size`. Its tag is bits 48 to 55 of the hash.
+//!
+//! # Scanning
+//!
+//! A full iteration with [`Buckets::scan`] visits every item that is there throughout at least once, whatever
+//! is added and removed, and however often the table grows and shrinks in between. Why:
+//!
+//! - A cursor counts in reversed bit order (the idea is Pieter Noordhuis's, known from Redis). At any moment
+//!   of a level of `2^k` buckets, what has been passed is a set of patterns of `k` low bits of a hash.
+//! - One step visits all items whose hash ends in the cursor's pattern: they are in the bucket of that number
+//!   and, if it has been split, in the one that was split off.
+//! - When the table grows by a level, a passed pattern of `k` bits stands for both of its extensions to
+//!   `k + 1` bits. The reversed counter has passed both, as the added bit is its lowest.
+//! - When the table shrinks by a level, two patterns become one. If only the first of the two had been passed,
+//!   the next step visits both together: items may come twice, but none is missed.
+//! - Within a bucket nothing has to be remembered, since a step visits it whole. An item only changes its
+//!   bucket by a split or a merge, which keep it among the items of its pattern.
+//!
+//! # Picking at random
+//!
+//! A bucket is drawn, and then a number below [`Buckets::items_max`], which no bucket exceeds; if the bucket
+//! has an item of that number it is the one, else both are drawn again. So all items are equally likely. The
+//! bound is the largest number of items seen since the last round of splits or merges began, and therefore
+//! not far from the truth: a few draws suffice.
+
+use std::cmp::max;
+
+use smallvec::SmallVec;
+
+use super::block::{Block, Builder};
+use super::element::Encoded;
+use super::shared::Blocks;
+use super::view::{Form, Item, Items, Position, View};
+use crate::set::sample;
+
+/// Mean bytes of a bucket's tags, codes and elements above which the table grows.
+const BUCKET_BYTES_MAX: usize = 448;
+/// Mean bytes below which it shrinks.
+const BUCKET_BYTES_MIN: usize = 256;
+/// Splits that one insertion makes at most, as an item can be larger than a bucket should be.
+const SPLITS_MAX: usize = 2;
+/// Buckets that one call of [`Buckets::compact`] looks at.
+const COMPACTED_BUCKETS: usize = 512;
+/// The place of a tag in a hash. Buckets use the low bits.
+const TAG_SHIFT: u32 = 48;
+
+/// Where an item is, until the table changes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    bucket: usize,
+    position: Position,
+}
+
+/// See the module's description. A clone costs the same at any size: both share all buckets, and a writer
+/// copies those that it changes.
+#[derive(Clone)]
+pub(crate) struct Buckets {
+    blocks: Blocks,
+    level_size: usize,
+    len: usize,
+    /// Bytes of tags, codes and elements of all buckets.
+    content_bytes: usize,
+    /// Bytes of all blocks and of the texts with allocations of their own.
+    heap_bytes: usize,
+    /// No bucket has more items.
+    items_max: usize,
+    /// The most items that a bucket had since the round of splits or merges began.
+    round_items_max: usize,
+    /// The number of buckets, a power of two, when the round began.
+    round_start: usize,
+    /// The bucket where the next call of `compact` begins.
+    compact_next: usize,
+}
+
+#[inline]
+fn tag_of(hash: u64) -> u8 {
+    (hash >> TAG_SHIFT) as u8
+}
+
+/// Bytes of what is in a bucket.
+#[inline]
+fn content_bytes(view: &View<'_>) -> usize {
+    view.tags().len() + view.codes().len() + view.data().len()
+}
+
+impl Buckets {
+    /// An empty table.
+    pub(crate) fn new() -> Buckets {
+        let mut blocks = Blocks::new();
+        blocks.push(Block::EMPTY);
+        Buckets {
+            blocks,
+            level_size: 1,
+            len: 0,
+            content_bytes: 0,
+            heap_bytes: 0,
+            items_max: 1,
+            round_items_max: 1,
+            round_start: 1,
+            compact_next: 0,
+        }
+    }
+
+    /// The number of items.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes taken, what is shared with clones included. Costs O(n / 10,000).
+    pub(crate) fn memory_usage(&self) -> usize {
+        self.blocks.memory_usage() + self.heap_bytes
+    }
+
+    #[inline]
+    fn index(&self, hash: u64) -> usize {
+        let low = hash as usize & (2 * self.level_size - 1);
+        if low < self.blocks.len() { low } else { low - self.level_size }
+    }
+
+    /// Where the item with this first element is.
+    #[inline]
+    pub(crate) fn find(&self, key: &Encoded<'_>, hash: u64) -> Option<Place> {
+        let bucket = self.index(hash);
+        let position = self.blocks.get(bucket).view().find(key, tag_of(hash))?;
+        Some(Place { bucket, position })
+    }
+
+    /// Where the item with this hash is for which `is_it` holds.
+    pub(crate) fn find_by(&self, hash: u64, mut is_it: impl FnMut(Item<'_>) -> bool) -> Option<Place> {
+        let bucket = self.index(hash);
+        let view = self.blocks.get(bucket).view();
+        let mut position = Position::FIRST;
+        while view.has(position) {
+            let is_candidate = view.tags()[position.item] == tag_of(hash) && view.hash(position) == hash;
+            if is_candidate && is_it(view.item(position)) {
+                return Some(Place { bucket, position });
+            }
+            position = view.next(position);
+        }
+        None
+    }
+
+    /// The item at a place.
+    #[inline]
+    pub(crate) fn item(&self, place: Place) -> Item<'_> {
+        self.blocks.get(place.bucket).view().item(place.position)
+    }
+
+    /// Adds an item that is not there yet; `hash` is that of its first element. Elements that others in its
+    /// bucket have and it has not are the integer 0.
+    pub(crate) fn insert(&mut self, hash: u64, elements: &[Encoded<'_>]) {
+        let bucket = self.index(hash);
+        let mut padded: SmallVec<[Encoded<'_>; 3]> = SmallVec::from_slice(elements);
+        self.heap_bytes += elements.iter().map(Encoded::heap_bytes).sum::<usize>();
+        let items = self.change(bucket, |block| {
+            if block.len() > 0 {
+                if elements.len() > block.view().form().stride() {
+                    block.widen_items();
+                }
+                padded.resize(block.view().form().stride(), Encoded::ZERO);
+            }
+            block.push(Form::tagged(padded.len() as u8), tag_of(hash), &padded, hash);
+            block.len()
+        });
+        self.len += 1;
+        self.items_max = max(self.items_max, items);
+        self.round_items_max = max(self.round_items_max, items);
+        self.grow_as_needed();
+    }
+
+    /// Puts another element in the place of one of an item; not the first.
+    pub(crate) fn replace(&mut self, place: Place, index: usize, element: &Encoded<'_>) {
+        let (before, after) = self.change(place.bucket, |block| {
+            let before = block.view().external_bytes_of(place.position);
+            let mut position = place.position;
+            if index >= block.view().form().stride() {
+                block.widen_items();
+                position = block.view().position(position.item);
+            }
+            block.replace(position, index, element);
+            (before, block.view().external_bytes_of(position))
+        });
+        self.heap_bytes = self.heap_bytes + after - before;
+        self.grow_as_needed();
+        self.shrink_as_needed();
+    }
+
+    /// Removes the item at a place.
+    pub(crate) fn remove(&mut self, place: Place) {
+        let freed = self.change(place.bucket, |block| {
+            let freed = block.view().external_bytes_of(place.position);
+            block.remove(place.position);
+            freed
+        });
+        self.heap_bytes -= freed;
+        self.len -= 1;
+        self.shrink_as_needed();
+    }
+
+    /// Changes a bucket and keeps the sums.
+    fn change<R>(&mut self, bucket: usize, change: impl FnOnce(&mut Block) -> R) -> R {
+        let block = self.blocks.get_mut(bucket);
+        let (content, heap) = (content_bytes(&block.view()), block.heap_bytes());
+        let result = change(block);
+        self.content_bytes = self.content_bytes + content_bytes(&block.view()) - content;
+        self.heap_bytes = self.heap_bytes + block.heap_bytes() - heap;
+        result
+    }
+
+    #[inline]
+    fn grow_as_needed(&mut self) {
+        for _ in 0..SPLITS_MAX {
+            if self.content_bytes <= self.blocks.len() * BUCKET_BYTES_MAX {
+                return;
+            }
+            self.split();
+        }
+    }
+
+    #[inline]
+    fn shrink_as_needed(&mut self) {
+        for _ in 0..SPLITS_MAX {
+            if self.blocks.len() == 1 || self.content_bytes >= self.blocks.len() * BUCKET_BYTES_MIN {
+                return;
+            }
+            self.merge();
+        }
+    }
+
+    /// Splits the bucket whose turn it is.
+    #[cold]
+    fn split(&mut self) {
+        let from = self.blocks.len() - self.level_size;
+        let bit = self.level_size as u64;
+        let source = std::mem::replace(self.blocks.get_mut(from), Block::EMPTY);
+        let (low, high) = split_block(&source, bit);
+        self.heap_bytes = self.heap_bytes + low.heap_bytes() + high.heap_bytes() - source.heap_bytes();
+        let items = max(low.len(), high.len());
+        *self.blocks.get_mut(from) = low;
+        self.blocks.push(high);
+        self.round_items_max = max(self.round_items_max, items);
+        if self.blocks.len() == 2 * self.level_size {
+            self.level_size *= 2;
+        }
+        self.end_round();
+    }
+
+    /// Merges the last bucket into the one that it was split from.
+    #[cold]
+    fn merge(&mut self) {
+        if self.blocks.len() == self.level_size {
+            self.level_size /= 2;
+        }
+        let Some(last) = self.blocks.pop() else { return };
+        let target = self.blocks.get_mut(self.blocks.len() - self.level_size);
+        let merged = merge_blocks(target, &last);
+        self.heap_bytes = self.heap_bytes + merged.heap_bytes() - target.heap_bytes() - last.heap_bytes();
+        // More than before if items of one have got an element that those of the other had.
+        let before = content_bytes(&target.view()) + content_bytes(&last.view());
+        self.content_bytes = self.content_bytes + content_bytes(&merged.view()) - before;
+        let items = merged.len();
+        *target = merged;
+        self.items_max = max(self.items_max, items);
+        self.round_items_max = max(self.round_items_max, items);
+        self.end_round();
+    }
+
+    /// Ends the round if the number of buckets is another power of two than when it began: every bucket has
+    /// been split, or merged, since, so the most items seen since bound those of all.
+    fn end_round(&mut self) {
+        let count = self.blocks.len();
+        if count.is_power_of_two() && count != self.round_start {
+            self.items_max = self.round_items_max;
+            self.round_items_max = 1;
+            self.round_start = count;
+        }
+    }
+
+    /// Visits a part of the items and returns the cursor of the next part; 0 starts, and 0 returned ends an
+    /// iteration.
+    pub(crate) fn scan(&self, cursor: u64, mut visit: impl FnMut(Item<'_>)) -> u64 {
+        let mask = self.level_size as u64 - 1;
+        let index = (cursor & mask) as usize;
+        for bucket in [index, index + self.level_size] {
+            if bucket < self.blocks.len() {
+                self.blocks.get(bucket).view().items().for_each(&mut visit);
+            }
+        }
+        (cursor | !mask).reverse_bits().wrapping_add(1).reverse_bits()
+    }
+
+    /// The place of an item picked at random, all with equal probability. `random` returns uniform numbers.
+    pub(crate) fn random(&self, mut random: impl FnMut() -> u64) -> Option<Place> {
+        if self.len == 0 {
+            return None;
+        }
+        loop {
+            let bucket = sample::below(random(), self.blocks.len());
+            let item = sample::below(random(), self.items_max);
+            let view = self.blocks.get(bucket).view();
+            if item < view.len() {
+                return Some(Place { bucket, position: view.position(item) });
+            }
+        }
+    }
+
+    /// All items, in no particular order.
+    #[inline]
+    pub(crate) fn iter(&self) -> Iter<'_> {
+        Iter { buckets: self, bucket: 0, items: Items::none(), left: self.len }
+    }
+
+    /// Moves blocks so that memory can be given back: those of the next few hundred buckets. Returns the
+    /// number of blocks that moved.
+    pub(crate) fn compact(&mut self) -> usize {
+        let count = self.blocks.len();
+        let start = if self.compact_next < count { self.compact_next } else { 0 };
+        let end = count.min(start + COMPACTED_BUCKETS);
+        self.compact_next = end;
+        (start..end).filter(|&bucket| self.blocks.get_mut(bucket).compact()).count()
+    }
+}
+
+/// Parts the items of a block by a bit of their hashes: those that have it not, and those that have it.
+fn split_block(source: &Block, bit: u64) -> (Block, Block) {
+    let view = source.view();
+    let mut positions: SmallVec<[(Position, bool); 64]> = SmallVec::with_capacity(view.len());
+    let mut position = Position::FIRST;
+    // The number and bytes of those that have the bit.
+    let (mut items, mut bytes) = (0, 0);
+    while view.has(position) {
+        let is_high = view.hash(position) & bit != 0;
+        positions.push((position, is_high));
+        let next = view.next(position);
+        if is_high {
+            items += 1;
+            bytes += next.offset - position.offset;
+        }
+        position = next;
+    }
+    let gather = |wanted: bool, items: usize, bytes: usize| {
+        if items == 0 {
+            return Block::EMPTY;
+        }
+        let mut builder = Builder::new(view.form(), items, bytes);
+        let chosen = positions.iter().filter(|(_, is_high)| *is_high == wanted);
+        chosen.for_each(|&(position, _)| builder.push(&view, position));
+        builder.finish()
+    };
+    (gather(false, view.len() - items, view.data().len() - bytes), gather(true, items, bytes))
+}
+
+/// A block with the items of two.
+fn merge_blocks(first: &Block, second: &Block) -> Block {
+    if first.len() == 0 || second.len() == 0 {
+        return if first.len() == 0 { second.clone() } else { first.clone() };
+    }
+    let views = [first.view(), second.view()];
+    let stride = max(views[0].form().stride, views[1].form().stride);
+    let [items, bytes] = [views[0].len() + views[1].len(), views[0].data().len() + views[1].data().len()];
+    let mut builder = Builder::new(Form::tagged(stride), items, bytes);
+    views.iter().for_each(|view| builder.push_all(view));
+    builder.finish()
+}
+
+/// All items of a table. See [`Buckets::iter`].
+pub(crate) struct Iter<'a> {
+    buckets: &'a Buckets,
+    bucket: usize,
+    items: Items<'a>,
+    left: usize,
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = Item<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Item<'a>> {
+        loop {
+            if let Some(item) = self.items.next() {
+                self.left = self.left.saturating_sub(1);
+                return Some(item);
+            }
+            if self.bucket == self.buckets.blocks.len() {
+                return None;
+            }
+            self.items = self.buckets.blocks.get(self.bucket).view().items();
+            self.bucket += 1;
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Iter<'_> {}
