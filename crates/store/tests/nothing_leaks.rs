@@ -38,7 +38,7 @@ fn churn(seed: u64, limits: &EncodingLimits) {
             4..7 => _ = hash.set(&field, &value, limits),
             7 => _ = hash.remove(&field),
             8 => _ = hash.set_expiry(&field, Some(1 + (random() % 900) as i64)),
-            _ if random() % 32 == 0 => clones.push((set.clone(), hash.clone())),
+            _ if random().is_multiple_of(32) => clones.push((set.clone(), hash.clone())),
             _ => _ = hash.remove_expired(random() as i64 % 300, 3, |_| ()),
         }
         if clones.len() > 4 {

@@ -239,14 +239,14 @@ fn a_scan_returns_what_stays_throughout() {
             if cursor == 0 {
                 break;
             }
-            if random() % 16 == 0 {
+            if random().is_multiple_of(16) {
                 grows = !grows;
             }
             for _ in 0..random() % 300 {
                 if grows && others.len() < 10_000 {
                     let field = format!("comes:{}", random()).into_bytes();
                     assert!(hash.set(&field, &vec![b'v'; random() as usize % 400], &limits));
-                    if random() % 4 == 0 {
+                    if random().is_multiple_of(4) {
                         assert!(hash.set_expiry(&field, Some(1 + (random() >> 30) as i64)));
                     }
                     others.push(field);

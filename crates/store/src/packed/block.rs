@@ -33,10 +33,16 @@ use super::memory;
 use super::view::{Form, Position, View};
 
 const NARROW_HEADER: usize = 8;
+/// Tags are compared as words of so many.
+const TAGS_AT_ONCE: usize = 8;
+/// Blocks with tags that are larger than this have a multiple of `ROUNDING` bytes.
+const ROUNDED_BYTES_MIN: usize = 256;
+const ROUNDING: usize = 64;
 const WIDE_HEADER: usize = 24;
 /// The largest block with a narrow header: its size class still fits the header.
 const NARROW_BYTES_MAX: usize = 28 << 10;
 const NARROW_CAPACITY_MAX: usize = (1 << 12) * 8 - 8;
+const _: () = assert!(NARROW_BYTES_MAX.is_multiple_of(ROUNDING));
 const _: () = assert!(memory::class_size(NARROW_BYTES_MAX) <= NARROW_CAPACITY_MAX);
 
 const ITEMS_AT: usize = 2;
@@ -74,13 +80,31 @@ struct Shape {
 
 impl Shape {
     /// The number of items that tags and codes have room for: up to 32 exactly, then at most a sixteenth more,
-    /// so that in a block of many items not every new one moves all bytes.
+    /// so that in a block of many items not every new one moves all bytes. With tags always a multiple of
+    /// eight.
     #[inline]
     fn slots(self) -> usize {
-        match self.items {
+        let rounded = match self.items {
             0..=32 => self.items,
             items => items.next_multiple_of(1 << (items.ilog2() - 4)),
-        }
+        };
+        if self.form.has_tags { rounded.next_multiple_of(TAGS_AT_ONCE) } else { rounded }
+    }
+
+    /// The size of the allocation to make: a block with tags gets some room to grow.
+    #[inline]
+    fn capacity(self) -> usize {
+        let size = self.size();
+        let rounds = self.form.has_tags && size > ROUNDED_BYTES_MIN;
+        memory::class_size(if rounds { size.next_multiple_of(ROUNDING) } else { size })
+    }
+
+    /// Whether an allocation may be kept: all fits, and not much more has become free than need be.
+    #[inline]
+    fn fits(self, capacity: usize, shrinks: bool) -> bool {
+        let size = self.size();
+        let wastes = || capacity - size >= (capacity / 8).max(ROUNDING) && self.capacity() < capacity;
+        size <= capacity && !(shrinks && wastes())
     }
 
     #[inline]
@@ -197,12 +221,12 @@ impl Block {
             // SAFETY: there are no elements.
             return unsafe { View::new(Form::plain(1), &[], &[], &[]) };
         };
-        // SAFETY: the header tells where what is; as many tags and codes as items, and the data, have been
-        // written.
+        // SAFETY: the header tells where what is; all tags, as many codes as items have, and the data
+        // have been written.
         unsafe {
             let shape = read_shape(start);
             let bytes = |at: usize, len: usize| std::slice::from_raw_parts(start.add(at).as_ptr(), len);
-            let tags = if shape.form.has_tags { shape.items } else { 0 };
+            let tags = if shape.form.has_tags { shape.slots() } else { 0 };
             let codes = bytes(shape.codes_at(), shape.items * shape.form.stride());
             View::new(
                 shape.form,
@@ -326,7 +350,7 @@ impl Block {
         }
         if let Some(start) = self.start().filter(|_| is_unique && old.is_wide() == new.is_wide())
             // SAFETY: the block has a header.
-            && fits(unsafe { read_capacity(start) }, new.size())
+            && new.fits(unsafe { read_capacity(start) }, new.size() < old.size())
         {
             // SAFETY: old and new shape fit the allocation, and nobody else refers to it.
             unsafe {
@@ -335,7 +359,7 @@ impl Block {
             }
             return new;
         }
-        let capacity = memory::class_size(new.size());
+        let capacity = new.capacity();
         let start = memory::alloc(capacity);
         // SAFETY: the new allocation has the capacity; the old one has what its header says.
         unsafe {
@@ -454,12 +478,6 @@ impl Drop for Block {
     }
 }
 
-/// Whether a block of this capacity is right for so many bytes: they fit, and not too much is free.
-#[inline]
-fn fits(capacity: usize, size: usize) -> bool {
-    size <= capacity && capacity - size < (capacity / 8).max(32)
-}
-
 /// # Safety
 /// A block starts there.
 #[inline]
@@ -548,7 +566,11 @@ unsafe fn move_parts(from: NonNull<u8>, old: &Shape, to: NonNull<u8>, new: &Shap
         (old.data_at(), new.data_at(), edit.offset),
         (old.data_at() + old_end, new.data_at() + new_end, old.data_bytes - old_end),
     ];
+    let is_other = from != to;
     let copy = |&(source, target, len): &(usize, usize, usize)| {
+        if len == 0 || (source == target && !is_other) {
+            return;
+        }
         // SAFETY: the caller's promise; parts lie in their shapes.
         unsafe { std::ptr::copy(from.add(source).as_ptr(), to.add(target).as_ptr(), len) };
     };
@@ -579,7 +601,7 @@ impl Builder {
     /// For more than no items, of so many bytes together.
     pub(super) fn new(form: Form, items: usize, data_bytes: usize) -> Builder {
         let shape = Shape { form, items, data_bytes };
-        let capacity = memory::class_size(shape.size());
+        let capacity = shape.capacity();
         let start = memory::alloc(capacity);
         // SAFETY: the allocation is large enough for the shape.
         unsafe {
@@ -615,7 +637,7 @@ impl Builder {
             count_externals(codes, data.as_ptr(), Count::Retain);
             if self.shape.form.has_tags {
                 let target = self.start.add(self.shape.tags_at() + self.items);
-                std::ptr::copy_nonoverlapping(tags.as_ptr(), target.as_ptr(), count.min(tags.len()));
+                std::ptr::copy_nonoverlapping(tags[..count].as_ptr(), target.as_ptr(), count);
             }
             let mut target = self.start.add(self.shape.codes_at() + self.items * own_stride);
             if stride == own_stride {

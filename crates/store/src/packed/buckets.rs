@@ -41,7 +41,7 @@ use smallvec::SmallVec;
 use super::block::{Block, Builder};
 use super::element::Encoded;
 use super::shared::Blocks;
-use super::view::{Form, Item, Items, Position, View};
+use super::view::{Form, Item, Items, Position};
 use crate::set::sample;
 
 /// Mean bytes of a bucket's tags, codes and elements above which the table grows.
@@ -86,12 +86,6 @@ pub(crate) struct Buckets {
 #[inline]
 fn tag_of(hash: u64) -> u8 {
     (hash >> TAG_SHIFT) as u8
-}
-
-/// Bytes of what is in a bucket.
-#[inline]
-fn content_bytes(view: &View<'_>) -> usize {
-    view.tags().len() + view.codes().len() + view.data().len()
 }
 
 impl Buckets {
@@ -212,9 +206,9 @@ impl Buckets {
     /// Changes a bucket and keeps the sums.
     fn change<R>(&mut self, bucket: usize, change: impl FnOnce(&mut Block) -> R) -> R {
         let block = self.blocks.get_mut(bucket);
-        let (content, heap) = (content_bytes(&block.view()), block.heap_bytes());
+        let (content, heap) = (block.view().content_bytes(), block.heap_bytes());
         let result = change(block);
-        self.content_bytes = self.content_bytes + content_bytes(&block.view()) - content;
+        self.content_bytes = self.content_bytes + block.view().content_bytes() - content;
         self.heap_bytes = self.heap_bytes + block.heap_bytes() - heap;
         result
     }
@@ -268,8 +262,8 @@ impl Buckets {
         let merged = merge_blocks(target, &last);
         self.heap_bytes = self.heap_bytes + merged.heap_bytes() - target.heap_bytes() - last.heap_bytes();
         // More than before if items of one have got an element that those of the other had.
-        let before = content_bytes(&target.view()) + content_bytes(&last.view());
-        self.content_bytes = self.content_bytes + content_bytes(&merged.view()) - before;
+        let before = target.view().content_bytes() + last.view().content_bytes();
+        self.content_bytes = self.content_bytes + merged.view().content_bytes() - before;
         let items = merged.len();
         *target = merged;
         self.items_max = max(self.items_max, items);

@@ -62,7 +62,8 @@ impl Item<'_> {
 
 /// A borrowed block.
 ///
-/// Invariant: the codes and the data are those of a block that stays as it is for as long as the lifetime.
+/// Invariant: the codes and the data are those of a block that stays as it is for as long as the lifetime. If
+/// items have tags, there is a multiple of eight of these, the first as many as items being theirs.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     form: Form,
@@ -112,6 +113,13 @@ impl<'a> View<'a> {
     #[inline]
     pub(super) fn data(&self) -> &'a [u8] {
         self.data
+    }
+
+    /// Bytes of tags, codes and elements.
+    #[inline]
+    pub(super) fn content_bytes(&self) -> usize {
+        let tags = if self.form.has_tags { self.len() } else { 0 };
+        tags + self.codes.len() + self.data.len()
     }
 
     /// Bytes of the texts that have allocations of their own.
@@ -187,14 +195,14 @@ impl<'a> View<'a> {
         const EACH_BYTE: u64 = 0x0101_0101_0101_0101;
         let stride = self.form.stride();
         let check = |item: usize| {
-            if self.codes[item * stride] != key.code() {
+            // Beyond the items there are more tags, which say nothing.
+            if self.codes.get(item * stride) != Some(&key.code()) {
                 return None;
             }
             let at = self.position(item);
             self.is_at(at, key).then_some(at)
         };
-        let (words, rest) = self.tags.as_chunks::<8>();
-        for (number, word) in words.iter().enumerate() {
+        for (number, word) in self.tags.as_chunks::<8>().0.iter().enumerate() {
             let mut found = zero_bytes(u64::from_le_bytes(*word) ^ (EACH_BYTE * u64::from(tag)));
             while found != 0 {
                 let at = check(number * 8 + found.trailing_zeros() as usize / 8);
@@ -204,8 +212,7 @@ impl<'a> View<'a> {
                 found &= found - 1;
             }
         }
-        let first = self.tags.len() - rest.len();
-        rest.iter().enumerate().filter(|(_, other)| **other == tag).find_map(|(item, _)| check(first + item))
+        None
     }
 
     fn walk<const STRIDE: usize>(&self, key: &Encoded<'_>) -> Option<Position> {

@@ -157,7 +157,7 @@ fn clones_keep_what_they_had() {
             match random() % 16 {
                 0..9 => assert_eq!(set.add(&text, &limits), model.insert(text), "seed {seed} step {step}"),
                 9..14 => assert_eq!(set.remove(&text), model.remove(&text), "seed {seed} step {step}"),
-                14 if random() % 8 == 0 => clones.push((set.clone(), model.clone())),
+                14 if random().is_multiple_of(8) => clones.push((set.clone(), model.clone())),
                 15 if !clones.is_empty() => {
                     let chosen = random() as usize % clones.len();
                     let (clone, model) = &mut clones[chosen];
@@ -194,7 +194,7 @@ fn a_scan_returns_who_stays_throughout() {
             if cursor == 0 {
                 break;
             }
-            if random() % 16 == 0 {
+            if random().is_multiple_of(16) {
                 grows = !grows;
             }
             for _ in 0..random() % 600 {
