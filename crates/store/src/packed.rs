@@ -14,7 +14,6 @@ mod block;
 mod buckets;
 mod element;
 mod handle;
-mod memory;
 mod shared;
 mod view;
 
@@ -23,6 +22,3 @@ pub(crate) use buckets::{Buckets, Iter, Place};
 pub(crate) use element::{Encoded, decode_integer, width_of};
 pub(crate) use handle::{Handle, Held, Thin};
 pub(crate) use view::{Form, Item, Items, Position, View};
-
-/// Memory for small collections beside blocks.
-pub(crate) use memory::{alloc, class_size, dealloc, relocate};

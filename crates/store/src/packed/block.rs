@@ -29,8 +29,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, Ordering, fence};
 
 use super::element::{Count, Encoded, count_externals, span};
-use super::memory;
 use super::view::{Form, Position, View};
+use crate::slab;
 
 const NARROW_HEADER: usize = 8;
 /// Tags are compared as words of so many.
@@ -43,7 +43,7 @@ const WIDE_HEADER: usize = 24;
 const NARROW_BYTES_MAX: usize = 28 << 10;
 const NARROW_CAPACITY_MAX: usize = (1 << 12) * 8 - 8;
 const _: () = assert!(NARROW_BYTES_MAX.is_multiple_of(ROUNDING));
-const _: () = assert!(memory::class_size(NARROW_BYTES_MAX) <= NARROW_CAPACITY_MAX);
+const _: () = assert!(slab::class_size(NARROW_BYTES_MAX) <= NARROW_CAPACITY_MAX);
 
 const ITEMS_AT: usize = 2;
 const DATA_BYTES_AT: usize = 4;
@@ -96,7 +96,7 @@ impl Shape {
     fn capacity(self) -> usize {
         let size = self.size();
         let rounds = self.form.has_tags && size > ROUNDED_BYTES_MIN;
-        memory::class_size(if rounds { size.next_multiple_of(ROUNDING) } else { size })
+        slab::class_size(if rounds { size.next_multiple_of(ROUNDING) } else { size })
     }
 
     /// Whether an allocation may be kept: all fits, and not much more has become free than need be.
@@ -360,7 +360,7 @@ impl Block {
             return new;
         }
         let capacity = new.capacity();
-        let start = memory::alloc(capacity);
+        let start = slab::alloc(capacity);
         // SAFETY: the new allocation has the capacity; the old one has what its header says.
         unsafe {
             start.cast::<AtomicU16>().write(AtomicU16::new(1));
@@ -419,7 +419,7 @@ impl Block {
             let block = std::mem::ManuallyDrop::new(self);
             if let Some(start) = block.start() {
                 // SAFETY: the caller's promise.
-                unsafe { memory::dealloc(start, read_capacity(start)) };
+                unsafe { slab::dealloc(start, read_capacity(start)) };
             }
         }
     }
@@ -428,7 +428,7 @@ impl Block {
     pub(crate) fn compact(&mut self) -> bool {
         let Some(start) = self.start().filter(|_| self.is_unique()) else { return false };
         // SAFETY: nobody else refers to the allocation, which has the size that its header tells.
-        match unsafe { memory::relocate(start, read_capacity(start)) } {
+        match unsafe { slab::relocate(start, read_capacity(start)) } {
             None => false,
             Some(moved) => {
                 self.0 = moved.as_ptr();
@@ -472,7 +472,7 @@ impl Drop for Block {
                 fence(Ordering::Acquire);
                 let view = self.view();
                 count_externals(view.codes(), view.data().as_ptr(), Count::Release);
-                memory::dealloc(start, read_capacity(start));
+                slab::dealloc(start, read_capacity(start));
             }
         }
     }
@@ -602,7 +602,7 @@ impl Builder {
     pub(super) fn new(form: Form, items: usize, data_bytes: usize) -> Builder {
         let shape = Shape { form, items, data_bytes };
         let capacity = shape.capacity();
-        let start = memory::alloc(capacity);
+        let start = slab::alloc(capacity);
         // SAFETY: the allocation is large enough for the shape.
         unsafe {
             start.cast::<AtomicU16>().write(AtomicU16::new(1));

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use mantissa_number::{INTEGER_TEXT_MAX, parse_i64};
 
-use super::memory;
 use crate::listpack::Element;
+use crate::slab;
 
 /// The longest text that lies in the block itself.
 pub(super) const INLINE_BYTES_MAX: usize = 223;
@@ -118,7 +118,7 @@ const TEXT_AT: usize = 24;
 
 impl External {
     fn create(text: &[u8], hash: u64) -> External {
-        let start = memory::alloc(TEXT_AT + text.len());
+        let start = slab::alloc(TEXT_AT + text.len());
         // SAFETY: header and text lie within the allocation, which is aligned to eight.
         unsafe {
             start.cast::<AtomicUsize>().write(AtomicUsize::new(1));
@@ -170,7 +170,7 @@ impl External {
         unsafe {
             if self.references().fetch_sub(1, Ordering::Release) == 1 {
                 fence(Ordering::Acquire);
-                memory::dealloc(self.0, TEXT_AT + self.len());
+                slab::dealloc(self.0, TEXT_AT + self.len());
             }
         }
     }
@@ -224,7 +224,7 @@ pub(super) unsafe fn external_bytes(codes: &[u8], data: &[u8]) -> usize {
     for &code in codes {
         if code == EXTERNAL_CODE {
             // SAFETY: the caller's promise.
-            bytes += unsafe { memory::class_size(TEXT_AT + External::read(data[at..].as_ptr()).len()) };
+            bytes += unsafe { slab::class_size(TEXT_AT + External::read(data[at..].as_ptr()).len()) };
         }
         at += span(code);
     }
@@ -325,7 +325,7 @@ impl<'a> Encoded<'a> {
     /// Bytes of the allocation of its own that it needs.
     #[inline]
     pub(super) fn heap_bytes(&self) -> usize {
-        if self.code == EXTERNAL_CODE { memory::class_size(TEXT_AT + self.text.len()) } else { 0 }
+        if self.code == EXTERNAL_CODE { slab::class_size(TEXT_AT + self.text.len()) } else { 0 }
     }
 
     /// The hash of the text.

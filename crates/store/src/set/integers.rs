@@ -13,7 +13,8 @@ use std::cmp::{Ordering, max};
 use std::mem::{ManuallyDrop, forget};
 use std::ptr::NonNull;
 
-use crate::packed::{self, Thin, width_of};
+use crate::packed::{Thin, decode_integer, width_of};
+use crate::slab;
 
 const HEADER: usize = 8;
 const COUNT_AT: usize = 4;
@@ -21,7 +22,7 @@ const WIDTH_MASK: u32 = 7;
 /// More integers are never kept in this form, so that sizes fit the header.
 pub(super) const INTEGERS_MAX: usize = 1 << 28;
 
-const _: () = assert!(packed::class_size(HEADER + (INTEGERS_MAX + 1) * 8) < u32::MAX as usize);
+const _: () = assert!(slab::class_size(HEADER + (INTEGERS_MAX + 1) * 8) < u32::MAX as usize);
 const _: () = assert!(size_of::<Integers>() == 8 && cfg!(target_endian = "little"));
 
 /// See the module's description. Without integers it has no allocation.
@@ -126,7 +127,7 @@ impl Integers {
         let width = max(old.width, width_of(integer));
         let wanted = HEADER + (old.len + 1) * width;
         if width > old.width || wanted > old.capacity {
-            self.resize(packed::class_size(wanted), width);
+            self.resize(slab::class_size(wanted), width);
         }
         // SAFETY: there is room for one more, and the integers after the new one lie in the allocation.
         unsafe {
@@ -148,7 +149,7 @@ impl Integers {
             std::ptr::copy(at.add(old.width), at, (old.len - index - 1) * old.width);
             self.write_shape(Shape { len: old.len - 1, ..old });
         }
-        let capacity = packed::class_size(HEADER + (old.len - 1) * old.width);
+        let capacity = slab::class_size(HEADER + (old.len - 1) * old.width);
         if old.len == 1 {
             *self = Integers::EMPTY;
         } else if capacity < old.capacity - old.capacity / 4 {
@@ -160,7 +161,7 @@ impl Integers {
     /// Moves the integers to an allocation of another size, at least as wide, which they fit.
     fn resize(&mut self, capacity: usize, width: usize) {
         let view = self.view();
-        let mut resized = Integers(packed::alloc(capacity).as_ptr());
+        let mut resized = Integers(slab::alloc(capacity).as_ptr());
         // SAFETY: as many integers of the width fit, behind the header.
         unsafe {
             let target = resized.0.add(HEADER);
@@ -181,7 +182,7 @@ impl Integers {
     pub(super) fn compact(&mut self) -> bool {
         let Some(start) = NonNull::new(self.0) else { return false };
         // SAFETY: the allocation has this size, and belongs to this owner alone.
-        match unsafe { packed::relocate(start, self.shape().capacity) } {
+        match unsafe { slab::relocate(start, self.shape().capacity) } {
             None => false,
             Some(moved) => {
                 self.0 = moved.as_ptr();
@@ -196,7 +197,7 @@ impl Clone for Integers {
         let shape = self.shape();
         let mut copy = ManuallyDrop::new(Integers::EMPTY);
         if shape.len > 0 {
-            copy.0 = packed::alloc(shape.capacity).as_ptr();
+            copy.0 = slab::alloc(shape.capacity).as_ptr();
             // SAFETY: the new allocation is as large as the old one.
             unsafe { std::ptr::copy_nonoverlapping(self.0, copy.0, shape.size()) };
         }
@@ -208,7 +209,7 @@ impl Drop for Integers {
     fn drop(&mut self) {
         if let Some(start) = NonNull::new(self.0) {
             // SAFETY: the allocation has this size, and is not used any more.
-            unsafe { packed::dealloc(start, self.shape().capacity) };
+            unsafe { slab::dealloc(start, self.shape().capacity) };
         }
     }
 }
@@ -230,7 +231,7 @@ impl Sorted<'_> {
     /// The integer at an index, which must be below the length.
     #[inline]
     pub(super) fn get(&self, index: usize) -> i64 {
-        packed::decode_integer(&self.bytes[index * self.width..(index + 1) * self.width])
+        decode_integer(&self.bytes[index * self.width..(index + 1) * self.width])
     }
 
     /// Whether an integer is there.
