@@ -4,9 +4,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::balance::Balancer;
+use crate::census::Walker;
 use crate::context::{Context, LastCommand, Outbox, unix_ms};
 use crate::eviction::{self, Evictor, Verdict};
 use crate::expiry::Expirer;
+use crate::hot_keys::Sampler;
 use crate::server::Server;
 
 /// How long keys are evicted before the other duties have their turn.
@@ -27,10 +29,11 @@ pub fn start(server: &'static Server, mut balancer: Balancer) -> std::io::Result
             in_script: false,
             out_of_memory: false,
             evictor: Evictor::default(),
+            sampler: Sampler::default(),
             outbox: Outbox::new(worker, server),
         };
         let mut sampled = (Instant::now(), server.stats.totals());
-        let mut expirer = Expirer::default();
+        let (mut expirer, mut walker) = (Expirer::default(), Walker::default());
         let mut next_round = Instant::now();
         server.pressure.work_here();
         while !server.stopping.load(Ordering::Relaxed) {
@@ -45,6 +48,7 @@ pub fn start(server: &'static Server, mut balancer: Balancer) -> std::io::Result
                     expirer.run(&mut context);
                 }
                 crate::tracking::drop_surplus(&mut context);
+                walker.step(&mut context);
                 balancer.tick(server);
                 if sampled.0.elapsed() >= Duration::from_millis(500) {
                     sampled = sample(server, sampled);

@@ -10,6 +10,7 @@ use mantissa_protocol::Args;
 
 use crate::client::{ClientShared, flag};
 use crate::eviction::Evictor;
+use crate::hot_keys::Sampler;
 use crate::inbox::{Message, Target};
 use crate::live::Live;
 use crate::registry::Command;
@@ -37,6 +38,8 @@ pub struct Context {
     pub out_of_memory: bool,
     /// What is known about memory and keys to evict.
     pub evictor: Evictor,
+    /// Which commands are noted among the hottest keys.
+    pub sampler: Sampler,
     /// Messages for clients.
     pub outbox: Outbox,
 }

@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::registry::{Command, Handler};
 use crate::server::Server;
 use crate::session::Session;
-use crate::{acl, eviction, monitor, stats, tracking, transaction, warning};
+use crate::{acl, eviction, hot_keys, monitor, stats, tracking, transaction, warning};
 
 /// Commands that run at once inside MULTI instead of being queued.
 const NOT_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
@@ -286,6 +286,9 @@ pub fn record(
     args: Args<'_>,
     failed: bool,
 ) {
+    if context.sampler.is_chosen(&mut context.random_state) {
+        hot_keys::note(context, client.database, command, args);
+    }
     let now = Instant::now();
     let elapsed = now.duration_since(context.command_began).as_nanos() as u64;
     context.command_began = now;

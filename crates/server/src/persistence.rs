@@ -52,10 +52,14 @@ impl Changes {
         self.counters[worker % CHANGE_COUNTER_COUNT].0.fetch_add(changes, Ordering::Relaxed);
     }
 
+    /// All changes since the start.
+    pub fn total(&self) -> u64 {
+        self.counters.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum()
+    }
+
     /// The changes that have not been saved.
     pub fn get(&self) -> u64 {
-        let all: u64 = self.counters.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum();
-        all.saturating_sub(self.saved.load(Ordering::Relaxed))
+        self.total().saturating_sub(self.saved.load(Ordering::Relaxed))
     }
 
     /// Says that so many changes have been saved.

@@ -12,10 +12,12 @@ use mantissa_store::Keyspace;
 use parking_lot::{Mutex, RwLock};
 
 use crate::acl::Acl;
+use crate::census::Census;
 use crate::client::{BlockedClient, ClientShared};
 use crate::config::Config;
 use crate::eviction::{Freeing, Pressure};
 use crate::expiry::ExpiryFigures;
+use crate::hot_keys::HotKeys;
 use crate::inbox::{Inbox, Message};
 use crate::latency::LatencyMonitor;
 use crate::live::Live;
@@ -80,6 +82,10 @@ pub struct Server {
     reaper: OnceLock<std::sync::mpsc::Sender<(Trash, Freeing)>>,
     /// How far memory is beyond its limit.
     pub pressure: Arc<Pressure>,
+    /// The keys that are used most.
+    pub hot_keys: HotKeys,
+    /// The sizes of keys.
+    pub census: Census,
     /// Counts of active expiry.
     pub expiry: ExpiryFigures,
     /// Values waiting to be freed in the background.
@@ -148,6 +154,8 @@ impl Server {
             persistence: Persistence::default(),
             reaper: OnceLock::new(),
             pressure,
+            hot_keys: HotKeys::new(worker_count + 1),
+            census: Census::default(),
             expiry: ExpiryFigures::default(),
             lazyfree_pending: Arc::default(),
             lazyfreed: Arc::default(),

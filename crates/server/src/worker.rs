@@ -26,6 +26,7 @@ use crate::client::{Client, ClientShared, Identity, Partial, ReplyMode, flag};
 use crate::context::{Context, LastCommand, Outbox, unix_ms};
 use crate::eviction::Evictor;
 use crate::execute::{self, Progress};
+use crate::hot_keys::Sampler;
 use crate::inbox::{Message, Target};
 use crate::limits;
 use crate::scripting::pump::{self, Pump};
@@ -175,6 +176,7 @@ impl Worker {
             in_script: false,
             out_of_memory: false,
             evictor: Evictor::default(),
+            sampler: Sampler::default(),
             outbox: Outbox::new(worker, server),
         };
         Worker {

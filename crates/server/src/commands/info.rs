@@ -9,6 +9,7 @@
 
 mod activity;
 mod figures;
+mod keysizes;
 mod memory;
 mod state;
 
@@ -53,7 +54,7 @@ const SECTIONS: &[Section] = &[
     section("latencystats", "Latencystats", Shown::WithAll, activity::latencystats),
     section("cluster", "Cluster", Shown::ByDefault, state::cluster),
     section("keyspace", "Keyspace", Shown::ByDefault, state::keyspace),
-    section("keysizes", "Keysizes", Shown::ByDefault, |_, _| {}),
+    section("keysizes", "Keysizes", Shown::ByDefault, keysizes::section),
 ];
 
 const fn section(

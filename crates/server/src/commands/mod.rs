@@ -10,6 +10,7 @@ mod debug;
 mod dump;
 mod info;
 mod introspection;
+mod key_reports;
 mod memory;
 mod migrate;
 mod persistence;
@@ -46,6 +47,7 @@ pub const FAMILIES: &[&[ServerSpec]] = &[
     debug::COMMANDS,
     info::COMMANDS,
     introspection::COMMANDS,
+    key_reports::COMMANDS,
     memory::COMMANDS,
     migrate::COMMANDS,
     persistence::COMMANDS,

@@ -1,0 +1,207 @@
+//! The keys that are used most, as far as samples tell.
+//!
+//! One in [`SAMPLED`] commands notes one of its keys, in a sketch of the worker's own: [`PLACES`] counters,
+//! of which a new key takes the lowest over together with its count (Space-Saving, of Ahmed Metwally,
+//! Divyakant Agrawal and Amr El Abbadi). A key with more than `1 / PLACES` of a worker's accesses is always
+//! among them. Counts are halved every [`HALVING_MS`], so that they tell of the last half minute.
+//!
+//! It is always on. A command that is not sampled pays a subtraction, one that is about 200 ns; the sketch of
+//! a worker takes some 10 KB, with the keys of up to [`KEY_BYTES_MAX`] bytes that it names.
+
+use std::collections::HashMap;
+
+use mantissa_commands::find_keys;
+use mantissa_protocol::Args;
+use parking_lot::Mutex;
+
+use crate::context::Context;
+use crate::registry::Command;
+
+/// One in so many commands is sampled, on average.
+const SAMPLED: u32 = 64;
+/// Counters of a sketch.
+const PLACES: usize = 128;
+/// Longer keys are not noted.
+const KEY_BYTES_MAX: usize = 1024;
+/// How often counts are halved.
+const HALVING_MS: i64 = 8_000;
+
+/// Chooses the commands of a worker that are sampled.
+pub struct Sampler {
+    left: u32,
+}
+
+impl Default for Sampler {
+    fn default() -> Self {
+        Sampler { left: SAMPLED }
+    }
+}
+
+impl Sampler {
+    /// Whether the present command is to be noted. The distances vary, so that commands that come in a fixed
+    /// order have the same chance each.
+    #[inline]
+    pub fn is_chosen(&mut self, random_state: &mut u64) -> bool {
+        self.left -= 1;
+        self.left == 0 && {
+            *random_state =
+                random_state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            self.left = 1 + (*random_state >> 33) as u32 % (2 * SAMPLED - 1);
+            true
+        }
+    }
+}
+
+/// A key with the share that it has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HotKey {
+    /// Its database.
+    pub database: usize,
+    /// The key.
+    pub key: Box<[u8]>,
+    /// Accesses per second, an estimate.
+    pub per_second: f64,
+}
+
+/// The sketches of all workers.
+pub struct HotKeys(Box<[Mutex<Sketch>]>);
+
+impl HotKeys {
+    /// For so many threads.
+    pub fn new(thread_count: usize) -> Self {
+        HotKeys((0..thread_count).map(|_| Mutex::default()).collect())
+    }
+
+    /// The keys that are used most, at most `count`, the first of them first.
+    pub fn hottest(&self, now_ms: i64, count: usize) -> Vec<HotKey> {
+        let mut rates: HashMap<(usize, Box<[u8]>), f64> = HashMap::new();
+        for sketch in &self.0 {
+            let mut sketch = sketch.lock();
+            sketch.age(now_ms);
+            let seconds = sketch.window_ms(now_ms) / 1000.0;
+            for place in &sketch.places {
+                // What a key took over from another is no access of its own.
+                let accesses = f64::from(SAMPLED) * (place.count - place.taken_over);
+                *rates.entry((place.database, place.key.clone())).or_default() += accesses / seconds;
+            }
+        }
+        let keys =
+            rates.into_iter().map(|((database, key), per_second)| HotKey { database, key, per_second });
+        let mut keys: Vec<_> = keys.filter(|key| key.per_second > 0.0).collect();
+        keys.sort_by(|one, other| other.per_second.total_cmp(&one.per_second).then(one.key.cmp(&other.key)));
+        keys.truncate(count);
+        keys
+    }
+
+    /// Forgets everything.
+    pub fn reset(&self) {
+        self.0.iter().for_each(|sketch| *sketch.lock() = Sketch::default());
+    }
+}
+
+/// Notes one of a command's keys.
+#[cold]
+pub fn note(context: &mut Context, database: usize, command: &Command, args: Args<'_>) {
+    let Ok(keys) = find_keys(command.info, args) else { return };
+    let Some(sketch) = context.server.hot_keys.0.get(context.worker) else { return };
+    if keys.is_empty() {
+        return;
+    }
+    // One of several stands for all of them.
+    let chosen = (context.random_state >> 20) as usize % keys.len();
+    let key = args.at(keys[chosen].index);
+    if key.len() > KEY_BYTES_MAX {
+        return;
+    }
+    let hash = context.server.keyspace.hash(key).0 ^ database as u64;
+    sketch.lock().count((hash, database, key), keys.len() as f64, context.now_ms);
+}
+
+struct Place {
+    hash: u64,
+    database: usize,
+    key: Box<[u8]>,
+    count: f64,
+    /// The part of the count that was another key's.
+    taken_over: f64,
+}
+
+#[derive(Default)]
+struct Sketch {
+    places: Vec<Place>,
+    /// When counting began, or the counts were last halved; 0 before.
+    since_ms: i64,
+    /// The time before that, halved as often as the counts of then.
+    before_ms: f64,
+}
+
+impl Sketch {
+    fn count(&mut self, (hash, database, key): (u64, usize, &[u8]), weight: f64, now_ms: i64) {
+        self.age(now_ms);
+        if let Some(place) = self.places.iter_mut().find(|place| place.hash == hash) {
+            place.count += weight;
+            return;
+        }
+        let mut place = Place { hash, database, key: key.into(), count: weight, taken_over: 0.0 };
+        if self.places.len() < PLACES {
+            return self.places.push(place);
+        }
+        let lowest = self.places.iter_mut().min_by(|one, other| one.count.total_cmp(&other.count));
+        if let Some(lowest) = lowest {
+            place.taken_over = lowest.count;
+            place.count += lowest.count;
+            *lowest = place;
+        }
+    }
+
+    fn age(&mut self, now_ms: i64) {
+        if self.since_ms == 0 {
+            self.since_ms = now_ms;
+        }
+        while now_ms - self.since_ms >= HALVING_MS {
+            self.before_ms = (self.before_ms + HALVING_MS as f64) / 2.0;
+            self.since_ms += HALVING_MS;
+            if self.places.is_empty() {
+                *self = Sketch { since_ms: now_ms, ..Sketch::default() };
+            }
+            for place in &mut self.places {
+                place.count /= 2.0;
+                place.taken_over /= 2.0;
+            }
+            self.places.retain(|place| place.count >= 0.25);
+        }
+    }
+
+    /// The time that the counts are of, in ms; what is old counts in part.
+    fn window_ms(&self, now_ms: i64) -> f64 {
+        (self.before_ms + (now_ms - self.since_ms) as f64).max(1000.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frequent_keys_are_kept_among_many_others_and_fade() {
+        let mut sketch = Sketch::default();
+        let mut state = 1_u64;
+        for number in 0..20_000_u64 {
+            state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            let hash = if number % 20 == 0 { 7 } else { 100 + (state >> 40) };
+            sketch.count((hash, 0, &hash.to_le_bytes()), 1.0, 1_000 + number as i64 / 10);
+        }
+        let hot = sketch.places.iter().find(|place| place.hash == 7).expect("one in twenty");
+        assert!(hot.count - hot.taken_over > 900.0 && hot.count <= 1_200.0);
+        assert!(sketch.places.len() <= PLACES);
+        sketch.age(1_000_000);
+        assert!(sketch.places.is_empty());
+    }
+
+    #[test]
+    fn one_in_so_many_is_sampled() {
+        let (mut sampler, mut state) = (Sampler::default(), 3);
+        let chosen = (0..640_000).filter(|_| sampler.is_chosen(&mut state)).count();
+        assert!((9_000..11_000).contains(&chosen), "{chosen}");
+    }
+}
