@@ -427,5 +427,7 @@ impl DoubleEndedIterator for Iter<'_> {
     }
 }
 
+impl ExactSizeIterator for Iter<'_> {}
+
 #[cfg(test)]
 mod tests;
