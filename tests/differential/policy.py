@@ -27,6 +27,7 @@ COMMAND_POLICIES = {
     "moments": "XINFO|STREAM",
     "near=2000": "PTTL PEXPIRETIME HPTTL HPEXPIRETIME",
     "client": "CLIENT|LIST CLIENT|INFO",
+    "acl_log": "ACL|LOG",
     "hello": "HELLO",
     "kind": "LOLWUT MEMORY|DOCTOR MEMORY|MALLOC-STATS LATENCY|DOCTOR DEBUG|OBJECT DEBUG|HTSTATS "
     "DEBUG|HTSTATS-KEY DEBUG|LISTPACK DEBUG|JMAP INFO COMMAND|DOCS LATENCY|HISTOGRAM",
@@ -169,6 +170,26 @@ def masked_clients(text):
     return sorted(lines)
 
 
+def acl_log(oracle, subject):
+    if not oracle.is_aggregate or not subject.is_aggregate:
+        return False
+    if oracle.kind != subject.kind or len(oracle.value) != len(subject.value):
+        return False
+    return all(map(same_refusal, oracle.value, subject.value))
+
+
+def same_refusal(oracle, subject):
+    """Two entries of ACL LOG: everything but the client, how old they are, and when they were made."""
+    if oracle.kind != subject.kind or len(oracle.value) != len(subject.value):
+        return False
+    own = {b"age-seconds", b"client-info", b"timestamp-created", b"timestamp-last-updated"}
+    masked = {index + 1 for index, field in enumerate(oracle.value) if field.value in own}
+    return all(
+        left.kind == right.kind if index in masked else left.raw == right.raw
+        for index, (left, right) in enumerate(zip(oracle.value, subject.value))
+    )
+
+
 def monitor(oracle, subject):
     if not same_kind(oracle, subject) or oracle.value is None:
         return False
@@ -196,6 +217,7 @@ COMPARERS = {
     "moments": moments,
     "client": client,
     "monitor": monitor,
+    "acl_log": acl_log,
     "hello": hello,
     "kind": same_kind,
     "ignore": lambda oracle, subject: True,

@@ -74,9 +74,9 @@ fn note(server: &'static Server, client: &ClientShared, refusal: Refusal<'_>) {
     server.acl.log.note(refusal, line, now_ms, entries_max);
 }
 
-/// The error reply of a refusal, after its code.
-fn no_permission(before: &str, explanation: &[u8]) -> Error {
-    Error::from_bytes([b"NOPERM ", before.as_bytes(), explanation].concat())
+/// The error reply of a refusal.
+fn error(before: &str, explanation: &[u8]) -> Error {
+    Error::from_bytes([before.as_bytes(), explanation].concat())
 }
 
 /// Whether a request may run or be queued.
@@ -84,7 +84,7 @@ pub fn admit(context: &Context, client: &Client, command: &Command, args: Args<'
     let Some(refused) = refused(&client.user, command, args) else { return Ok(()) };
     let place = if client.transaction.is_some() { Place::Multi } else { Place::TopLevel };
     refused.note(context.server, &client.shared, place);
-    Err(no_permission("", &refused.explain(false)))
+    Err(error("NOPERM ", &refused.explain(false)))
 }
 
 /// Whether a command of a transaction, which could be queued, may still run.
@@ -96,9 +96,9 @@ pub fn admit_queued(context: &Context, client: &Client, command: &Command, args:
         Denial::Key(_) => "no permission to touch the specified keys",
         Denial::Channel(_) => "no permission to access one of the channels used as arguments",
     };
-    let before = "ACLs rules changed between the moment the transaction was accumulated and the EXEC call. \
+    let before = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. \
                   This command is no longer allowed for the following reason: ";
-    Err(no_permission(before, reason.as_bytes()))
+    Err(error(before, reason.as_bytes()))
 }
 
 /// Whether a script may run a command. The refusal is noted if `is_noted`.
@@ -113,7 +113,7 @@ pub fn admit_in_script(
     if is_noted {
         refused.note(context.server, &client.shared, Place::Script);
     }
-    Err(no_permission("ACL failure in script: ", &refused.explain(false)))
+    Err(error("ERR ACL failure in script: ", &refused.explain(false)))
 }
 
 /// Whether a client that waits in a blocking command may still be served.
@@ -124,7 +124,7 @@ pub fn admit_waiting(server: &'static Server, blocked: &BlockedClient) -> Outcom
     let call = refused(&blocked.user, blocked.command, blocked.args.as_args());
     let Some(refused) = call else { return Ok(()) };
     refused.note(server, &blocked.client, Place::TopLevel);
-    Err(no_permission("", &refused.explain(false)))
+    Err(error("NOPERM ", &refused.explain(false)))
 }
 
 /// Whether a user may run a command, for those who ask beforehand: if not, the reason in full.

@@ -55,6 +55,7 @@ impl Reader<'_> {
             return self.complain(number, &[b" should start with user keyword followed by the username. "]);
         };
         if has_spaces(name) {
+            self.errors.push(b'\'');
             return self.complain(number, &[b": username '", name, b"' contains invalid characters. "]);
         }
         if self.users.contains_key(name) {

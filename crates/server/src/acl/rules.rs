@@ -256,3 +256,45 @@ fn allow_command(selector: &mut Selector, vocabulary: &Vocabulary<'_>, name: &[u
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rights made by these modifiers.
+    fn rights(vocabulary: &Vocabulary<'_>, modifiers: &[u8]) -> Rights {
+        let mut rights = Rights::new(false);
+        let words = modifiers.split(|&byte| byte == b' ');
+        for modifier in join_selectors(words).expect("every selector has an end") {
+            rights.apply(vocabulary, &modifier).expect("the modifiers are good");
+        }
+        rights
+    }
+
+    #[test]
+    fn a_description_makes_the_same_rights() {
+        let registry = crate::registry::build(&[]).expect("no command is renamed");
+        let vocabulary = Vocabulary::new(&registry, false);
+        for modifiers in [
+            "",
+            "on nopass +@all ~* &*",
+            "on >a >b skip-sanitize-payload ~a* %R~b %W~c &x &y +get -set +@hash -hdel",
+            "+@all -config +config|get +select|0 +select|1 -@admin",
+            "~a (+get ~b) (%R~c +@all -flushall &z) +@read",
+            "+get|x ~ & (+@all allkeys allchannels)",
+        ] {
+            let made = rights(&vocabulary, modifiers.as_bytes());
+            let again = rights(&vocabulary, &made.describe());
+            assert_eq!(again.describe(), made.describe());
+            assert!(again == made, "{modifiers}");
+        }
+    }
+
+    #[test]
+    fn selectors_are_put_together() {
+        let join = |words: &[&str]| join_selectors(words.iter().map(|word| word.as_bytes()));
+        assert_eq!(join(&["a", "(b", "c)", "(d)"]), Ok(vec![b"a".into(), b"(b c)".into(), b"(d)".into()]));
+        assert_eq!(join(&["a", "(b", "(c"]), Err(1));
+        assert_eq!(join(&[")", ""]), Ok(vec![b")".to_vec(), Vec::new()]));
+    }
+}

@@ -30,7 +30,7 @@ pub enum Denial {
     Channel(usize),
 }
 
-/// A set of commands by [`Command::index`].
+/// A set of commands by [`Command::index`]. The last word is not 0, so that equal sets are equal values.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct CommandSet(Vec<u64>);
 
@@ -48,6 +48,9 @@ impl CommandSet {
             self.0[index / 64] |= bit;
         } else {
             self.0[index / 64] &= !bit;
+        }
+        while self.0.last() == Some(&0) {
+            self.0.pop();
         }
     }
 }
