@@ -11,7 +11,7 @@ import subprocess
 import termios
 import time
 
-SECONDS_MAX = 60
+SECONDS_MAX = 30
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>]")
 
 
@@ -56,7 +56,7 @@ class Terminal:
     def type(self, text):
         os.write(self.descriptor, text.encode() if isinstance(text, str) else text)
 
-    def _read(self):
+    def read(self):
         """More output; False at the end."""
         if not select.select([self.descriptor], [], [], 0.05)[0]:
             return True
@@ -82,12 +82,12 @@ class Terminal:
                 self.output = shown[at + len(wanted) :].encode()
                 return shown[:at]
             assert time.monotonic() < deadline, f"no {wanted!r} in {shown[-3000:]!r}"
-            assert self._read() or wanted in self.text, f"ended without {wanted!r}: {self.text[-3000:]!r}"
+            assert self.read() or wanted in self.text, f"ended without {wanted!r}: {self.text[-3000:]!r}"
 
     def wait_end(self):
         """The exit code, once the program has ended by itself."""
         deadline = time.monotonic() + SECONDS_MAX
-        while self._read():
+        while self.read():
             assert time.monotonic() < deadline, f"still running: {self.text[-2000:]!r}"
         return self._reap()
 

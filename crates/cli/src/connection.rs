@@ -11,7 +11,7 @@ use std::time::Duration;
 use mantissa_protocol::{Decoder, Value, encode_request};
 
 /// Where a server listens.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Address {
     Tcp(String, u16),
     Unix(PathBuf),

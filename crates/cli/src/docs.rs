@@ -22,9 +22,25 @@ struct Doc {
 /// An argument as a person writes it.
 struct Argument {
     text: String,
+    /// The fixed words in it.
+    tokens: Vec<String>,
+    /// Whether it is the name of a key, or a part of it is.
+    is_key: bool,
     /// Whether it takes exactly one word.
     is_one_word: bool,
 }
+
+/// What may be typed at some place.
+#[derive(Default, PartialEq, Eq, Debug)]
+pub(crate) struct Wanted {
+    /// Fixed words.
+    pub(crate) tokens: Vec<String>,
+    /// Whether a name of a key may be.
+    pub(crate) is_key: bool,
+}
+
+/// Names that people use for groups, and the groups.
+const GROUP_NAMES: [(&str, &str); 3] = [("zset", "sorted-set"), ("keys", "generic"), ("lua", "scripting")];
 
 impl Docs {
     /// Reads the reply to COMMAND DOCS; what is not understood is left out.
@@ -51,12 +67,68 @@ impl Docs {
         }
     }
 
+    /// Whether nothing is known.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.commands.is_empty()
+    }
+
+    /// The same lines about all commands of a group.
+    pub(crate) fn describe_group(&self, group: &str, has_colours: bool) -> Option<String> {
+        let group = group.to_ascii_lowercase();
+        let group =
+            GROUP_NAMES.iter().find(|(name, _)| *name == group).map_or(&group[..], |(_, group)| group);
+        let names = self.commands.iter().filter(|(_, doc)| doc.group == group).map(|(name, _)| name);
+        let lines: String = names.filter_map(|name| self.describe(name, has_colours)).collect();
+        (!lines.is_empty()).then_some(lines)
+    }
+
+    /// The groups that begin with `start`, which begins with `@`.
+    pub(crate) fn complete_group(&self, start: &str) -> Vec<String> {
+        let mut groups: Vec<String> = self
+            .commands
+            .values()
+            .map(|doc| format!("@{}", doc.group))
+            .filter(|group| start.starts_with('@') && group.starts_with(start))
+            .collect();
+        groups.sort();
+        groups.dedup();
+        groups
+    }
+
+    /// What may follow the words of a line.
+    pub(crate) fn wanted_at(&self, before: &str) -> Wanted {
+        let words = split_quoted(before.as_bytes()).unwrap_or_default();
+        let words: Vec<String> =
+            words.iter().map(|word| String::from_utf8_lossy(word).to_ascii_uppercase()).collect();
+        let found =
+            [2, 1].into_iter().find_map(|len| Some((len, self.commands.get(&words.get(..len)?.join(" "))?)));
+        let Some((name_len, doc)) = found else { return Wanted::default() };
+        let typed = words.get(name_len..).unwrap_or_default();
+        let one_word = doc.arguments.iter().take_while(|argument| argument.is_one_word).count();
+        let possible = match doc.arguments.get(typed.len()) {
+            Some(argument) if typed.len() < one_word => std::slice::from_ref(argument),
+            _ => doc.arguments.get(one_word..).unwrap_or_default(),
+        };
+        let tokens = possible.iter().flat_map(|argument| &argument.tokens);
+        Wanted {
+            tokens: tokens.filter(|token| !typed.contains(token)).cloned().collect(),
+            is_key: possible.iter().any(|argument| argument.is_key),
+        }
+    }
+
     /// A few lines about a command.
-    pub(crate) fn describe(&self, name: &str) -> Option<String> {
+    pub(crate) fn describe(&self, name: &str, has_colours: bool) -> Option<String> {
         let doc = self.commands.get(name)?;
         let syntax: String = doc.arguments.iter().map(|argument| format!(" {}", argument.text)).collect();
         let Doc { summary, since, group, .. } = doc;
-        Some(format!("\n  {name}{syntax}\n  summary: {summary}\n  since: {since}\n  group: {group}\n\n"))
+        let painted = |code: &str, text: &str| {
+            if has_colours { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        };
+        let mut lines = format!("\n  {}{}\n", painted("1", name), painted("90", &syntax));
+        for (label, text) in [("summary:", summary), ("since:", since), ("group:", group)] {
+            lines += &format!("  {} {text}\n", painted("33", label));
+        }
+        Some(lines + "\n")
     }
 
     /// The names that begin with `start`, in the case in which that is written.
@@ -98,10 +170,9 @@ impl Argument {
             None => Vec::new(),
         };
         let has = |flag: &str| flags.iter().any(|other| other == flag);
-        let parts = || -> Vec<String> {
-            let parts = fields.get("arguments").and_then(Value::as_elements).unwrap_or_default();
-            parts.iter().map(|part| Argument::new(part).text).collect()
-        };
+        let inner = fields.get("arguments").and_then(Value::as_elements).unwrap_or_default();
+        let inner: Vec<Argument> = inner.iter().map(Argument::new).collect();
+        let parts = || -> Vec<String> { inner.iter().map(|part| part.text.clone()).collect() };
         let (kind, token) = (fields.text("type"), fields.text("token"));
         let name = match fields.text("display_text") {
             shown if shown.is_empty() => fields.text("name"),
@@ -126,7 +197,10 @@ impl Argument {
             (true, false) => format!("{with_token} [{bare} ...]"),
         };
         let is_one_word = !optional && !has("multiple") && (token.is_empty() || kind == "pure-token");
+        let own = Some(token.clone()).filter(|token| !token.is_empty() && token != "\"\"");
         Argument {
+            tokens: own.into_iter().chain(inner.iter().flat_map(|part| part.tokens.clone())).collect(),
+            is_key: kind == "key" || inner.iter().any(|part| part.is_key),
             is_one_word: is_one_word && kind != "block",
             text: if optional { format!("[{repeated}]") } else { repeated },
         }
@@ -213,9 +287,14 @@ mod tests {
     fn help_hints_and_completion() {
         for protocol in [Protocol::Resp2, Protocol::Resp3] {
             let docs = docs(protocol);
-            let described = docs.describe("LPOP").expect("a known command");
+            let described = docs.describe("LPOP", false).expect("a known command");
             assert!(described.contains("LPOP key [count]\n  summary: Takes from the front."), "{described}");
-            assert_eq!(docs.describe("NONE"), None);
+            assert_eq!(docs.describe("NONE", false), None);
+            assert!(docs.describe_group("list", false).is_some_and(|text| text.contains("LPOP")));
+            assert_eq!(docs.describe_group("zset", false), None);
+            assert_eq!(docs.complete_group("@l"), ["@list"]);
+            assert!(docs.wanted_at("lpop ").is_key && !docs.wanted_at("lpop a ").is_key);
+            assert_eq!(docs.wanted_at("none "), Wanted::default());
             assert_eq!(docs.complete("lp"), ["lpop", "lpush"]);
             assert_eq!(docs.complete("C"), ["CONFIG"]);
             assert_eq!(docs.complete("config "), ["config get"]);

@@ -24,11 +24,11 @@ pub(crate) enum Format {
 }
 
 /// A value for people, ending with a line end.
-pub(crate) fn terminal(value: &Value) -> Vec<u8> {
-    let mut out = Vec::new();
-    write_terminal(&mut out, value, 0);
-    out.push(b'\n');
-    out
+pub(crate) fn terminal(value: &Value, has_colours: bool) -> Vec<u8> {
+    let mut screen = Screen { out: Vec::new(), has_colours };
+    screen.value(value, 0);
+    screen.plain(b"\n");
+    screen.out
 }
 
 /// A value as it is, elements separated by `delimiter`.
@@ -101,56 +101,112 @@ fn write_hex(out: &mut Vec<u8>, byte: u8) {
     out.extend([DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
 }
 
-/// Writes a value, without a line end; its lines after the first are indented.
-fn write_terminal(out: &mut Vec<u8>, value: &Value, indent: usize) {
-    match value {
-        Value::Simple(text) => out.extend_from_slice(text),
-        Value::Error(text) | Value::BulkError(text) => labelled(out, b"(error) ", text),
-        Value::Integer(value) => labelled(out, b"(integer) ", value.to_string().as_bytes()),
-        Value::Double { text, .. } => labelled(out, b"(double) ", text),
-        Value::BigNumber(text) => labelled(out, b"(big number) ", text),
-        Value::Bulk(text) => write_quoted(out, text),
-        Value::Verbatim { text, .. } => out.extend_from_slice(text),
-        Value::Boolean(value) => out.extend_from_slice(if *value { b"(true)" } else { b"(false)" }),
-        Value::Null | Value::NullBulk | Value::NullArray => out.extend_from_slice(b"(nil)"),
-        Value::Attribute { value, .. } => write_terminal(out, value, indent),
-        Value::Array(elements) => write_elements(out, elements, b')', b"(empty array)", indent),
-        Value::Set(elements) => write_elements(out, elements, b'~', b"(empty set)", indent),
-        Value::Push(elements) => write_elements(out, elements, b')', b"(empty push)", indent),
-        Value::Map(pairs) => write_pairs(out, pairs, indent),
-    }
+/// Colours of the parts of a reply on a terminal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Colour {
+    Red,
+    Green,
+    Cyan,
+    Yellow,
+    Grey,
 }
 
-fn labelled(out: &mut Vec<u8>, label: &[u8], text: &[u8]) {
-    out.extend_from_slice(label);
-    out.extend_from_slice(text);
-}
-
-fn write_elements(out: &mut Vec<u8>, elements: &[Value], mark: u8, empty: &[u8], indent: usize) {
-    let numbering = Numbering::new(elements.len(), mark, indent);
-    if elements.is_empty() {
-        out.extend_from_slice(empty);
-    }
-    for (i, element) in elements.iter().enumerate() {
-        numbering.write(out, i);
-        write_terminal(out, element, numbering.inner_indent());
-    }
-}
-
-fn write_pairs(out: &mut Vec<u8>, pairs: &[(Value, Value)], indent: usize) {
-    let numbering = Numbering::new(pairs.len(), b'#', indent);
-    if pairs.is_empty() {
-        out.extend_from_slice(b"(empty hash)");
-    }
-    for (i, (key, value)) in pairs.iter().enumerate() {
-        numbering.write(out, i);
-        write_terminal(out, key, numbering.inner_indent());
-        out.extend_from_slice(b" => ");
-        if takes_lines(value) {
-            out.push(b'\n');
-            out.resize(out.len() + numbering.inner_indent(), b' ');
+impl Colour {
+    fn code(self) -> &'static [u8] {
+        match self {
+            Colour::Red => b"\x1b[31m",
+            Colour::Green => b"\x1b[32m",
+            Colour::Cyan => b"\x1b[36m",
+            Colour::Yellow => b"\x1b[33m",
+            Colour::Grey => b"\x1b[90m",
         }
-        write_terminal(out, value, numbering.inner_indent());
+    }
+}
+
+/// Text that is written for people, with or without colours.
+struct Screen {
+    out: Vec<u8>,
+    has_colours: bool,
+}
+
+impl Screen {
+    fn plain(&mut self, text: &[u8]) {
+        self.out.extend_from_slice(text);
+    }
+
+    fn painted(&mut self, colour: Colour, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.has_colours {
+            self.out.extend_from_slice(colour.code());
+        }
+        write(&mut self.out);
+        if self.has_colours {
+            self.out.extend_from_slice(b"\x1b[0m");
+        }
+    }
+
+    fn labelled(&mut self, colour: Colour, label: &[u8], text: &[u8]) {
+        self.painted(colour, |out| {
+            out.extend_from_slice(label);
+            out.extend_from_slice(text);
+        });
+    }
+
+    /// Writes a value, without a line end; its lines after the first are indented.
+    fn value(&mut self, value: &Value, indent: usize) {
+        match value {
+            Value::Simple(text) => self.plain(text),
+            Value::Error(text) | Value::BulkError(text) => self.labelled(Colour::Red, b"(error) ", text),
+            Value::Integer(value) => self.labelled(Colour::Cyan, b"(integer) ", value.to_string().as_bytes()),
+            Value::Double { text, .. } => self.labelled(Colour::Cyan, b"(double) ", text),
+            Value::BigNumber(text) => self.labelled(Colour::Cyan, b"(big number) ", text),
+            Value::Bulk(text) => self.painted(Colour::Green, |out| write_quoted(out, text)),
+            Value::Verbatim { text, .. } => self.plain(text),
+            Value::Boolean(true) => self.labelled(Colour::Yellow, b"(true)", b""),
+            Value::Boolean(false) => self.labelled(Colour::Yellow, b"(false)", b""),
+            Value::Null | Value::NullBulk | Value::NullArray => self.labelled(Colour::Grey, b"(nil)", b""),
+            Value::Attribute { value, .. } => self.value(value, indent),
+            Value::Array(elements) => self.elements(elements, b')', b"(empty array)", indent),
+            Value::Set(elements) => self.elements(elements, b'~', b"(empty set)", indent),
+            Value::Push(elements) => self.elements(elements, b')', b"(empty push)", indent),
+            Value::Map(pairs) => self.pairs(pairs, indent),
+        }
+    }
+
+    fn elements(&mut self, elements: &[Value], mark: u8, empty: &[u8], indent: usize) {
+        let numbering = Numbering::new(elements.len(), mark, indent);
+        if elements.is_empty() {
+            self.labelled(Colour::Grey, empty, b"");
+        }
+        for (i, element) in elements.iter().enumerate() {
+            self.number(&numbering, i);
+            self.value(element, numbering.inner_indent());
+        }
+    }
+
+    fn pairs(&mut self, pairs: &[(Value, Value)], indent: usize) {
+        let numbering = Numbering::new(pairs.len(), b'#', indent);
+        if pairs.is_empty() {
+            self.labelled(Colour::Grey, b"(empty hash)", b"");
+        }
+        for (i, (key, value)) in pairs.iter().enumerate() {
+            self.number(&numbering, i);
+            self.value(key, numbering.inner_indent());
+            self.plain(b" => ");
+            if takes_lines(value) {
+                self.plain(b"\n");
+                self.out.resize(self.out.len() + numbering.inner_indent(), b' ');
+            }
+            self.value(value, numbering.inner_indent());
+        }
+    }
+
+    /// Writes the number of element `i`, on a new line but for the first.
+    fn number(&mut self, numbering: &Numbering, i: usize) {
+        if i > 0 {
+            self.plain(b"\n");
+            self.out.resize(self.out.len() + numbering.indent, b' ');
+        }
+        self.painted(Colour::Grey, |out| numbering.write(out, i));
     }
 }
 
@@ -166,12 +222,8 @@ impl Numbering {
         Numbering { mark, indent, width: count.max(1).ilog10() as usize + 1 }
     }
 
-    /// Writes the number of element `i`, on a new line but for the first.
+    /// Writes the number of element `i`.
     fn write(&self, out: &mut Vec<u8>, i: usize) {
-        if i > 0 {
-            out.push(b'\n');
-            out.resize(out.len() + self.indent, b' ');
-        }
         let number = (i + 1).to_string();
         out.resize(out.len() + self.width - number.len(), b' ');
         out.extend_from_slice(number.as_bytes());
@@ -371,7 +423,7 @@ mod tests {
     /// What each format makes of a reply; read off redis-cli, except for JSON.
     fn check(reply: &str, for_people: &str, as_raw: &str, as_csv: &str, as_json: &str) {
         let value = decoded(reply);
-        assert_eq!(text(terminal(&value)), format!("{for_people}\n"), "{reply:?}");
+        assert_eq!(text(terminal(&value, false)), format!("{for_people}\n"), "{reply:?}");
         assert_eq!(text(raw(&value, b"\n")), as_raw, "{reply:?}");
         assert_eq!(text(csv(&value)), as_csv, "{reply:?}");
         assert_eq!(text(json(&value)), as_json, "{reply:?}");
@@ -447,6 +499,17 @@ mod tests {
             "ERROR,\"E\",true",
             r#"{"[{\"error\":\"E\"}]":true}"#,
         );
+    }
+
+    #[test]
+    fn colours_change_nothing_else() {
+        let value = decoded("%1\r\n+a\r\n*3\r\n:1\r\n$-1\r\n$1\r\nx\r\n");
+        let coloured = text(terminal(&value, true));
+        assert!(coloured.contains("\x1b[36m(integer) 1\x1b[0m") && coloured.contains("\x1b[32m\"x\"\x1b[0m"));
+        let bare = ["31", "32", "36", "33", "90", "0"]
+            .iter()
+            .fold(coloured, |text, code| text.replace(&format!("\x1b[{code}m"), ""));
+        assert_eq!(bare, text(terminal(&value, false)));
     }
 
     #[test]

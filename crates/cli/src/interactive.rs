@@ -1,40 +1,62 @@
-//! The prompt: line editing, history, completion and hints.
+//! The prompt: line editing, history, completion, hints, preferences, a pager, charts.
+//!
+//! A quote that is left open goes on in the next line, so that scripts can be written in several. Ctrl-C
+//! while the program waits for a reply or shows messages ends the waiting; the connection is then made anew.
 
-use std::borrow::Cow;
+mod keys;
+mod pager;
+mod plot;
+mod preferences;
+mod prompt;
+mod secrets;
+
+use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::Instant;
 
 use mantissa_protocol::split_quoted;
-use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
-use rustyline::highlight::Highlighter;
-use rustyline::hint::Hinter;
 use rustyline::history::DefaultHistory;
-use rustyline::validate::Validator;
-use rustyline::{CompletionType, Config, Context, Editor, Helper};
+use rustyline::{CompletionType, Config, Editor};
 
+pub(crate) use self::pager::show as show_paged;
+use self::preferences::{Preferences, start_file};
+use self::prompt::Prompt;
+use self::secrets::has_secret;
 use crate::docs::Docs;
 use crate::lines::{self, Next};
-use crate::session::Session;
+use crate::session::{Session, print};
 
 /// The most lines that the history keeps.
 const HISTORY_LEN_MAX: usize = 5000;
 
 /// Reads and runs commands until the person leaves.
-pub(crate) fn run(session: &mut Session) -> io::Result<bool> {
-    session.set_interactive();
-    let docs = Rc::new(fetch_docs(session));
-    let mut editor = open_editor(Rc::clone(&docs)).map_err(io::Error::other)?;
+pub(crate) fn run(session: &mut Session) -> io::Result<()> {
+    session.set_interactive()?;
+    let mut docs = Rc::new(fetch_docs(session));
+    let mut editor = open_editor(session, Rc::clone(&docs)).map_err(io::Error::other)?;
     let history = history_path();
     if let Some(path) = &history {
         // There is none at first.
         let _ = editor.load_history(path);
     }
+    let mut preferences = Preferences::new();
+    if let Some(text) = start_file().and_then(|path| std::fs::read_to_string(path).ok()) {
+        for line in text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
+            run_line(session, &docs, &mut preferences, line)?;
+        }
+    }
     loop {
+        session.set_look(preferences.colours, preferences.pager);
+        if let Some(helper) = editor.helper_mut() {
+            helper.shows_hints = preferences.hints;
+            helper.has_colours = preferences.colours;
+        }
         let line = match editor.readline(&session.prompt()) {
             Ok(line) => line,
-            Err(ReadlineError::Eof | ReadlineError::Interrupted) => return Ok(true),
+            Err(ReadlineError::Eof | ReadlineError::Interrupted) => return Ok(()),
             Err(ReadlineError::Io(error)) => return Err(error),
             Err(error) => return Err(io::Error::other(error)),
         };
@@ -45,30 +67,91 @@ pub(crate) fn run(session: &mut Session) -> io::Result<bool> {
                 let _ = editor.append_history(path);
             }
         }
-        match lines::run(session, line.as_bytes(), Some(&docs)) {
-            Ok(Next::Quit) => return Ok(true),
-            Ok(Next::Hints(shown)) => {
-                if let Some(helper) = editor.helper_mut() {
-                    helper.shows_hints = shown;
-                }
+        if run_line(session, &docs, &mut preferences, &line)? == Next::Quit {
+            return Ok(());
+        }
+        if docs.is_empty() && session.is_connected() {
+            docs = Rc::new(fetch_docs(session));
+            if let Some(helper) = editor.helper_mut() {
+                helper.docs = Rc::clone(&docs);
             }
-            Ok(Next::Continue | Next::Failed) => {}
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(error),
-            // Reported already.
-            Err(error) if error.kind() == io::ErrorKind::NotConnected => {}
-            Err(error) => eprintln!("Error: {error}"),
         }
     }
 }
 
-fn open_editor(docs: Rc<Docs>) -> rustyline::Result<Editor<Prompt, DefaultHistory>> {
+/// Runs a line that was typed, or one of the file that is run at the start.
+fn run_line(
+    session: &mut Session,
+    docs: &Docs,
+    preferences: &mut Preferences,
+    line: &str,
+) -> io::Result<Next> {
+    if let Some(words) = line.trim().strip_prefix(":set") {
+        let mut words = words.split_whitespace().peekable();
+        if words.peek().is_none() {
+            print(preferences.describe().as_bytes())?;
+        }
+        for word in words {
+            if !preferences.set(word) {
+                print(format!("There is no preference '{word}'; :set shows all.\n").as_bytes())?;
+            }
+        }
+        return Ok(Next::Continue);
+    }
+    let start = Instant::now();
+    let outcome = match line.trim().strip_prefix(":plot") {
+        Some(command) => plot_reply(session, command.trim(), preferences.colours),
+        None => lines::run(session, line.as_bytes(), Some(docs)),
+    };
+    let next = match outcome {
+        Ok(next) => next,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(error),
+        // Reported already, or asked for.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotConnected | io::ErrorKind::Interrupted) => {
+            Next::Failed
+        }
+        Err(error) => {
+            eprintln!("Error: {error}");
+            Next::Failed
+        }
+    };
+    if preferences.timing && !line.trim().is_empty() {
+        print(format!("({:.3} ms)\n", start.elapsed().as_secs_f64() * 1000.0).as_bytes())?;
+    }
+    Ok(next)
+}
+
+/// Draws the numbers in the reply to a command.
+fn plot_reply(session: &mut Session, command: &str, has_colours: bool) -> io::Result<Next> {
+    let words = split_quoted(command.as_bytes()).unwrap_or_default();
+    if words.is_empty() {
+        print(b":plot takes a command whose reply has numbers, such as ZRANGE board 0 100 WITHSCORES.\n")?;
+        return Ok(Next::Failed);
+    }
+    let reply = session.connection()?.ask(&words)?;
+    if let Some(error) = reply.as_error() {
+        print(&[b"(error) ", error, b"\n"].concat())?;
+        return Ok(Next::Failed);
+    }
+    match plot::points(&plot::without_names(reply)) {
+        Some(points) => print(plot::draw(command, &points, has_colours).as_bytes())?,
+        None => {
+            print(b"The reply has no numbers to draw.\n")?;
+            return Ok(Next::Failed);
+        }
+    }
+    Ok(Next::Continue)
+}
+
+fn open_editor(session: &Session, docs: Rc<Docs>) -> rustyline::Result<Editor<Prompt, DefaultHistory>> {
     let config = Config::builder()
         .max_history_size(HISTORY_LEN_MAX)?
         .history_ignore_dups(true)?
-        .completion_type(CompletionType::Circular)
+        .completion_type(CompletionType::List)
         .build();
     let mut editor = Editor::with_config(config)?;
-    editor.set_helper(Some(Prompt { docs, shows_hints: true }));
+    let keys = RefCell::new(keys::KeyNames::new(session.shared_login()));
+    editor.set_helper(Some(Prompt { docs, keys, shows_hints: true, has_colours: true }));
     Ok(editor)
 }
 
@@ -84,80 +167,5 @@ fn history_path() -> Option<PathBuf> {
         Some(path) if path.is_empty() || path == "/dev/null" => None,
         Some(path) => Some(PathBuf::from(path)),
         None => std::env::home_dir().map(|home| home.join(".mantissa_history")),
-    }
-}
-
-/// Whether a line holds a password, which no file should.
-fn has_secret(line: &str) -> bool {
-    let words = split_quoted(line.as_bytes()).unwrap_or_default();
-    let words: Vec<String> =
-        words.iter().map(|word| String::from_utf8_lossy(word).to_ascii_lowercase()).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match &words[..] {
-        ["auth", ..] | ["acl", "setuser", ..] => true,
-        ["hello" | "migrate", options @ ..] => {
-            options.iter().any(|option| matches!(*option, "auth" | "auth2"))
-        }
-        ["config", "set", settings @ ..] => {
-            settings.iter().any(|name| ["auth", "pass"].iter().any(|part| name.contains(part)))
-        }
-        _ => false,
-    }
-}
-
-/// What rustyline asks while a person types.
-struct Prompt {
-    docs: Rc<Docs>,
-    shows_hints: bool,
-}
-
-impl Helper for Prompt {}
-
-impl Validator for Prompt {}
-
-impl Completer for Prompt {
-    type Candidate = String;
-
-    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
-        let typed = line.get(..at).unwrap_or_default();
-        let about = ["help ", "HELP "].into_iter().find(|start| typed.starts_with(start)).map_or(0, str::len);
-        Ok((about, self.docs.complete(&typed[about..])))
-    }
-}
-
-impl Hinter for Prompt {
-    type Hint = String;
-
-    fn hint(&self, line: &str, at: usize, _: &Context<'_>) -> Option<String> {
-        if self.shows_hints && at == line.len() { self.docs.hint(line) } else { None }
-    }
-}
-
-impl Highlighter for Prompt {
-    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
-        Cow::Owned(format!("\x1b[90m{hint}\x1b[0m"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn passwords_do_not_get_into_the_history() {
-        for line in [
-            "AUTH x",
-            "auth user pass",
-            "ACL SETUSER a on >p",
-            "HELLO 3 AUTH a b",
-            "CONFIG SET requirepass x",
-            "config set maxmemory 1 masterauth x",
-            "MIGRATE h 1 k 0 1 AUTH2 u p",
-        ] {
-            assert!(has_secret(line), "{line}");
-        }
-        for line in ["GET auth", "HELLO 3", "CONFIG SET maxmemory 1", "ACL LIST", "", "\""] {
-            assert!(!has_secret(line), "{line}");
-        }
     }
 }

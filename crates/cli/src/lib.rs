@@ -15,6 +15,7 @@
 //! | `docs` | what the server says about its commands |
 //! | `mode` | what else there is to do: mass insertion, listing and weighing keys, statistics, dumps |
 //! | `dashboard` | pictures on a terminal |
+//! | `benchmark`, `transfer` | the other programs: `mantissa benchmark`, `import`, `export` |
 #![forbid(unsafe_code)]
 
 mod benchmark;
@@ -29,9 +30,11 @@ mod options;
 mod secret;
 mod session;
 mod target;
+mod transfer;
 mod uri;
 
 pub use benchmark::run as benchmark;
+pub use transfer::{export, import};
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read};

@@ -15,8 +15,6 @@ pub(crate) enum Next {
     Continue,
     /// As above, but the command failed.
     Failed,
-    /// Show hints while typing, or stop showing them.
-    Hints(bool),
     /// Leave the program.
     Quit,
 }
@@ -44,9 +42,7 @@ pub(crate) fn run(session: &mut Session, line: &[u8], docs: Option<&Docs>) -> io
     match (&first.to_ascii_lowercase()[..], rest) {
         (b"quit" | b"exit", []) => return Ok(Next::Quit),
         (b"clear", []) => print(b"\x1b[H\x1b[2J")?,
-        (b"help" | b"?", about) => print(help(docs, about).as_bytes())?,
-        (b":set", [what]) if what == b"hints" => return Ok(Next::Hints(true)),
-        (b":set", [what]) if what == b"nohints" => return Ok(Next::Hints(false)),
+        (b"help" | b"?", about) => print(help(docs, about, session.has_colours()).as_bytes())?,
         (b"connect", [host, port]) => return connect(session, host, port),
         _ => {
             let count = std::str::from_utf8(first).ok().and_then(|word| word.parse::<i64>().ok());
@@ -82,22 +78,25 @@ fn connect(session: &mut Session, host: &[u8], port: &[u8]) -> io::Result<Next> 
 
 const HELP: &str = "\
 help COMMAND      what the server says about a command
+help @GROUP       the same about all commands of a group, such as @zset
 connect HOST PORT go to another server
-:set hints        show the arguments of commands while typing
-:set nohints      stop showing them
+:set              show preferences; :set timing turns one on, :set notiming off
+:plot COMMAND     draw the numbers of a reply
 clear             clear the screen
 3 COMMAND         run a command three times
 quit              leave
-The tab key completes names of commands; the arrow keys recall earlier lines.
+The tab key completes commands, their options, and names of keys. The arrow keys recall earlier lines, Ctrl-R
+searches them. A quote that is left open goes on in the next line.
 ";
 
-fn help(docs: Option<&Docs>, about: &[Vec<u8>]) -> String {
+fn help(docs: Option<&Docs>, about: &[Vec<u8>], has_colours: bool) -> String {
     if about.is_empty() {
         return HELP.to_owned();
     }
-    let name = String::from_utf8_lossy(&about.join(&b' ')).to_ascii_uppercase();
-    match docs.and_then(|docs| docs.describe(&name)) {
-        Some(text) => text,
-        None => format!("The server says nothing about {name}.\n"),
-    }
+    let name = String::from_utf8_lossy(&about.join(&b' ')).into_owned();
+    let found = docs.and_then(|docs| match name.strip_prefix('@') {
+        Some(group) => docs.describe_group(group, has_colours),
+        None => docs.describe(&name.to_ascii_uppercase(), has_colours),
+    });
+    found.unwrap_or_else(|| format!("The server says nothing about {name}.\n"))
 }

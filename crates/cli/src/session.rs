@@ -1,16 +1,25 @@
 //! A connection on which a person's commands run: logging in, printing replies and messages, reconnecting.
 
+use std::cell::RefCell;
 use std::io::{self, Write};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use mantissa_protocol::Value;
 
 use crate::connection::{Address, Connection};
 use crate::format::{self, Format};
+use crate::interactive::show_paged;
 use crate::options::{Settings, without_number};
+use crate::target::Target;
 
 /// How long a command may take before a person is told how long it took.
 const SLOW: Duration = Duration::from_millis(500);
+
+/// How often it is checked whether a person has pressed Ctrl-C.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How often a command is sent elsewhere, at most.
 const REDIRECTIONS_MAX: usize = 16;
@@ -26,6 +35,12 @@ pub(crate) struct Session {
     interactive: bool,
     /// Whether commands come as lines, at a prompt or from a pipe.
     reads_lines: bool,
+    has_colours: bool,
+    has_pager: bool,
+    /// Set when a person presses Ctrl-C, if a person sits at a prompt.
+    interrupted: Arc<AtomicBool>,
+    /// The server and the login, for connections beside this one.
+    login: Rc<RefCell<Target>>,
 }
 
 /// What a command makes the server do afterwards.
@@ -45,6 +60,13 @@ impl Session {
     /// A session that is not connected yet.
     pub(crate) fn new(settings: Settings) -> Self {
         let (database, resp3) = (settings.database, settings.resp3);
+        let login = Target {
+            address: settings.address.clone(),
+            user: settings.user.clone(),
+            password: settings.password.clone(),
+            database,
+            resp3: false,
+        };
         Session {
             settings,
             connection: None,
@@ -53,6 +75,10 @@ impl Session {
             in_transaction: false,
             interactive: false,
             reads_lines: false,
+            has_colours: false,
+            has_pager: false,
+            interrupted: Arc::default(),
+            login: Rc::new(RefCell::new(login)),
         }
     }
 
@@ -61,10 +87,42 @@ impl Session {
         &self.settings
     }
 
-    /// Makes this a session with a person at a prompt.
-    pub(crate) fn set_interactive(&mut self) {
+    /// Makes this a session with a person at a prompt, whose Ctrl-C ends waiting, not the program.
+    pub(crate) fn set_interactive(&mut self) -> io::Result<()> {
         self.interactive = true;
         self.reads_lines = true;
+        signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&self.interrupted))?;
+        Ok(())
+    }
+
+    /// How replies look to a person at a prompt.
+    pub(crate) fn set_look(&mut self, has_colours: bool, has_pager: bool) {
+        (self.has_colours, self.has_pager) = (has_colours, has_pager);
+    }
+
+    /// Whether there are to be colours.
+    pub(crate) fn has_colours(&self) -> bool {
+        self.has_colours
+    }
+
+    /// Whether there is a connection.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.connection.is_some()
+    }
+
+    /// The server, the login and the database, kept up to date.
+    pub(crate) fn shared_login(&self) -> Rc<RefCell<Target>> {
+        Rc::clone(&self.login)
+    }
+
+    fn share_login(&self) {
+        *self.login.borrow_mut() = Target {
+            address: self.settings.address.clone(),
+            user: self.settings.user.clone(),
+            password: self.settings.password.clone(),
+            database: self.database,
+            resp3: false,
+        };
     }
 
     /// Makes this a session whose commands come as lines.
@@ -108,6 +166,7 @@ impl Session {
             }
         }
         self.connection = Some(connection);
+        self.share_login();
         Ok(())
     }
 
@@ -201,7 +260,35 @@ impl Session {
         }
         match result {
             Err(error) if self.afterwards(command) == Afterwards::HangUp && is_end(&error) => Ok(Some(true)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                print(b"\n")?;
+                // A person who goes on sees whether there is a connection.
+                let _ = self.connect();
+                Err(error)
+            }
             result => result,
+        }
+    }
+
+    /// Waits for the next reply or message; a person at a prompt can end the waiting.
+    fn wait(&mut self) -> io::Result<Value> {
+        let connection = self.connection.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        if !self.interactive {
+            return connection.receive();
+        }
+        connection.set_read_timeout(Some(INTERRUPT_INTERVAL))?;
+        loop {
+            match connection.receive() {
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    if self.interrupted.swap(false, Ordering::Relaxed) {
+                        return Err(io::Error::from(io::ErrorKind::Interrupted));
+                    }
+                }
+                result => {
+                    connection.set_read_timeout(None)?;
+                    return result;
+                }
+            }
         }
     }
 
@@ -212,8 +299,7 @@ impl Session {
             print(b"Reading messages... (press Ctrl-C to quit)\n")?;
         }
         loop {
-            let connection = self.connection.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-            let value = connection.receive()?;
+            let value = self.wait()?;
             let is_error = value.as_error().is_some();
             if let Some(place) = value.as_error().and_then(Redirection::parse)
                 && self.settings.redirections
@@ -289,8 +375,9 @@ impl Session {
             (b"reset", _) if reply.as_error().is_none() => {
                 (self.database, self.resp3, self.in_transaction) = (0, false, false);
             }
-            _ => {}
+            _ => return,
         }
+        self.share_login();
     }
 
     fn remember_login(&mut self, user: Option<&Vec<u8>>, password: &[u8]) {
@@ -314,8 +401,14 @@ impl Session {
         let mut out = match settings.format {
             Format::Json => format::json(value),
             Format::QuotedJson => format::quoted_json(value),
+            _ if as_text && self.has_pager => {
+                return show_paged(&format::raw(value, &settings.element_delimiter));
+            }
             _ if as_text => return print(&format::raw(value, &settings.element_delimiter)),
-            Format::Terminal => return print(&format::terminal(value)),
+            Format::Terminal if self.has_pager => {
+                return show_paged(&format::terminal(value, self.has_colours));
+            }
+            Format::Terminal => return print(&format::terminal(value, self.has_colours)),
             Format::Csv => format::csv(value),
             Format::Raw => {
                 let mut out = format::raw(value, &settings.element_delimiter);

@@ -12,7 +12,7 @@ use crate::options::without_number;
 use crate::uri::Uri;
 
 /// Where a server is and how to log in.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Target {
     pub(crate) address: Address,
     pub(crate) user: Option<Vec<u8>>,

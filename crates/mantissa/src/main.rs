@@ -14,6 +14,8 @@ Usage:
   mantissa server [CONFIG-FILE] [--DIRECTIVE VALUE ...]   Run the server
   mantissa cli [OPTIONS] [COMMAND ...]                    Talk to a server
   mantissa benchmark [OPTIONS] [COMMAND ...]              Measure how fast a server is
+  mantissa import [OPTIONS] SOURCE                        Copy a live server or a file into a server
+  mantissa export [OPTIONS] FILE                          Write a server's data to a file
   mantissa --version                                      Print the version
 ";
 
@@ -25,6 +27,8 @@ fn main() -> ExitCode {
         Some("server") => mantissa_server::run(&rest),
         Some("cli") => mantissa_cli::run(std::iter::once(subcommand).chain(rest)),
         Some("benchmark") => mantissa_cli::benchmark(std::iter::once(subcommand).chain(rest)),
+        Some("import") => mantissa_cli::import(std::iter::once(subcommand).chain(rest)),
+        Some("export") => mantissa_cli::export(std::iter::once(subcommand).chain(rest)),
         Some("--version" | "-v" | "version") => {
             println!("mantissa {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS

@@ -1,0 +1,135 @@
+//! `:plot COMMAND`: the numbers in a reply as a chart. Pairs of texts or of times and numbers (`ZRANGE ...
+//! WITHSCORES`, `TS.RANGE`, HGETALL of numbers) give points; a list of numbers is drawn in its order.
+
+use mantissa_number::parse_f64;
+use mantissa_protocol::Value;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::terminal;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Style};
+use ratatui::symbols::Marker;
+use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType, Widget};
+
+const WIDTH_MAX: u16 = 120;
+const HEIGHT: u16 = 20;
+
+/// The points in a reply; `None` if it is no list of numbers.
+pub(crate) fn points(reply: &Value) -> Option<Vec<(f64, f64)>> {
+    let elements: Vec<Vec<f64>> = match reply {
+        Value::Map(pairs) => {
+            pairs.iter().map(|(_, value)| Some(vec![number(value)?])).collect::<Option<_>>()?
+        }
+        reply => reply.as_elements()?.iter().map(numbers).collect::<Option<_>>()?,
+    };
+    let single: Option<Vec<f64>> = elements.iter().map(|one| one.first().copied()).collect();
+    if elements.iter().any(|one| one.len() > 1) {
+        return elements.iter().map(|one| Some((*one.first()?, *one.get(1)?))).collect();
+    }
+    let single = single?;
+    let is_finite = single.iter().all(|value| value.is_finite());
+    (is_finite && !single.is_empty())
+        .then(|| single.into_iter().enumerate().map(|(i, value)| (i as f64, value)).collect())
+}
+
+/// The numbers of an element: one, or two if it is a pair of which both are numbers.
+fn numbers(element: &Value) -> Option<Vec<f64>> {
+    match element.as_elements() {
+        None => number(element).map(|value| vec![value]),
+        Some([one, other]) => {
+            let other = number(other)?;
+            Some(number(one).map_or_else(|| vec![other], |one| vec![one, other]))
+        }
+        Some(_) => None,
+    }
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(value) => Some(*value as f64),
+        Value::Double { value, .. } => Some(*value),
+        value => parse_f64(value.as_bytes()?),
+    }
+}
+
+/// A reply of names and numbers in turn, as RESP2 sends scores, without the names; others as they are.
+pub(crate) fn without_names(reply: Value) -> Value {
+    match reply {
+        Value::Array(elements)
+            if elements.len() >= 2
+                && elements.len().is_multiple_of(2)
+                && elements.iter().step_by(2).any(|name| number(name).is_none()) =>
+        {
+            Value::Array(elements.into_iter().skip(1).step_by(2).collect())
+        }
+        reply => reply,
+    }
+}
+
+/// The chart as text, as wide as the terminal.
+pub(crate) fn draw(title: &str, points: &[(f64, f64)], has_colours: bool) -> String {
+    let width = terminal::size().map_or(80, |(columns, _)| columns).clamp(20, WIDTH_MAX);
+    let bounds = |axis: fn(&(f64, f64)) -> f64| {
+        let (low, high) = points
+            .iter()
+            .map(axis)
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+        if low < high { [low, high] } else { [low - 1.0, low + 1.0] }
+    };
+    let (x, y) = (bounds(|point| point.0), bounds(|point| point.1));
+    let labels = |[low, high]: [f64; 2]| {
+        [low, f64::midpoint(low, high), high].map(|value| {
+            let text = format!("{value:.3}");
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        })
+    };
+    let style = if has_colours { Style::new().fg(Color::Green) } else { Style::new() };
+    let line =
+        Dataset::default().marker(Marker::Braille).graph_type(GraphType::Line).data(points).style(style);
+    let chart = Chart::new(vec![line])
+        .block(Block::bordered().title(format!(" {title} ({} points) ", points.len())))
+        .x_axis(Axis::default().bounds(x).labels(labels(x)))
+        .y_axis(Axis::default().bounds(y).labels(labels(y)));
+    let area = Rect::new(0, 0, width, HEIGHT);
+    let mut buffer = Buffer::empty(area);
+    chart.render(area, &mut buffer);
+    let mut text = String::new();
+    for row in 0..HEIGHT {
+        let cells = (0..width).filter_map(|column| buffer.cell((column, row)));
+        let mut painted = false;
+        for cell in cells {
+            if (cell.fg == Color::Green) != painted {
+                painted = !painted;
+                text.push_str(if painted { "\x1b[32m" } else { "\x1b[0m" });
+            }
+            text.push_str(cell.symbol());
+        }
+        text.push_str(if painted { "\x1b[0m\n" } else { "\n" });
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use mantissa_protocol::Decoder;
+
+    use super::*;
+
+    fn decoded(reply: &str) -> Value {
+        Decoder::default().decode(reply.as_bytes()).expect("valid").expect("complete").0
+    }
+
+    #[test]
+    fn numbers_are_found_in_replies() {
+        let scores = decoded("*4\r\n$1\r\na\r\n$3\r\n1.5\r\n$1\r\nb\r\n$1\r\n2\r\n");
+        assert_eq!(points(&without_names(scores)), Some(vec![(0.0, 1.5), (1.0, 2.0)]));
+        let pairs = decoded("*2\r\n*2\r\n$1\r\na\r\n,1.5\r\n*2\r\n$1\r\nb\r\n,2\r\n");
+        assert_eq!(points(&without_names(pairs)), Some(vec![(0.0, 1.5), (1.0, 2.0)]));
+        let series = decoded("*2\r\n*2\r\n:1000\r\n+1.5\r\n*2\r\n:2000\r\n+2\r\n");
+        assert_eq!(points(&without_names(series)), Some(vec![(1000.0, 1.5), (2000.0, 2.0)]));
+        assert_eq!(points(&decoded("*2\r\n:4\r\n:5\r\n")), Some(vec![(0.0, 4.0), (1.0, 5.0)]));
+        for other in ["+OK\r\n", "*1\r\n+a\r\n", "*0\r\n"] {
+            assert_eq!(points(&decoded(other)), None, "{other}");
+        }
+        assert_eq!(draw("x", &[(0.0, 1.0), (1.0, 2.0)], false).lines().count(), usize::from(HEIGHT));
+    }
+}

@@ -1,0 +1,141 @@
+//! `mantissa import` and `mantissa export`: data from and to servers and files.
+//!
+//! A live server is copied by SCAN, DUMP and RESTORE over several pairs of connections; values travel as they
+//! are, with the time at which they expire. Keys that are written meanwhile arrive in one of their states.
+//! Files are RDB, JSON lines and CSV. A copy that was cut off goes on where it was (`--resume`), and what
+//! arrived can be compared with what was sent (`--verify`).
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | `options` | the command lines |
+//! | `source` | the keys of a server, in batches |
+//! | `sink` | keys into a server, in batches |
+//! | `copy` | from server to server |
+//! | `resume` | how far a copy has come, in a file |
+//! | `verify` | comparing two servers |
+//! | `dump` | RDB files |
+//! | `item` | values as text: JSON lines and CSV |
+//! | `text` | text files |
+
+mod copy;
+mod dump;
+mod item;
+mod options;
+mod resume;
+mod sink;
+mod source;
+mod text;
+mod verify;
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use self::options::{FileForm, Place};
+use self::sink::Tally;
+
+use self::options::{ExportOptions, ImportOptions};
+
+/// How often the progress is drawn anew.
+const DRAW_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Runs `mantissa import` with these arguments, of which the first is the name it was called by.
+pub fn import(args: impl Iterator<Item = OsString>) -> ExitCode {
+    finish(parse::<ImportOptions>(args), |options| {
+        let target = options.target().map_err(io::Error::other)?;
+        let source = options.source().map_err(io::Error::other)?;
+        let start = Instant::now();
+        let tally = match &source {
+            Place::Server(source) => return copy::run(&options, source, &target),
+            Place::File(path, FileForm::Rdb) => dump::import(&options, path, &target)?,
+            Place::File(path, form) => text::import(&options, path, *form, &target)?,
+        };
+        Ok(report("imported", &tally, start.elapsed()))
+    })
+}
+
+/// Runs `mantissa export` with these arguments, of which the first is the name it was called by.
+pub fn export(args: impl Iterator<Item = OsString>) -> ExitCode {
+    finish(parse::<ExportOptions>(args), |options| {
+        let source = options.source().map_err(io::Error::other)?;
+        let start = Instant::now();
+        let tally = match options.destination().map_err(io::Error::other)? {
+            Place::Server(_) => {
+                let text = "export writes files; `mantissa import` copies from one server to another";
+                return Err(io::Error::other(text));
+            }
+            Place::File(path, FileForm::Rdb) => dump::export(&options, &source, &path)?,
+            Place::File(path, form) => text::export(&options, &source, &path, form)?,
+        };
+        if options.is_quiet() {
+            return Ok(tally.failed == 0);
+        }
+        Ok(report("exported", &tally, start.elapsed()))
+    })
+}
+
+fn parse<T: Parser>(args: impl Iterator<Item = OsString>) -> Result<T, ExitCode> {
+    T::try_parse_from(args).map_err(|error| {
+        // Nothing is left to do if help cannot be printed.
+        let _ = error.print();
+        if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    })
+}
+
+fn finish<T>(options: Result<T, ExitCode>, run: impl FnOnce(T) -> io::Result<bool>) -> ExitCode {
+    let options = match options {
+        Ok(options) => options,
+        Err(code) => return code,
+    };
+    match run(options) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Says what was done; whether nothing failed.
+fn report(done: &str, tally: &Tally, taken: Duration) -> bool {
+    let seconds = taken.as_secs_f64();
+    let rate = tally.stored as f64 / seconds.max(1e-9);
+    let mut line = format!("{done} {} keys in {seconds:.2} seconds ({rate:.0} keys/s)", tally.stored);
+    if tally.existing > 0 {
+        line += &format!(", {} were there already (see --replace)", tally.existing);
+    }
+    if tally.gone > 0 {
+        line += &format!(", {} went meanwhile", tally.gone);
+    }
+    if tally.failed > 0 {
+        line += &format!(", {} failed", tally.failed);
+    }
+    println!("{line}");
+    if let Some(error) = &tally.first_error {
+        eprintln!("The first failure: {error}");
+    }
+    tally.failed == 0 && tally.existing == 0
+}
+
+/// A bar on standard error, shown on terminals only.
+fn progress(total: u64, unit: &str) -> ProgressBar {
+    let bar = ProgressBar::new(total);
+    let template =
+        format!("{{bar:30}} {{human_pos}}/{{human_len}} {unit} ({{percent}} %), {{per_sec}}, {{eta}} left");
+    if let Ok(style) = ProgressStyle::with_template(&template) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(DRAW_INTERVAL);
+    bar
+}
+
+/// The present, as unix time in milliseconds.
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

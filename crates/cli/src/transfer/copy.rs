@@ -1,0 +1,151 @@
+//! From server to server: one connection walks through the keys, others in pairs read and store them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
+use std::time::Instant;
+
+use indicatif::ProgressBar;
+
+use super::options::ImportOptions;
+use super::resume::{Bookmark, Mark};
+use super::sink::{Job, Sink, Tally};
+use super::source::{KeyBatch, Keys, databases, dump, select};
+use super::{progress, report, verify};
+use crate::target::Target;
+
+/// What the threads share.
+struct Shared<'a> {
+    batches: Mutex<Receiver<(u64, KeyBatch)>>,
+    done: Mutex<Done<'a>>,
+    bar: &'a ProgressBar,
+}
+
+/// Batches that are stored. All before `first` are; of later ones, those in `after`.
+struct Done<'a> {
+    first: u64,
+    after: BTreeMap<u64, Option<Mark>>,
+    bookmark: Option<&'a mut Bookmark>,
+}
+
+impl Done<'_> {
+    /// Notes a batch, and remembers up to where all are stored.
+    fn note(&mut self, number: u64, next: Option<Mark>) -> io::Result<()> {
+        self.after.insert(number, next);
+        while let Some(next) = self.after.remove(&self.first) {
+            self.first += 1;
+            if let (Some(bookmark), Some(mark)) = (&mut self.bookmark, next) {
+                bookmark.put(&mark)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Copies a server; whether all arrived.
+pub(crate) fn run(options: &ImportOptions, source: &Target, target: &Target) -> io::Result<bool> {
+    let source = Target { database: 0, ..source.clone() };
+    let target = Target { database: 0, ..target.clone() };
+    let start = Instant::now();
+    let all = databases(&source, options.database())?;
+    let mut bookmark = match &options.resume {
+        Some(path) => Some(Bookmark::open(path, options.source_name(), &source)?),
+        None => None,
+    };
+    let from = bookmark.as_ref().and_then(Bookmark::mark);
+    if let Some((database, _)) = &from {
+        eprintln!("Going on where the copy was cut off, in database {database}.");
+    }
+    let total = all.iter().map(|(_, keys)| keys).sum();
+    let bar = progress(total, "keys");
+    let keys = Keys::new(&source, &all, from, options.pattern.as_deref(), options.batch)?;
+    let outcome = copy(options, keys, &source, &target, bookmark.as_mut(), &bar);
+    bar.finish_and_clear();
+    let tally = outcome?;
+    if let Some(bookmark) = bookmark
+        && tally.failed == 0
+    {
+        bookmark.remove()?;
+    }
+    let mut succeeded = report("imported", &tally, start.elapsed());
+    if options.verify {
+        succeeded &= verify::run(options, &source, &target, &all)?;
+    }
+    Ok(succeeded)
+}
+
+fn copy(
+    options: &ImportOptions,
+    mut keys: Keys,
+    source: &Target,
+    target: &Target,
+    bookmark: Option<&mut Bookmark>,
+    bar: &ProgressBar,
+) -> io::Result<Tally> {
+    let (sender, receiver) = sync_channel(options.threads * 2);
+    let done = Done { first: 0, after: BTreeMap::new(), bookmark };
+    let shared = Shared { batches: Mutex::new(receiver), done: Mutex::new(done), bar };
+    let pairs = (0..options.threads)
+        .map(|_| Ok((source.open()?, Sink::open(target, options.replace)?)))
+        .collect::<io::Result<Vec<_>>>()?;
+    thread::scope(|scope| {
+        let shared = &shared;
+        let workers: Vec<_> = pairs
+            .into_iter()
+            .map(|(mut reader, mut sink)| {
+                scope.spawn(move || {
+                    let (mut tally, mut selected) = (Tally::default(), None);
+                    while let Some((number, batch)) = next(&shared.batches) {
+                        select(&mut reader, &mut selected, batch.database)?;
+                        let dumped = dump(&mut reader, &batch.keys)?;
+                        let count = batch.keys.len() as u64;
+                        let jobs: Vec<Job> = batch
+                            .keys
+                            .into_iter()
+                            .zip(dumped)
+                            .filter_map(|(key, dumped)| {
+                                let dumped = dumped?;
+                                let (payload, expires_at_ms) = (dumped.payload, dumped.expires_at_ms);
+                                Some(Job::Payload { database: batch.database, key, payload, expires_at_ms })
+                            })
+                            .collect();
+                        tally.gone += count - jobs.len() as u64;
+                        tally.add(sink.store(jobs)?);
+                        shared.bar.inc(count);
+                        let mut done = shared.done.lock().map_err(|_| io::Error::other("a thread failed"))?;
+                        done.note(number, batch.next)?;
+                    }
+                    Ok(tally)
+                })
+            })
+            .collect();
+        let mut number = 0;
+        let walked = (|| {
+            while let Some(batch) = keys.next()? {
+                // If all threads have ended, each tells why below.
+                if sender.send((number, batch)).is_err() || workers.iter().any(|one| one.is_finished()) {
+                    break;
+                }
+                number += 1;
+            }
+            Ok(())
+        })();
+        drop(sender);
+        let mut tally = Tally::default();
+        let mut failure: io::Result<()> = walked;
+        for worker in workers {
+            match worker.join().map_err(|_| io::Error::other("a thread failed")).flatten() {
+                Ok(part) => tally.add(part),
+                Err(error) => failure = failure.and(Err(error)),
+            }
+        }
+        failure.map(|()| tally)
+    })
+}
+
+/// The next batch; `None` after the last.
+fn next(batches: &Mutex<Receiver<(u64, KeyBatch)>>) -> Option<(u64, KeyBatch)> {
+    batches.lock().ok()?.recv().ok()
+}

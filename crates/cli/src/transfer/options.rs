@@ -1,0 +1,156 @@
+//! The command lines of `mantissa import` and `mantissa export`.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Parser, ValueEnum};
+
+use crate::target::{Target, TargetOptions};
+
+/// What a file holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum FileForm {
+    /// A dump, as servers write it.
+    Rdb,
+    /// A JSON object for each key, one a line.
+    Json,
+    /// A line for each element.
+    Csv,
+}
+
+/// A server or a file.
+pub(crate) enum Place {
+    /// A server.
+    Server(Target),
+    /// A file; `-` is standard input or output.
+    File(PathBuf, FileForm),
+}
+
+impl Place {
+    fn parse(text: &str, form: Option<FileForm>, like: &Target) -> Result<Place, String> {
+        if text.contains("://") {
+            let bare = Target { user: None, password: None, database: 0, ..like.clone() };
+            return Ok(Place::Server(Target::parse(text, Some(&bare))?));
+        }
+        let path = PathBuf::from(text);
+        let form = form.or_else(|| FileForm::of(&path)).ok_or_else(|| {
+            format!("{text}: neither a URI nor a file whose name ends in .rdb, .jsonl or .csv; see --format")
+        })?;
+        Ok(Place::File(path, form))
+    }
+}
+
+impl FileForm {
+    /// The form that a name tells.
+    fn of(path: &Path) -> Option<FileForm> {
+        match path.extension()?.to_str()? {
+            "rdb" => Some(FileForm::Rdb),
+            "jsonl" | "ndjson" | "json" => Some(FileForm::Json),
+            "csv" => Some(FileForm::Csv),
+            _ => None,
+        }
+    }
+}
+
+/// Copy a live server, or a file, into a server.
+#[derive(Parser, Debug)]
+#[command(name = "mantissa import", version, disable_help_flag = true)]
+pub(crate) struct ImportOptions {
+    /// Where the data comes from: redis://[[USER:]PASSWORD@]HOST[:PORT][/DATABASE], or a file (.rdb, .jsonl,
+    /// .csv); without a database, all are copied
+    source: String,
+    #[command(flatten)]
+    place: TargetOptions,
+    /// What the file holds, if its name does not tell
+    #[arg(long, value_enum)]
+    format: Option<FileForm>,
+    /// Number of connections that work at the same time
+    #[arg(long, value_name = "NUMBER", default_value_t = 4,
+          value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=256))]
+    pub(crate) threads: usize,
+    /// Number of keys that go over a connection at a time
+    #[arg(long, value_name = "NUMBER", default_value_t = 100,
+          value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=100_000))]
+    pub(crate) batch: usize,
+    /// Replace keys that are there already
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Which keys to copy from a server
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) pattern: Option<String>,
+    /// Remember in this file how far the copy of a server has come, and go on there
+    #[arg(long, value_name = "FILE")]
+    pub(crate) resume: Option<PathBuf>,
+    /// Compare both servers at the end, by digests of all values
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Print this help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+}
+
+impl ImportOptions {
+    /// The server that takes the data.
+    pub(crate) fn target(&self) -> Result<Target, String> {
+        self.place.target()
+    }
+
+    /// Where the data comes from.
+    pub(crate) fn source(&self) -> Result<Place, String> {
+        Place::parse(&self.source, self.format, &self.place.target()?)
+    }
+
+    /// The database to copy; all if the URI names none.
+    pub(crate) fn database(&self) -> Option<u32> {
+        let (_, rest) = self.source.split_once("://")?;
+        let (_, path) = rest.split_once('/')?;
+        path.parse().ok()
+    }
+
+    /// The source as it was given, without a password.
+    pub(crate) fn source_name(&self) -> &str {
+        self.source.rsplit_once('@').map_or(self.source.as_str(), |(_, place)| place)
+    }
+}
+
+/// Write the data of a server to a file.
+#[derive(Parser, Debug)]
+#[command(name = "mantissa export", version, disable_help_flag = true)]
+pub(crate) struct ExportOptions {
+    /// The file to write: .rdb, .jsonl or .csv; `-` is standard output
+    destination: String,
+    #[command(flatten)]
+    place: TargetOptions,
+    /// What to write, if the name does not tell
+    #[arg(long, value_enum)]
+    format: Option<FileForm>,
+    /// Number of keys that are asked for at a time
+    #[arg(long, value_name = "NUMBER", default_value_t = 100,
+          value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=100_000))]
+    pub(crate) batch: usize,
+    /// Number of one database; all if none is named
+    #[arg(short = 'n', long, value_name = "NUMBER")]
+    pub(crate) database: Option<u32>,
+    /// Which keys to write
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) pattern: Option<String>,
+    /// Print this help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+}
+
+impl ExportOptions {
+    /// The server that has the data.
+    pub(crate) fn source(&self) -> Result<Target, String> {
+        self.place.target()
+    }
+
+    /// Where the data goes.
+    pub(crate) fn destination(&self) -> Result<Place, String> {
+        Place::parse(&self.destination, self.format, &self.place.target()?)
+    }
+
+    /// Whether standard output belongs to the data.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.destination == "-"
+    }
+}

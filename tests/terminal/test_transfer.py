@@ -1,0 +1,172 @@
+"""`mantissa import` and `mantissa export`: servers and files, both ways, nothing lost."""
+
+import json
+
+import pytest
+
+from support.servers import free_port
+
+COUNT = 1500
+
+
+def fill(server):
+    """Keys of all types in two databases, some that expire, some with names and values that are no text."""
+    with server.connect() as connection:
+        for database in (0, 3):
+            connection.call("SELECT", database)
+            connection.pipeline([("SET", f"string {i}", f"value {i}") for i in range(COUNT)])
+            connection.call("SET", b"\xff\x00key", b"\x00\xfe\r\n\"'")
+            connection.call("SET", "expiring", "x", "PXAT", 4102444800123)
+            connection.call("RPUSH", "list", *[f"element {i}" for i in range(2500)])
+            connection.call("SADD", "set", "a", "b, with comma", b"\xf0")
+            connection.call("SADD", "numbers", *range(200))
+            connection.call("HSET", "hash", "field", "value", "other", "a,b\nc")
+            connection.call("ZADD", "board", "1.5", "x", "-inf", "y", "0.1", "z")
+            connection.call("XADD", "stream", "5-1", "f", "v", "g", "w")
+            connection.call("XADD", "stream", "6-0", "h", b"\xff")
+
+
+def state(server):
+    """What a server holds, by DEBUG DIGEST."""
+    with server.connect() as connection:
+        return connection.call("DEBUG", "DIGEST")
+
+
+def keys(server):
+    with server.connect() as connection:
+        return connection.call("DBSIZE")
+
+
+KINDS = [("oracle", "subject"), ("subject", "oracle"), ("subject", "subject")]
+
+
+@pytest.mark.parametrize("kinds", KINDS, ids="-".join)
+def test_a_live_server_is_copied(kinds, start_server, tool):
+    source, target = start_server(kinds[0]), start_server(kinds[1])
+    fill(source)
+    result = tool("import", f"redis://127.0.0.1:{source.port}", "-p", target.port, "--verify", "--batch", 50)
+    assert result.code == 0, result
+    total = 2 * (COUNT + 8)
+    said = result.out.decode()
+    assert f"imported {total} keys" in said and f"verified: {total} keys are the same" in said, said
+    assert state(source) == state(target)
+
+
+def test_what_is_there_stays_unless_it_is_to_be_replaced(start_server, tool):
+    source, target = start_server(), start_server()
+    with source.connect() as connection:
+        connection.call("MSET", "a", "new", "b", "new")
+    with target.connect() as connection:
+        connection.call("SET", "a", "old")
+    words = ["import", f"redis://127.0.0.1:{source.port}", "-p", target.port]
+    result = tool(*words, "--verify")
+    assert result.code == 1 and b"1 were there already" in result.out and b"1 have another value" in result.out
+    with target.connect() as connection:
+        assert connection.call("MGET", "a", "b") == [b"old", b"new"]
+    result = tool(*words, "--replace", "--verify")
+    assert result.code == 0 and b"verified: 2 keys are the same" in result.out, result
+    assert state(source) == state(target)
+
+
+def test_one_database_and_a_pattern(start_server, tool):
+    source, target = start_server(), start_server()
+    fill(source)
+    words = ["import", f"redis://127.0.0.1:{source.port}/3", "-p", target.port, "--pattern", "string 1*"]
+    assert tool(*words).code == 0
+    with target.connect() as connection:
+        assert connection.call("DBSIZE") == 0
+        connection.call("SELECT", 3)
+        assert connection.call("DBSIZE") == sum(str(i).startswith("1") for i in range(COUNT))
+
+
+def test_a_copy_that_was_cut_off_goes_on(start_server, tool, tmp_path):
+    source, target = start_server(), start_server()
+    fill(source)
+    bookmark = tmp_path / "bookmark"
+    words = ["import", f"redis://127.0.0.1:{source.port}", "-p", target.port, "--resume", bookmark]
+    words += ["--batch", 10, "--threads", 2]
+    with target.connect() as connection:
+        connection.call("CONFIG", "SET", "maxmemory", "1")
+        assert tool(*words).code == 1
+        connection.call("CONFIG", "SET", "maxmemory", "0")
+    # As a copy leaves it that ended in the middle of the second database.
+    run = next(
+        line.split(":")[1].strip()
+        for line in source.connect().call("INFO", "server").decode().splitlines()
+        if line.startswith("run_id:")
+    )
+    bookmark.write_text(f"redis://127.0.0.1:{source.port}\n{run}\n3 0\n")
+    result = tool(*words)
+    assert result.code == 0 and b"Going on where the copy was cut off, in database 3" in result.err, result
+    assert keys(target) == 0 and not bookmark.exists()
+    assert tool(*words, "--replace").code == 0
+    assert state(source) == state(target)
+    bookmark.write_text("redis://elsewhere\nx\n0 5\n")
+    assert b"is about a copy of" in tool(*words).err
+
+
+@pytest.mark.parametrize("form", ["rdb", "jsonl", "csv"])
+@pytest.mark.parametrize("kind", ["subject", "oracle"])
+def test_files_both_ways(form, kind, start_server, tool, tmp_path):
+    source, target = start_server(kind), start_server()
+    fill(source)
+    path = tmp_path / f"data.{form}"
+    result = tool("export", path, "-p", source.port)
+    assert result.code == 0 and b"exported" in result.out, result
+    result = tool("import", path, "-p", target.port, "--threads", 2)
+    assert result.code == 0, result
+    assert state(source) == state(target)
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_dump_that_is_exported_is_one_to_redis_server(subject, start_server, tool, tmp_path):
+    fill(subject)
+    assert tool("export", tmp_path / "dump.rdb", "-p", subject.port).code == 0
+    assert state(start_server("oracle", directory=tmp_path)) == state(subject)
+
+
+def test_json_that_people_write(subject, tool):
+    lines = [
+        {"key": "number", "value": 12},
+        {"key": "hash", "type": "hash", "value": {"field": "v", "other": True}},
+        {"key": "board", "type": "zset", "value": {"m": 1.25}},
+    ]
+    text = "\n\n".join(json.dumps(line) for line in lines).encode()
+    result = tool("import", "-", "--format", "json", "-p", subject.port, stdin=text)
+    assert result.code == 0, result
+    with subject.connect() as connection:
+        assert connection.call("GET", "number") == b"12"
+        assert connection.call("HGET", "hash", "other") == b"true"
+        assert connection.call("ZSCORE", "board", "m") == b"1.25"
+    csv = b"key,value\nk1,v1\n\"k,2\",\"a \"\"b\"\"\"\n"
+    assert tool("import", "-", "--format", "csv", "-p", subject.port, stdin=csv).code == 0
+    with subject.connect() as connection:
+        assert connection.call("MGET", "k1", "k,2") == [b"v1", b'a "b"']
+    result = tool("export", "-", "--format", "json", "-p", subject.port, "--pattern", "hash")
+    assert json.loads(result.out)["value"] and result.err == b""
+
+
+def test_functions_travel_in_dumps(subject, start_server, tool):
+    with subject.connect() as connection:
+        connection.call("FUNCTION", "LOAD", "#!lua name=one\nredis.register_function('f', function() return 7 end)")
+        connection.call("SAVE")
+    target = start_server()
+    result = tool("import", subject.directory / "dump.rdb", "-p", target.port)
+    assert result.code == 0, result
+    with target.connect() as connection:
+        assert connection.call("FCALL", "f", 0) == 7
+
+
+def test_what_cannot_be_done_is_said(subject, tool, tmp_path):
+    broken = tmp_path / "broken.rdb"
+    broken.write_bytes(b"REDIS0011\x00\x01a")
+    result = tool("import", broken, "-p", subject.port)
+    assert result.code == 1 and b"broken.rdb" in result.err
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text('{"key": "k", "value": "v"}\n{"key"}\n')
+    result = tool("import", lines, "-p", subject.port)
+    assert result.code == 1 and b"line 2" in result.err
+    assert tool("import", tmp_path / "none.rdb", "-p", subject.port).code == 1
+    assert tool("import", "what", "-p", subject.port).code == 1
+    assert tool("import", f"redis://127.0.0.1:{free_port()}", "-p", subject.port).code == 1
+    assert tool("export", f"redis://127.0.0.1:{subject.port}", "-p", subject.port).code == 1
