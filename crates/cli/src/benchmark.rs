@@ -56,6 +56,8 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
+pub(crate) use self::options::Options as CommandLine;
+
 /// A server and what it says about itself.
 pub(crate) struct Subject {
     target: Target,

@@ -15,16 +15,19 @@
 //! | `docs` | what the server says about its commands |
 //! | `mode` | what else there is to do: mass insertion, listing and weighing keys, statistics, dumps |
 //! | `dashboard` | pictures on a terminal |
-//! | `benchmark`, `transfer` | the other programs: `mantissa benchmark`, `import`, `export` |
+//! | `benchmark`, `transfer`, `check` | the other programs: `mantissa benchmark`, `import`, `export`, `check` |
+//! | `manual` | completions for shells, man pages |
 #![forbid(unsafe_code)]
 
 mod benchmark;
+mod check;
 mod connection;
 mod dashboard;
 mod docs;
 mod format;
 mod interactive;
 mod lines;
+mod manual;
 mod mode;
 mod options;
 mod secret;
@@ -34,6 +37,8 @@ mod transfer;
 mod uri;
 
 pub use benchmark::run as benchmark;
+pub use check::check;
+pub use manual::{completions, manual};
 pub use transfer::{export, import};
 
 use std::ffi::OsString;

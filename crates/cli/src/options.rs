@@ -183,6 +183,9 @@ struct ModeOptions {
     /// Not supported
     #[arg(long, visible_alias = "ldb-sync-mode", hide = true)]
     ldb: bool,
+    /// Not supported
+    #[arg(long, hide = true)]
+    tls: bool,
 }
 
 /// What the program does.
@@ -228,6 +231,9 @@ impl ModeOptions {
         }
         if self.ldb {
             return refused("--ldb", "the server has no debugger for scripts");
+        }
+        if self.tls {
+            return refused("--tls", "this program does not speak TLS yet");
         }
         Ok(match self {
             ModeOptions { rdb: Some(path), .. } => Mode::Dump(path, false),

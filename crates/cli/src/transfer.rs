@@ -38,7 +38,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use self::options::{FileForm, Place};
 use self::sink::Tally;
 
-use self::options::{ExportOptions, ImportOptions};
+pub(crate) use self::options::{ExportOptions, ImportOptions};
 
 /// How often the progress is drawn anew.
 const DRAW_INTERVAL: Duration = Duration::from_millis(200);

@@ -16,6 +16,9 @@ Usage:
   mantissa benchmark [OPTIONS] [COMMAND ...]              Measure how fast a server is
   mantissa import [OPTIONS] SOURCE                        Copy a live server or a file into a server
   mantissa export [OPTIONS] FILE                          Write a server's data to a file
+  mantissa check rdb FILE [--json] [--top N]              Look through a dump
+  mantissa completions SHELL                              Print completions for bash, zsh or fish
+  mantissa manual FOLDER                                  Write man pages
   mantissa --version                                      Print the version
 ";
 
@@ -29,6 +32,9 @@ fn main() -> ExitCode {
         Some("benchmark") => mantissa_cli::benchmark(std::iter::once(subcommand).chain(rest)),
         Some("import") => mantissa_cli::import(std::iter::once(subcommand).chain(rest)),
         Some("export") => mantissa_cli::export(std::iter::once(subcommand).chain(rest)),
+        Some("check") => mantissa_cli::check(std::iter::once(subcommand).chain(rest)),
+        Some("completions") => mantissa_cli::completions(std::iter::once(subcommand).chain(rest)),
+        Some("manual") => mantissa_cli::manual(std::iter::once(subcommand).chain(rest)),
         Some("--version" | "-v" | "version") => {
             println!("mantissa {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS

@@ -1,0 +1,55 @@
+"""`mantissa check`, completions for shells, man pages."""
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+
+def test_a_dump_is_looked_through(subject, tool):
+    with subject.connect() as connection:
+        connection.call("MSET", "a", "1", "b", "2", "expiring", "x")
+        connection.call("PEXPIREAT", "expiring", 4102444800000)
+        connection.call("RPUSH", "big list", *["x" * 100] * 50)
+        connection.call("SELECT", 2)
+        connection.call("ZADD", "board", 1, "a")
+        connection.call("SAVE")
+    path = subject.directory / "dump.rdb"
+    result = tool("check", "rdb", path, "--top", 2)
+    assert result.code == 0, result
+    text = result.out.decode()
+    assert "database 0: 3 keys of type string" in text and "database 2: 1 keys of type zset" in text
+    assert "5 keys, 1 with an expiry, 0 expired" in text and "whole, checksum verified" in text
+    report = json.loads(tool("check", "rdb", path, "--top", 2, "--json").out)
+    assert report["keys"] == 5 and report["damage"] is None and len(report["biggest"]) == 2
+    assert report["biggest"][0]["key"] == "big list" and report["biggest"][0]["bytes"] > 5000
+
+
+def test_damage_is_named_with_its_place(subject, tool):
+    with subject.connect() as connection:
+        connection.call("SET", "k", "v" * 100)
+        connection.call("SAVE")
+    path = subject.directory / "dump.rdb"
+    path.write_bytes(path.read_bytes()[:-30])
+    result = tool("check", "rdb", path)
+    assert result.code == 1 and b"DAMAGED: " in result.out
+    assert json.loads(tool("check", "rdb", path, "--json").out)["damage"]
+    assert tool("check", "rdb", subject.directory / "none").code == 1
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completions(shell, tool):
+    result = tool("completions", shell)
+    assert result.code == 0 and b"bigkeys" in result.out and b"compare" in result.out
+    if shell == "bash" and shutil.which("bash"):
+        script = result.out.decode() + "\nCOMP_WORDS=(mantissa cli --big); COMP_CWORD=2\n"
+        script += "_mantissa mantissa --big cli; echo ${COMPREPLY[@]}\n"
+        assert "--bigkeys" in subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout
+
+
+def test_man_pages(tool, tmp_path):
+    assert tool("manual", tmp_path).code == 0
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"mantissa.1", "mantissa-cli.1", "mantissa-benchmark.1", "mantissa-import.1"} <= names
+    assert "bigkeys" in (tmp_path / "mantissa-cli.1").read_text()
