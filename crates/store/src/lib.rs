@@ -30,7 +30,7 @@ pub use entry::{Entry, KEY_BYTES_MAX, canonical_integer};
 pub use hash::{Field, Hash};
 pub use keyspace::{KeyHash, KeyHasher, Keyspace, LockedShards, SHARD_COUNT_MAX, ShardSet};
 pub use limits::EncodingLimits;
-pub use list::{Iter as ListIter, List, ListEnd, ListNode, Sought};
+pub use list::{Iter as ListIter, List, ListEnd, ListNode, NodeElements, Sought};
 pub use set::Set;
 pub use shard::{Before, Database, DatabaseKey, LiveEntry, Lookup, Shard, Waiter};
 pub use sorted_set::{Cut, Iter as SortedSetIter, SortedSet};

@@ -1,22 +1,35 @@
 //! Lists.
 //!
-//! A small list is one packed node (OBJECT ENCODING `listpack`), a large one a sequence of packed nodes in a
-//! counted tree (`quicklist`). It changes from one to the other, and back, exactly when Redis's does.
+//! A small list is one packed piece (OBJECT ENCODING `listpack`), a large one a sequence of nodes in a counted
+//! tree (`quicklist`), each of pieces of up to a KB. It changes from one to the other, and back, exactly when
+//! Redis's does.
 //!
 //! Both ends cost O(1) in the small form and O(log nodes) in the large one; an index O(log nodes) and a walk
-//! within one node of (by default) 8 KB; a range that and its length. Bytes per element: the packed element,
-//! one to eleven bytes more than its payload or up to ten for an integer, and some 1% for the nodes.
+//! within one piece; a range that and its length. A clone costs O(1): it shares everything, and a change then
+//! copies the piece that it touches and what leads there.
+//!
+//! Bytes per element of 16 bytes in a large list:
+//!
+//! ```text
+//! payload and code     17
+//! piece                 0.4   its header and the rest that is too short for an element, over 59 elements
+//! node                  0.4   48 bytes, the vector of its pieces, its place in the spine, over 454 elements
+//! ```
 
 mod limit;
 mod node;
 mod nodes;
+mod piece;
+
+use std::fmt;
 
 use crate::EncodingLimits;
 use crate::listpack::{self, Element, ListpackError};
-use crate::spine::NodeId;
+use crate::spine::{Handle, Held, NodeId, Taken, block_memory_usage};
 use limit::NodeLimit;
 use node::{Cursor, FRAME_BYTES, Node};
 use nodes::Nodes;
+use piece::{Encoded, Piece, View};
 
 /// An end of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,24 +40,34 @@ pub enum ListEnd {
     Tail,
 }
 
-#[derive(Clone, Debug)]
-enum Body {
-    Packed(Node),
-    Nodes(Box<Nodes>),
-}
-
-/// A node of a list as it lies in memory and in dumps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A node of a list, for dumps.
+#[derive(Clone)]
 pub enum ListNode<'a> {
-    /// Elements in listpack form, header and end mark left out.
-    Packed {
-        /// The elements back to back.
-        elements: &'a [u8],
-        /// Their number.
-        count: usize,
-    },
+    /// Neighbouring elements, which are one listpack there.
+    Packed(NodeElements<'a>),
     /// One large element as it is.
     Plain(&'a [u8]),
+}
+
+/// The elements of a node.
+#[derive(Clone)]
+pub struct NodeElements<'a> {
+    cursor: Cursor<'a>,
+    left: usize,
+}
+
+impl<'a> Iterator for NodeElements<'a> {
+    type Item = Element<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Element<'a>> {
+        self.left = self.left.checked_sub(1)?;
+        self.cursor.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
 }
 
 /// An element that is looked for, prepared for comparisons.
@@ -70,15 +93,24 @@ impl<'a> Sought<'a> {
     }
 }
 
-/// A list of byte strings.
-#[derive(Clone, Debug)]
+/// A list of byte strings: one piece, or nodes.
+#[derive(Clone)]
+#[repr(transparent)]
 pub struct List {
-    body: Body,
+    body: Handle<Nodes>,
 }
+
+const _: () = assert!(size_of::<List>() == 8);
 
 impl Default for List {
     fn default() -> Self {
-        List { body: Body::Packed(Node::default()) }
+        List { body: Handle::new() }
+    }
+}
+
+impl fmt::Debug for List {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.iter()).finish()
     }
 }
 
@@ -91,9 +123,9 @@ impl List {
     /// The number of elements.
     #[inline]
     pub fn len(&self) -> usize {
-        match &self.body {
-            Body::Packed(node) => node.count(),
-            Body::Nodes(nodes) => nodes.len(),
+        match self.body.get() {
+            Held::Small(payload) => View::new(payload).count(),
+            Held::Large(nodes) => nodes.len(),
         }
     }
 
@@ -104,9 +136,9 @@ impl List {
 
     /// The name that OBJECT ENCODING replies.
     pub fn encoding(&self) -> &'static str {
-        match &self.body {
-            Body::Packed(_) => "listpack",
-            Body::Nodes(_) => "quicklist",
+        match self.body.get() {
+            Held::Small(_) => "listpack",
+            Held::Large(_) => "quicklist",
         }
     }
 
@@ -129,20 +161,25 @@ impl List {
     ) {
         let limit = NodeLimit::of(limits);
         self.grow_for(elements.clone(), limit);
-        match &mut self.body {
-            Body::Packed(node) => match end {
-                ListEnd::Head => elements.for_each(|element| node.push_front(element)),
-                ListEnd::Tail => elements.for_each(|element| node.push_back(element)),
-            },
-            Body::Nodes(nodes) => elements.for_each(|element| nodes.push(end, element, limit)),
+        match self.body.large_mut() {
+            Some(nodes) => elements.for_each(|element| nodes.push(end, element, limit)),
+            None => self.change_packed(|piece| {
+                for element in elements {
+                    let at = if end == ListEnd::Head { 0 } else { piece.view().count() };
+                    piece.splice(at, at, Some(&Encoded::new(element)), false);
+                }
+            }),
         }
     }
 
     /// The element at a place counted from the head.
     pub fn get(&self, index: usize) -> Option<Element<'_>> {
-        match &self.body {
-            Body::Packed(node) => node.get(index),
-            Body::Nodes(nodes) => nodes.get(index),
+        match self.body.get() {
+            Held::Small(payload) => {
+                let view = View::new(payload);
+                if index < view.count() { view.cursor(index).next() } else { None }
+            }
+            Held::Large(nodes) => nodes.get(index),
         }
     }
 
@@ -155,17 +192,20 @@ impl List {
     pub fn range(&self, from: usize, to: usize) -> Iter<'_> {
         let to = to.min(self.len());
         let from = from.min(to);
-        Iter { body: &self.body, front: None, back: None, from, to }
+        Iter { list: self, front: None, back: None, from, to }
     }
 
     /// Puts an element in the place of the one at `index`, which must be below the length.
     pub fn set(&mut self, index: usize, element: &[u8], limits: &EncodingLimits) {
         let limit = NodeLimit::of(limits);
         self.grow_for(std::iter::once(element), limit);
-        match &mut self.body {
-            Body::Packed(node) if index < node.count() => node.replace(index, element),
-            Body::Packed(_) => {}
-            Body::Nodes(nodes) => nodes.set(index, element, limit),
+        let len = self.len();
+        match self.body.large_mut() {
+            Some(nodes) => nodes.set(index, element, limit),
+            None if index < len => self.change_packed(|piece| {
+                piece.splice(index, index + 1, Some(&Encoded::new(element)), false);
+            }),
+            None => {}
         }
         self.shrink(limits);
     }
@@ -174,10 +214,14 @@ impl List {
     pub fn insert(&mut self, index: usize, after: bool, element: &[u8], limits: &EncodingLimits) {
         let limit = NodeLimit::of(limits);
         self.grow_for(std::iter::once(element), limit);
-        match &mut self.body {
-            Body::Packed(node) if index < node.count() => node.insert(index + usize::from(after), element),
-            Body::Packed(_) => {}
-            Body::Nodes(nodes) => nodes.insert(index, after, element, limit),
+        let len = self.len();
+        match self.body.large_mut() {
+            Some(nodes) => nodes.insert(index, after, element, limit),
+            None if index < len => self.change_packed(|piece| {
+                let at = index + usize::from(after);
+                piece.splice(at, at, Some(&Encoded::new(element)), false);
+            }),
+            None => {}
         }
     }
 
@@ -193,17 +237,27 @@ impl List {
         if from >= to {
             return;
         }
-        match &mut self.body {
-            Body::Packed(node) => node.remove(from, to),
-            Body::Nodes(nodes) => nodes.remove(from, to),
+        match self.body.large_mut() {
+            Some(nodes) => nodes.remove(from, to),
+            None => self.change_packed(|piece| piece.splice(from, to, None, false)),
         }
     }
 
     /// Removes up to `count_max` elements equal to one, the first ones seen from an end; returns how many.
     pub fn remove_equal(&mut self, end: ListEnd, count_max: usize, sought: Sought<'_>) -> usize {
-        match &mut self.body {
-            Body::Packed(node) => nodes::remove_if(node, end, count_max, |element| sought.is(element)),
-            Body::Nodes(nodes) => nodes.remove_if(end, count_max, |element| sought.is(element)),
+        match self.body.large_mut() {
+            Some(nodes) => nodes.remove_if(end, count_max, |element| sought.is(element)),
+            None => {
+                let places: Vec<usize> = match end {
+                    ListEnd::Head => self.places(sought).take(count_max).collect(),
+                    // In the order in which they are taken out below: from the tail.
+                    ListEnd::Tail => self.places(sought).rev().take(count_max).collect(),
+                };
+                if !places.is_empty() {
+                    self.keep_all_but(&places);
+                }
+                places.len()
+            }
         }
     }
 
@@ -213,9 +267,9 @@ impl List {
     }
 
     /// Adds the elements of a whole node of a dump at the tail: a listpack's.
-    pub fn push_listpack(&mut self, bytes: Vec<u8>) -> Result<(), ListpackError> {
-        let count = listpack::validate(&bytes)?;
-        self.nodes_mut().push_node(Node::from_listpack(bytes, count));
+    pub fn push_listpack(&mut self, bytes: &[u8]) -> Result<(), ListpackError> {
+        listpack::validate(bytes)?;
+        self.nodes_mut().push_node(Node::from_elements(listpack::Elements::new(bytes).map(canonical)));
         Ok(())
     }
 
@@ -229,52 +283,116 @@ impl List {
         self.pack(limits, false);
     }
 
-    /// The nodes as they lie in memory, for dumps.
+    /// The nodes, for dumps.
     pub fn nodes(&self) -> impl Iterator<Item = ListNode<'_>> {
-        let (packed, nodes) = match &self.body {
-            Body::Packed(node) => (Some(node), None),
-            Body::Nodes(nodes) => (None, Some(nodes.iter())),
+        let (packed, nodes) = match self.body.get() {
+            Held::Small(payload) => (Some(View::new(payload)).filter(|view| view.count() > 0), None),
+            Held::Large(nodes) => (None, Some(nodes.iter())),
         };
-        packed.into_iter().chain(nodes.into_iter().flatten()).map(|node| match node.is_plain() {
-            true => ListNode::Plain(node.packed()),
-            false => ListNode::Packed { elements: node.packed(), count: node.count() },
-        })
+        let packed = packed.map(|view| {
+            let cursor = Cursor::in_piece(view.cursor(0));
+            ListNode::Packed(NodeElements { cursor, left: view.count() })
+        });
+        let nodes = nodes.into_iter().flatten().map(|node| match node.plain_element() {
+            Some(element) => ListNode::Plain(element),
+            None => ListNode::Packed(NodeElements { cursor: node.cursor_at(0), left: node.count() }),
+        });
+        packed.into_iter().chain(nodes)
     }
 
     /// Bytes taken, the structure itself not included.
     pub fn memory_usage(&self) -> usize {
-        match &self.body {
-            Body::Packed(node) => node.memory_usage(),
-            Body::Nodes(nodes) => nodes.memory_usage(),
+        match self.body.get() {
+            Held::Small(payload) => block_memory_usage(payload),
+            Held::Large(nodes) => nodes.memory_usage(),
         }
     }
 
+    /// Moves what is better placed elsewhere, so that memory can be given back.
+    pub fn compact(&mut self) {
+        match self.body.large_mut() {
+            Some(nodes) => nodes.compact(),
+            None => self.change_packed(Piece::compact),
+        }
+    }
+
+    /// Changes the piece that the whole list is.
+    #[inline]
+    fn change_packed(&mut self, change: impl FnOnce(&mut Piece)) {
+        let mut piece = match self.body.take() {
+            Taken::Small(block) => Piece::from_block(block),
+            Taken::Large(_) => unreachable!("the caller has seen that the list is one piece"),
+        };
+        change(&mut piece);
+        self.body.put(Taken::Small(piece.into_block()));
+    }
+
+    /// The places of elements equal to one.
+    fn places(&self, sought: Sought<'_>) -> impl DoubleEndedIterator<Item = usize> {
+        let places: Vec<usize> =
+            self.iter().enumerate().filter(|(_, element)| sought.is(*element)).map(|(at, _)| at).collect();
+        places.into_iter()
+    }
+
+    /// Takes the elements at some places, which rise or fall, out of the one piece.
+    fn keep_all_but(&mut self, places: &[usize]) {
+        let is_falling = places.first() > places.last();
+        self.change_packed(|piece| {
+            let mut kept = Vec::with_capacity(places.len() + 1);
+            let mut from = 0;
+            for index in 0..places.len() {
+                let at = places[if is_falling { places.len() - 1 - index } else { index }];
+                kept.push(piece.part(from, at));
+                from = at + 1;
+            }
+            kept.push(piece.part(from, piece.view().count()));
+            kept.retain(|part| part.view().count() > 0);
+            *piece = Piece::join(&kept);
+        });
+    }
+
     fn nodes_mut(&mut self) -> &mut Nodes {
-        if let Body::Packed(node) = &mut self.body {
-            self.body = Body::Nodes(Box::new(Nodes::new(std::mem::take(node))));
+        if let Taken::Small(block) = match self.body.get() {
+            Held::Small(_) => self.body.take(),
+            Held::Large(_) => return self.large(),
+        } {
+            let piece = Piece::from_block(block);
+            let nodes = Nodes::new(Node::from_piece(piece));
+            self.body.put(Taken::Large(Box::new(nodes)));
         }
-        match &mut self.body {
-            Body::Nodes(nodes) => nodes,
-            Body::Packed(_) => unreachable!("the body has just become one of nodes"),
-        }
+        self.large()
+    }
+
+    fn large(&mut self) -> &mut Nodes {
+        self.body.large_mut().expect("the list has nodes")
     }
 
     /// Goes over to the large form if the elements to be added might make a node too large.
     fn grow_for<'e>(&mut self, added: impl Iterator<Item = &'e [u8]>, limit: NodeLimit) {
-        let Body::Packed(node) = &self.body else { return };
+        let Held::Small(payload) = self.body.get() else { return };
+        let view = View::new(payload);
         let (bytes, count) = added.fold((0, 0), |(bytes, count), element| (bytes + element.len(), count + 1));
-        if limit.is_exceeded(node.packed().len() + FRAME_BYTES + bytes, node.count() + count) {
+        if limit.is_exceeded(view.listpack_bytes() + FRAME_BYTES + bytes, view.count() + count) {
             self.nodes_mut();
         }
     }
 
     fn pack(&mut self, limits: &EncodingLimits, shrinking: bool) {
-        let Body::Nodes(nodes) = &mut self.body else { return };
+        let Some(nodes) = self.body.large_mut() else { return };
         let limit = NodeLimit::of(limits);
         let is_small = |node: &Node| !node.is_plain() && limit.is_small(node.size(), node.count(), shrinking);
         if nodes.only_node().is_some_and(is_small) {
-            self.body = Body::Packed(nodes.take_only_node());
+            let piece = nodes.take_only_node().into_piece();
+            self.body.put(Taken::Small(piece.into_block()));
         }
+    }
+}
+
+/// The element that stands for the same text and is an integer where that is one.
+fn canonical(element: Element<'_>) -> Element<'_> {
+    match element {
+        Element::Bytes(text) => mantissa_number::parse_i64(text).map_or(element, Element::Integer),
+        integer => integer,
     }
 }
 
@@ -289,7 +407,7 @@ struct Place<'a> {
 /// Elements of a list, from both ends; see [`List::range`].
 #[derive(Clone)]
 pub struct Iter<'a> {
-    body: &'a Body,
+    list: &'a List,
     front: Option<Place<'a>>,
     back: Option<Place<'a>>,
     from: usize,
@@ -300,11 +418,13 @@ impl<'a> Iter<'a> {
     /// A cursor at the element at `from`, with the elements that follow in its node.
     #[cold]
     fn start_front(&self) -> Option<Place<'a>> {
-        match self.body {
-            Body::Packed(node) => {
-                Some(Place { id: 0, cursor: node.cursor_at(self.from), left: node.count() - self.from })
+        match self.list.body.get() {
+            Held::Small(payload) => {
+                let view = View::new(payload);
+                let cursor = Cursor::in_piece(view.cursor(self.from));
+                Some(Place { id: 0, cursor, left: view.count() - self.from })
             }
-            Body::Nodes(nodes) => {
+            Held::Large(nodes) => {
                 let (offset, count) = nodes.place(self.from)?;
                 let (id, cursor) = nodes.cursor_at(self.from)?;
                 Some(Place { id, cursor, left: count - offset })
@@ -315,9 +435,12 @@ impl<'a> Iter<'a> {
     /// A cursor after the element at `to - 1`, with the elements before it in its node.
     #[cold]
     fn start_back(&self) -> Option<Place<'a>> {
-        match self.body {
-            Body::Packed(node) => Some(Place { id: 0, cursor: node.cursor_at(self.to), left: self.to }),
-            Body::Nodes(nodes) => {
+        match self.list.body.get() {
+            Held::Small(payload) => {
+                let cursor = Cursor::in_piece(View::new(payload).cursor(self.to));
+                Some(Place { id: 0, cursor, left: self.to })
+            }
+            Held::Large(nodes) => {
                 let (offset, _) = nodes.place(self.to - 1)?;
                 let (id, mut cursor) = nodes.cursor_at(self.to - 1)?;
                 cursor.next();
@@ -328,7 +451,7 @@ impl<'a> Iter<'a> {
 
     #[cold]
     fn step_front(&mut self) -> Option<()> {
-        let Body::Nodes(nodes) = self.body else { return None };
+        let Held::Large(nodes) = self.list.body.get() else { return None };
         let (id, left, cursor) = nodes.next(self.front.as_ref()?.id)?;
         self.front = Some(Place { id, cursor, left });
         Some(())
@@ -336,7 +459,7 @@ impl<'a> Iter<'a> {
 
     #[cold]
     fn step_back(&mut self) -> Option<()> {
-        let Body::Nodes(nodes) = self.body else { return None };
+        let Held::Large(nodes) = self.list.body.get() else { return None };
         let (id, left, cursor) = nodes.previous(self.back.as_ref()?.id)?;
         self.back = Some(Place { id, cursor, left });
         Some(())

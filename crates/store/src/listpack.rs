@@ -191,19 +191,6 @@ pub(crate) fn element_span(bytes: &[u8]) -> usize {
     length + back_length_bytes(length)
 }
 
-/// Bytes that the element at the end of `bytes` takes, back length included. 0 if there is none.
-#[inline]
-pub(crate) fn element_span_before(bytes: &[u8]) -> usize {
-    let mut length = 0;
-    for (index, &byte) in bytes.iter().rev().take(5).enumerate() {
-        length |= usize::from(byte & 0x7f) << (7 * index);
-        if byte & 0x80 == 0 {
-            return length + index + 1;
-        }
-    }
-    0
-}
-
 /// Appends an element, back length included: an integer where `text` is the canonical text of one.
 #[inline]
 pub(crate) fn write_element(text: &[u8], out: &mut Vec<u8>) {

@@ -24,6 +24,7 @@
 
 mod block;
 mod handle;
+mod shared_map;
 mod shared_slice;
 mod shared_vec;
 
@@ -32,6 +33,7 @@ pub(crate) use block::{
     memory_usage as block_memory_usage,
 };
 pub(crate) use handle::{Handle, Held, Taken};
+pub(crate) use shared_map::{SharedMap, Values};
 use shared_slice::SharedSlice;
 pub(crate) use shared_vec::SharedVec;
 

@@ -26,12 +26,16 @@ mod trim;
 mod walk;
 
 use crate::listpack::ListpackError;
+use crate::slab;
+use crate::spine::SharedMap;
 pub use count::Extent;
 pub use group::{Consumer, ConsumerId, Group, Pending};
 pub use node::{Fields, Node};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 pub use text::{NUMBER_TEXT_MAX, Text};
 pub use trim::{References, Trim, TrimTo};
 pub use walk::{StreamEntries, StreamEntriesReversed};
@@ -131,11 +135,21 @@ impl Default for NodeLimits {
     }
 }
 
-/// A stream.
+/// A stream. Its clones share nodes and groups until one of them changes these: a node is then copied alone,
+/// a group with all its pending entries.
 #[derive(Clone, Default, Debug)]
+#[repr(transparent)]
 pub struct Stream {
-    nodes: BTreeMap<StreamId, Box<Node>>,
-    groups: BTreeMap<Box<[u8]>, Group>,
+    body: Box<StreamBody>,
+}
+
+const _: () = assert!(size_of::<Stream>() == 8);
+
+/// What a stream consists of.
+#[derive(Clone, Default, Debug)]
+pub struct StreamBody {
+    nodes: SharedMap<StreamId, Arc<Node>>,
+    groups: BTreeMap<Box<[u8]>, Arc<Group>>,
     length: u64,
     /// The identifier of the newest entry ever added, which may be gone.
     pub last_id: StreamId,
@@ -143,6 +157,20 @@ pub struct Stream {
     pub max_deleted_id: StreamId,
     /// How many entries were ever added.
     pub entries_added: u64,
+}
+
+impl Deref for Stream {
+    type Target = StreamBody;
+
+    fn deref(&self) -> &StreamBody {
+        &self.body
+    }
+}
+
+impl DerefMut for Stream {
+    fn deref_mut(&mut self) -> &mut StreamBody {
+        &mut self.body
+    }
 }
 
 /// One entry.
@@ -172,7 +200,7 @@ impl Stream {
 
     /// The nodes in order.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = &Node> {
-        self.nodes.values().map(|node| &**node)
+        self.nodes.iter().map(|node| &**node)
     }
 
     /// Nodes and pending entries, which is what freeing the stream takes.
@@ -182,24 +210,24 @@ impl Stream {
 
     /// The groups by name.
     pub fn groups(&self) -> impl ExactSizeIterator<Item = (&[u8], &Group)> {
-        self.groups.iter().map(|(name, group)| (&**name, group))
+        self.groups.iter().map(|(name, group)| (&**name, &**group))
     }
 
     /// The group of that name.
     pub fn group(&self, name: &[u8]) -> Option<&Group> {
-        self.groups.get(name)
+        self.groups.get(name).map(|group| &**group)
     }
 
     /// The group of that name, to be changed.
     pub fn group_mut(&mut self, name: &[u8]) -> Option<&mut Group> {
-        self.groups.get_mut(name)
+        self.groups.get_mut(name).map(Arc::make_mut)
     }
 
     /// Adds a group. False, and nothing done, where the name is taken.
     pub fn add_group(&mut self, name: &[u8], group: Group) -> bool {
         match self.groups.entry(name.into()) {
             Entry::Vacant(vacant) => {
-                vacant.insert(group);
+                vacant.insert(Arc::new(group));
                 true
             }
             Entry::Occupied(_) => false,
@@ -208,7 +236,7 @@ impl Stream {
 
     /// Removes a group and returns it.
     pub fn remove_group(&mut self, name: &[u8]) -> Option<Group> {
-        self.groups.remove(name)
+        self.groups.remove(name).map(Arc::unwrap_or_clone)
     }
 
     /// Appends an entry. False, and nothing done, unless `id` is above `last_id`.
@@ -217,13 +245,13 @@ impl Stream {
             return false;
         }
         let payload_bytes: usize = fields.iter().map(|(name, value)| name.len() + value.len()).sum();
-        match self.nodes.last_entry() {
-            Some(mut last) if last.get().has_room(payload_bytes, limits) => last.get_mut().append(id, fields),
+        match self.nodes.last_mut() {
+            Some(last) if last.has_room(payload_bytes, limits) => Arc::make_mut(last).append(id, fields),
             last => {
-                if let Some(mut last) = last {
-                    last.get_mut().shrink();
+                if let Some(last) = last {
+                    Arc::make_mut(last).shrink();
                 }
-                self.nodes.insert(id, Box::new(Node::new(id, fields)));
+                self.nodes.push(id, Arc::new(Node::new(id, fields)));
             }
         }
         self.length += 1;
@@ -234,28 +262,30 @@ impl Stream {
 
     /// Deletes entry `id`; false where there is none. `max_deleted_id` rises to it.
     pub fn delete(&mut self, id: StreamId) -> bool {
-        let Some((&first, node)) = self.nodes.range_mut(..=id).next_back() else {
+        let Some(node) = self.nodes.floor_mut(id).filter(|node| node.contains(id)) else {
             return false;
         };
-        if !node.delete(id) {
-            return false;
-        }
+        let node = Arc::make_mut(node);
+        node.delete(id);
         if node.live() == 0 {
-            self.nodes.remove(&first);
+            self.nodes.remove_floor(id);
         }
         self.length -= 1;
         self.max_deleted_id = self.max_deleted_id.max(id);
         true
     }
 
+    /// Moves what is better placed elsewhere. Nodes lie where nothing is gained by that.
+    pub fn compact(&mut self) {}
+
     /// Adds a node from a dump; they come in order. Its entries count as part of the stream, while `last_id`
     /// and the other numbers are the caller's to set.
     pub fn push_node(&mut self, node: Node) -> Result<(), StreamError> {
-        if self.nodes.values().next_back().is_some_and(|last| node.first() <= last.last()) {
+        if self.nodes.last().is_some_and(|last| node.first() <= last.last()) {
             return Err(StreamError::Inconsistent("nodes out of order"));
         }
         self.length += node.live() as u64;
-        self.nodes.insert(node.first(), Box::new(node));
+        self.nodes.push(node.first(), Arc::new(node));
         Ok(())
     }
 
@@ -279,13 +309,14 @@ impl Stream {
         self.get(id).is_some()
     }
 
-    /// Bytes that the stream takes beside its own struct, with the tree's share estimated.
+    /// Bytes that the stream takes beside its own struct. O(nodes).
     pub fn memory_usage(&self) -> usize {
-        let tree_bytes = 2 * size_of::<(StreamId, Box<Node>)>() + size_of::<Node>();
-        let nodes: usize = self.nodes.values().map(|node| node.memory_usage() + tree_bytes).sum();
+        // An `Arc` has two counts beside its value.
+        let node_bytes = slab::class_size(size_of::<Node>() + 16);
+        let nodes: usize = self.nodes.iter().map(|node| node.memory_usage() + node_bytes).sum();
         let groups =
             self.groups.iter().map(|(name, group)| name.len() + size_of::<Group>() + group.memory_usage());
-        nodes + groups.sum::<usize>()
+        nodes + self.nodes.memory_usage() + size_of::<StreamBody>() + groups.sum::<usize>()
     }
 }
 

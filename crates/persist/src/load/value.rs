@@ -8,7 +8,7 @@ use crate::format::{quicklist_container, value_type};
 use crate::packed::{Damage, Packing, elements, intset, zipmap};
 use crate::source::{LoadError, Source};
 use mantissa_number::{INTEGER_TEXT_MAX, format_i64, parse_f64};
-use mantissa_store::listpack::{Element, IntegerText, Listpack};
+use mantissa_store::listpack::{Element, IntegerText, Listpack, ListpackError};
 use mantissa_store::{EncodingLimits, Hash, List, Set, SortedSet, Value};
 use std::io::Read;
 
@@ -162,36 +162,54 @@ fn read_list<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits)
         let offset = source.offset();
         unpack(source, |bytes| each_element(bytes, Packing::Ziplist, &mut push))?;
         // One node, and the form of large lists, as in Redis.
-        if !node.is_empty() && list.push_listpack(node.into_bytes()).is_err() {
+        if !node.is_empty() && list.push_listpack(node.as_bytes()).is_err() {
             return source.error(offset, "list has a node that cannot be converted".to_owned());
         }
         return Ok(list);
     }
     let count = source.length()?;
     for _ in 0..count {
-        let offset = source.offset();
         let (packing, has_own_node) = match form {
             value_type::LIST => (None, false),
             value_type::LIST_QUICKLIST => (Some(Packing::Ziplist), false),
-            _ => match source.length()? {
-                quicklist_container::PLAIN => (None, true),
-                quicklist_container::PACKED => (Some(Packing::Listpack), false),
-                other => return source.error(offset, format!("list has a node of an unknown kind {other}")),
-            },
+            _ => {
+                let offset = source.offset();
+                match source.length()? {
+                    quicklist_container::PLAIN => (None, true),
+                    quicklist_container::PACKED => (Some(Packing::Listpack), false),
+                    other => {
+                        return source.error(offset, format!("list has a node of an unknown kind {other}"));
+                    }
+                }
+            }
         };
-        let mut push = |element: &[u8]| {
-            match has_own_node {
-                true => list.push_plain(element),
-                false => list.push_back(element, limits),
+        unpack(source, |bytes| {
+            match packing {
+                None if has_own_node => list.push_plain(bytes),
+                None => list.push_back(bytes, limits),
+                Some(Packing::Listpack) => push_node(&mut list, bytes)?,
+                Some(packing) => {
+                    let mut node = Listpack::new();
+                    each_element(bytes, packing, |element| {
+                        node.push(element);
+                        Ok(())
+                    })?;
+                    push_node(&mut list, node.as_bytes())?;
+                }
             }
             Ok(())
-        };
-        unpack(source, |bytes| match packing {
-            None => push(bytes),
-            Some(packing) => each_element(bytes, packing, &mut push),
         })?;
     }
+    // A list of elements has got its form with them.
+    if form != value_type::LIST {
+        list.settle(limits);
+    }
     Ok(list)
+}
+
+/// Adds a node to a list; an empty one adds nothing.
+fn push_node(list: &mut List, listpack: &[u8]) -> Result<(), Damage> {
+    list.push_listpack(listpack).map_err(|ListpackError { at, reason }| Damage { at, reason })
 }
 
 fn read_set<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits) -> Result<Set, LoadError> {

@@ -1,273 +1,326 @@
-//! A node of a list: elements packed back to back in listpack form, with room at both ends.
+//! A node of a list: neighbouring elements, in packed pieces that clones share.
 //!
-//! ```text
-//! bytes   | room at the head | element | element | ... | room at the tail (capacity of the vector) |
-//!           ^ 0                ^ start                    ^ len
-//! ```
+//! A node is what Redis would keep in one listpack: its size counts as Redis counts it, the elements as a
+//! listpack and seven bytes. It lies in memory as [`Piece`]s of up to 1,024 bytes, so that adding or removing
+//! an element moves no more than that. A *plain* node holds one large element as it is.
 //!
-//! An element is what [`crate::listpack`] describes, so that a node is saved and loaded by copying, and its
-//! size counts as Redis counts it: the elements and seven bytes. Header and end mark are not kept. A *plain*
-//! node holds one large element as it is.
-//!
-//! Adding and taking at both ends costs O(1) amortised; at an index, a walk from the nearer end and one move
-//! of what follows.
+//! Bytes of a node beside its pieces: 40 here, 40 for the vector, 8 to 16 for a piece: less than half a byte
+//! for an element of 16 bytes in a node of 8 KB.
 
-use crate::allocator::class_size;
-use crate::listpack::{self, Element, HEADER_BYTES, element_span, element_span_before};
+use std::sync::Arc;
 
-/// `Node::start` of a plain node.
-const PLAIN: u32 = u32::MAX;
+use super::ListEnd;
+use super::piece::{self, Encoded, Piece};
+use crate::listpack::{Element, HEADER_BYTES};
+use crate::slab;
+use crate::spine::Block;
+
 /// Bytes of a listpack beside its elements.
 pub(super) const FRAME_BYTES: usize = HEADER_BYTES + 1;
-/// Up to this size making room at the head is not worth its bytes: the elements are moved each time.
-const MOVED_BYTES_MAX: usize = 256;
-/// Most room that is made at the head at once.
-const HEAD_ROOM_MAX: usize = 1024;
+/// Below this size a piece is joined with a neighbour, if there is room to spare.
+const PIECE_BYTES_MIN: usize = piece::PIECE_BYTES_MAX / 4;
+const JOINED_BYTES_MAX: usize = piece::PIECE_BYTES_MAX * 3 / 4;
 
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
-    bytes: Vec<u8>,
-    start: u32,
-    count: u32,
+    pieces: Arc<Vec<Piece>>,
+    count: usize,
+    /// Bytes of the elements as a listpack; of a plain node, of its element.
+    bytes: usize,
+    /// The element of a plain node.
+    plain: Block,
 }
 
 impl Node {
     /// A node with one large element.
     pub fn plain(element: &[u8]) -> Node {
-        Node { bytes: element.to_vec(), start: PLAIN, count: 1 }
+        let mut plain = Block::zeroed(element.len().max(1));
+        if let Some(payload) = plain.payload_mut() {
+            payload[..element.len()].copy_from_slice(element);
+        }
+        Node { plain, count: 1, bytes: element.len(), ..Node::default() }
     }
 
     /// A node with one element.
     pub fn with(element: &[u8]) -> Node {
         let mut node = Node::default();
-        node.push_back(element);
+        node.insert(0, element);
         node
     }
 
-    /// The node with the elements of a listpack that has been validated and counted.
-    pub fn from_listpack(mut bytes: Vec<u8>, count: usize) -> Node {
-        bytes.pop();
-        let start = bytes.len().min(HEADER_BYTES) as u32;
-        let mut node = Node { bytes, start, count: count as u32 };
-        node.bytes.drain(..node.start as usize);
-        node.start = 0;
+    /// The node with the elements of a piece of any size.
+    pub fn from_piece(piece: Piece) -> Node {
+        let view = piece.view();
+        let (count, bytes) = (view.count(), view.listpack_bytes());
+        if view.size() <= piece::PIECE_BYTES_MAX {
+            return Node { pieces: Arc::new(vec![piece]), count, bytes, plain: Block::default() };
+        }
+        Node::from_elements((0..count).scan(view.cursor(0), |cursor, _| cursor.next()))
+    }
+
+    /// The node with these elements.
+    pub fn from_elements<'e>(elements: impl Iterator<Item = Element<'e>>) -> Node {
+        let mut node = Node::default();
+        for element in elements {
+            node.insert_encoded(node.count, &Encoded::of(element));
+        }
         node
+    }
+
+    /// The elements in one piece.
+    pub fn into_piece(self) -> Piece {
+        Piece::join(&self.pieces)
     }
 
     /// Whether the node holds one large element as it is.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.start == PLAIN
+        !self.plain.payload().is_empty()
+    }
+
+    /// The large element of a plain node.
+    #[inline]
+    pub fn plain_element(&self) -> Option<&[u8]> {
+        self.is_plain().then(|| &self.plain.payload()[..self.bytes])
     }
 
     /// The number of elements.
     #[inline]
     pub fn count(&self) -> usize {
-        self.count as usize
+        self.count
     }
 
     /// The size as Redis counts it.
     #[inline]
     pub fn size(&self) -> usize {
-        if self.is_plain() { self.bytes.len() } else { self.packed().len() + FRAME_BYTES }
+        if self.is_plain() { self.bytes } else { self.bytes + FRAME_BYTES }
     }
 
-    /// Bytes of its allocation.
+    /// Bytes of its allocations.
     pub fn memory_usage(&self) -> usize {
-        if self.bytes.capacity() == 0 { 0 } else { class_size(self.bytes.capacity()) }
+        let vector = 40 + slab::class_size(self.pieces.capacity() * size_of::<Piece>());
+        let pieces = self.pieces.iter().map(Piece::memory_usage).sum::<usize>();
+        pieces + self.plain.memory_usage() + if self.pieces.is_empty() { 0 } else { vector }
     }
 
-    /// The elements in listpack form, or the bytes of the large one.
-    #[inline]
-    pub fn packed(&self) -> &[u8] {
-        &self.bytes[self.head()..]
+    /// Moves pieces to other places if that lets memory be given back.
+    pub fn compact(&mut self) {
+        if let Some(pieces) = Arc::get_mut(&mut self.pieces) {
+            pieces.iter_mut().for_each(Piece::compact);
+        }
     }
 
-    #[inline]
-    fn head(&self) -> usize {
-        if self.is_plain() { 0 } else { self.start as usize }
+    /// Gives back the room for elements to come, at an end where none will.
+    pub fn trim(&mut self, end: ListEnd) {
+        let pieces = Arc::make_mut(&mut self.pieces);
+        let piece = match end {
+            ListEnd::Head => pieces.first_mut(),
+            ListEnd::Tail => pieces.last_mut(),
+        };
+        if let Some(piece) = piece {
+            piece.trim();
+        }
     }
 
     /// Adds an element at the tail.
-    #[inline]
     pub fn push_back(&mut self, element: &[u8]) {
-        debug_assert!(!self.is_plain());
-        self.append_raw(element);
-        self.count += 1;
+        self.insert(self.count, element);
     }
 
     /// Adds an element at the head.
     pub fn push_front(&mut self, element: &[u8]) {
-        debug_assert!(!self.is_plain());
-        let (start, old_len) = (self.start as usize, self.bytes.len());
-        let added = self.append_raw(element);
-        self.count += 1;
-        if start >= added {
-            self.bytes.copy_within(old_len.., start - added);
-            self.bytes.truncate(old_len);
-            self.start -= added as u32;
-            return;
-        }
-        self.bytes[start..].rotate_right(added);
-        let size = old_len - start + added;
-        if size > MOVED_BYTES_MAX {
-            let room = (size / 4).min(HEAD_ROOM_MAX).max(start);
-            self.reserve(room - start);
-            self.bytes.resize(room + size, 0);
-            self.bytes.copy_within(start..start + size, room);
-            self.start = room as u32;
-        }
+        self.insert(0, element);
     }
 
     /// Adds an element before the one at `index`, or at the tail if `index` is the count.
     pub fn insert(&mut self, index: usize, element: &[u8]) {
-        match index {
-            0 => self.push_front(element),
-            _ => {
-                let at = self.position(index);
-                let added = self.append_raw(element);
-                self.bytes[at..].rotate_right(added);
-                self.count += 1;
+        self.insert_encoded(index, &Encoded::new(element));
+    }
+
+    fn insert_encoded(&mut self, index: usize, element: &Encoded<'_>) {
+        debug_assert!(!self.is_plain());
+        let (mut at, mut offset) = self.locate(index);
+        let pieces = Arc::make_mut(&mut self.pieces);
+        // Between two pieces the element may go to either.
+        if offset == 0 && at > 0 && (at == pieces.len() || !pieces[at].has_room(element)) {
+            at -= 1;
+            offset = pieces[at].view().count();
+        }
+        let count = pieces.get(at).map_or(0, |piece| piece.view().count());
+        if pieces.get(at).is_none_or(|piece| !piece.has_room(element)) {
+            let is_inner = 0 < offset && offset < count;
+            if is_inner {
+                let tail = pieces[at].part(offset, count);
+                pieces[at] = pieces[at].part(0, offset);
+                insert_exactly(pieces, at + 1, tail);
+            }
+            if !is_inner || !pieces[at].has_room(element) {
+                at += usize::from(offset > 0);
+                insert_exactly(pieces, at, Piece::default());
+                offset = 0;
             }
         }
+        let piece = &mut pieces[at];
+        let before = piece.view().listpack_bytes();
+        let is_end = offset == 0 || offset == piece.view().count();
+        piece.splice(offset, offset, Some(element), is_end);
+        self.bytes = self.bytes - before + piece.view().listpack_bytes();
+        self.count += 1;
     }
 
     /// Puts an element in the place of the one at `index`.
     pub fn replace(&mut self, index: usize, element: &[u8]) {
-        let at = self.position(index);
-        let old = element_span(&self.bytes[at..]);
-        let added = self.append_raw(element);
-        if added == old {
-            let from = self.bytes.len() - added;
-            self.bytes.copy_within(from.., at);
-            self.bytes.truncate(from);
-        } else {
-            self.bytes[at..].rotate_right(added);
-            self.cut(at + added, at + added + old);
+        let (at, offset) = self.locate(index);
+        let element = Encoded::new(element);
+        let piece = &mut Arc::make_mut(&mut self.pieces)[at];
+        let before = piece.view().listpack_bytes();
+        piece.splice(offset, offset + 1, Some(&element), false);
+        let view = piece.view();
+        self.bytes = self.bytes - before + view.listpack_bytes();
+        if view.size() > piece::PIECE_BYTES_MAX && view.count() > 1 {
+            // The element and what is before and after it, each in a piece of its own.
+            let piece = std::mem::take(piece);
+            let count = piece.view().count();
+            let parts = [(0, offset), (offset, offset + 1), (offset + 1, count)];
+            let parts = parts.map(|(from, to)| piece.part(from, to)).into_iter();
+            let parts = parts.filter(|part| part.view().count() > 0);
+            Arc::make_mut(&mut self.pieces).splice(at..at + 1, parts);
         }
     }
 
     /// Removes the elements from `from` up to but not including `to`.
     pub fn remove(&mut self, from: usize, to: usize) {
-        let start = self.position(from);
-        let end = match to - from {
-            1 => start + element_span(&self.bytes[start..]),
-            _ => self.position(to),
-        };
-        self.count -= (to - from) as u32;
-        self.cut(start, end);
+        let (mut at, mut offset) = self.locate(from);
+        let mut left = to - from;
+        self.count -= left;
+        let pieces = Arc::make_mut(&mut self.pieces);
+        while left > 0 && at < pieces.len() {
+            let view = pieces[at].view();
+            let (count, before) = (view.count(), view.listpack_bytes());
+            let taken = left.min(count - offset);
+            left -= taken;
+            if taken == count {
+                // Those that go whole go at once, so that the others move once.
+                let mut whole = 1;
+                for count in pieces[at + 1..].iter().map(|piece| piece.view().count()) {
+                    if count > left {
+                        break;
+                    }
+                    left -= count;
+                    whole += 1;
+                }
+                let gone = pieces.drain(at..at + whole);
+                self.bytes -= gone.map(|piece| piece.view().listpack_bytes()).sum::<usize>();
+            } else {
+                pieces[at].splice(offset, offset + taken, None, false);
+                self.bytes = self.bytes - before + pieces[at].view().listpack_bytes();
+                at += 1;
+            }
+            offset = 0;
+        }
+        join_small(pieces, at.saturating_sub(1));
     }
 
     /// Takes the elements from `index` on into a node of their own.
     pub fn split_off(&mut self, index: usize) -> Node {
-        let at = self.position(index);
-        let tail = Node { bytes: self.bytes[at..].to_vec(), start: 0, count: self.count - index as u32 };
-        self.count = index as u32;
-        let end = self.bytes.len();
-        self.cut(at, end);
+        let (at, offset) = self.locate(index);
+        let pieces = Arc::make_mut(&mut self.pieces);
+        let mut tail = Vec::with_capacity(pieces.len() - at);
+        if offset > 0 {
+            let count = pieces[at].view().count();
+            tail.push(pieces[at].part(offset, count));
+            tail.extend(pieces.drain(at + 1..));
+            pieces[at] = pieces[at].part(0, offset);
+        } else {
+            tail.extend(pieces.drain(at..));
+        }
+        let bytes = tail.iter().map(|piece| piece.view().listpack_bytes()).sum();
+        let tail = Node { pieces: Arc::new(tail), count: self.count - index, bytes, plain: Block::default() };
+        self.count = index;
+        self.bytes -= bytes;
         tail
     }
 
     /// Adds the elements of the node that follows this one.
     pub fn append(&mut self, next: &Node) {
-        self.reserve(next.packed().len());
-        self.bytes.extend_from_slice(next.packed());
+        let pieces = Arc::make_mut(&mut self.pieces);
+        let seam = pieces.len().saturating_sub(1);
+        pieces.extend(next.pieces.iter().cloned());
         self.count += next.count;
+        self.bytes += next.bytes;
+        join_small(pieces, seam);
     }
 
     /// Removes elements that `is_unwanted` holds for, but for the first `skip` of them. Asks in order.
     pub fn remove_if(&mut self, mut skip: usize, mut is_unwanted: impl FnMut(Element<'_>) -> bool) {
-        let (mut read, mut write) = (self.start as usize, self.start as usize);
-        while let Some((element, _)) = listpack::decode(&self.bytes[read..]) {
-            let unwanted = is_unwanted(element) && {
+        let mut kept = Node::default();
+        let mut cursor = self.cursor_at(0);
+        for _ in 0..self.count {
+            let Some(element) = cursor.next() else { break };
+            let goes = is_unwanted(element) && {
                 let is_skipped = skip > 0;
                 skip = skip.saturating_sub(1);
                 !is_skipped
             };
-            let span = element_span(&self.bytes[read..]);
-            if unwanted {
-                self.count -= 1;
-            } else {
-                self.bytes.copy_within(read..read + span, write);
-                write += span;
+            if !goes {
+                kept.insert_encoded(kept.count, &Encoded::of(element));
             }
-            read += span;
         }
-        let end = self.bytes.len();
-        self.cut(write, end);
+        *self = kept;
     }
 
     /// The element at `index`.
     pub fn get(&self, index: usize) -> Option<Element<'_>> {
-        if index >= self.count() {
-            return None;
-        }
-        self.cursor_at(index).next()
+        if index >= self.count { None } else { self.cursor_at(index).next() }
     }
 
     /// A cursor before the element at `index`, or at the end if `index` is the count.
-    #[inline]
     pub fn cursor_at(&self, index: usize) -> Cursor<'_> {
-        let at = match self.is_plain() {
-            true if index > 0 => self.bytes.len(),
-            true => 0,
-            false => self.position(index),
-        };
-        Cursor { bytes: &self.bytes, at, is_plain: self.is_plain() }
-    }
-
-    /// Where the element at `index` starts; the end if `index` is the count.
-    fn position(&self, index: usize) -> usize {
-        let count = self.count();
-        if index <= count / 2 {
-            (0..index).fold(self.start as usize, |at, _| at + element_span(&self.bytes[at..]))
-        } else {
-            (index..count).fold(self.bytes.len(), |at, _| at - element_span_before(&self.bytes[..at]))
+        if let Some(element) = self.plain_element() {
+            return Cursor { pieces: &[], at: 0, place: Place::Plain(element) };
         }
-    }
-
-    /// Appends the bytes of an element without counting it; returns how many there are.
-    #[inline]
-    fn append_raw(&mut self, element: &[u8]) -> usize {
-        let old_len = self.bytes.len();
-        // An element takes at most ten bytes beside its payload; short ones that are integers, at most ten
-        // in all.
-        let needed = if element.len() < 64 { element.len() + 2 } else { element.len() + 10 };
-        self.reserve(needed);
-        listpack::write_element(element, &mut self.bytes);
-        self.bytes.len() - old_len
-    }
-
-    #[inline]
-    fn reserve(&mut self, additional: usize) {
-        let needed = self.bytes.len() + additional;
-        if needed > self.bytes.capacity() {
-            self.bytes.reserve_exact(class_size(needed) - self.bytes.len());
+        let (mut at, mut offset) = self.locate(index);
+        if at == self.pieces.len() && at > 0 {
+            at -= 1;
+            offset = self.pieces[at].view().count();
         }
+        let view = self.pieces.get(at).map_or(piece::View::new(&[]), Piece::view);
+        Cursor { pieces: &self.pieces, at, place: Place::Packed(view.cursor(offset)) }
     }
 
-    /// Takes out the bytes from `from` up to but not including `to`, and gives memory back where much is
-    /// unused.
-    fn cut(&mut self, from: usize, to: usize) {
-        let len = self.bytes.len();
-        if from == self.start as usize && to < len {
-            self.start = to as u32;
-            let rest = len - to;
-            if to > rest + MOVED_BYTES_MAX {
-                self.bytes.drain(..to);
-                self.start = 0;
-            }
-        } else {
-            self.bytes.copy_within(to.., from);
-            self.bytes.truncate(len - (to - from));
-            if self.count == 0 {
-                self.bytes.clear();
-                self.start = 0;
-            }
+    /// The piece of the element at `index` and its place there; past the last piece if `index` is the count.
+    fn locate(&self, index: usize) -> (usize, usize) {
+        if index == self.count {
+            return (self.pieces.len(), 0);
         }
-        if self.bytes.capacity() > 2 * self.bytes.len() + 64 {
-            self.bytes.shrink_to(class_size(self.bytes.len()));
+        let mut rest = index;
+        let at = self.pieces.iter().position(|piece| {
+            let count = piece.view().count();
+            let is_here = rest < count;
+            rest -= if is_here { 0 } else { count };
+            is_here
+        });
+        (at.unwrap_or(self.pieces.len()), rest)
+    }
+}
+
+/// Inserts a piece into a vector that grows by few places.
+fn insert_exactly(pieces: &mut Vec<Piece>, at: usize, piece: Piece) {
+    if pieces.len() == pieces.capacity() {
+        pieces.reserve_exact(2);
+    }
+    pieces.insert(at, piece);
+}
+
+/// Joins the pieces at `at` and after it if one of them is small and both have room in one.
+fn join_small(pieces: &mut Vec<Piece>, at: usize) {
+    for at in [at + 1, at] {
+        let Some([one, two]) = pieces.get(at..at + 2) else { continue };
+        let (first, second) = (one.view().size(), two.view().size());
+        if first.min(second) < PIECE_BYTES_MIN && first + second <= JOINED_BYTES_MAX {
+            pieces[at] = Piece::join(&pieces[at..at + 2]);
+            pieces.remove(at + 1);
         }
     }
 }
@@ -275,34 +328,54 @@ impl Node {
 /// A place between elements of a node, moving both ways.
 #[derive(Clone)]
 pub(super) struct Cursor<'a> {
-    bytes: &'a [u8],
+    pieces: &'a [Piece],
     at: usize,
-    is_plain: bool,
+    place: Place<'a>,
+}
+
+#[derive(Clone)]
+enum Place<'a> {
+    Packed(piece::Cursor<'a>),
+    Plain(&'a [u8]),
 }
 
 impl<'a> Cursor<'a> {
-    /// The element after the place. The caller counts: at the end of the node there is none.
+    /// A cursor in a piece that is the whole list.
+    pub fn in_piece(cursor: piece::Cursor<'a>) -> Self {
+        Cursor { pieces: &[], at: 0, place: Place::Packed(cursor) }
+    }
+
+    /// The element after the place. The caller counts: at the end of a plain node there is none.
     #[inline]
     pub fn next(&mut self) -> Option<Element<'a>> {
-        if self.is_plain {
-            self.at = self.bytes.len();
-            return Some(Element::Bytes(self.bytes));
+        match &mut self.place {
+            Place::Plain(element) => Some(Element::Bytes(element)),
+            Place::Packed(cursor) => match cursor.next() {
+                Some(element) => Some(element),
+                None => {
+                    self.at += 1;
+                    *cursor = self.pieces.get(self.at)?.view().cursor(0);
+                    cursor.next()
+                }
+            },
         }
-        let rest = &self.bytes[self.at..];
-        let (element, _) = listpack::decode(rest)?;
-        self.at += element_span(rest);
-        Some(element)
     }
 
     /// The element before the place, of which there must be one.
     #[inline]
     pub fn next_back(&mut self) -> Option<Element<'a>> {
-        if self.is_plain {
-            self.at = 0;
-            return Some(Element::Bytes(self.bytes));
+        match &mut self.place {
+            Place::Plain(element) => Some(Element::Bytes(element)),
+            Place::Packed(cursor) => match cursor.next_back() {
+                Some(element) => Some(element),
+                None => {
+                    self.at = self.at.checked_sub(1)?;
+                    let view = self.pieces.get(self.at)?.view();
+                    *cursor = view.cursor(view.count());
+                    cursor.next_back()
+                }
+            },
         }
-        self.at -= element_span_before(&self.bytes[..self.at]);
-        Some(listpack::decode(&self.bytes[self.at..])?.0)
     }
 }
 
@@ -321,11 +394,13 @@ mod tests {
         };
         let mut node = Node::default();
         let mut model: Vec<Vec<u8>> = Vec::new();
-        for round in 0..20_000 {
-            let element = match random(4) {
+        let mut clones: Vec<(Node, Vec<Vec<u8>>)> = Vec::new();
+        for round in 0..5_000 {
+            let element = match random(5) {
                 0 => random(1 << 20).to_string().into_bytes(),
-                1 => vec![b'x'; random(200)],
+                1 => vec![b'x'; random(400)],
                 2 => format!("-{}", 1_u64 << random(63)).into_bytes(),
+                3 => random(60).to_string().into_bytes(),
                 _ => vec![b'0'; random(70)],
             };
             let place = random(model.len() + 1);
@@ -343,20 +418,49 @@ mod tests {
                     assert_eq!(tail.count(), model.len() - place);
                     node.append(&tail);
                 }
+                6 if random(10) == 0 => {
+                    let unwanted = Element::Bytes(&element);
+                    node.remove_if(1, |element| element == unwanted);
+                    let mut skip = 1;
+                    model.retain(|other| {
+                        let is_it = *other == element;
+                        let stays = !is_it || skip > 0;
+                        skip -= usize::from(is_it && skip > 0);
+                        stays
+                    });
+                }
                 _ => {
-                    let end = (place + random(3)).min(model.len());
+                    let end = (place + random(3 + round % 40)).min(model.len());
                     node.remove(place, end);
                     model.drain(place..end);
                 }
             }
-            assert_eq!(node.count(), model.len(), "round {round}");
-            let mut cursor = node.cursor_at(place.min(model.len()));
-            for element in model.iter().skip(place) {
-                assert_eq!(cursor.next().map(|element| element.to_vec()).as_ref(), Some(element));
+            if round % 100 == 0 {
+                clones.push((node.clone(), model.clone()));
             }
-            for element in model.iter().rev() {
-                assert_eq!(cursor.next_back().map(|element| element.to_vec()).as_ref(), Some(element));
+            if round % 20 == 0 {
+                check(&node, &model, place.min(model.len()), round);
             }
+        }
+        clones.iter().for_each(|(node, model)| check(node, model, model.len() / 2, 0));
+        let whole = Node::from_piece(node.clone().into_piece());
+        check(&whole, &model, 0, 0);
+    }
+
+    fn check(node: &Node, model: &[Vec<u8>], place: usize, round: usize) {
+        assert_eq!(node.count(), model.len(), "round {round}");
+        let bytes: usize = model.iter().map(|element| crate::listpack::element_bytes(element)).sum();
+        assert_eq!(node.size(), bytes + FRAME_BYTES, "round {round}");
+        assert!(node.pieces.iter().all(|piece| {
+            let view = piece.view();
+            view.count() == 1 || view.size() <= piece::PIECE_BYTES_MAX
+        }));
+        let mut cursor = node.cursor_at(place);
+        for element in &model[place..] {
+            assert_eq!(cursor.next().map(|element| element.to_vec()).as_ref(), Some(element));
+        }
+        for element in model.iter().rev() {
+            assert_eq!(cursor.next_back().map(|element| element.to_vec()).as_ref(), Some(element));
         }
     }
 }

@@ -9,7 +9,7 @@ use super::ListEnd;
 use super::limit::NodeLimit;
 use super::node::{Cursor, FRAME_BYTES, Node};
 use crate::listpack::Element;
-use crate::spine::{NodeId, Spine};
+use crate::spine::{NodeId, SharedVec, Spine};
 
 /// What the element count of a node adds to its estimated size.
 const ELEMENT_OVERHEAD: usize = 8;
@@ -20,13 +20,13 @@ const REPLACED_BYTES_MAX: usize = 128 * 1024;
 #[derive(Clone, Debug)]
 pub(super) struct Nodes {
     spine: Spine<()>,
-    nodes: Vec<Node>,
+    nodes: SharedVec<Node>,
 }
 
 impl Nodes {
     /// The list of one node's elements.
     pub fn new(first: Node) -> Self {
-        let mut nodes = Nodes { spine: Spine::new(), nodes: Vec::new() };
+        let mut nodes = Nodes { spine: Spine::new(), nodes: SharedVec::new() };
         if first.count() > 0 {
             nodes.add_after(None, first);
         }
@@ -47,13 +47,20 @@ impl Nodes {
 
     /// Takes the only node out.
     pub fn take_only_node(&mut self) -> Node {
-        self.spine.first().map(|id| std::mem::take(&mut self.nodes[id as usize])).unwrap_or_default()
+        self.spine.first().map(|id| std::mem::take(self.nodes.get_mut(id as usize))).unwrap_or_default()
     }
 
     /// Bytes taken, the structure itself included.
     pub fn memory_usage(&self) -> usize {
-        let nodes: usize = self.nodes.iter().map(Node::memory_usage).sum();
-        nodes + self.nodes.capacity() * size_of::<Node>() + self.spine.memory_usage() + size_of::<Self>()
+        let nodes: usize = self.iter().map(Node::memory_usage).sum();
+        nodes + self.nodes.memory_usage() + self.spine.memory_usage() + size_of::<Self>()
+    }
+
+    /// Moves what is better placed elsewhere, unless clones share it.
+    pub fn compact(&mut self) {
+        if !self.nodes.is_shared() {
+            (0..self.nodes.len()).for_each(|id| self.nodes.get_mut(id).compact());
+        }
     }
 
     /// All nodes in order.
@@ -78,13 +85,18 @@ impl Nodes {
         match (outer, end) {
             (Some(id), _) if self.allows(id, element, limit) => {
                 match end {
-                    ListEnd::Head => self.nodes[id as usize].push_front(element),
-                    ListEnd::Tail => self.nodes[id as usize].push_back(element),
+                    ListEnd::Head => self.nodes.get_mut(id as usize).push_front(element),
+                    ListEnd::Tail => self.nodes.get_mut(id as usize).push_back(element),
                 }
                 self.recount(id);
             }
-            (_, ListEnd::Head) => drop(self.add_after(None, new_node(element, limit))),
-            (last, ListEnd::Tail) => drop(self.add_after(last, new_node(element, limit))),
+            _ => {
+                let before = if end == ListEnd::Head { None } else { outer };
+                if let Some(outer) = outer {
+                    self.nodes.get_mut(outer as usize).trim(end);
+                }
+                self.add_after(before, new_node(element, limit));
+            }
         }
     }
 
@@ -111,13 +123,13 @@ impl Nodes {
                 self.add_after(before, Node::plain(element));
             }
         } else if self.allows(id, element, limit) {
-            self.nodes[id as usize].insert(place, element);
+            self.nodes.get_mut(id as usize).insert(place, element);
             self.recount(id);
         } else if is_outermost {
             match neighbour.filter(|&other| self.allows(other, element, limit)) {
                 Some(other) => {
                     let place = if after { 0 } else { self.node(other).count() };
-                    self.nodes[other as usize].insert(place, element);
+                    self.nodes.get_mut(other as usize).insert(place, element);
                     self.recount(other);
                 }
                 None => drop(self.add_after(before, Node::with(element))),
@@ -127,7 +139,7 @@ impl Nodes {
             if after {
                 tail.push_front(element);
             } else {
-                self.nodes[id as usize].push_back(element);
+                self.nodes.get_mut(id as usize).push_back(element);
                 self.recount(id);
             }
             let tail = self.add_after(Some(id), tail);
@@ -139,7 +151,7 @@ impl Nodes {
     /// Puts an element in the place of the one at `index`.
     pub fn set(&mut self, index: usize, element: &[u8], limit: NodeLimit) {
         let Some((id, offset)) = self.spine.find(index) else { return };
-        let node = &mut self.nodes[id as usize];
+        let node = self.nodes.get_mut(id as usize);
         let is_large = limit.is_large(element.len());
         if node.is_plain() && is_large {
             *node = Node::plain(element);
@@ -189,14 +201,25 @@ impl Nodes {
                 ListEnd::Head => self.spine.next(id),
                 ListEnd::Tail => self.spine.previous(id),
             };
-            let node = &mut self.nodes[id as usize];
-            let found = remove_if(node, end, count_max - removed, &is_unwanted);
-            removed += found;
-            match node.count() {
-                0 => self.drop_node(id),
-                _ if found > 0 => self.recount(id),
-                _ => {}
+            let found = count_of(self.node(id), &is_unwanted);
+            if found == 0 {
+                continue;
             }
+            let taken = found.min(count_max - removed);
+            removed += taken;
+            if taken == self.node(id).count() {
+                self.drop_node(id);
+                continue;
+            }
+            // From the tail, the first ones stay.
+            let skipped = if end == ListEnd::Tail { found - taken } else { 0 };
+            let mut left = taken + skipped;
+            self.nodes.get_mut(id as usize).remove_if(skipped, |element| {
+                let is_unwanted = left > 0 && is_unwanted(element);
+                left -= usize::from(is_unwanted);
+                is_unwanted
+            });
+            self.recount(id);
         }
         removed
     }
@@ -228,7 +251,7 @@ impl Nodes {
 
     #[inline]
     fn node(&self, id: NodeId) -> &Node {
-        &self.nodes[id as usize]
+        self.nodes.get(id as usize)
     }
 
     fn allows(&self, id: NodeId, element: &[u8], limit: NodeLimit) -> bool {
@@ -239,23 +262,24 @@ impl Nodes {
 
     #[inline]
     fn recount(&mut self, id: NodeId) {
-        self.spine.set(id, self.nodes[id as usize].count(), ());
+        self.spine.set(id, self.nodes.get(id as usize).count(), ());
     }
 
     fn add_after(&mut self, previous: Option<NodeId>, node: Node) -> NodeId {
         let id = self.spine.insert_after(previous, node.count(), ());
-        if self.nodes.len() <= id as usize {
-            self.nodes.resize_with(id as usize + 1, Node::default);
+        if self.nodes.len() == id as usize {
+            self.nodes.push(node);
+        } else {
+            *self.nodes.get_mut(id as usize) = node;
         }
-        self.nodes[id as usize] = node;
         id
     }
 
     fn drop_node(&mut self, id: NodeId) {
         self.spine.remove(id);
-        self.nodes[id as usize] = Node::default();
+        *self.nodes.get_mut(id as usize) = Node::default();
         if self.spine.first().is_none() {
-            self.nodes = Vec::new();
+            self.nodes = SharedVec::new();
         }
     }
 
@@ -263,14 +287,14 @@ impl Nodes {
         if to - from == self.node(id).count() {
             self.drop_node(id);
         } else {
-            self.nodes[id as usize].remove(from, to);
+            self.nodes.get_mut(id as usize).remove(from, to);
             self.recount(id);
         }
     }
 
     /// Cuts a node at a place and returns the second part.
     fn split(&mut self, id: NodeId, place: usize) -> Node {
-        let tail = self.nodes[id as usize].split_off(place);
+        let tail = self.nodes.get_mut(id as usize).split_off(place);
         self.recount(id);
         tail
     }
@@ -300,8 +324,8 @@ impl Nodes {
         if is_plain || limit.is_exceeded(size, first.count() + second.count()) {
             return false;
         }
-        let second = std::mem::take(&mut self.nodes[right as usize]);
-        self.nodes[left as usize].append(&second);
+        let second = std::mem::take(self.nodes.get_mut(right as usize));
+        self.nodes.get_mut(left as usize).append(&second);
         self.drop_node(right);
         self.recount(left);
         true
@@ -312,30 +336,9 @@ fn new_node(element: &[u8], limit: NodeLimit) -> Node {
     if limit.is_large(element.len()) { Node::plain(element) } else { Node::with(element) }
 }
 
-/// Removes up to `count_max` unwanted elements of one node, from its head or tail; returns how many.
-pub(super) fn remove_if(
-    node: &mut Node,
-    end: ListEnd,
-    count_max: usize,
-    is_unwanted: impl Fn(Element<'_>) -> bool,
-) -> usize {
+/// How many elements of a node are unwanted.
+fn count_of(node: &Node, is_unwanted: impl Fn(Element<'_>) -> bool) -> usize {
     let mut cursor = node.cursor_at(0);
     let elements = (0..node.count()).map_while(|_| cursor.next());
-    let found = elements.filter(|&element| is_unwanted(element)).count();
-    let removed = found.min(count_max);
-    if removed == 0 {
-        return 0;
-    }
-    if node.is_plain() || removed == node.count() {
-        *node = Node::default();
-        return removed;
-    }
-    let skipped = if end == ListEnd::Tail { found - removed } else { 0 };
-    let mut left = removed + skipped;
-    node.remove_if(skipped, |element| {
-        let is_unwanted = left > 0 && is_unwanted(element);
-        left -= usize::from(is_unwanted);
-        is_unwanted
-    });
-    removed
+    elements.filter(|&element| is_unwanted(element)).count()
 }

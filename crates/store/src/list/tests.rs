@@ -92,12 +92,10 @@ fn step(
             for node in copy.nodes() {
                 match node {
                     ListNode::Plain(element) => list.push_plain(element),
-                    ListNode::Packed { elements, count } => {
-                        let mut bytes = (elements.len() as u32 + 7).to_le_bytes().to_vec();
-                        bytes.extend_from_slice(&(count as u16).to_le_bytes());
-                        bytes.extend_from_slice(elements);
-                        bytes.push(0xff);
-                        list.push_listpack(bytes).expect("a node is a valid listpack");
+                    ListNode::Packed(elements) => {
+                        let mut listpack = listpack::Listpack::new();
+                        elements.for_each(|element| listpack.push_element(element));
+                        list.push_listpack(listpack.as_bytes()).expect("a node is a valid listpack");
                     }
                 }
             }
@@ -119,7 +117,7 @@ fn behaves_like_a_deque() {
         let limits = EncodingLimits { list_node_size: node_size, ..EncodingLimits::default() };
         let mut random = Random(seed);
         let (mut list, mut model) = (List::new(), VecDeque::new());
-        for round in 0..1600 {
+        for round in 0..1200 {
             step(&mut list, &mut model, &mut random, (round / 400) % 2 == 0, &limits);
             assert_equal(&list, &model, &mut random, &format!("seed {seed} round {round}"));
         }
@@ -127,13 +125,42 @@ fn behaves_like_a_deque() {
 }
 
 #[test]
-fn nodes_cost_less_than_two_percent() {
-    let mut list = List::new();
+fn an_element_costs_few_bytes() {
     let limits = EncodingLimits::default();
-    for index in 0..200_000 {
-        list.push_back(format!("element:{index:08}").as_bytes(), &limits);
+    let (mut list, mut reversed) = (List::new(), List::new());
+    for index in 0..60_000 {
+        let element = format!("element:{index:08}");
+        list.push_back(element.as_bytes(), &limits);
+        reversed.push_front(element.as_bytes(), &limits);
+        if index > 5_000 && index % 10_000 == 0 {
+            // Sixteen bytes of payload, one of its code.
+            let per_element = |list: &List| list.memory_usage() as f64 / f64::from(index);
+            assert!((17.0..18.0).contains(&per_element(&list)), "{}", per_element(&list));
+            assert!((17.0..18.0).contains(&per_element(&reversed)), "{}", per_element(&reversed));
+        }
     }
-    // Sixteen bytes of payload, two of listpack.
-    let per_element = list.memory_usage() as f64 / 200_000.0;
-    assert!(per_element < 18.0 * 1.02, "{per_element}");
+}
+
+#[test]
+fn clones_stay_as_they_were() {
+    for (seed, node_size) in (0..).zip([-2, -1, 50]) {
+        let limits = EncodingLimits { list_node_size: node_size, ..EncodingLimits::default() };
+        let mut random = Random(seed);
+        let (mut list, mut model) = (List::new(), VecDeque::new());
+        let mut held: Vec<(List, VecDeque<Vec<u8>>)> = Vec::new();
+        for round in 0..800 {
+            step(&mut list, &mut model, &mut random, (round / 400) % 2 == 0, &limits);
+            if random.below(60) == 0 {
+                held.push((list.clone(), model.clone()));
+            }
+            if held.len() > 5 {
+                let (clone, model) = held.remove(0);
+                assert!(clone.iter().map(|element| element.to_vec()).eq(model), "seed {seed}");
+                std::thread::spawn(move || drop(clone)).join().expect("dropping does not panic");
+            }
+        }
+        for (clone, model) in held {
+            assert!(clone.iter().map(|element| element.to_vec()).eq(model), "seed {seed}");
+        }
+    }
 }

@@ -570,10 +570,10 @@ fn build<'e>(entries: impl Iterator<Item = Entry<'e>> + Clone) -> Leaf {
     form.write(len, payload);
     let (width, length_bytes) = (usize::from(form.width), 1 << form.length_bits);
     let mut length = form.header_bytes();
-    let mut tag = length + len * length_bytes;
-    let mut offset = tag + len;
+    let tags = length + len * length_bytes;
+    let mut offset = tags + len;
     let mut member = offset + len * width;
-    for entry in entries {
+    for (tag, entry) in (tags..).zip(entries) {
         let bytes = entry.member.len();
         payload[length..length + length_bytes].copy_from_slice(&bytes.to_le_bytes()[..length_bytes]);
         payload[tag] = entry.tag;
@@ -581,7 +581,6 @@ fn build<'e>(entries: impl Iterator<Item = Entry<'e>> + Clone) -> Leaf {
         payload[offset..offset + width].copy_from_slice(&raw[..width]);
         payload[member..member + bytes].copy_from_slice(entry.member);
         length += length_bytes;
-        tag += 1;
         offset += width;
         member += bytes;
     }

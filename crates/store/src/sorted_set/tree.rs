@@ -75,7 +75,7 @@ pub(super) struct Tree {
 
 impl Tree {
     /// The tree of entries that are in order, in O(members).
-    pub fn build<'e>(entries: &[(&'e [u8], f64)]) -> Self {
+    pub fn build(entries: &[(&[u8], f64)]) -> Self {
         let (mut leaves, mut leaf_bytes) = (SharedVec::new(), 0);
         let mut rest = entries;
         while !rest.is_empty() {

@@ -29,6 +29,7 @@ const _: () = assert!(size_of::<Header>() == HEADER_BYTES && align_of::<Header>(
 const _: () = assert!(size_of::<Block>() == 8 && size_of::<Option<NonNull<u8>>>() == 8);
 
 /// See the module's description. The empty block has no payload and takes no memory.
+#[derive(Default)]
 #[repr(transparent)]
 pub(crate) struct Block {
     start: Option<NonNull<Header>>,
@@ -38,12 +39,6 @@ pub(crate) struct Block {
 unsafe impl Send for Block {}
 // SAFETY: shared access only reads the payload and changes the count atomically.
 unsafe impl Sync for Block {}
-
-impl Default for Block {
-    fn default() -> Self {
-        Block { start: None }
-    }
-}
 
 impl fmt::Debug for Block {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -86,8 +86,9 @@ impl<L> Handle<L> {
             Some(pointer) if self.is_large() => Held::Large(unsafe { pointer.cast().as_ref() }),
             pointer => {
                 // SAFETY: without the mark, the pointer is that of a block that this handle owns; the copy of
-                // its holder is not dropped. The payload stays while the handle is borrowed.
+                // its holder is not dropped.
                 let block = ManuallyDrop::new(unsafe { Block::from_raw(pointer) });
+                // SAFETY: the payload stays where it is while the handle is borrowed.
                 Held::Small(unsafe { &*std::ptr::from_ref(block.payload()) })
             }
         }

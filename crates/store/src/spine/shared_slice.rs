@@ -222,7 +222,7 @@ mod tests {
             (state >> 11) as usize % bound
         };
         let (mut slice, mut model) = (SharedSlice::default(), Vec::new());
-        let mut clones: Vec<(SharedSlice<(usize, u32)>, Vec<(usize, u32)>)> = Vec::new();
+        let mut clones = Vec::new();
         for _ in 0..5000 {
             let item = (random(1 << 40), random(99) as u32);
             let at = random(model.len() + 1);

@@ -244,8 +244,8 @@ impl<T: Clone> SharedVec<T> {
             self.root = None;
             self.height = 0;
         } else {
-            // SAFETY: `get_mut` has made all chunks on the way this vector's own.
             while height > 0 && !count.is_multiple_of(span(height)) {
+                // SAFETY: `get_mut` has made all chunks on the way this vector's own.
                 (chunk, count) = unsafe {
                     let slot = count / span(height);
                     (children::<Chunk>(chunk).add(slot).read(), count - slot * span(height))
@@ -407,6 +407,9 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
+    /// Numbers with a token each, by which leaks are found.
+    type Tokens = SharedVec<(usize, Arc<()>)>;
+
     #[test]
     fn behaves_like_a_vector_and_clones_stay() {
         let token = Arc::new(());
@@ -418,10 +421,10 @@ mod tests {
                 state ^= state << 17;
                 (state >> 11) as usize % bound
             };
-            let mut vector: SharedVec<(usize, Arc<()>)> = SharedVec::new();
+            let mut vector: Tokens = SharedVec::new();
             let mut model: Vec<usize> = Vec::new();
-            let mut clones: Vec<(SharedVec<(usize, Arc<()>)>, Vec<usize>)> = Vec::new();
-            let check = |vector: &SharedVec<(usize, Arc<()>)>, model: &[usize]| {
+            let mut clones: Vec<(Tokens, Vec<usize>)> = Vec::new();
+            let check = |vector: &Tokens, model: &[usize]| {
                 assert_eq!(vector.len(), model.len(), "seed {seed}");
                 for (index, expected) in model.iter().enumerate() {
                     assert_eq!(vector.get(index).0, *expected, "seed {seed}");

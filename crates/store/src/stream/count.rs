@@ -44,8 +44,8 @@ impl Stream {
             1 + u64::from(run > 0)
         };
         let mut previous: Option<[u8; KEY_BYTES]> = None;
-        for first in self.nodes.keys() {
-            let key = first.to_be_bytes();
+        for node in self.nodes.iter() {
+            let key = node.first().to_be_bytes();
             if let Some(previous) = previous {
                 let common = std::iter::zip(previous, key).take_while(|(one, other)| one == other).count();
                 let mut below = KEY_BYTES;

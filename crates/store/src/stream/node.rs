@@ -290,6 +290,17 @@ impl Node {
         }
     }
 
+    /// The identifier of the first live entry.
+    pub(super) fn first_live(&self) -> Option<StreamId> {
+        self.entries().find(|entry| !entry.deleted).map(|entry| entry.id)
+    }
+
+    /// Whether there is a live entry of that identifier.
+    pub(super) fn contains(&self, id: StreamId) -> bool {
+        let found = self.entries().take_while(|entry| entry.id <= id).find(|entry| entry.id == id);
+        found.is_some_and(|entry| !entry.deleted)
+    }
+
     /// Marks entry `id` deleted. False where there is no such live entry.
     pub(super) fn delete(&mut self, id: StreamId) -> bool {
         let found = self.entries().take_while(|entry| entry.id <= id).find(|entry| entry.id == id);

@@ -1,6 +1,8 @@
 //! Removing entries from a stream's old end, and what becomes of groups that know them.
 
 use super::{Node, Stream, StreamId};
+use crate::spine::SharedMap;
+use std::sync::Arc;
 
 /// What removing an entry does about the groups in which it is pending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -48,14 +50,21 @@ impl Stream {
         let (gone, nodes) = self.whole_nodes_before(trim);
         let rest = self.cut(nodes);
         self.length -= gone;
-        let limited = trim.limit > 0
-            && self.nodes.values().next().is_some_and(|node| gone + node.live() as u64 > trim.limit);
+        let limited =
+            trim.limit > 0 && self.nodes.first().is_some_and(|node| gone + node.live() as u64 > trim.limit);
         if trim.whole_nodes || limited {
             return (gone, rest);
         }
         let mut excess = self.excess(trim);
-        let within = self.nodes.values_mut().next().map_or(0, |node| {
-            node.delete_where(|id| {
+        let within = self.nodes.first_mut().map_or(0, |node| {
+            let mut goes = |id| match trim.to {
+                TrimTo::Length(_) => excess > 0,
+                TrimTo::From(start) => id < start,
+            };
+            if !node.first_live().is_some_and(&mut goes) {
+                return 0;
+            }
+            Arc::make_mut(node).delete_where(|id| {
                 let goes = match trim.to {
                     TrimTo::Length(_) => excess > 0,
                     TrimTo::From(start) => id < start,
@@ -79,7 +88,7 @@ impl Stream {
     /// How many live entries, in how many nodes, can go without touching another node.
     fn whole_nodes_before(&self, trim: &Trim) -> (u64, usize) {
         let (mut gone, mut nodes) = (0, 0);
-        for node in self.nodes.values() {
+        for node in self.nodes.iter() {
             let next = gone + node.live() as u64;
             let goes = match trim.to {
                 TrimTo::Length(length) => self.length - gone > length && self.length - next >= length,
@@ -99,12 +108,18 @@ impl Stream {
             (0..nodes).for_each(|_| drop(self.nodes.pop_first()));
             return None;
         }
-        let rest = match self.nodes.keys().nth(nodes).copied() {
-            Some(first) => self.nodes.split_off(&first),
-            None => Default::default(),
-        };
-        let nodes = std::mem::replace(&mut self.nodes, rest);
-        Some(Box::new(Stream { nodes, ..Stream::default() }))
+        let left = self.nodes.len() - nodes;
+        let mut gone = Stream::new();
+        if left > nodes {
+            // They are shared for the moment, and freed by the one that is returned.
+            gone.nodes = self.nodes.clone();
+            (0..nodes).for_each(|_| drop(self.nodes.pop_first()));
+        } else {
+            let kept = self.nodes.iter().rev().take(left).cloned().collect::<Vec<_>>();
+            let kept = SharedMap::build(kept.into_iter().rev().map(|node| (node.first(), node)));
+            gone.nodes = std::mem::replace(&mut self.nodes, kept);
+        }
+        Some(Box::new(gone))
     }
 
     /// Trims entry by entry, asking the groups about each. That is never done by whole nodes: as in Redis,
@@ -116,23 +131,26 @@ impl Stream {
         let mut gone = 0;
         let mut nodes = std::mem::take(&mut self.nodes);
         let mut emptied = Vec::new();
-        for (&first, node) in &mut nodes {
+        nodes.change_each(|shared| {
             let excess = self.excess(trim);
+            let first = shared.first();
             let is_done = match trim.to {
                 TrimTo::Length(_) => excess == 0,
                 TrimTo::From(start) => first >= start,
             };
             if is_done {
-                break;
+                return false;
             }
+            let node = Arc::make_mut(shared);
             let removed = self.trim_node(node, trim, excess);
             gone += removed;
             self.length -= removed;
             if node.live() == 0 {
                 emptied.push(first);
             }
-        }
-        emptied.iter().for_each(|first| drop(nodes.remove(first)));
+            true
+        });
+        emptied.iter().for_each(|&first| drop(nodes.remove_floor(first)));
         self.nodes = nodes;
         gone
     }
@@ -166,8 +184,8 @@ impl Stream {
 
     /// Takes `id` off the pending entries of all groups. O(groups).
     pub fn acknowledge_everywhere(&mut self, id: StreamId) {
-        for group in self.groups.values_mut() {
-            group.acknowledge(id);
+        for group in self.groups.values_mut().filter(|group| group.pending().contains_key(&id)) {
+            Arc::make_mut(group).acknowledge(id);
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use super::node::RawEntries;
 use super::{Node, Stream, StreamEntry, StreamId};
-use std::collections::btree_map;
+use crate::spine::Values;
+use std::sync::Arc;
 
 impl Stream {
     /// The live entries in order.
@@ -21,19 +22,15 @@ impl Stream {
     }
 
     /// The nodes that may hold entries from `start` to `end`.
-    fn nodes_between(&self, start: StreamId, end: StreamId) -> btree_map::Range<'_, StreamId, Box<Node>> {
-        if start > end {
-            return self.nodes.range(StreamId::MIN..StreamId::MIN);
-        }
-        let from = self.nodes.range(..=start).next_back().map_or(start, |(first, _)| *first);
-        self.nodes.range(from..=end)
+    fn nodes_between(&self, start: StreamId, end: StreamId) -> Values<'_, StreamId, Arc<Node>> {
+        self.nodes.between(start, end)
     }
 }
 
 /// Live entries in order.
 #[derive(Clone)]
 pub struct StreamEntries<'a> {
-    nodes: btree_map::Range<'a, StreamId, Box<Node>>,
+    nodes: Values<'a, StreamId, Arc<Node>>,
     node: Option<RawEntries<'a>>,
     start: StreamId,
     end: StreamId,
@@ -45,7 +42,7 @@ impl<'a> Iterator for StreamEntries<'a> {
     fn next(&mut self) -> Option<StreamEntry<'a>> {
         loop {
             let Some(entries) = &mut self.node else {
-                self.node = Some(self.nodes.next()?.1.entries());
+                self.node = Some(self.nodes.next()?.entries());
                 continue;
             };
             match entries.next() {
@@ -61,7 +58,7 @@ impl<'a> Iterator for StreamEntries<'a> {
 /// Live entries from the newest down.
 #[derive(Clone)]
 pub struct StreamEntriesReversed<'a> {
-    nodes: btree_map::Range<'a, StreamId, Box<Node>>,
+    nodes: Values<'a, StreamId, Arc<Node>>,
     node: Vec<StreamEntry<'a>>,
     start: StreamId,
     end: StreamId,
@@ -75,7 +72,7 @@ impl<'a> Iterator for StreamEntriesReversed<'a> {
             if let Some(entry) = self.node.pop() {
                 return Some(entry);
             }
-            let raw = self.nodes.next_back()?.1.entries();
+            let raw = self.nodes.next_back()?.entries();
             let wanted = raw.take_while(|entry| entry.id <= self.end);
             let wanted = wanted.filter(|entry| !entry.deleted && entry.id >= self.start);
             self.node.extend(wanted.map(|entry| StreamEntry { id: entry.id, fields: entry.fields }));

@@ -1,0 +1,240 @@
+//! An ordered map that its clones share: a spine whose nodes have one element each, the value, and the map's
+//! key.
+//!
+//! A clone costs O(1); finding, adding and removing O(log n); a step in order O(1) amortised. The values
+//! should be cheap to clone: a change while a clone lives copies up to 64 of them.
+
+use super::{NodeId, SharedVec, Spine};
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedMap<K: Copy, V: Clone> {
+    spine: Spine<K>,
+    /// By node; `None` where a node is free.
+    values: SharedVec<Option<V>>,
+}
+
+impl<K: Copy, V: Clone> Default for SharedMap<K, V> {
+    fn default() -> Self {
+        SharedMap { spine: Spine::new(), values: SharedVec::new() }
+    }
+}
+
+impl<K: Copy + Ord, V: Clone> SharedMap<K, V> {
+    /// The map of these entries, whose keys rise, in O(n).
+    pub fn build(entries: impl Iterator<Item = (K, V)>) -> Self {
+        let (mut keys, mut values) = (Vec::new(), SharedVec::new());
+        for (key, value) in entries {
+            keys.push((1, key));
+            values.push(Some(value));
+        }
+        SharedMap { spine: Spine::build(keys.into_iter()), values }
+    }
+
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.spine.node_count()
+    }
+
+    /// The value of the first entry.
+    pub fn first(&self) -> Option<&V> {
+        self.value(self.spine.first()?)
+    }
+
+    /// The value of the last entry.
+    pub fn last(&self) -> Option<&V> {
+        self.value(self.spine.last()?)
+    }
+
+    /// The value of the first entry, to change.
+    pub fn first_mut(&mut self) -> Option<&mut V> {
+        let first = self.spine.first()?;
+        self.values.get_mut(first as usize).as_mut()
+    }
+
+    /// The value of the last entry, to change.
+    pub fn last_mut(&mut self) -> Option<&mut V> {
+        let last = self.spine.last()?;
+        self.values.get_mut(last as usize).as_mut()
+    }
+
+    /// The last value whose key is not above this one, to change.
+    pub fn floor_mut(&mut self, key: K) -> Option<&mut V> {
+        let (id, _) = self.floor(key)?;
+        self.values.get_mut(id as usize).as_mut()
+    }
+
+    /// Adds an entry whose key is above all others.
+    pub fn push(&mut self, key: K, value: V) {
+        let id = self.spine.insert_after(self.spine.last(), 1, key) as usize;
+        if id == self.values.len() {
+            self.values.push(Some(value));
+        } else {
+            *self.values.get_mut(id) = Some(value);
+        }
+    }
+
+    /// Removes the last entry whose key is not above this one, and returns its value.
+    pub fn remove_floor(&mut self, key: K) -> Option<V> {
+        let (id, _) = self.floor(key)?;
+        self.remove(id)
+    }
+
+    /// Removes the first entry and returns its value.
+    pub fn pop_first(&mut self) -> Option<V> {
+        self.remove(self.spine.first()?)
+    }
+
+    /// The values in order.
+    pub fn iter(&self) -> Values<'_, K, V> {
+        Values { map: self, front: self.spine.first(), back: self.spine.last(), left: self.len() }
+    }
+
+    /// The values from the last one whose key is not above `from` to the last one whose key is not above
+    /// `to`, in order.
+    pub fn between(&self, from: K, to: K) -> Values<'_, K, V> {
+        let Some((back, last)) = self.floor(to).filter(|_| from <= to) else {
+            return Values { map: self, front: None, back: None, left: 0 };
+        };
+        let (front, first) =
+            self.floor(from).or(self.spine.first().map(|id| (id, 0))).unwrap_or((back, last));
+        Values { map: self, front: Some(front), back: Some(back), left: last + 1 - first }
+    }
+
+    /// Has `change` called with each value in order until it returns false.
+    pub fn change_each(&mut self, mut change: impl FnMut(&mut V) -> bool) {
+        let mut at = self.spine.first();
+        while let Some(id) = at {
+            at = self.spine.next(id);
+            if !self.values.get_mut(id as usize).as_mut().is_some_and(&mut change) {
+                return;
+            }
+        }
+    }
+
+    /// Bytes taken, what the values refer to not included.
+    pub fn memory_usage(&self) -> usize {
+        self.spine.memory_usage() + self.values.memory_usage()
+    }
+
+    /// The last entry whose key is not above this one, and its rank.
+    fn floor(&self, key: K) -> Option<(NodeId, usize)> {
+        self.spine.last_before(|other, _| other <= key)
+    }
+
+    fn value(&self, id: NodeId) -> Option<&V> {
+        self.values.get(id as usize).as_ref()
+    }
+
+    fn remove(&mut self, id: NodeId) -> Option<V> {
+        self.spine.remove(id);
+        let value = self.values.get_mut(id as usize).take();
+        if self.spine.node_count() == 0 {
+            self.values = SharedVec::new();
+        }
+        value
+    }
+}
+
+/// Values of a map in order, from both ends.
+pub(crate) struct Values<'a, K: Copy, V: Clone> {
+    map: &'a SharedMap<K, V>,
+    front: Option<NodeId>,
+    back: Option<NodeId>,
+    left: usize,
+}
+
+impl<K: Copy, V: Clone> Clone for Values<'_, K, V> {
+    fn clone(&self) -> Self {
+        Values { ..*self }
+    }
+}
+
+impl<'a, K: Copy + Ord, V: Clone> Iterator for Values<'a, K, V> {
+    type Item = &'a V;
+
+    fn next(&mut self) -> Option<&'a V> {
+        self.left = self.left.checked_sub(1)?;
+        let id = self.front?;
+        if self.left > 0 {
+            self.front = self.map.spine.next(id);
+        }
+        self.map.value(id)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<K: Copy + Ord, V: Clone> DoubleEndedIterator for Values<'_, K, V> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let id = self.back?;
+        if self.left > 0 {
+            self.back = self.map.spine.previous(id);
+        }
+        self.map.value(id)
+    }
+}
+
+impl<K: Copy + Ord, V: Clone> ExactSizeIterator for Values<'_, K, V> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn behaves_like_a_sorted_map_and_clones_stay() {
+        let mut state = 9_u64;
+        let mut random = |bound: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) % bound
+        };
+        let (mut map, mut model) = (SharedMap::default(), BTreeMap::new());
+        let mut clones: Vec<(SharedMap<u64, u64>, BTreeMap<u64, u64>)> = Vec::new();
+        let mut next = 5;
+        for round in 0..8000 {
+            let key = random(next + 10);
+            let floor = model.range(..=key).next_back().map(|(&key, _)| key);
+            match random(if round / 2000 % 2 == 0 { 5 } else { 9 }) {
+                0..3 => {
+                    next += 1 + random(3);
+                    map.push(next, key);
+                    model.insert(next, key);
+                }
+                3 => {
+                    if let (Some(value), Some(floor)) = (map.floor_mut(key), floor) {
+                        *value += 1;
+                        model.entry(floor).and_modify(|value| *value += 1);
+                    }
+                }
+                4 => assert_eq!(map.pop_first(), model.pop_first().map(|(_, value)| value)),
+                5 => clones.push((map.clone(), model.clone())),
+                _ => assert_eq!(map.remove_floor(key), floor.and_then(|floor| model.remove(&floor))),
+            }
+            let (from, to) = (random(next), random(next + 5));
+            let start = model.range(..=from).next_back().map_or(0, |(&key, _)| key);
+            let expected: Vec<u64> = model
+                .iter()
+                .filter(|(key, _)| **key >= start && **key <= to && from <= to)
+                .map(|(_, &value)| value)
+                .collect();
+            assert!(map.between(from, to).eq(&expected), "round {round}");
+            assert!(map.between(from, to).rev().eq(expected.iter().rev()), "round {round}");
+            assert_eq!(
+                (map.len(), map.first(), map.last()),
+                (model.len(), model.values().next(), model.values().next_back())
+            );
+            if clones.len() > 4 {
+                let (clone, model) = clones.remove(0);
+                assert!(clone.iter().eq(model.values()), "round {round}");
+            }
+        }
+        let built = SharedMap::build(model.iter().map(|(&key, &value)| (key, value)));
+        assert!(built.iter().eq(model.values()));
+    }
+}
