@@ -173,36 +173,6 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// Bytes that the element at the start of `bytes` takes, back length included. 0 if there is none.
-#[inline]
-pub(crate) fn element_span(bytes: &[u8]) -> usize {
-    let length = match bytes {
-        [0x00..=0x7f, ..] => return 2,
-        [first @ 0x80..=0xbf, ..] => return 2 + usize::from(first & 0x3f),
-        [0xc0..=0xdf, ..] => return 3,
-        [first @ 0xe0..=0xef, second, ..] => 2 + ((usize::from(first & 0x0f) << 8) | usize::from(*second)),
-        [0xf0, a, b, c, d, ..] => u32::from_le_bytes([*a, *b, *c, *d]) as usize + 5,
-        [0xf1, ..] => 3,
-        [0xf2, ..] => 4,
-        [0xf3, ..] => 5,
-        [0xf4, ..] => 9,
-        _ => return 0,
-    };
-    length + back_length_bytes(length)
-}
-
-/// Appends an element, back length included: an integer where `text` is the canonical text of one.
-#[inline]
-pub(crate) fn write_element(text: &[u8], out: &mut Vec<u8>) {
-    let start = out.len();
-    match parse_i64(text) {
-        Some(value) => encode_integer(value, out),
-        None => encode_string(text, out),
-    }
-    let length = out.len() - start;
-    write_back_length(length, out);
-}
-
 /// Decodes the element at the start of `bytes` and returns it with its length, the back length not included.
 #[inline]
 pub(crate) fn decode(bytes: &[u8]) -> Option<(Element<'_>, usize)> {
