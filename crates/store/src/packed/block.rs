@@ -18,7 +18,7 @@
 //!
 //! Tags (a byte of each item's hash) and codes (see [`super::element`]) lie side by side, so that looking for
 //! an item compares eight tags at a time, and finds its bytes by adding up the codes before it, eight at a
-//! time as well. Of both there are some more than items once these are many ([`Shape::slots`]).
+//! time as well. Of both there are some more than items once these are many ([`slots_for`]).
 //!
 //! A block knows how many owners refer to it. Cloning counts one more; who changes a block that others refer
 //! to makes a copy first. Only the sole owner writes, so that readers on other threads need no lock.
@@ -76,24 +76,59 @@ struct Shape {
     form: Form,
     items: usize,
     data_bytes: usize,
+    /// The number of items that tags and codes have room for.
+    slots: usize,
+    /// Bytes of the header.
+    header: usize,
+}
+
+/// The number of items that tags and codes have room for: up to 32 exactly, then at most a sixteenth more, so
+/// that in a block of many items not every new one moves all bytes. With tags always a multiple of eight.
+#[inline(always)]
+fn slots_for(form: Form, items: usize) -> usize {
+    let rounded = if items <= 32 { items } else { items.next_multiple_of(1 << (items.ilog2() - 4)) };
+    if form.has_tags { rounded.next_multiple_of(TAGS_AT_ONCE) } else { rounded }
 }
 
 impl Shape {
-    /// The number of items that tags and codes have room for: up to 32 exactly, then at most a sixteenth more,
-    /// so that in a block of many items not every new one moves all bytes. With tags always a multiple of
-    /// eight.
-    #[inline]
-    fn slots(self) -> usize {
-        let rounded = match self.items {
-            0..=32 => self.items,
-            items => items.next_multiple_of(1 << (items.ilog2() - 4)),
-        };
-        if self.form.has_tags { rounded.next_multiple_of(TAGS_AT_ONCE) } else { rounded }
+    #[inline(always)]
+    fn new(form: Form, items: usize, data_bytes: usize) -> Shape {
+        let slots = slots_for(form, items);
+        let mut shape = Shape { form, items, data_bytes, slots, header: NARROW_HEADER };
+        if shape.size() > NARROW_BYTES_MAX {
+            shape.header = WIDE_HEADER;
+        }
+        shape
+    }
+
+    #[inline(always)]
+    fn lead_bytes(&self) -> usize {
+        self.slots * (self.form.stride() + usize::from(self.form.has_tags))
+    }
+
+    #[inline(always)]
+    fn tags_at(&self) -> usize {
+        self.header
+    }
+
+    #[inline(always)]
+    fn codes_at(&self) -> usize {
+        self.header + if self.form.has_tags { self.slots } else { 0 }
+    }
+
+    #[inline(always)]
+    fn data_at(&self) -> usize {
+        self.header + self.lead_bytes()
+    }
+
+    #[inline(always)]
+    fn size(&self) -> usize {
+        self.data_at() + self.data_bytes
     }
 
     /// The size of the allocation to make: a block with tags gets some room to grow.
     #[inline]
-    fn capacity(self) -> usize {
+    fn capacity(&self) -> usize {
         let size = self.size();
         let rounds = self.form.has_tags && size > ROUNDED_BYTES_MIN;
         slab::class_size(if rounds { size.next_multiple_of(ROUNDING) } else { size })
@@ -101,40 +136,10 @@ impl Shape {
 
     /// Whether an allocation may be kept: all fits, and not much more has become free than need be.
     #[inline]
-    fn fits(self, capacity: usize, shrinks: bool) -> bool {
+    fn fits(&self, capacity: usize, shrinks: bool) -> bool {
         let size = self.size();
         let wastes = || capacity - size >= (capacity / 8).max(ROUNDING) && self.capacity() < capacity;
         size <= capacity && !(shrinks && wastes())
-    }
-
-    #[inline]
-    fn lead_bytes(self) -> usize {
-        self.slots() * (self.form.stride() + usize::from(self.form.has_tags))
-    }
-
-    #[inline]
-    fn is_wide(self) -> bool {
-        NARROW_HEADER + self.lead_bytes() + self.data_bytes > NARROW_BYTES_MAX
-    }
-
-    #[inline]
-    fn tags_at(self) -> usize {
-        if self.is_wide() { WIDE_HEADER } else { NARROW_HEADER }
-    }
-
-    #[inline]
-    fn codes_at(self) -> usize {
-        self.tags_at() + if self.form.has_tags { self.slots() } else { 0 }
-    }
-
-    #[inline]
-    fn data_at(self) -> usize {
-        self.tags_at() + self.lead_bytes()
-    }
-
-    #[inline]
-    fn size(self) -> usize {
-        self.data_at() + self.data_bytes
     }
 }
 
@@ -170,6 +175,13 @@ impl Block {
         })
     }
 
+    /// The number of elements of an item, if there is one.
+    #[inline]
+    pub(super) fn stride(&self) -> Option<usize> {
+        // SAFETY: the block has a header.
+        self.start().map(|start| unsafe { read_shape(start).form.stride() })
+    }
+
     /// Bytes of the allocation.
     #[inline]
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -198,14 +210,14 @@ impl Block {
     #[inline]
     fn shape(&self, form: Form) -> Shape {
         match self.start() {
-            None => Shape { form, items: 0, data_bytes: 0 },
+            None => Shape::new(form, 0, 0),
             // SAFETY: the block has a header.
             Some(start) => unsafe { read_shape(start) },
         }
     }
 
     /// What is in it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn view(&self) -> View<'_> {
         // SAFETY: the block is borrowed for as long as the view.
         unsafe { self.view_unbound() }
@@ -215,7 +227,7 @@ impl Block {
     ///
     /// # Safety
     /// The block stays alive and unchanged for that time.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn view_unbound<'a>(&self) -> View<'a> {
         let Some(start) = self.start() else {
             // SAFETY: there are no elements.
@@ -226,7 +238,7 @@ impl Block {
         unsafe {
             let shape = read_shape(start);
             let bytes = |at: usize, len: usize| std::slice::from_raw_parts(start.add(at).as_ptr(), len);
-            let tags = if shape.form.has_tags { shape.slots() } else { 0 };
+            let tags = if shape.form.has_tags { shape.slots } else { 0 };
             let codes = bytes(shape.codes_at(), shape.items * shape.form.stride());
             View::new(
                 shape.form,
@@ -251,13 +263,54 @@ impl Block {
             removed_elements: (0, 0),
         };
         let shape = self.edit(form, &edit);
-        // SAFETY: the edit has made room at these places of a block that nobody else refers to.
-        unsafe {
-            if form.has_tags {
-                self.0.add(shape.tags_at() + at.item).write(tag);
+        // SAFETY: the edit has made room there in a block that nobody else refers to.
+        unsafe { self.write_item(&shape, at.item, at.offset, tag, elements, hash) };
+    }
+
+    /// Adds an item at the end.
+    pub(crate) fn push(&mut self, form: Form, tag: u8, elements: &[Encoded<'_>], hash: u64) {
+        let old = self.shape(form);
+        let bytes = elements.iter().map(Encoded::span).sum::<usize>();
+        let new = Shape::new(form, old.items + 1, old.data_bytes + bytes);
+        if let Some(start) = self.start()
+            && old.slots == new.slots
+            && old.header == new.header
+            && self.is_unique()
+        {
+            // SAFETY: the block has a header; if all fits, no byte has to move for what comes.
+            unsafe {
+                let capacity = read_capacity(start);
+                if new.size() <= capacity {
+                    write_header(start, &new, capacity);
+                    return self.write_item(&new, old.items, old.data_bytes, tag, elements, hash);
+                }
             }
-            let mut code_at = self.0.add(shape.codes_at() + at.item * form.stride());
-            let mut element_at = self.0.add(shape.data_at() + at.offset);
+        }
+        let end = Position { item: old.items, offset: old.data_bytes };
+        self.insert(form, end, tag, elements, hash);
+    }
+
+    /// Writes an item at its place and offset.
+    ///
+    /// # Safety
+    /// The block has this shape, nobody else refers to it, and the item's place is for it to write.
+    #[inline]
+    unsafe fn write_item(
+        &mut self,
+        shape: &Shape,
+        item: usize,
+        offset: usize,
+        tag: u8,
+        elements: &[Encoded<'_>],
+        hash: u64,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if shape.form.has_tags {
+                self.0.add(shape.tags_at() + item).write(tag);
+            }
+            let mut code_at = self.0.add(shape.codes_at() + item * shape.form.stride());
+            let mut element_at = self.0.add(shape.data_at() + offset);
             for (index, element) in elements.iter().enumerate() {
                 code_at.write(element.code());
                 element.write(element_at, if index == 0 { hash } else { 0 });
@@ -265,13 +318,6 @@ impl Block {
                 element_at = element_at.add(element.span());
             }
         }
-    }
-
-    /// Adds an item at the end.
-    pub(crate) fn push(&mut self, form: Form, tag: u8, elements: &[Encoded<'_>], hash: u64) {
-        let shape = self.shape(form);
-        let end = Position { item: shape.items, offset: shape.data_bytes };
-        self.insert(form, end, tag, elements, hash);
     }
 
     /// Removes the item at a position.
@@ -335,11 +381,11 @@ impl Block {
     fn edit(&mut self, form: Form, edit: &Edit) -> Shape {
         let old = self.shape(form);
         debug_assert_eq!(old.form, form);
-        let new = Shape {
+        let new = Shape::new(
             form,
-            items: old.items - edit.removed_items + edit.inserted_items,
-            data_bytes: old.data_bytes - edit.removed_bytes + edit.inserted_bytes,
-        };
+            old.items - edit.removed_items + edit.inserted_items,
+            old.data_bytes - edit.removed_bytes + edit.inserted_bytes,
+        );
         let is_unique = self.is_unique();
         self.count_for_edit(edit, is_unique);
         if new.items == 0 {
@@ -348,13 +394,17 @@ impl Block {
             unsafe { old.give_up(is_unique) };
             return new;
         }
-        if let Some(start) = self.start().filter(|_| is_unique && old.is_wide() == new.is_wide())
+        if let Some(start) = self.start().filter(|_| is_unique && old.header == new.header)
             // SAFETY: the block has a header.
             && new.fits(unsafe { read_capacity(start) }, new.size() < old.size())
         {
             // SAFETY: old and new shape fit the allocation, and nobody else refers to it.
             unsafe {
-                move_parts(start, &old, start, &new, edit);
+                if old.slots == new.slots {
+                    move_tails(start, &old, &new, edit);
+                } else {
+                    move_parts(start, &old, start, &new, edit);
+                }
                 write_header(start, &new, read_capacity(start));
             }
             return new;
@@ -488,7 +538,7 @@ unsafe fn references<'a>(start: NonNull<u8>) -> &'a AtomicU16 {
 
 /// # Safety
 /// A block starts there.
-#[inline]
+#[inline(always)]
 unsafe fn read_shape(start: NonNull<u8>) -> Shape {
     // SAFETY: the caller's promise, and the layout as drawn.
     unsafe {
@@ -497,10 +547,11 @@ unsafe fn read_shape(start: NonNull<u8>) -> Shape {
         let form = Form { stride: (bits & STRIDE_MASK) as u8, has_tags: bits & TAGS_BIT != 0 };
         if bits & WIDE_BIT == 0 {
             let (items, data_bytes) = (usize::from(short(ITEMS_AT)), usize::from(short(DATA_BYTES_AT)));
-            return Shape { form, items, data_bytes };
+            return Shape { form, items, data_bytes, slots: slots_for(form, items), header: NARROW_HEADER };
         }
         let long = |at: usize| start.add(at).cast::<u32>().read() as usize;
-        Shape { form, items: long(WIDE_ITEMS_AT), data_bytes: long(WIDE_DATA_BYTES_AT) }
+        let (items, data_bytes) = (long(WIDE_ITEMS_AT), long(WIDE_DATA_BYTES_AT));
+        Shape { form, items, data_bytes, slots: slots_for(form, items), header: WIDE_HEADER }
     }
 }
 
@@ -527,7 +578,7 @@ unsafe fn write_header(start: NonNull<u8>, shape: &Shape, capacity: usize) {
     // SAFETY: the caller's promise.
     unsafe {
         let short = |at: usize, value: u16| start.add(at).cast::<u16>().write(value);
-        if shape.is_wide() {
+        if shape.header == WIDE_HEADER {
             let long = |at: usize, value: usize| {
                 let value = u32::try_from(value)
                     .expect("small collections become large ones and nodes are split long before 4 GiB");
@@ -543,6 +594,56 @@ unsafe fn write_header(start: NonNull<u8>, shape: &Shape, capacity: usize) {
             short(DATA_BYTES_AT, shape.data_bytes as u16);
             short(FORM_AT, form | ((capacity / 8) as u16) << CAPACITY_SHIFT);
         }
+    }
+}
+
+/// Moves what lies behind an edit within a block whose tags and codes stay where they are.
+///
+/// # Safety
+/// The allocation has room for both shapes, which have the same slots and header.
+#[inline]
+unsafe fn move_tails(start: NonNull<u8>, old: &Shape, new: &Shape, edit: &Edit) {
+    let stride = old.form.stride();
+    let (old_next, new_next) = (edit.item + edit.removed_items, edit.item + edit.inserted_items);
+    let (old_end, new_end) = (edit.offset + edit.removed_bytes, edit.offset + edit.inserted_bytes);
+    // SAFETY: the caller's promise; the three parts do not reach into each other.
+    unsafe {
+        let copy = |from: usize, to: usize, len: usize| {
+            std::ptr::copy(start.add(from).as_ptr(), start.add(to).as_ptr(), len);
+        };
+        if old_next != new_next {
+            let items_after = old.items - old_next;
+            if old.form.has_tags {
+                copy(old.tags_at() + old_next, old.tags_at() + new_next, items_after);
+            }
+            let codes_at = old.codes_at();
+            copy(codes_at + old_next * stride, codes_at + new_next * stride, items_after * stride);
+        }
+        if old_end != new_end {
+            copy(old.data_at() + old_end, old.data_at() + new_end, old.data_bytes - old_end);
+        }
+    }
+    // SAFETY: as above: slots beyond the items.
+    unsafe { clear_spare(start, new) };
+}
+
+/// Clears tags and codes beyond the items.
+///
+/// # Safety
+/// The allocation has room for the shape.
+#[inline]
+unsafe fn clear_spare(start: NonNull<u8>, shape: &Shape) {
+    let spare = shape.slots - shape.items;
+    if spare == 0 {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        if shape.form.has_tags {
+            start.add(shape.tags_at() + shape.items).write_bytes(0, spare);
+        }
+        let stride = shape.form.stride();
+        start.add(shape.codes_at() + shape.items * stride).write_bytes(0, spare * stride);
     }
 }
 
@@ -580,13 +681,8 @@ unsafe fn move_parts(from: NonNull<u8>, old: &Shape, to: NonNull<u8>, new: &Shap
     } else {
         parts.iter().for_each(copy);
     }
-    let clear = |at: usize, len: usize| {
-        // SAFETY: slots of the new shape beyond its items.
-        unsafe { to.add(at).write_bytes(0, len) };
-    };
-    let spare = new.slots() - new.items;
-    clear(new.tags_at() + new.items * tags, spare * tags);
-    clear(new.codes_at() + new.items * stride, spare * stride);
+    // SAFETY: the caller's promise.
+    unsafe { clear_spare(to, new) };
 }
 
 /// A block that is being filled, with items whose number and bytes are known.
@@ -600,7 +696,7 @@ pub(super) struct Builder {
 impl Builder {
     /// For more than no items, of so many bytes together.
     pub(super) fn new(form: Form, items: usize, data_bytes: usize) -> Builder {
-        let shape = Shape { form, items, data_bytes };
+        let shape = Shape::new(form, items, data_bytes);
         let capacity = shape.capacity();
         let start = slab::alloc(capacity);
         // SAFETY: the allocation is large enough for the shape.

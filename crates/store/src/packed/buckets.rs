@@ -156,18 +156,27 @@ impl Buckets {
     /// bucket have and it has not are the integer 0.
     pub(crate) fn insert(&mut self, hash: u64, elements: &[Encoded<'_>]) {
         let bucket = self.index(hash);
-        let mut padded: SmallVec<[Encoded<'_>; 3]> = SmallVec::from_slice(elements);
-        self.heap_bytes += elements.iter().map(Encoded::heap_bytes).sum::<usize>();
-        let items = self.change(bucket, |block| {
-            if block.len() > 0 {
-                if elements.len() > block.view().form().stride() {
+        let tag = tag_of(hash);
+        let block = self.blocks.get_mut(bucket);
+        let stride = block.stride().unwrap_or(elements.len());
+        let items = if stride == elements.len() {
+            let heap = block.heap_bytes();
+            block.push(Form::tagged(stride as u8), tag, elements, hash);
+            self.heap_bytes = self.heap_bytes + block.heap_bytes() - heap;
+            self.content_bytes += 1 + elements.iter().map(|element| 1 + element.span()).sum::<usize>();
+            block.len()
+        } else {
+            self.change(bucket, |block| {
+                if elements.len() > stride {
                     block.widen_items();
                 }
-                padded.resize(block.view().form().stride(), Encoded::ZERO);
-            }
-            block.push(Form::tagged(padded.len() as u8), tag_of(hash), &padded, hash);
-            block.len()
-        });
+                let mut padded: SmallVec<[Encoded<'_>; 3]> = SmallVec::from_slice(elements);
+                padded.resize(stride.max(elements.len()), Encoded::ZERO);
+                block.push(Form::tagged(padded.len() as u8), tag, &padded, hash);
+                block.len()
+            })
+        };
+        self.heap_bytes += elements.iter().map(Encoded::heap_bytes).sum::<usize>();
         self.len += 1;
         self.items_max = max(self.items_max, items);
         self.round_items_max = max(self.round_items_max, items);
