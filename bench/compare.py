@@ -20,6 +20,8 @@ import sys
 import tempfile
 import time
 
+from shapes import SHAPES
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TICKS = os.sysconf("SC_CLK_TCK")
 KEYS = 1_000_000
@@ -135,30 +137,14 @@ def compare_cpu(options, servers):
         print(f"| {name} | {ours:.3f} | {theirs:.3f} | {ours / theirs:.2f} |", flush=True)
 
 
-def shapes(count):
-    picker = random.Random(7)
-    values = [bytes(picker.choices(b"abcdefghijklmnopqrstuvwxyz0123456789", k=128)) for _ in range(1000)]
-    yield "16 B key, integer", count, (("SET", "key:%012d" % n, n) for n in range(count))
-    yield "16 B key, 128 B value", count, (("SET", "key:%012d" % n, values[n % 1000]) for n in range(count))
-    with_expiry = (("SET", "key:%012d" % n, values[n % 1000], "EX", 86400) for n in range(count))
-    yield "the same with a TTL", count, with_expiry
-    fields = lambda n: [part for f in range(10) for part in (f"field{f}", values[(n + f) % 1000][:16])]
-    yield "hash of 10 fields", count // 10, (("HSET", "user:%012d" % n, *fields(n)) for n in range(count // 10))
-    members = (("ZADD", "z", repr(picker.random() * 1e6), "member:%012d" % n) for n in range(count))
-    yield "zset member", count, members
-    yield "list element of 16 B", count, (("RPUSH", "l", values[n % 1000][:16]) for n in range(count))
-    yield "set member of 19 B", count, (("SADD", "s", "member:%012d" % n) for n in range(count))
-
-
 def compare_memory(start_servers):
     print("\n| shape | mantissa B | redis B | ratio | mantissa resident B | redis resident B |")
     print("| --- | --- | --- | --- | --- | --- |")
-    for index, (name, _, _) in enumerate(shapes(300_000)):
+    for name, (count, commands) in SHAPES.items():
         row = []
         for server in start_servers():
-            _, count, commands = list(shapes(300_000))[index]
             used, resident = server.memory()
-            server.call(*commands)
+            server.call(*commands(count))
             used_after, resident_after = server.memory()
             row.append(((used_after - used) / count, (resident_after - resident) / count))
             server.stop()

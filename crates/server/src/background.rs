@@ -1,10 +1,12 @@
-//! What is done in the background: active expiry, eviction that commands have no time for, sampling of rates.
+//! What is done in the background: active expiry, eviction that commands have no time for, compaction, sampling
+//! of rates.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::balance::Balancer;
 use crate::census::Walker;
+use crate::compaction::Compactor;
 use crate::context::{Context, LastCommand, Outbox, unix_ms};
 use crate::eviction::{self, Evictor, Verdict};
 use crate::expiry::Expirer;
@@ -34,6 +36,7 @@ pub fn start(server: &'static Server, mut balancer: Balancer) -> std::io::Result
         };
         let mut sampled = (Instant::now(), server.stats.totals());
         let (mut expirer, mut walker) = (Expirer::default(), Walker::default());
+        let mut compactor = Compactor::default();
         let mut next_round = Instant::now();
         server.pressure.work_here();
         while !server.stopping.load(Ordering::Relaxed) {
@@ -55,6 +58,7 @@ pub fn start(server: &'static Server, mut balancer: Balancer) -> std::io::Result
                     mantissa_store::heap::tick();
                 }
                 crate::persistence::tick(&mut context);
+                compactor.tick(server, &context.live.config, hz);
             }
             if context.outbox.has_changed() {
                 crate::tracking::broadcast(&mut context.outbox);

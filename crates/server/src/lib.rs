@@ -12,6 +12,7 @@ mod census;
 mod client;
 mod commands;
 mod commit;
+mod compaction;
 pub mod config;
 mod context;
 pub mod daemon;

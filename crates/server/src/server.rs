@@ -62,6 +62,8 @@ pub struct Server {
     /// Clients that wait in blocking commands, by number.
     pub blocked: Mutex<HashMap<u64, Arc<BlockedClient>>>,
     next_ticket: AtomicU64,
+    /// What moving entries together has come to.
+    pub compaction: crate::compaction::Figures,
     /// Clients in MONITOR.
     pub monitors: RwLock<Vec<Arc<ClientShared>>>,
     /// Their number, readable without the lock.
@@ -144,6 +146,7 @@ impl Server {
             tracking: Tracking::default(),
             blocked: Mutex::default(),
             next_ticket: AtomicU64::new(1),
+            compaction: crate::compaction::Figures::default(),
             monitors: RwLock::default(),
             monitor_count: AtomicUsize::new(0),
             pause: Pause::default(),

@@ -10,6 +10,8 @@ use std::ptr::null_mut;
 
 use tikv_jemalloc_sys as jemalloc;
 
+use crate::slab;
+
 /// The longest report.
 const REPORT_BYTES_MAX: usize = 256 << 10;
 
@@ -34,8 +36,8 @@ impl HeapFigures {
         refresh();
         let page = read::<usize>(c"arenas.page")? as u64;
         Some(HeapFigures {
-            active: read::<usize>(c"stats.active")? as u64,
-            resident: read::<usize>(c"stats.resident")? as u64,
+            active: (read::<usize>(c"stats.active")? + slab::held_bytes()) as u64,
+            resident: (read::<usize>(c"stats.resident")? + slab::resident_bytes()) as u64,
             // 4096 stands for all arenas.
             muzzy: read::<usize>(c"stats.arenas.4096.pmuzzy")? as u64 * page,
             retained: read::<usize>(c"stats.retained")? as u64,
@@ -51,6 +53,7 @@ pub fn tick() {
 
 /// Gives all free pages back at once.
 pub fn give_back() {
+    slab::purge();
     call(c"arena.4096.purge");
 }
 

@@ -88,7 +88,7 @@ static ARENAS: [Mutex<Arena>; ARENA_COUNT] = {
     [const { Mutex::new(Arena([EMPTY; CLASS_COUNT])) }; ARENA_COUNT]
 };
 static NEXT_ARENA: AtomicUsize = AtomicUsize::new(0);
-/// Bytes of all slabs.
+/// Bytes of all slabs and pages.
 static HELD: AtomicI64 = AtomicI64::new(0);
 
 thread_local! {
@@ -134,9 +134,15 @@ pub const fn class_size(size: usize) -> usize {
     if size <= CELL_BYTES_MAX { cell_bytes(class_of(size)) } else { allocator::class_size(size) }
 }
 
-/// Bytes of all slabs, used or not. What [`allocator::allocated_bytes`] counts of them is the cells in use.
+/// Bytes of all slabs and pages, used or not. What [`allocator::allocated_bytes`] counts of slabs is the cells in
+/// use.
 pub fn held_bytes() -> usize {
     usize::try_from(HELD.load(Ordering::Relaxed)).unwrap_or(0)
+}
+
+/// The same with what is free and has not been given back to the system.
+pub fn resident_bytes() -> usize {
+    held_bytes() + chunks::dirty_bytes()
 }
 
 /// Gives memory that no slab uses back to the system.
@@ -202,6 +208,43 @@ pub unsafe fn realloc(memory: NonNull<u8>, old: usize, new: usize) -> NonNull<u8
         dealloc(memory, old);
     }
     moved
+}
+
+/// Bytes of what [`alloc_page`] returns.
+pub const PAGE_BYTES: usize = chunks::UNIT_BYTES;
+
+/// [`PAGE_BYTES`] aligned to their size, in a huge page with slabs where the system has them: for tables, in which
+/// every access is somewhere else. Contents are undefined. To be given back through [`dealloc_page`].
+pub fn alloc_page() -> NonNull<u8> {
+    if cfg!(whole_allocations) {
+        let layout = page_layout();
+        // SAFETY: the layout is not empty.
+        let memory = unsafe { std::alloc::alloc(layout) };
+        return NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout));
+    }
+    allocator::count(PAGE_BYTES as i64);
+    HELD.fetch_add(PAGE_BYTES as i64, Ordering::Relaxed);
+    chunks::take(1)
+}
+
+/// Gives a page back.
+///
+/// # Safety
+/// `page` came from [`alloc_page`] and is not used any more.
+pub unsafe fn dealloc_page(page: NonNull<u8>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if cfg!(whole_allocations) {
+            return std::alloc::dealloc(page.as_ptr(), page_layout());
+        }
+        allocator::count(-(PAGE_BYTES as i64));
+        HELD.fetch_sub(PAGE_BYTES as i64, Ordering::Relaxed);
+        chunks::give_back(page, 1);
+    }
+}
+
+fn page_layout() -> Layout {
+    Layout::from_size_align(PAGE_BYTES, PAGE_BYTES).expect("a power of two")
 }
 
 /// Moves an allocation out of a slab that is being emptied; `None` if it may stay where it is. The old memory

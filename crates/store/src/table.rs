@@ -28,7 +28,7 @@
 //! extensions, which the reversed counter has passed as well; when it shrinks a level, two patterns merge and
 //! the step visits their union, so that an item may be seen again but is never missed.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error, realloc};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::mem::{align_of, size_of};
 use std::ptr::NonNull;
@@ -43,9 +43,9 @@ const SLOTS: usize = 7;
 const FILL_MAX_OF_TWO: usize = 11;
 /// Mean number of items per bucket below which the table shrinks.
 const FILL_MIN: usize = 3;
-/// Buckets that are allocated together once a table is large: one page.
-const SEGMENT_BUCKETS: usize = 64;
 const BUCKET_BYTES: usize = 64;
+/// Buckets that are allocated together once a table is large.
+const SEGMENT_BUCKETS: usize = slab::PAGE_BYTES / BUCKET_BYTES;
 const ITEM_BYTES: usize = 8;
 /// The byte behind the fingerprints.
 const MARK: usize = 7;
@@ -639,19 +639,16 @@ impl<T> Table<T> {
                 return;
             }
             let capacity = (self.first_capacity * 2).max(1);
-            let first = match self.segments.first() {
-                None => Self::allocate(capacity),
-                Some(&old) => {
-                    let (layout, new) = (Self::layout(self.first_capacity), Self::layout(capacity));
-                    // SAFETY: `old` was allocated with `layout`; the new part is zeroed before it is used.
-                    unsafe {
-                        let grown = realloc(old.as_ptr(), layout, new.size());
-                        let grown = NonNull::new(grown).unwrap_or_else(|| handle_alloc_error(new));
-                        grown.add(layout.size()).write_bytes(0, new.size() - layout.size());
-                        grown
-                    }
+            let first = Self::allocate(capacity);
+            if let Some(&old) = self.segments.first() {
+                // SAFETY: the new segment is longer than the old one, whose buckets move there; then nothing is
+                // left in it.
+                unsafe {
+                    let bytes = self.first_capacity * BUCKET_BYTES;
+                    std::ptr::copy_nonoverlapping(old.as_ptr(), first.as_ptr(), bytes);
+                    Self::release(old, self.first_capacity);
                 }
-            };
+            }
             self.segments.clear();
             self.segments.push(first);
             self.first_capacity = capacity;
@@ -692,18 +689,31 @@ impl<T> Table<T> {
         Layout::from_size_align(buckets * BUCKET_BYTES, BUCKET_BYTES).expect("segments are at most one page")
     }
 
+    /// Vacant buckets.
     fn allocate(buckets: usize) -> NonNull<u8> {
+        if buckets == SEGMENT_BUCKETS {
+            let page = slab::alloc_page();
+            // SAFETY: the page is ours; zero bytes are vacant buckets.
+            unsafe { page.as_ptr().write_bytes(0, slab::PAGE_BYTES) };
+            return page;
+        }
         let layout = Self::layout(buckets);
-        // SAFETY: the layout is not empty; zero bytes are a vacant bucket.
+        // SAFETY: the layout is not empty; zero bytes are vacant buckets.
         let memory = unsafe { alloc_zeroed(layout) };
         NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
     }
 
     /// # Safety
-    /// `buckets` were allocated together by `allocate` (or grown to that number) and hold nothing any more.
+    /// `buckets` were allocated together by `allocate` and hold nothing any more.
     unsafe fn release(memory: NonNull<u8>, buckets: usize) {
         // SAFETY: the caller's promise.
-        unsafe { dealloc(memory.as_ptr(), Self::layout(buckets)) };
+        unsafe {
+            if buckets == SEGMENT_BUCKETS {
+                slab::dealloc_page(memory);
+            } else {
+                dealloc(memory.as_ptr(), Self::layout(buckets));
+            }
+        }
     }
 }
 

@@ -147,8 +147,11 @@ impl TrackedKeys {
     /// Forgets a key and returns who may hold a copy of it.
     pub fn take(&mut self, hash: KeyHash, key: &[u8]) -> Option<Holders> {
         let hasher = self.hasher;
-        let equal = |tracked: &Box<Tracked>| *tracked.key == *key;
-        let tracked = self.table.remove(hash.0, equal, move |tracked| hasher.hash(&tracked.key).0)?;
+        let tracked = self.table.remove(
+            hash.0,
+            |tracked| *tracked.key == *key,
+            move |tracked| hasher.hash(&tracked.key).0,
+        )?;
         self.totals.keys.fetch_sub(1, Ordering::Relaxed);
         self.totals.holders.fetch_sub(tracked.holders.count(), Ordering::Relaxed);
         Some(tracked.holders)

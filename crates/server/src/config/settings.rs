@@ -410,13 +410,13 @@ settings! {
     /// FLUSHALL and the like work as with ASYNC.
     lazyfree_lazy_user_flush: bool = "lazyfree-lazy-user-flush", Bool, "no", 0;
     /// Move values together while running.
-    activedefrag: bool = "activedefrag", Bool, "no", INERT;
+    activedefrag: bool = "activedefrag", Bool, "no", 0;
     /// Wasted bytes from which on values are moved.
     active_defrag_ignore_bytes: u64 = "active-defrag-ignore-bytes", Memory { min: 1, signed: false },
         "100mb", INERT;
     /// Percent of waste from which on values are moved.
     active_defrag_threshold_lower: u32 = "active-defrag-threshold-lower", Integer { min: 0, max: 1000 },
-        "10", INERT;
+        "10", 0;
     /// Percent of waste at which most effort is made.
     active_defrag_threshold_upper: u32 = "active-defrag-threshold-upper", Integer { min: 0, max: 1000 },
         "100",
@@ -424,7 +424,7 @@ settings! {
     /// The least percent of time for moving.
     active_defrag_cycle_min: u32 = "active-defrag-cycle-min", Integer { min: 1, max: 99 }, "1", INERT;
     /// The most percent of time for moving.
-    active_defrag_cycle_max: u32 = "active-defrag-cycle-max", Integer { min: 1, max: 99 }, "25", INERT;
+    active_defrag_cycle_max: u32 = "active-defrag-cycle-max", Integer { min: 1, max: 99 }, "25", 0;
     /// Elements of a collection looked at in one go.
     active_defrag_max_scan_fields: u64 = "active-defrag-max-scan-fields", Integer { min: 1, max: i64::MAX },
         "1000",

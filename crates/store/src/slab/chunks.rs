@@ -24,6 +24,9 @@ struct Chunk {
     free: Units,
     /// Free units whose memory the system may still hold.
     dirty: Units,
+    /// Whether the system is asked to use a huge page. Not while units of it have been given back: the system
+    /// would collect the rest into a new huge page, with memory for all.
+    is_huge: bool,
 }
 
 struct Chunks {
@@ -72,6 +75,16 @@ impl Chunk {
     fn is_empty(&self) -> bool {
         self.free == [u64::MAX; WORDS]
     }
+
+    fn advise_huge(&mut self, is_huge: bool) {
+        self.is_huge = is_huge;
+        #[cfg(target_os = "linux")]
+        // SAFETY: advice on memory that is ours; it changes nothing of its contents.
+        unsafe {
+            let advice = if is_huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+            libc::madvise(self.base.as_ptr().cast(), CHUNK_BYTES, advice);
+        }
+    }
 }
 
 impl Chunks {
@@ -84,6 +97,9 @@ impl Chunks {
                 let (word, bits) = run(units, start);
                 chunk.free[word] &= !bits;
                 chunk.dirty[word] &= !bits;
+                if !chunk.is_huge && chunk.free == [0; WORDS] {
+                    chunk.advise_huge(true);
+                }
                 self.first_with_room[size] = number;
                 // SAFETY: the run lies inside the chunk.
                 return unsafe { chunk.base.add(start * UNIT_BYTES) };
@@ -96,7 +112,9 @@ impl Chunks {
     fn add(&mut self) {
         let base = map();
         let number = self.chunks.partition_point(|chunk| chunk.base < base);
-        self.chunks.insert(number, Chunk { base, free: [u64::MAX; WORDS], dirty: [0; WORDS] });
+        let mut chunk = Chunk { base, free: [u64::MAX; WORDS], dirty: [0; WORDS], is_huge: false };
+        chunk.advise_huge(true);
+        self.chunks.insert(number, chunk);
         self.empty += 1;
         self.first_with_room.iter_mut().for_each(|first| *first = (*first).min(number));
     }
@@ -133,6 +151,13 @@ pub(super) unsafe fn give_back(memory: NonNull<u8>, units: usize) {
     CHUNKS.lock().give_back(memory, units);
 }
 
+/// Bytes that are free and may still be in memory.
+pub(super) fn dirty_bytes() -> usize {
+    let chunks = CHUNKS.lock();
+    let units = |chunk: &Chunk| chunk.dirty.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+    chunks.chunks.iter().map(units).sum::<usize>() * UNIT_BYTES
+}
+
 /// Gives unused memory back to the system, a chunk at a time.
 pub(super) fn purge() {
     let mut next = 0;
@@ -140,6 +165,11 @@ pub(super) fn purge() {
         let mut chunks = CHUNKS.lock();
         let Some(chunk) = chunks.chunks.get_mut(next) else { return };
         next += 1;
+        if chunk.is_huge && chunk.dirty != [0; WORDS] {
+            chunk.advise_huge(false);
+            // What has never been used lies in the huge page as well.
+            chunk.dirty = chunk.free;
+        }
         for word in 0..WORDS {
             let mut bits = std::mem::take(&mut chunk.dirty[word]);
             while bits != 0 {
@@ -177,8 +207,6 @@ fn map() -> NonNull<u8> {
             libc::munmap(memory.cast(), before);
         }
         libc::munmap(base.add(CHUNK_BYTES).cast(), CHUNK_BYTES - before);
-        #[cfg(target_os = "linux")]
-        libc::madvise(base.cast(), CHUNK_BYTES, libc::MADV_HUGEPAGE);
         NonNull::new(base).unwrap_or_else(|| handle_alloc_error(layout))
     }
 }

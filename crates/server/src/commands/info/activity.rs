@@ -50,7 +50,11 @@ pub(super) fn stats(lines: &mut Lines, session: &mut Session<'_, '_>) {
     lines.add("pubsubshard_channels", server.pubsub.name_count(crate::pubsub::Scope::Shard));
     lines.zeros(&["latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys"]);
     lines.zeros(&["active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits"]);
-    lines.zeros(&["active_defrag_key_misses", "total_active_defrag_time", "current_active_defrag_time"]);
+    lines.zeros(&["active_defrag_key_misses"]);
+    lines.add("total_active_defrag_time", server.compaction.spent_us.load(Ordering::Relaxed) / 1000);
+    lines.zeros(&["current_active_defrag_time"]);
+    lines.add("compaction_walks", server.compaction.walks.load(Ordering::Relaxed));
+    lines.add("compaction_released_bytes", server.compaction.released_bytes.load(Ordering::Relaxed));
     let tracked = server.keyspace.tracked();
     lines.add("tracking_total_keys", tracked.keys());
     lines.add("tracking_total_items", tracked.holders());

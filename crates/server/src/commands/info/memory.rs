@@ -138,7 +138,9 @@ pub(super) fn section(lines: &mut Lines, session: &mut Session<'_, '_>) {
     lines.add("mem_clients_normal", figures.clients);
     lines.zeros(&["mem_cluster_links", "mem_aof_buffer"]);
     lines.add("mem_allocator", allocator::NAME);
-    lines.zeros(&["mem_overhead_db_hashtable_rehashing", "active_defrag_running"]);
+    lines.add("mem_slabs", mantissa_store::slab::held_bytes());
+    lines.zeros(&["mem_overhead_db_hashtable_rehashing"]);
+    lines.add("active_defrag_running", u8::from(server.compaction.is_running.load(Ordering::Relaxed)));
     lines.add("lazyfree_pending_objects", server.lazyfree_pending.load(Ordering::Relaxed));
     lines.add("lazyfreed_objects", server.lazyfreed.load(Ordering::Relaxed));
 }

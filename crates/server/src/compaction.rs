@@ -1,0 +1,130 @@
+//! Moves entries together, so that the memory that deletions left in holes goes back to the system.
+//!
+//! Once a second it is looked at how many slabs the live cells could do without ([`slab::begin_compaction`]). If it
+//! is worth it, a walk over all shards moves what lies in the emptiest ones: a shard's lock is held for a fraction
+//! of a millisecond at a time, and the walk takes a share of one core. `activedefrag yes` begins at less waste
+//! (`active-defrag-threshold-lower`) and takes the share of `active-defrag-cycle-max`.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use mantissa_store::{ShardSet, slab};
+
+use crate::config::Config;
+use crate::server::Server;
+
+/// Percent of slabs that must be superfluous before entries are moved, without `activedefrag`.
+const SPARE_PERCENT: usize = 25;
+/// Percent of one core that the walk takes, without `activedefrag`.
+const EFFORT_PERCENT: u32 = 10;
+/// How long a shard is locked at a time.
+const LOCKED_MAX: Duration = Duration::from_micros(200);
+/// Buckets that are looked at between two looks at the clock.
+const BUCKETS_PER_LOOK: usize = 16;
+
+/// What INFO tells.
+#[derive(Default)]
+pub struct Figures {
+    /// Whether a walk is under way.
+    pub is_running: AtomicBool,
+    /// Bytes that slabs held before a walk and not after it, summed up.
+    pub released_bytes: AtomicU64,
+    /// Walks that have come to their end.
+    pub walks: AtomicU64,
+    /// Time spent, in us.
+    pub spent_us: AtomicU64,
+}
+
+/// A walk over the keyspace.
+struct Walk {
+    shard: usize,
+    database: usize,
+    cursor: u64,
+    held_before: usize,
+}
+
+/// The part of the background thread that does this.
+pub struct Compactor {
+    looked: Instant,
+    walk: Option<Walk>,
+}
+
+impl Default for Compactor {
+    fn default() -> Self {
+        Compactor { looked: Instant::now(), walk: None }
+    }
+}
+
+impl Compactor {
+    /// To be called `hz` times a second.
+    pub fn tick(&mut self, server: &Server, config: &Config, hz: u32) {
+        let began = Instant::now();
+        let (spare_percent, effort_percent) = if config.activedefrag {
+            (config.active_defrag_threshold_lower as usize, config.active_defrag_cycle_max)
+        } else {
+            (SPARE_PERCENT, EFFORT_PERCENT)
+        };
+        if self.walk.is_none() {
+            if self.looked.elapsed() < Duration::from_secs(1) {
+                return;
+            }
+            self.looked = Instant::now();
+            let held_before = slab::held_bytes();
+            if slab::begin_compaction(spare_percent) > 0 {
+                self.walk = Some(Walk { shard: 0, database: 0, cursor: 0, held_before });
+                server.compaction.is_running.store(true, Ordering::Relaxed);
+            } else {
+                slab::purge();
+                return;
+            }
+        }
+        let deadline = began + Duration::from_secs(1) / hz.max(1) * effort_percent.min(100) / 100;
+        if let Some(walk) = &mut self.walk
+            && walk.go_on(server, deadline)
+        {
+            let released = walk.held_before.saturating_sub(slab::held_bytes());
+            slab::end_compaction();
+            slab::purge();
+            self.walk = None;
+            self.looked = Instant::now();
+            server.compaction.is_running.store(false, Ordering::Relaxed);
+            server.compaction.walks.fetch_add(1, Ordering::Relaxed);
+            server.compaction.released_bytes.fetch_add(released as u64, Ordering::Relaxed);
+        }
+        let spent = began.elapsed().as_micros() as u64;
+        server.compaction.spent_us.fetch_add(spent, Ordering::Relaxed);
+    }
+}
+
+impl Walk {
+    /// Goes on until `deadline`; true at the end.
+    fn go_on(&mut self, server: &Server, deadline: Instant) -> bool {
+        let keyspace = &server.keyspace;
+        while self.shard < keyspace.shard_count() {
+            // A shard that is in use, perhaps by a slow script, is left to the next call.
+            let Ok(mut locked) = keyspace.try_lock(ShardSet::one(self.shard)) else { return false };
+            let until = (Instant::now() + LOCKED_MAX).min(deadline);
+            loop {
+                let Some(shard) = locked.shard_mut(self.shard) else { return false };
+                let Some(database) = shard.databases.get_mut(self.database) else {
+                    (self.shard, self.database) = (self.shard + 1, 0);
+                    break;
+                };
+                for _ in 0..BUCKETS_PER_LOOK {
+                    self.cursor = database.compact(self.cursor);
+                    if self.cursor == 0 {
+                        self.database += 1;
+                        break;
+                    }
+                }
+                if Instant::now() >= until {
+                    break;
+                }
+            }
+            if Instant::now() >= deadline {
+                return self.shard == keyspace.shard_count();
+            }
+        }
+        true
+    }
+}

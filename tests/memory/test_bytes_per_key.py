@@ -1,0 +1,95 @@
+"""Memory for a key: as on record, at every size, and given back after deletions."""
+
+import pathlib
+import random
+import sys
+import time
+
+import pytest
+
+from support.servers import ROOT, Server, subject_is_oracle
+
+sys.path.append(str(pathlib.Path(ROOT) / "bench"))
+import shapes  # noqa: E402
+
+pytestmark = pytest.mark.skipif(subject_is_oracle(), reason="the figures are this server's")
+BATCH = 2_000
+# A gate in the sense of a ratchet: whoever saves memory records the new figure, and nobody loses it again.
+GROWTH_MAX = 1.03
+
+
+@pytest.fixture
+def server():
+    with Server("subject", workers=2) as server:
+        yield server
+
+
+def encode(command):
+    parts = [part if isinstance(part, bytes) else str(part).encode() for part in command]
+    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+
+
+def send(connection, commands):
+    """Sends commands whose replies are one line each, in batches."""
+    batch = []
+    for command in commands:
+        batch.append(encode(command))
+        if len(batch) == BATCH:
+            exchange(connection, batch)
+            batch.clear()
+    exchange(connection, batch)
+
+
+def exchange(connection, batch):
+    connection.send_raw(b"".join(batch))
+    missing = len(batch)
+    while missing:
+        replies = connection.socket.recv(1 << 18)
+        assert replies and b"-" not in replies, replies[:200]
+        missing -= replies.count(b"\n")
+
+
+def used_bytes(connection):
+    text = connection("INFO", "memory").text()
+    return next(int(line[12:]) for line in text.splitlines() if line.startswith("used_memory:"))
+
+
+@pytest.mark.parametrize("name", shapes.SHAPES)
+def test_no_shape_takes_more_than_on_record(server, name):
+    count, commands = shapes.SHAPES[name]
+    with server.connect(timeout=120) as connection:
+        before, resident_before = used_bytes(connection), server.memory_bytes()
+        send(connection, commands(count))
+        each = (used_bytes(connection) - before) / count
+        resident = (server.memory_bytes() - resident_before) / count
+    print(f"{name}\t{each:.1f} ({resident:.1f} resident)")
+    assert each <= shapes.recorded()[name] * GROWTH_MAX
+
+
+def test_bytes_per_key_are_the_same_at_every_size(server):
+    with server.connect(timeout=120) as connection:
+        before, figures = used_bytes(connection), {}
+        done = 0
+        for count in [100_000, 140_000, 200_000, 280_000, 400_000, 560_000, 800_000, 1_130_000, 1_600_000, 2_000_000]:
+            send(connection, (("SET", "key:%012d" % n, "v" * 40) for n in range(done, count)))
+            done = count
+            figures[count] = (used_bytes(connection) - before) / count
+    mean = sum(figures.values()) / len(figures)
+    assert all(abs(each / mean - 1) < 0.12 for each in figures.values()), figures
+
+
+def test_memory_comes_back_after_deletions(server):
+    count, picker = 1_000_000, random.Random(11)
+    with server.connect(timeout=120) as connection:
+        send(connection, (("SET", "key:%012d" % n, "v" * 100) for n in range(count)))
+        peak = server.memory_bytes()
+        gone = picker.sample(range(count), count * 9 // 10)
+        send(connection, (("DEL", *("key:%012d" % n for n in gone[i : i + 20])) for i in range(0, len(gone), 20)))
+        deadline = time.monotonic() + 60
+        while server.memory_bytes() > 0.35 * peak and time.monotonic() < deadline:
+            time.sleep(0.2)
+        left = server.memory_bytes()
+        assert left <= 0.35 * peak, f"{left / peak:.2f} of {peak} bytes are left"
+        assert connection("DBSIZE").value == count // 10
+        for n in sorted(set(range(count)) - set(gone))[::1000]:
+            assert connection("GET", "key:%012d" % n).value == b"v" * 100
