@@ -1,0 +1,144 @@
+//! How long single operations take, at worst: what a shard's lock is held for.
+//!
+//!     cargo bench -p mantissa-store --bench lock_time [-- ELEMENTS]
+//!
+//! Each operation is timed by the processor time of its thread, page faults included, so that other programs on
+//! the machine do not count. Prints percentiles and a histogram in powers of two for each work: a keyspace of
+//! ELEMENTS keys (10 million if not given) in one shard grows and shrinks, and so does one collection of each type;
+//! what a command frees under the lock is the handle, the rest goes to another thread.
+
+use std::hint::black_box;
+
+use mantissa_store::{EncodingLimits, Entry, Hash, Keyspace, List, Set, ShardSet, SortedSet};
+
+/// Counts of durations, by the power of two that holds them.
+struct Histogram {
+    buckets: [u64; 40],
+    longest_ns: u64,
+    count: u64,
+}
+
+/// Processor time of this thread, in ns.
+fn now_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call fills in the structure.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+impl Histogram {
+    fn new() -> Self {
+        Histogram { buckets: [0; 40], longest_ns: 0, count: 0 }
+    }
+
+    fn time<R>(&mut self, work: impl FnOnce() -> R) -> R {
+        let began = now_ns();
+        let result = work();
+        let spent = now_ns() - began;
+        self.buckets[spent.max(1).ilog2() as usize] += 1;
+        self.longest_ns = self.longest_ns.max(spent);
+        self.count += 1;
+        result
+    }
+
+    fn print(&self, name: &str) {
+        println!("{name}: {} operations, longest {:.1} us", self.count, self.longest_ns as f64 / 1e3);
+        let mut passed = 0;
+        for (power, &count) in self.buckets.iter().enumerate().filter(|(_, count)| **count > 0) {
+            passed += count;
+            let below_us = (1_u64 << (power + 1)) as f64 / 1e3;
+            println!(
+                "    < {below_us:>9.1} us  {:>9.5} %  {count}",
+                passed as f64 * 100.0 / self.count as f64
+            );
+        }
+    }
+}
+
+fn mixed(number: u64) -> u64 {
+    let mixed = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB)
+}
+
+fn keyspace(elements: u64) {
+    let keyspace = Keyspace::new(1, 2);
+    let (mut insert, mut remove) = (Histogram::new(), Histogram::new());
+    for number in 0..elements {
+        let key = format!("key:{number:012}");
+        let hash = keyspace.hash(key.as_bytes());
+        let index = keyspace.shard_of(hash);
+        let entry = Entry::string(key.as_bytes(), &[b'v'; 40], None, 0);
+        insert.time(|| {
+            let mut locked = keyspace.lock(ShardSet::one(index));
+            locked.shard_mut(index).expect("locked").databases[0].insert(hash, entry);
+        });
+    }
+    insert.print("keys, inserting");
+    for number in 0..elements {
+        let key = format!("key:{number:012}");
+        let hash = keyspace.hash(key.as_bytes());
+        let index = keyspace.shard_of(hash);
+        drop(remove.time(|| {
+            let mut locked = keyspace.lock(ShardSet::one(index));
+            locked.shard_mut(index).expect("locked").databases[0].remove(hash, key.as_bytes())
+        }));
+    }
+    remove.print("keys, removing");
+}
+
+fn collection<C>(
+    name: &str,
+    elements: u64,
+    mut whole: C,
+    mut add: impl FnMut(&mut C, u64),
+    mut take: impl FnMut(&mut C, u64),
+) {
+    let (mut adding, mut taking) = (Histogram::new(), Histogram::new());
+    for number in 0..elements {
+        adding.time(|| add(&mut whole, number));
+    }
+    adding.print(&format!("{name}, adding"));
+    for number in 0..elements {
+        taking.time(|| take(&mut whole, number));
+    }
+    taking.print(&format!("{name}, removing"));
+    black_box(whole);
+}
+
+fn main() {
+    let elements =
+        std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(10_000_000_u64);
+    let limits = EncodingLimits::default();
+    let member = |number: u64| format!("member:{number:012}");
+    keyspace(elements);
+    collection(
+        "set",
+        elements,
+        Set::default(),
+        |set, number| drop(black_box(set.add(member(number).as_bytes(), &limits))),
+        |set, number| drop(black_box(set.remove(member(number).as_bytes()))),
+    );
+    collection(
+        "hash",
+        elements,
+        Hash::default(),
+        |hash, number| drop(black_box(hash.set(member(number).as_bytes(), b"a value of 16 b.", &limits))),
+        |hash, number| drop(black_box(hash.remove(member(number).as_bytes()))),
+    );
+    collection(
+        "sorted set",
+        elements,
+        SortedSet::default(),
+        |set, number| {
+            black_box(set.insert(member(number).as_bytes(), mixed(number) as f64 / 1e6, &limits));
+        },
+        |set, number| drop(black_box(set.remove(member(number).as_bytes()))),
+    );
+    collection(
+        "list",
+        elements,
+        List::default(),
+        |list, number| list.push_back(member(number).as_bytes(), &limits),
+        |list, _| list.remove(0, 1),
+    );
+}
