@@ -115,15 +115,15 @@ fn main() {
         "set",
         elements,
         Set::default(),
-        |set, number| drop(black_box(set.add(member(number).as_bytes(), &limits))),
-        |set, number| drop(black_box(set.remove(member(number).as_bytes()))),
+        |set, number| _ = black_box(set.add(member(number).as_bytes(), &limits)),
+        |set, number| _ = black_box(set.remove(member(number).as_bytes())),
     );
     collection(
         "hash",
         elements,
         Hash::default(),
-        |hash, number| drop(black_box(hash.set(member(number).as_bytes(), b"a value of 16 b.", &limits))),
-        |hash, number| drop(black_box(hash.remove(member(number).as_bytes()))),
+        |hash, number| _ = black_box(hash.set(member(number).as_bytes(), b"a value of 16 b.", &limits)),
+        |hash, number| _ = black_box(hash.remove(member(number).as_bytes())),
     );
     collection(
         "sorted set",
@@ -132,7 +132,7 @@ fn main() {
         |set, number| {
             black_box(set.insert(member(number).as_bytes(), mixed(number) as f64 / 1e6, &limits));
         },
-        |set, number| drop(black_box(set.remove(member(number).as_bytes()))),
+        |set, number| _ = black_box(set.remove(member(number).as_bytes())),
     );
     collection(
         "list",
