@@ -4,11 +4,11 @@
     bench/hit_ratio.py [--mantissa PATH] [--redis PATH] [--memory MB] [--keys N] [--requests N] [--policies ...]
 
 A client reads keys whose popularity follows Zipf's law, and writes each key that is missing (as a cache does),
-to a server with `maxmemory`. Both servers get the same requests in the same order. After half of the requests
-the order of popularity is shifted by a tenth, so that what was popular has to go. Shown are hits among the
-requests after the first tenth, and keys held at the end: with the same limit one that needs fewer bytes a key
-holds more. `--same-keys` instead sets each limit so that both hold about as many, which compares the choices
-alone.
+to a server with `maxmemory`. Both servers get the same requests in the same order. With `--shift 0.1` the order of
+popularity is shifted by a tenth after half of the requests, so that what was popular has to go. Shown are hits
+among the requests after the first tenth, and keys held at the end: with the same limit one that needs fewer bytes
+a key holds more. `--same-keys` instead sets each limit so that both hold about as many, which compares the
+choices alone.
 """
 import argparse
 import bisect
@@ -94,7 +94,7 @@ def trace(options):
     names = list(range(options.keys))
     random.Random(options.seed).shuffle(names)
     ranks = zipfian(options.keys, options.exponent, options.seed + 1)
-    shift = options.keys // 10
+    shift = int(options.keys * options.shift)
     for number in range(options.requests):
         rank = next(ranks)
         if number >= options.requests // 2:
@@ -150,6 +150,7 @@ def main():
     parser.add_argument("--requests", type=int, default=1_000_000)
     parser.add_argument("--value", type=int, default=200, help="bytes of a value")
     parser.add_argument("--exponent", type=float, default=0.9)
+    parser.add_argument("--shift", type=float, default=0)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--same-keys", action="store_true")
     parser.add_argument("--policies", nargs="+", default=["allkeys-lru", "allkeys-lfu", "allkeys-random"])
