@@ -5,8 +5,8 @@
 //! Divyakant Agrawal and Amr El Abbadi). A key with more than `1 / PLACES` of a worker's accesses is always
 //! among them. Counts are halved every [`HALVING_MS`], so that they tell of the last half minute.
 //!
-//! It is always on. A command that is not sampled pays a subtraction, one that is about 200 ns; the sketch of
-//! a worker takes some 10 KB, with the keys of up to [`KEY_BYTES_MAX`] bytes that it names.
+//! It is always on. It costs 4 ns of processor time for a command on average, where no key is hot; the sketch
+//! of a worker takes some 10 KB, with the keys of up to [`KEY_BYTES_MAX`] bytes that it names.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::registry::Command;
 
 /// One in so many commands is sampled, on average.
-const SAMPLED: u32 = 64;
+const SAMPLED: u32 = 128;
 /// Counters of a sketch.
 const PLACES: usize = 128;
 /// Longer keys are not noted.
@@ -79,10 +79,11 @@ impl HotKeys {
             let mut sketch = sketch.lock();
             sketch.age(now_ms);
             let seconds = sketch.window_ms(now_ms) / 1000.0;
-            for place in &sketch.places {
+            for (place, &count) in sketch.places.iter().zip(&sketch.counts) {
                 // What a key took over from another is no access of its own.
-                let accesses = f64::from(SAMPLED) * (place.count - place.taken_over);
-                *rates.entry((place.database, place.key.clone())).or_default() += accesses / seconds;
+                let accesses = f64::from(SAMPLED) * f64::from(count - place.taken_over);
+                *rates.entry((place.database, place.key.as_slice().into())).or_default() +=
+                    accesses / seconds;
             }
         }
         let keys =
@@ -114,20 +115,22 @@ pub fn note(context: &mut Context, database: usize, command: &Command, args: Arg
         return;
     }
     let hash = context.server.keyspace.hash(key).0 ^ database as u64;
-    sketch.lock().count((hash, database, key), keys.len() as f64, context.now_ms);
+    sketch.lock().count((hash, database, key), keys.len() as f32, context.now_ms);
 }
 
+/// What a sketch knows of a key beside its hash and count.
 struct Place {
-    hash: u64,
     database: usize,
-    key: Box<[u8]>,
-    count: f64,
+    key: Vec<u8>,
     /// The part of the count that was another key's.
-    taken_over: f64,
+    taken_over: f32,
 }
 
+/// Hashes and counts lie apart from the rest: they are all that most samples look at.
 #[derive(Default)]
 struct Sketch {
+    hashes: Vec<u64>,
+    counts: Vec<f32>,
     places: Vec<Place>,
     /// When counting began, or the counts were last halved; 0 before.
     since_ms: i64,
@@ -136,22 +139,25 @@ struct Sketch {
 }
 
 impl Sketch {
-    fn count(&mut self, (hash, database, key): (u64, usize, &[u8]), weight: f64, now_ms: i64) {
+    fn count(&mut self, (hash, database, key): (u64, usize, &[u8]), weight: f32, now_ms: i64) {
         self.age(now_ms);
-        if let Some(place) = self.places.iter_mut().find(|place| place.hash == hash) {
-            place.count += weight;
+        if let Some(at) = position(&self.hashes, hash) {
+            self.counts[at] += weight;
             return;
         }
-        let mut place = Place { hash, database, key: key.into(), count: weight, taken_over: 0.0 };
         if self.places.len() < PLACES {
-            return self.places.push(place);
+            self.hashes.push(hash);
+            self.counts.push(weight);
+            return self.places.push(Place { database, key: key.into(), taken_over: 0.0 });
         }
-        let lowest = self.places.iter_mut().min_by(|one, other| one.count.total_cmp(&other.count));
-        if let Some(lowest) = lowest {
-            place.taken_over = lowest.count;
-            place.count += lowest.count;
-            *lowest = place;
-        }
+        let lowest = self.counts.iter().copied().fold(f32::INFINITY, f32::min);
+        let Some(at) = self.counts.iter().position(|&count| count == lowest) else { return };
+        self.hashes[at] = hash;
+        self.counts[at] = lowest + weight;
+        let place = &mut self.places[at];
+        (place.database, place.taken_over) = (database, lowest);
+        place.key.clear();
+        place.key.extend_from_slice(key);
     }
 
     fn age(&mut self, now_ms: i64) {
@@ -161,14 +167,18 @@ impl Sketch {
         while now_ms - self.since_ms >= HALVING_MS {
             self.before_ms = (self.before_ms + HALVING_MS as f64) / 2.0;
             self.since_ms += HALVING_MS;
+            for at in (0..self.places.len()).rev() {
+                self.counts[at] /= 2.0;
+                self.places[at].taken_over /= 2.0;
+                if self.counts[at] < 0.25 {
+                    self.hashes.swap_remove(at);
+                    self.counts.swap_remove(at);
+                    self.places.swap_remove(at);
+                }
+            }
             if self.places.is_empty() {
                 *self = Sketch { since_ms: now_ms, ..Sketch::default() };
             }
-            for place in &mut self.places {
-                place.count /= 2.0;
-                place.taken_over /= 2.0;
-            }
-            self.places.retain(|place| place.count >= 0.25);
         }
     }
 
@@ -176,6 +186,14 @@ impl Sketch {
     fn window_ms(&self, now_ms: i64) -> f64 {
         (self.before_ms + (now_ms - self.since_ms) as f64).max(1000.0)
     }
+}
+
+/// Where a hash is, looked for eight at a time.
+fn position(hashes: &[u64], hash: u64) -> Option<usize> {
+    let found = |part: &[u64]| part.iter().fold(false, |found, &other| found | (other == hash));
+    let part = hashes.chunks(8).position(found)?;
+    let first = 8 * part;
+    hashes[first..].iter().position(|&other| other == hash).map(|at| first + at)
 }
 
 #[cfg(test)]
@@ -191,8 +209,9 @@ mod tests {
             let hash = if number % 20 == 0 { 7 } else { 100 + (state >> 40) };
             sketch.count((hash, 0, &hash.to_le_bytes()), 1.0, 1_000 + number as i64 / 10);
         }
-        let hot = sketch.places.iter().find(|place| place.hash == 7).expect("one in twenty");
-        assert!(hot.count - hot.taken_over > 900.0 && hot.count <= 1_200.0);
+        let hot = position(&sketch.hashes, 7).expect("one in twenty");
+        let (count, taken_over) = (sketch.counts[hot], sketch.places[hot].taken_over);
+        assert!(count - taken_over > 900.0 && count <= 1_200.0);
         assert!(sketch.places.len() <= PLACES);
         sketch.age(1_000_000);
         assert!(sketch.places.is_empty());
@@ -201,7 +220,7 @@ mod tests {
     #[test]
     fn one_in_so_many_is_sampled() {
         let (mut sampler, mut state) = (Sampler::default(), 3);
-        let chosen = (0..640_000).filter(|_| sampler.is_chosen(&mut state)).count();
+        let chosen = (0..1_280_000).filter(|_| sampler.is_chosen(&mut state)).count();
         assert!((9_000..11_000).contains(&chosen), "{chosen}");
     }
 }
