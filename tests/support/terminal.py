@@ -6,6 +6,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import struct
 import subprocess
 import termios
@@ -13,6 +14,21 @@ import time
 
 SECONDS_MAX = 30
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>]")
+
+
+def kill(server):
+    """End a server at once, and wait until its port refuses: the kernel takes its rings down a little later."""
+    server.kill()
+    deadline = time.monotonic() + SECONDS_MAX
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection(("127.0.0.1", server.port), 1).close()
+        except ConnectionRefusedError:
+            return
+        except OSError:
+            pass
+        time.sleep(0.01)
+    raise AssertionError(f"port {server.port} still answers")
 
 
 class Result:

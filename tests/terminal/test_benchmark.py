@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from support.terminal import run
+from support.terminal import kill, run
 
 
 def bench(tool, server, *words, **options):
@@ -104,7 +104,7 @@ def test_errors_and_refusals(subject, tool):
     assert result.code == 1 and b"WRONGTYPE" in result.err
     assert tool("benchmark", "-p", subject.port, "-t", "nosuch").code == 1
     assert tool("benchmark", "--cluster").code == 1
-    subject.kill()
+    kill(subject)
     result = tool("benchmark", "-p", subject.port, "-t", "get")
     assert result.code == 1 and b"Could not connect to Redis at 127.0.0.1" in result.err
 

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from support.terminal import kill
+
 
 def fill(server):
     with server.connect() as connection:
@@ -159,7 +161,7 @@ def test_a_script_from_a_file(subject, cli, redis_cli, tmp_path):
 
 
 def test_no_server(subject, cli, redis_cli):
-    subject.kill()
+    kill(subject)
     for words in (["PING"], ["--bigkeys"], ["--stat"], ["--scan"], ["--pipe"]):
         assert cli(subject, *words) == redis_cli(subject, *words), words
 

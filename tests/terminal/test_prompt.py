@@ -5,6 +5,8 @@ import stat
 
 import pytest
 
+from support.terminal import kill
+
 ENTER = "\r"
 TAB = "\t"
 CTRL_C = "\x03"
@@ -137,7 +139,7 @@ def test_reconnection(subject, prompt):
     with subject.connect() as connection:
         connection.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
     answer(prompt, "ping", "PONG", "[2]> ")
-    subject.kill()
+    kill(subject)
     answer(prompt, "ping", "Could not connect to Redis", "not connected> ")
     subject.start()
     answer(prompt, "ping", "PONG", "[2]> ")
@@ -162,7 +164,7 @@ def test_the_history_keeps_no_secrets(prompt, tmp_path):
 
 
 def test_preferences(subject, prompt, terminal, tmp_path):
-    enter(prompt, ":set timing", "> ")
+    enter(prompt, ":set timing", ":set timing")
     enter(prompt, "ping", " ms)")
     enter(prompt, ":set", ":set timing")
     enter(prompt, ":set nosuch", "There is no preference 'nosuch'")

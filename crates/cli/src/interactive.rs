@@ -111,7 +111,7 @@ fn run_line(
             Next::Failed
         }
         Err(error) => {
-            eprintln!("Error: {error}");
+            eprintln!("Error: {}", crate::options::without_number(&error));
             Next::Failed
         }
     };

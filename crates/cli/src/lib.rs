@@ -15,7 +15,7 @@
 //! | `docs` | what the server says about its commands |
 //! | `mode` | what else there is to do: mass insertion, listing and weighing keys, statistics, dumps |
 //! | `dashboard` | pictures on a terminal |
-//! | `benchmark`, `transfer`, `check` | the other programs: `mantissa benchmark`, `import`, `export`, `check` |
+//! | `benchmark`, `transfer`, `check` | `mantissa benchmark`, `import` and `export`, `check` |
 //! | `manual` | completions for shells, man pages |
 #![forbid(unsafe_code)]
 
@@ -79,7 +79,7 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
             ExitCode::FAILURE
         }
         Err(error) => {
-            eprintln!("Error: {error}");
+            eprintln!("Error: {}", options::without_number(&error));
             ExitCode::FAILURE
         }
     }

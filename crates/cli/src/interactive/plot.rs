@@ -57,7 +57,8 @@ pub(crate) fn without_names(reply: Value) -> Value {
         Value::Array(elements)
             if elements.len() >= 2
                 && elements.len().is_multiple_of(2)
-                && elements.iter().step_by(2).any(|name| number(name).is_none()) =>
+                && elements.iter().step_by(2).any(|name| number(name).is_none())
+                && elements.iter().all(|element| element.as_elements().is_none()) =>
         {
             Value::Array(elements.into_iter().skip(1).step_by(2).collect())
         }
