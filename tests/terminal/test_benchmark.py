@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -72,12 +73,23 @@ def test_a_fixed_rate(subject, tool):
 
 
 def test_a_stall_counts_for_all_requests_that_it_delays(oracle, tool):
-    """While the server sleeps, requests fall due; a tool that waits for replies would count one of them."""
-    with oracle.connect() as connection:
-        connection.send("DEBUG", "SLEEP", "0.5")
-        words = ["--json", "--duration", 0.6, "--rate", 500, "-c", 2, "-t", "get"]
-        one = json.loads(bench(tool, oracle, *words))["tests"][0]
-    assert one["requests"] >= 4
+    """The server sleeps while requests fall due. A tool that waits for replies would count two of them."""
+    words = ["--json", "-n", 750, "--rate", 500, "-c", 2, "-t", "get"]
+    with oracle.connect() as connection, ThreadPoolExecutor() as executor:
+        running = executor.submit(bench, tool, oracle, *words)
+        while b"cmdstat_get:" not in connection.call("INFO", "commandstats"):
+            pass
+        connection.call("DEBUG", "SLEEP", "0.5")
+        latency = json.loads(running.result())["tests"][0]["latency_ms"]
+    assert latency["p95"] > 200 and latency["max"] > 400, latency
+
+
+def test_latencies_add_up(subject, tool):
+    """One client waits for each reply: together its waits take about as long as the test."""
+    one = json.loads(bench(tool, subject, "--json", "-n", 2000, "-c", 1, "-t", "get"))["tests"][0]
+    latency = one["latency_ms"]
+    assert latency["min"] <= latency["p50"] <= latency["p99"] <= latency["max"]
+    assert 0.5 * one["seconds"] < latency["avg"] * 2000 / 1000 <= 1.01 * one["seconds"] + 0.01, one
 
 
 def test_for_a_time(subject, tool):

@@ -56,6 +56,7 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
+pub(crate) use self::engine::LATENCY_MAX_US;
 pub(crate) use self::options::Options as CommandLine;
 
 /// A server and what it says about itself.

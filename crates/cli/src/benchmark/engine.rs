@@ -23,6 +23,8 @@ use crate::connection::Stream;
 use crate::session::print;
 use crate::target::{Target, ask};
 
+/// What takes longer counts as this.
+pub(crate) const LATENCY_MAX_US: u64 = 3_600_000_000;
 /// Figures that are kept of each latency.
 const LATENCY_DIGITS: u8 = 3;
 /// The pause between two reports of progress.
@@ -143,7 +145,7 @@ pub(crate) fn run(plan: &Plan<'_>, shows_progress: bool) -> io::Result<Outcome> 
 }
 
 fn new_histogram() -> io::Result<Histogram<u64>> {
-    Histogram::new(LATENCY_DIGITS).map_err(io::Error::other)
+    Histogram::new_with_bounds(1, LATENCY_MAX_US, LATENCY_DIGITS).map_err(io::Error::other)
 }
 
 /// Ends the test when its time is over, and shows how it goes meanwhile.

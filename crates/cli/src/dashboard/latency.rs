@@ -11,6 +11,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Bar, BarChart, BarGroup, Block, Paragraph};
 
 use super::{colour, wait};
+use crate::benchmark::LATENCY_MAX_US;
 use crate::mode::latency::{SAMPLE_INTERVAL, measure};
 use crate::session::{Session, print};
 
@@ -20,7 +21,7 @@ const BAR_WIDTH: u16 = 7;
 
 /// Measures and draws until a person leaves, then prints the sum.
 pub(crate) fn run(session: &mut Session) -> io::Result<bool> {
-    let mut taken_us = Histogram::<u64>::new(3).map_err(io::Error::other)?;
+    let mut taken_us = Histogram::<u64>::new_with_bounds(1, LATENCY_MAX_US, 3).map_err(io::Error::other)?;
     let place = session.place();
     let mut terminal = ratatui::try_init()?;
     let start = Instant::now();
@@ -109,7 +110,8 @@ mod tests {
 
     #[test]
     fn every_sample_is_in_one_class() {
-        let mut taken_us = Histogram::<u64>::new(3).expect("three digits are few");
+        let mut taken_us =
+            Histogram::<u64>::new_with_bounds(1, LATENCY_MAX_US, 3).expect("three digits are few");
         for sample in [3, 3, 9, 40, 41, 1000] {
             taken_us.record(sample).expect("in range");
         }
