@@ -8,6 +8,7 @@ use crate::link::{Reading, Step};
 use crate::listener::Listener;
 use crate::slots::Conn;
 use crate::socket::Socket;
+use crate::tls::{Placed, Progress, Sessions};
 use crate::uring::Uring;
 use crate::waker::Waker;
 
@@ -103,6 +104,7 @@ enum Mechanism {
 /// The connections and listeners of one thread.
 pub struct Driver {
     mechanism: Mechanism,
+    sessions: Sessions,
 }
 
 /// Calls a method of whichever mechanism it is.
@@ -127,7 +129,7 @@ impl Driver {
                 Err(_) => Mechanism::Epoll(Box::new(Epoll::new()?)),
             },
         };
-        Ok(Driver { mechanism })
+        Ok(Driver { mechanism, sessions: Sessions::default() })
     }
 
     /// The mechanism that this driver uses.
@@ -156,8 +158,13 @@ impl Driver {
     }
 
     /// Starts serving an accepted connection, which any driver may have accepted.
-    pub fn adopt(&mut self, socket: Socket) -> io::Result<Conn> {
-        on!(self, inner => inner.adopt(socket))
+    pub fn adopt(&mut self, mut socket: Socket) -> io::Result<Conn> {
+        let session = socket.session_mut().take();
+        let conn = on!(self, inner => inner.adopt(socket))?;
+        if let Some(session) = session {
+            self.sessions.insert(conn, session);
+        }
+        Ok(conn)
     }
 
     /// An empty buffer for [`Driver::send`], with capacity from an earlier use where one is at hand.
@@ -172,7 +179,13 @@ impl Driver {
 
     /// Queues bytes. They leave in the order of the calls, in the next turn at the latest. For a dead id they
     /// are dropped.
-    pub fn send(&mut self, conn: Conn, bytes: Vec<u8>) {
+    pub fn send(&mut self, conn: Conn, mut bytes: Vec<u8>) {
+        if let Some(session) = self.sessions.get_mut(conn) {
+            let mut records = on!(self, inner => inner.pool().take());
+            session.encrypt(&bytes, &mut records);
+            on!(self, inner => inner.pool().put(bytes));
+            bytes = records;
+        }
         on!(self, inner => inner.send(conn, bytes))
     }
 
@@ -194,6 +207,9 @@ impl Driver {
     /// written to. Bytes that had arrived before are used first. One at a time: a call before the event for
     /// an earlier one does nothing.
     pub fn fill(&mut self, conn: Conn, buffer: Vec<u8>, len: usize) {
+        if self.sessions.has(conn) && buffer.len() < len {
+            return self.sessions.fill(conn, buffer, len);
+        }
         on!(self, inner => inner.fill(conn, buffer, len))
     }
 
@@ -201,22 +217,28 @@ impl Driver {
     /// bytes that it sent before are still unread (they are lost then). For a client that waits and is of no
     /// use once gone.
     pub fn pause_reading(&mut self, conn: Conn) {
-        on!(self, inner => inner.set_reading(conn, Reading::Paused))
+        self.set_reading(conn, Reading::Paused);
     }
 
     /// Stops reporting bytes without losing any: an orderly end by the peer is reported after the bytes
     /// before it, once reading has resumed. A reset is reported at once. For a client that is too fast.
     pub fn hold_reading(&mut self, conn: Conn) {
-        on!(self, inner => inner.set_reading(conn, Reading::Held))
+        self.set_reading(conn, Reading::Held);
     }
 
     /// Reports bytes again after [`Driver::pause_reading`] or [`Driver::hold_reading`].
     pub fn resume_reading(&mut self, conn: Conn) {
-        on!(self, inner => inner.set_reading(conn, Reading::On))
+        self.set_reading(conn, Reading::On);
+    }
+
+    fn set_reading(&mut self, conn: Conn, reading: Reading) {
+        self.sessions.set_reading(conn, reading);
+        on!(self, inner => inner.set_reading(conn, reading))
     }
 
     /// Closes now and drops what is unsent. Nothing more is reported about the connection.
     pub fn close(&mut self, conn: Conn) {
+        self.sessions.remove(conn);
         on!(self, inner => inner.close(conn))
     }
 
@@ -224,6 +246,7 @@ impl Driver {
     /// first. No more bytes are reported. How long to wait is for the caller to bound, with
     /// [`Driver::close`].
     pub fn close_after_send(&mut self, conn: Conn) {
+        self.say_goodbye(conn);
         on!(self, inner => inner.close_after_send(conn))
     }
 
@@ -243,11 +266,28 @@ impl Driver {
     /// `None`, as long as it takes), and reports everything that has. Returns early if woken. An error means
     /// that the mechanism itself has failed.
     pub fn turn<H: Handler>(&mut self, timeout: Option<Duration>, handler: &mut H) -> io::Result<()> {
+        let mut timeout = timeout;
+        if self.sessions.are_due() {
+            timeout = Some(Duration::ZERO);
+            for conn in self.sessions.take_ending() {
+                on!(self, inner => inner.end_soon(conn));
+            }
+        }
         on!(self, inner => inner.wait(timeout))?;
-        if let Mechanism::Uring(uring) = &self.mechanism
-            && uring.look_ahead(|conn, bytes| handler.upcoming(conn, bytes))
-        {
-            handler.upcoming_all_seen();
+        if let Mechanism::Uring(uring) = &self.mechanism {
+            let sessions = &self.sessions;
+            let show = |conn, bytes: &[u8]| {
+                if !sessions.has(conn) {
+                    handler.upcoming(conn, bytes);
+                }
+            };
+            if uring.look_ahead(show) {
+                handler.upcoming_all_seen();
+            }
+        }
+        while let Some((conn, bytes)) = self.sessions.next_due() {
+            self.deliver_plain(conn, &bytes, handler);
+            self.sessions.end_if_due(conn);
         }
         while let Some(step) = on!(self, inner => inner.next()) {
             self.deliver(step, handler);
@@ -266,12 +306,70 @@ impl Driver {
 
     fn deliver<H: Handler>(&mut self, step: Step, handler: &mut H) {
         match step {
+            Step::Received { conn, bytes } if self.sessions.has(conn) => {
+                self.deliver_records(conn, &bytes, handler);
+            }
+            Step::Closed { conn, error } if self.sessions.has(conn) => {
+                let failure = self.sessions.remove(conn).and_then(|session| session.failure());
+                handler.event(self, Event::Closed { conn, error: failure.or(error) });
+            }
+            Step::Detached { conn, mut socket } if self.sessions.has(conn) => {
+                *socket.session_mut() = self.sessions.remove(conn);
+                handler.event(self, Event::Detached { conn, socket });
+            }
             Step::Received { conn, bytes } => handler.event(self, Event::Received { conn, bytes: &bytes }),
             Step::Accepted { listener, socket } => handler.event(self, Event::Accepted { listener, socket }),
             Step::Filled { conn, buffer } => handler.event(self, Event::Filled { conn, buffer }),
             Step::Sent { conn } => handler.event(self, Event::Sent { conn }),
             Step::Closed { conn, error } => handler.event(self, Event::Closed { conn, error }),
             Step::Detached { conn, socket } => handler.event(self, Event::Detached { conn, socket }),
+        }
+    }
+
+    // ---- TLS ----
+
+    /// Takes in records of a connection with TLS, and reports the bytes in them.
+    fn deliver_records<H: Handler>(&mut self, conn: Conn, records: &[u8], handler: &mut H) {
+        let mut bytes = self.sessions.take_scratch();
+        let Some(session) = self.sessions.get_mut(conn) else { return };
+        let progress = session.decrypt(records, &mut bytes);
+        self.send_records(conn);
+        self.deliver_plain(conn, &bytes, handler);
+        self.sessions.return_scratch(bytes);
+        match progress {
+            Progress::Open => {}
+            Progress::Ended => self.sessions.peer_ended(conn),
+            Progress::Failed => on!(self, inner => inner.close_after_send(conn)),
+        }
+    }
+
+    /// Reports decrypted bytes, or keeps them where the owner does not want any.
+    fn deliver_plain<H: Handler>(&mut self, conn: Conn, bytes: &[u8], handler: &mut H) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.sessions.place(conn, &mut rest) {
+                Placed::Reported => return handler.event(self, Event::Received { conn, bytes: rest }),
+                Placed::Filled(buffer) => handler.event(self, Event::Filled { conn, buffer }),
+                Placed::Kept => return,
+            }
+        }
+    }
+
+    /// Queues what a session has to say on its own account.
+    fn send_records(&mut self, conn: Conn) {
+        let Some(session) = self.sessions.get_mut(conn) else { return };
+        if session.wants_to_send() {
+            let mut records = on!(self, inner => inner.pool().take());
+            session.take_records(&mut records);
+            on!(self, inner => inner.send(conn, records));
+        }
+    }
+
+    /// Queues the message that nothing follows.
+    fn say_goodbye(&mut self, conn: Conn) {
+        if let Some(session) = self.sessions.get_mut(conn) {
+            session.say_goodbye();
+            self.send_records(conn);
         }
     }
 

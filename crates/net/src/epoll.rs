@@ -254,6 +254,11 @@ impl Epoll {
         self.leave_if_due(conn);
     }
 
+    /// Has the end of a connection reported once what is queued has had one attempt to leave.
+    pub(crate) fn end_soon(&mut self, conn: Conn) {
+        self.ready.push_back(Due::Closed { conn, error: None });
+    }
+
     pub(crate) fn detach(&mut self, conn: Conn) {
         let Some(it) = self.conns.get_mut(conn) else { return };
         if it.link.leaving == Leaving::No {

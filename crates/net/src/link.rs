@@ -38,6 +38,7 @@ pub(crate) enum Leaving {
 }
 
 /// A buffer that arriving bytes go straight into.
+#[derive(Debug)]
 pub(crate) struct Fill {
     pub(crate) buffer: Vec<u8>,
     pub(crate) len: usize,

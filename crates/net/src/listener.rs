@@ -27,6 +27,7 @@ pub struct Listener {
     /// The path once more, as the text that every accepted connection shares, for as long as the file is
     /// ours.
     path: Option<Arc<str>>,
+    is_secure: bool,
 }
 
 impl Listener {
@@ -42,7 +43,12 @@ impl Listener {
         listen(&fd, backlog)?;
         let listener = TcpListener::from(fd);
         let address = listener.local_addr()?;
-        Ok(Listener { fd: OwnedFd::from(listener), address: LocalAddress::Tcp(address), path: None })
+        Ok(Listener {
+            fd: OwnedFd::from(listener),
+            address: LocalAddress::Tcp(address),
+            path: None,
+            is_secure: false,
+        })
     }
 
     /// Listens on a Unix domain socket. A file left at `path` is removed first; `permissions` are file mode
@@ -55,12 +61,25 @@ impl Listener {
         }
         bind_unix(&fd, path)?;
         let text: Arc<str> = path.to_string_lossy().into();
-        let listener = Listener { fd, address: LocalAddress::Unix(path.to_path_buf()), path: Some(text) };
+        let address = LocalAddress::Unix(path.to_path_buf());
+        let listener = Listener { fd, address, path: Some(text), is_secure: false };
         if let Some(mode) = permissions {
             fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
         }
         listen(&listener.fd, backlog)?;
         Ok(listener)
+    }
+
+    /// Marks it as one whose connections are to speak TLS, for whoever accepts them
+    /// ([`crate::Socket::secure`]).
+    pub fn for_tls(mut self) -> Listener {
+        self.is_secure = true;
+        self
+    }
+
+    /// Whether its connections are to speak TLS.
+    pub fn is_for_tls(&self) -> bool {
+        self.is_secure
     }
 
     /// Where this listener listens.

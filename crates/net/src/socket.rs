@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use crate::system;
+use crate::tls::{Acceptor, Session};
 
 /// Who is at the other end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +82,8 @@ impl fmt::Display for Text<'_> {
 pub struct Socket {
     fd: OwnedFd,
     peer: Peer,
+    /// TLS, while no driver serves the connection.
+    session: Option<Box<Session>>,
 }
 
 impl Socket {
@@ -88,11 +91,11 @@ impl Socket {
     /// socket.
     pub(crate) fn from_accepted(fd: OwnedFd, path: Option<&Arc<str>>) -> io::Result<Socket> {
         if let Some(path) = path {
-            return Ok(Socket { fd, peer: Peer::Unix { path: path.clone() } });
+            return Ok(Socket { fd, peer: Peer::Unix { path: path.clone() }, session: None });
         }
         let stream = TcpStream::from(fd);
         let peer = Peer::Tcp { remote: stream.peer_addr()?, local: stream.local_addr()? };
-        Ok(Socket { fd: OwnedFd::from(stream), peer })
+        Ok(Socket { fd: OwnedFd::from(stream), peer, session: None })
     }
 
     /// Wraps a connected TCP stream, for connections that this side has opened.
@@ -104,6 +107,16 @@ impl Socket {
     /// Who is at the other end.
     pub fn peer(&self) -> &Peer {
         &self.peer
+    }
+
+    /// Has the connection speak TLS, of which nothing may have been received or sent so far.
+    pub fn secure(&mut self, acceptor: &Acceptor) -> io::Result<()> {
+        self.session = Some(Box::new(Session::new(acceptor)?));
+        Ok(())
+    }
+
+    pub(crate) fn session_mut(&mut self) -> &mut Option<Box<Session>> {
+        &mut self.session
     }
 
     /// The descriptor. It stays owned by this value.

@@ -43,6 +43,8 @@ pub enum Message {
     Resume,
     /// Listen on these TCP sockets in the place of the present ones, but for the addresses that are kept.
     Listen {
+        /// Whether they are those for TLS.
+        for_tls: bool,
         /// Addresses that are listened on already and stay.
         kept: Vec<SocketAddr>,
         /// New sockets.

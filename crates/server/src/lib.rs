@@ -30,6 +30,7 @@ mod persistence;
 mod pubsub;
 mod registry;
 mod scripting;
+mod secure;
 mod server;
 mod session;
 mod slowlog;

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use mantissa_commands::Trash;
+use mantissa_net::Acceptor;
 use mantissa_store::Keyspace;
 use parking_lot::{Mutex, RwLock};
 
@@ -109,6 +110,10 @@ pub struct Server {
     pub replication_id: Mutex<String>,
     /// The TCP addresses that are listened on.
     pub listening: Mutex<Vec<SocketAddr>>,
+    /// The TCP addresses that are listened on for TLS.
+    pub listening_for_tls: Mutex<Vec<SocketAddr>>,
+    /// What TLS offers to clients, once it is configured.
+    pub acceptor: RwLock<Option<Acceptor>>,
     /// The TCP port that is listened on; differs from the configured one if that is 0 or was changed.
     pub port: AtomicUsize,
     /// DEBUG SET-ACTIVE-EXPIRE.
@@ -170,6 +175,8 @@ impl Server {
             run_id: random_id(),
             replication_id: Mutex::new(random_id()),
             listening: Mutex::default(),
+            listening_for_tls: Mutex::default(),
+            acceptor: RwLock::default(),
             port: AtomicUsize::new(0),
             active_expire: AtomicBool::new(true),
             stopping: AtomicBool::new(false),

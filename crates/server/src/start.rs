@@ -17,7 +17,7 @@ use crate::config::{Config, IoDriver};
 use crate::inbox::{Inbox, Message};
 use crate::server::Server;
 use crate::worker::Worker;
-use crate::{daemon, log, notice, registry, warning};
+use crate::{daemon, log, notice, registry, secure, warning};
 
 /// File descriptors needed beside those of clients.
 pub const DESCRIPTORS_RESERVED: u64 = 32;
@@ -111,6 +111,13 @@ fn listen(server: &Server) -> Result<Vec<Listener>, String> {
         (_, listeners) = listen_tcp(config, config.port, &[], ADDRESS_PATIENCE)?;
         *server.listening.lock() = tcp_addresses(&listeners);
         server.port.store(usize::from(config.port), Ordering::Relaxed);
+    }
+    if config.tls_port != 0 {
+        secure::configure(server, config)
+            .map_err(|reason| format!("{reason}\nFailed to configure TLS. Check logs for more info."))?;
+        let (_, opened) = listen_tcp(config, config.tls_port, &[], ADDRESS_PATIENCE)?;
+        *server.listening_for_tls.lock() = tcp_addresses(&opened);
+        listeners.extend(opened.into_iter().map(Listener::for_tls));
     }
     if let Some(path) = config.unixsocket.as_deref().filter(|path| !path.is_empty()) {
         let permissions = (config.unixsocketperm != 0).then_some(config.unixsocketperm);

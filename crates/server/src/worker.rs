@@ -8,6 +8,7 @@
 mod moving;
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ use crate::inbox::{Message, Target};
 use crate::limits;
 use crate::scripting::pump::{self, Pump};
 use crate::server::Server;
-use crate::{notice, stats, tracking, transaction, warning};
+use crate::{notice, stats, tracking, transaction, verbose, warning};
 use moving::Departure;
 
 /// Most requests that are parsed and prefetched together.
@@ -82,7 +83,7 @@ pub struct Worker {
     /// The keys of the upcoming requests of a turn, with their databases.
     upcoming: Vec<(usize, KeyHash)>,
     deadlines: Deadlines,
-    tcp_listeners: Vec<(usize, SocketAddr)>,
+    tcp_listeners: Vec<TcpListener>,
     /// Clients that have moved on, by the connection that they had here.
     departures: HashMap<Conn, Departure>,
     /// Where the next look for connections to hand over begins.
@@ -94,6 +95,14 @@ pub struct Worker {
     last_idle_scan_ms: i64,
     /// Inside a slow script: its client, which is not in its place.
     absent: Option<Absent>,
+}
+
+/// A socket that this worker accepts on.
+struct TcpListener {
+    /// Its number in the driver.
+    id: usize,
+    address: SocketAddr,
+    for_tls: bool,
 }
 
 /// The client of a script that runs.
@@ -112,7 +121,7 @@ struct Rest<'a> {
     driver: &'a mut Driver,
     clients: &'a mut Vec<Option<Box<Client>>>,
     deadlines: &'a mut Deadlines,
-    tcp_listeners: &'a mut Vec<(usize, SocketAddr)>,
+    tcp_listeners: &'a mut Vec<TcpListener>,
     departures: &'a mut HashMap<Conn, Departure>,
     has_paused: &'a mut bool,
     stopping: &'a mut bool,
@@ -240,8 +249,8 @@ impl Worker {
                 }
                 Message::Kill(conn) => self.kill(driver, conn),
                 Message::Resume => self.resume_paused(driver),
-                Message::Listen { kept, opened } => {
-                    self.stop_listening(driver, &kept);
+                Message::Listen { for_tls, kept, opened } => {
+                    self.stop_listening(driver, for_tls, &kept);
                     self.listen(driver, opened);
                 }
                 Message::Stop => self.stopping = true,
@@ -252,20 +261,20 @@ impl Worker {
     /// Starts accepting on sockets.
     pub fn listen(&mut self, driver: &mut Driver, listeners: Vec<Listener>) {
         for listener in listeners {
-            let address = listener.local_addr().clone();
+            let (address, for_tls) = (listener.local_addr().clone(), listener.is_for_tls());
             let id = driver.add_listener(listener);
             if let LocalAddress::Tcp(address) = address {
-                self.tcp_listeners.push((id, address));
+                self.tcp_listeners.push(TcpListener { id, address, for_tls });
             }
         }
     }
 
-    /// Stops accepting on TCP sockets but those that are kept.
-    fn stop_listening(&mut self, driver: &mut Driver, kept: &[SocketAddr]) {
-        self.tcp_listeners.retain(|(id, address)| {
-            let keep = kept.contains(address);
+    /// Stops accepting on the TCP sockets for TLS, or on the others, but for those that are kept.
+    fn stop_listening(&mut self, driver: &mut Driver, for_tls: bool, kept: &[SocketAddr]) {
+        self.tcp_listeners.retain(|listener| {
+            let keep = listener.for_tls != for_tls || kept.contains(&listener.address);
             if !keep {
-                driver.remove_listener(*id);
+                driver.remove_listener(listener.id);
             }
             keep
         });
@@ -342,13 +351,22 @@ impl Worker {
 
     // ---- connections ----
 
-    fn accept(&mut self, driver: &mut Driver, socket: Socket) {
+    fn accept(&mut self, driver: &mut Driver, listener: usize, mut socket: Socket) {
         self.context.refresh();
         let server = self.context.server;
+        let for_tls = self.tcp_listeners.iter().any(|it| it.id == listener && it.for_tls);
         if let Some(refusal) = limits::refusal(server, &self.context.live.config, socket.peer()) {
             stats::add(&server.stats.workers[self.context.worker].rejected_connections, 1);
-            socket.write_best_effort(refusal.as_bytes());
+            if !for_tls {
+                socket.write_best_effort(refusal.as_bytes());
+            }
             return;
+        }
+        if for_tls {
+            let acceptor = server.acceptor.read().clone();
+            if !acceptor.is_some_and(|acceptor| socket.secure(&acceptor).is_ok()) {
+                return;
+            }
         }
         server.client_count.fetch_add(1, Ordering::Relaxed);
         let target = server.choose_worker();
@@ -843,11 +861,16 @@ impl Worker {
 impl Handler for Worker {
     fn event(&mut self, driver: &mut Driver, event: Event<'_>) {
         match event {
-            Event::Accepted { socket, .. } => self.accept(driver, socket),
+            Event::Accepted { listener, socket } => self.accept(driver, listener, socket),
             Event::Received { conn, bytes } => self.received(driver, conn, bytes),
             Event::Filled { conn, buffer } => self.filled(driver, conn, buffer),
             Event::Sent { conn } => self.sent(driver, conn),
-            Event::Closed { conn, .. } => self.close(driver, conn, false),
+            Event::Closed { conn, error } => {
+                if let Some(error) = error.filter(|error| error.kind() == ErrorKind::InvalidData) {
+                    verbose!("Error accepting a client connection: {error}");
+                }
+                self.close(driver, conn, false);
+            }
             Event::Detached { conn, socket } => self.detached(driver, conn, socket),
         }
         self.deliver_local(driver);

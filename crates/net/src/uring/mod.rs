@@ -86,7 +86,7 @@ struct UringLink {
     aside: Option<Box<Vec<u8>>>,
 }
 
-const _: () = assert!(size_of::<UringLink>() <= 168, "an idle connection is to stay cheap");
+const _: () = assert!(size_of::<UringLink>() <= 176, "an idle connection is to stay cheap");
 
 struct Accepting {
     listener: Listener,
@@ -324,6 +324,11 @@ impl Uring {
         it.link.leaving = Leaving::Close;
         self.leave_if_due(conn);
         self.unsettle(conn);
+    }
+
+    /// Has the end of a connection reported once what is queued has had one attempt to leave.
+    pub(crate) fn end_soon(&mut self, conn: Conn) {
+        self.ready.push_back(Due::Closed { conn, error: None });
     }
 
     pub(crate) fn detach(&mut self, conn: Conn) {

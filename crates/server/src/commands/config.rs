@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mantissa_commands::spec::{Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome};
-use mantissa_net::process;
+use mantissa_net::{Listener, process};
 use mantissa_protocol::{Args, Reply};
 
 use crate::config::{Config, SetError};
@@ -14,7 +14,7 @@ use crate::inbox::Message;
 use crate::registry::ServerSpec;
 use crate::server::Server;
 use crate::session::Session;
-use crate::{log, notice, start, warning};
+use crate::{log, notice, secure, start, warning};
 
 fn get(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let patterns: Vec<&[u8]> = args.from(2).iter().collect();
@@ -40,6 +40,12 @@ fn set(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outc
     let is_local = session.client.shared.peer.is_loopback();
     let refused = |error: SetError| Error::from_bytes(error.to_reply());
     let mut config = live.config.set(&pairs, is_local).map_err(refused)?;
+    if config.tls_port != 0
+        && let Some((name, _)) = pairs.iter().find(|(name, _)| secure::concerns(name))
+    {
+        configure_tls(server, &config, &String::from_utf8_lossy(name).to_ascii_lowercase())
+            .map_err(refused)?;
+    }
     apply(server, &live.config, &mut config).map_err(refused)?;
     let requirepass = (config.requirepass != live.config.requirepass).then(|| config.requirepass.clone());
     server.set_config(config);
@@ -55,7 +61,17 @@ fn set(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outc
 fn apply(server: &'static Server, old: &Config, new: &mut Config) -> Result<(), SetError> {
     for directive in new.differences(old) {
         match directive.name {
-            "port" | "bind" => listen_anew(server, new, directive.name)?,
+            "port" => listen_anew(server, new, directive.name, false)?,
+            "tls-port" => {
+                if new.tls_port != 0 && server.acceptor.read().is_none() {
+                    configure_tls(server, new, directive.name)?;
+                }
+                listen_anew(server, new, directive.name, true)?;
+            }
+            "bind" => {
+                listen_anew(server, new, directive.name, false)?;
+                listen_anew(server, new, directive.name, true)?;
+            }
             "maxclients" => allow_clients(new)?,
             "dir" => std::env::set_current_dir(&new.dir)
                 .map_err(|error| SetError::failed("dir", error.to_string()))?,
@@ -66,24 +82,45 @@ fn apply(server: &'static Server, old: &Config, new: &mut Config) -> Result<(), 
     Ok(())
 }
 
-fn listen_anew(server: &'static Server, config: &Config, name: &'static str) -> Result<(), SetError> {
-    let mut listening = server.listening.lock();
-    let sockets = if config.port == 0 {
+fn configure_tls(server: &Server, config: &Config, name: &str) -> Result<(), SetError> {
+    secure::configure(server, config).map_err(|reason| {
+        warning!("{reason}");
+        SetError::failed(name, "Unable to update TLS configuration. Check server logs.")
+    })
+}
+
+fn listen_anew(
+    server: &'static Server,
+    config: &Config,
+    name: &'static str,
+    for_tls: bool,
+) -> Result<(), SetError> {
+    let (port, addresses) = match for_tls {
+        true => (config.tls_port, &server.listening_for_tls),
+        false => (config.port, &server.listening),
+    };
+    let mut listening = addresses.lock();
+    let sockets = if port == 0 {
         Ok((Vec::new(), Vec::new()))
     } else {
-        start::listen_tcp(config, config.port, &listening, Duration::ZERO)
+        start::listen_tcp(config, port, &listening, Duration::ZERO)
     };
     let (kept, opened) = sockets.map_err(|reason| {
         warning!("{reason}");
         let text = match name {
-            "port" => "Unable to listen on this port. Check server logs.",
+            "port" | "tls-port" => "Unable to listen on this port. Check server logs.",
             _ => "Failed to bind to specified addresses.",
         };
         SetError::failed(name, text)
     })?;
-    server.port.store(usize::from(config.port), Ordering::Relaxed);
     *listening = [kept.clone(), start::tcp_addresses(&opened)].concat();
-    server.send(0, Message::Listen { kept, opened });
+    let opened = if for_tls {
+        opened.into_iter().map(Listener::for_tls).collect()
+    } else {
+        server.port.store(usize::from(port), Ordering::Relaxed);
+        opened
+    };
+    server.send(0, Message::Listen { for_tls, kept, opened });
     Ok(())
 }
 

@@ -169,11 +169,11 @@ settings! {
     // ---- TLS ----------------------------------------------------------------------------------------------
 
     /// The port for TLS; 0 listens on none.
-    tls_port: u16 = "tls-port", PORT, "0", INERT;
+    tls_port: u16 = "tls-port", PORT, "0", 0;
     /// The server's certificate, in PEM.
-    tls_cert_file: String = "tls-cert-file", Text, "", INERT;
+    tls_cert_file: String = "tls-cert-file", Text, "", 0;
     /// The server's private key, in PEM.
-    tls_key_file: String = "tls-key-file", Text, "", INERT;
+    tls_key_file: String = "tls-key-file", Text, "", 0;
     /// The password of the private key.
     tls_key_file_pass: Vec<u8> = "tls-key-file-pass", Bytes, "", SENSITIVE | INERT;
     /// The certificate for connections that the server opens.
@@ -185,29 +185,29 @@ settings! {
     /// Diffie-Hellman parameters.
     tls_dh_params_file: String = "tls-dh-params-file", Text, "", INERT;
     /// A file of certificate authorities to trust.
-    tls_ca_cert_file: String = "tls-ca-cert-file", Text, "", INERT;
+    tls_ca_cert_file: String = "tls-ca-cert-file", Text, "", 0;
     /// A folder of certificate authorities to trust.
-    tls_ca_cert_dir: String = "tls-ca-cert-dir", Text, "", INERT;
+    tls_ca_cert_dir: String = "tls-ca-cert-dir", Text, "", 0;
     /// Whether clients must show a certificate.
-    tls_auth_clients: TlsAuthClients = "tls-auth-clients", Choice(TlsAuthClients::NAMES), "yes", INERT;
+    tls_auth_clients: TlsAuthClients = "tls-auth-clients", Choice(TlsAuthClients::NAMES), "yes", 0;
     /// Replicate over TLS.
     tls_replication: bool = "tls-replication", Bool, "no", INERT;
     /// Talk over TLS between cluster nodes.
     tls_cluster: bool = "tls-cluster", Bool, "no", INERT;
     /// The TLS versions to accept.
-    tls_protocols: String = "tls-protocols", Text, "", INERT;
+    tls_protocols: String = "tls-protocols", Text, "", 0;
     /// Ciphers up to TLS 1.2.
-    tls_ciphers: String = "tls-ciphers", Text, "", INERT;
+    tls_ciphers: String = "tls-ciphers", Text, "", 0;
     /// Ciphers of TLS 1.3.
-    tls_ciphersuites: String = "tls-ciphersuites", Text, "", INERT;
+    tls_ciphersuites: String = "tls-ciphersuites", Text, "", 0;
     /// Whether the server's order of ciphers wins.
-    tls_prefer_server_ciphers: bool = "tls-prefer-server-ciphers", Bool, "no", INERT;
+    tls_prefer_server_ciphers: bool = "tls-prefer-server-ciphers", Bool, "no", 0;
     /// Whether TLS sessions may be resumed.
-    tls_session_caching: bool = "tls-session-caching", Bool, "yes", INERT;
+    tls_session_caching: bool = "tls-session-caching", Bool, "yes", 0;
     /// TLS sessions kept.
-    tls_session_cache_size: u32 = "tls-session-cache-size", INT, "20480", INERT;
+    tls_session_cache_size: u32 = "tls-session-cache-size", INT, "20480", 0;
     /// Seconds that a TLS session is kept.
-    tls_session_cache_timeout: u32 = "tls-session-cache-timeout", INT, "300", INERT;
+    tls_session_cache_timeout: u32 = "tls-session-cache-timeout", INT, "300", 0;
 
     // ---- General ------------------------------------------------------------------------------------------
 

@@ -30,7 +30,8 @@ pub(super) fn server(lines: &mut Lines, session: &mut Session<'_, '_>) {
     lines.add("process_id", std::process::id());
     lines.add("process_supervised", "no");
     lines.add("run_id", &server.run_id);
-    lines.add("tcp_port", server.port.load(Ordering::Relaxed));
+    let plain_port = server.port.load(Ordering::Relaxed);
+    lines.add("tcp_port", if plain_port == 0 { usize::from(config.tls_port) } else { plain_port });
     lines.add("server_time_usec", unix_us());
     lines.add("uptime_in_seconds", uptime_s);
     lines.add("uptime_in_days", uptime_s / (24 * 3600));
@@ -49,6 +50,10 @@ pub(super) fn server(lines: &mut Lines, session: &mut Session<'_, '_>) {
     }
     if let Some(path) = config.unixsocket.as_deref().filter(|path| !path.is_empty()) {
         listeners.push(format!("name=unix,bind={path}"));
+    }
+    if config.tls_port != 0 {
+        let addresses: String = config.bind.iter().map(|address| format!("bind={address},")).collect();
+        listeners.push(format!("name=tls,{addresses}port={}", config.tls_port));
     }
     for (number, listener) in listeners.iter().enumerate() {
         lines.add(&format!("listener{number}"), listener);
