@@ -379,8 +379,7 @@ impl Worker {
 
     fn adopt(&mut self, driver: &mut Driver, socket: Socket) {
         self.context.refresh();
-        let server = self.context.server;
-        let config = &self.context.live.config;
+        let (server, config) = (self.context.server, &self.context.live.config);
         if !socket.peer().is_unix() {
             socket.set_nodelay(true);
             socket.set_keepalive(config.tcp_keepalive_s);
