@@ -45,7 +45,12 @@ def test_every_policy_is_described(name):
         ("shape", b"*1\r\n$1\r\na\r\n", b"*1\r\n$1\r\nb\r\n", True),
         ("shape", b"$-1\r\n", b"$1\r\nb\r\n", False),
         ("shape", b"-ERR a\r\n", b"-ERR b\r\n", False),
-        ("acl_log", b"*1\r\n*4\r\n+n\r\n:1\r\n+age-seconds\r\n+1\r\n", b"*1\r\n*4\r\n+n\r\n:1\r\n+age-seconds\r\n+2\r\n", True),
+        (
+            "acl_log",
+            b"*1\r\n*4\r\n+n\r\n:1\r\n+age-seconds\r\n+1\r\n",
+            b"*1\r\n*4\r\n+n\r\n:1\r\n+age-seconds\r\n+2\r\n",
+            True,
+        ),
         ("acl_log", b"*1\r\n*2\r\n+n\r\n:1\r\n", b"*1\r\n*2\r\n+n\r\n:2\r\n", False),
         ("code", b"-ERR a\r\n", b"-ERR b\r\n", True),
         ("kind", b"-ERR a\r\n", b"-ERR b\r\n", False),

@@ -96,8 +96,8 @@ pub fn admit_queued(context: &Context, client: &Client, command: &Command, args:
         Denial::Key(_) => "no permission to touch the specified keys",
         Denial::Channel(_) => "no permission to access one of the channels used as arguments",
     };
-    let before = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. \
-                  This command is no longer allowed for the following reason: ";
+    let before = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC \
+                  call. This command is no longer allowed for the following reason: ";
     Err(error(before, reason.as_bytes()))
 }
 
