@@ -4,7 +4,7 @@
 
 use mantissa_store::allocator::{CountingAllocator, allocated_bytes};
 use mantissa_store::stream::{NodeLimits, References, StreamId, Trim, TrimTo};
-use mantissa_store::{EncodingLimits, List, ListEnd, Sought, SortedSet, Stream};
+use mantissa_store::{EncodingLimits, List, ListEnd, SortedSet, Sought, Stream};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
