@@ -15,14 +15,14 @@ fn random_bytes(seed: u64, len: usize) -> Vec<u8> {
 
 #[test]
 fn sets_do_as_a_standard_set_does() {
-    for seed in 0..60 {
+    for seed in 0..20 {
         operations::set_operations(&random_bytes(seed, 6_000));
     }
 }
 
 #[test]
 fn hashes_do_as_a_standard_map_does() {
-    for seed in 0..60 {
+    for seed in 0..20 {
         operations::hash_operations(&random_bytes(seed, 6_000));
     }
 }

@@ -127,7 +127,9 @@ impl Buckets {
     #[inline]
     pub(crate) fn find(&self, key: &Encoded<'_>, hash: u64) -> Option<Place> {
         let bucket = self.index(hash);
-        let position = self.blocks.get(bucket).view().find(key, tag_of(hash))?;
+        let block = self.blocks.get(bucket);
+        block.prefetch();
+        let position = block.view().find(key, tag_of(hash))?;
         Some(Place { bucket, position })
     }
 
