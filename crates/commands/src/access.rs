@@ -107,7 +107,7 @@ macro_rules! collection_access {
 
         #[doc = concat!("The `", stringify!($kind), "` at a key, to change; a new one if there is none.")]
         pub fn $write_or_new(&mut self, key: &[u8]) -> Outcome<&mut $type> {
-            let (entry, _) = self.find_or_insert(key, || Value::$kind(Box::default()))?;
+            let (entry, _) = self.find_or_insert(key, || Value::$kind(Default::default()))?;
             match entry.into_mut().collection_mut() {
                 Some(ValueMut::$kind(value)) => Ok(value),
                 _ => Err(Error::WRONG_TYPE),

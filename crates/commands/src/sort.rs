@@ -164,7 +164,7 @@ fn sort(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
             access.modified(target, EventClass::GENERIC, "del");
         }
     } else {
-        access.put(target, Value::List(Box::new(list)), None)?;
+        access.put(target, Value::List(list), None)?;
         access.changed_by(target, len as u64);
         access.event(EventClass::LIST, "sortstore", target);
     }

@@ -6,7 +6,7 @@
 //! byte 5   a short string: length (2 bytes)
 //!          an integer: its lowest `width` bytes (1 to 8)
 //! byte 8   a long string: Vec<u8> (24 bytes)
-//!          a collection: Box of it (8 bytes)
+//!          a collection: its handle (8 bytes)
 //! then     expiry, Unix time in ms (8 bytes, only if present)
 //!          length of the key (4 bytes, only if 255 or more)
 //!          key
@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::allocator;
 use crate::slab;
 use crate::value::{Kind, StringRef, Value, ValueMut, ValueRef};
+use crate::{Hash, List, Set, SortedSet, Stream};
 
 /// Longest string that is kept inside the entry. A longer one has an allocation of its own, so that it can
 /// grow and move.
@@ -134,13 +135,17 @@ static HEADER_BYTES: [u8; 256] = {
 };
 
 const _: () = assert!(align_of::<Vec<u8>>() == 8 && size_of::<Vec<u8>>() == 24 && size_of::<Entry>() == 8);
+const _: () = {
+    assert!(size_of::<List>() == 8 && size_of::<Set>() == 8 && size_of::<SortedSet>() == 8);
+    assert!(size_of::<Hash>() == 8 && size_of::<Stream>() == 8);
+};
 const _: () = assert!(EMBEDDED_BYTES_MAX <= u16::MAX as usize && cfg!(target_endian = "little"));
 
 enum Payload<'a> {
     Embedded(&'a [u8]),
     Integer(i64),
     Large(Vec<u8>),
-    Collection(Kind, NonNull<()>),
+    Collection(Value),
 }
 
 /// See the module's description.
@@ -163,10 +168,7 @@ impl Entry {
                 Self::build(key, Payload::Large(bytes), expiry, clock)
             }
             Value::String(bytes) => Self::string(key, &bytes, expiry, clock),
-            collection => {
-                let (kind, pointer) = into_pointer(collection);
-                Self::build(key, Payload::Collection(kind, pointer), expiry, clock)
-            }
+            collection => Self::build(key, Payload::Collection(collection), expiry, clock),
         }
     }
 
@@ -242,16 +244,15 @@ impl Entry {
         let place = self.value_place();
         // SAFETY: the shape says what lies there; it lives as long as the borrow.
         unsafe {
-            let collection = || place.cast::<*const ()>().read();
             match shape {
                 Shape::Embedded => ValueRef::String(StringRef::Bytes(self.embedded())),
                 Shape::Integer => ValueRef::String(StringRef::Integer(self.integer())),
                 Shape::Large => ValueRef::String(StringRef::Bytes(&*place.cast::<Vec<u8>>())),
-                Shape::List => ValueRef::List(&*collection().cast()),
-                Shape::Set => ValueRef::Set(&*collection().cast()),
-                Shape::SortedSet => ValueRef::SortedSet(&*collection().cast()),
-                Shape::Hash => ValueRef::Hash(&*collection().cast()),
-                Shape::Stream => ValueRef::Stream(&*collection().cast()),
+                Shape::List => ValueRef::List(&*place.cast()),
+                Shape::Set => ValueRef::Set(&*place.cast()),
+                Shape::SortedSet => ValueRef::SortedSet(&*place.cast()),
+                Shape::Hash => ValueRef::Hash(&*place.cast()),
+                Shape::Stream => ValueRef::Stream(&*place.cast()),
             }
         }
     }
@@ -274,13 +275,13 @@ impl Entry {
         }
         // SAFETY: as in `value`, and the borrow is exclusive.
         unsafe {
-            let pointer = self.value_place().cast::<*mut ()>().read();
+            let place = self.value_place();
             Some(match shape {
-                Shape::List => ValueMut::List(&mut *pointer.cast()),
-                Shape::Set => ValueMut::Set(&mut *pointer.cast()),
-                Shape::SortedSet => ValueMut::SortedSet(&mut *pointer.cast()),
-                Shape::Hash => ValueMut::Hash(&mut *pointer.cast()),
-                _ => ValueMut::Stream(&mut *pointer.cast()),
+                Shape::List => ValueMut::List(&mut *place.cast()),
+                Shape::Set => ValueMut::Set(&mut *place.cast()),
+                Shape::SortedSet => ValueMut::SortedSet(&mut *place.cast()),
+                Shape::Hash => ValueMut::Hash(&mut *place.cast()),
+                _ => ValueMut::Stream(&mut *place.cast()),
             })
         }
     }
@@ -362,10 +363,7 @@ impl Entry {
                 self.rebuild(self.expiry(), Payload::Large(bytes));
             }
             Value::String(bytes) => self.set_string(&bytes),
-            collection => {
-                let (kind, pointer) = into_pointer(collection);
-                self.rebuild(self.expiry(), Payload::Collection(kind, pointer));
-            }
+            collection => self.rebuild(self.expiry(), Payload::Collection(collection)),
         }
     }
 
@@ -420,7 +418,7 @@ impl Entry {
             let value = match this.shape() {
                 Shape::Embedded | Shape::Integer => this.value().to_value(),
                 Shape::Large => Value::String(this.value_place().cast::<Vec<u8>>().read()),
-                shape => from_pointer(shape.kind(), this.value_place().cast::<*mut ()>().read()),
+                shape => read_collection(shape, this.value_place()),
             };
             slab::dealloc(this.0, this.size());
             value
@@ -433,10 +431,7 @@ impl Entry {
             (Shape::Large, ValueRef::String(StringRef::Bytes(bytes))) => Payload::Large(bytes.to_vec()),
             (_, ValueRef::String(StringRef::Bytes(bytes))) => Payload::Embedded(bytes),
             (_, ValueRef::String(StringRef::Integer(number))) => Payload::Integer(number),
-            (_, collection) => {
-                let (kind, pointer) = into_pointer(collection.to_value());
-                Payload::Collection(kind, pointer)
-            }
+            (_, collection) => Payload::Collection(collection.to_value()),
         };
         let copy = Self::build(key, payload, expiry, self.clock());
         copy.change_meta(|meta| meta | self.meta() & WRITTEN_BIT);
@@ -454,7 +449,7 @@ impl Entry {
                 Shape::Embedded => Payload::Embedded(self.embedded()),
                 Shape::Integer => Payload::Integer(self.integer()),
                 Shape::Large => Payload::Large(self.value_place().cast::<Vec<u8>>().read()),
-                shape => Payload::Collection(shape.kind(), self.value_place().cast::<NonNull<()>>().read()),
+                shape => Payload::Collection(read_collection(shape, self.value_place())),
             }
         };
         let moved = Self::build(key, payload, expiry, self.clock());
@@ -504,6 +499,14 @@ impl Entry {
         if let Some(moved) = unsafe { slab::relocate(self.0, self.size()) } {
             self.0 = moved;
         }
+        match self.collection_mut() {
+            None => {}
+            Some(ValueMut::List(list)) => list.compact(),
+            Some(ValueMut::Set(set)) => _ = set.compact(),
+            Some(ValueMut::SortedSet(set)) => set.compact(),
+            Some(ValueMut::Hash(hash)) => _ = hash.compact(),
+            Some(ValueMut::Stream(stream)) => stream.compact(),
+        }
     }
 
     fn build(key: &[u8], payload: Payload<'_>, expiry: Option<i64>, clock: u32) -> Entry {
@@ -512,7 +515,7 @@ impl Entry {
             Payload::Embedded(text) => (Shape::Embedded, 1, text.len()),
             Payload::Integer(number) => (Shape::Integer, width_of(*number), 0),
             Payload::Large(_) => (Shape::Large, 1, 0),
-            Payload::Collection(kind, _) => (Shape::of_collection(*kind), 1, 0),
+            Payload::Collection(value) => (Shape::of_collection(value.kind()), 1, 0),
         };
         let meta = (clock & CLOCK_MASK)
             | (shape as u32) << SHAPE_SHIFT
@@ -546,7 +549,7 @@ impl Entry {
                 }
                 Payload::Integer(number) => entry.write_integer(number),
                 Payload::Large(bytes) => place.cast::<Vec<u8>>().write(bytes),
-                Payload::Collection(_, pointer) => place.cast::<NonNull<()>>().write(pointer),
+                Payload::Collection(value) => write_collection(value, place),
             }
         }
         ManuallyDrop::into_inner(entry)
@@ -686,7 +689,7 @@ impl Drop for Entry {
             match self.shape() {
                 Shape::Embedded | Shape::Integer => {}
                 Shape::Large => self.value_place().cast::<Vec<u8>>().drop_in_place(),
-                shape => drop(from_pointer(shape.kind(), self.value_place().cast::<*mut ()>().read())),
+                shape => drop(read_collection(shape, self.value_place())),
             }
             slab::dealloc(self.0, size);
         }
@@ -717,33 +720,37 @@ pub fn canonical_integer(text: &[u8]) -> Option<i64> {
     }
 }
 
-fn into_pointer(value: Value) -> (Kind, NonNull<()>) {
-    fn leak<T>(boxed: Box<T>) -> NonNull<()> {
-        NonNull::from(Box::leak(boxed)).cast()
+/// Moves a collection's handle into an entry.
+///
+/// # Safety
+/// `place` is where an entry keeps the handle of a collection.
+unsafe fn write_collection(value: Value, place: *mut u8) {
+    // SAFETY: every handle has eight bytes, as asserted above.
+    unsafe {
+        match value {
+            Value::List(list) => place.cast::<List>().write(list),
+            Value::Set(set) => place.cast::<Set>().write(set),
+            Value::SortedSet(set) => place.cast::<SortedSet>().write(set),
+            Value::Hash(hash) => place.cast::<Hash>().write(hash),
+            Value::Stream(stream) => place.cast::<Stream>().write(stream),
+            Value::String(_) | Value::Integer(_) => unreachable!("strings have shapes of their own"),
+        }
     }
-    let kind = value.kind();
-    let pointer = match value {
-        Value::List(list) => leak(list),
-        Value::Set(set) => leak(set),
-        Value::SortedSet(set) => leak(set),
-        Value::Hash(hash) => leak(hash),
-        Value::Stream(stream) => leak(stream),
-        Value::String(_) | Value::Integer(_) => unreachable!("strings are stored without a box"),
-    };
-    (kind, pointer)
 }
 
+/// Moves a collection's handle out of an entry.
+///
 /// # Safety
-/// `pointer` came from `into_pointer` with this kind, and is given back only once.
-unsafe fn from_pointer(kind: Kind, pointer: *mut ()) -> Value {
+/// An entry of this shape keeps its handle there, and the handle is not used there any more.
+unsafe fn read_collection(shape: Shape, place: *mut u8) -> Value {
     // SAFETY: the caller's promise.
     unsafe {
-        match kind {
-            Kind::List => Value::List(Box::from_raw(pointer.cast())),
-            Kind::Set => Value::Set(Box::from_raw(pointer.cast())),
-            Kind::SortedSet => Value::SortedSet(Box::from_raw(pointer.cast())),
-            Kind::Hash => Value::Hash(Box::from_raw(pointer.cast())),
-            Kind::Stream | Kind::String => Value::Stream(Box::from_raw(pointer.cast())),
+        match shape {
+            Shape::List => Value::List(place.cast::<List>().read()),
+            Shape::Set => Value::Set(place.cast::<Set>().read()),
+            Shape::SortedSet => Value::SortedSet(place.cast::<SortedSet>().read()),
+            Shape::Hash => Value::Hash(place.cast::<Hash>().read()),
+            _ => Value::Stream(place.cast::<Stream>().read()),
         }
     }
 }
@@ -800,7 +807,7 @@ mod tests {
             assert_eq!(entry.as_string().map(StringRef::to_vec), Some(expected));
             assert_eq!((entry.key(), entry.clock(), entry.expiry()), (&b"key"[..], 77, expiry));
         }
-        entry.set_value(Value::List(Box::default()));
+        entry.set_value(Value::List(List::default()));
         entry.set_expiry(Some(5));
         entry.set_expiry(None);
         assert_eq!((entry.kind(), entry.key()), (Kind::List, &b"key"[..]));

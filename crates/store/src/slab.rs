@@ -307,6 +307,17 @@ fn choose_slabs(arena: &Mutex<Arena>, class: usize, spare_percent: usize) -> usi
     cells
 }
 
+/// Which of the `len` parts of a large collection to offer to [`relocate`] now: a few hundred, in turn.
+pub fn parts_in_turn(len: usize) -> std::ops::Range<usize> {
+    const PARTS: usize = 256;
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    if len <= PARTS {
+        return 0..len;
+    }
+    let start = NEXT.fetch_add(PARTS, Ordering::Relaxed) % len;
+    start..len.min(start + PARTS)
+}
+
 /// Puts slabs that compaction has not emptied back to use.
 pub fn end_compaction() {
     for arena in &ARENAS {

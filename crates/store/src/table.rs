@@ -35,7 +35,7 @@ use std::ptr::NonNull;
 
 use smallvec::SmallVec;
 
-use crate::slab;
+use crate::{allocator, slab};
 
 /// Items in one bucket.
 const SLOTS: usize = 7;
@@ -221,7 +221,7 @@ struct Position<T> {
 /// See the module's description. `T` must be eight bytes with an alignment of at most eight.
 pub struct Table<T> {
     segments: Vec<NonNull<u8>>,
-    /// Buckets that the first segment has room for: a power of two up to `SEGMENT_BUCKETS`.
+    /// Buckets that the first segment has room for, up to `SEGMENT_BUCKETS`.
     first_capacity: usize,
     bucket_count: usize,
     level_size: usize,
@@ -638,7 +638,9 @@ impl<T> Table<T> {
             if wanted < self.first_capacity {
                 return;
             }
-            let capacity = (self.first_capacity * 2).max(1);
+            // By as little as the allocator's sizes allow: most shards of a small keyspace have no second segment.
+            let bytes = allocator::class_size((self.first_capacity + 1) * BUCKET_BYTES);
+            let capacity = (bytes / BUCKET_BYTES).min(SEGMENT_BUCKETS);
             let first = Self::allocate(capacity);
             if let Some(&old) = self.segments.first() {
                 // SAFETY: the new segment is longer than the old one, whose buckets move there; then nothing is

@@ -42,15 +42,15 @@ pub enum Value {
     /// An integer.
     Integer(i64),
     /// A list.
-    List(Box<List>),
+    List(List),
     /// A set.
-    Set(Box<Set>),
+    Set(Set),
     /// A sorted set.
-    SortedSet(Box<SortedSet>),
+    SortedSet(SortedSet),
     /// A hash.
-    Hash(Box<Hash>),
+    Hash(Hash),
     /// A stream.
-    Stream(Box<Stream>),
+    Stream(Stream),
 }
 
 impl Value {
@@ -136,11 +136,11 @@ impl ValueRef<'_> {
         match *self {
             ValueRef::String(StringRef::Integer(number)) => Value::Integer(number),
             ValueRef::String(StringRef::Bytes(bytes)) => Value::String(bytes.to_vec()),
-            ValueRef::List(list) => Value::List(Box::new(list.clone())),
-            ValueRef::Set(set) => Value::Set(Box::new(set.clone())),
-            ValueRef::SortedSet(set) => Value::SortedSet(Box::new(set.clone())),
-            ValueRef::Hash(hash) => Value::Hash(Box::new(hash.clone())),
-            ValueRef::Stream(stream) => Value::Stream(Box::new(stream.clone())),
+            ValueRef::List(list) => Value::List(list.clone()),
+            ValueRef::Set(set) => Value::Set(set.clone()),
+            ValueRef::SortedSet(set) => Value::SortedSet(set.clone()),
+            ValueRef::Hash(hash) => Value::Hash(hash.clone()),
+            ValueRef::Stream(stream) => Value::Stream(stream.clone()),
         }
     }
 }

@@ -305,7 +305,7 @@ fn search(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, form: Form
     if count > 0 {
         let is_search = form == Form::SearchStore;
         let event = if is_search { "geosearchstore" } else { "georadiusstore" };
-        access.put(destination, Value::SortedSet(Box::new(result)), None)?;
+        access.put(destination, Value::SortedSet(result), None)?;
         access.changed_by(destination, count as u64);
         access.event(EventClass::SORTED_SET, event, destination);
     } else if access.remove(destination) {

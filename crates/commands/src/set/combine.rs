@@ -103,7 +103,7 @@ fn store(
 ) -> Outcome {
     let len = result.len();
     if len > 0 {
-        access.put(key, Value::Set(Box::new(result)), None)?;
+        access.put(key, Value::Set(result), None)?;
         access.modified(key, EventClass::SET, event);
     } else if access.remove(key) {
         access.modified(key, EventClass::GENERIC, "del");

@@ -84,7 +84,7 @@ fn spop_many(access: &mut Access<'_>, key: &[u8], count: usize, reply: &mut Repl
     access.event(EventClass::SET, "spop", key);
     access.changed_by(key, count as u64);
     log_removal(access, key, &popped);
-    access.free_later(Value::Set(Box::new(popped)));
+    access.free_later(Value::Set(popped));
     Ok(())
 }
 

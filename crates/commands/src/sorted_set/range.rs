@@ -184,7 +184,7 @@ pub(super) fn store(
 ) -> Outcome {
     reply.integer(result.len() as i64);
     if !result.is_empty() {
-        access.put(key, Value::SortedSet(Box::new(result)), None)?;
+        access.put(key, Value::SortedSet(result), None)?;
         access.modified(key, EventClass::SORTED_SET, event);
     } else if access.remove(key) {
         access.modified(key, EventClass::GENERIC, "del");

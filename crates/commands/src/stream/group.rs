@@ -129,7 +129,7 @@ pub(super) fn destroy(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
         // What takes long to free goes as a stream of its own.
         let mut rest = Stream::new();
         rest.add_group(name, group);
-        access.free_later(Value::Stream(Box::new(rest)));
+        access.free_later(Value::Stream(rest));
     }
     access.count_changes(1);
     access.event(EventClass::STREAM, "xgroup-destroy", key);

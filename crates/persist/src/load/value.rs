@@ -66,15 +66,15 @@ pub(crate) fn read_value<R: Read>(
         | value_type::LIST_QUICKLIST
         | value_type::LIST_QUICKLIST_2 => {
             let list = read_list(source, form, limits)?;
-            outcome(list.is_empty(), || Value::List(Box::new(list)))
+            outcome(list.is_empty(), || Value::List(list))
         }
         value_type::SET | value_type::SET_INTSET | value_type::SET_LISTPACK => {
             let set = read_set(source, form, limits)?;
-            outcome(set.is_empty(), || Value::Set(Box::new(set)))
+            outcome(set.is_empty(), || Value::Set(set))
         }
         value_type::ZSET | value_type::ZSET_2 | value_type::ZSET_ZIPLIST | value_type::ZSET_LISTPACK => {
             let set = read_sorted_set(source, form, limits)?;
-            outcome(set.is_empty(), || Value::SortedSet(Box::new(set)))
+            outcome(set.is_empty(), || Value::SortedSet(set))
         }
         value_type::HASH
         | value_type::HASH_ZIPMAP
@@ -85,10 +85,10 @@ pub(crate) fn read_value<R: Read>(
         | value_type::HASH_METADATA
         | value_type::HASH_LISTPACK_EX => {
             let hash = read_hash(source, form, limits)?;
-            outcome(hash.is_empty(), || Value::Hash(Box::new(hash)))
+            outcome(hash.is_empty(), || Value::Hash(hash))
         }
         value_type::STREAM_LISTPACKS | value_type::STREAM_LISTPACKS_2 | value_type::STREAM_LISTPACKS_3 => {
-            Outcome::Value(Value::Stream(Box::new(stream::read(source, form, offset)?)))
+            Outcome::Value(Value::Stream(stream::read(source, form, offset)?))
         }
         value_type::MODULE_2 => {
             module::read_key(source, offset, options.skip_modules)?;

@@ -34,7 +34,7 @@ fn list() -> impl Strategy<Value = Value> {
     vec(elements, 1..14).prop_map(|elements| {
         let mut list = List::new();
         elements.iter().for_each(|element| list.push_back(element, &limits()));
-        Value::List(Box::new(list))
+        Value::List(list)
     })
 }
 
@@ -49,7 +49,7 @@ fn set() -> impl Strategy<Value = Value> {
         for member in &members {
             set.add(member, &limits());
         }
-        Value::Set(Box::new(set))
+        Value::Set(set)
     })
 }
 
@@ -65,7 +65,7 @@ fn sorted_set() -> impl Strategy<Value = Value> {
         for (member, score) in &members {
             set.insert(member, *score, &limits());
         }
-        Value::SortedSet(Box::new(set))
+        Value::SortedSet(set)
     })
 }
 
@@ -80,7 +80,7 @@ fn hash(expiry_ms_min: i64) -> impl Strategy<Value = Value> {
                 hash.set_expiry(field, *expiry);
             }
         }
-        Value::Hash(Box::new(hash))
+        Value::Hash(hash)
     })
 }
 
@@ -112,7 +112,7 @@ fn stream() -> impl Strategy<Value = Value> {
             }
             stream.add_group(name, group);
         }
-        Value::Stream(Box::new(stream))
+        Value::Stream(stream)
     })
 }
 

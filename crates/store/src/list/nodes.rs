@@ -56,10 +56,10 @@ impl Nodes {
         nodes + self.nodes.memory_usage() + self.spine.memory_usage() + size_of::<Self>()
     }
 
-    /// Moves what is better placed elsewhere, unless clones share it.
+    /// Moves what is better placed elsewhere, a part at each call, unless clones share it.
     pub fn compact(&mut self) {
         if !self.nodes.is_shared() {
-            (0..self.nodes.len()).for_each(|id| self.nodes.get_mut(id).compact());
+            crate::slab::parts_in_turn(self.nodes.len()).for_each(|id| self.nodes.get_mut(id).compact());
         }
     }
 

@@ -342,7 +342,8 @@ impl Index {
 
     /// Moves buckets where that lets memory be given back.
     pub fn compact(&mut self) {
-        (0..self.buckets.len()).for_each(|at| self.buckets.get_mut(at).block.compact());
+        crate::slab::parts_in_turn(self.buckets.len())
+            .for_each(|at| self.buckets.get_mut(at).block.compact());
     }
 
     #[inline]

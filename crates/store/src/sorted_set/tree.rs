@@ -378,7 +378,7 @@ impl Tree {
     /// Moves leaves and buckets where that lets memory be given back, unless clones share them.
     pub fn compact(&mut self) {
         if !self.leaves.is_shared() {
-            (0..self.leaves.len()).for_each(|id| self.leaves.get_mut(id).compact());
+            crate::slab::parts_in_turn(self.leaves.len()).for_each(|id| self.leaves.get_mut(id).compact());
             self.index.compact();
         }
     }

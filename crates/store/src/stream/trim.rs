@@ -43,7 +43,7 @@ const SINGLE_NODES_MAX: usize = 16;
 
 impl Stream {
     /// Trims, and returns how many entries went, with what is to be freed.
-    pub fn trim(&mut self, trim: &Trim) -> (u64, Option<Box<Stream>>) {
+    pub fn trim(&mut self, trim: &Trim) -> (u64, Option<Stream>) {
         if trim.references != References::Keep {
             return (self.trim_referenced(trim), None);
         }
@@ -103,7 +103,7 @@ impl Stream {
     }
 
     /// Takes the first nodes off. Many are returned, to be freed elsewhere.
-    fn cut(&mut self, nodes: usize) -> Option<Box<Stream>> {
+    fn cut(&mut self, nodes: usize) -> Option<Stream> {
         if nodes <= SINGLE_NODES_MAX {
             (0..nodes).for_each(|_| drop(self.nodes.pop_first()));
             return None;
@@ -119,7 +119,7 @@ impl Stream {
             let kept = SharedMap::build(kept.into_iter().rev().map(|node| (node.first(), node)));
             gone.nodes = std::mem::replace(&mut self.nodes, kept);
         }
-        Some(Box::new(gone))
+        Some(gone)
     }
 
     /// Trims entry by entry, asking the groups about each. That is never done by whole nodes: as in Redis,
