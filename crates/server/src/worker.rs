@@ -364,7 +364,7 @@ impl Worker {
         }
         if for_tls {
             let acceptor = server.acceptor.read().clone();
-            if !acceptor.is_some_and(|acceptor| socket.secure(&acceptor).is_ok()) {
+            if acceptor.is_none_or(|acceptor| socket.secure(&acceptor).is_err()) {
                 return;
             }
         }
