@@ -27,7 +27,8 @@ def strings(count, *options):
 def hashes(count):
     texts = values()
     for n in range(count):
-        yield ("HSET", "user:%012d" % n, *(part for f in range(10) for part in (f"field{f}", texts[(n + f) % 1000][:16])))
+        pairs = ((f"field{f}", texts[(n + f) % 1000][:16]) for f in range(10))
+        yield ("HSET", "user:%012d" % n, *(part for pair in pairs for part in pair))
 
 
 def scores(count):

@@ -1,5 +1,5 @@
-//! What is done in the background: active expiry, eviction that commands have no time for, compaction, sampling
-//! of rates.
+//! What is done in the background: active expiry, eviction that commands have no time for, compaction,
+//! sampling of rates.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};

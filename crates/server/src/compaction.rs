@@ -1,9 +1,9 @@
 //! Moves entries together, so that the memory that deletions left in holes goes back to the system.
 //!
-//! Once a second it is looked at how many slabs the live cells could do without ([`slab::begin_compaction`]). If it
-//! is worth it, a walk over all shards moves what lies in the emptiest ones: a shard's lock is held for a fraction
-//! of a millisecond at a time, and the walk takes a share of one core. `activedefrag yes` begins at less waste
-//! (`active-defrag-threshold-lower`) and takes the share of `active-defrag-cycle-max`.
+//! Once a second it is looked at how many slabs the live cells could do without ([`slab::begin_compaction`]).
+//! If it is worth it, a walk over all shards moves what lies in the emptiest ones: a shard's lock is held for
+//! a fraction of a millisecond at a time, and the walk takes a share of one core. `activedefrag yes` begins
+//! at less waste (`active-defrag-threshold-lower`) and takes the share of `active-defrag-cycle-max`.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

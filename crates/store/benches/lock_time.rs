@@ -2,10 +2,10 @@
 //!
 //!     cargo bench -p mantissa-store --bench lock_time [-- ELEMENTS]
 //!
-//! Each operation is timed by the processor time of its thread, page faults included, so that other programs on
-//! the machine do not count. Prints percentiles and a histogram in powers of two for each work: a keyspace of
-//! ELEMENTS keys (10 million if not given) in one shard grows and shrinks, and so does one collection of each type;
-//! what a command frees under the lock is the handle, the rest goes to another thread.
+//! Each operation is timed by the processor time of its thread, page faults included, so that other programs
+//! on the machine do not count. Prints percentiles and a histogram in powers of two for each work: a keyspace
+//! of ELEMENTS keys (10 million if not given) in one shard grows and shrinks, and so does one collection of
+//! each type; what a command frees under the lock is the handle, the rest goes to another thread.
 
 use std::hint::black_box;
 

@@ -13,8 +13,8 @@
 //!          a short string
 //! ```
 //!
-//! Bytes per key: for a short string 7 + key + value, for an integer 6 to 13 + key, for anything else 16 to 32 +
-//! key; 8 more with an expiry. The sum is rounded up to the steps of [`crate::slab`].
+//! Bytes per key: for a short string 7 + key + value, for an integer 6 to 13 + key, for anything else 16 to
+//! 32 + key; 8 more with an expiry. The sum is rounded up to the steps of [`crate::slab`].
 
 use std::fmt;
 use std::mem::{ManuallyDrop, align_of, size_of};

@@ -14,7 +14,8 @@
 //!   width. Ten fields of 6 and 16 bytes are a block of 8 + 10 * (6 + 16 + 2) = 248 bytes.
 //! - `listpackex`: the same, 7 for each expiry, and 16.
 //! - `hashtable`: 3 for each field beside field and value (its tag and codes), and for each bucket of 224 to
-//!   900 bytes of them a pointer of 8, a header of 8, and what rounding up to a size class leaves free: fields
+//!   900 bytes of them a pointer of 8, a header of 8, and what rounding up to a size class leaves free:
+//!   fields
 //!   and values of 16 bytes take 35 and at most 5 more. An expiry adds 7, about 24 in the order of expiries,
 //!   and 1 for each field that shares the bucket with it.
 //!
@@ -424,8 +425,8 @@ impl Hash {
     }
 
     /// Visits a part of the fields, expired or not, and returns the cursor of the next part; 0 starts, and 0
-    /// returned ends an iteration. What is there throughout is visited at least once ([`packed::Buckets`] says
-    /// why).
+    /// returned ends an iteration. What is there throughout is visited at least once ([`packed::Buckets`]
+    /// says why).
     pub fn scan(&self, cursor: u64, mut visit: impl FnMut(Field<'_>)) -> u64 {
         match self.body() {
             Body::Table(fields) => fields.table.scan(cursor, |item| visit(field_of(item))),

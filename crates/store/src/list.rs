@@ -1,8 +1,8 @@
 //! Lists.
 //!
-//! A small list is one packed piece (OBJECT ENCODING `listpack`), a large one a sequence of nodes in a counted
-//! tree (`quicklist`), each of pieces of up to a KB. It changes from one to the other, and back, exactly when
-//! Redis's does.
+//! A small list is one packed piece (OBJECT ENCODING `listpack`), a large one a sequence of nodes in a
+//! counted tree (`quicklist`), each of pieces of up to a KB. It changes from one to the other, and back,
+//! exactly when Redis's does.
 //!
 //! Both ends cost O(1) in the small form and O(log nodes) in the large one; an index O(log nodes) and a walk
 //! within one piece; a range that and its length. A clone costs O(1): it shares everything, and a change then

@@ -313,8 +313,8 @@ impl Database {
         self.table.scan(cursor, visit)
     }
 
-    /// Moves what a part of the entries has in sparsely used memory (see [`crate::slab::begin_compaction`]), and
-    /// returns the cursor of the next part, as [`Table::scan`] does.
+    /// Moves what a part of the entries has in sparsely used memory (see [`crate::slab::begin_compaction`]),
+    /// and returns the cursor of the next part, as [`Table::scan`] does.
     pub fn compact(&mut self, cursor: u64) -> u64 {
         self.table.scan_mut(cursor, Entry::compact)
     }

@@ -1,8 +1,9 @@
 //! Small allocations in fine sizes, packed into slabs that can be emptied.
 //!
 //! A general allocator rounds 257 bytes up to 320, and keeps a page for the sake of one allocation that is
-//! left in it. Entries and small collections are most of a keyspace's memory, so they come from here: cells in
-//! steps of 8 bytes up to 256, of 16 up to 512, of 32 up to 1,024. Larger sizes go to the global allocator.
+//! left in it. Entries and small collections are most of a keyspace's memory, so they come from here: cells
+//! in steps of 8 bytes up to 256, of 16 up to 512, of 32 up to 1,024. Larger sizes go to the global
+//! allocator.
 //!
 //! ```text
 //! slab of 8, 16 or 32 KB (for cells up to 256, 512, 1,024 bytes), aligned to its size
@@ -10,11 +11,11 @@
 //! byte 32   cells; a free one holds the number of the next free one in its first two bytes
 //! ```
 //!
-//! Loss: at most 7 bytes of 256 by rounding, 32 bytes of header, and the rest that is too short for a cell: at
-//! most 4 in 100 of a slab.
+//! Loss: at most 7 bytes of 256 by rounding, 32 bytes of header, and the rest that is too short for a cell:
+//! at most 4 in 100 of a slab.
 //!
-//! Each thread allocates from one of [`ARENA_COUNT`] arenas, each behind a lock of its own which is hardly ever
-//! contended; a cell goes back to the arena that it came from, from any thread.
+//! Each thread allocates from one of [`ARENA_COUNT`] arenas, each behind a lock of its own which is hardly
+//! ever contended; a cell goes back to the arena that it came from, from any thread.
 //!
 //! # Compaction
 //!
@@ -134,8 +135,8 @@ pub const fn class_size(size: usize) -> usize {
     if size <= CELL_BYTES_MAX { cell_bytes(class_of(size)) } else { allocator::class_size(size) }
 }
 
-/// Bytes of all slabs and pages, used or not. What [`allocator::allocated_bytes`] counts of slabs is the cells in
-/// use.
+/// Bytes of all slabs and pages, used or not. What [`allocator::allocated_bytes`] counts of slabs is the
+/// cells in use.
 pub fn held_bytes() -> usize {
     usize::try_from(HELD.load(Ordering::Relaxed)).unwrap_or(0)
 }
@@ -213,8 +214,8 @@ pub unsafe fn realloc(memory: NonNull<u8>, old: usize, new: usize) -> NonNull<u8
 /// Bytes of what [`alloc_page`] returns.
 pub const PAGE_BYTES: usize = chunks::UNIT_BYTES;
 
-/// [`PAGE_BYTES`] aligned to their size, in a huge page with slabs where the system has them: for tables, in which
-/// every access is somewhere else. Contents are undefined. To be given back through [`dealloc_page`].
+/// [`PAGE_BYTES`] aligned to their size, in a huge page with slabs where the system has them: for tables, in
+/// which every access is somewhere else. Contents are undefined. To be given back through [`dealloc_page`].
 pub fn alloc_page() -> NonNull<u8> {
     if cfg!(whole_allocations) {
         let layout = page_layout();
@@ -272,9 +273,9 @@ pub unsafe fn relocate(memory: NonNull<u8>, size: usize) -> Option<NonNull<u8>> 
     }
 }
 
-/// Chooses the slabs to empty. Returns the number of their live cells, 0 if there is too little to gain: fewer
-/// than `spare_percent` (at least 10) in a hundred slabs of a size could go. One compaction at a time. No lock
-/// is held for more than a few hundred slabs.
+/// Chooses the slabs to empty. Returns the number of their live cells, 0 if there is too little to gain:
+/// fewer than `spare_percent` (at least 10) in a hundred slabs of a size could go. One compaction at a time.
+/// No lock is held for more than a few hundred slabs.
 pub fn begin_compaction(spare_percent: usize) -> usize {
     let spare_percent = spare_percent.max(SPARE_PERCENT_MIN);
     let mut cells = 0;
@@ -286,7 +287,8 @@ pub fn begin_compaction(spare_percent: usize) -> usize {
     cells
 }
 
-/// Chooses in two rounds: first among those that are emptier than the mean, then among all but the nearly full.
+/// Chooses in two rounds: first among those that are emptier than the mean, then among all but the nearly
+/// full.
 fn choose_slabs(arena: &Mutex<Arena>, class: usize, spare_percent: usize) -> usize {
     let (spare, slabs, mean) = {
         let arena = arena.lock();
@@ -395,9 +397,9 @@ impl Arena {
         if spare < 2 || spare * 100 < state.slabs * spare_percent { 0 } else { spare }
     }
 
-    /// Looks at the first slabs with room, up to `steps` of them: those with at most `live_max` live cells are
-    /// chosen, up to `wanted`; the others go to the end of the list. Returns the numbers of slabs and of their
-    /// cells.
+    /// Looks at the first slabs with room, up to `steps` of them: those with at most `live_max` live cells
+    /// are chosen, up to `wanted`; the others go to the end of the list. Returns the numbers of slabs and of
+    /// their cells.
     fn choose(&mut self, class: usize, steps: usize, live_max: usize, wanted: usize) -> (usize, usize) {
         let state = &mut self.0[class];
         let (mut slabs, mut cells) = (0, 0);

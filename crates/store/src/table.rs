@@ -1,12 +1,12 @@
 //! A hash table of eight-byte items that grows and shrinks one bucket at a time (linear hashing).
 //!
-//! A bucket is one cache line: seven one-byte fingerprints, a mark, and seven items. A lookup reads the bucket
-//! of its hash, compares fingerprints seven at a time, and follows the overflow chain only where there is one.
-//! Growth splits the next bucket in turn, so there is neither a pause nor a moment with two tables: memory
-//! follows the number of items at every size.
+//! A bucket is one cache line: seven one-byte fingerprints, a mark, and seven items. A lookup reads the
+//! bucket of its hash, compares fingerprints seven at a time, and follows the overflow chain only where there
+//! is one. Growth splits the next bucket in turn, so there is neither a pause nor a moment with two tables:
+//! memory follows the number of items at every size.
 //!
-//! Bytes per item: 64 / 5.5 = 11.6 for the buckets, and 1.1 to 1.7 for overflow blocks, which are just as long as
-//! the items that they hold (a fifth of the buckets has one).
+//! Bytes per item: 64 / 5.5 = 11.6 for the buckets, and 1.1 to 1.7 for overflow blocks, which are just as
+//! long as the items that they hold (a fifth of the buckets has one).
 //!
 //! # Invariants
 //!
@@ -15,7 +15,8 @@
 //! - An item with hash `h` lies in the chain of bucket `h mod 2*level_size` if that is `< bucket_count`, else
 //!   of bucket `h mod level_size`.
 //! - A fingerprint of zero marks a free slot; no item's fingerprint is zero.
-//! - Chains are dense: only a bucket without overflow has free slots, and a last block has at least two items.
+//! - Chains are dense: only a bucket without overflow has free slots, and a last block has at least two
+//! items.
 //!
 //! # Scanning
 //!
@@ -56,7 +57,8 @@ const OVERFLOW: u8 = 0x80;
 ///
 /// ```text
 /// byte 0..7    fingerprints of the items (0: free)
-/// byte 7       mark: whether the last slot holds a pointer to the next block (bit 7), and by how many slots the
+/// byte 7       mark: whether the last slot holds a pointer to the next block (bit 7), and by how many slots
+/// the
 ///              block is shorter than seven (bits 0 to 2)
 /// byte 8..     items of eight bytes: seven in a bucket, one to seven in a block
 /// ```
@@ -638,13 +640,14 @@ impl<T> Table<T> {
             if wanted < self.first_capacity {
                 return;
             }
-            // By as little as the allocator's sizes allow: most shards of a small keyspace have no second segment.
+            // By as little as the allocator's sizes allow: most shards of a small keyspace have no second
+            // segment.
             let bytes = allocator::class_size((self.first_capacity + 1) * BUCKET_BYTES);
             let capacity = (bytes / BUCKET_BYTES).min(SEGMENT_BUCKETS);
             let first = Self::allocate(capacity);
             if let Some(&old) = self.segments.first() {
-                // SAFETY: the new segment is longer than the old one, whose buckets move there; then nothing is
-                // left in it.
+                // SAFETY: the new segment is longer than the old one, whose buckets move there; then nothing
+                // is left in it.
                 unsafe {
                     let bytes = self.first_capacity * BUCKET_BYTES;
                     std::ptr::copy_nonoverlapping(old.as_ptr(), first.as_ptr(), bytes);
@@ -764,8 +767,8 @@ impl<'a, T> Iterator for Iter<'a, T> {
                 self.slot += 1;
                 if block.tags()[slot] != 0 {
                     self.left -= 1;
-                    // SAFETY: a non-zero tag marks an initialised slot, and the table is borrowed for as long as
-                    // the iterator and its items live.
+                    // SAFETY: a non-zero tag marks an initialised slot, and the table is borrowed for as long
+                    // as the iterator and its items live.
                     return Some(unsafe { &*block.slot(slot) });
                 }
             }

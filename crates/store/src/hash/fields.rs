@@ -1,10 +1,10 @@
 //! The large form of a hash: a table of fields with their values, and with their expiries where there are
 //! some; and the order in which those expire.
 //!
-//! The order holds expiry and hash of each field that expires. Two fields with the same of both are one in it,
-//! which the number of expired fields then misses; whoever takes an entry out looks for another such field.
-//! A clone has no order until it is asked for one, which then costs O(n log n) once: to read a clone, as a
-//! snapshot does, it is not needed.
+//! The order holds expiry and hash of each field that expires. Two fields with the same of both are one in
+//! it, which the number of expired fields then misses; whoever takes an entry out looks for another such
+//! field. A clone has no order until it is asked for one, which then costs O(n log n) once: to read a clone,
+//! as a snapshot does, it is not needed.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;

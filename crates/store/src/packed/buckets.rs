@@ -1,9 +1,10 @@
 //! A linear hash table whose buckets are [`Block`]s.
 //!
 //! The table grows by splitting and shrinks by merging one bucket at a time, in turn: when the bytes of all
-//! buckets are more than [`BUCKET_BYTES_MAX`] for each, or fewer than [`BUCKET_BYTES_MIN`]. So there is neither
-//! a pause nor a moment with two tables, memory follows the contents at every size, and buckets stay about as
-//! large whatever the size of the items is. A bucket is a block of any size: there are no overflow chains.
+//! buckets are more than [`BUCKET_BYTES_MAX`] for each, or fewer than [`BUCKET_BYTES_MIN`]. So there is
+//! neither a pause nor a moment with two tables, memory follows the contents at every size, and buckets stay
+//! about as large whatever the size of the items is. A bucket is a block of any size: there are no overflow
+//! chains.
 //!
 //! # Invariants
 //!
@@ -22,8 +23,8 @@
 //!   and, if it has been split, in the one that was split off.
 //! - When the table grows by a level, a passed pattern of `k` bits stands for both of its extensions to
 //!   `k + 1` bits. The reversed counter has passed both, as the added bit is its lowest.
-//! - When the table shrinks by a level, two patterns become one. If only the first of the two had been passed,
-//!   the next step visits both together: items may come twice, but none is missed.
+//! - When the table shrinks by a level, two patterns become one. If only the first of the two had been
+//!   passed, the next step visits both together: items may come twice, but none is missed.
 //! - Within a bucket nothing has to be remembered, since a step visits it whole. An item only changes its
 //!   bucket by a split or a merge, which keep it among the items of its pattern.
 //!

@@ -107,8 +107,8 @@ pub(crate) fn decode_integer(bytes: &[u8]) -> i64 {
 /// byte 24   text
 /// ```
 ///
-/// Blocks that are copies of each other share it, so that copying a block costs nothing for the long values in
-/// it.
+/// Blocks that are copies of each other share it, so that copying a block costs nothing for the long values
+/// in it.
 #[derive(Clone, Copy)]
 pub(super) struct External(NonNull<u8>);
 

@@ -1,9 +1,9 @@
 //! Where slabs lie: chunks of 2 MB straight from the system, one huge page each.
 //!
 //! A chunk is 256 units of 8 KB; a slab takes one, two or four, aligned to its size. Slabs are put into the
-//! first chunk that has room, so that the last ones become empty: an empty chunk goes back to the system. Units
-//! that are free in a chunk that stays are given back by [`purge`], which the server calls now and then; until
-//! then they are reused without a page fault.
+//! first chunk that has room, so that the last ones become empty: an empty chunk goes back to the system.
+//! Units that are free in a chunk that stays are given back by [`purge`], which the server calls now and
+//! then; until then they are reused without a page fault.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};

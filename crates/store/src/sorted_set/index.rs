@@ -15,8 +15,8 @@
 //!
 //! # Invariants
 //!
-//! - The level is the largest power of two that is not above the number of buckets. An item with hash `h` lies
-//!   in bucket `h mod 2 * level` if there is one, else in bucket `h mod level`.
+//! - The level is the largest power of two that is not above the number of buckets. An item with hash `h`
+//!   lies in bucket `h mod 2 * level` if there is one, else in bucket `h mod level`.
 //!
 //! # Scanning
 //!

@@ -34,7 +34,8 @@ const FULL_WIDTH: usize = 8;
 const MASKS: [u64; 9] =
     [0, 0xff, 0xffff, 0xff_ffff, u32::MAX as u64, u64::MAX >> 24, u64::MAX >> 16, u64::MAX >> 8, u64::MAX];
 
-/// The 64-bit key of a score: its order is that of the scores, but that the key of -0 is just below that of 0.
+/// The 64-bit key of a score: its order is that of the scores, but that the key of -0 is just below that of
+/// 0.
 #[inline]
 fn key_of(score: f64) -> u64 {
     let bits = score.to_bits();
@@ -419,8 +420,8 @@ impl Leaf {
         }
     }
 
-    /// Adds an entry before the one at `slot`, unless the payload would then take more than `bytes_max` bytes.
-    /// Whether it was added.
+    /// Adds an entry before the one at `slot`, unless the payload would then take more than `bytes_max`
+    /// bytes. Whether it was added.
     pub fn insert(&mut self, slot: usize, member: &[u8], score: f64, tag: u8, bytes_max: usize) -> bool {
         let view = self.view();
         let entry = Entry { member, key: key_of(score), tag };
@@ -532,8 +533,8 @@ impl Part<'_> {
     }
 }
 
-/// Moves parts within a payload so that they follow each other from `first` to `end`. Either all parts grow, or
-/// all shrink.
+/// Moves parts within a payload so that they follow each other from `first` to `end`. Either all parts grow,
+/// or all shrink.
 fn move_parts(payload: &mut [u8], parts: &[Part<'_>; 4], first: usize, end: usize) {
     if parts.iter().any(|part| !part.added.is_empty()) {
         let mut to = end;
