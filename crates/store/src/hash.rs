@@ -15,9 +15,8 @@
 //! - `listpackex`: the same, 7 for each expiry, and 16.
 //! - `hashtable`: 3 for each field beside field and value (its tag and codes), and for each bucket of 224 to
 //!   900 bytes of them a pointer of 8, a header of 8, and what rounding up to a size class leaves free:
-//!   fields
-//!   and values of 16 bytes take 35 and at most 5 more. An expiry adds 7, about 24 in the order of expiries,
-//!   and 1 for each field that shares the bucket with it.
+//!   fields and values of 16 bytes take 35 and at most 5 more. An expiry adds 7, about 24 in the order of
+//!   expiries, and 1 for each field that shares the bucket with it.
 //!
 //! # Clones
 //!
