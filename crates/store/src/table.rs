@@ -16,7 +16,7 @@
 //!   of bucket `h mod level_size`.
 //! - A fingerprint of zero marks a free slot; no item's fingerprint is zero.
 //! - Chains are dense: only a bucket without overflow has free slots, and a last block has at least two
-//! items.
+//!   items.
 //!
 //! # Scanning
 //!
