@@ -4,6 +4,7 @@ else."""
 import resource
 import socket
 import threading
+import time
 import warnings
 
 import pytest
@@ -225,6 +226,10 @@ def test_abrupt_resets(server):
         connection.reset() if random.random() < 0.8 else connection.close()
     with server.connect() as connection:
         connection.call("PUBLISH", "channel", "nobody")
+        # An element goes to a client that waits until the server has been told that it is gone.
+        deadline = time.monotonic() + 20
+        while connection.call("CLIENT", "LIST").count(b"\n") > 1:
+            assert time.monotonic() < deadline, "clients that are gone are still listed"
         connection.call("RPUSH", "never", "stays")
         assert connection.call("LRANGE", "never", 0, -1) == [b"stays"]
 
