@@ -74,7 +74,7 @@ pub struct FileFacts {
 /// Turns keys and values into the bytes of a file.
 pub struct Encoder<'a> {
     options: WriteOptions,
-    access_of: Option<&'a dyn Fn(u32) -> Access>,
+    access_of: Option<&'a (dyn Fn(u32) -> Access + Sync)>,
     compressor: lzf::Compressor,
     packed: Vec<u8>,
 }
@@ -82,7 +82,7 @@ pub struct Encoder<'a> {
 impl<'a> Encoder<'a> {
     /// An encoder. `access_of` makes of an entry's access clock what the file is to say about the use of the
     /// key; without it the file says nothing.
-    pub fn new(options: WriteOptions, access_of: Option<&'a dyn Fn(u32) -> Access>) -> Self {
+    pub fn new(options: WriteOptions, access_of: Option<&'a (dyn Fn(u32) -> Access + Sync)>) -> Self {
         Encoder { options, access_of, compressor: lzf::Compressor::new(), packed: Vec::new() }
     }
 
@@ -170,7 +170,11 @@ pub struct Writer<'a, W> {
 
 impl<'a, W: Write> Writer<'a, W> {
     /// A writer into `sink`; see [`Encoder::new`] for `access_of`.
-    pub fn new(sink: W, options: WriteOptions, access_of: Option<&'a dyn Fn(u32) -> Access>) -> Self {
+    pub fn new(
+        sink: W,
+        options: WriteOptions,
+        access_of: Option<&'a (dyn Fn(u32) -> Access + Sync)>,
+    ) -> Self {
         Writer {
             sink,
             checksum: options.checksum.then(Checksum::default),

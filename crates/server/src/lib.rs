@@ -34,6 +34,7 @@ mod secure;
 mod server;
 mod session;
 mod slowlog;
+mod snapshot;
 mod start;
 mod stats;
 mod tracking;

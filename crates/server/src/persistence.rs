@@ -1,29 +1,24 @@
 //! Dump files: reading one at the start, writing them on demand and by save points.
 //!
-//! A save takes all shard locks for one instant and then lets them go one by one, each as soon as its shard
-//! is encoded: what is written is the state at that instant, and a command waits at most until its shards
-//! have been encoded. Encoded shards go to a second thread, which writes them.
+//! What a dump holds comes from [`crate::snapshot`].
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::mpsc;
 use std::time::Instant;
 
 use mantissa_persist::load::{Access, KeyspaceTarget, LoadOptions, LoadSummary, Loader};
 use mantissa_persist::storage::FileSystem;
-use mantissa_persist::write::{Encoder, FileFacts, WriteOptions, Writer, save_file};
-use mantissa_store::Keyspace;
+use mantissa_persist::write::save_file;
 use parking_lot::Mutex;
 
 use crate::context::{Context, unix_ms};
 use crate::live::Live;
 use crate::scripting::functions::Policy;
 use crate::server::Server;
+use crate::snapshot::{self, Cut};
 use crate::{notice, warning};
 
-/// Encoded shards that may wait to be written.
-const CHUNKS_WAITING_MAX: usize = 4;
 /// Seconds after a failed background save before a save point tries again.
 const RETRY_S: i64 = 5;
 
@@ -172,29 +167,13 @@ pub fn load_file(server: &'static Server, path: &Path, replace: bool) -> Result<
     Ok(summary)
 }
 
-/// What a dump says about the use of a key with this access clock, under policies that look at it.
-fn saved_access(live: &Live, clock: u32, now_ms: i64) -> Access {
-    match live.settings.access_clock {
-        mantissa_commands::AccessClock::LeastFrequentlyUsed { .. } => {
-            Access { idle_s: None, frequency: Some(clock as u8) }
-        }
-        mantissa_commands::AccessClock::LeastRecentlyUsed => Access {
-            idle_s: Some(u64::from(mantissa_commands::idle_seconds(clock, now_ms))),
-            frequency: None,
-        },
-    }
-}
-
 /// Writes a dump of the present state, there whole or not at all. No shard may be locked by this thread.
 pub fn save(server: &'static Server) -> std::io::Result<()> {
     let _one_at_a_time = server.persistence.writing.lock();
-    let live = server.live();
-    let path = dump_path(&live);
-    let (started, dirty) = save_file(&FileSystem, &path, |file| {
-        let started = Instant::now();
-        let dirty = write_dump(server, &live, file)?;
-        Ok((started, dirty))
-    })?;
+    let path = dump_path(&server.live());
+    let started = Instant::now();
+    let Cut { dirty, .. } =
+        save_file(&FileSystem, &path, |file| snapshot::write(server, file, &snapshot::facts(), |_| {}))?;
     let persistence = &server.persistence;
     persistence.dirty.saved(dirty);
     persistence.last_save_s.store(unix_ms() / 1000, Ordering::Relaxed);
@@ -202,72 +181,6 @@ pub fn save(server: &'static Server) -> std::io::Result<()> {
     persistence.save_count.fetch_add(1, Ordering::Relaxed);
     notice!("DB saved on disk: {:.3} seconds", started.elapsed().as_secs_f64());
     Ok(())
-}
-
-/// Writes the contents of a dump. Returns the number of changes that it includes.
-fn write_dump(
-    server: &'static Server,
-    live: &Live,
-    file: &mut dyn mantissa_persist::storage::StorageFile,
-) -> std::io::Result<u64> {
-    let options = WriteOptions {
-        compress: live.config.rdbcompression,
-        checksum: live.config.rdbchecksum,
-        limits: live.settings.limits.clone(),
-    };
-    let facts = FileFacts {
-        created_s: unix_ms() / 1000,
-        used_memory_bytes: mantissa_store::allocator::allocated_bytes() as u64,
-        ..FileFacts::default()
-    };
-    let mut writer = Writer::new(file, options.clone(), None);
-    writer.begin(&facts)?;
-    for library in server.scripting.libraries.snapshot().values() {
-        writer.function(&library.code)?;
-    }
-    std::thread::scope(|scope| {
-        let (sender, chunks) = mpsc::sync_channel::<Vec<u8>>(CHUNKS_WAITING_MAX);
-        let encoder = scope.spawn(move || encode_shards(server, live, options, &sender));
-        let written = chunks.iter().try_for_each(|chunk| writer.chunk(&chunk));
-        drop(chunks);
-        let dirty = encoder.join().map_err(|_| std::io::Error::other("encoding failed"))?;
-        written?;
-        writer.finish()?;
-        Ok(dirty)
-    })
-}
-
-/// Encodes all shards as they are at one instant, and returns the number of changes up to then.
-fn encode_shards(
-    server: &'static Server,
-    live: &Live,
-    options: WriteOptions,
-    sender: &mpsc::SyncSender<Vec<u8>>,
-) -> u64 {
-    let now_ms = unix_ms();
-    let access_of = |clock: u32| saved_access(live, clock, now_ms);
-    let policy = live.config.maxmemory_policy.name();
-    let tells_access = policy.ends_with("-lru") || policy.ends_with("-lfu");
-    let mut encoder = Encoder::new(options, tells_access.then_some(&access_of));
-    let keyspace: &Keyspace = &server.keyspace;
-    let mut locked = keyspace.lock(keyspace.all_shards());
-    let dirty = server.persistence.dirty.get();
-    for index in 0..keyspace.shard_count() {
-        let mut chunk = Vec::new();
-        if let Some(shard) = locked.shard(index) {
-            for (number, database) in
-                shard.databases.iter().enumerate().filter(|(_, database)| !database.is_empty())
-            {
-                encoder.database(number, database.len() as u64, database.expiring_len() as u64, &mut chunk);
-                database.iter().for_each(|entry| encoder.entry(entry, &mut chunk));
-            }
-        }
-        locked.release(index);
-        if !chunk.is_empty() && sender.send(chunk).is_err() {
-            break;
-        }
-    }
-    dirty
 }
 
 /// Starts a background save. An error says why not.
