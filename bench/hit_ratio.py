@@ -12,71 +12,12 @@ choices alone.
 """
 import argparse
 import bisect
-import os
 import random
-import shutil
-import socket
-import subprocess
-import sys
-import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+from servers import Server, add_programs, programs
+
 PIPELINE = 50
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-class Server:
-    """A server process on a free port, with one connection to it."""
-
-    def __init__(self, command, policy):
-        self.port, self.folder = free_port(), tempfile.mkdtemp(prefix="hit-ratio-")
-        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-        options += ["--maxmemory-policy", policy]
-        log = open(os.path.join(self.folder, "log"), "wb")
-        self.process = subprocess.Popen(command + options, cwd=self.folder, stdout=log, stderr=log)
-        for _ in range(600):
-            try:
-                self.connection = socket.create_connection(("127.0.0.1", self.port), 60)
-                break
-            except OSError:
-                time.sleep(0.05)
-        else:
-            sys.exit(f"{command} did not start: see {self.folder}/log")
-        self.stream = self.connection.makefile("rb")
-
-    def stop(self):
-        self.process.kill()
-        self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def call(self, *commands):
-        """Sends commands in one go and returns their replies."""
-        self.connection.sendall(b"".join(map(encode, commands)))
-        return [self.reply() for _ in commands]
-
-    def reply(self):
-        line = self.stream.readline()
-        if line[:1] == b"-":
-            sys.exit(f"an error: {line!r}")
-        if line[:1] != b"$":
-            return line[1:-2]
-        size = int(line[1:])
-        return None if size < 0 else self.stream.read(size + 2)[:-2]
-
-    def info(self, name):
-        text = self.call(("INFO", "everything"))[0].decode()
-        return next(line.split(":", 1)[1] for line in text.splitlines() if line.startswith(name + ":"))
-
-
-def encode(command):
-    parts = [part if isinstance(part, bytes) else str(part).encode() for part in command]
-    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
 
 
 def zipfian(key_count, exponent, seed):
@@ -128,9 +69,9 @@ def run(server, policy, options):
     return hits / counted, keys, used / limit, seconds
 
 
-def keys_bytes(command, policy, options):
+def keys_bytes(name, command, policy, options):
     """Bytes that a server takes at first, and for each key more."""
-    server = Server(command, policy)
+    server = Server(name, command, "--maxmemory-policy", policy)
     base = int(server.info("used_memory"))
     count = 50_000
     for start in range(0, count, 1000):
@@ -143,8 +84,7 @@ def keys_bytes(command, policy, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mantissa", type=os.path.abspath, default=os.path.join(ROOT, "target/release/mantissa"))
-    parser.add_argument("--redis", default=shutil.which("redis-server") or "redis-server")
+    add_programs(parser)
     parser.add_argument("--memory", type=float, default=32, help="maxmemory in MB")
     parser.add_argument("--keys", type=int, default=500_000)
     parser.add_argument("--requests", type=int, default=1_000_000)
@@ -155,17 +95,17 @@ def main():
     parser.add_argument("--same-keys", action="store_true")
     parser.add_argument("--policies", nargs="+", default=["allkeys-lru", "allkeys-lfu", "allkeys-random"])
     options = parser.parse_args()
-    commands = {"mantissa": [options.mantissa, "server"], "redis": [options.redis]}
+    commands = programs(options)
     print("| policy | server | hits | keys held | used / maxmemory | seconds |")
     print("| --- | --- | --- | --- | --- | --- |")
     for policy in options.policies:
         limits = {name: int(options.memory * 1e6) for name in commands}
         if options.same_keys:
-            costs = {name: keys_bytes(command, policy, options) for name, command in commands.items()}
+            costs = {name: keys_bytes(name, command, policy, options) for name, command in commands.items()}
             count = (options.memory * 1e6 - costs["redis"][0]) / costs["redis"][1]
             limits = {name: int(base + each * count) for name, (base, each) in costs.items()}
         for name, command in commands.items():
-            server = Server(command, policy)
+            server = Server(name, command, "--maxmemory-policy", policy)
             server.call(("CONFIG", "SET", "maxmemory", limits[name]))
             hits, keys, used, seconds = run(server, policy, options)
             server.stop()

@@ -7,7 +7,9 @@ import time
 
 import pytest
 
-from support.servers import ROOT, Server, subject_is_oracle
+from support.memory import used
+from support.resp import encode
+from support.servers import ROOT, subject_is_oracle
 
 sys.path.append(str(pathlib.Path(ROOT) / "bench"))
 import shapes  # noqa: E402
@@ -19,14 +21,8 @@ GROWTH_MAX = 1.03
 
 
 @pytest.fixture
-def server():
-    with Server("subject", workers=2) as server:
-        yield server
-
-
-def encode(command):
-    parts = [part if isinstance(part, bytes) else str(part).encode() for part in command]
-    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+def server(start_server):
+    return start_server(workers=2)
 
 
 def send(connection, commands):
@@ -49,18 +45,13 @@ def exchange(connection, batch):
         missing -= replies.count(b"\n")
 
 
-def used_bytes(connection):
-    text = connection("INFO", "memory").text()
-    return next(int(line[12:]) for line in text.splitlines() if line.startswith("used_memory:"))
-
-
 @pytest.mark.parametrize("name", shapes.SHAPES)
 def test_no_shape_takes_more_than_on_record(server, name):
     count, commands = shapes.SHAPES[name]
     with server.connect(timeout=120) as connection:
-        before, resident_before = used_bytes(connection), server.memory_bytes()
+        before, resident_before = used(connection), server.memory_bytes()
         send(connection, commands(count))
-        each = (used_bytes(connection) - before) / count
+        each = (used(connection) - before) / count
         resident = (server.memory_bytes() - resident_before) / count
     print(f"{name}\t{each:.1f} ({resident:.1f} resident)")
     assert each <= shapes.recorded()[name] * GROWTH_MAX
@@ -68,12 +59,12 @@ def test_no_shape_takes_more_than_on_record(server, name):
 
 def test_bytes_per_key_are_the_same_at_every_size(server):
     with server.connect(timeout=120) as connection:
-        before, figures = used_bytes(connection), {}
+        before, figures = used(connection), {}
         done = 0
         for count in [100_000, 140_000, 200_000, 280_000, 400_000, 560_000, 800_000, 1_130_000, 1_600_000, 2_000_000]:
             send(connection, (("SET", "key:%012d" % n, "v" * 40) for n in range(done, count)))
             done = count
-            figures[count] = (used_bytes(connection) - before) / count
+            figures[count] = (used(connection) - before) / count
     mean = sum(figures.values()) / len(figures)
     assert all(abs(each / mean - 1) < 0.12 for each in figures.values()), figures
 

