@@ -33,7 +33,7 @@ const LAYERS: [(&str, &[&str]); 9] = [
     ("protocol", &["number"]),
     ("net", &[]),
     ("store", &["number"]),
-    ("persist", &["store", "number"]),
+    ("persist", &["store", "protocol", "number"]),
     ("commands", &["store", "protocol", "number"]),
     ("server", &["commands", "persist", "store", "net", "protocol", "number"]),
     ("cli", &["protocol", "number", "persist"]),

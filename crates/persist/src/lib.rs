@@ -1,11 +1,12 @@
-//! RDB files: reading, writing and checking.
+//! RDB files and append-only files: reading, writing and checking.
 //!
 //! [`load`] reads a file into a keyspace or any other target, [`write`] writes one, [`check`] looks through
 //! one, [`payload`] does the same for the single values of DUMP and RESTORE, and [`digest`] tells whether two
-//! keyspaces hold the same. [`storage`] is under all file I/O. The format itself is in [`format`], [`lzf`]
-//! and [`packed`].
+//! keyspaces hold the same. The format itself is in [`format`], [`lzf`] and [`packed`]. [`aof`] is the format
+//! of the append-only file. [`storage`] is under all file I/O.
 #![forbid(unsafe_code)]
 
+pub mod aof;
 pub mod check;
 pub mod digest;
 pub mod format;
