@@ -43,7 +43,7 @@ impl RestoreError {
 /// The payload of a value.
 pub fn dump_value(value: ValueRef<'_>, options: &WriteOptions) -> Vec<u8> {
     let mut payload = vec![form_of(value)];
-    Encoder::new(options.clone(), None).value(value, &mut payload);
+    Encoder::new(options.clone(), None).value(value, &mut payload, &mut |_| {});
     payload.extend_from_slice(&VERSION.to_le_bytes());
     let checksum = Checksum::of(&payload);
     payload.extend_from_slice(&checksum.to_le_bytes());

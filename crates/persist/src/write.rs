@@ -29,6 +29,8 @@ const ENCODED_INTEGER_TEXT_MAX: usize = 11;
 const UNCOMPRESSED_BYTES_MAX: usize = 20;
 /// Bytes that compression has to save.
 const SAVED_BYTES_MIN: usize = 4;
+/// Elements between two offers of what has been encoded.
+const ELEMENTS_PER_SPILL: usize = 64;
 
 /// How to write.
 #[derive(Clone, Debug)]
@@ -71,6 +73,9 @@ pub struct FileFacts {
     pub replication: Option<ReplicationFacts>,
 }
 
+/// Takes what has been encoded so far, while a large value is being encoded; what it leaves stays.
+pub type Spill<'s> = &'s mut dyn FnMut(&mut Vec<u8>);
+
 /// Turns keys and values into the bytes of a file.
 pub struct Encoder<'a> {
     options: WriteOptions,
@@ -88,6 +93,11 @@ impl<'a> Encoder<'a> {
 
     /// Appends a key with all that belongs to it.
     pub fn entry(&mut self, entry: &Entry, out: &mut Vec<u8>) {
+        self.entry_in_pieces(entry, out, &mut |_| {});
+    }
+
+    /// Appends a key with all that belongs to it, calling `spill` again and again where it is large.
+    pub fn entry_in_pieces(&mut self, entry: &Entry, out: &mut Vec<u8>, spill: Spill<'_>) {
         if let Some(expiry) = entry.expiry() {
             out.push(opcode::EXPIRETIME_MS);
             out.extend_from_slice(&expiry.to_le_bytes());
@@ -104,13 +114,18 @@ impl<'a> Encoder<'a> {
         let value = entry.value();
         out.push(form_of(value));
         self.string(entry.key(), out);
-        self.value(value, out);
+        self.value(value, out, spill);
+    }
+
+    /// Appends the number of a database: that of the keys that follow.
+    pub fn select(&self, index: usize, out: &mut Vec<u8>) {
+        out.push(opcode::SELECTDB);
+        put_length(index as u64, out);
     }
 
     /// Appends the key count of a database and its number. `expiring` counts the keys with an expiry.
     pub fn database(&self, index: usize, keys: u64, expiring: u64, out: &mut Vec<u8>) {
-        out.push(opcode::SELECTDB);
-        put_length(index as u64, out);
+        self.select(index, out);
         out.push(opcode::RESIZEDB);
         put_length(keys, out);
         put_length(expiring, out);

@@ -16,7 +16,7 @@ use crate::context::{Context, unix_ms};
 use crate::live::Live;
 use crate::scripting::functions::Policy;
 use crate::server::Server;
-use crate::snapshot::{self, Cut};
+use crate::snapshot::{self, Cut, Progress};
 use crate::{notice, warning};
 
 /// Seconds after a failed background save before a save point tries again.
@@ -84,6 +84,12 @@ pub struct Persistence {
     pub scheduled: AtomicBool,
     /// Held by whoever writes a dump.
     writing: Mutex<()>,
+    /// Held while a snapshot is under way.
+    pub snapshot: Mutex<()>,
+    /// How far it has come.
+    pub progress: Progress,
+    /// Bytes that writers copied for the last background save.
+    pub last_copied_bytes: AtomicU64,
     /// A dump is being read; commands get an error meanwhile.
     pub loading: AtomicBool,
     /// Saves since the start.
@@ -172,10 +178,11 @@ pub fn save(server: &'static Server) -> std::io::Result<()> {
     let _one_at_a_time = server.persistence.writing.lock();
     let path = dump_path(&server.live());
     let started = Instant::now();
-    let Cut { dirty, .. } =
+    let Cut { dirty, copied_bytes, .. } =
         save_file(&FileSystem, &path, |file| snapshot::write(server, file, &snapshot::facts(), |_| {}))?;
     let persistence = &server.persistence;
     persistence.dirty.saved(dirty);
+    persistence.last_copied_bytes.store(copied_bytes, Ordering::Relaxed);
     persistence.last_save_s.store(unix_ms() / 1000, Ordering::Relaxed);
     persistence.last_save_failed.store(false, Ordering::Relaxed);
     persistence.save_count.fetch_add(1, Ordering::Relaxed);

@@ -1,22 +1,38 @@
 //! Snapshots: the whole keyspace as it is at one instant, written as an RDB file.
 //!
-//! All shard locks are taken for one instant and then let go one by one, each as soon as its shard is
-//! encoded: a command waits at most until its shards have been encoded. Encoded shards go to a second
-//! thread, which writes them.
+//! All shard locks are held for one instant, the cut; [`mantissa_store::snapshot`] says how the state of
+//! that instant is kept while commands go on. Savers, one for each core, then walk the shards in steps that
+//! hold one lock for a fraction of a millisecond, and take in between what writers have handed over, which
+//! comes first so that it does not pile up. Small entries are encoded under the lock, large ones outside
+//! it. What a saver has encoded goes to the thread that writes, in chunks whose checksums the savers have
+//! computed; a large value goes there piece by piece, and no other chunk comes between its pieces.
+//!
+//! Memory: some chunks for each saver, the images that wait, and of a large collection the nodes that
+//! writers change before its image has been encoded: an image gives up its nodes as they are encoded.
+
+mod outlet;
+mod progress;
+mod saver;
 
 use std::io;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 
 use mantissa_persist::load::Access;
 use mantissa_persist::storage::StorageFile;
-use mantissa_persist::write::{Encoder, FileFacts, WriteOptions, Writer};
-use mantissa_store::LockedShards;
+use mantissa_persist::write::{FileFacts, WriteOptions, Writer};
+use mantissa_store::snapshot::Snapshot;
+use mantissa_store::{Keyspace, LockedShards};
+use parking_lot::Mutex;
 
 use crate::context::unix_ms;
 use crate::live::Live;
 use crate::server::Server;
+use outlet::Chunk;
+pub use progress::Progress;
+use saver::Saver;
 
-/// Encoded shards that may wait to be written.
+/// Encoded chunks that may wait to be written.
 const CHUNKS_WAITING_MAX: usize = 4;
 
 /// What was when a snapshot was taken.
@@ -25,6 +41,8 @@ const CHUNKS_WAITING_MAX: usize = 4;
 pub struct Cut {
     /// The changes that had not been saved; the snapshot includes them.
     pub dirty: u64,
+    /// Bytes that writers copied while the snapshot was written.
+    pub copied_bytes: u64,
 }
 
 /// What a file says about itself that is written now and belongs to no log and no replica.
@@ -36,16 +54,38 @@ pub fn facts() -> FileFacts {
     }
 }
 
+/// What the savers of a snapshot share.
+struct Job<'a> {
+    keyspace: &'a Keyspace,
+    progress: &'a Progress,
+    snapshot: Arc<Snapshot>,
+    options: WriteOptions,
+    /// What the file says about the use of a key with this access clock.
+    access_of: Option<&'a (dyn Fn(u32) -> Access + Sync)>,
+    next_shard: AtomicUsize,
+    /// Writing has failed: the walk goes on, since it has to end, but nothing is encoded.
+    failed: AtomicBool,
+    /// Held by who sends, so that the pieces of a value stay together.
+    stream: Mutex<()>,
+    /// Chunks that have been written, to be filled again.
+    spare: Mutex<Vec<Vec<u8>>>,
+}
+
 /// Writes a snapshot into `file`, which is not made durable. `at_cut` runs at the instant whose state is
 /// written, while all shards are locked, on this thread; it should be quick. No shard may be locked by this
-/// thread, and no other snapshot be under way.
+/// thread. Waits where another snapshot is under way.
 pub fn write(
     server: &'static Server,
     file: &mut dyn StorageFile,
     facts: &FileFacts,
     at_cut: impl FnOnce(&mut LockedShards<'_>),
 ) -> io::Result<Cut> {
+    let _one_at_a_time = server.persistence.snapshot.lock();
     let live = server.live();
+    let now_ms = unix_ms();
+    let access_of = |clock: u32| saved_access(&live, clock, now_ms);
+    let policy = live.config.maxmemory_policy.name();
+    let tells_access = policy.ends_with("-lru") || policy.ends_with("-lfu");
     let options = WriteOptions {
         compress: live.config.rdbcompression,
         checksum: live.config.rdbchecksum,
@@ -53,54 +93,82 @@ pub fn write(
     };
     let mut writer = Writer::new(file, options.clone(), None);
     writer.begin(facts)?;
-    for library in server.scripting.libraries.snapshot().values() {
-        writer.function(&library.code)?;
-    }
+
+    let mut locked = server.keyspace.lock(server.keyspace.all_shards());
+    at_cut(&mut locked);
+    let libraries = server.scripting.libraries.snapshot();
+    let dirty = server.persistence.dirty.get();
+    let (snapshot, totals) = locked.begin_snapshot();
+    drop(locked);
+
+    let keys = totals.iter().map(|total| total.keys).sum();
+    let progress = &server.persistence.progress;
+    progress.begin(keys, &snapshot);
+    let job = Job {
+        keyspace: &server.keyspace,
+        progress,
+        snapshot,
+        options,
+        access_of: tells_access.then_some(&access_of),
+        next_shard: AtomicUsize::new(0),
+        failed: AtomicBool::new(false),
+        stream: Mutex::new(()),
+        spare: Mutex::new(Vec::new()),
+    };
+    let begun = libraries.values().try_for_each(|library| writer.function(&library.code)).and_then(|()| {
+        let databases = totals.iter().enumerate().filter(|(_, total)| total.keys > 0);
+        databases
+            .into_iter()
+            .try_for_each(|(number, total)| writer.database(number, total.keys, total.expiring))
+    });
+    let outcome = run(&job, writer, begun);
+    let copied_bytes = job.snapshot.handed_bytes();
+    progress.end();
+    outcome.map(|()| Cut { dirty, copied_bytes })
+}
+
+/// Has everything encoded and written. The walk comes to its end whatever happens.
+fn run<'a>(job: &Job<'a>, writer: Writer<'a, &mut dyn StorageFile>, begun: io::Result<()>) -> io::Result<()> {
+    job.failed.store(begun.is_err(), Ordering::Relaxed);
+    let savers = std::thread::available_parallelism().map_or(1, usize::from).min(job.keyspace.shard_count());
     std::thread::scope(|scope| {
-        let (sender, chunks) = mpsc::sync_channel::<Vec<u8>>(CHUNKS_WAITING_MAX);
-        let written = scope.spawn(move || {
-            chunks.iter().try_for_each(|chunk| writer.chunk(&chunk))?;
-            writer.finish().map(drop)
-        });
-        let cut = encode_shards(server, &live, options, &sender, at_cut);
-        drop(sender);
-        written.join().map_err(|_| io::Error::other("writing failed"))?.map(|()| cut)
+        let (sender, chunks) = mpsc::sync_channel::<Chunk>(CHUNKS_WAITING_MAX);
+        let written = scope.spawn(move || begun.and_then(|()| write_chunks(job, writer, &chunks)));
+        let mut complete = true;
+        let others: Vec<_> = (1..savers)
+            .filter_map(|_| {
+                let sender = sender.clone();
+                let body = move || Saver::new(job, sender).run();
+                std::thread::Builder::new().name("saver".to_owned()).spawn_scoped(scope, body).ok()
+            })
+            .collect();
+        Saver::new(job, sender).run();
+        for other in others {
+            complete &= other.join().is_ok();
+        }
+        let written = written.join().unwrap_or_else(|_| Err(io::Error::other("writing failed")));
+        written.and_then(|()| if complete { Ok(()) } else { Err(io::Error::other("encoding failed")) })
     })
 }
 
-/// Encodes all shards as they are at one instant.
-fn encode_shards(
-    server: &'static Server,
-    live: &Live,
-    options: WriteOptions,
-    sender: &mpsc::SyncSender<Vec<u8>>,
-    at_cut: impl FnOnce(&mut LockedShards<'_>),
-) -> Cut {
-    let now_ms = unix_ms();
-    let access_of = |clock: u32| saved_access(live, clock, now_ms);
-    let policy = live.config.maxmemory_policy.name();
-    let tells_access = policy.ends_with("-lru") || policy.ends_with("-lfu");
-    let mut encoder = Encoder::new(options, tells_access.then_some(&access_of));
-    let keyspace = &server.keyspace;
-    let mut locked = keyspace.lock(keyspace.all_shards());
-    at_cut(&mut locked);
-    let cut = Cut { dirty: server.persistence.dirty.get() };
-    for index in 0..keyspace.shard_count() {
-        let mut chunk = Vec::new();
-        if let Some(shard) = locked.shard(index) {
-            for (number, database) in
-                shard.databases.iter().enumerate().filter(|(_, database)| !database.is_empty())
-            {
-                encoder.database(number, database.len() as u64, database.expiring_len() as u64, &mut chunk);
-                database.iter().for_each(|entry| encoder.entry(entry, &mut chunk));
-            }
+fn write_chunks<'a>(
+    job: &Job<'_>,
+    mut writer: Writer<'a, &mut dyn StorageFile>,
+    chunks: &mpsc::Receiver<Chunk>,
+) -> io::Result<()> {
+    for mut chunk in chunks {
+        let outcome = match &chunk.checksum {
+            Some(checksum) => writer.checked_chunk(&chunk.bytes, checksum),
+            None => writer.chunk(&chunk.bytes),
+        };
+        if let Err(error) = outcome {
+            job.failed.store(true, Ordering::Relaxed);
+            return Err(error);
         }
-        locked.release(index);
-        if !chunk.is_empty() && sender.send(chunk).is_err() {
-            break;
-        }
+        chunk.bytes.clear();
+        job.spare.lock().push(chunk.bytes);
     }
-    cut
+    writer.finish().map(drop)
 }
 
 /// What a dump says about the use of a key with this access clock, under policies that look at it.

@@ -42,6 +42,8 @@ const PACKED_OFFSET: usize = 5;
 /// Where it begins if it is a pointer or begins with one.
 const ALIGNED_OFFSET: usize = 8;
 const EXPIRY_BYTES: usize = 8;
+/// What a copy of a collection takes, for the sum of [`Entry::image_bytes`].
+const HANDLE_COPY_BYTES: usize = 128;
 /// What byte 4 says of a longer key.
 const LONG_KEY: u8 = 255;
 const LONG_KEY_BYTES: usize = 4;
@@ -148,8 +150,15 @@ enum Payload<'a> {
     Collection(Value),
 }
 
-/// See the module's description.
+/// See the module's description. The pointer carries a mark, which belongs to the entry's database:
+///
+/// ```text
+/// pointer, aligned to 8 | mark (bit 0)
+/// ```
 pub struct Entry(NonNull<u8>);
+
+/// The bit of the pointer that is the mark.
+const MARK: usize = 1;
 
 // SAFETY: an entry owns what it points to, and all of that is Send.
 unsafe impl Send for Entry {}
@@ -189,7 +198,7 @@ impl Entry {
         let (offset, len) = self.key_place();
         // SAFETY: the key's bytes lie at this offset for as long as the entry is not rebuilt, which needs
         // `&mut`.
-        unsafe { std::slice::from_raw_parts(self.0.as_ptr().add(offset), len) }
+        unsafe { std::slice::from_raw_parts(self.memory().add(offset), len) }
     }
 
     /// The type of the value.
@@ -323,7 +332,7 @@ impl Entry {
             // SAFETY: the allocation now has room for `text` behind the key; `text` cannot overlap it, being
             // borrowed apart from `self`.
             unsafe {
-                let value = self.0.as_ptr().add(key_offset + key_len);
+                let value = self.memory().add(key_offset + key_len);
                 std::ptr::copy_nonoverlapping(text.as_ptr(), value, text.len());
             }
             self.change_meta(|meta| meta & !WRITTEN_BIT);
@@ -391,9 +400,10 @@ impl Entry {
             _ => {
                 // SAFETY: the old shell is freed without its payload, which has moved.
                 unsafe {
-                    let rebuilt = self.moved(self.key(), expiry);
+                    let mut rebuilt = self.moved(self.key(), expiry);
+                    rebuilt.set_mark(self.mark());
                     let old = ManuallyDrop::new(std::mem::replace(self, rebuilt));
-                    slab::dealloc(old.0, old.size());
+                    slab::dealloc(old.cell(), old.size());
                 }
             }
         }
@@ -405,7 +415,7 @@ impl Entry {
         // SAFETY: the old shell is freed without its payload, which has moved.
         unsafe {
             let renamed = old.moved(key, old.expiry());
-            slab::dealloc(old.0, old.size());
+            slab::dealloc(old.cell(), old.size());
             renamed
         }
     }
@@ -420,7 +430,7 @@ impl Entry {
                 Shape::Large => Value::String(this.value_place().cast::<Vec<u8>>().read()),
                 shape => read_collection(shape, this.value_place()),
             };
-            slab::dealloc(this.0, this.size());
+            slab::dealloc(this.cell(), this.size());
             value
         }
     }
@@ -487,17 +497,51 @@ impl Entry {
         }
     }
 
-    /// The address of the entry's memory, for prefetching.
-    #[inline]
+    /// Whether its value is large enough to be encoded without a lock: a collection in the form for large
+    /// ones, or a string that has an allocation of its own.
+    pub(crate) fn is_large(&self) -> bool {
+        const ELEMENTS_MAX: usize = 1024;
+        let is_long = self.free_effort() > ELEMENTS_MAX;
+        is_long
+            || match self.value() {
+                ValueRef::String(_) => self.shape() == Shape::Large,
+                ValueRef::List(list) => list.encoding() != "listpack",
+                ValueRef::Set(set) => set.encoding() == "hashtable",
+                ValueRef::SortedSet(set) => set.encoding() != "listpack",
+                ValueRef::Hash(hash) => hash.encoding() == "hashtable",
+                ValueRef::Stream(_) => true,
+            }
+    }
+
+    /// About how many bytes [`Entry::duplicate`] allocates: the whole of a string, of a collection only what
+    /// is not shared.
+    pub(crate) fn image_bytes(&self) -> usize {
+        let shell = slab::class_size(self.size());
+        match self.value() {
+            ValueRef::String(StringRef::Bytes(bytes)) if self.shape() == Shape::Large => shell + bytes.len(),
+            ValueRef::String(_) => shell,
+            _ => shell + HANDLE_COPY_BYTES,
+        }
+    }
+
+    /// The address of the entry's memory.
     pub fn address(&self) -> *const u8 {
-        self.0.as_ptr()
+        self.memory()
+    }
+
+    /// Fetches the entry ahead of its use. A key with a short value takes up to three cache lines.
+    #[inline]
+    pub fn prefetch(&self) {
+        for line in 0..3 {
+            crate::table::prefetch(self.memory().wrapping_add(64 * line));
+        }
     }
 
     /// Moves what lies in sparsely used memory; see [`slab::begin_compaction`].
     pub fn compact(&mut self) {
         // SAFETY: the entry owns its memory and is borrowed exclusively; nothing in it points into it.
-        if let Some(moved) = unsafe { slab::relocate(self.0, self.size()) } {
-            self.0 = moved;
+        if let Some(moved) = unsafe { slab::relocate(self.cell(), self.size()) } {
+            self.set_memory(moved);
         }
         match self.collection_mut() {
             None => {}
@@ -524,7 +568,7 @@ impl Entry {
         let is_long = key.len() >= usize::from(LONG_KEY);
         let key_offset = header_bytes(meta) + if is_long { LONG_KEY_BYTES } else { 0 };
         let entry = ManuallyDrop::new(Entry(slab::alloc(key_offset + key.len() + value_len)));
-        let memory = entry.0.as_ptr();
+        let memory = entry.memory();
         // SAFETY: every field lies inside the allocation, as drawn above; the meta word and the values at
         // `ALIGNED_OFFSET` are aligned.
         unsafe {
@@ -557,7 +601,8 @@ impl Entry {
 
     /// Builds the entry anew with another payload, dropping the old value.
     fn rebuild(&mut self, expiry: Option<i64>, payload: Payload<'_>) {
-        let rebuilt = Self::build(self.key(), payload, expiry, self.clock());
+        let mut rebuilt = Self::build(self.key(), payload, expiry, self.clock());
+        rebuilt.set_mark(self.mark());
         drop(std::mem::replace(self, rebuilt));
     }
 
@@ -570,16 +615,52 @@ impl Entry {
         }
         // SAFETY: the entry is embedded: its value part is the length, from which the size derives.
         unsafe {
-            self.0 = slab::realloc(self.0, old, old - value + len);
+            let memory = slab::realloc(self.cell(), old, old - value + len);
+            self.set_memory(memory);
             self.value_place().cast::<u16>().write_unaligned(len as u16);
         }
+    }
+
+    /// The database's mark; see [`crate::snapshot`]. False at first; every change of the entry keeps it.
+    #[inline]
+    pub(crate) fn mark(&self) -> bool {
+        self.0.addr().get() & MARK != 0
+    }
+
+    /// Sets the mark.
+    #[inline]
+    pub(crate) fn set_mark(&mut self, mark: bool) {
+        let marked = self.memory().map_addr(|address| address | usize::from(mark));
+        // SAFETY: the address is that of an allocation, perhaps with a low bit set: it is not null.
+        self.0 = unsafe { NonNull::new_unchecked(marked) };
+    }
+
+    /// Takes another allocation, under the same mark.
+    #[inline]
+    fn set_memory(&mut self, memory: NonNull<u8>) {
+        let mark = self.mark();
+        self.0 = memory;
+        self.set_mark(mark);
+    }
+
+    /// Where the entry lies.
+    #[inline]
+    fn memory(&self) -> *mut u8 {
+        self.0.as_ptr().map_addr(|address| address & !MARK)
+    }
+
+    /// The same, as the slabs want it.
+    #[inline]
+    fn cell(&self) -> NonNull<u8> {
+        // SAFETY: the address is that of an allocation.
+        unsafe { NonNull::new_unchecked(self.memory()) }
     }
 
     #[inline]
     fn meta_cell(&self) -> &AtomicU32 {
         // SAFETY: the first four bytes are the meta word, aligned to eight, and only ever accessed as this
         // atomic.
-        unsafe { AtomicU32::from_ptr(self.0.as_ptr().cast()) }
+        unsafe { AtomicU32::from_ptr(self.memory().cast()) }
     }
 
     #[inline]
@@ -608,9 +689,9 @@ impl Entry {
         let start = usize::from(HEADER_BYTES[(self.meta() >> 24) as usize]);
         // SAFETY: byte 4 is the key's length, or says that it lies before the key.
         unsafe {
-            match self.0.as_ptr().add(4).read() {
+            match self.memory().add(4).read() {
                 LONG_KEY => {
-                    let len = self.0.as_ptr().add(start).cast::<u32>().read_unaligned();
+                    let len = self.memory().add(start).cast::<u32>().read_unaligned();
                     (start + LONG_KEY_BYTES, len as usize)
                 }
                 len => (start, usize::from(len)),
@@ -622,7 +703,7 @@ impl Entry {
     #[inline]
     fn value_place(&self) -> *mut u8 {
         // SAFETY: every entry is at least as long as its header.
-        unsafe { self.0.as_ptr().add(self.shape().value_offset()) }
+        unsafe { self.memory().add(self.shape().value_offset()) }
     }
 
     /// Where the expiry lies, if there is one: at the end of the header.
@@ -630,7 +711,7 @@ impl Entry {
     fn expiry_place(&self) -> *mut i64 {
         let end = usize::from(HEADER_BYTES[(self.meta() >> 24) as usize]);
         // SAFETY: every entry is at least as long as its header.
-        unsafe { self.0.as_ptr().add(end - EXPIRY_BYTES).cast() }
+        unsafe { self.memory().add(end - EXPIRY_BYTES).cast() }
     }
 
     /// The text of an entry of the shape `Embedded`.
@@ -641,7 +722,7 @@ impl Entry {
         // SAFETY: the value part is the length; that many bytes follow the key.
         unsafe {
             let len = self.value_place().cast::<u16>().read_unaligned();
-            std::slice::from_raw_parts(self.0.as_ptr().add(key_offset + key_len), usize::from(len))
+            std::slice::from_raw_parts(self.memory().add(key_offset + key_len), usize::from(len))
         }
     }
 
@@ -655,10 +736,10 @@ impl Entry {
         // SAFETY: the bytes read lie between the beginning of the entry and the end of the integer.
         unsafe {
             if width <= 4 {
-                let bytes = self.0.as_ptr().add(end - 4).cast::<i32>().read_unaligned();
+                let bytes = self.memory().add(end - 4).cast::<i32>().read_unaligned();
                 i64::from(bytes >> (32 - 8 * width))
             } else {
-                self.0.as_ptr().add(end - 8).cast::<i64>().read_unaligned() >> (64 - 8 * width)
+                self.memory().add(end - 8).cast::<i64>().read_unaligned() >> (64 - 8 * width)
             }
         }
     }
@@ -691,7 +772,7 @@ impl Drop for Entry {
                 Shape::Large => self.value_place().cast::<Vec<u8>>().drop_in_place(),
                 shape => drop(read_collection(shape, self.value_place())),
             }
-            slab::dealloc(self.0, size);
+            slab::dealloc(self.cell(), size);
         }
     }
 }

@@ -18,6 +18,7 @@ mod packed;
 mod set;
 mod shard;
 pub mod slab;
+pub mod snapshot;
 mod sorted_set;
 mod spine;
 pub mod stream;

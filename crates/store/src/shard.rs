@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 
 use crate::entry::Entry;
 use crate::keyspace::ShardSet;
+use crate::snapshot::Part;
 use crate::table::{Found, Table};
 use crate::tracked::{TrackedKeys, TrackedTotals};
 use crate::value::{Kind, ValueMut, ValueRef};
@@ -17,9 +18,14 @@ use crate::{KeyHash, KeyHasher};
 
 /// One database's entries in one shard.
 pub struct Database {
-    table: Table<Entry>,
-    hasher: KeyHasher,
+    pub(crate) table: Table<Entry>,
+    pub(crate) hasher: KeyHasher,
     expiring: Expiring,
+    /// What marks an entry as delivered to the snapshot under way, or as none of its business: see
+    /// [`crate::snapshot`].
+    pub(crate) epoch: bool,
+    /// The snapshot under way, if this database has a part in it.
+    pub(crate) snapshot: Option<Box<Part>>,
     /// Where the walk that looks for expired keys goes on: a cursor of [`Table::scan`].
     pub expire_cursor: u64,
     /// Where the walk that looks for keys to evict goes on.
@@ -120,6 +126,8 @@ impl<'a> LiveEntry<'a> {
     /// Puts another entry with the same key in its place, and returns the old one.
     pub fn replace(&mut self, entry: Entry) -> Entry {
         debug_assert_eq!(self.entry.key(), entry.key());
+        let mut entry = entry;
+        entry.set_mark(self.entry.mark());
         self.expiring.leave(self.entry);
         let old = std::mem::replace(self.entry, entry);
         self.expiring.enter(self.hash, self.entry);
@@ -169,6 +177,18 @@ pub enum Before {
     Missing,
 }
 
+/// Before an entry is changed, or after it has been taken out: sees to it that the snapshot under way, if any,
+/// has its image.
+#[inline]
+fn keep_image(snapshot: &mut Option<Box<Part>>, epoch: bool, entry: &mut Entry) {
+    if let Some(part) = snapshot
+        && entry.mark() != epoch
+    {
+        part.hand_over(entry);
+        entry.set_mark(epoch);
+    }
+}
+
 impl Database {
     /// An empty database.
     pub fn new(hasher: KeyHasher) -> Self {
@@ -176,6 +196,8 @@ impl Database {
             table: Table::new(),
             hasher,
             expiring: Expiring::default(),
+            epoch: false,
+            snapshot: None,
             expire_cursor: 0,
             evict_cursor: 0,
         }
@@ -226,7 +248,9 @@ impl Database {
     /// The entry of a key, to change. Its expiry is changed through [`Database::set_expiry`] only.
     #[inline]
     pub fn get_mut(&mut self, hash: KeyHash, key: &[u8]) -> Option<&mut Entry> {
-        self.table.get_mut(hash.0, |entry| entry.key() == key)
+        let entry = self.table.get_mut(hash.0, |entry| entry.key() == key)?;
+        keep_image(&mut self.snapshot, self.epoch, entry);
+        Some(entry)
     }
 
     /// The entry of a key, to change. One whose time has passed at `now_ms` (Unix time in ms) is taken out.
@@ -241,8 +265,12 @@ impl Database {
             move |entry| hasher.hash(entry.key()).0,
         );
         match found {
-            Found::Kept(entry) => Lookup::Live(LiveEntry { hash, entry, expiring: &mut self.expiring }),
+            Found::Kept(entry) => {
+                keep_image(&mut self.snapshot, self.epoch, entry);
+                Lookup::Live(LiveEntry { hash, entry, expiring: &mut self.expiring })
+            }
             Found::Taken(mut entry) => {
+                keep_image(&mut self.snapshot, self.epoch, &mut entry);
                 self.expiring.leave(&mut entry);
                 Lookup::Expired(entry)
             }
@@ -261,7 +289,12 @@ impl Database {
         now_ms: i64,
         make: impl Fn() -> Entry,
     ) -> (LiveEntry<'_>, Before) {
-        let hasher = self.hasher;
+        let (hasher, epoch) = (self.hasher, self.epoch);
+        let make = || {
+            let mut entry = make();
+            entry.set_mark(epoch);
+            entry
+        };
         let (entry, is_new) = self.table.get_or_insert_with(
             hash.0,
             |entry| entry.key() == key,
@@ -269,6 +302,7 @@ impl Database {
             move |entry| hasher.hash(entry.key()).0,
         );
         let mut before = if is_new { Before::Missing } else { Before::Live };
+        keep_image(&mut self.snapshot, epoch, entry);
         if !is_new && entry.has_expired(now_ms) {
             self.expiring.leave(entry);
             before = Before::Expired(std::mem::replace(entry, make()));
@@ -283,6 +317,7 @@ impl Database {
     pub fn insert(&mut self, hash: KeyHash, entry: Entry) -> &mut Entry {
         debug_assert!(self.get(hash, entry.key()).is_none());
         let mut entry = entry;
+        entry.set_mark(self.epoch);
         self.expiring.enter(hash, &mut entry);
         let hasher = self.hasher;
         self.table.insert(hash.0, entry, move |entry| hasher.hash(entry.key()).0)
@@ -294,6 +329,7 @@ impl Database {
         let mut removed =
             self.table.remove(hash.0, |entry| entry.key() == key, move |entry| hasher.hash(entry.key()).0);
         if let Some(entry) = &mut removed {
+            keep_image(&mut self.snapshot, self.epoch, entry);
             self.expiring.leave(entry);
         }
         removed
@@ -302,6 +338,7 @@ impl Database {
     /// Sets or removes the expiry of a key; false if the key is not there.
     pub fn set_expiry(&mut self, hash: KeyHash, key: &[u8], expiry: Option<i64>) -> bool {
         let Some(entry) = self.table.get_mut(hash.0, |entry| entry.key() == key) else { return false };
+        keep_image(&mut self.snapshot, self.epoch, entry);
         let before = entry.expiry();
         entry.set_expiry(expiry);
         self.expiring.expiry_changed(hash, before, expiry);
@@ -372,10 +409,7 @@ impl Database {
     #[inline]
     pub fn prefetch_entry(&self, hash: KeyHash) {
         if let Some(entry) = self.table.candidate(hash.0) {
-            // A key with a short value takes up to three cache lines.
-            for line in 0..3 {
-                crate::table::prefetch(entry.address().wrapping_add(64 * line));
-            }
+            entry.prefetch();
         }
     }
 

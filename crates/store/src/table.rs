@@ -413,18 +413,49 @@ impl<T> Table<T> {
         if self.bucket_count == 0 {
             return 0;
         }
-        let mask = self.level_size as u64 - 1;
-        let index = (cursor & mask) as usize;
+        let index = (cursor & (self.level_size as u64 - 1)) as usize;
         self.visit_slots(index, visit);
         if index + self.level_size < self.bucket_count {
             self.visit_slots(index + self.level_size, visit);
         }
+        self.after(cursor)
+    }
+
+    /// The cursor that follows in a scan.
+    #[inline]
+    fn after(&self, cursor: u64) -> u64 {
+        let mask = self.level_size as u64 - 1;
         (cursor | !mask).reverse_bits().wrapping_add(1).reverse_bits()
+    }
+
+    /// Prepares for a scan that is at this cursor: has `fetch` called with the items that its next step
+    /// visits, and fetches the buckets of the step after that.
+    pub fn scan_ahead(&self, cursor: u64, mut fetch: impl FnMut(&T)) {
+        if self.bucket_count == 0 {
+            return;
+        }
+        let next = self.after(cursor);
+        let mask = self.level_size as u64 - 1;
+        let of = |cursor: u64| {
+            let index = (cursor & mask) as usize;
+            [index, index + self.level_size].into_iter().filter(|&index| index < self.bucket_count)
+        };
+        for index in of(next) {
+            // SAFETY: the items are this table's, which is borrowed.
+            self.visit_slots(index, &mut |item| fetch(unsafe { &*item }));
+        }
+        of(self.after(next)).for_each(|index| prefetch(self.bucket(index).0.as_ptr()));
+    }
+
+    /// A scan whose visitor may change the items; their hashes must stay.
+    pub fn scan_items(&mut self, cursor: u64, mut visit: impl FnMut(&mut T)) -> u64 {
+        // SAFETY: the items are this table's, which is borrowed exclusively; each is visited on its own.
+        self.scan_slots(cursor, &mut |item| visit(unsafe { &mut *item }))
     }
 
     /// The same, with the items to change; their hashes must stay. Overflow blocks in sparsely used memory
     /// move (see [`slab::begin_compaction`]).
-    pub fn scan_mut(&mut self, cursor: u64, mut visit: impl FnMut(&mut T)) -> u64 {
+    pub fn scan_mut(&mut self, cursor: u64, visit: impl FnMut(&mut T)) -> u64 {
         let mask = (self.level_size as u64).wrapping_sub(1);
         let index = (cursor & mask) as usize;
         for index in [index, index + self.level_size] {
@@ -432,8 +463,7 @@ impl<T> Table<T> {
                 self.relocate_overflow(index);
             }
         }
-        // SAFETY: the items are this table's, which is borrowed exclusively; each is visited on its own.
-        self.scan_slots(cursor, &mut |item| visit(unsafe { &mut *item }))
+        self.scan_items(cursor, visit)
     }
 
     fn relocate_overflow(&mut self, index: usize) {

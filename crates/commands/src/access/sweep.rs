@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use mantissa_store::{Database, Hash, Shard, ValueMut};
+use mantissa_store::{Hash, Shard, ValueMut};
 
 use super::Access;
 
@@ -68,9 +68,7 @@ impl Access<'_> {
                 let awaited = shard.awaited_keys(number).into_iter();
                 self.effects.ready.extend(awaited.map(|key| (number, key)));
                 count += shard.databases[number].len() as u64;
-                let empty = Database::new(keyspace.hasher());
-                let old = std::mem::replace(&mut shard.databases[number], empty);
-                self.effects.trash.databases.push(old);
+                self.effects.trash.databases.extend(shard.databases[number].take());
             }
         }
         self.effects.flushed = true;

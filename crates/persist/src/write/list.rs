@@ -1,13 +1,13 @@
 //! Lists: nodes of neighbouring elements, each a listpack, or one element alone where it is too large for
 //! one. They are written as they are, so that a list is the same after it has been loaded.
 
-use super::Encoder;
+use super::{Encoder, Spill};
 use crate::format::{put_length, quicklist_container};
 use mantissa_store::listpack::Listpack;
 use mantissa_store::{List, ListNode};
 
 impl Encoder<'_> {
-    pub(super) fn list(&mut self, list: &List, out: &mut Vec<u8>) {
+    pub(super) fn list(&mut self, list: &List, out: &mut Vec<u8>, spill: Spill<'_>) {
         put_length(list.nodes().count() as u64, out);
         let mut listpack = Listpack::new();
         for node in list.nodes() {
@@ -23,6 +23,7 @@ impl Encoder<'_> {
                     self.string(element, out);
                 }
             }
+            spill(out);
         }
     }
 }

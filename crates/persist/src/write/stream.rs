@@ -1,15 +1,17 @@
 //! Streams; `load/stream.rs` draws the form.
 
-use super::Encoder;
+use super::value::offer;
+use super::{Encoder, Spill};
 use crate::format::put_length;
 use mantissa_store::stream::{Group, Stream, StreamId};
 
 impl Encoder<'_> {
-    pub(super) fn stream(&mut self, stream: &Stream, out: &mut Vec<u8>) {
+    pub(super) fn stream(&mut self, stream: &Stream, out: &mut Vec<u8>, spill: Spill<'_>) {
         put_length(stream.nodes().len() as u64, out);
         for node in stream.nodes() {
             self.string(&node.first().to_be_bytes(), out);
             self.string(&node.to_listpack(), out);
+            spill(out);
         }
         put_length(stream.len(), out);
         put_identifier(stream.last_id, out);
@@ -19,18 +21,19 @@ impl Encoder<'_> {
         put_length(stream.groups().len() as u64, out);
         for (name, group) in stream.groups() {
             self.string(name, out);
-            self.group(group, out);
+            self.group(group, out, spill);
         }
     }
 
-    fn group(&mut self, group: &Group, out: &mut Vec<u8>) {
+    fn group(&mut self, group: &Group, out: &mut Vec<u8>, spill: Spill<'_>) {
         put_identifier(group.last_delivered, out);
         put_length(group.entries_read.unwrap_or(u64::MAX), out);
         put_length(group.pending().len() as u64, out);
-        for (id, pending) in group.pending() {
+        for (index, (id, pending)) in group.pending().iter().enumerate() {
             out.extend_from_slice(&id.to_be_bytes());
             out.extend_from_slice(&pending.delivered_at_ms.to_le_bytes());
             put_length(pending.delivery_count, out);
+            offer(index, out, spill);
         }
         put_length(group.consumers().len() as u64, out);
         for (_, consumer) in group.consumers() {
@@ -38,8 +41,9 @@ impl Encoder<'_> {
             out.extend_from_slice(&consumer.seen_at_ms.to_le_bytes());
             out.extend_from_slice(&consumer.active_at_ms.to_le_bytes());
             put_length(consumer.pending().len() as u64, out);
-            for id in consumer.pending() {
+            for (index, id) in consumer.pending().iter().enumerate() {
                 out.extend_from_slice(&id.to_be_bytes());
+                offer(index, out, spill);
             }
         }
     }

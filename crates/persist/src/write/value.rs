@@ -1,6 +1,6 @@
 //! Values as files hold them: for each encoding the form that redis-server writes for it.
 
-use super::Encoder;
+use super::{ELEMENTS_PER_SPILL, Encoder, Spill};
 use crate::format::{put_length, value_type};
 use mantissa_number::write_score;
 use mantissa_store::listpack::{Element, Listpack};
@@ -63,14 +63,14 @@ pub(crate) fn form_of(value: ValueRef<'_>) -> u8 {
 
 impl Encoder<'_> {
     /// Appends a value in the form that [`form_of`] names.
-    pub(crate) fn value(&mut self, value: ValueRef<'_>, out: &mut Vec<u8>) {
+    pub(crate) fn value(&mut self, value: ValueRef<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
         match value {
             ValueRef::String(text) => self.string_value(text, out),
-            ValueRef::List(list) => self.list(list, out),
-            ValueRef::Set(set) => self.set(set, out),
-            ValueRef::SortedSet(set) => self.sorted_set(set, out),
-            ValueRef::Hash(hash) => self.hash(hash, out),
-            ValueRef::Stream(stream) => self.stream(stream, out),
+            ValueRef::List(list) => self.list(list, out, spill),
+            ValueRef::Set(set) => self.set(set, out, spill),
+            ValueRef::SortedSet(set) => self.sorted_set(set, out, spill),
+            ValueRef::Hash(hash) => self.hash(hash, out, spill),
+            ValueRef::Stream(stream) => self.stream(stream, out, spill),
         }
     }
 
@@ -81,7 +81,7 @@ impl Encoder<'_> {
         }
     }
 
-    fn set(&mut self, set: &Set, out: &mut Vec<u8>) {
+    fn set(&mut self, set: &Set, out: &mut Vec<u8>, spill: Spill<'_>) {
         match set_shape(set) {
             Shape::Intset => {
                 let intset = intset_of(set.iter().filter_map(|member| member.integer()).collect());
@@ -94,13 +94,16 @@ impl Encoder<'_> {
             }
             _ => {
                 put_length(set.len() as u64, out);
-                set.iter().for_each(|member| self.element(member, out));
+                for (index, member) in set.iter().enumerate() {
+                    self.element(member, out);
+                    offer(index, out, spill);
+                }
             }
         }
     }
 
     /// The counted form goes from the highest score to the lowest, which lets a reader insert at one end.
-    fn sorted_set(&mut self, set: &SortedSet, out: &mut Vec<u8>) {
+    fn sorted_set(&mut self, set: &SortedSet, out: &mut Vec<u8>, spill: Spill<'_>) {
         if sorted_set_shape(set) == Shape::Listpack {
             let mut listpack = Listpack::new();
             let mut text = Vec::new();
@@ -111,13 +114,14 @@ impl Encoder<'_> {
             return self.string(listpack.as_bytes(), out);
         }
         put_length(set.len() as u64, out);
-        for (member, score) in set.iter().rev() {
+        for (index, (member, score)) in set.iter().rev().enumerate() {
             self.string(member, out);
             out.extend_from_slice(&score.to_le_bytes());
+            offer(index, out, spill);
         }
     }
 
-    fn hash(&mut self, hash: &Hash, out: &mut Vec<u8>) {
+    fn hash(&mut self, hash: &Hash, out: &mut Vec<u8>, spill: Spill<'_>) {
         match hash_shape(hash) {
             Shape::Listpack => {
                 let mut listpack = Listpack::new();
@@ -132,18 +136,20 @@ impl Encoder<'_> {
                 let base = hash.earliest_expiry().unwrap_or(0);
                 out.extend_from_slice(&base.to_le_bytes());
                 put_length(hash.len() as u64, out);
-                for (field, value, expiry) in hash.iter() {
+                for (index, (field, value, expiry)) in hash.iter().enumerate() {
                     // No expiry is before the earliest one.
                     put_length(expiry.map_or(0, |expiry| expiry.saturating_sub(base) as u64 + 1), out);
                     self.element(field, out);
                     self.element(value, out);
+                    offer(index, out, spill);
                 }
             }
             _ => {
                 put_length(hash.len() as u64, out);
-                for (field, value, _) in hash.iter() {
+                for (index, (field, value, _)) in hash.iter().enumerate() {
                     self.element(field, out);
                     self.element(value, out);
+                    offer(index, out, spill);
                 }
             }
         }
@@ -160,6 +166,14 @@ impl Encoder<'_> {
         }
         out.extend_from_slice(&hash.earliest_expiry().unwrap_or(0).to_le_bytes());
         self.string(listpack.as_bytes(), out);
+    }
+}
+
+/// Offers what has been encoded, after the element with this index, now and then.
+#[inline]
+pub(super) fn offer(index: usize, out: &mut Vec<u8>, spill: Spill<'_>) {
+    if index % ELEMENTS_PER_SPILL == ELEMENTS_PER_SPILL - 1 {
+        spill(out);
     }
 }
 

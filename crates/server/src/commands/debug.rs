@@ -9,7 +9,7 @@ use mantissa_persist::digest::{digest_keyspace, digest_value};
 use mantissa_persist::payload::dump_value;
 use mantissa_persist::write::WriteOptions;
 use mantissa_protocol::{Args, Protocol, Reply};
-use mantissa_store::{Database, Entry};
+use mantissa_store::Entry;
 
 use crate::registry::ServerSpec;
 use crate::session::Session;
@@ -199,11 +199,10 @@ fn reload(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> O
     if flushes {
         let all = server.keyspace.all_shards();
         let mut locked = server.keyspace.lock(all);
-        let hasher = server.keyspace.hasher();
         for index in 0..server.keyspace.shard_count() {
             if let Some(shard) = locked.shard_mut(index) {
                 shard.tracked.clear();
-                shard.databases.iter_mut().for_each(|database| *database = Database::new(hasher));
+                shard.databases.iter_mut().for_each(|database| drop(database.take()));
             }
         }
         crate::tracking::invalidate_all(&mut session.context.outbox);

@@ -94,9 +94,15 @@ pub(super) fn persistence(lines: &mut Lines, session: &mut Session<'_, '_>) {
     let since_s = unix_ms() / 1000 - persistence.saving_since_s.load(Ordering::Relaxed);
     let failed = persistence.last_save_failed.load(Ordering::Relaxed);
     lines.add("loading", u8::from(persistence.loading.load(Ordering::Relaxed)));
-    lines.zeros(&["async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"]);
-    lines.add("current_fork_perc", "0.00");
-    lines.zeros(&["current_save_keys_processed", "current_save_keys_total"]);
+    let progress = &persistence.progress;
+    let (processed, total) = (progress.keys_processed(), progress.keys_total());
+    lines.add("async_loading", 0);
+    lines.add("current_cow_peak", progress.copied_peak_bytes());
+    lines.add("current_cow_size", progress.copied_bytes());
+    lines.add("current_cow_size_age", 0);
+    lines.add("current_fork_perc", format!("{:.2}", processed as f64 * 100.0 / total.max(1) as f64));
+    lines.add("current_save_keys_processed", processed);
+    lines.add("current_save_keys_total", total);
     lines.add("rdb_changes_since_last_save", persistence.dirty.get());
     lines.add("rdb_bgsave_in_progress", u8::from(saving));
     lines.add("rdb_last_save_time", persistence.last_save_s.load(Ordering::Relaxed));
@@ -104,7 +110,7 @@ pub(super) fn persistence(lines: &mut Lines, session: &mut Session<'_, '_>) {
     lines.add("rdb_last_bgsave_time_sec", persistence.last_duration_s.load(Ordering::Relaxed));
     lines.add("rdb_current_bgsave_time_sec", if saving { since_s } else { -1 });
     lines.add("rdb_saves", persistence.save_count.load(Ordering::Relaxed));
-    lines.add("rdb_last_cow_size", 0);
+    lines.add("rdb_last_cow_size", persistence.last_copied_bytes.load(Ordering::Relaxed));
     lines.add("rdb_last_load_keys_expired", persistence.loaded_expired.load(Ordering::Relaxed));
     lines.add("rdb_last_load_keys_loaded", persistence.loaded_keys.load(Ordering::Relaxed));
     lines.zeros(&["aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled"]);

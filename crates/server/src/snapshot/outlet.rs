@@ -1,0 +1,99 @@
+//! The way of encoded bytes from a saver to the thread that writes.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::SyncSender;
+
+use mantissa_persist::format::Checksum;
+use parking_lot::MutexGuard;
+
+use super::Job;
+
+/// A chunk is sent once it has so many bytes.
+const CHUNK_BYTES: usize = 512 << 10;
+/// So many may it have while others send the pieces of a large value.
+const CHUNK_BYTES_MAX: usize = 16 << 20;
+/// A chunk that was larger is not filled again.
+const CHUNK_BYTES_KEPT: usize = 2 * CHUNK_BYTES;
+
+/// Encoded bytes.
+pub(super) struct Chunk {
+    pub bytes: Vec<u8>,
+    /// `None` if none is wanted.
+    pub checksum: Option<Checksum>,
+}
+
+/// See the module's description.
+pub(super) struct Outlet<'j, 'a> {
+    job: &'j Job<'a>,
+    sender: SyncSender<Chunk>,
+    /// Held while the pieces of one value are sent.
+    stream: Option<MutexGuard<'j, ()>>,
+}
+
+impl<'j, 'a> Outlet<'j, 'a> {
+    pub fn new(job: &'j Job<'a>, sender: SyncSender<Chunk>) -> Self {
+        Outlet { job, sender, stream: None }
+    }
+
+    /// Sends a chunk that is full, if nobody else is sending or if it has become large; the saver is between
+    /// two entries. True if it was sent: what follows begins a new chunk.
+    pub fn offer(&mut self, bytes: &mut Vec<u8>) -> bool {
+        if bytes.len() < CHUNK_BYTES {
+            return false;
+        }
+        let stream = match bytes.len() < CHUNK_BYTES_MAX {
+            true => self.job.stream.try_lock(),
+            false => Some(self.job.stream.lock()),
+        };
+        let Some(_stream) = stream else { return false };
+        self.send(bytes);
+        true
+    }
+
+    /// Sends a piece of a value. Until [`Outlet::end_value`] nobody else sends.
+    pub fn spill(&mut self, bytes: &mut Vec<u8>) {
+        if bytes.len() >= CHUNK_BYTES {
+            if self.stream.is_none() {
+                self.stream = Some(self.job.stream.lock());
+            }
+            self.send(bytes);
+        }
+    }
+
+    /// Sends the rest of a value of which pieces have been sent. True if that is so: what follows begins a new
+    /// chunk.
+    pub fn end_value(&mut self, bytes: &mut Vec<u8>) -> bool {
+        let is_streamed = self.stream.is_some();
+        if is_streamed {
+            self.send(bytes);
+            self.stream = None;
+        }
+        is_streamed
+    }
+
+    /// Sends what is left at the end.
+    pub fn finish(&mut self, bytes: &mut Vec<u8>) {
+        if !bytes.is_empty() {
+            let _stream = self.job.stream.lock();
+            self.send(bytes);
+        }
+    }
+
+    fn send(&self, bytes: &mut Vec<u8>) {
+        let mut spare = self.job.spare.lock().pop().unwrap_or_default();
+        if spare.capacity() > CHUNK_BYTES_KEPT || spare.capacity() < CHUNK_BYTES {
+            spare = Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 4);
+        }
+        let bytes = std::mem::replace(bytes, spare);
+        if self.job.failed.load(Ordering::Relaxed) {
+            return;
+        }
+        let checksum = self.job.options.checksum.then(|| {
+            let mut checksum = Checksum::default();
+            checksum.update(&bytes);
+            checksum
+        });
+        // An error says that writing has failed, which that thread tells.
+        let _ = self.sender.send(Chunk { bytes, checksum });
+    }
+}

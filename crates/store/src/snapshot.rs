@@ -1,0 +1,326 @@
+//! Snapshots: every entry as it was at one instant, while commands go on changing them.
+//!
+//! # Guarantee
+//!
+//! [`LockedShards::begin_snapshot`] is called with all shards locked: that instant is the cut. From then on
+//! each entry of the cut is delivered exactly once, with the key, value and expiry that it had at the cut
+//! and the number that its database had then, whatever is done to the keyspace meanwhile: changes,
+//! removals, renames, growing and shrinking tables, flushed and swapped databases. Entries that came later
+//! are never delivered. (The access clock alone may be a later one.)
+//!
+//! # Mechanism
+//!
+//! Every entry carries one bit, its mark, in the pointer that the table holds (no cache miss more), and every
+//! [`Database`] one bit, its epoch. While no snapshot is under way all marks equal the epoch. The cut flips
+//! the epoch of each database that is not empty: no entry is touched, and yet all of them differ now. From
+//! then on *an entry belongs to the cut and has not been delivered if and only if its mark differs from the
+//! epoch*:
+//!
+//! 1. A new entry gets the epoch as its mark: it does not differ, and it does not belong to the cut.
+//! 2. A saver walks each table by its scan cursor, a bounded step with the shard locked at a time, delivers
+//!    what differs and sets its mark.
+//! 3. Whoever changes or removes an entry that differs hands its old image over first and sets the mark.
+//!    All ways to a mutable entry lead through [`Database`], which sees to it. A small entry is copied, a
+//!    collection shares its nodes with its image, and the writer copies those that it changes.
+//!
+//! So an entry is delivered at most once, since delivering sets the mark, which is cleared by nothing; and
+//! with the value of the cut, since rule 3 comes before any change. It is delivered at least once: if it
+//! stays until the walk ends, the scan visits it, because [`crate::Table`] guarantees that for what is there
+//! throughout, however it grows and shrinks; if it goes before, rule 3 applies. When the walk is at its end
+//! nothing differs any more, which is the state before the cut, with the other value of the epoch.
+//!
+//! Marks and epoch are compared within one database only. Entries that move between databases or keys are
+//! taken out (rule 3) and put in again (rule 1). Databases are swapped together with their epochs, and what
+//! is delivered bears the number of the cut, which is kept in the [`Part`]. A flushed database goes to the
+//! saver as a whole, marks and epoch included, and is walked there without any lock.
+//!
+//! # Costs
+//!
+//! Without a snapshot: one predictable branch for each change. With one: a copy of a small entry at its first
+//! change; for a collection some allocations, and later a copy of each node that is changed while the image
+//! lives. Images are passed on in batches, so that what waits is what the savers have not got to yet.
+//!
+//! A string of more than [`PIECE_BYTES`] is copied by the walk in pieces, one for each time that the lock is
+//! taken. A writer that changes such a string before that has to copy it as a whole; so it is with the
+//! consumer groups of streams, which share nothing.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::entry::Entry;
+use crate::keyspace::{KeyHash, LockedShards};
+use crate::shard::{Database, Shard};
+use crate::value::{StringRef, Value, ValueRef};
+
+#[cfg(test)]
+mod tests;
+
+/// Images that are passed on together have about so many bytes.
+const BATCH_BYTES: usize = 32 << 10;
+/// Longest part of a string that is copied at a time.
+const PIECE_BYTES: usize = 256 << 10;
+/// What a visited bucket costs of a step, and an entry beside its bytes.
+const VISIT_COST: usize = 64;
+
+/// What a database hands over to the savers.
+pub enum Handed {
+    /// Entries as they were at the cut, of the database with this number.
+    Images(usize, Vec<Entry>),
+    /// A whole database that was flushed; see [`Database::snapshot_step`].
+    Flushed(Database),
+}
+
+/// An entry that the walk delivers.
+pub enum Delivered<'a> {
+    /// A small one, to be looked at at once: its shard is locked.
+    Entry(&'a Entry),
+    /// A large one, which shares its value or is a copy of it: to be looked at without any lock.
+    Image(Entry),
+}
+
+/// The keys of a database at the cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// All keys.
+    pub keys: u64,
+    /// Those with an expiry.
+    pub expiring: u64,
+}
+
+/// A snapshot under way: where databases leave what writers hand over.
+pub struct Snapshot {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    handed_bytes: AtomicU64,
+}
+
+struct Queue {
+    handed: VecDeque<Handed>,
+    /// Shards whose walk is not at its end: more may be handed over.
+    open_shards: usize,
+}
+
+impl Snapshot {
+    /// What has been handed over, if anything.
+    pub fn next(&self) -> Option<Handed> {
+        self.queue.lock().handed.pop_front()
+    }
+
+    /// What has been handed over next; waits for it. `None` when nothing will come any more.
+    pub fn wait(&self) -> Option<Handed> {
+        let mut queue = self.queue.lock();
+        loop {
+            if let Some(handed) = queue.handed.pop_front() {
+                return Some(handed);
+            }
+            if queue.open_shards == 0 {
+                return None;
+            }
+            self.changed.wait(&mut queue);
+        }
+    }
+
+    /// Says that the walk of one more shard is at its end; see [`Shard::snapshot_step`].
+    pub fn close_shard(&self) {
+        let mut queue = self.queue.lock();
+        queue.open_shards -= 1;
+        if queue.open_shards == 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Bytes that writers have copied for the snapshot.
+    pub fn handed_bytes(&self) -> u64 {
+        self.handed_bytes.load(Ordering::Relaxed)
+    }
+
+    fn push(&self, handed: Handed) {
+        self.queue.lock().handed.push_back(handed);
+        self.changed.notify_one();
+    }
+}
+
+impl LockedShards<'_> {
+    /// Makes this instant the cut of a snapshot. All shards must be locked, and no other snapshot be under
+    /// way. Returns what each database holds. Each shard is then to be walked to its end with
+    /// [`Shard::snapshot_step`], and what is handed over to be taken, before another snapshot begins.
+    pub fn begin_snapshot(&mut self) -> (Arc<Snapshot>, Vec<Totals>) {
+        let keyspace = self.keyspace();
+        let snapshot = Arc::new(Snapshot {
+            queue: Mutex::new(Queue { handed: VecDeque::new(), open_shards: keyspace.shard_count() }),
+            changed: Condvar::new(),
+            handed_bytes: AtomicU64::new(0),
+        });
+        let mut totals = vec![Totals::default(); keyspace.database_count()];
+        for index in 0..keyspace.shard_count() {
+            let Some(shard) = self.shard_mut(index) else { continue };
+            for (number, (database, total)) in shard.databases.iter_mut().zip(&mut totals).enumerate() {
+                total.keys += database.len() as u64;
+                total.expiring += database.expiring_len() as u64;
+                database.begin_snapshot(number, &snapshot);
+            }
+        }
+        (snapshot, totals)
+    }
+}
+
+impl Shard {
+    /// Walks a part of what belongs to a snapshot; see [`Database::snapshot_step`]. True at the end.
+    pub fn snapshot_step(
+        &mut self,
+        cost_max: usize,
+        visit: &mut dyn FnMut(usize, Delivered<'_>) -> usize,
+    ) -> bool {
+        match self.databases.iter_mut().find(|database| database.snapshot.is_some()) {
+            None => true,
+            Some(database) => {
+                database.snapshot_step(cost_max, visit);
+                self.databases.iter().all(|database| database.snapshot.is_none())
+            }
+        }
+    }
+}
+
+/// What a database knows of the snapshot that is under way.
+pub(crate) struct Part {
+    /// The number that the database had at the cut.
+    number: usize,
+    cursor: u64,
+    /// The cursor has come round.
+    is_walked: bool,
+    /// Long strings that the walk has come across; they are copied after it.
+    long: Vec<KeyHash>,
+    /// The beginning of the last of `long`, if it is still to be delivered.
+    piece: Vec<u8>,
+    /// Images that have not been passed on.
+    images: Vec<Entry>,
+    images_bytes: usize,
+    snapshot: Arc<Snapshot>,
+}
+
+impl Part {
+    /// Keeps the image of an entry that is about to change or is gone.
+    #[cold]
+    pub(crate) fn hand_over(&mut self, entry: &Entry) {
+        self.images_bytes += entry.image_bytes();
+        self.images.push(entry.duplicate(entry.key(), entry.expiry()));
+        if self.images_bytes >= BATCH_BYTES {
+            self.pass_on();
+        }
+    }
+
+    fn pass_on(&mut self) {
+        if !self.images.is_empty() {
+            self.snapshot.handed_bytes.fetch_add(self.images_bytes as u64, Ordering::Relaxed);
+            self.images_bytes = 0;
+            self.snapshot.push(Handed::Images(self.number, std::mem::take(&mut self.images)));
+        }
+    }
+}
+
+fn is_long(entry: &Entry) -> bool {
+    matches!(entry.as_string(), Some(StringRef::Bytes(bytes)) if bytes.len() > PIECE_BYTES)
+}
+
+impl Database {
+    fn begin_snapshot(&mut self, number: usize, snapshot: &Arc<Snapshot>) {
+        debug_assert!(self.snapshot.is_none(), "one snapshot at a time");
+        if self.is_empty() {
+            return;
+        }
+        self.epoch = !self.epoch;
+        self.snapshot = Some(Box::new(Part {
+            number,
+            cursor: 0,
+            is_walked: false,
+            long: Vec::new(),
+            piece: Vec::new(),
+            images: Vec::new(),
+            images_bytes: 0,
+            snapshot: Arc::clone(snapshot),
+        }));
+    }
+
+    /// Takes all entries out; `None` where a snapshot takes them over, which frees them in the end.
+    pub fn take(&mut self) -> Option<Database> {
+        let empty = Database::new(self.hasher);
+        let old = std::mem::replace(self, empty);
+        let Some(part) = &old.snapshot else { return Some(old) };
+        let snapshot = Arc::clone(&part.snapshot);
+        snapshot.push(Handed::Flushed(old));
+        None
+    }
+
+    /// Walks a part of the entries that belong to the snapshot under way and have `visit` called with those
+    /// that have not been delivered, and with the number of the database at the cut. `visit` returns what
+    /// that cost, in bytes; the step ends soon after the sum has reached `cost_max`. True at the end.
+    pub fn snapshot_step(
+        &mut self,
+        cost_max: usize,
+        visit: &mut dyn FnMut(usize, Delivered<'_>) -> usize,
+    ) -> bool {
+        let Some(part) = &mut self.snapshot else { return true };
+        let (epoch, hasher, mut cost) = (self.epoch, self.hasher, 0);
+        while cost < cost_max && !part.is_walked {
+            self.table.scan_ahead(part.cursor, Entry::prefetch);
+            part.cursor = self.table.scan_items(part.cursor, |entry| {
+                if entry.mark() == epoch {
+                    return;
+                }
+                if is_long(entry) {
+                    part.long.push(hasher.hash(entry.key()));
+                    return;
+                }
+                cost += VISIT_COST;
+                cost += match entry.is_large() {
+                    false => visit(part.number, Delivered::Entry(entry)),
+                    true => {
+                        visit(part.number, Delivered::Image(entry.duplicate(entry.key(), entry.expiry())))
+                    }
+                };
+                entry.set_mark(epoch);
+            });
+            part.is_walked = part.cursor == 0;
+            cost += VISIT_COST;
+        }
+        while cost < cost_max
+            && let Some(&hash) = part.long.last()
+        {
+            let undelivered = |entry: &Entry| entry.mark() != epoch && hasher.hash(entry.key()) == hash;
+            let entry = self.table.get_mut(hash.0, undelivered);
+            if let Some(image) = entry.and_then(|entry| copied_further(entry, epoch, &mut part.piece)) {
+                visit(part.number, Delivered::Image(image));
+            }
+            cost += VISIT_COST + PIECE_BYTES;
+            if part.piece.is_empty() {
+                part.long.pop();
+            }
+        }
+        let is_done = part.is_walked && part.long.is_empty();
+        if is_done {
+            part.pass_on();
+            self.snapshot = None;
+        }
+        is_done
+    }
+}
+
+/// Copies the next piece of a long string; the image once it is whole, when `piece` is empty again.
+fn copied_further(entry: &mut Entry, epoch: bool, piece: &mut Vec<u8>) -> Option<Entry> {
+    let ValueRef::String(StringRef::Bytes(bytes)) = entry.value() else { return None };
+    if piece.is_empty() {
+        piece.reserve_exact(bytes.len());
+    }
+    let rest = bytes.get(piece.len()..).unwrap_or_default();
+    piece.extend_from_slice(&rest[..rest.len().min(PIECE_BYTES)]);
+    if piece.len() < bytes.len() {
+        return None;
+    }
+    let value = Value::String(std::mem::take(piece));
+    let image = Entry::new(entry.key(), value, entry.expiry(), entry.clock());
+    entry.set_mark(epoch);
+    Some(image)
+}

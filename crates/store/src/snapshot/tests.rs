@@ -1,0 +1,268 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::shard::Lookup;
+use crate::value::ValueMut;
+use crate::{EncodingLimits, Hash, Keyspace, List, Set, ShardSet, SortedSet};
+
+const DATABASES: usize = 3;
+const NOW_MS: i64 = 1_000;
+
+/// Everything about entries that a snapshot must get right, by database and key.
+type Contents = BTreeMap<(usize, Vec<u8>), String>;
+
+fn describe(entry: &Entry) -> String {
+    let mut parts: Vec<String> = match entry.value() {
+        ValueRef::String(text) => vec![format!("{:?}", text.to_vec().escape_ascii().to_string())],
+        ValueRef::List(list) => vec![format!("{list:?}")],
+        ValueRef::Set(set) => set.iter().map(|member| format!("{member:?}")).collect(),
+        ValueRef::SortedSet(set) => vec![format!("{set:?}")],
+        ValueRef::Hash(hash) => hash.iter().map(|field| format!("{field:?}")).collect(),
+        ValueRef::Stream(stream) => vec![format!("{stream:?}")],
+    };
+    parts.sort();
+    format!("{:?} {:?} {}", entry.kind(), entry.expiry(), parts.join(","))
+}
+
+struct Bench {
+    keyspace: Keyspace,
+    random_state: u64,
+    limits: EncodingLimits,
+    delivered: Contents,
+}
+
+impl Bench {
+    fn random(&mut self, bound: u64) -> u64 {
+        self.random_state = self.random_state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.random_state ^ (self.random_state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+
+    /// Runs `work` on the database of a key.
+    fn on<R>(
+        &mut self,
+        database: usize,
+        key: &[u8],
+        work: impl FnOnce(&mut Database, KeyHash, &EncodingLimits) -> R,
+    ) -> R {
+        let hash = self.keyspace.hash(key);
+        let index = self.keyspace.shard_of(hash);
+        let mut locked = self.keyspace.lock(ShardSet::one(index));
+        let shard = locked.shard_mut(index).expect("locked");
+        work(&mut shard.databases[database], hash, &self.limits)
+    }
+
+    fn contents(&self) -> Contents {
+        let locked = self.keyspace.lock(self.keyspace.all_shards());
+        let mut contents = Contents::new();
+        for index in 0..self.keyspace.shard_count() {
+            let shard = locked.shard(index).expect("locked");
+            for (number, database) in shard.databases.iter().enumerate() {
+                contents
+                    .extend(database.iter().map(|entry| ((number, entry.key().to_vec()), describe(entry))));
+            }
+        }
+        contents
+    }
+
+    fn value(&mut self) -> Value {
+        let count = if self.random(4) == 0 { 600 } else { 1 + self.random(6) };
+        let texts: Vec<String> = (0..count).map(|_| format!("m{}", self.random(5_000))).collect();
+        match self.random(8) {
+            0 => Value::Integer(self.random(1 << 40) as i64),
+            1 => {
+                let mut list = List::new();
+                texts.iter().for_each(|text| list.push_back(text.as_bytes(), &self.limits));
+                Value::List(list)
+            }
+            2 => {
+                let mut set = Set::new();
+                texts.iter().for_each(|text| _ = set.add(text.as_bytes(), &self.limits));
+                Value::Set(set)
+            }
+            3 => {
+                let mut set = SortedSet::new();
+                for text in &texts {
+                    set.insert(text.as_bytes(), self.random(100) as f64, &self.limits);
+                }
+                Value::SortedSet(set)
+            }
+            4 => {
+                let mut hash = Hash::new();
+                texts.iter().for_each(|text| _ = hash.set(text.as_bytes(), b"v", &self.limits));
+                Value::Hash(hash)
+            }
+            5 if self.random(40) == 0 => Value::String(vec![b'l'; PIECE_BYTES * 2 + 77]),
+            5 => Value::String(vec![b'x'; self.random(6_000) as usize]),
+            _ => Value::String(format!("value {}", self.random(1 << 30)).into_bytes()),
+        }
+    }
+
+    /// Changes a value where it is.
+    fn change(&mut self, database: usize, key: &[u8]) {
+        let text = format!("m{}", self.random(5_000)).into_bytes();
+        let dice = self.random(3);
+        self.on(database, key, |database, hash, limits| {
+            let Lookup::Live(mut entry) = database.find_live(hash, key, NOW_MS) else { return };
+            match entry.collection_mut() {
+                None if dice == 0 => entry.set_string(&text),
+                None if dice == 1 => entry.set_integer(text.len() as i64),
+                None => entry.bytes_mut().expect("a string").extend_from_slice(&text),
+                Some(ValueMut::List(list)) => list.push_front(&text, limits),
+                Some(ValueMut::Set(set)) if dice == 0 => _ = set.remove(&text),
+                Some(ValueMut::Set(set)) => _ = set.add(&text, limits),
+                Some(ValueMut::SortedSet(set)) => _ = set.insert(&text, 7.5, limits),
+                Some(ValueMut::Hash(map)) => _ = map.set(&text, &text, limits),
+                Some(ValueMut::Stream(_)) => {}
+            }
+        });
+    }
+
+    fn put(&mut self, database: usize, key: &[u8]) {
+        let value = self.value();
+        let expiry = (self.random(3) == 0).then(|| 500 + self.random(1_000) as i64);
+        self.on(database, key, |database, hash, _| match database.find_live(hash, key, NOW_MS) {
+            Lookup::Live(mut entry) => drop(entry.replace(Entry::new(key, value, expiry, 1))),
+            _ => _ = database.insert(hash, Entry::new(key, value, expiry, 1)),
+        });
+    }
+
+    /// One random operation, as commands do them.
+    fn act(&mut self, keys: u64) {
+        let (database, other) = (self.random(3) as usize, self.random(3) as usize);
+        let key = format!("key{}", self.random(keys)).into_bytes();
+        match self.random(1_000) {
+            0..350 => self.put(database, &key),
+            350..600 => self.change(database, &key),
+            600..750 => drop(self.on(database, &key, |database, hash, _| database.remove(hash, &key))),
+            750..800 => {
+                let expiry = (self.random(2) == 0).then_some(5_000);
+                self.on(database, &key, |database, hash, _| database.set_expiry(hash, &key, expiry));
+            }
+            800..850 => {
+                let make = || Entry::string(&key, b"made", None, 0);
+                self.on(database, &key, |database, hash, _| {
+                    drop(database.live_or_insert(hash, &key, NOW_MS, make).1);
+                });
+            }
+            850..993 => {
+                // RENAME, MOVE and COPY.
+                let target = format!("key{}", self.random(keys)).into_bytes();
+                let copies = self.random(2) == 0;
+                let taken = self.on(database, &key, |database, hash, _| match copies {
+                    true => database.get(hash, &key).map(|entry| entry.duplicate(&target, entry.expiry())),
+                    false => database.remove(hash, &key).map(|entry| entry.renamed(&target)),
+                });
+                let Some(entry) = taken else { return };
+                self.on(other, &target, |database, hash, _| {
+                    drop(database.remove(hash, &target));
+                    database.insert(hash, entry);
+                });
+            }
+            993..996 => {
+                let mut locked = self.keyspace.lock(self.keyspace.all_shards());
+                for index in 0..self.keyspace.shard_count() {
+                    drop(locked.shard_mut(index).expect("locked").databases[database].take());
+                }
+            }
+            _ => {
+                let mut locked = self.keyspace.lock(self.keyspace.all_shards());
+                for index in 0..self.keyspace.shard_count() {
+                    locked.shard_mut(index).expect("locked").databases.swap(database, other);
+                }
+            }
+        }
+    }
+
+    fn deliver(&mut self, number: usize, entry: &Entry) {
+        let place = (number, entry.key().to_vec());
+        let twice = self.delivered.insert(place, describe(entry));
+        assert!(twice.is_none(), "{entry:?} of database {number} has been delivered twice");
+    }
+
+    fn receive(&mut self, handed: Handed) {
+        match handed {
+            Handed::Images(number, images) => {
+                images.iter().for_each(|entry| self.deliver(number, entry));
+            }
+            Handed::Flushed(mut database) => {
+                let mut found = Vec::new();
+                while !database.snapshot_step(2_000, &mut |number, delivered| {
+                    found.push((number, image_of(delivered)));
+                    100
+                }) {}
+                found.iter().for_each(|(number, entry)| self.deliver(*number, entry));
+            }
+        }
+    }
+
+    fn step(&mut self, index: usize, cost_max: usize) -> bool {
+        let mut found = Vec::new();
+        let is_done = {
+            let mut locked = self.keyspace.lock(ShardSet::one(index));
+            locked.shard_mut(index).expect("locked").snapshot_step(cost_max, &mut |number, delivered| {
+                found.push((number, image_of(delivered)));
+                100
+            })
+        };
+        found.iter().for_each(|(number, entry)| self.deliver(*number, entry));
+        is_done
+    }
+}
+
+fn image_of(delivered: Delivered<'_>) -> Entry {
+    match delivered {
+        Delivered::Entry(entry) => entry.duplicate(entry.key(), entry.expiry()),
+        Delivered::Image(image) => image,
+    }
+}
+
+fn run(seed: u64) {
+    let mut bench = Bench {
+        keyspace: Keyspace::new(DATABASES, 2),
+        random_state: seed,
+        limits: EncodingLimits::default(),
+        delivered: Contents::new(),
+    };
+    for _ in 0..1_500 {
+        bench.act(500);
+    }
+    for round in 0..4 {
+        let mut locked = bench.keyspace.lock(bench.keyspace.all_shards());
+        let (snapshot, totals) = locked.begin_snapshot();
+        drop(locked);
+        let expected = bench.contents();
+        assert_eq!(totals.iter().map(|total| total.keys).sum::<u64>(), expected.len() as u64);
+        let mut open: Vec<usize> = (0..bench.keyspace.shard_count()).collect();
+        let (keys, acts) = (50 + bench.random(3_000), bench.random(60));
+        while !open.is_empty() {
+            for _ in 0..acts {
+                bench.act(keys);
+            }
+            let at = bench.random(open.len() as u64) as usize;
+            let cost_max = 1 + bench.random(4_000) as usize;
+            if bench.step(open[at], cost_max) {
+                open.swap_remove(at);
+                snapshot.close_shard();
+            }
+            if bench.random(5) == 0
+                && let Some(handed) = snapshot.next()
+            {
+                bench.receive(handed);
+            }
+        }
+        while let Some(handed) = snapshot.wait() {
+            bench.receive(handed);
+        }
+        let delivered = std::mem::take(&mut bench.delivered);
+        assert!(delivered == expected, "seed {seed}, round {round}: not the state of the cut");
+    }
+}
+
+#[test]
+fn what_is_delivered_is_the_state_of_the_cut() {
+    for seed in 0..6 {
+        run(seed);
+    }
+}
