@@ -34,6 +34,10 @@ pub struct Mode {
     pub no_touch: bool,
 }
 
+/// The time while a log is loaded: before every expiry. What had expired when the log was written was removed
+/// by a command of the log, and what had not takes part in the commands that follow.
+const LOADING_MS: i64 = 0;
+
 /// Counts that a command without further effects leaves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
@@ -73,8 +77,10 @@ pub struct Access<'a> {
     locked: LockedShards<'a>,
     database: usize,
     now_ms: i64,
+    clock_ms: i64,
     settings: &'a Settings,
     mode: Mode,
+    is_logged: bool,
     effects: Effects,
     noticed: Noticed,
     random_state: &'a mut u64,
@@ -127,17 +133,26 @@ impl<'a> Access<'a> {
         mode: Mode,
         random_state: &'a mut u64,
     ) -> Self {
+        let is_logged = locked.keyspace().is_logged();
         Access {
             locked,
             database,
             now_ms,
+            clock_ms: now_ms,
             settings,
             mode,
+            is_logged,
             effects: Effects::default(),
             noticed: Noticed::default(),
             random_state,
             hint: NO_HINT,
         }
+    }
+
+    /// Has nothing expire, for commands that are loaded from a log, and logs nothing.
+    pub fn begin_loading(&mut self) {
+        self.now_ms = LOADING_MS;
+        self.is_logged = false;
     }
 
     /// Remembers the hash of a key that was computed ahead, so that it need not be computed again.
@@ -148,10 +163,24 @@ impl<'a> Access<'a> {
 
     // ---- circumstances ----
 
-    /// The time, Unix time in ms. It stands still while a command, transaction or script runs.
+    /// The time that decides what has expired, Unix time in ms. It stands still while a command, transaction
+    /// or script runs.
     #[inline]
     pub fn now_ms(&self) -> i64 {
         self.now_ms
+    }
+
+    /// The time that is noted, and that durations begin at, Unix time in ms. It differs from
+    /// [`Access::now_ms`] only while a log is loaded.
+    #[inline]
+    pub fn clock_ms(&self) -> i64 {
+        self.clock_ms
+    }
+
+    /// Whether what is written is logged.
+    #[inline]
+    pub fn logs(&self) -> bool {
+        self.is_logged
     }
 
     /// The database number.
@@ -277,7 +306,13 @@ impl<'a> Access<'a> {
                 Some(entry)
             }
             Lookup::Expired(entry) => {
-                note_expired(&mut self.effects, self.settings, (self.database, self.now_ms), watched, entry);
+                note_expired(
+                    &mut self.effects,
+                    self.settings,
+                    (self.database, self.now_ms, self.is_logged),
+                    watched,
+                    entry,
+                );
                 None
             }
             Lookup::Missing => None,
@@ -316,7 +351,13 @@ impl<'a> Access<'a> {
                 return Ok((entry, false));
             }
             Before::Expired(old) => {
-                note_expired(&mut self.effects, self.settings, (self.database, self.now_ms), watched, old);
+                note_expired(
+                    &mut self.effects,
+                    self.settings,
+                    (self.database, self.now_ms, self.is_logged),
+                    watched,
+                    old,
+                );
             }
             Before::Missing => {}
         }
@@ -473,7 +514,13 @@ impl<'a> Access<'a> {
         let entry = self.locked.shard_mut(index)?.databases[self.database].remove(hash, key)?;
         if entry.has_expired(self.now_ms) {
             let watched = self.locked.shard(index).is_some_and(Shard::wants_changes);
-            note_expired(&mut self.effects, self.settings, (self.database, self.now_ms), watched, entry);
+            note_expired(
+                &mut self.effects,
+                self.settings,
+                (self.database, self.now_ms, self.is_logged),
+                watched,
+                entry,
+            );
             return None;
         }
         let awaited = self.locked.shard(index).is_some_and(Shard::has_waiters);
@@ -532,7 +579,7 @@ impl<'a> Access<'a> {
     /// Logs this command in the place of the one that came. Several calls log several commands, in their
     /// order.
     pub fn log_instead(&mut self, arguments: &[&[u8]]) {
-        if !self.settings.log_enabled {
+        if !self.is_logged {
             return;
         }
         let command = OwnedArgs::from_slices(arguments);
@@ -552,7 +599,7 @@ impl<'a> Access<'a> {
     /// Says that fields were removed from a hash because they had expired.
     pub(crate) fn expired_fields(&mut self, key: &[u8], fields: Vec<Box<[u8]>>) {
         self.effects.expired_fields_count += fields.len() as u64;
-        if self.settings.log_enabled {
+        if self.is_logged {
             let (database, key) = (self.database, key.into());
             self.effects.removed_fields.push(ExpiredFields { database, key, fields });
         }
@@ -679,7 +726,13 @@ impl<'a> Access<'a> {
             return false;
         }
         let Lookup::Expired(entry) = database.find_live(hash, key, self.now_ms) else { return false };
-        note_expired(&mut self.effects, self.settings, (self.database, self.now_ms), watched, entry);
+        note_expired(
+            &mut self.effects,
+            self.settings,
+            (self.database, self.now_ms, self.is_logged),
+            watched,
+            entry,
+        );
         true
     }
 
@@ -705,15 +758,15 @@ impl<'a> Access<'a> {
     /// The access clock of a key that is used now for the first time.
     fn next_clock(&self) -> u32 {
         match self.settings.access_clock {
-            AccessClock::LeastRecentlyUsed => (self.now_ms / 1000) as u32,
-            AccessClock::LeastFrequentlyUsed { .. } => frequency_clock(self.now_ms, FREQUENCY_INITIAL),
+            AccessClock::LeastRecentlyUsed => (self.clock_ms / 1000) as u32,
+            AccessClock::LeastFrequentlyUsed { .. } => frequency_clock(self.clock_ms, FREQUENCY_INITIAL),
         }
     }
 
     #[inline]
     fn toucher(&self) -> Toucher {
         let clock = if self.mode.no_touch { None } else { Some(self.settings.access_clock) };
-        Toucher { clock, now_ms: self.now_ms }
+        Toucher { clock, now_ms: self.clock_ms }
     }
 }
 
@@ -782,7 +835,7 @@ fn with_misses(events: Vec<Event>, missed: Vec<Missed>) -> Vec<Event> {
 fn note_expired(
     effects: &mut Effects,
     settings: &Settings,
-    (database, now_ms): (usize, i64),
+    (database, now_ms, is_logged): (usize, i64, bool),
     watched: bool,
     entry: Entry,
 ) {
@@ -799,7 +852,7 @@ fn note_expired(
         event(EventClass::GENERIC, "del");
         effects.expired_fields_count += entry.spent_fields(now_ms) as u64;
     }
-    if settings.log_enabled {
+    if is_logged {
         effects.removed_expired.push((database, entry.key().into()));
     }
     if watched {

@@ -89,7 +89,7 @@ fn set_expiry(
 ) -> Outcome {
     let (key, now_ms) = (args.at(1), access.now_ms());
     let condition = Condition::parse(args.from(3))?;
-    let time = form.unix_ms(parse::integer(args.at(2))?, now_ms, name)?;
+    let time = form.unix_ms(parse::integer(args.at(2))?, access.clock_ms(), name)?;
     let Some(mut entry) = access.find_live(key) else {
         reply.integer(0);
         return Ok(());

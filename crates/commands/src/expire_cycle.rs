@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_walk_removes_what_has_expired_and_nothing_else() {
         let mut bench = Bench::new();
-        bench.settings.log_enabled = true;
+        bench.keyspace.set_logged(true);
         for number in 0..1_000 {
             bench.run(&format!("SET expiring:{number} x PX {}", if number % 2 == 0 { 10 } else { 10_000 }));
             bench.run(&format!("SET eternal:{number} x"));

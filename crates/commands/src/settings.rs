@@ -29,8 +29,6 @@ pub struct Settings {
     pub access_clock: AccessClock,
     /// Whether some of the keys that expire are to be known, for evicting them.
     pub sample_volatile: bool,
-    /// Whether anybody reads the log of commits.
-    pub log_enabled: bool,
     /// `hll-sparse-max-bytes`: up to how many bytes a HyperLogLog is sparse.
     pub sparse_hyperloglog_bytes_max: usize,
     /// `rdbcompression`: whether DUMP compresses strings.
@@ -45,7 +43,6 @@ impl Default for Settings {
             notify: 0,
             access_clock: AccessClock::LeastRecentlyUsed,
             sample_volatile: false,
-            log_enabled: false,
             sparse_hyperloglog_bytes_max: 3000,
             compress_dumps: true,
         }

@@ -93,7 +93,7 @@ impl Bench {
     }
 
     /// The commands that the last one is logged as; its own if it is logged as it came. Needs
-    /// `settings.log_enabled`.
+    /// `keyspace.set_logged`.
     pub fn log(&self) -> Vec<String> {
         match &self.effects.log {
             LogChoice::Verbatim => vec!["as it came".to_owned()],

@@ -13,6 +13,9 @@ pub struct Conn {
 const _: () = assert!(size_of::<Conn>() == 8);
 
 impl Conn {
+    /// Names no connection.
+    pub const NONE: Conn = Conn { slot: u32::MAX, generation: u32::MAX };
+
     /// A small number, unique among the live connections of a driver: an index for side tables.
     pub fn index(self) -> usize {
         self.slot as usize

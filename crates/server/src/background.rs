@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use crate::balance::Balancer;
 use crate::census::Walker;
 use crate::compaction::Compactor;
-use crate::context::{Context, LastCommand, Outbox, unix_ms};
-use crate::eviction::{self, Evictor, Verdict};
+use crate::context::{Context, unix_ms};
+use crate::eviction::{self, Verdict};
 use crate::expiry::Expirer;
-use crate::hot_keys::Sampler;
 use crate::server::Server;
 
 /// How long keys are evicted before the other duties have their turn.
@@ -20,20 +19,7 @@ const EVICTION_TIME: Duration = Duration::from_millis(20);
 pub fn start(server: &'static Server, mut balancer: Balancer) -> std::io::Result<()> {
     let body = move || {
         let worker = server.worker_count();
-        let mut context = Context {
-            server,
-            worker,
-            now_ms: unix_ms(),
-            command_began: Instant::now(),
-            live: server.live(),
-            random_state: 1,
-            last_command: LastCommand::default(),
-            in_script: false,
-            out_of_memory: false,
-            evictor: Evictor::default(),
-            sampler: Sampler::default(),
-            outbox: Outbox::new(worker, server),
-        };
+        let mut context = Context::new(server, worker);
         let mut sampled = (Instant::now(), server.stats.totals());
         let (mut expirer, mut walker) = (Expirer::default(), Walker::default());
         let mut compactor = Compactor::default();
@@ -63,6 +49,7 @@ pub fn start(server: &'static Server, mut balancer: Balancer) -> std::io::Result
             if context.outbox.has_changed() {
                 crate::tracking::broadcast(&mut context.outbox);
             }
+            context.outbox.end_turn();
             if !has_room {
                 // What is being freed by others needs a moment.
                 std::thread::sleep(Duration::from_micros(200));

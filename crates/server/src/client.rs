@@ -11,6 +11,7 @@ use crate::acl::User;
 use crate::inbox::Target;
 use crate::registry::Command;
 use crate::tracking::Tracker;
+use crate::worker::Replies;
 
 /// Bits of [`ClientShared::flags`], which CLIENT LIST prints as letters.
 pub mod flag {
@@ -120,6 +121,44 @@ pub struct ClientShared {
 }
 
 impl ClientShared {
+    /// What is known of a client that has just connected.
+    pub fn new(
+        id: u64,
+        peer: Peer,
+        descriptor: i32,
+        now_ms: i64,
+        target: Target,
+        user: &Arc<User>,
+    ) -> ClientShared {
+        ClientShared {
+            id,
+            flags: AtomicU32::new(if peer.is_unix() { flag::UNIX } else { 0 }),
+            peer,
+            descriptor,
+            connected_ms: now_ms,
+            active_ms: AtomicI64::new(now_ms),
+            target: Mutex::new(target),
+            identity: Mutex::new(Identity::default()),
+            user: Mutex::new(Arc::clone(user)),
+            database: AtomicU32::new(0),
+            protocol: AtomicU32::new(2),
+            last_command: AtomicU32::new(0),
+            channel_count: AtomicU32::new(0),
+            pattern_count: AtomicU32::new(0),
+            shard_channel_count: AtomicU32::new(0),
+            queued_plus_1: AtomicU32::new(0),
+            transaction_bytes: AtomicU64::new(0),
+            watched_count: AtomicU32::new(0),
+            watch_dirty: Mutex::default(),
+            redirect: AtomicU64::new(0),
+            query_bytes: AtomicU64::new(0),
+            output_bytes: AtomicU64::new(0),
+            received_bytes: AtomicU64::new(0),
+            sent_bytes: AtomicU64::new(0),
+            command_count: AtomicU64::new(0),
+        }
+    }
+
     /// Whether any of these bits is set.
     pub fn has(&self, bits: u32) -> bool {
         self.flags.load(Ordering::Relaxed) & bits != 0
@@ -284,6 +323,8 @@ pub struct Client {
     pub subscriptions: Option<Box<Subscriptions>>,
     /// CLIENT TRACKING.
     pub tracker: Option<Box<Tracker>>,
+    /// Replies that may not leave before the log is durable.
+    pub withheld: Option<Box<Replies>>,
     /// The commands that had been run when its worker last looked for clients to hand over.
     pub counted_commands: u64,
     /// The worker that it is to move to, once the driver has let go of it.
@@ -291,6 +332,35 @@ pub struct Client {
 }
 
 impl Client {
+    /// A client that has just connected.
+    pub fn new(shared: Arc<ClientShared>, conn: Conn, authenticated: bool) -> Client {
+        let user = Arc::clone(&shared.user.lock());
+        Client {
+            shared,
+            conn,
+            protocol: Protocol::Resp2,
+            database: 0,
+            user,
+            authenticated,
+            closing: false,
+            killed: false,
+            reply_mode: ReplyMode::On,
+            no_touch: false,
+            partial: None,
+            transaction: None,
+            watching: None,
+            blocked: None,
+            paused: false,
+            held: false,
+            soft_limit_since_ms: 0,
+            subscriptions: None,
+            tracker: None,
+            withheld: None,
+            counted_commands: 0,
+            moving_to: None,
+        }
+    }
+
     /// Whether requests have to wait.
     pub fn is_waiting(&self) -> bool {
         self.blocked.is_some() || self.paused

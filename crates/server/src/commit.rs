@@ -1,11 +1,13 @@
 //! The commit: everything that a write causes, in one place, while its shards are still locked.
 //!
-//! In this order: removal of keys that lookups found expired; WATCH marks; messages to clients that hold
-//! copies of changed keys; keyspace notifications; service of clients that were blocked on keys that came
-//! into being. Serving runs the blocked command, whose own effects are committed in turn.
+//! In this order: removal of keys that lookups found expired; the commands for the log; WATCH marks; messages
+//! to clients that hold copies of changed keys; keyspace notifications; service of clients that were blocked
+//! on keys that came into being. Serving runs the blocked command, whose own effects are committed in turn.
+//! What all of them have for the log goes there as one unit, at the end.
 
-use mantissa_commands::{Access, Counts, Effects, Event, EventClass, Mode, Trash};
-use mantissa_protocol::Reply;
+use mantissa_commands::{Access, Counts, Effects, Event, EventClass, ExpiredFields, LogChoice, Mode, Trash};
+use mantissa_persist::aof::Unit;
+use mantissa_protocol::{Args, Reply};
 
 use crate::client::{BlockedClient, flag};
 use crate::context::Outbox;
@@ -13,20 +15,38 @@ use crate::inbox::Message;
 use crate::pubsub::Scope;
 use crate::registry::Handler;
 use crate::server::Server;
-use crate::{acl, stats, tracking};
+use crate::{acl, aof, stats, tracking};
+
+/// A command that has run: the database that it was given in, and its arguments. Nothing for what the server
+/// does by itself.
+pub type Command<'a> = Option<(usize, Args<'a>)>;
 
 /// Commits what has been collected in `access`, and returns what is to be freed once no shard is locked.
-/// Inside a transaction clients are served only at its end: until then `serve` is false and keys that became
-/// ready are kept in `access`.
-pub fn commit(server: &'static Server, outbox: &mut Outbox, access: &mut Access<'_>, serve: bool) -> Trash {
+/// `command` is what was run, for the log. Inside a transaction clients are served, and the log is written,
+/// only at its end: until then `ends` is false and keys that became ready are kept in `access`.
+pub fn commit(
+    server: &'static Server,
+    outbox: &mut Outbox,
+    access: &mut Access<'_>,
+    command: Command<'_>,
+    ends: bool,
+) -> Trash {
     if let Some(counts) = access.take_counts() {
         settle_counts(server, outbox.worker(), counts);
+        if access.logs() {
+            if let (true, Some((database, args))) = (counts.dirty > 0, command) {
+                outbox.unit.push(database, args);
+            }
+            if ends {
+                aof::seal(server, outbox, access);
+            }
+        }
         return Trash::default();
     }
     let mut effects = access.take_effects();
     let mut trash = std::mem::take(&mut effects.trash);
-    let mut ready = apply(server, outbox, access, effects, &mut trash);
-    if !serve {
+    let mut ready = apply(server, outbox, access, effects, command, &mut trash);
+    if !ends {
         access.keep_ready(ready);
         return trash;
     }
@@ -37,6 +57,9 @@ pub fn commit(server: &'static Server, outbox: &mut Outbox, access: &mut Access<
         let more = serve_key(server, outbox, access, database, &key, &mut trash);
         ready.extend(more);
     }
+    if access.logs() {
+        aof::seal(server, outbox, access);
+    }
     trash
 }
 
@@ -46,10 +69,14 @@ fn apply(
     outbox: &mut Outbox,
     access: &mut Access<'_>,
     mut effects: Effects,
+    command: Command<'_>,
     trash: &mut Trash,
 ) -> Vec<(usize, Box<[u8]>)> {
     if !effects.expired.is_empty() {
         effects = remove_expired(access, effects, trash);
+    }
+    if access.logs() {
+        note(&mut outbox.unit, access.database(), &effects, command);
     }
     let counts = Counts { dirty: effects.dirty, hits: effects.hits, misses: effects.misses };
     settle_counts(server, outbox.worker(), counts);
@@ -78,6 +105,26 @@ fn apply(
         .filter(|(_, count)| *count > 0)
         .for_each(|(counter, count)| stats::add(counter, count));
     effects.ready
+}
+
+/// Notes the commands that cause these effects when the log is loaded.
+fn note(unit: &mut Unit, database: usize, effects: &Effects, command: Command<'_>) {
+    for ExpiredFields { database, key, fields } in &effects.removed_fields {
+        let words: Vec<&[u8]> =
+            [&b"HDEL"[..], key].into_iter().chain(fields.iter().map(AsRef::as_ref)).collect();
+        unit.push(*database, words);
+    }
+    for (database, key) in &effects.removed_expired {
+        unit.push(*database, [&b"DEL"[..], key]);
+    }
+    match (&effects.log, command) {
+        (LogChoice::Instead(commands), _) => {
+            let database = command.map_or(database, |(database, _)| database);
+            commands.iter().for_each(|args| unit.push(database, args.as_args()));
+        }
+        (LogChoice::Verbatim, Some((database, args))) if effects.dirty > 0 => unit.push(database, args),
+        _ => {}
+    }
 }
 
 /// Tells those who watch changed keys and those who hold copies of them. `by` is the client that changed
@@ -181,10 +228,11 @@ fn serve_key(
             shard.stop_waiting(database, key, ticket);
             continue;
         };
-        if let Some(mut effects) = serve_client(server, access, &blocked) {
+        if let Some(mut effects) = serve_client(server, outbox, access, &blocked) {
             trash.append(std::mem::take(&mut effects.trash));
             let by = outbox.current.replace(blocked.client.id);
-            ready.extend(apply(server, outbox, access, effects, trash));
+            let command = Some((blocked.database, blocked.args.as_args()));
+            ready.extend(apply(server, outbox, access, effects, command, trash));
             outbox.current = by;
             if blocked.remembers_reads && blocked.client.has(flag::TRACKING) {
                 let keys_max = server.live().config.tracking_table_max_keys;
@@ -204,6 +252,7 @@ fn serve_key(
 /// Runs a blocked client's command again. If it got something, sends its reply and returns what it caused.
 fn serve_client(
     server: &'static Server,
+    outbox: &mut Outbox,
     access: &mut Access<'_>,
     blocked: &BlockedClient,
 ) -> Option<Effects> {
@@ -231,6 +280,6 @@ fn serve_client(
     }
     *waiting = false;
     let target = *blocked.client.target.lock();
-    server.send(target.worker, Message::Unblock(target.conn, reply.into_bytes()));
+    outbox.send(target.worker, Message::Unblock(target.conn, reply.into_bytes()));
     Some(effects)
 }

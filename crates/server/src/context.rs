@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use mantissa_commands::Error;
 use mantissa_net::Conn;
+use mantissa_persist::aof::Unit;
 use mantissa_protocol::Args;
 
 use crate::client::{ClientShared, flag};
@@ -71,6 +72,24 @@ impl LastCommand {
 }
 
 impl Context {
+    /// The context of the thread with this number among the workers and those beside them.
+    pub fn new(server: &'static Server, worker: usize) -> Self {
+        Context {
+            server,
+            worker,
+            now_ms: unix_ms(),
+            command_began: Instant::now(),
+            live: server.live(),
+            random_state: unix_us() as u64 ^ ((worker as u64) << 56),
+            last_command: LastCommand::default(),
+            in_script: false,
+            out_of_memory: false,
+            evictor: Evictor::default(),
+            sampler: Sampler::default(),
+            outbox: Outbox::new(worker, server),
+        }
+    }
+
     /// The command or subcommand that a request calls, or the error to reply.
     #[inline]
     pub fn resolve(&mut self, args: Args<'_>) -> Result<&'static Command, Error> {
@@ -110,12 +129,33 @@ pub struct Outbox {
     /// Keys that have changed, for those who are told of all changes, with the client that changed them if it
     /// was one.
     changed: BTreeMap<Box<[u8]>, Option<u64>>,
+    /// What the present command, transaction or script has for the log.
+    pub unit: Unit,
+    /// Messages for other workers that wait for the present unit's place in the log.
+    waiting: Vec<(usize, Message)>,
+    /// The position in the log that has to be durable before the replies of the present client may leave.
+    pub needs: u64,
+    /// The position behind the last unit that was logged here.
+    pub logged: u64,
+    /// Something has been logged, and the log's writer not been told yet.
+    has_logged: bool,
 }
 
 impl Outbox {
     /// An empty outbox of a worker.
     pub fn new(worker: usize, server: &'static Server) -> Self {
-        Outbox { worker, server, local: Vec::new(), current: None, changed: BTreeMap::new() }
+        Outbox {
+            worker,
+            server,
+            local: Vec::new(),
+            current: None,
+            changed: BTreeMap::new(),
+            unit: Unit::default(),
+            waiting: Vec::new(),
+            needs: 0,
+            logged: 0,
+            has_logged: false,
+        }
     }
 
     /// The server.
@@ -133,7 +173,41 @@ impl Outbox {
         if target.worker == self.worker {
             self.local.push((target.conn, bytes));
         } else {
-            self.server.send(target.worker, Message::Push(target.conn, bytes));
+            self.send(target.worker, Message::Push(target.conn, bytes));
+        }
+    }
+
+    /// Leaves a message for a worker. Where replies wait until what they tell of is durable, it does so too.
+    pub fn send(&mut self, worker: usize, message: Message) {
+        if self.server.aof.holds_replies() {
+            self.waiting.push((worker, message));
+        } else {
+            self.server.send(worker, message);
+        }
+    }
+
+    /// Notes that something has been logged, up to this position.
+    pub fn note_logged(&mut self, position: u64) {
+        self.logged = position;
+        self.has_logged = true;
+    }
+
+    /// Lets messages go that waited for the position of what was logged.
+    #[inline]
+    pub fn send_waiting(&mut self) {
+        if !self.waiting.is_empty() {
+            for (worker, message) in self.waiting.drain(..) {
+                self.server.send_after(worker, message, self.logged);
+            }
+        }
+    }
+
+    /// To be called at the end of a turn: has what was logged be written.
+    #[inline]
+    pub fn end_turn(&mut self) {
+        self.send_waiting();
+        if std::mem::take(&mut self.has_logged) {
+            self.server.aof.log.kick();
         }
     }
 
@@ -142,7 +216,7 @@ impl Outbox {
     pub fn push_behind(&mut self, client: &ClientShared, bytes: Arc<[u8]>) {
         let target = *client.target.lock();
         if client.has(flag::BLOCKED) {
-            self.server.send(target.worker, Message::Push(target.conn, bytes));
+            self.send(target.worker, Message::Push(target.conn, bytes));
         } else {
             self.push(target, bytes);
         }

@@ -220,7 +220,8 @@ fn remove(context: &mut Context, policy: Policy, candidate: &Candidate, limit: u
         }
         claim.is_some()
     });
-    let trash = commit(server, outbox, &mut access, true);
+    outbox.unit.loosen();
+    let trash = commit(server, outbox, &mut access, None, true);
     drop(access);
     server.free(trash);
     drop(claim);

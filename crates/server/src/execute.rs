@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::registry::{Command, Handler};
 use crate::server::Server;
 use crate::session::Session;
-use crate::{acl, eviction, hot_keys, monitor, stats, tracking, transaction, warning};
+use crate::{acl, aof, eviction, hot_keys, monitor, stats, tracking, transaction, warning};
 
 /// Commands that run at once inside MULTI instead of being queued.
 const NOT_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
@@ -165,9 +165,12 @@ fn admit(context: &Context, client: &Client, command: &'static Command, args: Ar
     check_disk(context, command)
 }
 
-/// Refuses writes while dumps fail, if the configuration says so.
+/// Refuses writes while the log can not be written, and while dumps fail, if the configuration says so.
 pub fn check_disk(context: &Context, command: &Command) -> Outcome {
     let (persistence, info) = (&context.server.persistence, command.info);
+    if info.flags.has(Flags::WRITE) {
+        aof::write_refusal(context.server)?;
+    }
     if persistence.last_save_failed.load(Ordering::Relaxed)
         && info.flags.has(Flags::WRITE)
         && context.live.config.stop_writes_on_bgsave_error
@@ -343,7 +346,10 @@ fn run_data(
     if access.wants_to_wait() {
         block(server, client, command, args, &mut access);
     }
-    let trash = commit(server, outbox, &mut access, true);
+    let trash = commit(server, outbox, &mut access, Some((client.database, args)), true);
+    if command.info.locks == Locks::Sweep && server.aof.holds_replies() {
+        outbox.needs = server.aof.log.end();
+    }
     if client.remembers_reads() {
         let keys_max = live.config.tracking_table_max_keys;
         tracking::remember(outbox, &mut access, &client.shared, command, args, keys_max);

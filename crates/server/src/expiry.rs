@@ -110,7 +110,8 @@ fn step(context: &mut Context, shard: usize) -> Option<ExpireProgress> {
     let mode = Mode::default();
     let mut access = Access::new(locked, 0, context.now_ms, &live.settings, mode, &mut context.random_state);
     let progress = mantissa_commands::expire_cycle(&mut access, shard, STEP_ENTRIES);
-    let trash = commit(server, &mut context.outbox, &mut access, true);
+    context.outbox.unit.loosen();
+    let trash = commit(server, &mut context.outbox, &mut access, None, true);
     drop(access);
     server.free(trash);
     Some(progress)

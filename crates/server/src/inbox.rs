@@ -74,7 +74,7 @@ impl Message {
 
 /// A worker's queue of messages. Any thread may put some in; the worker takes them all at once.
 pub struct Inbox {
-    messages: Mutex<Vec<Message>>,
+    messages: Mutex<Vec<(u64, Message)>>,
     waker: Waker,
 }
 
@@ -84,14 +84,19 @@ impl Inbox {
         Inbox { messages: Mutex::default(), waker }
     }
 
-    /// Leaves a message and wakes the worker.
-    pub fn put(&self, message: Message) {
-        self.messages.lock().push(message);
+    /// Leaves a message and wakes the worker. The message is for when the log is durable up to `position`.
+    pub fn put(&self, message: Message, position: u64) {
+        self.messages.lock().push((position, message));
         self.waker.wake();
     }
 
-    /// Takes all messages.
-    pub fn take(&self) -> Vec<Message> {
+    /// Wakes the worker.
+    pub fn wake(&self) {
+        self.waker.wake();
+    }
+
+    /// Takes all messages, with the positions in the log that they are for.
+    pub fn take(&self) -> Vec<(u64, Message)> {
         std::mem::take(&mut *self.messages.lock())
     }
 }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod acl;
+mod aof;
 mod background;
 mod balance;
 mod blocking;

@@ -52,7 +52,6 @@ fn settings(config: &Config) -> Settings {
         notify: config.notify_keyspace_events,
         access_clock,
         sample_volatile: Policy::needs_volatile(config),
-        log_enabled: false,
         sparse_hyperloglog_bytes_max: config.hll_sparse_max_bytes,
         compress_dumps: config.rdbcompression,
     }

@@ -105,17 +105,21 @@ pub fn dump_path(live: &Live) -> PathBuf {
     Path::new(&live.config.dir).join(&live.config.dbfilename)
 }
 
+/// To be called once, before anything is loaded.
+pub fn begin(server: &'static Server) {
+    server.persistence.last_save_s.store(unix_ms() / 1000, Ordering::Relaxed);
+    server.persistence.last_duration_s.store(-1, Ordering::Relaxed);
+}
+
 /// Reads the dump file, if there is one, before the server serves anybody.
 pub fn load(server: &'static Server) -> Result<(), String> {
     let live = server.live();
     let path = dump_path(&live);
-    server.persistence.last_save_s.store(unix_ms() / 1000, Ordering::Relaxed);
-    server.persistence.last_duration_s.store(-1, Ordering::Relaxed);
     if !path.exists() {
         return Ok(());
     }
     let started = Instant::now();
-    let summary = load_file(server, &path, false)?;
+    let summary = load_file(server, &path, false, false)?;
     notice!(
         "Done loading RDB, keys loaded: {}, keys expired: {}.",
         summary.keys_loaded,
@@ -125,9 +129,14 @@ pub fn load(server: &'static Server) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads a dump into the keyspace. A key that is there already is replaced, or else an error. No shard may be
-/// locked by this thread.
-pub fn load_file(server: &'static Server, path: &Path, replace: bool) -> Result<LoadSummary, String> {
+/// Reads a dump into the keyspace. A key that is there already is replaced, or else an error. As the base of
+/// a log it keeps keys that have expired: the log goes on from there. No shard may be locked by this thread.
+pub fn load_file(
+    server: &'static Server,
+    path: &Path,
+    replace: bool,
+    is_base: bool,
+) -> Result<LoadSummary, String> {
     let live = server.live();
     let failed = |reason: String| {
         format!(
@@ -142,7 +151,7 @@ pub fn load_file(server: &'static Server, path: &Path, replace: bool) -> Result<
     let options = LoadOptions {
         limits: live.settings.limits.clone(),
         now_ms: unix_ms(),
-        skip_expired: true,
+        skip_expired: !is_base,
         verify_checksum: live.config.rdbchecksum,
         skip_modules: false,
     };

@@ -13,6 +13,7 @@ use mantissa_store::Keyspace;
 use parking_lot::{Mutex, RwLock};
 
 use crate::acl::Acl;
+use crate::aof::Aof;
 use crate::census::Census;
 use crate::client::{BlockedClient, ClientShared};
 use crate::config::Config;
@@ -81,6 +82,8 @@ pub struct Server {
     pub scripting: Scripting,
     /// Dump files.
     pub persistence: Persistence,
+    /// The append-only file.
+    pub aof: Aof,
     /// Frees large values.
     reaper: OnceLock<std::sync::mpsc::Sender<(Trash, Freeing)>>,
     /// How far memory is beyond its limit.
@@ -137,6 +140,7 @@ impl Server {
         pressure.set_limit(config.maxmemory);
         let command_count = registry.index_count();
         let acl = Acl::new(&registry, &config);
+        let aof = Aof::new(shard_count, worker_count);
         Server {
             keyspace,
             registry,
@@ -160,6 +164,7 @@ impl Server {
             latency: Mutex::new(LatencyMonitor::new()),
             scripting: Scripting::new(worker_count),
             persistence: Persistence::default(),
+            aof,
             reaper: OnceLock::new(),
             pressure,
             hot_keys: HotKeys::new(worker_count + 1),
@@ -224,15 +229,29 @@ impl Server {
         self.inboxes.get().map_or(0, Vec::len)
     }
 
-    /// A worker's messages so far.
-    pub fn take_messages(&self, worker: usize) -> Vec<Message> {
+    /// A worker's messages so far, with the positions in the log that they are for.
+    pub fn take_messages(&self, worker: usize) -> Vec<(u64, Message)> {
         self.inboxes.get().and_then(|inboxes| inboxes.get(worker)).map(Inbox::take).unwrap_or_default()
     }
 
     /// Leaves a message for a worker.
     pub fn send(&self, worker: usize, message: Message) {
         if let Some(inbox) = self.inboxes.get().and_then(|inboxes| inboxes.get(worker)) {
-            inbox.put(message);
+            inbox.put(message, 0);
+        }
+    }
+
+    /// The same, for when the log is durable up to `position`.
+    pub fn send_after(&self, worker: usize, message: Message, position: u64) {
+        if let Some(inbox) = self.inboxes.get().and_then(|inboxes| inboxes.get(worker)) {
+            inbox.put(message, position);
+        }
+    }
+
+    /// Wakes a worker.
+    pub fn wake(&self, worker: usize) {
+        if let Some(inbox) = self.inboxes.get().and_then(|inboxes| inboxes.get(worker)) {
+            inbox.wake();
         }
     }
 

@@ -5,7 +5,7 @@ use mantissa_commands::{Access, Mode};
 use mantissa_store::ShardSet;
 
 use crate::client::Client;
-use crate::commit::commit;
+use crate::commit::{Command, commit};
 use crate::context::Context;
 use crate::server::Server;
 
@@ -36,13 +36,15 @@ impl Session<'_, '_> {
         if let Some(access) = &mut self.access {
             return work(access);
         }
-        with_shards(self.context, self.client.database, shards, work)
+        with_shards(self.context, None, self.client.database, shards, work)
     }
 }
 
-/// Runs `work` with a view of these shards, locked for just that. What it changes is committed.
+/// Runs `work` with a view of these shards, locked for just that. What it changes is committed, as done by
+/// `command`.
 pub fn with_shards<R>(
     context: &mut Context,
+    command: Command<'_>,
     database: usize,
     shards: ShardSet,
     work: impl FnOnce(&mut Access<'_>) -> R,
@@ -53,7 +55,7 @@ pub fn with_shards<R>(
     let mode = Mode::default();
     let mut access = Access::new(locked, database, *now_ms, &live.settings, mode, random_state);
     let result = work(&mut access);
-    let trash = commit(server, outbox, &mut access, true);
+    let trash = commit(server, outbox, &mut access, command, true);
     drop(access);
     server.free(trash);
     result

@@ -17,7 +17,7 @@ use crate::config::{Config, IoDriver};
 use crate::inbox::{Inbox, Message};
 use crate::server::Server;
 use crate::worker::Worker;
-use crate::{daemon, log, notice, registry, secure, warning};
+use crate::{aof, daemon, log, notice, registry, secure, warning};
 
 /// File descriptors needed beside those of clients.
 pub const DESCRIPTORS_RESERVED: u64 = 32;
@@ -69,7 +69,7 @@ fn start(mut config: Config) -> Result<u8, String> {
     server.start_reaper().map_err(|error| format!("Could not start a thread: {error}"))?;
     server.startup_bytes.store(mantissa_store::allocator::allocated_bytes() as u64, Ordering::Relaxed);
     server.acl.load_at_start(server)?;
-    crate::persistence::load(server)?;
+    aof::start(server)?;
     let listeners = listen(server)?;
     let (stop_sender, stop_receiver) = mpsc::channel();
     *server.shutdown.lock() = Some(stop_sender);
@@ -83,6 +83,7 @@ fn start(mut config: Config) -> Result<u8, String> {
     for thread in threads {
         let _failed_worker_has_logged = thread.join();
     }
+    aof::finish(server);
     if let Some(path) = &server.live().config.unixsocket {
         let _may_be_gone = std::fs::remove_file(path);
     }

@@ -127,7 +127,7 @@ fn run_all(
     let mut access =
         Access::new(locked, client.database, context.now_ms, &live.settings, mode, &mut random_state);
     if is_dirty(client, &mut access) {
-        let trash = commit(server, &mut context.outbox, &mut access, true);
+        let trash = commit(server, &mut context.outbox, &mut access, None, true);
         drop(access);
         server.free(trash);
         reply.null_array();
@@ -138,7 +138,7 @@ fn run_all(
         run_one(context, client, &mut access, queued, reply);
     }
     access.select(client.database);
-    let trash = commit(server, &mut context.outbox, &mut access, true);
+    let trash = commit(server, &mut context.outbox, &mut access, None, true);
     drop(access);
     context.random_state = random_state;
     server.free(trash);
@@ -197,7 +197,7 @@ fn run_one(
         context.server.stats.count_error(context.worker, &error.text());
     }
     let server = context.server;
-    let trash = commit(server, &mut context.outbox, access, false);
+    let trash = commit(server, &mut context.outbox, access, Some((client.database, args)), false);
     access.keep_trash(trash);
     if client.remembers_reads() {
         let keys_max = context.live.config.tracking_table_max_keys;

@@ -6,34 +6,32 @@
 //! same way before the first of them is served, where the driver shows them.
 
 mod moving;
+mod withheld;
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mantissa_net::{Conn, Driver, Event, Handler, Listener, LocalAddress, Socket};
-use mantissa_protocol::{
-    Args, OwnedArgs, Parsed, Protocol, ProtocolError, Reply, RequestLimits, RequestParser, Slice,
-};
+use mantissa_protocol::{Args, OwnedArgs, Parsed, ProtocolError, Reply, RequestLimits, RequestParser, Slice};
 use mantissa_store::KeyHash;
-use parking_lot::Mutex;
 
 use crate::blocking::{self, Deadlines};
-use crate::client::{Client, ClientShared, Identity, Partial, ReplyMode, flag};
-use crate::context::{Context, LastCommand, Outbox, unix_ms};
-use crate::eviction::Evictor;
+use crate::client::{Client, ClientShared, Partial, ReplyMode, flag};
+use crate::context::{Context, unix_ms};
 use crate::execute::{self, Progress};
-use crate::hot_keys::Sampler;
 use crate::inbox::{Message, Target};
 use crate::limits;
 use crate::scripting::pump::{self, Pump};
 use crate::server::Server;
 use crate::{notice, stats, tracking, transaction, verbose, warning};
 use moving::Departure;
+pub use withheld::Replies;
+use withheld::Withheld;
 
 /// Most requests that are parsed and prefetched together.
 const BATCH_MAX: usize = 64;
@@ -86,6 +84,8 @@ pub struct Worker {
     tcp_listeners: Vec<TcpListener>,
     /// Clients that have moved on, by the connection that they had here.
     departures: HashMap<Conn, Departure>,
+    /// What may not leave before the log is durable.
+    withheld: Withheld,
     /// Where the next look for connections to hand over begins.
     looked_at: usize,
     /// Whether CLIENT PAUSE holds back any client of this worker.
@@ -123,6 +123,7 @@ struct Rest<'a> {
     deadlines: &'a mut Deadlines,
     tcp_listeners: &'a mut Vec<TcpListener>,
     departures: &'a mut HashMap<Conn, Departure>,
+    withheld: &'a mut Withheld,
     has_paused: &'a mut bool,
     stopping: &'a mut bool,
     conn: Conn,
@@ -136,6 +137,7 @@ impl Rest<'_> {
         std::mem::swap(&mut worker.deadlines, self.deadlines);
         std::mem::swap(&mut worker.tcp_listeners, self.tcp_listeners);
         std::mem::swap(&mut worker.departures, self.departures);
+        std::mem::swap(&mut worker.withheld, self.withheld);
     }
 }
 
@@ -156,6 +158,7 @@ impl Pump for Rest<'_> {
         worker.read_messages(self.driver);
         worker.deliver_local(self.driver);
         worker.tick(self.driver);
+        worker.end_turn(self.driver);
         self.exchange(&mut worker);
         *self.has_paused = worker.has_paused;
         *self.stopping |= worker.stopping;
@@ -174,20 +177,7 @@ enum Next {
 impl Worker {
     /// A worker of the server; `worker` is its number.
     pub fn new(server: &'static Server, worker: usize) -> Self {
-        let context = Context {
-            server,
-            worker,
-            now_ms: unix_ms(),
-            command_began: Instant::now(),
-            live: server.live(),
-            random_state: crate::context::unix_us() as u64 ^ ((worker as u64) << 56),
-            last_command: LastCommand::default(),
-            in_script: false,
-            out_of_memory: false,
-            evictor: Evictor::default(),
-            sampler: Sampler::default(),
-            outbox: Outbox::new(worker, server),
-        };
+        let context = Context::new(server, worker);
         Worker {
             context,
             clients: Vec::new(),
@@ -197,6 +187,7 @@ impl Worker {
             deadlines: Deadlines::default(),
             tcp_listeners: Vec::new(),
             departures: HashMap::new(),
+            withheld: Withheld::default(),
             looked_at: 0,
             has_paused: false,
             stopping: false,
@@ -220,41 +211,55 @@ impl Worker {
             self.read_messages(driver);
             self.deliver_local(driver);
             self.tick(driver);
+            self.end_turn(driver);
         }
         Ok(())
+    }
+
+    /// Has what was logged be written, and sends what may leave.
+    fn end_turn(&mut self, driver: &mut Driver) {
+        self.context.outbox.end_turn();
+        self.release_withheld(driver);
     }
 
     // ---- messages from other workers ----
 
     fn read_messages(&mut self, driver: &mut Driver) {
-        for message in self.context.server.take_messages(self.context.worker) {
-            if let Some(absent) = &mut self.absent
-                && (message.target() == Some(absent.conn) || message.waits_for_scripts())
-            {
-                absent.messages.push(message);
-                continue;
+        for (position, message) in self.context.server.take_messages(self.context.worker) {
+            if let Some(message) = self.withhold_message(position, message) {
+                self.handle_message(driver, message);
             }
-            match message {
-                Message::Adopt(socket) => self.adopt(driver, socket),
-                Message::Move(client, socket) => self.arrived(driver, client, socket),
-                Message::HandOver(handover) => self.hand_over(driver, handover),
-                Message::Push(conn, bytes) => self.push(driver, conn, bytes),
-                Message::Unblock(conn, bytes) => self.unblock(driver, conn, bytes),
-                Message::Complete(conn, blocked, work) => {
-                    self.context.refresh();
-                    let bytes = work(&mut self.context);
-                    if std::mem::replace(&mut *blocked.waiting.lock(), false) {
-                        self.unblock(driver, conn, bytes);
-                    }
+        }
+    }
+
+    fn handle_message(&mut self, driver: &mut Driver, message: Message) {
+        if let Some(absent) = &mut self.absent
+            && (message.target() == Some(absent.conn) || message.waits_for_scripts())
+        {
+            absent.messages.push(message);
+            return;
+        }
+        match message {
+            Message::Adopt(socket) => self.adopt(driver, socket),
+            Message::Move(client, socket) => self.arrived(driver, client, socket),
+            Message::HandOver(handover) => self.hand_over(driver, handover),
+            Message::Push(conn, bytes) => self.push(driver, conn, bytes, 0),
+            Message::Unblock(conn, bytes) => self.unblock(driver, conn, bytes, 0),
+            Message::Complete(conn, blocked, work) => {
+                self.context.refresh();
+                self.context.outbox.needs = 0;
+                let bytes = work(&mut self.context);
+                if std::mem::replace(&mut *blocked.waiting.lock(), false) {
+                    self.unblock(driver, conn, bytes, self.context.outbox.needs);
                 }
-                Message::Kill(conn) => self.kill(driver, conn),
-                Message::Resume => self.resume_paused(driver),
-                Message::Listen { for_tls, kept, opened } => {
-                    self.stop_listening(driver, for_tls, &kept);
-                    self.listen(driver, opened);
-                }
-                Message::Stop => self.stopping = true,
             }
+            Message::Kill(conn) => self.kill(driver, conn),
+            Message::Resume => self.resume_paused(driver),
+            Message::Listen { for_tls, kept, opened } => {
+                self.stop_listening(driver, for_tls, &kept);
+                self.listen(driver, opened);
+            }
+            Message::Stop => self.stopping = true,
         }
     }
 
@@ -286,17 +291,18 @@ impl Worker {
             tracking::broadcast(&mut self.context.outbox);
         }
         while self.context.outbox.has_local() {
+            let position = self.context.outbox.logged;
             for (conn, bytes) in self.context.outbox.take_all() {
-                self.push(driver, conn, bytes);
+                self.push(driver, conn, bytes, position);
             }
         }
     }
 
-    fn push(&mut self, driver: &mut Driver, conn: Conn, bytes: Arc<[u8]>) {
+    fn push(&mut self, driver: &mut Driver, conn: Conn, bytes: Arc<[u8]>, position: u64) {
         if self.client_mut(conn).is_some() {
             let mut buffer = driver.take_buffer();
             buffer.extend_from_slice(&bytes);
-            self.send_bytes(driver, conn, buffer);
+            self.send_bytes(driver, conn, buffer, position);
             self.after_send(driver, conn);
         } else if let Some(absent) = self.absent.as_mut().filter(|absent| absent.conn == conn) {
             absent.messages.push(Message::Push(conn, bytes));
@@ -315,7 +321,7 @@ impl Worker {
     }
 
     /// A blocked client has been served.
-    fn unblock(&mut self, driver: &mut Driver, conn: Conn, bytes: Vec<u8>) {
+    fn unblock(&mut self, driver: &mut Driver, conn: Conn, bytes: Vec<u8>, position: u64) {
         let Some(client) = self.client_mut(conn) else {
             if let Some(target) = self.moved_to(conn) {
                 self.context.server.send(target.worker, Message::Unblock(target.conn, bytes));
@@ -329,7 +335,7 @@ impl Worker {
         execute::stop_waiting(self.context.server, &blocked);
         blocking::record(&mut self.context, &blocked);
         if !silent {
-            self.send_bytes(driver, conn, bytes);
+            self.send_bytes(driver, conn, bytes, position);
         }
         self.resume(driver, conn);
     }
@@ -393,58 +399,13 @@ impl Worker {
                 return;
             }
         };
-        let shared = Arc::new(ClientShared {
-            id: server.next_client_id(),
-            flags: AtomicU32::new(if peer.is_unix() { flag::UNIX } else { 0 }),
-            peer,
-            descriptor,
-            connected_ms: self.context.now_ms,
-            active_ms: AtomicI64::new(self.context.now_ms),
-            target: Mutex::new(Target { worker: self.context.worker, conn }),
-            identity: Mutex::new(Identity::default()),
-            user: Mutex::new(Arc::clone(server.acl.default_user())),
-            database: AtomicU32::new(0),
-            protocol: AtomicU32::new(2),
-            last_command: AtomicU32::new(0),
-            channel_count: AtomicU32::new(0),
-            pattern_count: AtomicU32::new(0),
-            shard_channel_count: AtomicU32::new(0),
-            queued_plus_1: AtomicU32::new(0),
-            transaction_bytes: AtomicU64::new(0),
-            watched_count: AtomicU32::new(0),
-            watch_dirty: Mutex::default(),
-            redirect: AtomicU64::new(0),
-            query_bytes: AtomicU64::new(0),
-            output_bytes: AtomicU64::new(0),
-            received_bytes: AtomicU64::new(0),
-            sent_bytes: AtomicU64::new(0),
-            command_count: AtomicU64::new(0),
-        });
+        let target = Target { worker: self.context.worker, conn };
+        let user = server.acl.default_user();
+        let id = server.next_client_id();
+        let shared = Arc::new(ClientShared::new(id, peer, descriptor, self.context.now_ms, target, user));
         stats::add(&server.stats.workers[self.context.worker].connections, 1);
         server.clients.write().insert(shared.id, Arc::clone(&shared));
-        let client = Client {
-            shared,
-            conn,
-            protocol: Protocol::Resp2,
-            database: 0,
-            user: Arc::clone(server.acl.default_user()),
-            authenticated: !server.acl.needs_login(),
-            closing: false,
-            killed: false,
-            reply_mode: ReplyMode::On,
-            no_touch: false,
-            partial: None,
-            transaction: None,
-            watching: None,
-            blocked: None,
-            paused: false,
-            held: false,
-            soft_limit_since_ms: 0,
-            subscriptions: None,
-            tracker: None,
-            counted_commands: 0,
-            moving_to: None,
-        };
+        let client = Client::new(shared, conn, !server.acl.needs_login());
         self.place(Box::new(client));
     }
 
@@ -549,7 +510,7 @@ impl Worker {
             self.forget(&mut client);
             return;
         }
-        if client.closing {
+        if client.closing && client.withheld.is_none() {
             self.forget(&mut client);
             driver.close_after_send(conn);
             return;
@@ -563,6 +524,7 @@ impl Worker {
     }
 
     fn run_requests(&mut self, driver: &mut Driver, client: &mut Client, input: &mut Input<'_>) -> Next {
+        self.context.outbox.needs = 0;
         let mut parser = input.take_parser();
         let mut position = 0;
         let mut reply = Reply::with_buffer(driver.take_buffer(), client.protocol);
@@ -673,7 +635,7 @@ impl Worker {
                 let full =
                     std::mem::replace(reply, Reply::with_buffer(driver.take_buffer(), client.protocol));
                 self.send(driver, client, full);
-                let unsent = driver.unsent(client.conn);
+                let unsent = self.unsent(driver, client);
                 client.held = unsent > UNSENT_BYTES_MAX;
                 limits::bound_output(&self.context, client, unsent as u64);
             }
@@ -709,6 +671,7 @@ impl Worker {
             deadlines: &mut self.deadlines,
             tcp_listeners: &mut self.tcp_listeners,
             departures: &mut self.departures,
+            withheld: &mut self.withheld,
             has_paused: &mut self.has_paused,
             stopping: &mut self.stopping,
             conn: client.conn,
@@ -737,28 +700,20 @@ impl Worker {
         client.closing = true;
     }
 
-    fn send(&self, driver: &mut Driver, client: &Client, reply: Reply) {
+    fn send(&mut self, driver: &mut Driver, client: &mut Client, reply: Reply) {
         let bytes = reply.into_bytes();
         if bytes.is_empty() {
             return driver.return_buffer(bytes);
         }
-        self.count_output(client, bytes.len());
-        driver.send(client.conn, bytes);
+        self.deliver(driver, client, bytes, self.context.outbox.needs);
     }
 
-    /// Sends bytes to a client that is in its place.
-    fn send_bytes(&mut self, driver: &mut Driver, conn: Conn, bytes: Vec<u8>) {
-        if let Some(client) = self.clients.get(conn.index()).and_then(Option::as_deref) {
-            self.count_output(client, bytes.len());
-            driver.send(conn, bytes);
+    /// Sends bytes to a client that is in its place, as soon as the log is durable up to `position`.
+    fn send_bytes(&mut self, driver: &mut Driver, conn: Conn, bytes: Vec<u8>, position: u64) {
+        if let Some(mut client) = self.clients.get_mut(conn.index()).and_then(Option::take) {
+            self.deliver(driver, &mut client, bytes, position);
+            self.clients[conn.index()] = Some(client);
         }
-    }
-
-    fn count_output(&self, client: &Client, bytes: usize) {
-        let counters = &self.context.server.stats.workers[self.context.worker];
-        stats::add(&counters.output_bytes, bytes as u64);
-        stats::add(&counters.writes, 1);
-        stats::add(&client.shared.sent_bytes, bytes as u64);
     }
 
     /// Keeps the input that has not been used, and arranges for more.
@@ -785,7 +740,7 @@ impl Worker {
         client.partial = kept;
         let query_bytes = client.partial.as_ref().map_or(0, |partial| partial.buffer.len() as u64);
         client.shared.query_bytes.store(query_bytes, Ordering::Relaxed);
-        if client.is_waiting() {
+        if client.is_waiting() || client.closing {
             driver.pause_reading(client.conn);
         } else if client.held {
             driver.hold_reading(client.conn);
@@ -806,7 +761,8 @@ impl Worker {
 
     /// Looks at what a client has not taken yet, and closes it if that is beyond its limits.
     fn after_send(&mut self, driver: &mut Driver, conn: Conn) {
-        let unsent = driver.unsent(conn);
+        let Some(client) = self.clients.get(conn.index()).and_then(Option::as_deref) else { return };
+        let unsent = self.unsent(driver, client);
         let Some(client) = self.clients.get_mut(conn.index()).and_then(Option::as_deref_mut) else { return };
         limits::bound_output(&self.context, client, unsent as u64);
         let noted = client.shared.output_bytes.load(Ordering::Relaxed) > 0 || client.soft_limit_since_ms > 0;
@@ -952,6 +908,7 @@ fn execute_guarded(
             String::from_utf8_lossy(&shown)
         );
         client.killed = true;
+        crate::aof::seal_unfinished(context);
         Progress::Done
     })
 }

@@ -10,6 +10,7 @@ use std::cell::UnsafeCell;
 use std::hash::{BuildHasher, Hasher};
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::lock_api::{RawMutex as _, RawMutexTimed as _};
@@ -144,6 +145,8 @@ pub struct Keyspace {
     tracked: Arc<TrackedTotals>,
     /// Held by the thread that asks for more shards than it holds, while it waits for them.
     extending: Mutex<()>,
+    /// Whether changes are logged. It changes only while all shards are locked.
+    is_logged: AtomicBool,
 }
 
 impl Keyspace {
@@ -164,6 +167,7 @@ impl Keyspace {
             database_count,
             tracked: Arc::clone(&tracked),
             extending: Mutex::new(()),
+            is_logged: AtomicBool::new(false),
         }
     }
 
@@ -197,6 +201,17 @@ impl Keyspace {
     /// Every shard.
     pub fn all_shards(&self) -> ShardSet {
         ShardSet::first(self.cells.len())
+    }
+
+    /// Whether changes are logged: known for sure to whoever holds a lock, until it is released.
+    #[inline]
+    pub fn is_logged(&self) -> bool {
+        self.is_logged.load(Ordering::Relaxed)
+    }
+
+    /// Says whether changes are logged from now on. All shards must be locked, unless nobody uses them yet.
+    pub fn set_logged(&self, is_logged: bool) {
+        self.is_logged.store(is_logged, Ordering::Relaxed);
     }
 
     /// The hasher of keys.

@@ -23,7 +23,7 @@ impl Access<'_> {
             let (class, key) = (EventClass::EVICTED, key.clone());
             self.effects.events.push(Event { class, name: "evicted", database: number, key });
         }
-        if self.settings.log_enabled {
+        if self.is_logged {
             self.effects.removed_expired.push((number, key));
         }
         note_lost(&mut self.effects, number, true, &entry);

@@ -142,7 +142,7 @@ pub(super) fn hpexpireat(access: &mut Access<'_>, args: Args<'_>, reply: &mut Re
 fn expire(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, form: TimeForm, name: &str) -> Outcome {
     let (key, now_ms) = (args.at(1), access.now_ms());
     access.hash_mut(key)?;
-    let time = parse_time(args.at(2), form, now_ms, name)?;
+    let time = parse_time(args.at(2), form, access.clock_ms(), name)?;
     let condition = Condition::parse(args.at(3));
     let at = if condition.is_some() { 4 } else { 3 };
     let condition = condition.unwrap_or(Condition::Always);

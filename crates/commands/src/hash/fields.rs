@@ -32,7 +32,7 @@ pub(super) fn hgetex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     if persists {
         at = 3;
     } else if let Some(form) = time_form(args.at(2)) {
-        time = Some(parse_time(args.at(3), form, now_ms, "hgetex")?);
+        time = Some(parse_time(args.at(3), form, access.clock_ms(), "hgetex")?);
         at = 4;
         if args.len() < 6 {
             return Err(Error::arity("hgetex"));
@@ -161,7 +161,7 @@ impl<'a> SetOptions<'a> {
 
 pub(super) fn hsetex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let (key, now_ms) = (args.at(1), access.now_ms());
-    let options = SetOptions::parse(args, now_ms)?;
+    let options = SetOptions::parse(args, access.clock_ms())?;
     let time = options.time;
     let Some(pairs) = options.pairs else { return Err(Error::fixed("ERR missing FIELDS argument")) };
     let fields: Vec<&[u8]> = pairs.iter().step_by(2).collect();

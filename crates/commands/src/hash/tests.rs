@@ -5,7 +5,7 @@ use crate::testing::Bench;
 
 fn bench() -> Bench {
     let mut bench = Bench::new();
-    bench.settings.log_enabled = true;
+    bench.keyspace.set_logged(true);
     bench.settings.notify = u32::MAX;
     bench
 }

@@ -121,7 +121,7 @@ fn take_many(
 /// Logs the removal of members, in commands of a bounded size.
 fn log_removal(access: &mut Access<'_>, key: &[u8], members: &Set) {
     const MEMBERS_PER_COMMAND: usize = 1024;
-    if !access.settings().log_enabled {
+    if !access.logs() {
         return;
     }
     let texts: Vec<Vec<u8>> = members.iter().map(|member| member.to_vec()).collect();

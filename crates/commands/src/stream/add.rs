@@ -47,7 +47,7 @@ pub(super) fn xadd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
         return Err(ZERO_ID);
     }
     check_size(pairs)?;
-    let (limits, now_ms) = (node_limits(access), access.now_ms());
+    let (limits, now_ms) = (node_limits(access), access.clock_ms());
     let stream = if options.no_create {
         match access.stream_mut(key)? {
             Some(stream) => stream,
@@ -81,7 +81,7 @@ fn check_size(pairs: Args<'_>) -> Outcome {
 fn log_add(access: &mut Access<'_>, key: &[u8], options: &Options, id: StreamId, pairs: Args<'_>) -> Outcome {
     let is_given = matches!(options.id, Some((NewId::Given(_), _)));
     let approximate = options.trim.filter(|trim: &Trim| trim.whole_nodes);
-    if !access.settings().log_enabled || (is_given && approximate.is_none()) {
+    if !access.logs() || (is_given && approximate.is_none()) {
         return Ok(());
     }
     let outcomes = match (options.trim, access.stream(key)?) {

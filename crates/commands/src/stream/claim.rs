@@ -114,7 +114,7 @@ fn has_group(access: &Access<'_>, key: &[u8], name: &[u8]) -> Outcome {
 /// The consumer that claims, which is made if need be.
 fn claimant(access: &mut Access<'_>, args: Args<'_>) -> Outcome<Option<ConsumerId>> {
     let (key, name, consumer) = (args.at(1), args.at(2), args.at(3));
-    let now_ms = access.now_ms();
+    let now_ms = access.clock_ms();
     let group = access.stream_mut(key)?.and_then(|stream| stream.group_mut(name));
     let Some((id, is_new)) = group.and_then(|group| consumer_seen(group, consumer, now_ms)) else {
         return Ok(None);
@@ -166,7 +166,7 @@ fn take(group: &mut Group, id: StreamId, pending: Pending, now_ms: i64) {
 pub(super) fn xclaim(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let (key, name) = (args.at(1), args.at(2));
     has_group(access, key, name)?;
-    let now_ms = access.now_ms();
+    let now_ms = access.clock_ms();
     let options = Options::parse(args, now_ms)?;
     let Some(consumer) = claimant(access, args)? else { return Ok(()) };
     let Some(stream) = access.stream_mut(key)? else { return Ok(()) };
@@ -198,7 +198,7 @@ pub(super) fn xclaim(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
 fn log_claims(access: &mut Access<'_>, args: Args<'_>, all: &[Claimed]) -> Outcome {
     access.count_changes(all.len() as u64);
     access.log_nothing();
-    if !access.settings().log_enabled {
+    if !access.logs() {
         return Ok(());
     }
     let (key, name, consumer) = (args.at(1), args.at(2), args.at(3));
@@ -244,7 +244,7 @@ pub(super) fn xautoclaim(access: &mut Access<'_>, args: Args<'_>, reply: &mut Re
     let (mut count, just_ids) = parse_auto(args)?;
     has_group(access, key, name)?;
     let Some(consumer) = claimant(access, args)? else { return Ok(()) };
-    let now_ms = access.now_ms();
+    let now_ms = access.clock_ms();
     let Some(stream) = access.stream_mut(key)? else { return Ok(()) };
     let mut attempts = count.saturating_mul(ATTEMPTS_PER_ENTRY);
     let options = Options {

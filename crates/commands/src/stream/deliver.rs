@@ -22,7 +22,7 @@ fn enter<'a>(
     key: &[u8],
     reader: &Reader<'_>,
 ) -> Outcome<Option<(&'a mut Stream, ConsumerId)>> {
-    let now_ms = access.now_ms();
+    let now_ms = access.clock_ms();
     let group = access.stream_mut(key)?.and_then(|stream| stream.group_mut(reader.group));
     let Some((id, is_new)) = group.and_then(|group| consumer_seen(group, reader.consumer, now_ms)) else {
         return Ok(None);
@@ -43,7 +43,7 @@ pub(super) fn deliver(
     count: usize,
     before: impl FnOnce(&mut Reply, &[u8]),
 ) -> Outcome<bool> {
-    let now_ms = access.now_ms();
+    let now_ms = access.clock_ms();
     let Some((stream, consumer)) = enter(access, key, reader)? else { return Ok(false) };
     let Some(group) = stream.group(reader.group) else { return Ok(false) };
     let last = group.last_delivered;
@@ -79,11 +79,11 @@ pub(super) fn deliver(
 
 /// What is logged of a delivery: each entry as claimed, and where the group stands.
 fn log_delivered(access: &mut Access<'_>, key: &[u8], reader: &Reader<'_>, ids: &[StreamId]) -> Outcome {
-    if !access.settings().log_enabled {
+    if !access.logs() {
         return Ok(());
     }
     if !reader.no_ack {
-        let time = access.now_ms().to_string();
+        let time = access.clock_ms().to_string();
         for &id in ids {
             log_claim(access, key, (reader.group, reader.consumer), id, (&time, 1));
         }
@@ -135,7 +135,7 @@ pub(super) fn history(
     reader: &Reader<'_>,
     (last, count): (StreamId, usize),
 ) -> Outcome {
-    let now_ms = access.now_ms();
+    let now_ms = access.clock_ms();
     let Some((stream, consumer)) = enter(access, key, reader)? else {
         reply.array(0);
         return Ok(());

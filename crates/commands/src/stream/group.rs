@@ -139,7 +139,7 @@ pub(super) fn destroy(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
 }
 
 pub(super) fn create_consumer(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let now_ms = access.now_ms();
+    let now_ms = access.clock_ms();
     let is_new = existing_group(access, args)?.add_consumer(args.at(4), now_ms, -1).is_some();
     if is_new {
         consumer_created(access, args.at(2), args.at(3), args.at(4));

@@ -172,7 +172,7 @@ pub(super) fn groups(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
 }
 
 pub(super) fn consumers(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let now_ms = access.now_ms();
+    let now_ms = access.clock_ms();
     let stream = existing(access, args)?;
     let group = stream.group(args.at(3)).ok_or_else(|| no_group(args.at(2), args.at(3)))?;
     reply.array(group.consumers().len());

@@ -106,7 +106,7 @@ pub(super) fn xpending(access: &mut Access<'_>, args: Args<'_>, reply: &mut Repl
     let group = group.ok_or_else(|| no_key_or_group(key, name))?;
     match filter {
         None => summarize(group, reply),
-        Some(filter) => list(group, &filter, access.now_ms(), reply),
+        Some(filter) => list(group, &filter, access.clock_ms(), reply),
     }
     Ok(())
 }

@@ -200,7 +200,7 @@ fn read_for(
 }
 
 fn read(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, is_group: bool) -> Outcome {
-    let plan = Plan::parse(args, is_group, access.now_ms())?;
+    let plan = Plan::parse(args, is_group, access.clock_ms())?;
     let key = |index: usize| args.at(plan.first_key + index);
     let reader = plan.reader.as_ref();
     let mut starts = Vec::with_capacity(plan.key_count);

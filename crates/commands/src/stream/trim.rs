@@ -178,7 +178,7 @@ pub(super) fn xtrim(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
     };
     if count > 0 {
         access.changed_by(key, count);
-        if let (Some(plan), true) = (&options.trim, access.settings().log_enabled) {
+        if let (Some(plan), true) = (&options.trim, access.logs()) {
             log_trim(access, key, plan)?;
         }
     }

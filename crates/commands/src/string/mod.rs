@@ -89,7 +89,7 @@ fn set_with_options(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
     let expiry = match options.expiration {
         None => NewExpiry::Clear,
         Some(Expiration::Set(form, argument)) => {
-            NewExpiry::At(form.parse_positive(argument, access.now_ms(), "set")?)
+            NewExpiry::At(form.parse_positive(argument, access.clock_ms(), "set")?)
         }
         Some(_) => NewExpiry::Keep,
     };
@@ -155,7 +155,7 @@ fn set_for_a_time(
     form: TimeForm,
     name: &str,
 ) -> Outcome {
-    let time = form.parse_positive(args.at(2), access.now_ms(), name)?;
+    let time = form.parse_positive(args.at(2), access.clock_ms(), name)?;
     store(access, args.at(1), args.at(3), NewExpiry::At(time))?;
     log_set_until(access, args.at(1), args.at(3), time);
     reply.ok();
@@ -219,7 +219,7 @@ fn getex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome 
             }
         }
         Some(Expiration::Set(form, argument)) => {
-            let time = form.parse_positive(argument, access.now_ms(), "getex")?;
+            let time = form.parse_positive(argument, access.clock_ms(), "getex")?;
             if form.absolute && time <= access.now_ms() {
                 remove(access, key);
                 return Ok(());

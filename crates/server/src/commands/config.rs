@@ -48,6 +48,7 @@ fn set(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outc
     }
     apply(server, &live.config, &mut config).map_err(refused)?;
     let requirepass = (config.requirepass != live.config.requirepass).then(|| config.requirepass.clone());
+    server.aof.configure(&config);
     server.set_config(config);
     if let Some(requirepass) = requirepass {
         server.acl.set_requirepass(server, &requirepass);

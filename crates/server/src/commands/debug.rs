@@ -207,7 +207,7 @@ fn reload(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> O
         }
         crate::tracking::invalidate_all(&mut session.context.outbox);
     }
-    let loaded = persistence::load_file(server, &path, merges);
+    let loaded = persistence::load_file(server, &path, merges, false);
     server.persistence.loading.store(false, Ordering::Relaxed);
     if let Err(reason) = loaded {
         warning!("{reason}");

@@ -88,7 +88,7 @@ fn restore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
         return Err(Error::fixed("ERR Invalid TTL value, must be >= 0"));
     }
     let now_ms = access.now_ms();
-    let expiry = options.expiry(ttl_ms, now_ms);
+    let expiry = options.expiry(ttl_ms, access.clock_ms());
     let settings = access.settings();
     let load = LoadOptions { limits: settings.limits.clone(), now_ms, ..LoadOptions::default() };
     let value = restore_value(payload, &load).map_err(|error| Error::new(format!("ERR {}", error.text())))?;
@@ -101,7 +101,7 @@ fn restore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
         reply.ok();
         return Ok(());
     }
-    let clock = restored_clock(settings.access_clock, options.idle_s, options.frequency, now_ms);
+    let clock = restored_clock(settings.access_clock, options.idle_s, options.frequency, access.clock_ms());
     let entry = match value {
         Value::String(text) => Entry::string(key, &text, expiry, clock),
         value => Entry::new(key, value, expiry, clock),

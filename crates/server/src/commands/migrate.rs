@@ -333,8 +333,9 @@ fn start(
         let target = *waits.client.target.lock();
         let protocol = waits.protocol;
         let work = move |context: &mut Context| {
-            let outcome =
-                with_shards(context, request.database, shards, |access| request.settle(access, delivery));
+            let outcome = with_shards(context, None, request.database, shards, |access| {
+                request.settle(access, delivery)
+            });
             let mut reply = Reply::new(protocol);
             match outcome {
                 Ok(()) => reply.ok(),

@@ -308,32 +308,32 @@ settings! {
     // ---- Append-only file ---------------------------------------------------------------------------------
 
     /// Keep a log of all changes.
-    appendonly: bool = "appendonly", Bool, "no", INERT;
+    appendonly: bool = "appendonly", Bool, "no", 0;
     /// The stem of its file names.
     appendfilename: String = "appendfilename", Checked(check_log_file_name), "appendonly.aof",
-        IMMUTABLE | INERT;
+        IMMUTABLE;
     /// The folder, within `dir`, that holds them.
     appenddirname: String = "appenddirname", Checked(check_log_folder_name), "appendonlydir",
-        IMMUTABLE | INERT;
+        IMMUTABLE;
     /// When the log is forced to the disk.
-    appendfsync: AppendFsync = "appendfsync", Choice(AppendFsync::NAMES), "everysec", INERT;
+    appendfsync: AppendFsync = "appendfsync", Choice(AppendFsync::NAMES), "everysec", 0;
     /// Do not force it to the disk while a rewrite runs.
-    no_appendfsync_on_rewrite: bool = "no-appendfsync-on-rewrite", Bool, "no", INERT;
+    no_appendfsync_on_rewrite: bool = "no-appendfsync-on-rewrite", Bool, "no", 0;
     /// Rewrite the log when it has grown by so many percent.
-    auto_aof_rewrite_percentage: u32 = "auto-aof-rewrite-percentage", INT, "100", INERT;
+    auto_aof_rewrite_percentage: u32 = "auto-aof-rewrite-percentage", INT, "100", 0;
     /// ... and is at least this big.
     auto_aof_rewrite_min_size: u64 = "auto-aof-rewrite-min-size", Memory { min: 0, signed: true }, "64mb",
-        INERT;
+        0;
     /// Start although the end of the log is cut off.
-    aof_load_truncated: bool = "aof-load-truncated", Bool, "yes", INERT;
+    aof_load_truncated: bool = "aof-load-truncated", Bool, "yes", 0;
     /// Begin a rewritten log with a dump.
-    aof_use_rdb_preamble: bool = "aof-use-rdb-preamble", Bool, "yes", INERT;
+    aof_use_rdb_preamble: bool = "aof-use-rdb-preamble", Bool, "yes", 0;
     /// Note the time in the log.
-    aof_timestamp_enabled: bool = "aof-timestamp-enabled", Bool, "no", INERT;
+    aof_timestamp_enabled: bool = "aof-timestamp-enabled", Bool, "no", 0;
     /// Flush a rewritten log to the disk bit by bit.
     aof_rewrite_incremental_fsync: bool = "aof-rewrite-incremental-fsync", Bool, "yes", INERT;
     /// Keep files of the log that are no longer needed; for tests.
-    aof_disable_auto_gc: bool = "aof-disable-auto-gc", Bool, "no", HIDDEN | INERT;
+    aof_disable_auto_gc: bool = "aof-disable-auto-gc", Bool, "no", HIDDEN;
 
     // ---- Shutdown -----------------------------------------------------------------------------------------
 

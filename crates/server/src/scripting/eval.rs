@@ -272,7 +272,7 @@ impl Call<'_> {
                 Access::new(locked, client.database, context.now_ms, &live.settings, mode, &mut random_state);
             let ended = self.run_once(context, client, &mut access, true, reply, body);
             access.select(client.database);
-            let trash = commit(server, &mut context.outbox, &mut access, true);
+            let trash = commit(server, &mut context.outbox, &mut access, None, true);
             drop(access);
             context.random_state = random_state;
             server.free(trash);

@@ -3,13 +3,14 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use mantissa_commands::{Error, Outcome, glob, parse};
+use mantissa_commands::{Access, Error, Outcome, glob, parse};
 use mantissa_persist::write::WriteOptions;
 use mantissa_protocol::{Args, Reply};
+use mantissa_store::ShardSet;
 
 use super::eval::{Call, show, with_machine};
 use super::functions::{self, Library, Policy};
-use crate::session::Session;
+use crate::session::{Session, with_shards};
 
 /// FCALL.
 pub fn fcall(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -50,9 +51,22 @@ fn run(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply, read_on
     call.run(session, reply, |vm, keys, arguments| vm.functions.run_function(&function, keys, arguments))
 }
 
-/// Counts a change of the libraries, for save points.
-fn changed(session: &Session<'_, '_>) {
-    session.server().persistence.dirty.add(session.context.worker, 1);
+/// Changes the libraries, while a shard is locked: so the change is either in a snapshot, or in the log behind
+/// it. It is logged as the command that it is, and counts as a change for save points.
+fn change<R>(session: &mut Session<'_, '_>, args: Args<'_>, work: impl FnOnce() -> Outcome<R>) -> Outcome<R> {
+    let database = session.client.database;
+    let apply = |access: &mut Access<'_>| {
+        let outcome = work();
+        if outcome.is_ok() {
+            access.count_changes(1);
+        }
+        outcome
+    };
+    match &mut session.access {
+        // The commit of a transaction logs its commands.
+        Some(access) => apply(access),
+        None => with_shards(session.context, Some((database, args)), database, ShardSet::one(0), apply),
+    }
 }
 
 /// FUNCTION LOAD.
@@ -66,18 +80,19 @@ pub fn load(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) ->
     }
     let server = session.server();
     let code = args.at(args.len() - 1);
-    let name = with_machine(server, |vm| server.scripting.libraries.load(vm, code, policy))?;
-    changed(session);
+    let load = || with_machine(server, |vm| server.scripting.libraries.load(vm, code, policy));
+    let name = change(session, args, load)?;
     reply.bulk(&name);
     Ok(())
 }
 
 /// FUNCTION DELETE.
 pub fn delete(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    if !session.server().scripting.libraries.delete(args.at(2)) {
-        return Err(Error::fixed("ERR Library not found"));
-    }
-    changed(session);
+    let server = session.server();
+    change(session, args, || match server.scripting.libraries.delete(args.at(2)) {
+        true => Ok(()),
+        false => Err(Error::fixed("ERR Library not found")),
+    })?;
     reply.ok();
     Ok(())
 }
@@ -93,8 +108,11 @@ pub fn flush(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -
         Some(word) if parse::is(word, "SYNC") || parse::is(word, "ASYNC") => {}
         Some(_) => return Err(Error::fixed("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")),
     }
-    session.server().scripting.libraries.flush();
-    changed(session);
+    let server = session.server();
+    change(session, args, || {
+        server.scripting.libraries.flush();
+        Ok(())
+    })?;
     reply.ok();
     Ok(())
 }
@@ -222,8 +240,9 @@ pub fn restore(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply)
     let codes = mantissa_persist::payload::restore_libraries(args.at(2))
         .map_err(|error| Error::new(format!("ERR {}", error.text())))?;
     let server = session.server();
-    with_machine(server, |vm| server.scripting.libraries.restore(vm, &codes, policy, flush))?;
-    changed(session);
+    change(session, args, || {
+        with_machine(server, |vm| server.scripting.libraries.restore(vm, &codes, policy, flush))
+    })?;
     reply.ok();
     Ok(())
 }

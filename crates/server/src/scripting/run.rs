@@ -138,7 +138,8 @@ impl<'s, 'k> Run<'s, 'k> {
             self.context.server.stats.count_error(self.context.worker, &error.text());
         }
         let server = self.context.server;
-        let trash = commit(server, &mut self.context.outbox, self.access, false);
+        let call = Some((self.client.database, args));
+        let trash = commit(server, &mut self.context.outbox, self.access, call, false);
         self.access.keep_trash(trash);
         if self.client.remembers_reads() {
             let keys_max = self.context.live.config.tracking_table_max_keys;

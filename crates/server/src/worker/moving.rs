@@ -94,6 +94,7 @@ impl Worker {
         }
         // Whoever killed it before its new place was known has told its old one.
         let killed = client.shared.has(flag::KILLED);
+        self.note_withheld(&client);
         self.place(client);
         if killed {
             self.close(driver, conn, true);
@@ -114,4 +115,5 @@ fn may_move(client: &Client) -> bool {
     let told = flag::MONITOR | flag::PUBSUB | flag::TRACKING | flag::GETS_MESSAGES;
     let tied = flag::BLOCKED | flag::KILLED | told;
     !(client.shared.has(tied) || client.is_waiting() || client.held || client.closing || client.killed)
+        && client.withheld.is_none()
 }

@@ -1,0 +1,193 @@
+//! The append-only file: every change, as commands in the order of their commits.
+//!
+//! The commit of a command, transaction or script collects what it has for the log as one unit and appends
+//! it while its shards are locked ([`seal`]): so the order of the log is the order of commits on every key. A
+//! thread of its own writes ([`writer`]).
+//!
+//! Whether changes are logged is known to whoever holds a lock on a shard
+//! ([`mantissa_store::Keyspace::is_logged`]); it changes while all are locked, at the cut of the snapshot
+//! that the log begins with. While it is off a commit pays for a test of a flag.
+
+pub mod files;
+mod load;
+mod writer;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+use mantissa_commands::{Access, Error, Outcome};
+use mantissa_persist::aof::{Log, SyncPolicy};
+use mantissa_store::ShardSet;
+use parking_lot::Mutex;
+
+use crate::config::{AppendFsync, Config};
+use crate::context::{Context, Outbox};
+use crate::persistence;
+use crate::server::Server;
+use files::Files;
+
+/// The state of the append-only file.
+pub struct Aof {
+    /// What is logged.
+    pub log: Arc<Log>,
+    /// The files, while it is on.
+    pub files: Mutex<Option<Files>>,
+    /// Replies wait until what they tell of is durable: `appendfsync always`.
+    holds_replies: AtomicBool,
+    /// The log notes the time: `aof-timestamp-enabled`.
+    notes_time: AtomicBool,
+    /// The position in the log behind the last write to each shard, kept while replies wait.
+    shards: Box<[AtomicU64]>,
+    /// Workers that want to be woken when more of the log is durable.
+    waiting: Box<[AtomicBool]>,
+    /// Why the last attempt to write failed; empty if it did not.
+    pub write_error: Mutex<String>,
+    /// Whether the last attempt to write failed.
+    pub write_failed: AtomicBool,
+    /// The length of the file that is written to, in bytes.
+    pub increment_bytes: AtomicU64,
+    /// The lengths of the files before it, in bytes.
+    pub former_bytes: AtomicU64,
+    /// The lengths of all files after the last rewrite or at the start, in bytes.
+    pub base_bytes: AtomicU64,
+    /// Times that making the log durable took so long that writes had to wait.
+    pub delayed_syncs: AtomicU64,
+    /// How long the last rewrite took, in s; -1 before the first.
+    pub last_rewrite_s: AtomicI64,
+}
+
+impl Aof {
+    /// An append-only file that is off.
+    pub fn new(shard_count: usize, worker_count: usize) -> Self {
+        Aof {
+            log: Arc::default(),
+            files: Mutex::new(None),
+            holds_replies: AtomicBool::new(false),
+            notes_time: AtomicBool::new(false),
+            shards: (0..shard_count).map(|_| AtomicU64::new(0)).collect(),
+            waiting: (0..worker_count).map(|_| AtomicBool::new(false)).collect(),
+            write_error: Mutex::default(),
+            write_failed: AtomicBool::new(false),
+            increment_bytes: AtomicU64::new(0),
+            former_bytes: AtomicU64::new(0),
+            base_bytes: AtomicU64::new(0),
+            delayed_syncs: AtomicU64::new(0),
+            last_rewrite_s: AtomicI64::new(-1),
+        }
+    }
+
+    /// Whether replies wait until what they tell of is durable.
+    #[inline]
+    pub fn holds_replies(&self) -> bool {
+        self.holds_replies.load(Ordering::Relaxed)
+    }
+
+    /// Puts the settings in force that concern the log.
+    pub fn configure(&self, config: &Config) {
+        let policy = match config.appendfsync {
+            AppendFsync::Always => SyncPolicy::Always,
+            AppendFsync::Everysec => SyncPolicy::EverySecond,
+            AppendFsync::No => SyncPolicy::Never,
+        };
+        self.log.set_policy(policy);
+        self.holds_replies.store(config.appendonly && policy == SyncPolicy::Always, Ordering::Relaxed);
+        self.notes_time.store(config.aof_timestamp_enabled, Ordering::Relaxed);
+    }
+
+    /// Has a worker be woken when more is durable than is now.
+    pub fn await_durable(&self, worker: usize) {
+        if let Some(waits) = self.waiting.get(worker) {
+            waits.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Wakes the workers that wait for more to be durable.
+    fn tell_durable(&self, server: &Server) {
+        for (worker, waits) in self.waiting.iter().enumerate() {
+            if waits.swap(false, Ordering::SeqCst) {
+                server.wake(worker);
+            }
+        }
+    }
+
+    /// The length of all files that a start would load.
+    pub fn bytes(&self) -> u64 {
+        self.former_bytes.load(Ordering::Relaxed) + self.increment_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The position behind the last write to any of these shards.
+    fn last_write(&self, shards: ShardSet) -> u64 {
+        let mut position = 0;
+        shards.for_each(|index| {
+            if let Some(last) = self.shards.get(index) {
+                position = position.max(last.load(Ordering::Relaxed));
+            }
+        });
+        position
+    }
+}
+
+/// Appends what has been collected to the log. The shards that it concerns are locked by `access`.
+pub fn seal(server: &'static Server, outbox: &mut Outbox, access: &mut Access<'_>) {
+    let aof = &server.aof;
+    if !outbox.unit.is_empty() {
+        let notes_time = aof.notes_time.load(Ordering::Relaxed);
+        let position = aof.log.append(&mut outbox.unit, notes_time.then(|| access.clock_ms() / 1000));
+        outbox.note_logged(position);
+        if aof.holds_replies() {
+            access.locked_mut().set().for_each(|index| {
+                if let Some(last) = aof.shards.get(index) {
+                    last.store(position, Ordering::Relaxed);
+                }
+            });
+            outbox.needs = position;
+        }
+        outbox.send_waiting();
+    } else if aof.holds_replies() {
+        outbox.needs = outbox.needs.max(aof.last_write(access.locked_mut().set()));
+        outbox.send_waiting();
+    }
+}
+
+/// Appends what a command had for the log when it failed inside the server: what the commands before it in
+/// the same transaction or script have changed is not undone.
+pub fn seal_unfinished(context: &mut Context) {
+    let outbox = &mut context.outbox;
+    if !outbox.unit.is_empty() {
+        let position = context.server.aof.log.append(&mut outbox.unit, None);
+        outbox.note_logged(position);
+    }
+}
+
+/// The refusal of writes after one of them could not be written.
+pub fn write_refusal(server: &Server) -> Outcome {
+    if !server.aof.write_failed.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    let reason = server.aof.write_error.lock();
+    Err(Error::new(format!("MISCONF Errors writing to the AOF file: {reason}")))
+}
+
+/// Loads what there is, and begins to log if that is configured. Nobody is served yet. A dump is read where
+/// there is no append-only file, so that switching it on in the configuration loses nothing.
+pub fn start(server: &'static Server) -> Result<(), String> {
+    let live = server.live();
+    persistence::begin(server);
+    server.aof.configure(&live.config);
+    writer::start(server).map_err(|error| format!("Could not start a thread: {error}"))?;
+    let is_loaded = live.config.appendonly && load::load(server)?;
+    if !is_loaded {
+        persistence::load(server)?;
+    }
+    if live.config.appendonly {
+        files::open_at_start(server)?;
+    }
+    Ok(())
+}
+
+/// Makes everything durable that was logged, and closes the log. Nobody is served any more.
+pub fn finish(server: &'static Server) {
+    let (sender, closed) = std::sync::mpsc::channel();
+    server.aof.log.close(move || drop(sender));
+    let _all_senders_are_gone_when_it_is_closed: Result<(), _> = closed.recv();
+}

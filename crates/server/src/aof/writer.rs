@@ -1,0 +1,77 @@
+//! The thread that writes the log.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use mantissa_persist::aof::{Failure, SyncPolicy, Writer};
+
+use crate::server::Server;
+use crate::{notice, warning};
+
+/// How long it sleeps if nobody wakes it.
+const SLEEP_MAX: Duration = Duration::from_secs(3600);
+/// How long it gathers what is logged before it writes, where nobody waits for that.
+const GATHERING: Duration = Duration::from_millis(1);
+
+/// Starts it.
+pub(super) fn start(server: &'static Server) -> io::Result<()> {
+    let mut writer = Writer::new(Arc::clone(&server.aof.log));
+    let body = move || {
+        loop {
+            writer.wait(Instant::now(), SLEEP_MAX);
+            turn(server, &mut writer);
+            if server.aof.log.policy() != SyncPolicy::Always && !server.stopping.load(Ordering::Relaxed) {
+                std::thread::sleep(GATHERING);
+            }
+        }
+    };
+    std::thread::Builder::new().name("aof".to_owned()).spawn(body).map(drop)
+}
+
+fn turn(server: &'static Server, writer: &mut Writer) {
+    let aof = &server.aof;
+    let before = aof.log.durable();
+    let outcome = writer.turn(Instant::now());
+    aof.increment_bytes.store(writer.file_bytes(), Ordering::Relaxed);
+    if aof.log.durable() > before {
+        aof.tell_durable(server);
+    }
+    match outcome {
+        Ok(()) => {
+            if !writer.is_failing() && aof.write_failed.swap(false, Ordering::Relaxed) {
+                notice!("AOF write error looks solved. The server can write again.");
+            }
+        }
+        Err(Failure::Switch(error)) => warning!("The next file of the AOF could not be begun: {error}"),
+        Err(Failure::Write(error)) => fail(server, "write", &error),
+        Err(Failure::Sync(error)) => fail(server, "fsync", &error),
+    }
+}
+
+/// Notes an error, after which writes are refused. With `appendfsync always` the server ends: it could keep
+/// no promise.
+fn fail(server: &'static Server, what: &str, error: &io::Error) {
+    let aof = &server.aof;
+    let reason = reason(error);
+    if aof.log.policy() == SyncPolicy::Always {
+        warning!(
+            "AOF {what} error: {reason}. The fsync policy is 'always', so the server can't go on. Exiting..."
+        );
+        std::process::exit(1);
+    }
+    if !aof.write_failed.swap(true, Ordering::Relaxed) {
+        warning!("AOF {what} error: {reason}. Writes are refused until it is solved.");
+    }
+    *aof.write_error.lock() = reason;
+}
+
+/// What the system says about an error, without its number.
+pub(super) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error ") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}

@@ -1,0 +1,146 @@
+//! What may not leave yet: with `appendfsync always` a reply waits until what it tells of survives a crash.
+//!
+//! A reply waits for the position in the log behind the last write that it may tell of: one of its client's
+//! own, or the last one to a shard that a command of its client has looked at. So nobody hears of a write
+//! that a crash could undo, and who asks about other shards does not wait. (In Redis nothing leaves that was
+//! caused in the same turn.) What comes for a client while a reply of its own waits comes behind that.
+//!
+//! Messages of one worker to clients of another wait in the same way, in the order in which they came:
+//! service of blocked clients, published messages, invalidations.
+//!
+//! Nothing else waits: requests go on being run, and the log's writer wakes the worker when more is durable.
+
+use std::collections::VecDeque;
+
+use mantissa_net::{Conn, Driver};
+
+use super::Worker;
+use crate::client::Client;
+use crate::inbox::Message;
+use crate::stats;
+
+/// Replies of one client.
+#[derive(Default)]
+pub struct Replies {
+    /// Positions in the log, and what may leave when they are durable.
+    queue: VecDeque<(u64, Vec<u8>)>,
+    bytes: usize,
+}
+
+/// What a worker holds back.
+#[derive(Default)]
+pub(super) struct Withheld {
+    /// The connections of clients with replies that wait.
+    conns: Vec<Conn>,
+    /// Messages, with the positions that they wait for.
+    messages: VecDeque<(u64, Message)>,
+}
+
+impl Worker {
+    /// Sends bytes to a client as soon as the log is durable up to `position`.
+    pub(super) fn deliver(
+        &mut self,
+        driver: &mut Driver,
+        client: &mut Client,
+        bytes: Vec<u8>,
+        position: u64,
+    ) {
+        if client.withheld.is_none() && position <= self.context.server.aof.log.durable() {
+            return self.send_now(driver, client, bytes);
+        }
+        let replies = client.withheld.get_or_insert_with(|| {
+            self.withheld.conns.push(client.conn);
+            Box::default()
+        });
+        replies.bytes += bytes.len();
+        replies.queue.push_back((position, bytes));
+    }
+
+    fn send_now(&self, driver: &mut Driver, client: &Client, bytes: Vec<u8>) {
+        let counters = &self.context.server.stats.workers[self.context.worker];
+        stats::add(&counters.output_bytes, bytes.len() as u64);
+        stats::add(&counters.writes, 1);
+        stats::add(&client.shared.sent_bytes, bytes.len() as u64);
+        driver.send(client.conn, bytes);
+    }
+
+    /// A client whose replies wait has come to this worker, or to another connection of it.
+    pub(super) fn note_withheld(&mut self, client: &Client) {
+        if client.withheld.is_some() {
+            self.withheld.conns.push(client.conn);
+        }
+    }
+
+    /// Keeps a message that must wait, or returns one that need not.
+    pub(super) fn withhold_message(&mut self, position: u64, message: Message) -> Option<Message> {
+        let follows = message.target().is_some() && !self.withheld.messages.is_empty();
+        if follows || position > self.context.server.aof.log.durable() {
+            self.withheld.messages.push_back((position, message));
+            return None;
+        }
+        Some(message)
+    }
+
+    /// Lets go what may leave now, and arranges for the rest.
+    pub(super) fn release_withheld(&mut self, driver: &mut Driver) {
+        loop {
+            if self.withheld.conns.is_empty() && self.withheld.messages.is_empty() {
+                return;
+            }
+            let aof = &self.context.server.aof;
+            aof.await_durable(self.context.worker);
+            let durable = aof.log.durable();
+            let mut released = false;
+            while let Some((_, message)) =
+                self.withheld.messages.pop_front_if(|(position, _)| *position <= durable)
+            {
+                released = true;
+                self.handle_message(driver, message);
+            }
+            for conn in std::mem::take(&mut self.withheld.conns) {
+                released |= self.release_replies(driver, conn, durable);
+            }
+            if !released && durable == self.context.server.aof.log.durable() {
+                return;
+            }
+        }
+    }
+
+    /// Sends the replies of a connection that may leave. Whether there were any.
+    fn release_replies(&mut self, driver: &mut Driver, conn: Conn, durable: u64) -> bool {
+        if self.absent.as_ref().is_some_and(|absent| absent.conn == conn) {
+            self.withheld.conns.push(conn);
+            return false;
+        }
+        if self.client_mut(conn).is_none() {
+            return false;
+        }
+        let Some(mut client) = self.clients[conn.index()].take() else { return false };
+        let mut released = false;
+        if let Some(mut replies) = client.withheld.take() {
+            while let Some((_, bytes)) = replies.queue.pop_front_if(|(position, _)| *position <= durable) {
+                released = true;
+                replies.bytes -= bytes.len();
+                self.send_now(driver, &client, bytes);
+            }
+            if !replies.queue.is_empty() {
+                client.withheld = Some(replies);
+                self.withheld.conns.push(conn);
+            } else if client.closing {
+                self.forget(&mut client);
+                driver.close_after_send(conn);
+                return released;
+            }
+        }
+        self.clients[conn.index()] = Some(client);
+        if released {
+            self.after_send(driver, conn);
+        }
+        released
+    }
+
+    /// Unsent bytes of a client, those included that may not leave yet.
+    pub(super) fn unsent(&self, driver: &Driver, client: &Client) -> usize {
+        driver.unsent(client.conn) + client.withheld.as_ref().map_or(0, |replies| replies.bytes)
+    }
+}
