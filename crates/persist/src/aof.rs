@@ -8,10 +8,12 @@
 //! There is no checksum over commands. A length that is wrong or a line that is none is found; a byte that
 //! changed within an argument is not, as in Redis.
 
+pub mod log;
 pub mod manifest;
 pub mod read;
 pub mod write;
 
+pub use log::{Failure, Log, NextFile, SyncPolicy, Unit, Writer};
 pub use manifest::{AofFile, Manifest, ManifestError};
 pub use read::{AofError, Item, Reader, has_preamble};
 pub use write::{put_command, put_timestamp};

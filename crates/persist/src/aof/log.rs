@@ -1,0 +1,499 @@
+//! The log of commits on its way into an append-only file.
+//!
+//! Threads append whole units ([`Unit`]: a command, or several that belong together) to a queue in memory,
+//! under one lock that is held for a copy of some bytes. One thread, the [`Writer`], takes what is queued,
+//! writes it, and makes it durable as the policy says: whoever waits for that shares the work with all
+//! others.
+//!
+//! A position is a count of bytes since the log was made; it goes on over changes of the file. These hold:
+//!
+//! - `durable <= written <= end`, and each of them only grows;
+//! - the file holds the units up to `written` in the order in which they were appended, whole, after those
+//!   that it held before; a unit that did not fit as a whole is taken out again;
+//! - the units up to `durable` survive a crash;
+//! - while the log is closed all three are equal, and what is appended is dropped.
+//!
+//! The writer moves on to another file at a place in the queue ([`Log::switch`]), so that a snapshot taken
+//! at that place and the new file together hold exactly everything. The file before is durable by then.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::write::{put_argument, put_count, put_timestamp};
+use crate::storage::StorageFile;
+
+/// Units beyond this size are handed over instead of copied.
+const COPIED_BYTES_MAX: usize = 64 << 10;
+/// Queued units are gathered into pieces of about this size.
+const PIECE_BYTES: usize = 1 << 20;
+/// How often the file is made durable when that is done every second.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+/// How often a failed write is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// When what is written is made durable: `appendfsync`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncPolicy {
+    /// As soon as it is written, before anybody is told of it.
+    Always,
+    /// Once a second.
+    EverySecond,
+    /// When the system sees fit.
+    Never,
+}
+
+/// Commands that are logged together: either all of them are loaded again, or none.
+#[derive(Debug, Default)]
+pub struct Unit {
+    bytes: Vec<u8>,
+    commands: usize,
+    first_database: usize,
+    last_database: usize,
+    /// The commands do not belong together.
+    is_loose: bool,
+}
+
+impl Unit {
+    /// Whether there is nothing in it.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.commands == 0
+    }
+
+    /// Adds a command on a database.
+    pub fn push<'a>(
+        &mut self,
+        database: usize,
+        words: impl IntoIterator<Item = &'a [u8], IntoIter: ExactSizeIterator>,
+    ) {
+        if self.commands == 0 {
+            self.first_database = database;
+        } else if self.last_database != database {
+            put_select(database, &mut self.bytes);
+        }
+        self.last_database = database;
+        self.commands += 1;
+        let words = words.into_iter();
+        put_count(words.len(), &mut self.bytes);
+        words.for_each(|word| put_argument(word, &mut self.bytes));
+    }
+
+    /// Says that the commands do not belong together: one of them may be loaded without the next.
+    pub fn loosen(&mut self) {
+        self.is_loose = true;
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(COPIED_BYTES_MAX);
+        (self.commands, self.is_loose) = (0, false);
+    }
+}
+
+fn put_select(database: usize, out: &mut Vec<u8>) {
+    put_count(2, out);
+    put_argument(b"SELECT", out);
+    put_argument(database.to_string().as_bytes(), out);
+}
+
+/// Gives the next file, run by the writer once all before is durable. `None` closes the log. After an error
+/// the present file is written on.
+pub type NextFile = Box<dyn FnOnce() -> io::Result<Option<Box<dyn StorageFile>>> + Send>;
+
+/// What is queued for the writer.
+enum Item {
+    Bytes(Vec<u8>),
+    Switch(NextFile),
+}
+
+#[derive(Default)]
+struct Queue {
+    items: VecDeque<Item>,
+    /// The database that the next command will be run in when it is loaded; unknown in a new file.
+    database: Option<usize>,
+    /// The time of the last annotation, in s.
+    stamped_s: i64,
+    /// Whether appended units go anywhere.
+    is_open: bool,
+}
+
+impl Queue {
+    /// The piece that the next unit is added to.
+    fn piece(&mut self) -> &mut Vec<u8> {
+        let fits = matches!(self.items.back(), Some(Item::Bytes(piece)) if piece.len() < PIECE_BYTES);
+        if !fits {
+            self.items.push_back(Item::Bytes(Vec::new()));
+        }
+        match self.items.back_mut() {
+            Some(Item::Bytes(piece)) => piece,
+            _ => unreachable!("a piece was pushed if the last item was none"),
+        }
+    }
+
+    /// Adds bytes, and returns how many.
+    fn add(&mut self, bytes: &[u8]) -> u64 {
+        self.piece().extend_from_slice(bytes);
+        bytes.len() as u64
+    }
+}
+
+/// See the module's description.
+pub struct Log {
+    queue: Mutex<Queue>,
+    has_work: Condvar,
+    /// The writer sleeps until it is told that there is work.
+    is_asleep: AtomicBool,
+    policy: AtomicU8,
+    /// Nothing is made durable although the policy says so: `no-appendfsync-on-rewrite`.
+    holds_syncs: AtomicBool,
+    end: AtomicU64,
+    written: AtomicU64,
+    durable: AtomicU64,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Log {
+            queue: Mutex::default(),
+            has_work: Condvar::new(),
+            is_asleep: AtomicBool::new(false),
+            policy: AtomicU8::new(SyncPolicy::EverySecond as u8),
+            holds_syncs: AtomicBool::new(false),
+            end: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+            durable: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Log {
+    /// How what is written is made durable.
+    pub fn policy(&self) -> SyncPolicy {
+        match self.policy.load(Ordering::Relaxed) {
+            0 => SyncPolicy::Always,
+            1 => SyncPolicy::EverySecond,
+            _ => SyncPolicy::Never,
+        }
+    }
+
+    /// Changes how what is written is made durable.
+    pub fn set_policy(&self, policy: SyncPolicy) {
+        self.policy.store(policy as u8, Ordering::Relaxed);
+        self.wake();
+    }
+
+    /// Lets what is written wait to be made durable, whatever the policy, or no longer.
+    pub fn hold_syncs(&self, holds: bool) {
+        self.holds_syncs.store(holds, Ordering::Relaxed);
+        self.wake();
+    }
+
+    /// The position after everything that was appended.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.end.load(Ordering::Acquire)
+    }
+
+    /// The position up to which the system has it.
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::Acquire)
+    }
+
+    /// The position up to which it survives a crash.
+    #[inline]
+    pub fn durable(&self) -> u64 {
+        self.durable.load(Ordering::SeqCst)
+    }
+
+    /// Appends a unit, which is empty afterwards, and returns the position behind it. `now_s` notes the time
+    /// (Unix time in s) if it is not the one that was noted last. [`Log::kick`] is to follow soon.
+    pub fn append(&self, unit: &mut Unit, now_s: Option<i64>) -> u64 {
+        let wraps = unit.commands > 1 && !unit.is_loose;
+        let mut queue = locked(&self.queue);
+        if !queue.is_open || unit.is_empty() {
+            unit.clear();
+            return self.end.load(Ordering::Relaxed);
+        }
+        let mut bytes = 0;
+        if let Some(now_s) = now_s.filter(|&now_s| now_s > queue.stamped_s) {
+            queue.stamped_s = now_s;
+            let mut line = Vec::new();
+            put_timestamp(now_s, &mut line);
+            bytes += queue.add(&line);
+        }
+        if queue.database != Some(unit.first_database) {
+            let mut select = Vec::new();
+            put_select(unit.first_database, &mut select);
+            bytes += queue.add(&select);
+        }
+        if wraps {
+            bytes += queue.add(b"*1\r\n$5\r\nMULTI\r\n");
+        }
+        if unit.bytes.len() <= COPIED_BYTES_MAX {
+            bytes += queue.add(&unit.bytes);
+        } else {
+            bytes += unit.bytes.len() as u64;
+            queue.items.push_back(Item::Bytes(std::mem::take(&mut unit.bytes)));
+        }
+        if wraps {
+            bytes += queue.add(b"*1\r\n$4\r\nEXEC\r\n");
+        }
+        queue.database = Some(unit.last_database);
+        let end = self.end.load(Ordering::Relaxed) + bytes;
+        self.end.store(end, Ordering::Release);
+        drop(queue);
+        unit.clear();
+        end
+    }
+
+    /// Has the writer begin with what was appended, if it sleeps.
+    #[inline]
+    pub fn kick(&self) {
+        // It falls asleep under the queue's lock, so one who has appended since sees that it sleeps.
+        if self.is_asleep.load(Ordering::Acquire) {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    fn wake(&self) {
+        let _queue = locked(&self.queue);
+        self.has_work.notify_all();
+    }
+
+    /// Has the writer go on with another file, which it gets from `next`, after what was appended so far. The
+    /// log is open from now on.
+    pub fn switch(&self, next: NextFile) {
+        let mut queue = locked(&self.queue);
+        queue.items.push_back(Item::Switch(next));
+        queue.is_open = true;
+        queue.database = None;
+        queue.stamped_s = 0;
+        self.has_work.notify_all();
+    }
+
+    /// Drops what is appended from now on; the writer closes the file after what was appended so far, and
+    /// calls `closed` then.
+    pub fn close(&self, closed: impl FnOnce() + Send + 'static) {
+        let mut queue = locked(&self.queue);
+        queue.is_open = false;
+        queue.items.push_back(Item::Switch(Box::new(|| {
+            closed();
+            Ok(None)
+        })));
+        self.has_work.notify_all();
+    }
+}
+
+/// What went wrong.
+#[derive(Debug)]
+pub enum Failure {
+    /// A write: what could not be written is kept, and tried again a second later.
+    Write(io::Error),
+    /// Making durable. What was written since the last time may be lost in a crash, also if a later attempt
+    /// succeeds.
+    Sync(io::Error),
+    /// The next file: the present one is written on.
+    Switch(io::Error),
+}
+
+/// Writes what is appended to a log. There is one for each log.
+pub struct Writer {
+    log: Arc<Log>,
+    file: Option<Box<dyn StorageFile>>,
+    /// What has been taken from the queue and is not known to be written as a whole.
+    batch: VecDeque<Item>,
+    /// How much of the batch is written: whole items, and bytes of the next.
+    done_items: usize,
+    done_bytes: usize,
+    /// The length of the file before the batch.
+    length: u64,
+    /// Something was written since the file was made durable.
+    is_dirty: bool,
+    synced_at: Option<Instant>,
+    failed_at: Option<Instant>,
+}
+
+impl Writer {
+    /// The writer of a log that has none yet.
+    pub fn new(log: Arc<Log>) -> Self {
+        Writer {
+            log,
+            file: None,
+            batch: VecDeque::new(),
+            done_items: 0,
+            done_bytes: 0,
+            length: 0,
+            is_dirty: false,
+            synced_at: None,
+            failed_at: None,
+        }
+    }
+
+    /// Sleeps until there is something to do, or for `timeout`.
+    pub fn wait(&mut self, now: Instant, timeout: Duration) {
+        let mut timeout = timeout;
+        if let Some(due) = self.next_attempt() {
+            timeout = timeout.min(due.saturating_duration_since(now));
+        }
+        if self.failed_at.is_none() && !self.batch.is_empty() {
+            return;
+        }
+        let queue = locked(&self.log.queue);
+        if timeout.is_zero() || (!queue.items.is_empty() && self.failed_at.is_none()) {
+            return;
+        }
+        self.log.is_asleep.store(true, Ordering::Release);
+        let woken = self.log.has_work.wait_timeout(queue, timeout);
+        self.log.is_asleep.store(false, Ordering::Release);
+        drop(woken);
+    }
+
+    /// When something is to be tried although nobody appends anything.
+    fn next_attempt(&self) -> Option<Instant> {
+        if let Some(failed_at) = self.failed_at {
+            return Some(failed_at + RETRY_INTERVAL);
+        }
+        let syncs =
+            self.log.policy() == SyncPolicy::EverySecond && !self.log.holds_syncs.load(Ordering::Relaxed);
+        self.synced_at.filter(|_| self.is_dirty && syncs).map(|synced_at| synced_at + SYNC_INTERVAL)
+    }
+
+    /// Whether the last attempt failed.
+    pub fn is_failing(&self) -> bool {
+        self.failed_at.is_some()
+    }
+
+    /// The length of the file in bytes.
+    pub fn file_bytes(&self) -> u64 {
+        self.length
+    }
+
+    /// Writes what is queued and makes it durable if that is due. Does nothing for a while after a failure.
+    pub fn turn(&mut self, now: Instant) -> Result<(), Failure> {
+        if self.failed_at.is_some_and(|failed_at| now < failed_at + RETRY_INTERVAL) {
+            return Ok(());
+        }
+        let outcome = self.write_queued().and_then(|()| self.sync_if_due(now));
+        if !matches!(outcome, Err(Failure::Switch(_))) {
+            self.failed_at = outcome.is_err().then_some(now);
+        }
+        outcome
+    }
+
+    /// Writes what is queued and makes it durable, whatever the policy.
+    pub fn finish(&mut self) -> Result<(), Failure> {
+        self.write_queued()?;
+        self.sync()
+    }
+
+    fn write_queued(&mut self) -> Result<(), Failure> {
+        self.batch.append(&mut locked(&self.log.queue).items);
+        loop {
+            match self.batch.get(self.done_items) {
+                None => break,
+                Some(Item::Bytes(_)) => self.write_item()?,
+                Some(Item::Switch(_)) => self.switch()?,
+            }
+        }
+        self.settle_batch();
+        Ok(())
+    }
+
+    /// Writes the rest of the next item.
+    fn write_item(&mut self) -> Result<(), Failure> {
+        let Some(Item::Bytes(bytes)) = self.batch.get(self.done_items) else { return Ok(()) };
+        let rest = bytes.get(self.done_bytes..).unwrap_or_default();
+        let Some(file) = &mut self.file else {
+            // Between two files there is none; the log is closed then, or could not be opened.
+            self.done_items += 1;
+            return Ok(());
+        };
+        if rest.is_empty() {
+            (self.done_items, self.done_bytes) = (self.done_items + 1, 0);
+            return Ok(());
+        }
+        match file.write(rest) {
+            Ok(0) => Err(self.undo(io::Error::from(io::ErrorKind::WriteZero))),
+            Ok(count) => {
+                self.is_dirty = true;
+                self.done_bytes += count;
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(error) => Err(self.undo(error)),
+        }
+    }
+
+    /// Takes what is written of the batch out of the file again, so that it ends with a whole unit. If that
+    /// fails too, the next attempt goes on where this one ended.
+    fn undo(&mut self, error: io::Error) -> Failure {
+        if let Some(file) = &mut self.file
+            && (self.done_items, self.done_bytes) != (0, 0)
+            && file.set_length(self.length).is_ok()
+        {
+            (self.done_items, self.done_bytes) = (0, 0);
+        }
+        Failure::Write(error)
+    }
+
+    /// Forgets the part of the batch that is written.
+    fn settle_batch(&mut self) {
+        let bytes: u64 = self
+            .batch
+            .drain(..self.done_items)
+            .map(|item| match item {
+                Item::Bytes(bytes) => bytes.len() as u64,
+                Item::Switch(_) => 0,
+            })
+            .sum();
+        (self.done_items, self.done_bytes) = (0, 0);
+        self.length += bytes;
+        self.log.written.fetch_add(bytes, Ordering::Release);
+    }
+
+    /// Goes on with the next file.
+    fn switch(&mut self) -> Result<(), Failure> {
+        self.settle_batch();
+        self.sync()?;
+        let Some(Item::Switch(next)) = self.batch.pop_front() else { return Ok(()) };
+        let opened = next().and_then(|file| {
+            let length = file.as_ref().map_or(Ok(0), |file| file.length())?;
+            Ok((file, length))
+        });
+        (self.file, self.length) = opened.map_err(Failure::Switch)?;
+        Ok(())
+    }
+
+    fn sync_if_due(&mut self, now: Instant) -> Result<(), Failure> {
+        let is_due = match self.log.policy() {
+            SyncPolicy::Always => true,
+            SyncPolicy::EverySecond => {
+                let synced_at = *self.synced_at.get_or_insert(now);
+                !self.log.holds_syncs.load(Ordering::Relaxed) && now >= synced_at + SYNC_INTERVAL
+            }
+            SyncPolicy::Never => false,
+        };
+        if !is_due {
+            return Ok(());
+        }
+        self.synced_at = Some(now);
+        self.sync()
+    }
+
+    fn sync(&mut self) -> Result<(), Failure> {
+        if let Some(file) = self.file.as_mut().filter(|_| self.is_dirty) {
+            file.sync().map_err(Failure::Sync)?;
+        }
+        self.is_dirty = false;
+        self.log.durable.store(self.log.written(), Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
