@@ -3,7 +3,7 @@
 use crate::testing::Bench;
 
 fn logging_bench() -> Bench {
-    let mut bench = Bench::new();
+    let bench = Bench::new();
     bench.keyspace.set_logged(true);
     bench
 }

@@ -103,13 +103,14 @@ fn load_file(server: &'static Server, path: &Path, is_base: bool, is_last: bool)
         Ok(()) => Ok(()),
         Err(AofError::Truncated { whole, reason }) if is_last => truncate(server, path, whole, &reason),
         Err(AofError::Truncated { whole, reason }) => Err(format!(
-            "The AOF file {} is cut off: {reason}. It is whole up to byte {whole}, but it is not the last one, \
-             so what follows it can't be loaded without the rest. {}",
+            "The AOF file {} is cut off: {reason}. It is whole up to byte {whole}, but it is not the last \
+             one, so what follows it can't be loaded without the rest. {}",
             path.display(),
             repair(path)
         )),
         Err(error) => Err(format!(
-            "Bad file format reading the append only file {}: {error}. Make a backup of your AOF file, then {}",
+            "Bad file format reading the append only file {}: {error}. Make a backup of your AOF file, then \
+             {}",
             path.display(),
             repair(path)
         )),
@@ -125,8 +126,8 @@ fn repair(path: &Path) -> String {
 fn truncate(server: &Server, path: &Path, whole: u64, reason: &str) -> Result<(), String> {
     if !server.live().config.aof_load_truncated {
         return Err(format!(
-            "Unexpected end of file reading the append only file {}: {reason}. You can: 1) Make a backup of your \
-             AOF file, then use `mantissa check aof --fix {0}`. 2) Alternatively you can set the \
+            "Unexpected end of file reading the append only file {}: {reason}. You can: 1) Make a backup of \
+             your AOF file, then use `mantissa check aof --fix {0}`. 2) Alternatively you can set the \
              'aof-load-truncated' configuration option to yes and restart the server.",
             path.display()
         ));

@@ -51,8 +51,8 @@ fn run(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply, read_on
     call.run(session, reply, |vm, keys, arguments| vm.functions.run_function(&function, keys, arguments))
 }
 
-/// Changes the libraries, while a shard is locked: so the change is either in a snapshot, or in the log behind
-/// it. It is logged as the command that it is, and counts as a change for save points.
+/// Changes the libraries, while a shard is locked: so the change is either in a snapshot, or in the log
+/// behind it. It is logged as the command that it is, and counts as a change for save points.
 fn change<R>(session: &mut Session<'_, '_>, args: Args<'_>, work: impl FnOnce() -> Outcome<R>) -> Outcome<R> {
     let database = session.client.database;
     let apply = |access: &mut Access<'_>| {
