@@ -149,6 +149,7 @@ pub struct Log {
     policy: AtomicU8,
     /// Nothing is made durable although the policy says so: `no-appendfsync-on-rewrite`.
     holds_syncs: AtomicBool,
+    is_syncing: AtomicBool,
     end: AtomicU64,
     written: AtomicU64,
     durable: AtomicU64,
@@ -162,6 +163,7 @@ impl Default for Log {
             is_asleep: AtomicBool::new(false),
             policy: AtomicU8::new(SyncPolicy::EverySecond as u8),
             holds_syncs: AtomicBool::new(false),
+            is_syncing: AtomicBool::new(false),
             end: AtomicU64::new(0),
             written: AtomicU64::new(0),
             durable: AtomicU64::new(0),
@@ -189,6 +191,11 @@ impl Log {
     pub fn hold_syncs(&self, holds: bool) {
         self.holds_syncs.store(holds, Ordering::Relaxed);
         self.wake();
+    }
+
+    /// Whether something is being made durable.
+    pub fn is_syncing(&self) -> bool {
+        self.is_syncing.load(Ordering::Relaxed)
     }
 
     /// The position after everything that was appended.
@@ -486,7 +493,10 @@ impl Writer {
 
     fn sync(&mut self) -> Result<(), Failure> {
         if let Some(file) = self.file.as_mut().filter(|_| self.is_dirty) {
-            file.sync().map_err(Failure::Sync)?;
+            self.log.is_syncing.store(true, Ordering::Relaxed);
+            let outcome = file.sync();
+            self.log.is_syncing.store(false, Ordering::Relaxed);
+            outcome.map_err(Failure::Sync)?;
         }
         self.is_dirty = false;
         self.log.durable.store(self.log.written(), Ordering::SeqCst);

@@ -10,10 +10,11 @@
 
 pub mod files;
 mod load;
+pub mod rewrite;
 mod writer;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use mantissa_commands::{Access, Error, Outcome};
 use mantissa_persist::aof::{Log, SyncPolicy};
@@ -25,6 +26,7 @@ use crate::context::{Context, Outbox};
 use crate::persistence;
 use crate::server::Server;
 use files::Files;
+use rewrite::Rewrite;
 
 /// The state of the append-only file.
 pub struct Aof {
@@ -52,8 +54,8 @@ pub struct Aof {
     pub base_bytes: AtomicU64,
     /// Times that making the log durable took so long that writes had to wait.
     pub delayed_syncs: AtomicU64,
-    /// How long the last rewrite took, in s; -1 before the first.
-    pub last_rewrite_s: AtomicI64,
+    /// What is known of rewriting.
+    pub rewrite: Rewrite,
 }
 
 impl Aof {
@@ -72,7 +74,7 @@ impl Aof {
             former_bytes: AtomicU64::new(0),
             base_bytes: AtomicU64::new(0),
             delayed_syncs: AtomicU64::new(0),
-            last_rewrite_s: AtomicI64::new(-1),
+            rewrite: Rewrite::default(),
         }
     }
 

@@ -1,13 +1,14 @@
 //! INFO: what there is to know about the server, in sections of lines `name:value`.
 //!
 //! The names are Redis's, so that clients and monitors find what they look for. A figure of a mechanism that
-//! this server does not have (forks, defragmentation, the append-only file, scripts) is what Redis shows
+//! this server does not have (forks, defragmentation) is what Redis shows
 //! while it is idle.
 //!
 //! Costs O(clients) for the sections clients, memory and threads, and O(shards) for clients, memory and
 //! keyspace, whose shards are looked at one at a time.
 
 mod activity;
+mod append_only;
 mod figures;
 mod keysizes;
 mod memory;

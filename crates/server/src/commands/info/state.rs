@@ -113,13 +113,7 @@ pub(super) fn persistence(lines: &mut Lines, session: &mut Session<'_, '_>) {
     lines.add("rdb_last_cow_size", persistence.last_copied_bytes.load(Ordering::Relaxed));
     lines.add("rdb_last_load_keys_expired", persistence.loaded_expired.load(Ordering::Relaxed));
     lines.add("rdb_last_load_keys_loaded", persistence.loaded_keys.load(Ordering::Relaxed));
-    lines.zeros(&["aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled"]);
-    lines.add("aof_last_rewrite_time_sec", -1);
-    lines.add("aof_current_rewrite_time_sec", -1);
-    lines.add("aof_last_bgrewrite_status", "ok");
-    lines.zeros(&["aof_rewrites", "aof_rewrites_consecutive_failures"]);
-    lines.add("aof_last_write_status", "ok");
-    lines.zeros(&["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"]);
+    super::append_only::append_only(lines, session);
 }
 
 pub(super) fn threads(lines: &mut Lines, session: &mut Session<'_, '_>) {
