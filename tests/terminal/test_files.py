@@ -42,6 +42,7 @@ def test_damage_is_named_with_its_place(subject, tool):
 def test_completions(shell, tool):
     result = tool("completions", shell)
     assert result.code == 0 and b"bigkeys" in result.out and b"compare" in result.out
+    assert b"truncate-to-timestamp" in result.out
     if shell == "bash" and shutil.which("bash"):
         script = result.out.decode() + "\nCOMP_WORDS=(mantissa cli --big); COMP_CWORD=2\n"
         script += "_mantissa mantissa --big cli; echo ${COMPREPLY[@]}\n"

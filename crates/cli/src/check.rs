@@ -1,28 +1,17 @@
-//! `mantissa check`: looks through a file without a server.
+//! `mantissa check`: looks through files without a server, and repairs the ends of append-only files.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+mod analysis;
+mod aof;
+mod kinds;
+mod rdb;
+
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
-use mantissa_persist::load::{
-    ChecksumState, LoadOptions, LoadSummary, LoadTarget, LoadedValue, Loader, Record,
-};
-use mantissa_persist::payload::dump_value;
-use mantissa_persist::source::LoadError;
-use mantissa_persist::write::WriteOptions;
-use mantissa_protocol::Value;
-
-use crate::format::{json, write_quoted};
-
-/// Bytes that DUMP adds to a value.
-const PAYLOAD_FOOTER_BYTES: usize = 10;
 
 /// Look through a file without a server.
 #[derive(Parser, Debug)]
@@ -45,76 +34,26 @@ enum What {
         #[arg(long, value_name = "NUMBER", default_value_t = 0)]
         top: usize,
     },
+    /// Check an append-only file: what its commands are about, the first damage; and repair its end
+    Aof(AofOptions),
 }
 
-/// What was found of a type in a database.
-#[derive(Default)]
-struct Seen {
-    keys: u64,
-    bytes: u64,
-}
-
-/// A key: its bytes, database, name and type.
-type Big = (usize, usize, Vec<u8>, &'static str);
-
-/// Counts what a file holds.
-struct Counter {
-    seen: BTreeMap<(usize, &'static str), Seen>,
-    expiring: u64,
-    expired: u64,
-    functions: u64,
-    facts: Vec<(Vec<u8>, Vec<u8>)>,
-    now_ms: i64,
-    top: usize,
-    /// The biggest keys, the smallest of them first out.
-    biggest: BinaryHeap<Reverse<Big>>,
-}
-
-impl LoadTarget for Counter {
-    fn select(&mut self, _database: usize) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn insert(&mut self, record: Record<'_>) -> Result<(), String> {
-        self.expiring += u64::from(record.expiry.is_some());
-        self.expired += u64::from(record.expiry.is_some_and(|expiry| expiry < self.now_ms));
-        let (database, key) = (record.database, record.key.to_vec());
-        let (kind, bytes) = match &record.value {
-            LoadedValue::Text(text) => ("string", text.len()),
-            LoadedValue::Value(_) => {
-                let entry = record.into_entry(0);
-                let options = WriteOptions { compress: false, ..WriteOptions::default() };
-                let bytes = dump_value(entry.value(), &options).len() - PAYLOAD_FOOTER_BYTES;
-                (entry.kind().name(), bytes)
-            }
-        };
-        let seen = self.seen.entry((database, kind)).or_default();
-        seen.keys += 1;
-        seen.bytes += (key.len() + bytes) as u64;
-        if self.top > 0 {
-            self.biggest.push(Reverse((bytes, database, key, kind)));
-            if self.biggest.len() > self.top {
-                self.biggest.pop();
-            }
-        }
-        Ok(())
-    }
-
-    fn function(&mut self, _source: &[u8]) -> Result<(), String> {
-        self.functions += 1;
-        Ok(())
-    }
-
-    fn describe(&mut self, name: &[u8], value: &[u8]) {
-        self.facts.push((name.to_vec(), value.to_vec()));
-    }
-}
-
-/// What came of it.
-struct Report {
-    counter: Counter,
-    summary: LoadSummary,
-    damage: Option<LoadError>,
+/// What to do with an append-only file.
+#[derive(Args, Debug)]
+pub(crate) struct AofOptions {
+    /// The directory, the manifest, or a single file
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// Cut the last file behind its last whole command or transaction, if anything follows that
+    #[arg(long)]
+    fix: bool,
+    /// Cut the last file before the first command that was written after this time, in seconds of unix time;
+    /// needs timestamps in the file (`aof-timestamp-enabled yes`)
+    #[arg(long, value_name = "SECONDS", conflicts_with = "fix", allow_negative_numbers = true)]
+    truncate_to_timestamp: Option<i64>,
+    /// Cut without asking
+    #[arg(long)]
+    yes: bool,
 }
 
 /// Runs `mantissa check` with these arguments, of which the first is the name it was called by.
@@ -127,36 +66,14 @@ pub fn check(args: impl Iterator<Item = OsString>) -> ExitCode {
             return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
         }
     };
-    let What::Rdb { file, json, top } = options.what;
-    let report = match read(&file, top) {
-        Ok(report) => report,
-        Err(error) => {
-            eprintln!("{}: {error}", file.display());
-            return ExitCode::FAILURE;
-        }
-    };
-    let shown = if json { report.as_json() } else { report.as_text(&file.display().to_string()) };
-    match io::stdout().lock().write_all(&shown) {
-        Ok(()) if report.damage.is_none() => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
+    match options.what {
+        What::Rdb { file, json, top } => rdb::check(&file, json, top),
+        What::Aof(options) => aof::check(&options),
     }
 }
 
-fn read(path: &PathBuf, top: usize) -> io::Result<Report> {
-    let file = File::open(path)?;
-    let total = file.metadata()?.len();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
-    let mut counter = Counter {
-        seen: BTreeMap::new(),
-        expiring: 0,
-        expired: 0,
-        functions: 0,
-        facts: Vec::new(),
-        now_ms,
-        top,
-        biggest: BinaryHeap::new(),
-    };
+/// A bar that shows how much of `total` bytes has been read; nothing where no terminal shows it.
+fn progress_bar(total: u64) -> ProgressBar {
     let bar = ProgressBar::new(total);
     if let Ok(style) =
         ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left")
@@ -164,105 +81,11 @@ fn read(path: &PathBuf, top: usize) -> io::Result<Report> {
         bar.set_style(style);
     }
     bar.enable_steady_tick(Duration::from_millis(200));
-    let options = LoadOptions { now_ms, skip_modules: true, ..LoadOptions::default() };
-    let mut loader = Loader::new(file, Some(total), options);
-    loader.on_progress(|offset| bar.set_position(offset));
-    let damage = loader.load(&mut counter).err();
-    let summary = loader.summary().clone();
-    drop(loader);
-    bar.finish_and_clear();
-    Ok(Report { counter, summary, damage })
+    bar
 }
 
-impl Report {
-    fn checksum(&self) -> &'static str {
-        match self.summary.checksum {
-            ChecksumState::Verified => "verified",
-            ChecksumState::NotComputed => "not computed",
-            ChecksumState::Ignored => "not looked at",
-            ChecksumState::Absent => "absent",
-        }
-    }
-
-    /// The biggest keys, the biggest first.
-    fn biggest(&self) -> Vec<&Big> {
-        let mut all: Vec<_> = self.counter.biggest.iter().map(|Reverse(key)| key).collect();
-        all.sort_by(|one, other| other.cmp(one));
-        all
-    }
-
-    fn as_text(&self, name: &str) -> Vec<u8> {
-        let Report { counter, summary, .. } = self;
-        let mut out = format!("{name}: RDB version {}\n", summary.version).into_bytes();
-        for (name, value) in &counter.facts {
-            out.extend_from_slice(
-                format!("  {}: {}\n", name.escape_ascii(), value.escape_ascii()).as_bytes(),
-            );
-        }
-        for ((database, kind), seen) in &counter.seen {
-            let line =
-                format!("database {database}: {} keys of type {kind}, {} bytes\n", seen.keys, seen.bytes);
-            out.extend_from_slice(line.as_bytes());
-        }
-        let Counter { expiring, expired, functions, .. } = counter;
-        let line = format!(
-            "{} keys, {expiring} with an expiry, {expired} expired, {functions} libraries of functions\n",
-            summary.keys_loaded
-        );
-        out.extend_from_slice(line.as_bytes());
-        if summary.keys_of_modules > 0 {
-            out.extend_from_slice(format!("{} keys of modules\n", summary.keys_of_modules).as_bytes());
-        }
-        for (bytes, database, key, kind) in self.biggest() {
-            out.extend_from_slice(format!("{bytes:>12} bytes  {kind:<6}  database {database}  ").as_bytes());
-            write_quoted(&mut out, key);
-            out.push(b'\n');
-        }
-        let end = match &self.damage {
-            Some(damage) => format!("DAMAGED: {damage}\n"),
-            None => format!("whole, checksum {}\n", self.checksum()),
-        };
-        out.extend_from_slice(end.as_bytes());
-        out
-    }
-
-    fn as_json(&self) -> Vec<u8> {
-        let text = |text: &str| Value::Bulk(text.as_bytes().to_vec());
-        let count = |count: u64| Value::Integer(i64::try_from(count).unwrap_or(i64::MAX));
-        let Report { counter, summary, .. } = self;
-        let types = counter.seen.iter().map(|((database, kind), seen)| {
-            Value::Map(vec![
-                (text("database"), count(*database as u64)),
-                (text("type"), text(kind)),
-                (text("keys"), count(seen.keys)),
-                (text("bytes"), count(seen.bytes)),
-            ])
-        });
-        let biggest = self.biggest().into_iter().map(|(bytes, database, key, kind)| {
-            Value::Map(vec![
-                (text("database"), count(*database as u64)),
-                (text("key"), Value::Bulk(key.clone())),
-                (text("type"), text(kind)),
-                (text("bytes"), count(*bytes as u64)),
-            ])
-        });
-        let facts = counter.facts.iter();
-        let facts = facts.map(|(name, value)| (Value::Bulk(name.clone()), Value::Bulk(value.clone())));
-        let damage = self.damage.as_ref().map_or(Value::Null, |damage| text(&damage.to_string()));
-        let mut out = json(&Value::Map(vec![
-            (text("version"), count(u64::from(summary.version))),
-            (text("facts"), Value::Map(facts.collect())),
-            (text("keys"), count(summary.keys_loaded)),
-            (text("expiring"), count(counter.expiring)),
-            (text("expired"), count(counter.expired)),
-            (text("functions"), count(counter.functions)),
-            (text("keys_of_modules"), count(summary.keys_of_modules)),
-            (text("types"), Value::Array(types.collect())),
-            (text("biggest"), Value::Array(biggest.collect())),
-            (text("checksum"), text(self.checksum())),
-            (text("damage"), damage),
-        ]));
-        out.push(b'\n');
-        out
-    }
+/// The present, as unix time in milliseconds.
+fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }

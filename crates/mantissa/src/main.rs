@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -17,13 +18,30 @@ Usage:
   mantissa import [OPTIONS] SOURCE                        Copy a live server or a file into a server
   mantissa export [OPTIONS] FILE                          Write a server's data to a file
   mantissa check rdb FILE [--json] [--top N]              Look through a dump
+  mantissa check aof PATH [--fix] [--yes]                 Look through an append-only file, repair its end
   mantissa completions SHELL                              Print completions for bash, zsh or fish
   mantissa manual FOLDER                                  Write man pages
   mantissa --version                                      Print the version
+
+Called redis-check-aof or redis-check-rdb, it does `check aof` or `check rdb`.
 ";
 
+/// Names of other programs under which this one does their work, as what.
+const OTHER_NAMES: [(&str, &[&str]); 2] =
+    [("redis-check-aof", &["check", "aof"]), ("redis-check-rdb", &["check", "rdb"])];
+
+/// The arguments, with the subcommand that the program's own name stands for.
+fn arguments() -> impl Iterator<Item = OsString> {
+    let mut words = std::env::args_os();
+    let program = words.next().map(PathBuf::from);
+    let name = program.as_deref().and_then(Path::file_name);
+    let known = OTHER_NAMES.iter().find(|(other, _)| name.is_some_and(|name| name == *other));
+    let meant = known.map_or(&[][..], |(_, meant)| meant);
+    meant.iter().map(OsString::from).chain(words)
+}
+
 fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1);
+    let mut arguments = arguments();
     let subcommand = arguments.next().unwrap_or_default();
     let rest: Vec<OsString> = arguments.collect();
     match subcommand.to_str() {

@@ -1,0 +1,329 @@
+//! Checking an append-only file, and cutting off the end of its last file where that is damaged or too new.
+//!
+//! The lines about files are those of redis-check-aof, and so are the exit codes: 0 if everything is valid or
+//! has been made so, else 1. Only the last file may be cut: what comes in later files builds on those before.
+//! Before a file is cut a copy is made and made durable.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use mantissa_persist::aof::{Manifest, has_preamble};
+use mantissa_persist::storage::{FileSystem, Storage, directory_of};
+
+use super::analysis::{Analysis, Tally, analyze};
+use super::{AofOptions, progress_bar};
+
+/// The longest manifest that is read.
+const MANIFEST_BYTES_MAX: u64 = 16 << 20;
+/// How much of a file is looked at to tell whether it is a manifest.
+const START_BYTES: u64 = 64 << 10;
+/// Where redis-server puts append-only files, below its own directory.
+const DIRECTORY_NAME: &str = "appendonlydir";
+
+/// Why there is nothing more to do; printed to the error output.
+struct Failure(String);
+
+impl Failure {
+    fn of_file(path: &Path, error: &io::Error) -> Self {
+        Failure(format!("{}: {error}", path.display()))
+    }
+}
+
+/// What a file is within the append-only file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Base,
+    Increment,
+    OldStyle,
+}
+
+/// A file to check.
+struct Target {
+    path: PathBuf,
+    /// How it is called in what is printed.
+    name: String,
+    role: Role,
+    bytes: u64,
+}
+
+/// Checks, prints and repairs as the options ask for.
+pub(super) fn check(options: &AofOptions) -> ExitCode {
+    match Check::new(options).and_then(Check::run) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(Failure(reason)) => {
+            eprintln!("{reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+struct Check<'a> {
+    options: &'a AofOptions,
+    storage: FileSystem,
+    targets: Vec<Target>,
+    is_old_style: bool,
+    tally: Tally,
+    /// The keys of bases, as lines.
+    bases: Vec<String>,
+}
+
+impl<'a> Check<'a> {
+    fn new(options: &'a AofOptions) -> Result<Self, Failure> {
+        let storage = FileSystem;
+        let manifest = find_manifest(&storage, &options.path)?;
+        let is_old_style = manifest.is_none();
+        let files = match manifest {
+            None => vec![(options.path.clone(), options.path.display().to_string(), Role::OldStyle)],
+            Some(path) => files_of_manifest(&storage, &path)?,
+        };
+        let mut targets = Vec::new();
+        for (path, name, role) in files {
+            let bytes = storage
+                .open(&path)
+                .and_then(|file| file.length())
+                .map_err(|error| Failure::of_file(&path, &error))?;
+            targets.push(Target { path, name, role, bytes });
+        }
+        let tally = Tally::new();
+        Ok(Check { options, storage, targets, is_old_style, tally, bases: Vec::new() })
+    }
+
+    /// Whether everything is valid, or has been made so.
+    fn run(mut self) -> Result<bool, Failure> {
+        println!("Start checking {} AOF", if self.is_old_style { "Old-Style" } else { "Multi Part" });
+        let targets = std::mem::take(&mut self.targets);
+        let bar = progress_bar(targets.iter().map(|target| target.bytes).sum());
+        let mut before = 0;
+        let mut has_increments = false;
+        for (index, target) in targets.iter().enumerate() {
+            let has_preamble = self.open(target, |storage| has_preamble(storage, &target.path))?;
+            match target.role {
+                Role::Base => {
+                    let format = if has_preamble { "RDB" } else { "RESP" };
+                    bar.suspend(|| println!("Start to check BASE AOF ({format} format)."));
+                }
+                Role::Increment if !has_increments => {
+                    has_increments = true;
+                    bar.suspend(|| println!("Start to check INCR files."));
+                }
+                _ => {}
+            }
+            let input = self.open(target, |storage| storage.open(&target.path))?;
+            let until_s = self.options.truncate_to_timestamp;
+            let progress = |offset| bar.set_position(before + offset);
+            let analysis = analyze(input, target.bytes, has_preamble, until_s, &mut self.tally, progress);
+            before += target.bytes;
+            self.note_base(&analysis);
+            let is_last = index + 1 == targets.len();
+            let is_valid = bar.suspend(|| self.settle(target, &analysis, is_last))?;
+            if !is_valid {
+                bar.finish_and_clear();
+                self.print_summary();
+                return Ok(false);
+            }
+        }
+        bar.finish_and_clear();
+        self.print_summary();
+        if !self.is_old_style {
+            println!("All AOF files and manifest are valid");
+        }
+        Ok(true)
+    }
+
+    fn open<T>(&self, target: &Target, open: impl Fn(&FileSystem) -> io::Result<T>) -> Result<T, Failure> {
+        open(&self.storage).map_err(|error| Failure::of_file(&target.path, &error))
+    }
+
+    /// Says what a file is like and repairs it where that is asked for; whether it is valid then.
+    fn settle(&self, target: &Target, analysis: &Analysis, is_last: bool) -> Result<bool, Failure> {
+        let name = &target.name;
+        let label = match target.role {
+            Role::Base => "BASE AOF",
+            Role::Increment => "INCR AOF",
+            Role::OldStyle => "AOF",
+        };
+        if target.bytes == 0 {
+            println!("{label} {name} is empty");
+            return Ok(true);
+        }
+        if let (Some(until_s), None) = (self.options.truncate_to_timestamp, &analysis.damage) {
+            let Some(cut) = analysis.cut else {
+                println!("Truncate nothing in AOF {name} to timestamp {until_s}");
+                println!("{label} {name} is valid");
+                return Ok(true);
+            };
+            return self.cut_to_time(target, cut, until_s, is_last);
+        }
+        if let Some(damage) = &analysis.damage {
+            println!("AOF {name}: {damage}");
+        }
+        let Analysis { bytes, whole_end, .. } = *analysis;
+        println!(
+            "AOF analyzed: filename={name}, size={bytes}, ok_up_to={whole_end}, ok_up_to_line={}, diff={}",
+            self.tally.line,
+            bytes - whole_end
+        );
+        if analysis.damage.is_none() {
+            println!("{label} {name} is valid");
+            return Ok(true);
+        }
+        if analysis.is_preamble_damaged() {
+            println!("The RDB part of AOF {name} is damaged: this cannot be repaired by cutting.");
+            return Ok(false);
+        }
+        if !self.options.fix {
+            println!("AOF {name} is not valid. Use the --fix option to try fixing it.");
+            return Ok(false);
+        }
+        if !is_last {
+            println!("Failed to truncate AOF {name} because it is not the last file");
+            self.explain_order(target);
+            return Ok(false);
+        }
+        self.cut(target, whole_end, "")
+    }
+
+    fn cut_to_time(&self, target: &Target, cut: u64, until_s: i64, is_last: bool) -> Result<bool, Failure> {
+        let name = &target.name;
+        if cut == 0 {
+            println!("AOF {name} has nothing before timestamp {until_s}, aborting...");
+            return Ok(false);
+        }
+        if !is_last {
+            println!(
+                "Failed to truncate AOF {name} to timestamp {until_s} to offset {cut} because it is not the last \
+                 file."
+            );
+            self.explain_order(target);
+            return Ok(false);
+        }
+        self.cut(target, cut, &format!(" to timestamp {until_s}"))
+    }
+
+    fn explain_order(&self, target: &Target) {
+        println!(
+            "The files after it build on it. To give them up, remove their lines from the manifest, move them away, \
+             and check again; then {} can be cut.",
+            target.name
+        );
+    }
+
+    /// Asks, keeps a copy, and cuts; whether it was done.
+    fn cut(&self, target: &Target, length: u64, to_what: &str) -> Result<bool, Failure> {
+        let Target { path, name, bytes, .. } = target;
+        let lost = bytes - length;
+        println!("This will shrink the AOF {name} from {bytes} bytes, with {lost} bytes, to {length} bytes");
+        if !self.options.yes && !confirmed() {
+            println!("Aborting...");
+            return Ok(false);
+        }
+        let failed = |what: &str, error: &io::Error| Failure(format!("Failed to {what} AOF {name}: {error}"));
+        let copy = self.copy_path(path).map_err(|error| failed("copy", &error))?;
+        self.storage
+            .copy(path, &copy)
+            .and_then(|_| self.storage.sync_directory(directory_of(&copy)))
+            .map_err(|error| failed("copy", &error))?;
+        println!("The file as it was is kept as {}", copy.display());
+        let mut file = self.storage.append(path).map_err(|error| failed("truncate", &error))?;
+        file.set_length(length).and_then(|()| file.sync()).map_err(|error| failed("truncate", &error))?;
+        println!("Successfully truncated AOF {name}{to_what}");
+        Ok(true)
+    }
+
+    /// A name beside `path` that is free.
+    fn copy_path(&self, path: &Path) -> io::Result<PathBuf> {
+        for number in 1_u64.. {
+            let mut name = path.file_name().map(OsString::from).unwrap_or_default();
+            name.push(format!(".before-fix-{number}"));
+            let copy = path.with_file_name(name);
+            if !self.storage.exists(&copy)? {
+                return Ok(copy);
+            }
+        }
+        Err(io::Error::from(io::ErrorKind::AlreadyExists))
+    }
+
+    fn note_base(&mut self, analysis: &Analysis) {
+        for ((database, kind), seen) in analysis.preamble.iter().flat_map(|report| &report.counter.seen) {
+            let line =
+                format!("base, database {database}: {} keys of type {kind}, {} bytes", seen.keys, seen.bytes);
+            self.bases.push(line);
+        }
+    }
+
+    fn print_summary(&self) {
+        for line in &self.bases {
+            println!("{line}");
+        }
+        let mut last = None;
+        for ((database, kind), count) in &self.tally.commands {
+            if last.replace(database) != Some(database) {
+                println!("commands, database {database}: they name {}", self.tally.keys_of(*database));
+            }
+            println!("commands, database {database}: {count} on type {kind}");
+        }
+        if self.tally.transactions > 0 {
+            println!("transactions: {}", self.tally.transactions);
+        }
+        if let Some((first_s, last_s)) = self.tally.times_s {
+            println!("timestamps: {first_s} to {last_s}");
+        }
+    }
+}
+
+fn confirmed() -> bool {
+    print!("Continue? [y/N]: ");
+    let mut answer = String::new();
+    // Without an answer the answer is no.
+    let read = io::stdout().flush().and_then(|()| io::stdin().lock().read_line(&mut answer));
+    read.is_ok() && answer.starts_with(['y', 'Y'])
+}
+
+/// The manifest that a path means: itself, or the only one in the directory. `None`: it is a single file.
+fn find_manifest(storage: &FileSystem, path: &Path) -> Result<Option<PathBuf>, Failure> {
+    if path.is_dir() {
+        let mut found = manifests_in(storage, path)?;
+        let below = path.join(DIRECTORY_NAME);
+        if found.is_empty() && below.is_dir() {
+            found = manifests_in(storage, &below)?;
+        }
+        return match found.as_slice() {
+            [manifest] => Ok(Some(manifest.clone())),
+            [] => Err(Failure(format!("{}: there is no manifest in this directory", path.display()))),
+            _ => Err(Failure(format!("{}: there are several manifests, name one", path.display()))),
+        };
+    }
+    let is_named_so = path.extension().is_some_and(|extension| extension == "manifest");
+    let mut start = Vec::new();
+    storage
+        .open(path)
+        .and_then(|file| file.take(START_BYTES).read_to_end(&mut start))
+        .map_err(|error| Failure::of_file(path, &error))?;
+    let first_line = start.split(|&byte| byte == b'\n').find(|line| !line.starts_with(b"#"));
+    let reads_so = first_line.is_some_and(|line| line.starts_with(b"file"));
+    Ok((is_named_so || reads_so).then(|| path.to_owned()))
+}
+
+fn manifests_in(storage: &FileSystem, directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let names = storage.list(directory).map_err(|error| Failure::of_file(directory, &error))?;
+    let is_manifest = |name: &OsString| {
+        let name = name.as_encoded_bytes();
+        name.ends_with(b".manifest") && !name.starts_with(b"temp-")
+    };
+    Ok(names.iter().filter(|name| is_manifest(name)).map(|name| directory.join(name)).collect())
+}
+
+fn files_of_manifest(storage: &FileSystem, path: &Path) -> Result<Vec<(PathBuf, String, Role)>, Failure> {
+    let text = storage.read_file(path, MANIFEST_BYTES_MAX).map_err(|error| Failure::of_file(path, &error))?;
+    let manifest = Manifest::parse(&text).map_err(|error| Failure(format!("{}: {error}", path.display())))?;
+    let directory = directory_of(path);
+    let base = manifest.base.iter().map(|file| (file, Role::Base));
+    let increments = manifest.increments.iter().map(|file| (file, Role::Increment));
+    Ok(base
+        .chain(increments)
+        .map(|(file, role)| (directory.join(&file.name), file.name.to_string_lossy().into_owned(), role))
+        .collect())
+}
