@@ -165,8 +165,16 @@ impl Bucket {
             *self = Bucket::of(&items, 0);
             return;
         }
-        let mut grown = Bucket::with_room(len + ROOM, id_bytes);
-        if let Some(payload) = grown.block.payload_mut()
+        *self = self.copy(len + ROOM);
+        let has_room = self.add_within(item);
+        debug_assert!(has_room, "the new bucket has room for one more");
+    }
+
+    /// A bucket with the same items and room for so many.
+    fn copy(&self, room: usize) -> Self {
+        let (len, id_bytes) = self.head();
+        let mut copy = Bucket::with_room(room, id_bytes);
+        if let Some(payload) = copy.block.payload_mut()
             && len > 0
         {
             let old = self.block.payload();
@@ -174,9 +182,7 @@ impl Bucket {
             let at = payload.len() - len * id_bytes;
             payload[at..].copy_from_slice(&old[old.len() - len * id_bytes..]);
         }
-        let has_room = grown.add_within(item);
-        debug_assert!(has_room, "the new bucket has room for one more");
-        *self = grown;
+        copy
     }
 
     /// Gives the item at `slot` another leaf.
@@ -195,12 +201,12 @@ impl Bucket {
     /// Takes the item at `slot` out.
     fn remove(&mut self, slot: usize) {
         let (len, id_bytes) = self.head();
-        let left = HASHES + (len - 1) * (HASH_BYTES + id_bytes);
-        if self.block.is_shared() || block_class_size(left) + SLACK_MAX < self.block.memory_usage() {
-            let mut items: Vec<Item> = self.items().collect();
-            items.swap_remove(slot);
-            *self = Bucket::of(&items, 0);
+        if len == 1 {
+            *self = Bucket::default();
             return;
+        }
+        if self.block.is_shared() {
+            *self = self.copy(len);
         }
         let last = self.leaf(len - 1);
         if let Some(payload) = self.block.payload_mut() {
@@ -208,6 +214,10 @@ impl Bucket {
             payload.copy_within(last_at..last_at + HASH_BYTES, at);
             write_leaf(payload, slot, id_bytes, last);
             write_len(payload, len - 1);
+        }
+        let left = HASHES + (len - 1) * (HASH_BYTES + id_bytes);
+        if block_class_size(left) + SLACK_MAX < self.block.memory_usage() {
+            *self = self.copy(len - 1);
         }
     }
 }

@@ -17,6 +17,7 @@
 //! Bytes per entry: its member, 2 for length and tag, 0 to 8 for the score. A leaf is in a block of the exact
 //! size class, or after removals a little more; a leaf that clones share is replaced when it changes.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::cut::Cut;
@@ -28,6 +29,8 @@ const BASE: usize = 4;
 pub(super) const ENTRY_BYTES_MAX: usize = 10;
 /// Most unused bytes that a leaf keeps when entries go.
 const SLACK_MAX: usize = 96;
+/// The most entries at which adding one looks for a better form.
+const FORM_SOUGHT_MAX: usize = 16;
 /// Score widths at which there is no base.
 const FULL_WIDTH: usize = 8;
 /// The offsets of each width.
@@ -234,7 +237,8 @@ impl<'a> View<'a> {
     }
 
     /// The entry of a member with this tag.
-    #[inline]
+    // In line, it would slow the search of the index, which calls it in the middle of a loop.
+    #[inline(never)]
     pub fn find(&self, member: &[u8], tag: u8) -> Option<usize> {
         const LOW: u64 = 0x0101_0101_0101_0101;
         const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -257,10 +261,27 @@ impl<'a> View<'a> {
     /// The number of entries before a cut.
     #[inline]
     pub fn count_before(&self, cut: Cut<'_>) -> usize {
+        // Zeros have two keys. All other scores compare as their keys do.
+        if let Cut::BelowEntry(bound, member) = cut
+            && bound != 0.0
+        {
+            let bound = key_of(bound);
+            let is_before = |slot| match self.key(slot).cmp(&bound) {
+                Ordering::Equal => self.member(slot) < member,
+                order => order == Ordering::Less,
+            };
+            return self.partition_point(is_before);
+        }
+        self.partition_point(|slot| cut.is_after(self.score(slot), || self.member(slot)))
+    }
+
+    /// The number of entries that `is_before` holds for, which are the first ones.
+    #[inline]
+    fn partition_point(&self, is_before: impl Fn(usize) -> bool) -> usize {
         let (mut low, mut high) = (0, self.len);
         while low < high {
             let middle = (low + high) / 2;
-            if cut.is_after(self.score(middle), || self.member(middle)) {
+            if is_before(middle) {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -295,10 +316,15 @@ impl<'a> View<'a> {
     /// Where a member starts in the payload; for the number of entries, where the last one ends.
     #[inline]
     fn start(&self, slot: usize) -> usize {
-        let lengths = &self.payload[self.lengths..self.lengths + (slot << self.form.length_bits)];
+        self.members + self.members_bytes(0..slot)
+    }
+
+    /// Bytes of the members of some entries.
+    #[inline]
+    fn members_bytes(&self, slots: Range<usize>) -> usize {
         match self.form.length_bits {
-            0 => self.members + sum(lengths),
-            _ => self.members + (0..slot).map(|slot| self.length(slot)).sum::<usize>(),
+            0 => sum(&self.payload[self.lengths + slots.start..], slots.len()),
+            _ => slots.map(|slot| self.length(slot)).sum::<usize>(),
         }
     }
 
@@ -333,18 +359,28 @@ fn read(raw: &[u8]) -> u64 {
     u64::from_le_bytes(wide)
 }
 
-/// The sum of bytes.
+/// The sum of the first `count` bytes, eight at a time.
 #[inline]
-fn sum(bytes: &[u8]) -> usize {
+fn sum(bytes: &[u8], count: usize) -> usize {
     const EVEN: u64 = 0x00ff_00ff_00ff_00ff;
-    let (words, rest) = bytes.as_chunks::<8>();
-    let mut total = 0;
-    for word in words {
-        let word = u64::from_le_bytes(*word);
-        let pairs = (word & EVEN) + (word >> 8 & EVEN);
-        total += (pairs.wrapping_mul(0x0001_0001_0001_0001) >> 48) as usize;
+    const ONES: u64 = 0x0001_0001_0001_0001;
+    /// So many words have a sum of 16 bits.
+    const WORDS_MAX: usize = 32;
+    let of_word = |word: u64| (word & EVEN) + (word >> 8 & EVEN);
+    let (words, rest) = bytes.split_at(count & !7);
+    // What follows the last whole word is read as one too, if there is so much.
+    let mut sums = of_word(match rest.first_chunk() {
+        Some(&raw) => u64::from_le_bytes(raw) & !(u64::MAX << (8 * (count % 8))),
+        None => read(&rest[..count % 8]),
+    });
+    let words = words.as_chunks::<8>().0;
+    if words.len() >= WORDS_MAX {
+        return words.iter().flatten().chain(&rest[..count % 8]).map(|&byte| usize::from(byte)).sum();
     }
-    total + rest.iter().map(|&byte| usize::from(byte)).sum::<usize>()
+    for word in words {
+        sums += of_word(u64::from_le_bytes(*word));
+    }
+    (sums.wrapping_mul(ONES) >> 48) as usize
 }
 
 /// See the module's description.
@@ -425,9 +461,11 @@ impl Leaf {
     pub fn insert(&mut self, slot: usize, member: &[u8], score: f64, tag: u8, bytes_max: usize) -> bool {
         let view = self.view();
         let entry = Entry { member, key: key_of(score), tag };
-        let member_bytes = view.start(view.len) - view.members + member.len();
-        // From time to time a better form is looked for, and where this one takes too much.
-        if !view.len.is_power_of_two() && view.len > 0 && view.form.fits(member.len(), entry.key) {
+        let member_bytes = view.members_bytes(0..view.len) + member.len();
+        // A better form is looked for while there are few entries, and where this one takes too much; every
+        // split looks for one as well.
+        let is_early = view.len <= FORM_SOUGHT_MAX && view.len.is_power_of_two();
+        if !is_early && view.len > 0 && view.form.fits(member.len(), entry.key) {
             let form = view.form;
             if form.header_bytes() + (view.len + 1) * form.entry_bytes() + member_bytes <= bytes_max {
                 self.splice(slot..slot, Some(entry));
@@ -470,8 +508,15 @@ impl Leaf {
     fn splice(&mut self, slots: Range<usize>, added: Option<Entry<'_>>) {
         let old = self.view();
         let form = old.form;
-        let (start, end, used) = (old.start(slots.start), old.start(slots.end), old.start(old.len));
-        let len = old.len - slots.len() + usize::from(added.is_some());
+        let start = old.start(slots.start);
+        let end = match slots.len() {
+            0 => start,
+            1 => start + old.length(slots.start),
+            _ => old.start(slots.end),
+        };
+        let used = end + old.members_bytes(slots.end..old.len);
+        let count = usize::from(added.is_some());
+        let len = old.len - slots.len() + count;
         let (length, offset, tag) = match added {
             Some(entry) => {
                 let offset = (entry.key - form.base) >> form.shift;
@@ -479,81 +524,67 @@ impl Leaf {
             }
             None => Default::default(),
         };
-        let count = usize::from(added.is_some());
-        let part = |at: usize, size: usize, added| {
-            let after = at + slots.end * size..at + old.len * size;
-            Part { before: at..at + slots.start * size, added, after }
-        };
         let (length_bytes, width) = (1 << form.length_bits, usize::from(form.width));
-        let parts = [
-            part(old.lengths, length_bytes, &length[..length_bytes * count]),
-            part(old.tags, 1, &tag[..count]),
-            part(old.offsets, width, &offset[..width * count]),
-            Part {
-                before: old.members..start,
-                added: added.map_or(&[], |entry| entry.member),
-                after: end..used,
-            },
+        let gone = |at: usize, size: usize| at + slots.start * size..at + slots.end * size;
+        let cuts = [
+            Change { gone: gone(old.lengths, length_bytes), added: &length[..length_bytes * count] },
+            Change { gone: gone(old.tags, 1), added: &tag[..count] },
+            Change { gone: gone(old.offsets, width), added: &offset[..width * count] },
+            Change { gone: start..end, added: added.map_or(&[], |entry| entry.member) },
         ];
-        let size = form.header_bytes() + parts.iter().map(Part::len).sum::<usize>();
+        let size = cuts.iter().fold(used, |size, cut| size - cut.gone.len() + cut.added.len());
         let (class, capacity) = (block_class_size(size), self.block.memory_usage());
         let has_size = class <= capacity && capacity - class <= SLACK_MAX.min(capacity / 8);
         if has_size && !self.block.is_shared() {
             if let Some(payload) = self.block.payload_mut() {
-                move_parts(payload, &parts, form.header_bytes(), size);
+                move_parts(payload, &cuts, used, size);
                 form.write(len, payload);
             }
             return;
         }
-        let mut block = Block::zeroed(size);
-        let payload = block.payload_mut().expect("a new block has one holder");
-        form.write(len, payload);
-        let mut at = form.header_bytes();
-        for part in parts {
-            let (before, after) = (&old.payload[part.before], &old.payload[part.after]);
-            for bytes in [before, part.added, after] {
-                payload[at..at + bytes.len()].copy_from_slice(bytes);
-                at += bytes.len();
-            }
-        }
+        let [lengths, tags, offsets, members] = &cuts;
+        let mut block = Block::joined(&[
+            &old.payload[..lengths.gone.start],
+            lengths.added,
+            &old.payload[lengths.gone.end..tags.gone.start],
+            tags.added,
+            &old.payload[tags.gone.end..offsets.gone.start],
+            offsets.added,
+            &old.payload[offsets.gone.end..members.gone.start],
+            members.added,
+            &old.payload[members.gone.end..used],
+        ]);
+        form.write(len, block.payload_mut().expect("a new block has one holder"));
         self.block = block;
     }
 }
 
-/// A part of a payload: what stays before and after a place, and what comes between.
-struct Part<'a> {
-    before: Range<usize>,
+/// What goes from a place of a payload, and what comes there.
+struct Change<'a> {
+    gone: Range<usize>,
     added: &'a [u8],
-    after: Range<usize>,
 }
 
-impl Part<'_> {
-    fn len(&self) -> usize {
-        self.before.len() + self.added.len() + self.after.len()
-    }
-}
-
-/// Moves parts within a payload so that they follow each other from `first` to `end`. Either all parts grow,
-/// or all shrink.
-fn move_parts(payload: &mut [u8], parts: &[Part<'_>; 4], first: usize, end: usize) {
-    if parts.iter().any(|part| !part.added.is_empty()) {
-        let mut to = end;
-        for part in parts.iter().rev() {
-            to -= part.after.len();
-            payload.copy_within(part.after.clone(), to);
-            to -= part.added.len();
-            let added = to;
-            to -= part.before.len();
-            payload.copy_within(part.before.clone(), to);
-            payload[added..added + part.added.len()].copy_from_slice(part.added);
+/// Makes changes, by rising place, to a payload that is used up to `used`, and then up to `end`. Either bytes
+/// only come, or they only go.
+#[inline]
+fn move_parts(payload: &mut [u8], changes: &[Change<'_>; 4], used: usize, end: usize) {
+    if end >= used {
+        let (mut from, mut to) = (used, end);
+        for change in changes.iter().rev() {
+            let kept = change.gone.end..from;
+            to -= kept.len();
+            from = change.gone.start;
+            payload.copy_within(kept, to);
+            to -= change.added.len();
+            payload[to..to + change.added.len()].copy_from_slice(change.added);
         }
     } else {
-        let mut to = first;
-        for part in parts {
-            for kept in [&part.before, &part.after] {
-                payload.copy_within(kept.clone(), to);
-                to += kept.len();
-            }
+        let mut to = changes[0].gone.start;
+        for (index, change) in changes.iter().enumerate() {
+            let next = changes.get(index + 1).map_or(used, |next| next.gone.start);
+            payload.copy_within(change.gone.end..next, to);
+            to += next - change.gone.end;
         }
     }
 }

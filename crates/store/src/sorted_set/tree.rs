@@ -190,18 +190,19 @@ impl Tree {
     pub fn set_score(&mut self, place: Place, score: f64, hash: u64) {
         let id = place.leaf;
         let leaf = self.leaf(id);
-        let before = match place.slot.checked_sub(1) {
-            Some(slot) => Some(leaf.entry(slot)),
-            None => self.previous(id).and_then(|(_, mut cursor)| cursor.next_back()),
-        };
-        let after = match place.slot + 1 {
-            slot if slot < leaf.len() => Some(leaf.entry(slot)),
-            _ => self.next(id).and_then(|(_, mut cursor)| cursor.next()),
-        };
         let member = leaf.member(place.slot);
         let cut = Cut::BelowEntry(score, member);
-        let is_after = |(member, score): (&'_ [u8], f64)| cut.is_after(score, || member);
-        if before.is_none_or(is_after) && after.is_none_or(|entry| !is_after(entry)) {
+        let is_before = |(member, score): (&'_ [u8], f64)| cut.is_after(score, || member);
+        let is_before_slot = |slot| cut.is_after(leaf.score(slot), || leaf.member(slot));
+        let stays_after = match place.slot.checked_sub(1) {
+            Some(slot) => is_before_slot(slot),
+            None => self.previous(id).and_then(|(_, mut cursor)| cursor.next_back()).is_none_or(is_before),
+        };
+        let stays_before = || match place.slot + 1 {
+            slot if slot < leaf.len() => !is_before_slot(slot),
+            _ => self.next(id).and_then(|(_, mut cursor)| cursor.next()).is_none_or(|next| !is_before(next)),
+        };
+        if stays_after && stays_before() {
             self.change(id, |leaf| leaf.set_score(place.slot, score));
             // Another form may have made it too large.
             let leaf = self.leaf(id);

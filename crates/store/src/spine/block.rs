@@ -71,6 +71,26 @@ impl Block {
         Block { start: Some(start) }
     }
 
+    /// A block whose payload begins with these parts, one after the other; the rest is zero.
+    pub fn joined(parts: &[&[u8]]) -> Block {
+        let payload: usize = parts.iter().map(|part| part.len()).sum();
+        let size = class_size(payload);
+        let units = u32::try_from(size / 8).expect("a block is below 32 GiB");
+        let start = slab::alloc(size).cast::<Header>();
+        // SAFETY: the allocation is ours, aligned to 8 and `size` bytes long, which is room for the header and
+        // all parts; nobody else refers to it.
+        unsafe {
+            start.write(Header { references: AtomicU32::new(1), units });
+            let mut at = start.add(1).cast::<u8>();
+            for part in parts {
+                at.copy_from_nonoverlapping(NonNull::from(*part).cast(), part.len());
+                at = at.add(part.len());
+            }
+            at.write_bytes(0, size - HEADER_BYTES - payload);
+        }
+        Block { start: Some(start) }
+    }
+
     #[inline]
     fn header(&self) -> Option<&Header> {
         // SAFETY: the pointer leads to a live header for as long as this holder lives.
