@@ -100,8 +100,8 @@ impl Analysis {
     }
 }
 
-/// Reads a file of `bytes` bytes. With `until_s`, stops at the first timestamp after that. `progress` is called
-/// with the bytes read.
+/// Reads a file of `bytes` bytes. With `until_s`, stops at the first timestamp after that. `progress` is
+/// called with the bytes read.
 pub(super) fn analyze<R: Read>(
     input: R,
     bytes: u64,

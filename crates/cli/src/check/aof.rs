@@ -194,8 +194,8 @@ impl<'a> Check<'a> {
         }
         if !is_last {
             println!(
-                "Failed to truncate AOF {name} to timestamp {until_s} to offset {cut} because it is not the last \
-                 file."
+                "Failed to truncate AOF {name} to timestamp {until_s} to offset {cut} because it is not the \
+                 last file."
             );
             self.explain_order(target);
             return Ok(false);
@@ -205,8 +205,8 @@ impl<'a> Check<'a> {
 
     fn explain_order(&self, target: &Target) {
         println!(
-            "The files after it build on it. To give them up, remove their lines from the manifest, move them away, \
-             and check again; then {} can be cut.",
+            "The files after it build on it. To give them up, remove their lines from the manifest, move them \
+             away, and check again; then {} can be cut.",
             target.name
         );
     }
