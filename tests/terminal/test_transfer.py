@@ -170,3 +170,112 @@ def test_what_cannot_be_done_is_said(subject, tool, tmp_path):
     assert tool("import", "what", "-p", subject.port).code == 1
     assert tool("import", f"redis://127.0.0.1:{free_port()}", "-p", subject.port).code == 1
     assert tool("export", f"redis://127.0.0.1:{subject.port}", "-p", subject.port).code == 1
+
+
+def append_only(start_server, kind, **options):
+    """A server with an append-only file, of which a part has been rewritten."""
+    server = start_server(kind, options={"appendonly": "yes", "auto-aof-rewrite-percentage": "0"} | options)
+    fill(server)
+    return server
+
+
+def rewrite(server):
+    with server.connect() as connection:
+        connection.call("BGREWRITEAOF")
+        while "aof_rewrite_in_progress:0" not in connection("INFO", "persistence").text():
+            pass
+
+
+@pytest.mark.parametrize("preamble", ["yes", "no"])
+@pytest.mark.parametrize("kind", ["oracle", "subject"])
+def test_append_only_files_are_read(kind, preamble, start_server, tool):
+    source = append_only(start_server, kind, **{"aof-use-rdb-preamble": preamble, "aof-timestamp-enabled": "yes"})
+    rewrite(source)
+    with source.connect() as connection:
+        connection.call("SELECT", 3)
+        for command in (("MULTI",), ("SET", "t", 1), ("INCR", "t"), ("EXEC",), ("DEL", "string 1")):
+            connection.call(*command)
+        connection.call("EVAL", "redis.call('RPUSH', 'list', 'x') redis.call('SPOP', 'numbers')", 0)
+        connection.call("HPEXPIREAT", "hash", 4102444800123, "FIELDS", 1, "field")
+        connection.call("FUNCTION", "LOAD", "#!lua name=one\nredis.register_function('f', function() return 7 end)")
+    expected = state(source)
+    source.terminate()
+    target = start_server()
+    result = tool("import", source.directory / "appendonlydir", "-p", target.port)
+    assert result.code == 0 and b" commands in " in result.out, result
+    assert state(target) == expected
+    with target.connect() as connection:
+        assert connection.call("FCALL", "f", 0) == 7
+        connection.call("SELECT", 3)
+        assert connection.call("HPEXPIRETIME", "hash", "FIELDS", 1, "field") == [4102444800123]
+    result = tool("import", source.directory / "appendonlydir", "-p", target.port)
+    assert result.code == 1 and b"the server is not empty" in result.err
+
+
+def command(*words):
+    words = [str(word).encode() for word in words]
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+
+
+def test_what_expires_meanwhile_is_there_for_later_commands(subject, tool, tmp_path):
+    past, future = 1000, 4102444800000
+    lines = [
+        ("SET", "kept", "v", "PXAT", past),
+        ("PEXPIREAT", "kept", future),
+        ("SET", "persists", 1, "PXAT", past),
+        ("INCR", "persists"),
+        ("PERSIST", "persists"),
+        ("SET", "gone", 1, "PXAT", past),
+        ("INCR", "gone"),
+        ("SET", "moves", 1, "PXAT", past),
+        ("RENAME", "moves", "moved"),
+        ("COPY", "moved", "copied", "DB", 2),
+        ("SET", "stays", 1),
+        ("HSET", "hash", "a", 1, "b", 2, "c", 3),
+        ("HPEXPIREAT", "hash", past, "FIELDS", 2, "a", "b"),
+        ("HPEXPIREAT", "hash", future, "FIELDS", 1, "b"),
+        ("RPUSH", "list", "x"),
+        ("EXPIREAT", "list", 1),
+        ("RPUSH", "list", "y"),
+    ]
+    (tmp_path / "file.aof").write_bytes(b"".join(command(*line) for line in lines))
+    result = tool("import", tmp_path / "file.aof", "-p", subject.port)
+    assert result.code == 0, result
+    with subject.connect() as connection:
+        assert sorted(connection.call("KEYS", "*")) == [b"hash", b"kept", b"persists", b"stays"]
+        assert connection.call("PEXPIRETIME", "kept") == future
+        assert connection.call("GET", "persists") == b"2" and connection.call("PTTL", "persists") == -1
+        assert sorted(connection.call("HKEYS", "hash")) == [b"b", b"c"]
+        assert connection.call("HPEXPIRETIME", "hash", "FIELDS", 2, "b", "c") == [future, -1]
+        connection.call("SELECT", 2)
+        assert connection.call("DBSIZE") == 0
+
+
+def test_the_end_of_an_append_only_file_may_be_torn(subject, tool, tmp_path):
+    whole = command("SET", "a", 1)
+    (tmp_path / "file.aof").write_bytes(whole + command("MULTI") + command("SET", "b", 1))
+    result = tool("import", tmp_path / "file.aof", "-p", subject.port)
+    assert result.code == 1 and b"the file ends within a transaction" in result.err, result
+    with subject.connect() as connection:
+        assert connection.call("KEYS", "*") == [b"a"]
+        connection.call("FLUSHALL")
+    (tmp_path / "file.aof").write_bytes(whole + command("LPUSH", "a", 1) + b"junk")
+    result = tool("import", tmp_path / "file.aof", "-p", subject.port)
+    assert result.code == 1 and b"expected a command, found 'j' at byte" in result.err, result
+    assert b"1 failed" in result.out and b"WRONGTYPE" in result.err
+
+
+@pytest.mark.parametrize("name", ["appendonlydir/", "appendonly.aof"])
+@pytest.mark.parametrize("kind", ["oracle", "subject"])
+def test_append_only_files_are_written(kind, name, subject, start_server, tool, tmp_path):
+    fill(subject)
+    result = tool("export", f"{tmp_path}/{name}", "-p", subject.port)
+    assert result.code == 0 and b"exported" in result.out, result
+    assert tool("check", "aof", tmp_path / name).code == 0
+    if name.endswith("/"):
+        assert tool("export", f"{tmp_path}/{name}", "-p", subject.port).code == 1
+    empty = start_server()
+    assert tool("import", tmp_path / name, "-p", empty.port).code == 0
+    assert state(empty) == state(subject)
+    loaded = start_server(kind, directory=tmp_path, options={"appendonly": "yes"})
+    assert state(loaded) == state(subject)

@@ -151,6 +151,11 @@ impl Connection {
         self.stream.write_all(&requests)
     }
 
+    /// Sends commands that are in the protocol already.
+    pub(crate) fn send_encoded(&mut self, commands: &[u8]) -> io::Result<()> {
+        self.stream.write_all(commands)
+    }
+
     /// Waits for the next reply; messages before it are dropped.
     pub(crate) fn receive_reply(&mut self) -> io::Result<Value> {
         loop {

@@ -16,9 +16,11 @@
 //! | `mode` | what else there is to do: mass insertion, listing and weighing keys, statistics, dumps |
 //! | `dashboard` | pictures on a terminal |
 //! | `benchmark`, `transfer`, `check` | `mantissa benchmark`, `import` and `export`, `check` |
+//! | `aof_files` | which files an append-only file consists of |
 //! | `manual` | completions for shells, man pages |
 #![forbid(unsafe_code)]
 
+mod aof_files;
 mod benchmark;
 mod check;
 mod connection;

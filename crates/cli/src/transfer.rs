@@ -2,8 +2,8 @@
 //!
 //! A live server is copied by SCAN, DUMP and RESTORE over several pairs of connections; values travel as they
 //! are, with the time at which they expire. Keys that are written meanwhile arrive in one of their states.
-//! Files are RDB, JSON lines and CSV. A copy that was cut off goes on where it was (`--resume`), and what
-//! arrived can be compared with what was sent (`--verify`).
+//! Files are RDB, append-only files, JSON lines and CSV. A copy that was cut off goes on where it was
+//! (`--resume`), and what arrived can be compared with what was sent (`--verify`).
 //!
 //! | module | what it does |
 //! | --- | --- |
@@ -14,13 +14,17 @@
 //! | `resume` | how far a copy has come, in a file |
 //! | `verify` | comparing two servers |
 //! | `dump` | RDB files |
+//! | `aof` | append-only files |
+//! | `postpone` | keys that expire while the commands of an append-only file are run |
 //! | `item` | values as text: JSON lines and CSV |
 //! | `text` | text files |
 
+mod aof;
 mod copy;
 mod dump;
 mod item;
 mod options;
+mod postpone;
 mod resume;
 mod sink;
 mod source;
@@ -52,6 +56,7 @@ pub fn import(args: impl Iterator<Item = OsString>) -> ExitCode {
         let tally = match &source {
             Place::Server(source) => return copy::run(&options, source, &target),
             Place::File(path, FileForm::Rdb) => dump::import(&options, path, &target)?,
+            Place::File(path, FileForm::Aof) => return aof::import(&options, path, &target),
             Place::File(path, form) => text::import(&options, path, *form, &target)?,
         };
         Ok(report("imported", &tally, start.elapsed()))
@@ -69,6 +74,7 @@ pub fn export(args: impl Iterator<Item = OsString>) -> ExitCode {
                 return Err(io::Error::other(text));
             }
             Place::File(path, FileForm::Rdb) => dump::export(&options, &source, &path)?,
+            Place::File(path, FileForm::Aof) => aof::export(&options, &source, &path)?,
             Place::File(path, form) => text::export(&options, &source, &path, form)?,
         };
         if options.is_quiet() {

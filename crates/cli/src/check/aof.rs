@@ -5,22 +5,16 @@
 //! Before a file is cut a copy is made and made durable.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use mantissa_persist::aof::{Manifest, has_preamble};
+use mantissa_persist::aof::has_preamble;
 use mantissa_persist::storage::{FileSystem, Storage, directory_of};
 
 use super::analysis::{Analysis, Tally, analyze};
 use super::{AofOptions, progress_bar};
-
-/// The longest manifest that is read.
-const MANIFEST_BYTES_MAX: u64 = 16 << 20;
-/// How much of a file is looked at to tell whether it is a manifest.
-const START_BYTES: u64 = 64 << 10;
-/// Where redis-server puts append-only files, below its own directory.
-const DIRECTORY_NAME: &str = "appendonlydir";
+use crate::aof_files::{AofPart, Role, parts_of};
 
 /// Why there is nothing more to do; printed to the error output.
 struct Failure(String);
@@ -29,14 +23,6 @@ impl Failure {
     fn of_file(path: &Path, error: &io::Error) -> Self {
         Failure(format!("{}: {error}", path.display()))
     }
-}
-
-/// What a file is within the append-only file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Base,
-    Increment,
-    OldStyle,
 }
 
 /// A file to check.
@@ -73,14 +59,10 @@ struct Check<'a> {
 impl<'a> Check<'a> {
     fn new(options: &'a AofOptions) -> Result<Self, Failure> {
         let storage = FileSystem;
-        let manifest = find_manifest(&storage, &options.path)?;
-        let is_old_style = manifest.is_none();
-        let files = match manifest {
-            None => vec![(options.path.clone(), options.path.display().to_string(), Role::OldStyle)],
-            Some(path) => files_of_manifest(&storage, &path)?,
-        };
+        let parts = parts_of(&options.path).map_err(Failure)?;
+        let is_old_style = parts.iter().any(|part| part.role == Role::OldStyle);
         let mut targets = Vec::new();
-        for (path, name, role) in files {
+        for AofPart { path, name, role } in parts {
             let bytes = storage
                 .open(&path)
                 .and_then(|file| file.length())
@@ -205,8 +187,8 @@ impl<'a> Check<'a> {
 
     fn explain_order(&self, target: &Target) {
         println!(
-            "The files after it build on it. To give them up, remove their lines from the manifest, move them \
-             away, and check again; then {} can be cut.",
+            "The files after it build on it. To give them up, remove their lines from the manifest, move \
+             them away, and check again; then {} can be cut.",
             target.name
         );
     }
@@ -280,50 +262,4 @@ fn confirmed() -> bool {
     // Without an answer the answer is no.
     let read = io::stdout().flush().and_then(|()| io::stdin().lock().read_line(&mut answer));
     read.is_ok() && answer.starts_with(['y', 'Y'])
-}
-
-/// The manifest that a path means: itself, or the only one in the directory. `None`: it is a single file.
-fn find_manifest(storage: &FileSystem, path: &Path) -> Result<Option<PathBuf>, Failure> {
-    if path.is_dir() {
-        let mut found = manifests_in(storage, path)?;
-        let below = path.join(DIRECTORY_NAME);
-        if found.is_empty() && below.is_dir() {
-            found = manifests_in(storage, &below)?;
-        }
-        return match found.as_slice() {
-            [manifest] => Ok(Some(manifest.clone())),
-            [] => Err(Failure(format!("{}: there is no manifest in this directory", path.display()))),
-            _ => Err(Failure(format!("{}: there are several manifests, name one", path.display()))),
-        };
-    }
-    let is_named_so = path.extension().is_some_and(|extension| extension == "manifest");
-    let mut start = Vec::new();
-    storage
-        .open(path)
-        .and_then(|file| file.take(START_BYTES).read_to_end(&mut start))
-        .map_err(|error| Failure::of_file(path, &error))?;
-    let first_line = start.split(|&byte| byte == b'\n').find(|line| !line.starts_with(b"#"));
-    let reads_so = first_line.is_some_and(|line| line.starts_with(b"file"));
-    Ok((is_named_so || reads_so).then(|| path.to_owned()))
-}
-
-fn manifests_in(storage: &FileSystem, directory: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let names = storage.list(directory).map_err(|error| Failure::of_file(directory, &error))?;
-    let is_manifest = |name: &OsString| {
-        let name = name.as_encoded_bytes();
-        name.ends_with(b".manifest") && !name.starts_with(b"temp-")
-    };
-    Ok(names.iter().filter(|name| is_manifest(name)).map(|name| directory.join(name)).collect())
-}
-
-fn files_of_manifest(storage: &FileSystem, path: &Path) -> Result<Vec<(PathBuf, String, Role)>, Failure> {
-    let text = storage.read_file(path, MANIFEST_BYTES_MAX).map_err(|error| Failure::of_file(path, &error))?;
-    let manifest = Manifest::parse(&text).map_err(|error| Failure(format!("{}: {error}", path.display())))?;
-    let directory = directory_of(path);
-    let base = manifest.base.iter().map(|file| (file, Role::Base));
-    let increments = manifest.increments.iter().map(|file| (file, Role::Increment));
-    Ok(base
-        .chain(increments)
-        .map(|(file, role)| (directory.join(&file.name), file.name.to_string_lossy().into_owned(), role))
-        .collect())
 }

@@ -5,15 +5,19 @@
 //! server for a dump of one instant.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
+
+use indicatif::ProgressBar;
 
 use mantissa_persist::format::{opcode, put_length};
 use mantissa_persist::load::{LoadOptions, LoadTarget, Loader, Record};
 use mantissa_persist::payload::dump_value;
+use mantissa_persist::source::LoadError;
 use mantissa_persist::write::{FileFacts, WriteOptions, Writer};
 
 use super::options::{ExportOptions, ImportOptions};
+use super::postpone::Postponed;
 use super::sink::{Job, Pool, Tally};
 use super::source::{Keys, databases, dump, select};
 use super::{now_ms, progress};
@@ -29,6 +33,8 @@ struct Feeder<'a> {
     functions: Connection,
     options: WriteOptions,
     replace: bool,
+    /// Takes care of keys that expire before the import ends, where those are wanted.
+    postponed: Option<&'a mut Postponed>,
 }
 
 impl LoadTarget for Feeder<'_> {
@@ -38,7 +44,10 @@ impl LoadTarget for Feeder<'_> {
 
     fn insert(&mut self, record: Record<'_>) -> Result<(), String> {
         let database = u32::try_from(record.database).map_err(|error| error.to_string())?;
-        let (key, expires_at_ms) = (record.key.to_vec(), record.expiry);
+        let (key, mut expires_at_ms) = (record.key.to_vec(), record.expiry);
+        if let Some(postponed) = &mut self.postponed {
+            expires_at_ms = expires_at_ms.map(|at_ms| postponed.key_expires(database, &key, at_ms));
+        }
         let payload = dump_value(record.into_entry(0).value(), &self.options);
         self.pool.add(Job::Payload { database, key, payload, expires_at_ms })
     }
@@ -55,59 +64,111 @@ impl LoadTarget for Feeder<'_> {
 
 /// Stores what a file holds.
 pub(crate) fn import(options: &ImportOptions, path: &Path, target: &Target) -> io::Result<Tally> {
-    let target = Target { database: 0, ..target.clone() };
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     let file = File::open(path).map_err(named)?;
     let total = file.metadata()?.len();
     let bar = progress(total, "bytes");
+    let Stored { tally, damage, .. } = store(options, file, total, target, None, &bar)?;
+    bar.finish_and_clear();
+    match damage {
+        None => Ok(tally),
+        Some(error) => Err(damaged(path, &error, &tally)),
+    }
+}
+
+/// The error where a file was stored up to its damage.
+pub(crate) fn damaged(path: &Path, error: &LoadError, tally: &Tally) -> io::Error {
+    let text = format!("{}: {error} ({} keys before that are stored)", path.display(), tally.stored);
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+/// What came of a dump.
+pub(crate) struct Stored<R> {
+    pub(crate) tally: Tally,
+    pub(crate) damage: Option<LoadError>,
+    /// Where it ends.
+    pub(crate) end: u64,
+    /// What was read past that, and what yields the rest.
+    pub(crate) rest: (Vec<u8>, R),
+}
+
+/// Stores what a dump holds that `input` begins with. With `postponed`, keys are stored that have expired.
+pub(crate) fn store<R: Read>(
+    options: &ImportOptions,
+    input: R,
+    total: u64,
+    target: &Target,
+    postponed: Option<&mut Postponed>,
+    bar: &ProgressBar,
+) -> io::Result<Stored<R>> {
+    let target = Target { database: 0, ..target.clone() };
     let mut pool = Pool::new(&target, options.threads, options.batch, options.replace)?;
-    let load_options =
-        LoadOptions { now_ms: now_ms(), skip_expired: true, skip_modules: true, ..LoadOptions::default() };
-    let mut loader = Loader::new(file, Some(total), load_options);
-    loader.on_progress(|offset| bar.set_position(offset));
+    let load_options = LoadOptions {
+        now_ms: now_ms(),
+        skip_expired: postponed.is_none(),
+        skip_modules: true,
+        ..LoadOptions::default()
+    };
+    let mut loader = Loader::new(input, Some(total), load_options);
+    let before = bar.position();
+    loader.on_progress(move |offset| bar.set_position(before + offset));
     let mut feeder = Feeder {
         pool: &mut pool,
         functions: target.open()?,
         options: WriteOptions::default(),
         replace: options.replace,
+        postponed,
     };
     let loaded = loader.load(&mut feeder);
-    bar.finish_and_clear();
     let tally = pool.finish()?;
-    let summary = loaded.map_err(|error| {
-        let text = format!("{}: {error} ({} keys before that are stored)", path.display(), tally.stored);
-        io::Error::new(io::ErrorKind::InvalidData, text)
-    })?;
-    if summary.keys_of_modules > 0 {
-        eprintln!("{} keys of modules were left out.", summary.keys_of_modules);
+    let (keys_of_modules, end) = (loader.summary().keys_of_modules, loader.summary().bytes);
+    if keys_of_modules > 0 {
+        eprintln!("{keys_of_modules} keys of modules were left out.");
     }
-    Ok(tally)
+    Ok(Stored { tally, damage: loaded.err(), end, rest: loader.into_rest() })
 }
 
 /// Writes a server's data to a file, which appears when it is whole.
 pub(crate) fn export(options: &ExportOptions, source: &Target, path: &Path) -> io::Result<Tally> {
     if options.is_quiet() {
         let mut out = BufWriter::new(io::stdout().lock());
-        let tally = write(options, source, &mut out)?;
+        let tally = write(options, source, &mut out, false)?;
         out.flush()?;
         return Ok(tally);
     }
-    let beside = path.with_extension("rdb.part");
+    export_file(options, source, path, false)
+}
+
+/// Writes a server's data to a file, which appears when it is whole; as the base of an append-only file, if
+/// that is what it is for.
+pub(crate) fn export_file(
+    options: &ExportOptions,
+    source: &Target,
+    path: &Path,
+    is_aof_base: bool,
+) -> io::Result<Tally> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".part");
     let mut out = BufWriter::new(File::create(&beside)?);
-    let tally = write(options, source, &mut out)?;
+    let tally = write(options, source, &mut out, is_aof_base)?;
     out.into_inner().map_err(|error| error.into_error())?.sync_all()?;
     fs::rename(beside, path)?;
     Ok(tally)
 }
 
-fn write(options: &ExportOptions, source: &Target, out: &mut dyn Write) -> io::Result<Tally> {
+fn write(
+    options: &ExportOptions,
+    source: &Target,
+    out: &mut dyn Write,
+    is_aof_base: bool,
+) -> io::Result<Tally> {
     let source = Target { database: 0, ..source.clone() };
     let all = databases(&source, options.database)?;
     let bar = progress(all.iter().map(|(_, keys)| keys).sum(), "keys");
     let mut connection = source.open()?;
     let mut keys = Keys::new(&source, &all, None, options.pattern.as_deref(), options.batch)?;
     let mut writer = Writer::new(out, WriteOptions::default(), None);
-    writer.begin(&FileFacts { created_s: now_ms() / 1000, ..FileFacts::default() })?;
+    writer.begin(&FileFacts { created_s: now_ms() / 1000, is_aof_base, ..FileFacts::default() })?;
     let (mut tally, mut selected, mut record) = (Tally::default(), None, Vec::new());
     let mut written_database = None;
     while let Some(batch) = keys.next()? {

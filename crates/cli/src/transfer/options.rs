@@ -15,6 +15,8 @@ pub(crate) enum FileForm {
     Json,
     /// A line for each element.
     Csv,
+    /// An append-only file: a directory, its manifest, or a single file.
+    Aof,
 }
 
 /// A server or a file.
@@ -33,7 +35,10 @@ impl Place {
         }
         let path = PathBuf::from(text);
         let form = form.or_else(|| FileForm::of(&path)).ok_or_else(|| {
-            format!("{text}: neither a URI nor a file whose name ends in .rdb, .jsonl or .csv; see --format")
+            format!(
+                "{text}: neither a URI, nor a directory, nor a file whose name ends in .rdb, .aof, .jsonl or \
+                 .csv; see --format"
+            )
         })?;
         Ok(Place::File(path, form))
     }
@@ -42,7 +47,11 @@ impl Place {
 impl FileForm {
     /// The form that a name tells.
     fn of(path: &Path) -> Option<FileForm> {
+        if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            return Some(FileForm::Aof);
+        }
         match path.extension()?.to_str()? {
+            "aof" | "manifest" => Some(FileForm::Aof),
             "rdb" => Some(FileForm::Rdb),
             "jsonl" | "ndjson" | "json" => Some(FileForm::Json),
             "csv" => Some(FileForm::Csv),
@@ -55,8 +64,8 @@ impl FileForm {
 #[derive(Parser, Debug)]
 #[command(name = "mantissa import", version, disable_help_flag = true)]
 pub(crate) struct ImportOptions {
-    /// Where the data comes from: redis://[[USER:]PASSWORD@]HOST[:PORT][/DATABASE], or a file (.rdb, .jsonl,
-    /// .csv); without a database, all are copied
+    /// Where the data comes from: redis://[[USER:]PASSWORD@]HOST[:PORT][/DATABASE], or a file (.rdb, .aof,
+    /// .jsonl, .csv), or the directory of an append-only file; without a database, all are copied
     source: String,
     #[command(flatten)]
     place: TargetOptions,
@@ -71,7 +80,7 @@ pub(crate) struct ImportOptions {
     #[arg(long, value_name = "NUMBER", default_value_t = 100,
           value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=100_000))]
     pub(crate) batch: usize,
-    /// Replace keys that are there already
+    /// Replace keys that are there already; run the commands of an append-only file on a server with keys
     #[arg(long)]
     pub(crate) replace: bool,
     /// Which keys to copy from a server
@@ -116,7 +125,8 @@ impl ImportOptions {
 #[derive(Parser, Debug)]
 #[command(name = "mantissa export", version, disable_help_flag = true)]
 pub(crate) struct ExportOptions {
-    /// The file to write: .rdb, .jsonl or .csv; `-` is standard output
+    /// The file to write: .rdb, .aof, .jsonl or .csv; `-` is standard output; with a `/` at its end, the
+    /// directory of an append-only file
     destination: String,
     #[command(flatten)]
     place: TargetOptions,

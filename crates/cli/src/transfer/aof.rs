@@ -1,0 +1,218 @@
+//! Append-only files into a server and out of it.
+//!
+//! An import stores the dump that a file begins with and then runs the commands, in their order, over one
+//! connection. As they build on what was there, the server has to be empty, unless `--replace` says
+//! otherwise. A transaction that the file ends within is not run.
+//!
+//! An export writes a dump as the base of an append-only file: a directory with its manifest and an empty
+//! increment, or a single file as before Redis 7.
+
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::Instant;
+
+use indicatif::ProgressBar;
+use mantissa_persist::aof::{Item, Manifest, Reader, has_preamble, put_command};
+use mantissa_persist::storage::{FileSystem, Storage, StorageFile};
+use mantissa_protocol::{Args, Value};
+
+use super::options::{ExportOptions, ImportOptions};
+use super::postpone::Postponed;
+use super::sink::Tally;
+use super::source::databases;
+use super::{dump, now_ms, progress};
+use crate::aof_files::{AofPart, parts_of};
+use crate::connection::Connection;
+use crate::target::Target;
+
+/// How many bytes of commands are sent at a time, but for one that is longer.
+const SENT_BYTES: usize = 1 << 20;
+/// The name that Redis gives an append-only file.
+const NAME: &str = "appendonly.aof";
+
+/// Runs commands on a server.
+struct Replay {
+    connection: Connection,
+    batch: usize,
+    postponed: Postponed,
+    database: u32,
+    /// Commands to send, and how many.
+    encoded: Vec<u8>,
+    waiting: usize,
+    /// Commands that were run, and that failed.
+    run: u64,
+    failed: u64,
+    first_error: Option<String>,
+}
+
+impl Replay {
+    fn add(&mut self, command: Args<'_>) -> io::Result<()> {
+        let is_select = command.get(0).is_some_and(|name| name.eq_ignore_ascii_case(b"select"));
+        if let Some(index) = command.get(1).filter(|_| is_select) {
+            let index = std::str::from_utf8(index).ok().and_then(|text| text.parse().ok());
+            self.database = index.unwrap_or(self.database);
+        }
+        match self.postponed.rewrite(self.database, command) {
+            Some(words) => put_command(&words, &mut self.encoded),
+            None => put_command(&command.iter().collect::<Vec<_>>(), &mut self.encoded),
+        }
+        self.waiting += 1;
+        if self.waiting >= self.batch || self.encoded.len() >= SENT_BYTES {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.connection.send_encoded(&self.encoded)?;
+        self.encoded.clear();
+        for _ in 0..std::mem::take(&mut self.waiting) {
+            self.run += 1;
+            match self.connection.receive_reply()? {
+                // What a transaction did.
+                Value::Array(replies) => replies.iter().for_each(|reply| self.look_at(reply)),
+                reply => self.look_at(&reply),
+            }
+        }
+        Ok(())
+    }
+
+    fn look_at(&mut self, reply: &Value) {
+        if let Some(error) = reply.as_error() {
+            self.failed += 1;
+            self.first_error.get_or_insert_with(|| String::from_utf8_lossy(error).into_owned());
+        }
+    }
+
+    /// Runs the commands of a file; gives the reason why it is not whole.
+    fn run_file<R: Read>(
+        &mut self,
+        mut reader: Reader<R>,
+        before: u64,
+        bar: &ProgressBar,
+    ) -> io::Result<Option<String>> {
+        self.database = 0;
+        put_command(&["SELECT", "0"], &mut self.encoded);
+        self.waiting += 1;
+        loop {
+            match reader.next_item() {
+                Ok(Some(Item::Command(command))) => self.add(command)?,
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    self.flush()?;
+                    return Ok(None);
+                }
+                Err(failure) => {
+                    if reader.in_transaction() {
+                        put_command(&["DISCARD"], &mut self.encoded);
+                        self.waiting += 1;
+                    }
+                    self.flush()?;
+                    return Ok(Some(failure.to_string()));
+                }
+            }
+            bar.set_position(before + reader.offset());
+        }
+    }
+}
+
+/// Stores what the file at `path` comes to; whether all of it could be.
+pub(crate) fn import(options: &ImportOptions, path: &Path, target: &Target) -> io::Result<bool> {
+    let target = Target { database: 0, ..target.clone() };
+    let parts = parts_of(path).map_err(io::Error::other)?;
+    if !options.replace && !databases(&target, None)?.is_empty() {
+        let text = "the server is not empty, and the commands of the file build on what is there; \
+                    --replace runs them all the same";
+        return Err(io::Error::other(text));
+    }
+    let start = Instant::now();
+    let mut total = 0;
+    for part in &parts {
+        total += open(part)?.length()?;
+    }
+    let bar = progress(total, "bytes");
+    let mut replay = Replay {
+        connection: target.open()?,
+        batch: options.batch,
+        postponed: Postponed::new(now_ms()),
+        database: 0,
+        encoded: Vec::new(),
+        waiting: 0,
+        run: 0,
+        failed: 0,
+        first_error: None,
+    };
+    let mut keys = Tally::default();
+    let mut damage = None;
+    for part in &parts {
+        let file = open(part)?;
+        let bytes = file.length()?;
+        let before = bar.position();
+        let reason = if has_preamble(&FileSystem, &part.path)? {
+            let stored = dump::store(options, file, bytes, &target, Some(&mut replay.postponed), &bar)?;
+            keys.add(stored.tally);
+            match stored.damage {
+                Some(damage) => Some(damage.to_string()),
+                None => {
+                    let (ahead, rest) = stored.rest;
+                    replay.run_file(Reader::resume(ahead, rest, stored.end, bytes), before, &bar)?
+                }
+            }
+        } else {
+            replay.run_file(Reader::new(file, bytes), before, &bar)?
+        };
+        if let Some(reason) = reason {
+            damage = Some(format!("{}: {reason} (what comes before that is stored)", part.path.display()));
+            break;
+        }
+        bar.set_position(before + bytes);
+    }
+    bar.finish_and_clear();
+    replay.postponed.settle(&mut target.open()?)?;
+    println!(
+        "imported {} keys and ran {} commands in {:.2} seconds{}",
+        keys.stored,
+        replay.run,
+        start.elapsed().as_secs_f64(),
+        if replay.failed > 0 { format!(", {} failed", replay.failed) } else { String::new() }
+    );
+    let first_error = keys.first_error.as_ref().or(replay.first_error.as_ref());
+    if let Some(error) = first_error {
+        eprintln!("The first failure: {error}");
+    }
+    match damage {
+        Some(damage) => Err(io::Error::new(io::ErrorKind::InvalidData, damage)),
+        None => Ok(keys.failed == 0 && keys.existing == 0 && replay.failed == 0),
+    }
+}
+
+fn open(part: &AofPart) -> io::Result<Box<dyn StorageFile>> {
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", part.path.display()));
+    FileSystem.open(&part.path).map_err(named)
+}
+
+/// Writes a server's data as an append-only file: a single file if the name ends in `.aof`, else a directory.
+pub(crate) fn export(options: &ExportOptions, source: &Target, path: &Path) -> io::Result<Tally> {
+    if options.is_quiet() {
+        return Err(io::Error::other(
+            "an append-only file needs a name: a directory, or a file ending in .aof",
+        ));
+    }
+    if path.extension().is_some_and(|extension| extension == "aof") && !path.is_dir() {
+        return dump::export_file(options, source, path, true);
+    }
+    FileSystem.create_directory(path)?;
+    let name = OsStr::new(NAME);
+    if Manifest::load(&FileSystem, path, name)?.is_some() {
+        let text = format!("{}: there is an append-only file in this directory", path.display());
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+    }
+    let mut manifest = Manifest::default();
+    let base = path.join(manifest.next_base(name, true));
+    let increment = path.join(manifest.next_increment(name, None));
+    let tally = dump::export_file(options, source, &base, true)?;
+    FileSystem.create(&increment)?.sync()?;
+    manifest.store(&FileSystem, path, name)?;
+    Ok(tally)
+}
