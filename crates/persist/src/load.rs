@@ -1,4 +1,5 @@
-//! Loading an RDB file: one pass over the bytes, values built as they are read.
+//! Loading an RDB file: one pass over the bytes, values built as they are read. [`load_in_parallel`] cuts a file
+//! into parts, which several threads then load.
 //!
 //! What a file says is checked before it is used: bounds, counts, order, duplicates. A damaged file ends the
 //! load with the offset and the reason; it never panics, recurses or allocates more than its own bytes
@@ -9,12 +10,15 @@
 //! notice.
 
 mod module;
+mod parallel;
+mod skip;
 mod stream;
 mod target;
 #[cfg(test)]
 mod tests;
 mod value;
 
+pub use parallel::{LoadJob, load_in_parallel};
 pub use target::{KeyspaceTarget, LoadTarget, LoadedValue, Record};
 pub(crate) use value::{Outcome, read_value};
 
@@ -130,12 +134,29 @@ impl<'a, R: Read> Loader<'a, R> {
     /// Loads everything into `target`. After a success the loader stands right behind the file's end.
     pub fn load(&mut self, target: &mut dyn LoadTarget) -> Result<LoadSummary, LoadError> {
         self.header()?;
-        let mut attributes = Attributes::default();
+        self.records(0, target, false)?;
+        self.footer()?;
+        self.summary.bytes = self.source.offset();
+        Ok(self.summary.clone())
+    }
+
+    /// Loads what comes between the header and the end mark, or the part of it that `source` yields.
+    /// `database` is the one that is selected at first.
+    fn records(
+        &mut self,
+        database: usize,
+        target: &mut dyn LoadTarget,
+        is_part: bool,
+    ) -> Result<(), LoadError> {
+        let mut attributes = Attributes { database, ..Attributes::default() };
         loop {
+            if is_part && self.source.at_end() {
+                return Ok(());
+            }
             let offset = self.source.offset();
             let mark = self.source.byte()?;
             match mark {
-                opcode::EOF => break,
+                opcode::EOF => return Ok(()),
                 opcode::SELECTDB => {
                     let database = self.source.length()?;
                     attributes.database = usize::try_from(database).unwrap_or(usize::MAX);
@@ -155,9 +176,6 @@ impl<'a, R: Read> Loader<'a, R> {
                 _ => self.other(offset, mark, target)?,
             }
         }
-        self.footer()?;
-        self.summary.bytes = self.source.offset();
-        Ok(self.summary.clone())
     }
 
     /// How far the load came, also after an error.
@@ -264,16 +282,8 @@ impl<'a, R: Read> Loader<'a, R> {
         let computed = self.source.checksum();
         let offset = self.source.offset();
         let stated = u64::from_le_bytes(self.source.array()?);
-        self.summary.checksum = match stated {
-            _ if !self.options.verify_checksum => ChecksumState::Ignored,
-            0 => ChecksumState::NotComputed,
-            _ if stated == computed => ChecksumState::Verified,
-            _ => {
-                let reason =
-                    format!("wrong checksum: the file says {stated:016x}, its bytes give {computed:016x}");
-                return self.source.error(offset, reason);
-            }
-        };
+        let state = checksum_state(stated, computed, self.options.verify_checksum);
+        self.summary.checksum = state.or_else(|reason| self.source.error(offset, reason))?;
         Ok(())
     }
 
@@ -286,4 +296,15 @@ impl<'a, R: Read> Loader<'a, R> {
 /// An expiry as stored: -1 stands for none.
 fn expiry(time: i64) -> Option<i64> {
     (time != -1).then_some(time)
+}
+
+/// What a file's checksum says: the one that it states, and the one that its bytes give. An error says why it
+/// is wrong.
+fn checksum_state(stated: u64, computed: u64, verify: bool) -> Result<ChecksumState, String> {
+    match stated {
+        _ if !verify => Ok(ChecksumState::Ignored),
+        0 => Ok(ChecksumState::NotComputed),
+        _ if stated == computed => Ok(ChecksumState::Verified),
+        _ => Err(format!("wrong checksum: the file says {stated:016x}, its bytes give {computed:016x}")),
+    }
 }

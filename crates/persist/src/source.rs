@@ -100,6 +100,20 @@ impl<'a, R: Read> Source<'a, R> {
         }
     }
 
+    /// Says that the input is a part of a file and begins at this offset of it.
+    pub fn at_offset(mut self, offset: u64) -> Self {
+        self.buffer_offset = offset;
+        self.total = self.total.map(|total| total.saturating_add(offset));
+        self.progress_next = offset.saturating_add(PROGRESS_STEP_BYTES);
+        self
+    }
+
+    /// The checksum of everything consumed, to be joined with those of other parts.
+    pub fn into_checksum(mut self) -> Checksum {
+        self.update_checksum();
+        self.checksum
+    }
+
     /// Has `report` called with the offset every few megabytes.
     pub fn on_progress(&mut self, report: impl FnMut(u64) + 'a) {
         self.progress = Some(Box::new(report));
@@ -329,7 +343,8 @@ impl<'a, R: Read> Source<'a, R> {
         self.end -= self.start;
         self.start = 0;
         self.checksum_end = 0;
-        let total = self.total.and_then(|total| usize::try_from(total).ok());
+        let left = self.total.map(|total| total.saturating_sub(self.buffer_offset));
+        let total = left.and_then(|left| usize::try_from(left).ok());
         let wanted = total.map_or(BUFFER_BYTES, |total| total.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES));
         if self.buffer.len() < wanted {
             self.buffer.resize(wanted, 0);

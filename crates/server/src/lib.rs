@@ -25,6 +25,7 @@ mod inbox;
 mod latency;
 mod limits;
 mod live;
+mod loading;
 pub mod log;
 mod monitor;
 mod persistence;

@@ -2,19 +2,18 @@
 //!
 //! What a dump holds comes from [`crate::snapshot`].
 
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
-use mantissa_persist::load::{Access, KeyspaceTarget, LoadOptions, LoadSummary, Loader};
 use mantissa_persist::storage::FileSystem;
 use mantissa_persist::write::save_file;
 use parking_lot::Mutex;
 
 use crate::context::{Context, unix_ms};
 use crate::live::Live;
-use crate::scripting::functions::Policy;
+use crate::loading::Loading;
+pub use crate::loading::load_file;
 use crate::server::Server;
 use crate::snapshot::{self, Cut, Progress};
 use crate::{notice, warning};
@@ -92,6 +91,8 @@ pub struct Persistence {
     pub last_copied_bytes: AtomicU64,
     /// A dump is being read; commands get an error meanwhile.
     pub loading: AtomicBool,
+    /// How far that has come.
+    pub load: Loading,
     /// Saves since the start.
     pub save_count: AtomicU64,
     /// Keys that the last load found expired.
@@ -109,9 +110,10 @@ pub fn dump_path(live: &Live) -> PathBuf {
 pub fn begin(server: &'static Server) {
     server.persistence.last_save_s.store(unix_ms() / 1000, Ordering::Relaxed);
     server.persistence.last_duration_s.store(-1, Ordering::Relaxed);
+    server.persistence.load.begin();
 }
 
-/// Reads the dump file, if there is one, before the server serves anybody.
+/// Reads the dump file, if there is one, while commands on data are refused.
 pub fn load(server: &'static Server) -> Result<(), String> {
     let live = server.live();
     let path = dump_path(&live);
@@ -127,59 +129,6 @@ pub fn load(server: &'static Server) -> Result<(), String> {
     );
     notice!("DB loaded from disk: {:.3} seconds", started.elapsed().as_secs_f64());
     Ok(())
-}
-
-/// Reads a dump into the keyspace. A key that is there already is replaced, or else an error. As the base of
-/// a log it keeps keys that have expired: the log goes on from there. No shard may be locked by this thread.
-pub fn load_file(
-    server: &'static Server,
-    path: &Path,
-    replace: bool,
-    is_base: bool,
-) -> Result<LoadSummary, String> {
-    let live = server.live();
-    let failed = |reason: String| {
-        format!(
-            "The dump {} can not be loaded: {reason}. Nothing was changed; repair or move the file, or look \
-             at it with \
-             `mantissa check rdb`.",
-            path.display()
-        )
-    };
-    let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
-    let total = file.metadata().ok().map(|metadata| metadata.len());
-    let options = LoadOptions {
-        limits: live.settings.limits.clone(),
-        now_ms: unix_ms(),
-        skip_expired: !is_base,
-        verify_checksum: live.config.rdbchecksum,
-        skip_modules: false,
-    };
-    let mut locked = server.keyspace.lock(server.keyspace.all_shards());
-    let now_ms = unix_ms();
-    let kept = live.settings.access_clock;
-    let clock_of =
-        |access: Access| mantissa_commands::restored_clock(kept, access.idle_s, access.frequency, now_ms);
-    let mut target = KeyspaceTarget::new(&mut locked, &clock_of, replace);
-    let mut loader = Loader::new(BufReader::with_capacity(1 << 20, file), total, options);
-    let mut shown = Instant::now();
-    loader.on_progress(move |bytes| {
-        if shown.elapsed().as_secs() >= 2 {
-            shown = Instant::now();
-            let percent = bytes as f64 * 100.0 / total.unwrap_or(bytes).max(1) as f64;
-            notice!("Loading: {percent:.0} % of {} bytes", total.unwrap_or(bytes));
-        }
-    });
-    let summary = loader.load(&mut target).map_err(|error| failed(error.to_string()))?;
-    let codes = std::mem::take(&mut target.functions);
-    drop(locked);
-    crate::scripting::eval::with_machine(server, |vm| {
-        server.scripting.libraries.restore(vm, &codes, Policy::Append, true)
-    })
-    .map_err(|error| failed(format!("a library of functions does not load: {}", error.text())))?;
-    server.persistence.loaded_keys.store(summary.keys_loaded, Ordering::Relaxed);
-    server.persistence.loaded_expired.store(summary.keys_expired, Ordering::Relaxed);
-    Ok(summary)
 }
 
 /// Writes a dump of the present state, there whole or not at all. No shard may be locked by this thread.
@@ -232,7 +181,7 @@ pub fn start_background_save(server: &'static Server) -> Result<(), &'static str
 pub fn tick(context: &mut Context) {
     let server = context.server;
     let persistence = &server.persistence;
-    if persistence.saving.load(Ordering::Acquire) || server.aof.rewrite.is_running() {
+    if persistence.saving.load(Ordering::Acquire) {
         return;
     }
     if persistence.scheduled.swap(false, Ordering::Relaxed) {

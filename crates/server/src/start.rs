@@ -69,11 +69,14 @@ fn start(mut config: Config) -> Result<u8, String> {
     server.start_reaper().map_err(|error| format!("Could not start a thread: {error}"))?;
     server.startup_bytes.store(mantissa_store::allocator::allocated_bytes() as u64, Ordering::Relaxed);
     server.acl.load_at_start(server)?;
-    aof::start(server)?;
+    server.persistence.loading.store(true, Ordering::Release);
     let listeners = listen(server)?;
     let (stop_sender, stop_receiver) = mpsc::channel();
     *server.shutdown.lock() = Some(stop_sender);
     let (threads, clocks) = start_workers(server, worker_count, listeners)?;
+    if let Some(code) = load(server, &mut signals, &stop_receiver)? {
+        return Ok(code);
+    }
     crate::background::start(server, Balancer::new(clocks))
         .map_err(|error| format!("Could not start a thread: {error}"))?;
     notice!("Ready to accept connections");
@@ -89,6 +92,45 @@ fn start(mut config: Config) -> Result<u8, String> {
     }
     notice!("Mantissa is now ready to exit, bye bye...");
     Ok(code)
+}
+
+/// Loads what there is, while workers tell clients that it is being loaded. The exit code if the server is to
+/// end before that is done: nothing is to be saved then.
+fn load(
+    server: &'static Server,
+    signals: &mut Signals,
+    stop: &mpsc::Receiver<u8>,
+) -> Result<Option<u8>, String> {
+    const LOOK_EVERY: Duration = Duration::from_millis(5);
+    let (sender, loaded) = mpsc::channel();
+    let body = move || {
+        let _nobody_waits_where_the_server_ends = sender.send(aof::start(server));
+    };
+    let thread = std::thread::Builder::new().name("loader".to_owned()).stack_size(STACK_BYTES).spawn(body);
+    drop(thread.map_err(|error| format!("Could not start a thread: {error}"))?);
+    loop {
+        match loaded.recv_timeout(LOOK_EVERY) {
+            Ok(outcome) => {
+                outcome?;
+                server.persistence.loading.store(false, Ordering::Release);
+                return Ok(None);
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => return Err("Loading failed".to_owned()),
+        }
+        if let Ok(code) = stop.try_recv() {
+            return Ok(Some(code));
+        }
+        match signals.wait(Some(Duration::ZERO)) {
+            Ok(Some(Signal::Hangup)) => log::set_file(&server.live().config.logfile),
+            Ok(Some(signal)) => {
+                notice!("Received {} while loading: exiting now", signal_name(signal));
+                return Ok(Some(0));
+            }
+            Ok(None) => {}
+            Err(error) => return Err(format!("Waiting for signals failed: {error}")),
+        }
+    }
 }
 
 /// Raises the limit on open files to what `maxclients` needs, or lowers `maxclients` to what the system

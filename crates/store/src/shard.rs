@@ -203,6 +203,11 @@ impl Database {
         }
     }
 
+    /// Prepares for so many keys, if there is none yet.
+    pub fn reserve(&mut self, keys: usize) {
+        self.table.reserve(keys);
+    }
+
     /// The number of keys, expired ones that have not been noticed included.
     #[inline]
     pub fn len(&self) -> usize {

@@ -131,10 +131,47 @@ fn options() -> LoadOptions {
     LoadOptions { now_ms: NOW_MS, skip_expired: true, ..LoadOptions::default() }
 }
 
+/// Loads a file in one thread, and checks that several come to the same.
 fn load_with(file: &[u8], options: LoadOptions) -> (Told, Result<LoadSummary, LoadError>) {
     let mut told = Told { database_count: 16, ..Told::default() };
-    let outcome = Loader::new(file, Some(file.len() as u64), options).load(&mut told);
+    let outcome = Loader::new(file, Some(file.len() as u64), options.clone()).load(&mut told);
+    if !options.skip_modules {
+        let (lines, in_parallel) = load_with_threads(file, options);
+        assert_eq!(in_parallel, outcome);
+        if outcome.is_ok() {
+            let mut expected = told.lines.clone();
+            expected.sort();
+            assert_eq!(lines, expected);
+        }
+    }
     (told, outcome)
+}
+
+fn load_with_threads(file: &[u8], options: LoadOptions) -> (Vec<String>, Result<LoadSummary, LoadError>) {
+    static NUMBER: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("mantissa-load-{}-{number}.rdb", std::process::id()));
+    std::fs::write(&path, file).expect("there is a folder for temporary files");
+    let opened = std::fs::File::open(&path).expect("written just now");
+    std::fs::remove_file(&path).expect("written just now");
+    let lines = std::sync::Mutex::new(Vec::new());
+    let outcome = load_in_parallel(
+        &opened,
+        &LoadJob {
+            options,
+            threads: 2,
+            work: &|run| {
+                let mut told = Told { database_count: 16, ..Told::default() };
+                run(&mut told);
+                lines.lock().expect("no worker panics").append(&mut told.lines);
+            },
+            reserve: &|_, _| {},
+            progress: &|_| {},
+        },
+    );
+    let mut lines = lines.into_inner().expect("no worker panics");
+    lines.sort();
+    (lines, outcome)
 }
 
 fn lines(file: &[u8]) -> Vec<String> {
@@ -478,4 +515,63 @@ fn progress_is_reported() {
     loader.load(&mut Told { database_count: 1, ..Told::default() }).expect("it is whole");
     drop(loader);
     assert!(reports.len() >= 3 && reports.is_sorted(), "{reports:?}");
+}
+
+/// A file of many keys of all types, some of them longer than what threads are given at a time.
+fn large_file() -> Vec<u8> {
+    use crate::write::{FileFacts, Writer};
+    let limits = mantissa_store::EncodingLimits::default();
+    let mut writer = Writer::new(Vec::new(), crate::write::WriteOptions::default(), None);
+    writer.begin(&FileFacts::default()).expect("memory does not fail");
+    for database in 0..3 {
+        writer.database(database, 110, 28).expect("memory does not fail");
+        for number in 0..110_usize {
+            let length = if number % 100 == 7 { 30_000 } else { number % 50 };
+            let texts: Vec<_> = (0..1 + length / 10).map(|at| format!("{at}-{number}")).collect();
+            let value = match number % 5 {
+                0 => Value::String("v".repeat(length).into_bytes()),
+                1 => {
+                    let mut set = mantissa_store::Set::new();
+                    texts.iter().for_each(|text| _ = set.add(text.as_bytes(), &limits));
+                    Value::Set(set)
+                }
+                2 => {
+                    let mut set = mantissa_store::SortedSet::new();
+                    texts.iter().for_each(|text| _ = set.insert(text.as_bytes(), 1.5, &limits));
+                    Value::SortedSet(set)
+                }
+                3 => {
+                    let mut list = mantissa_store::List::new();
+                    texts.iter().for_each(|text| list.push_back(text.as_bytes(), &limits));
+                    Value::List(list)
+                }
+                _ => {
+                    let mut hash = Hash::new();
+                    texts.iter().for_each(|text| _ = hash.set(text.as_bytes(), b"value", &limits));
+                    Value::Hash(hash)
+                }
+            };
+            let expiry = (number % 4 == 0).then_some(NOW_MS * 2);
+            let entry = mantissa_store::Entry::new(format!("key{number}").as_bytes(), value, expiry, 0);
+            writer.entry(&entry).expect("memory does not fail");
+        }
+    }
+    writer.finish().expect("memory does not fail").0
+}
+
+#[test]
+fn threads_load_the_same_and_find_the_same_damage() {
+    let file = large_file();
+    let (told, outcome) = load_with(&file, options());
+    assert_eq!((told.lines.len(), outcome.map(|summary| summary.keys_loaded)), (330 + 5, Ok(330)));
+    for step in 0..12 {
+        let mut damaged = file.clone();
+        let at = (step + 1) * 77_919 % file.len();
+        if step % 3 == 0 {
+            damaged.truncate(at);
+        } else {
+            damaged[at] ^= 1 << (step % 8);
+        }
+        assert!(load_with(&damaged, options()).1.is_err(), "step {step}");
+    }
 }

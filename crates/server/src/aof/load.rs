@@ -96,6 +96,7 @@ fn load_file(server: &'static Server, path: &Path, is_base: bool, is_last: bool)
     if start == total {
         return Ok(());
     }
+    server.persistence.load.expect(total - start);
     file.seek(SeekFrom::Start(start)).map_err(unreadable)?;
     let mut reader = Reader::resume(Vec::new(), file, start, total);
     let mut replayer = Replayer::new(server, path.to_owned());
@@ -166,7 +167,7 @@ impl Replayer {
     }
 
     fn run(&mut self, reader: &mut Reader<File>, total: u64) -> Result<(), AofError> {
-        let mut count = 0;
+        let (mut count, mut reported) = (0, reader.offset());
         while let Some(item) = reader.next_item()? {
             if let Item::Command(args) = item
                 && let Err(reason) = self.take(args)
@@ -176,7 +177,9 @@ impl Replayer {
             count += 1;
             if count % PROGRESS_COMMANDS == 0 {
                 self.context.refresh();
-                self.show_progress(reader.offset(), total);
+                self.context.server.persistence.load.loaded(reader.offset() - reported);
+                reported = reader.offset();
+                self.show_progress(reported, total);
             }
         }
         Ok(())

@@ -195,6 +195,7 @@ fn reload(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> O
         return Err(Error::fixed("ERR Error trying to save the DB, check server logs."));
     }
     let path = persistence::dump_path(&session.context.live);
+    server.persistence.load.begin();
     server.persistence.loading.store(true, Ordering::Relaxed);
     if flushes {
         let all = server.keyspace.all_shards();

@@ -114,6 +114,16 @@ pub(super) fn persistence(lines: &mut Lines, session: &mut Session<'_, '_>) {
     lines.add("rdb_last_load_keys_expired", persistence.loaded_expired.load(Ordering::Relaxed));
     lines.add("rdb_last_load_keys_loaded", persistence.loaded_keys.load(Ordering::Relaxed));
     super::append_only::append_only(lines, session);
+    let persistence = &session.server().persistence;
+    if persistence.loading.load(Ordering::Relaxed) {
+        let load = &persistence.load;
+        lines.add("loading_start_time", load.began_s());
+        lines.add("loading_total_bytes", load.total_bytes());
+        lines.add("loading_rdb_used_mem", 0);
+        lines.add("loading_loaded_bytes", load.loaded_bytes());
+        lines.add("loading_loaded_perc", format!("{:.2}", load.percent()));
+        lines.add("loading_eta_seconds", load.left_s());
+    }
 }
 
 pub(super) fn threads(lines: &mut Lines, session: &mut Session<'_, '_>) {

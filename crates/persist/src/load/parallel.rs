@@ -1,0 +1,352 @@
+//! Loading a file with several threads.
+//!
+//! The calling thread reads the file and cuts it where records end, which it finds by their lengths alone
+//! ([`super::skip`]). The parts, about [`PART_BYTES`] each, go to workers, which decode them as
+//! [`Loader`] does and deliver them to their own targets; so keys arrive in no particular order. Checksums
+//! of parts are joined. A record of more than [`RECORD_BYTES_MAX`] is not brought into memory as a whole:
+//! the worker reads it from the file once more.
+//!
+//! If anything is wrong, the file is read once more from its start by one thread, which finds the first
+//! damage: the error is the same as without threads.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::skip::{Skipped, Slice, Stop, skip_record};
+use super::{
+    ChecksumState, LoadOptions, LoadSummary, LoadTarget, Loader, Record, VERSION_WITH_CHECKSUM,
+    checksum_state,
+};
+use crate::format::Checksum;
+use crate::source::{LoadError, Source};
+
+/// Bytes that a part has at least, but for the last one.
+const PART_BYTES: usize = if cfg!(test) { 1 << 10 } else { 512 << 10 };
+/// Longest record that is handed on in memory.
+const RECORD_BYTES_MAX: usize = if cfg!(test) { 8 << 10 } else { 16 << 20 };
+/// Parts that may wait for each worker.
+const PARTS_WAITING_MAX: usize = 4;
+/// A key with a value takes at least about so many bytes of a file: what bounds a stated number of keys.
+const KEY_BYTES_MIN: u64 = 8;
+
+/// How a file is loaded by several threads.
+pub struct LoadJob<'a> {
+    /// How it is decoded.
+    pub options: LoadOptions,
+    /// The number of workers.
+    pub threads: usize,
+    /// Called by each worker: calls its argument with the target that takes what this worker decodes.
+    pub work: &'a (dyn Fn(&mut dyn FnMut(&mut dyn LoadTarget)) + Sync),
+    /// Called with a database and the number of keys that it will have, before they come.
+    pub reserve: &'a (dyn Fn(usize, u64) + Sync),
+    /// Called with numbers of bytes that have been loaded, by all workers.
+    pub progress: &'a (dyn Fn(u64) + Sync),
+}
+
+/// Loads a file; see the module's description. Bytes after its end are not looked at. Data of modules are
+/// always refused.
+pub fn load_in_parallel(file: &File, job: &LoadJob<'_>) -> Result<LoadSummary, LoadError> {
+    let total = file.metadata().map_or(0, |metadata| metadata.len());
+    match attempt(file, total, job) {
+        Ok(summary) => Ok(summary),
+        Err(failure) => {
+            let whole = Range { file, at: 0, end: total };
+            let mut loader = Loader::new(whole, Some(total), job.options.clone());
+            match (loader.load(&mut Discard), failure) {
+                (Err(one), Some(other)) => Err(if other.offset < one.offset { other } else { one }),
+                (Err(error), None) | (Ok(_), Some(error)) => Err(error),
+                (Ok(_), None) => {
+                    Err(LoadError { offset: 0, reason: "file changed while it was read".into() })
+                }
+            }
+        }
+    }
+}
+
+/// An error is one that a worker has found, or that of a file that can not be cut.
+fn attempt(file: &File, total: u64, job: &LoadJob<'_>) -> Result<LoadSummary, Option<LoadError>> {
+    let whole = Range { file, at: 0, end: total };
+    let mut header = Loader::new(whole, Some(total), job.options.clone());
+    header.header().map_err(Some)?;
+    let version = header.summary.version;
+    let begin = header.source.offset();
+    let shared = Shared::default();
+    shared.finish_part(0, header.source.into_checksum(), LoadSummary::default());
+
+    let (sender, receiver) = sync_channel::<Part>(PARTS_WAITING_MAX * job.threads);
+    let receiver = Mutex::new(receiver);
+    let end = std::thread::scope(|scope| {
+        for _ in 0..job.threads {
+            scope.spawn(|| (job.work)(&mut |target| shared.work(file, job, &receiver, target)));
+        }
+        let mut cutter = Cutter { file, total, offset: begin, bytes: Vec::new(), database: 0, job, sender };
+        cutter.cut(&shared.failed)
+    });
+    if let Some(error) = lock(&shared.failure).take() {
+        return Err(Some(error));
+    }
+    let end = end.map_err(|_| None)?;
+    shared.conclude(file, version, end, &job.options).map_err(Some)
+}
+
+/// Whole records of a file.
+struct Part {
+    offset: u64,
+    /// The database that is selected at its start.
+    database: usize,
+    content: Content,
+}
+
+enum Content {
+    Bytes(Vec<u8>),
+    /// So many bytes, to be read.
+    Range(u64),
+}
+
+/// What comes of a part: its offset, its checksum, and what was in it.
+type Finished = (u64, Checksum, LoadSummary);
+
+/// What the workers share.
+#[derive(Default)]
+struct Shared {
+    finished: Mutex<Vec<Finished>>,
+    /// The first error.
+    failure: Mutex<Option<LoadError>>,
+    failed: AtomicBool,
+}
+
+impl Shared {
+    /// Loads parts until there are no more. After an error the rest is thrown away.
+    fn work(
+        &self,
+        file: &File,
+        job: &LoadJob<'_>,
+        parts: &Mutex<Receiver<Part>>,
+        target: &mut dyn LoadTarget,
+    ) {
+        loop {
+            let received = lock(parts).recv();
+            let Ok(part) = received else { return };
+            if self.failed.load(Ordering::Relaxed) {
+                continue;
+            }
+            let (offset, bytes, outcome) = match part.content {
+                Content::Bytes(bytes) => {
+                    let count = bytes.len() as u64;
+                    let source = Source::from_bytes(bytes).at_offset(part.offset);
+                    (part.offset, count, load_part(source, part.database, job, target))
+                }
+                Content::Range(count) => {
+                    let range = Range { file, at: part.offset, end: part.offset + count };
+                    let source = Source::new(range, Some(count)).at_offset(part.offset);
+                    (part.offset, count, load_part(source, part.database, job, target))
+                }
+            };
+            match outcome {
+                Ok((checksum, summary)) => self.finish_part(offset, checksum, summary),
+                Err(error) => self.fail(error),
+            }
+            (job.progress)(bytes);
+        }
+    }
+
+    fn finish_part(&self, offset: u64, checksum: Checksum, summary: LoadSummary) {
+        lock(&self.finished).push((offset, checksum, summary));
+    }
+
+    fn fail(&self, error: LoadError) {
+        self.failed.store(true, Ordering::Relaxed);
+        let mut failure = lock(&self.failure);
+        if failure.as_ref().is_none_or(|earlier| error.offset < earlier.offset) {
+            *failure = Some(error);
+        }
+    }
+
+    /// Puts together what came of the parts. `end` is the offset of what follows the end mark.
+    fn conclude(
+        &self,
+        file: &File,
+        version: u16,
+        end: u64,
+        options: &LoadOptions,
+    ) -> Result<LoadSummary, LoadError> {
+        let mut finished = std::mem::take(&mut *lock(&self.finished));
+        finished.sort_unstable_by_key(|&(offset, ..)| offset);
+        let mut checksum = Checksum::default();
+        let mut total = LoadSummary { version, bytes: end, ..LoadSummary::default() };
+        for (_, part_checksum, part) in &finished {
+            checksum.append(part_checksum);
+            total.keys_loaded += part.keys_loaded;
+            total.keys_expired += part.keys_expired;
+            total.keys_empty += part.keys_empty;
+            total.keys_of_modules += part.keys_of_modules;
+            total.functions += part.functions;
+        }
+        total.checksum = ChecksumState::Absent;
+        if version >= VERSION_WITH_CHECKSUM {
+            let mut stated = [0; 8];
+            let error = |reason: String| LoadError { offset: end, reason };
+            file.read_exact_at(&mut stated, end).map_err(|_| error("unexpected end of file".into()))?;
+            let stated = u64::from_le_bytes(stated);
+            total.checksum =
+                checksum_state(stated, checksum.value(), options.verify_checksum).map_err(error)?;
+            total.bytes += stated.to_le_bytes().len() as u64;
+        }
+        Ok(total)
+    }
+}
+
+fn load_part<R: Read>(
+    source: Source<'_, R>,
+    database: usize,
+    job: &LoadJob<'_>,
+    target: &mut dyn LoadTarget,
+) -> Result<(Checksum, LoadSummary), LoadError> {
+    let options = job.options.clone();
+    let mut loader = Loader { source, options, summary: LoadSummary::default(), key: Vec::new() };
+    loader.records(database, target, true)?;
+    Ok((loader.source.into_checksum(), loader.summary))
+}
+
+/// Reads a file and cuts it into parts.
+struct Cutter<'a, 'j> {
+    file: &'a File,
+    total: u64,
+    /// Offset of `bytes`.
+    offset: u64,
+    /// What has been read and not sent.
+    bytes: Vec<u8>,
+    /// The database that is selected at `offset`.
+    database: u64,
+    job: &'a LoadJob<'j>,
+    sender: SyncSender<Part>,
+}
+
+impl Cutter<'_, '_> {
+    /// Sends all parts. Returns the offset of what follows the end mark.
+    fn cut(&mut self, stop: &AtomicBool) -> Result<u64, Stop> {
+        let mut wanted = PART_BYTES;
+        loop {
+            let is_all = self.read(wanted)?;
+            let database = self.database;
+            let (end, is_end) = self.whole_records()?;
+            if stop.load(Ordering::Relaxed) {
+                return Err(Stop::Unknown);
+            }
+            if end > 0 {
+                let rest = self.bytes.split_off(end);
+                let bytes = std::mem::replace(&mut self.bytes, rest);
+                self.send(database, Content::Bytes(bytes), end as u64);
+                if is_end {
+                    return Ok(self.offset);
+                }
+                wanted = PART_BYTES;
+            } else if is_all {
+                return Err(Stop::Incomplete);
+            } else if self.bytes.len() < RECORD_BYTES_MAX {
+                wanted = self.bytes.len() * 2;
+            } else {
+                self.long_record()?;
+                wanted = PART_BYTES;
+            }
+        }
+    }
+
+    /// Reads until there are so many bytes. True at the end of the file.
+    fn read(&mut self, wanted: usize) -> Result<bool, Stop> {
+        let mut filled = self.bytes.len();
+        let left = self.total.saturating_sub(self.offset + filled as u64);
+        let wanted = wanted.min(filled + usize::try_from(left).unwrap_or(usize::MAX));
+        self.bytes.resize(wanted.max(filled), 0);
+        while filled < wanted {
+            match self.file.read_at(&mut self.bytes[filled..], self.offset + filled as u64) {
+                Ok(0) => return Err(Stop::Incomplete),
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Err(Stop::Unknown),
+            }
+        }
+        Ok(self.offset + filled as u64 == self.total)
+    }
+
+    /// How many of the bytes are whole records, and whether the end mark is the last of them.
+    fn whole_records(&mut self) -> Result<(usize, bool), Stop> {
+        let mut input = Slice::new(&self.bytes);
+        let mut end = 0;
+        loop {
+            match skip_record(&mut input) {
+                Ok(Skipped::Record) => {}
+                Ok(Skipped::Database(number)) => self.database = number,
+                Ok(Skipped::Keys(keys)) => {
+                    let left = self.total.saturating_sub(self.offset + end as u64);
+                    let database = usize::try_from(self.database).unwrap_or(usize::MAX);
+                    (self.job.reserve)(database, keys.min(left / KEY_BYTES_MIN));
+                }
+                Ok(Skipped::End) => return Ok((input.position(), true)),
+                Err(Stop::Incomplete) => return Ok((end, false)),
+                Err(Stop::Unknown) => return Err(Stop::Unknown),
+            }
+            end = input.position();
+        }
+    }
+
+    /// Sends the record at the offset without having it in memory.
+    fn long_record(&mut self) -> Result<(), Stop> {
+        let range = Range { file: self.file, at: self.offset, end: self.total };
+        let mut source = Source::new(range, Some(self.total - self.offset)).at_offset(self.offset);
+        skip_record(&mut source)?;
+        let count = source.offset() - self.offset;
+        self.bytes.clear();
+        self.send(self.database, Content::Range(count), count);
+        Ok(())
+    }
+
+    fn send(&mut self, database: u64, content: Content, count: u64) {
+        let database = usize::try_from(database).unwrap_or(usize::MAX);
+        // It fails where all workers are gone, which they only are after a panic.
+        let _ = self.sender.send(Part { offset: self.offset, database, content });
+        self.offset += count;
+    }
+}
+
+/// Reads a part of a file.
+struct Range<'a> {
+    file: &'a File,
+    at: u64,
+    end: u64,
+}
+
+impl Read for Range<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);
+        let wanted = buffer.len().min(left);
+        let count = self.file.read_at(&mut buffer[..wanted], self.at)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+/// Takes everything and keeps nothing.
+struct Discard;
+
+impl LoadTarget for Discard {
+    fn select(&mut self, _database: usize) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn insert(&mut self, _record: Record<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn function(&mut self, _source: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
