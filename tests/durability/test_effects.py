@@ -1,0 +1,152 @@
+"""What a server logs makes the same data again: every hand-written stream and random commands of every family run on
+a server with an append-only file, which is then loaded by a new start, and by redis-server; and the other way
+round."""
+
+import pathlib
+import shutil
+import time
+
+import pytest
+
+from differential.generator import Grammar
+from differential.runner import SMALL_THRESHOLDS
+from support.rehearsal import rehearse
+from support.resp import to_bytes
+from support.seeds import generator
+from support.servers import Server
+from support.state import differences, read_state
+
+STREAMS = pathlib.Path(__file__).parents[1] / "differential" / "streams"
+# Streams about the server rather than its data: they change where files are, or switch logging off.
+LEFT_OUT = {
+    "acl_checks", "acl_log", "acl_pubsub", "acl_rules", "auth", "client", "command", "config", "connection", "debug",
+    "maxmemory", "monitor", "protocol_errors", "pubsub", "replication", "resp3_hello", "scripting_libraries",
+    "scripting_patterns", "slowlog_latency",
+}  # fmt: skip
+NAMES = sorted(path.stem for path in STREAMS.glob("*.txt") if path.stem not in LEFT_OUT)
+FAMILIES = [path.stem for path in sorted((STREAMS.parent / "grammar").glob("*.txt"))]
+COMMANDS_PER_FAMILY = 1_500
+OPTIONS = {"appendonly": "yes", "appendfsync": "no"}
+# What expires this soon may be gone before it is looked at again.
+SOON_MS = 20_000
+
+
+def lasting(state):
+    """The part of a state that does not expire while a test runs."""
+    soon = time.time() * 1000 + SOON_MS
+    return {
+        place: value
+        for place, value in state.items()
+        if not 0 < value[2] < soon and not any(0 < moment < soon for moment in value[4].values())
+    }
+
+
+def whole_state(connection):
+    """The data, and what belongs to it beside: the groups of streams, and functions."""
+    state = lasting(read_state(connection, encodings=False))
+    for (database, key), (kind, *_) in list(state.items()):
+        if kind == b"stream":
+            connection.call("SELECT", database)
+            groups = without_times(connection("XINFO", "STREAM", key, "FULL", "COUNT", 0).plain())
+            state[database, key + b" (groups)"] = (b"groups", None, -1, groups, {})
+    connection.call("SELECT", 0)
+    functions = connection("FUNCTION", "LIST", "WITHCODE").plain()
+    state[-1, b"functions"] = (b"functions", None, -1, sorted(map(repr, functions)), {})
+    return state
+
+
+def without_times(value):
+    """XINFO's reply without what depends on the time at which it is asked or on how nodes were split."""
+    if not isinstance(value, list):
+        return value
+    names = (b"seen-time", b"active-time", b"radix-tree-keys", b"radix-tree-nodes")
+    kept, skip = [], False
+    for element in value:
+        if not skip and element not in names:
+            kept.append(without_times(element))
+        skip = not skip and element in names
+    return kept
+
+
+def state_of(server):
+    with server.connect(timeout=60) as connection:
+        return whole_state(connection)
+
+
+def expect_same(before, after):
+    found = differences(lasting(before), after)
+    assert not found, "\n".join(found[:20])
+
+
+def wait_for_rewrite(connection):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        info = connection.call("INFO", "persistence").decode()
+        if "aof_rewrite_in_progress:0" in info and "aof_rewrite_scheduled:0" in info:
+            assert "aof_last_bgrewrite_status:ok" in info
+            return
+        time.sleep(0.01)
+    raise AssertionError("the rewrite does not end")
+
+
+def play(server, name):
+    if name in NAMES:
+        rehearse(server, STREAMS / f"{name}.txt")
+        return
+    random = generator("effects", name)
+    grammar = Grammar([name], random)
+    with server.connect(timeout=60) as connection:
+        for number in range(COMMANDS_PER_FAMILY):
+            connection(*wrapped(grammar.command(), random, connection))
+            if number == COMMANDS_PER_FAMILY // 2:
+                # What comes after it goes to a new file beside the base that it makes.
+                assert not connection("BGREWRITEAOF").is_error
+        connection("EXEC")
+        wait_for_rewrite(connection)
+
+
+def wrapped(command, random, connection):
+    """A command as it is, or called by a script, or as the only one of a transaction."""
+    draw = random.random()
+    names = {b"MULTI", b"EXEC", b"DISCARD", b"WATCH", b"RESET", b"DEBUG", b"SELECT"}
+    if draw < 0.1 and to_bytes(command[0]).upper() not in names:
+        return ["EVAL", "redis.pcall(unpack(ARGV)) return redis.pcall('INCR', 'calls')", 0, *command]
+    if draw < 0.2 and to_bytes(command[0]).upper() not in names and connection("MULTI").raw == b"+OK\r\n":
+        connection("INCR", "transactions")
+        connection(*command)
+        return ["EXEC"]
+    return command
+
+
+@pytest.mark.parametrize("name", NAMES + FAMILIES)
+def test_the_log_of_a_stream_makes_its_data_again(name, start_server, tmp_path):
+    options = OPTIONS | (SMALL_THRESHOLDS if name in FAMILIES else {})
+    server = start_server(options=options, workers=2)
+    play(server, name)
+    before = state_of(server)
+    server.restart()
+    expect_same(before, state_of(server))
+    # What a load has made is what a rewrite writes, in either form of the base.
+    with server.connect() as connection:
+        connection.call("CONFIG", "SET", "aof-use-rdb-preamble", "no")
+        assert not connection("BGREWRITEAOF").is_error
+        wait_for_rewrite(connection)
+    server.restart()
+    expect_same(before, state_of(server))
+    server.terminate()
+    shutil.copytree(server.directory / "appendonlydir", tmp_path / "appendonlydir")
+    with Server("oracle", options, directory=tmp_path) as oracle:
+        expect_same(before, state_of(oracle))
+
+
+@pytest.mark.parametrize("name", NAMES + FAMILIES)
+def test_the_log_of_redis_server_makes_the_same_data_here(name, start_server, tmp_path):
+    oracle = start_server("oracle", options=OPTIONS)
+    play(oracle, name)
+    # What it has not logged is gone there too.
+    oracle.restart()
+    before = state_of(oracle)
+    oracle.terminate()
+    shutil.copytree(oracle.directory / "appendonlydir", tmp_path / "appendonlydir")
+    with Server("subject", OPTIONS, directory=tmp_path, workers=2) as server:
+        expect_same(before, state_of(server))
