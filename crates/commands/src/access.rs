@@ -155,6 +155,11 @@ impl<'a> Access<'a> {
         self.is_logged = false;
     }
 
+    /// Whether the command comes from a log.
+    pub(crate) fn is_loading(&self) -> bool {
+        self.now_ms == LOADING_MS
+    }
+
     /// Remembers the hash of a key that was computed ahead, so that it need not be computed again.
     #[inline]
     pub fn hint(&mut self, key: &[u8], hash: KeyHash) {

@@ -36,7 +36,7 @@ fn next_id(stream: &Stream, wanted: NewId, now_ms: i64) -> Outcome<StreamId> {
 }
 
 pub(super) fn xadd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let options = Options::parse(args, true, access.settings())?;
+    let options = Options::parse(args, true, access)?;
     let key = args.at(1);
     let (wanted, at) = options.id.ok_or_else(|| Error::arity("xadd"))?;
     let pairs = args.from(at + 1);

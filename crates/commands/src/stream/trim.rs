@@ -10,7 +10,6 @@ use crate::access::Access;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
 use crate::parse;
-use crate::settings::Settings;
 
 const TWO_STRATEGIES: Error =
     Error::fixed("ERR syntax error, MAXLEN and MINID options at the same time are not compatible");
@@ -51,7 +50,7 @@ struct Reading {
 
 impl Options {
     /// Reads them from the third argument on; with `adds` up to the identifier, otherwise all.
-    pub(super) fn parse(args: Args<'_>, adds: bool, settings: &Settings) -> Outcome<Self> {
+    pub(super) fn parse(args: Args<'_>, adds: bool, access: &Access<'_>) -> Outcome<Self> {
         let mut reading = Reading::default();
         let mut id = None;
         let mut at = 2;
@@ -70,7 +69,7 @@ impl Options {
             }
         }
         let no_create = reading.no_create;
-        Ok(Options { no_create, trim: reading.finish(adds, settings)?, id })
+        Ok(Options { no_create, trim: reading.finish(adds, access)?, id })
     }
 }
 
@@ -114,17 +113,19 @@ impl Reading {
         }
     }
 
-    fn finish(self, adds: bool, settings: &Settings) -> Outcome<Option<Trim>> {
+    fn finish(self, adds: bool, access: &Access<'_>) -> Outcome<Option<Trim>> {
         if self.limit.is_some_and(|limit| limit > 0) && self.to.is_none() {
             return Err(LIMIT_WITHOUT_STRATEGY);
         }
         if !adds && self.to.is_none() {
             return Err(NO_STRATEGY);
         }
-        if self.limit.is_some() && !self.is_approximate {
+        // Redis logs what an approximate trim came to as an exact one, and leaves its LIMIT there.
+        if self.limit.is_some() && !self.is_approximate && !access.is_loading() {
             return Err(LIMIT_WITHOUT_APPROXIMATION);
         }
-        let full_nodes = (settings.limits.stream_node_entries_max as u64).saturating_mul(LIMIT_NODES);
+        let full_nodes =
+            (access.settings().limits.stream_node_entries_max as u64).saturating_mul(LIMIT_NODES);
         let usual = if full_nodes == 0 { LIMIT_UNBOUNDED } else { full_nodes.min(LIMIT_MAX) };
         let limit = if self.is_approximate { self.limit.unwrap_or(usual) } else { 0 };
         let references = self.references.unwrap_or_default();
@@ -170,7 +171,7 @@ impl Outcomes {
 }
 
 pub(super) fn xtrim(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let options = Options::parse(args, false, access.settings())?;
+    let options = Options::parse(args, false, access)?;
     let key = args.at(1);
     let count = match &options.trim {
         Some(plan) => trim(access, key, plan)?,
