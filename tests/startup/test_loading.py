@@ -1,5 +1,13 @@
 """While a dump is loaded, clients are told so."""
 
+from support.resp import Closed
+
+
+def persistence_lines(connection):
+    """What INFO says of persistence, by name."""
+    text = connection.call("INFO", "persistence").decode()
+    return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+
 
 def test_commands_are_refused_while_loading(start_server):
     server = start_server("subject")
@@ -12,22 +20,18 @@ def test_commands_are_refused_while_loading(start_server):
     refused, fields, is_loaded = 0, {}, False
     while not is_loaded:
         try:
-            connection = server.connect(timeout=60)
-        except OSError:
+            with server.connect(timeout=60) as connection:
+                while not is_loaded:
+                    reply = connection("GET", "key:1")
+                    is_loaded = not reply.is_error
+                    if not is_loaded:
+                        assert reply.text() == "LOADING Redis is loading the dataset in memory"
+                        refused += 1
+                        lines = persistence_lines(connection)
+                        fields = lines if lines["loading"] == "1" else fields
+        except (OSError, Closed):
+            # Nobody listens yet, or it was the process before.
             assert server.alive, server.log_tail()
-            continue
-        with connection:
-            while not is_loaded:
-                reply = connection("GET", "key:1")
-                is_loaded = not reply.is_error
-                if is_loaded:
-                    break
-                assert reply.text() == "LOADING Redis is loading the dataset in memory"
-                refused += 1
-                text = connection.call("INFO", "persistence").decode()
-                lines = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
-                if lines["loading"] == "1":
-                    fields = lines
     assert refused > 0
     assert int(fields["loading_total_bytes"]) == (server.directory / "dump.rdb").stat().st_size
     assert 0 <= int(fields["loading_loaded_bytes"]) <= int(fields["loading_total_bytes"])

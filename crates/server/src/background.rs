@@ -44,6 +44,7 @@ pub fn start(server: &'static Server, mut balancer: Balancer) -> std::io::Result
                     mantissa_store::heap::tick();
                 }
                 crate::persistence::tick(&mut context);
+                crate::aof::rewrite::tick(&mut context);
                 compactor.tick(server, &context.live.config, hz);
             }
             if context.outbox.has_changed() {

@@ -181,7 +181,7 @@ pub fn start_background_save(server: &'static Server) -> Result<(), &'static str
 pub fn tick(context: &mut Context) {
     let server = context.server;
     let persistence = &server.persistence;
-    if persistence.saving.load(Ordering::Acquire) {
+    if persistence.saving.load(Ordering::Acquire) || server.aof.rewrite.is_running() {
         return;
     }
     if persistence.scheduled.swap(false, Ordering::Relaxed) {

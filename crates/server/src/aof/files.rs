@@ -12,6 +12,7 @@ use crate::server::Server;
 use crate::{notice, snapshot};
 
 /// The files while the append-only file is on.
+#[derive(Clone)]
 pub struct Files {
     /// Where they are.
     pub directory: PathBuf,
@@ -81,6 +82,7 @@ pub fn open_at_start(server: &'static Server) -> Result<(), String> {
     server.aof.former_bytes.store(files.bytes(1), Ordering::Relaxed);
     server.aof.log.switch(Box::new(move || Ok(Some(file))));
     server.keyspace.set_logged(true);
+    server.aof.is_listed.store(true, Ordering::Relaxed);
     *server.aof.files.lock() = Some(files);
     Ok(())
 }

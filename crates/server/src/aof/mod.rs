@@ -23,8 +23,9 @@ use parking_lot::Mutex;
 
 use crate::config::{AppendFsync, Config};
 use crate::context::{Context, Outbox};
-use crate::persistence;
 use crate::server::Server;
+use crate::session::Session;
+use crate::{notice, persistence, warning};
 use files::Files;
 use rewrite::Rewrite;
 
@@ -34,6 +35,8 @@ pub struct Aof {
     pub log: Arc<Log>,
     /// The files, while it is on.
     pub files: Mutex<Option<Files>>,
+    /// Whether there are any.
+    pub is_listed: AtomicBool,
     /// Replies wait until what they tell of is durable: `appendfsync always`.
     holds_replies: AtomicBool,
     /// The log notes the time: `aof-timestamp-enabled`.
@@ -64,6 +67,7 @@ impl Aof {
         Aof {
             log: Arc::default(),
             files: Mutex::new(None),
+            is_listed: AtomicBool::new(false),
             holds_replies: AtomicBool::new(false),
             notes_time: AtomicBool::new(false),
             shards: (0..shard_count).map(|_| AtomicU64::new(0)).collect(),
@@ -187,7 +191,46 @@ pub fn start(server: &'static Server) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes everything durable that was logged, and closes the log. Nobody is served any more.
+/// Has the log be switched on: by a rewrite, which begins at once or when nothing is in its way.
+pub fn switch_on(server: &'static Server) {
+    let is_busy = server.persistence.saving.load(Ordering::Acquire);
+    if is_busy || rewrite::start(server).is_err() {
+        server.aof.rewrite.is_scheduled.store(true, Ordering::Relaxed);
+        notice!(
+            "AOF was enabled but there is already another background operation. An AOF background was scheduled \
+             to start when possible."
+        );
+    }
+}
+
+/// Switches the log off for a command. Inside a transaction it is off when that has ended.
+pub fn switch_off_for(session: &mut Session<'_, '_>) {
+    let server = session.server();
+    if session.in_transaction() {
+        let started =
+            std::thread::Builder::new().name("aof-off".to_owned()).spawn(move || switch_off(server));
+        if let Err(error) = started {
+            warning!("The append-only file could not be switched off: {error}");
+        }
+    } else {
+        switch_off(server);
+    }
+}
+
+/// Switches the log off. No shard may be locked by this thread.
+fn switch_off(server: &'static Server) {
+    let locked = server.keyspace.lock(server.keyspace.all_shards());
+    server.keyspace.set_logged(false);
+    server.aof.rewrite.void();
+    server.aof.rewrite.is_scheduled.store(false, Ordering::Relaxed);
+    drop(locked);
+    finish(server);
+    server.aof.is_listed.store(false, Ordering::Relaxed);
+    *server.aof.files.lock() = None;
+    server.aof.write_failed.store(false, Ordering::Relaxed);
+}
+
+/// Makes everything durable that was logged, and closes the log.
 pub fn finish(server: &'static Server) {
     let (sender, closed) = std::sync::mpsc::channel();
     server.aof.log.close(move || drop(sender));

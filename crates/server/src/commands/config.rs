@@ -14,7 +14,7 @@ use crate::inbox::Message;
 use crate::registry::ServerSpec;
 use crate::server::Server;
 use crate::session::Session;
-use crate::{log, notice, secure, start, warning};
+use crate::{aof, log, notice, secure, start, warning};
 
 fn get(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let patterns: Vec<&[u8]> = args.from(2).iter().collect();
@@ -47,11 +47,18 @@ fn set(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outc
             .map_err(refused)?;
     }
     apply(server, &live.config, &mut config).map_err(refused)?;
+    let is_off = live.config.appendonly && !config.appendonly;
+    let is_on = !live.config.appendonly && config.appendonly;
     let requirepass = (config.requirepass != live.config.requirepass).then(|| config.requirepass.clone());
     server.aof.configure(&config);
     server.set_config(config);
     if let Some(requirepass) = requirepass {
         server.acl.set_requirepass(server, &requirepass);
+    }
+    if is_off {
+        aof::switch_off_for(session);
+    } else if is_on {
+        aof::switch_on(server);
     }
     session.context.refresh();
     reply.ok();

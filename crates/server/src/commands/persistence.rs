@@ -1,4 +1,4 @@
-//! SAVE, BGSAVE, LASTSAVE, SHUTDOWN.
+//! SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE, SHUTDOWN.
 
 use std::sync::atomic::Ordering;
 
@@ -9,7 +9,7 @@ use mantissa_protocol::{Args, Reply};
 use crate::persistence;
 use crate::registry::ServerSpec;
 use crate::session::Session;
-use crate::{notice, warning};
+use crate::{aof, notice, warning};
 
 fn save(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     let server = session.server();
@@ -33,6 +33,17 @@ fn bgsave(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> O
         Some(_) => return Err(Error::SYNTAX),
     };
     let server = session.server();
+    if server.aof.rewrite.is_running() && !server.persistence.saving.load(Ordering::Acquire) {
+        if schedule {
+            server.persistence.scheduled.store(true, Ordering::Relaxed);
+            reply.simple("Background saving scheduled");
+            return Ok(());
+        }
+        return Err(Error::fixed(
+            "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to \
+             schedule a BGSAVE whenever possible.",
+        ));
+    }
     match persistence::start_background_save(server) {
         Ok(()) => reply.simple("Background saving started"),
         Err(_) if schedule => {
@@ -41,6 +52,27 @@ fn bgsave(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> O
         }
         Err(reason) => return Err(Error::new(format!("ERR {reason}"))),
     }
+    Ok(())
+}
+
+fn bgrewriteaof(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let server = session.server();
+    if server.aof.rewrite.is_running() {
+        return Err(Error::fixed("ERR Background append only file rewriting already in progress"));
+    }
+    if server.persistence.saving.load(Ordering::Acquire) || session.in_transaction() {
+        server.aof.rewrite.is_scheduled.store(true, Ordering::Relaxed);
+        server.aof.rewrite.allow_at_once();
+        reply.simple("Background append only file rewriting scheduled");
+        return Ok(());
+    }
+    aof::rewrite::start(server).map_err(|reason| {
+        warning!("{reason}");
+        Error::fixed(
+            "ERR Can't execute an AOF background rewriting. Please check the server logs for more information.",
+        )
+    })?;
+    reply.simple("Background append only file rewriting started");
     Ok(())
 }
 
@@ -111,6 +143,19 @@ pub(super) const COMMANDS: &[ServerSpec] = &[
         )
         .history(&[("3.2.2", "SCHEDULE waits for one that is running.")])
         .arguments("schedule:pure-token@SCHEDULE?<3.2.2"),
+    ServerSpec::new(
+        "bgrewriteaof",
+        1,
+        bgrewriteaof,
+        Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::NO_ASYNC_LOADING),
+    )
+    .locks(Locks::Nothing)
+    .docs(
+        Group::Server,
+        "1.0.0",
+        "O(1), the work is done in the background",
+        "Replaces the append-only file by a short one with the same outcome, in the background.",
+    ),
     ServerSpec::new("lastsave", 1, lastsave, Flags::LOADING.or(Flags::STALE).or(Flags::FAST))
         .locks(Locks::Nothing)
         .categories(Categories::ADMIN.or(Categories::DANGEROUS))
