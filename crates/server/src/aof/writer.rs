@@ -21,6 +21,7 @@ pub(super) fn start(server: &'static Server) -> io::Result<()> {
     let body = move || {
         loop {
             writer.wait(Instant::now(), SLEEP_MAX);
+            writer.gather();
             turn(server, &mut writer);
             if server.aof.log.policy() != SyncPolicy::Always && !server.stopping.load(Ordering::Relaxed) {
                 std::thread::sleep(GATHERING);
