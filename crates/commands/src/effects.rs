@@ -75,8 +75,12 @@ pub enum TimeoutReply {
     Null,
     /// 0: nobody has confirmed anything.
     Zero,
-    /// 0 of this server and 0 of others.
-    TwoZeros,
+    /// Whether this server's log is durable up to a position, and 0 of others. Knowing it is the server's
+    /// business.
+    Confirmations {
+        /// The position.
+        position: u64,
+    },
     /// None: what it waits for ends by itself, and nobody can make it end sooner.
     Never,
 }
@@ -88,7 +92,7 @@ impl TimeoutReply {
             TimeoutReply::NullArray => reply.null_array(),
             TimeoutReply::Null | TimeoutReply::Never => reply.null(),
             TimeoutReply::Zero => reply.integer(0),
-            TimeoutReply::TwoZeros => {
+            TimeoutReply::Confirmations { .. } => {
                 reply.array(2);
                 reply.integer(0);
                 reply.integer(0);

@@ -27,6 +27,9 @@ pub trait StorageFile: Read + Write + Send {
 
     /// Cuts the file, or lengthens it by zeros. What is written next goes to its end.
     fn set_length(&mut self, bytes: u64) -> io::Result<()>;
+
+    /// Another handle of the same open file, for another thread to make it durable.
+    fn duplicate(&self) -> io::Result<Box<dyn StorageFile>>;
 }
 
 /// Where files are.
@@ -102,6 +105,10 @@ impl StorageFile for File {
     fn set_length(&mut self, bytes: u64) -> io::Result<()> {
         self.set_len(bytes)?;
         self.seek(SeekFrom::End(0)).map(drop)
+    }
+
+    fn duplicate(&self) -> io::Result<Box<dyn StorageFile>> {
+        Ok(Box::new(self.try_clone()?))
     }
 }
 

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use mantissa_commands::TimeoutReply;
 use mantissa_protocol::Reply;
 
 use crate::client::BlockedClient;
 use crate::context::Context;
 use crate::inbox::Message;
-use crate::stats;
+use crate::server::Server;
+use crate::{aof, stats};
 
 /// The blocked clients of a worker by deadline, soonest first.
 #[derive(Default)]
@@ -16,20 +18,25 @@ pub struct Deadlines(BTreeSet<(i64, u64)>);
 
 /// Ends a client's waiting with a reply, if it still waits. Its worker does the rest when it reads the
 /// message.
-pub fn release(context: &Context, blocked: &BlockedClient, reply: Vec<u8>) -> bool {
+pub fn release(server: &Server, blocked: &BlockedClient, reply: Vec<u8>) -> bool {
     let mut waiting = blocked.waiting.lock();
     if !std::mem::replace(&mut *waiting, false) {
         return false;
     }
     let target = *blocked.client.target.lock();
-    context.server.send(target.worker, Message::Unblock(target.conn, reply));
+    server.send(target.worker, Message::Unblock(target.conn, reply));
     true
 }
 
 /// What a client gets when its time is up.
-pub fn timeout_reply(blocked: &BlockedClient) -> Vec<u8> {
+pub fn timeout_reply(server: &Server, blocked: &BlockedClient) -> Vec<u8> {
     let mut reply = Reply::new(blocked.protocol);
-    blocked.blocking.on_timeout.write(&mut reply);
+    match blocked.blocking.on_timeout {
+        TimeoutReply::Confirmations { position } => {
+            aof::write_confirmations(&mut reply, server.aof.is_confirmed(position));
+        }
+        on_timeout => on_timeout.write(&mut reply),
+    }
     reply.into_bytes()
 }
 
@@ -70,7 +77,7 @@ impl Deadlines {
             self.0.pop_first();
             let blocked = context.server.blocked.lock().get(&client).map(Arc::clone);
             if let Some(blocked) = blocked.filter(|blocked| blocked.blocking.deadline == Some(deadline)) {
-                release(context, &blocked, timeout_reply(&blocked));
+                release(context.server, &blocked, timeout_reply(context.server, &blocked));
             }
         }
     }

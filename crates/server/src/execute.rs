@@ -63,9 +63,11 @@ pub fn execute(
         }
     };
     let queues = client.transaction.is_some() && !NOT_QUEUED.contains(&command.info.name);
-    if !queues && context.server.pause.until_ms.load(Ordering::Relaxed) != 0 {
+    let stalls = context.server.aof.holds_writes();
+    if !queues && (stalls || context.server.pause.until_ms.load(Ordering::Relaxed) != 0) {
         let may_write = transaction::may_write(client, command);
-        if context.server.pauses(context.now_ms, may_write) && command.name != "client|unpause" {
+        let is_paused = context.server.pauses(context.now_ms, may_write);
+        if (stalls && may_write) || (is_paused && command.name != "client|unpause") {
             return Progress::Postponed;
         }
     }

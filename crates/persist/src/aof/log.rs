@@ -13,13 +13,18 @@
 //! - the units up to `durable` survive a crash;
 //! - while the log is closed all three are equal, and what is appended is dropped.
 //!
+//! Once a second, where that is the policy, another thread makes durable what is written, so that writing
+//! goes on meanwhile. If it takes more than two seconds the log asks for patience ([`Log::is_stalled`]): whoever
+//! appends should wait before that, so that no more than about two seconds of changes are ever at stake. It
+//! asks too if too much waits to be written.
+//!
 //! The writer moves on to another file at a place in the queue ([`Log::switch`]), so that a snapshot taken
 //! at that place and the new file together hold exactly everything. The file before is durable by then.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use super::write::{put_argument, put_count, put_timestamp};
@@ -31,6 +36,10 @@ const COPIED_BYTES_MAX: usize = 64 << 10;
 const PIECE_BYTES: usize = 1 << 20;
 /// How often the file is made durable when that is done every second.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+/// How long that may take before those who append are asked to wait.
+const SYNC_TIME_MAX: Duration = Duration::from_secs(2);
+/// Bytes that may wait to be written before those who append are asked to wait.
+const QUEUED_BYTES_MAX: u64 = 256 << 20;
 /// How often a failed write is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -150,6 +159,12 @@ pub struct Log {
     /// Nothing is made durable although the policy says so: `no-appendfsync-on-rewrite`.
     holds_syncs: AtomicBool,
     is_syncing: AtomicBool,
+    /// Making durable takes too long.
+    is_slow: AtomicBool,
+    /// Times that it took too long.
+    slow_syncs: AtomicU64,
+    /// What the other thread's last attempt came to: the position up to which all is durable.
+    sync_outcome: Mutex<Option<io::Result<u64>>>,
     /// Units appended.
     units: AtomicU64,
     end: AtomicU64,
@@ -166,6 +181,9 @@ impl Default for Log {
             policy: AtomicU8::new(SyncPolicy::EverySecond as u8),
             holds_syncs: AtomicBool::new(false),
             is_syncing: AtomicBool::new(false),
+            is_slow: AtomicBool::new(false),
+            slow_syncs: AtomicU64::new(0),
+            sync_outcome: Mutex::new(None),
             units: AtomicU64::new(0),
             end: AtomicU64::new(0),
             written: AtomicU64::new(0),
@@ -199,6 +217,18 @@ impl Log {
     /// Whether something is being made durable.
     pub fn is_syncing(&self) -> bool {
         self.is_syncing.load(Ordering::Relaxed)
+    }
+
+    /// Whether those who append should wait.
+    #[inline]
+    pub fn is_stalled(&self) -> bool {
+        let written = self.written();
+        self.is_slow.load(Ordering::Relaxed) || self.end() - written > QUEUED_BYTES_MAX
+    }
+
+    /// Times that making durable took so long that those who append were asked to wait.
+    pub fn slow_syncs(&self) -> u64 {
+        self.slow_syncs.load(Ordering::Relaxed)
     }
 
     /// The position after everything that was appended.
@@ -325,6 +355,9 @@ pub struct Writer {
     /// Something was written since the file was made durable.
     is_dirty: bool,
     synced_at: Option<Instant>,
+    /// Where files are handed to be made durable beside the writing, and when the last one was.
+    syncer: Option<mpsc::Sender<(Box<dyn StorageFile>, u64)>>,
+    sync_began: Option<Instant>,
     failed_at: Option<Instant>,
     /// Units that were in the file when it was last made durable, and how long that took.
     synced_units: u64,
@@ -346,12 +379,31 @@ impl Writer {
             length: 0,
             is_dirty: false,
             synced_at: None,
+            syncer: None,
+            sync_began: None,
             failed_at: None,
             synced_units: 0,
             written_units: 0,
             sync_time: Duration::ZERO,
             awaited_units: 0,
         }
+    }
+
+    /// Starts a thread that makes durable what is written, where that happens once a second.
+    pub fn start_syncer(&mut self) -> io::Result<()> {
+        let (sender, files) = mpsc::channel::<(Box<dyn StorageFile>, u64)>();
+        let log = Arc::clone(&self.log);
+        let body = move || {
+            for (mut file, position) in files {
+                let outcome = file.sync().map(|()| position);
+                *locked(&log.sync_outcome) = Some(outcome);
+                log.is_syncing.store(false, Ordering::Release);
+                log.wake();
+            }
+        };
+        std::thread::Builder::new().name("aof-sync".to_owned()).spawn(body)?;
+        self.syncer = Some(sender);
+        Ok(())
     }
 
     /// Sleeps until there is something to do, or for `timeout`.
@@ -364,7 +416,8 @@ impl Writer {
             return;
         }
         let queue = locked(&self.log.queue);
-        if timeout.is_zero() || (!queue.items.is_empty() && self.failed_at.is_none()) {
+        let is_synced = self.sync_began.is_some() && !self.log.is_syncing.load(Ordering::Acquire);
+        if timeout.is_zero() || is_synced || (!queue.items.is_empty() && self.failed_at.is_none()) {
             return;
         }
         self.log.is_asleep.store(true, Ordering::Release);
@@ -519,22 +572,76 @@ impl Writer {
     }
 
     fn sync_if_due(&mut self, now: Instant) -> Result<(), Failure> {
-        let is_due = match self.log.policy() {
-            SyncPolicy::Always => true,
+        self.note_synced(now)?;
+        match self.log.policy() {
+            SyncPolicy::Always => self.sync(),
             SyncPolicy::EverySecond => {
                 let synced_at = *self.synced_at.get_or_insert(now);
-                !self.log.holds_syncs.load(Ordering::Relaxed) && now >= synced_at + SYNC_INTERVAL
+                let is_held = self.log.holds_syncs.load(Ordering::Relaxed) || self.sync_began.is_some();
+                if is_held || !self.is_dirty || now < synced_at + SYNC_INTERVAL {
+                    return Ok(());
+                }
+                self.synced_at = Some(now);
+                self.begin_sync(now)
             }
-            SyncPolicy::Never => false,
-        };
-        if !is_due {
-            return Ok(());
+            SyncPolicy::Never => Ok(()),
         }
-        self.synced_at = Some(now);
-        self.sync()
     }
 
+    /// Hands the file to the other thread, if there is one.
+    fn begin_sync(&mut self, now: Instant) -> Result<(), Failure> {
+        let (Some(file), Some(syncer)) = (&self.file, &self.syncer) else { return self.sync() };
+        let file = file.duplicate().map_err(Failure::Sync)?;
+        self.log.is_syncing.store(true, Ordering::Release);
+        if syncer.send((file, self.log.written())).is_err() {
+            self.log.is_syncing.store(false, Ordering::Release);
+            return self.sync();
+        }
+        self.sync_began = Some(now);
+        self.is_dirty = false;
+        Ok(())
+    }
+
+    /// Notes what the other thread has come to, or that it takes too long.
+    fn note_synced(&mut self, now: Instant) -> Result<(), Failure> {
+        let Some(began) = self.sync_began else { return Ok(()) };
+        if self.log.is_syncing.load(Ordering::Acquire) {
+            if now >= began + SYNC_TIME_MAX && !self.log.is_slow.swap(true, Ordering::Relaxed) {
+                self.log.slow_syncs.fetch_add(1, Ordering::Relaxed);
+            }
+            return Ok(());
+        }
+        self.sync_began = None;
+        self.log.is_slow.store(false, Ordering::Relaxed);
+        match locked(&self.log.sync_outcome).take() {
+            Some(Ok(position)) => {
+                self.log.durable.fetch_max(position, Ordering::SeqCst);
+                Ok(())
+            }
+            Some(Err(error)) => {
+                self.is_dirty = true;
+                Err(Failure::Sync(error))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until the other thread has nothing in hand.
+    fn await_syncer(&mut self) -> Result<(), Failure> {
+        let mut queue = locked(&self.log.queue);
+        while self.log.is_syncing.load(Ordering::Acquire) {
+            let woken = self.log.has_work.wait_timeout(queue, SYNC_INTERVAL);
+            queue = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(queue);
+        self.note_synced(Instant::now())
+    }
+
+    /// Makes everything durable that is written.
     fn sync(&mut self) -> Result<(), Failure> {
+        if self.sync_began.is_some() {
+            self.await_syncer()?;
+        }
         if let Some(file) = self.file.as_mut().filter(|_| self.is_dirty) {
             self.log.is_syncing.store(true, Ordering::Relaxed);
             let began = Instant::now();

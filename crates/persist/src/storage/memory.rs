@@ -318,6 +318,12 @@ impl StorageFile for MemoryFile {
         Ok(locked(&self.node).live.len() as u64)
     }
 
+    fn duplicate(&self) -> io::Result<Box<dyn StorageFile>> {
+        drop(self.storage.operation()?);
+        let (storage, node, position) = (self.storage.clone(), Arc::clone(&self.node), self.position);
+        Ok(Box::new(MemoryFile { storage, node, position }))
+    }
+
     fn set_length(&mut self, bytes: u64) -> io::Result<()> {
         let length = usize::try_from(bytes).map_err(|_| io::ErrorKind::FileTooLarge)?;
         let mut state = self.storage.changing_operation()?;

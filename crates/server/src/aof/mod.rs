@@ -18,9 +18,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use mantissa_commands::{Access, Error, Outcome};
 use mantissa_persist::aof::{Log, SyncPolicy};
+use mantissa_protocol::Reply;
 use mantissa_store::ShardSet;
 use parking_lot::Mutex;
 
+use crate::blocking;
+use crate::client::BlockedClient;
 use crate::config::{AppendFsync, Config};
 use crate::context::{Context, Outbox};
 use crate::server::Server;
@@ -55,8 +58,8 @@ pub struct Aof {
     pub former_bytes: AtomicU64,
     /// The lengths of all files after the last rewrite or at the start, in bytes.
     pub base_bytes: AtomicU64,
-    /// Times that making the log durable took so long that writes had to wait.
-    pub delayed_syncs: AtomicU64,
+    /// Clients in WAITAOF, with the positions that they wait for.
+    waiters: Mutex<Vec<(u64, Arc<BlockedClient>)>>,
     /// What is known of rewriting.
     pub rewrite: Rewrite,
 }
@@ -77,7 +80,7 @@ impl Aof {
             increment_bytes: AtomicU64::new(0),
             former_bytes: AtomicU64::new(0),
             base_bytes: AtomicU64::new(0),
-            delayed_syncs: AtomicU64::new(0),
+            waiters: Mutex::default(),
             rewrite: Rewrite::default(),
         }
     }
@@ -86,6 +89,12 @@ impl Aof {
     #[inline]
     pub fn holds_replies(&self) -> bool {
         self.holds_replies.load(Ordering::Relaxed)
+    }
+
+    /// Whether writes have to wait until the disk has caught up.
+    #[inline]
+    pub fn holds_writes(&self) -> bool {
+        self.is_listed.load(Ordering::Relaxed) && self.log.is_stalled()
     }
 
     /// Puts the settings in force that concern the log.
@@ -114,6 +123,30 @@ impl Aof {
                 server.wake(worker);
             }
         }
+        let durable = self.log.durable();
+        let mut waiters = self.waiters.lock();
+        waiters.retain(|(position, blocked)| {
+            let waits = *blocked.waiting.lock();
+            if waits && *position <= durable {
+                let mut reply = Reply::new(blocked.protocol);
+                write_confirmations(&mut reply, true);
+                blocking::release(server, blocked, reply.into_bytes());
+            }
+            waits && *position > durable
+        });
+    }
+
+    /// Whether the log is on, and durable up to `position`.
+    pub fn is_confirmed(&self, position: u64) -> bool {
+        self.is_listed.load(Ordering::Relaxed) && self.log.durable() >= position
+    }
+
+    /// Has a client wait until the log is durable up to `position`.
+    pub fn wait(&self, server: &Server, position: u64, blocked: Arc<BlockedClient>) {
+        self.waiters.lock().push((position, blocked));
+        if self.log.durable() >= position {
+            self.tell_durable(server);
+        }
     }
 
     /// The length of all files that a start would load.
@@ -131,6 +164,13 @@ impl Aof {
         });
         position
     }
+}
+
+/// The reply of WAITAOF: whether the log is durable here, and on how many replicas.
+pub fn write_confirmations(reply: &mut Reply, is_durable: bool) {
+    reply.array(2);
+    reply.integer(i64::from(is_durable));
+    reply.integer(0);
 }
 
 /// Appends what has been collected to the log. The shards that it concerns are locked by `access`.
@@ -197,8 +237,8 @@ pub fn switch_on(server: &'static Server) {
     if is_busy || rewrite::start(server).is_err() {
         server.aof.rewrite.is_scheduled.store(true, Ordering::Relaxed);
         notice!(
-            "AOF was enabled but there is already another background operation. An AOF background was scheduled \
-             to start when possible."
+            "AOF was enabled but there is already another background operation. An AOF background was \
+             scheduled to start when possible."
         );
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use mantissa_persist::aof::{Failure, SyncPolicy, Writer};
 
+use crate::inbox::Message;
 use crate::server::Server;
 use crate::{notice, warning};
 
@@ -18,6 +19,7 @@ const GATHERING: Duration = Duration::from_millis(1);
 /// Starts it.
 pub(super) fn start(server: &'static Server) -> io::Result<()> {
     let mut writer = Writer::new(Arc::clone(&server.aof.log));
+    writer.start_syncer()?;
     let body = move || {
         loop {
             writer.wait(Instant::now(), SLEEP_MAX);
@@ -33,11 +35,14 @@ pub(super) fn start(server: &'static Server) -> io::Result<()> {
 
 fn turn(server: &'static Server, writer: &mut Writer) {
     let aof = &server.aof;
-    let before = aof.log.durable();
+    let (before, was_stalled) = (aof.log.durable(), aof.log.is_stalled());
     let outcome = writer.turn(Instant::now());
     aof.increment_bytes.store(writer.file_bytes(), Ordering::Relaxed);
     if aof.log.durable() > before {
         aof.tell_durable(server);
+    }
+    if was_stalled && !aof.log.is_stalled() {
+        server.send_all(|| Message::Resume);
     }
     match outcome {
         Ok(()) => {

@@ -40,8 +40,8 @@ fn bgsave(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> O
             return Ok(());
         }
         return Err(Error::fixed(
-            "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to \
-             schedule a BGSAVE whenever possible.",
+            "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in \
+             order to schedule a BGSAVE whenever possible.",
         ));
     }
     match persistence::start_background_save(server) {
@@ -69,7 +69,8 @@ fn bgrewriteaof(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Repl
     aof::rewrite::start(server).map_err(|reason| {
         warning!("{reason}");
         Error::fixed(
-            "ERR Can't execute an AOF background rewriting. Please check the server logs for more information.",
+            "ERR Can't execute an AOF background rewriting. Please check the server logs for more \
+             information.",
         )
     })?;
     reply.simple("Background append only file rewriting started");

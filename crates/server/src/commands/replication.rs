@@ -1,12 +1,18 @@
 //! Replication, as far as a server without it has an answer: it is a master without replicas.
 //!
-//! WAIT and WAITAOF wait for confirmations that nobody gives: until their time is up. What would make this
-//! server a replica, or another one its replica, is refused in plain words.
+//! WAIT waits for confirmations that nobody gives: until its time is up. WAITAOF does so for replicas, and
+//! for this server's own log until that is durable. What would make this server a replica, or another one its
+//! replica, is refused in plain words.
+
+use std::sync::Arc;
 
 use mantissa_commands::spec::{Categories, Flags, Group};
-use mantissa_commands::{Access, DataSpec, Error, Locks, Outcome, TimeoutReply, parse};
+use mantissa_commands::{Access, Blocking, DataSpec, Error, Locks, Outcome, TimeoutReply, parse};
 use mantissa_protocol::{Args, Reply};
+use mantissa_store::ShardSet;
 
+use crate::aof::write_confirmations;
+use crate::client::BlockedClient;
 use crate::registry::ServerSpec;
 use crate::session::Session;
 
@@ -39,22 +45,50 @@ fn wait(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     Ok(())
 }
 
-fn waitaof(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+fn waitaof(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     const LOCAL: &str = "ERR value is out of range, value must between 0 and 1";
     const REPLICAS: &str = "ERR value is out of range, must be positive";
     parse::integer(args.at(1))?;
     let local = parse::integer_in(args.at(1), 0, 1, LOCAL)?;
     let replicas = parse::integer_in(args.at(2), 0, i64::MAX, REPLICAS)?;
-    let deadline = deadline(args.at(3), access.now_ms())?;
-    if local > 0 {
+    let deadline = deadline(args.at(3), session.context.now_ms)?;
+    let server = session.server();
+    if local > 0 && !session.context.live.config.appendonly {
         return Err(Error::fixed(
             "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
         ));
     }
+    let position = server.aof.log.end();
+    let is_durable = server.aof.is_confirmed(position);
+    if session.in_transaction() || (replicas == 0 && (local == 0 || is_durable)) {
+        write_confirmations(reply, is_durable);
+        return Ok(());
+    }
+    server.aof.log.kick();
+    let blocking = Blocking {
+        keys: Vec::new(),
+        deadline,
+        on_timeout: TimeoutReply::Confirmations { position },
+        shards: ShardSet::EMPTY,
+        on_loss: false,
+        instead: None,
+    };
+    let client = &mut *session.client;
+    let blocked = Arc::new(BlockedClient {
+        client: Arc::clone(&client.shared),
+        user: Arc::clone(&client.user),
+        command: server.registry.resolve(args)?,
+        args: args.to_owned(),
+        database: client.database,
+        protocol: client.protocol,
+        remembers_reads: false,
+        ticket: server.next_ticket(),
+        blocking,
+        waiting: parking_lot::Mutex::new(true),
+    });
+    crate::execute::wait(server, client, Arc::clone(&blocked));
     if replicas == 0 {
-        TimeoutReply::TwoZeros.write(reply);
-    } else {
-        access.block(reply, &[], &[], deadline, TimeoutReply::TwoZeros);
+        server.aof.wait(server, position, blocked);
     }
     Ok(())
 }
@@ -133,23 +167,21 @@ const MASTER: &str = "args:oneof(host-port:block(host:string port:integer) no-on
 const CONFIRMATIONS: &[&str] = &["request_policy:all_shards", "response_policy:agg_min"];
 
 /// The registration table of what waits.
-pub(super) const WAITING: &[DataSpec] = &[
-    DataSpec::new("wait", 3, wait, Flags::BLOCKING)
-        .locks(Locks::Nothing)
-        .categories(Categories::CONNECTION)
-        .docs(Group::Generic, "3.0.0", "O(1)", "Waits until replicas have confirmed this client's writes.")
-        .tips(CONFIRMATIONS)
-        .arguments("numreplicas:integer timeout:integer"),
-    DataSpec::new("waitaof", 4, waitaof, Flags::BLOCKING)
+pub(super) const WAITING: &[DataSpec] = &[DataSpec::new("wait", 3, wait, Flags::BLOCKING)
+    .locks(Locks::Nothing)
+    .categories(Categories::CONNECTION)
+    .docs(Group::Generic, "3.0.0", "O(1)", "Waits until replicas have confirmed this client's writes.")
+    .tips(CONFIRMATIONS)
+    .arguments("numreplicas:integer timeout:integer")];
+
+/// The registration table of the others.
+pub(super) const COMMANDS: &[ServerSpec] = &[
+    ServerSpec::new("waitaof", 4, waitaof, Flags::BLOCKING)
         .locks(Locks::Nothing)
         .categories(Categories::CONNECTION)
         .docs(Group::Generic, "7.2.0", "O(1)", "Waits until this client's writes are in append-only files.")
         .tips(CONFIRMATIONS)
         .arguments("numlocal:integer numreplicas:integer timeout:integer"),
-];
-
-/// The registration table of the others.
-pub(super) const COMMANDS: &[ServerSpec] = &[
     ServerSpec::new("failover", -1, failover, ADMIN.or(Flags::STALE))
         .locks(Locks::Nothing)
         .docs(Group::Server, "6.2.0", "O(1)", "Hands the role of master to a replica.")

@@ -182,9 +182,9 @@ pub(super) fn unblock(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut
             error.error(TEXT);
             error.into_bytes()
         } else {
-            blocking::timeout_reply(&blocked)
+            blocking::timeout_reply(server, &blocked)
         };
-        blocking::release(session.context, &blocked, bytes)
+        blocking::release(server, &blocked, bytes)
     });
     reply.integer(i64::from(released));
     Ok(())

@@ -30,6 +30,6 @@ pub(super) fn append_only(lines: &mut Lines, session: &mut Session<'_, '_>) {
         lines.add("aof_pending_rewrite", 0);
         lines.add("aof_buffer_length", aof.log.end() - aof.log.written());
         lines.add("aof_pending_bio_fsync", u8::from(aof.log.is_syncing()));
-        lines.add("aof_delayed_fsync", aof.delayed_syncs.load(Ordering::Relaxed));
+        lines.add("aof_delayed_fsync", aof.log.slow_syncs());
     }
 }

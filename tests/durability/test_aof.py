@@ -1,0 +1,539 @@
+"""The append-only file: what is in it, when it is durable, rewriting, switching, and Redis's files here and
+ours there."""
+
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import threading
+import time
+
+import pytest
+
+from support import servers
+from support.servers import subject_is_oracle
+
+PATIENCE_S = 30
+FOLDER = "appendonlydir"
+NAME = "appendonly.aof"
+OURS_ONLY = pytest.mark.skipif(subject_is_oracle(), reason="redis-server does this otherwise")
+
+# Commands over all types, in two databases, whose outcome depends on chance, time or state.
+COMMANDS = [
+    "SET plain value", "SET relative v EX 1000", "SETEX another 1000 v", "INCRBYFLOAT number 1.1", "APPEND plain more",
+    "INCR counter", "GETEX plain EX 500", "GETDEL another", "MSET a 1 b 2 c 3", "EXPIRE a 1000", "SETRANGE r 5 x",
+    "RPUSH list 1 2 3 4 5", "LMOVE list list2 LEFT RIGHT", "LPOP list 2", "LINSERT list2 BEFORE 1 0",
+    "SADD set 1 2 3 4 5 6 7 8 9", "SPOP set", "SPOP set 3", "SRANDMEMBER set 2", "SADD text a b c d", "SPOP text 2",
+    "ZADD z 1 a 2 b 3 c 4 d", "ZPOPMIN z", "ZINCRBY z 1.5 b", "ZRANGESTORE zz z 0 -1",
+    "HSET h f 1 g 2 h 3", "HINCRBYFLOAT h f 0.5", "HEXPIRE h 1000 FIELDS 1 g", "HGETDEL h FIELDS 1 h",
+    "XADD s * a 1", "XADD s 99999999999999-* b 2", "XGROUP CREATE s g 0", "XREADGROUP GROUP g c COUNT 1 STREAMS s >",
+    "XAUTOCLAIM s g d 0 0", "XTRIM s MAXLEN ~ 1", "PFADD hll a b c", "GEOADD geo 13.4 52.5 berlin", "SETBIT bits 7 1",
+    "COPY plain copy", "RENAME c renamed", "MOVE b 1", "SORT set ALPHA STORE sorted", "OBJECT FREQ none",
+    "SELECT 1", "SET other 1", "LPUSH list x", "SWAPDB 1 2", "SELECT 0", "MULTI", "SET in transaction", "SPOP set",
+    "EXEC", "EVAL return{redis.call('set','by','script'),redis.call('spop','text')} 0",
+]  # fmt: skip
+
+
+def info(connection):
+    text = connection.call("INFO", "persistence").decode()
+    return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+
+
+def eventually(condition, what):
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+
+
+def rewritten(connection):
+    """Wait until no rewrite runs or is to come."""
+
+    def is_done():
+        state = info(connection)
+        return state["aof_rewrite_in_progress"] == "0" and state["aof_rewrite_scheduled"] == "0"
+
+    eventually(is_done, "the rewrite does not end")
+    return info(connection)
+
+
+def logged_server(start_server, kind="subject", **options):
+    given = {"appendonly": "yes", "appendfsync": "always"}
+    given |= {name.replace("_", "-"): value for name, value in options.items()}
+    return start_server(kind, options=given)
+
+
+def run_commands(connection):
+    for command in COMMANDS:
+        connection(*command.split(" ", 1)[:1] if command in ("MULTI", "EXEC") else split(command))
+
+
+def split(command):
+    words = command.split(" ")
+    return words if words[0] != "EVAL" else [words[0], " ".join(words[1:-1]), words[-1]]
+
+
+def digest(connection):
+    return connection.call("DEBUG", "DIGEST")
+
+
+def files(server):
+    folder = server.directory / FOLDER
+    return sorted(path.name for path in folder.iterdir())
+
+
+def manifest(server):
+    return (server.directory / FOLDER / f"{NAME}.manifest").read_text()
+
+
+def increment(server):
+    """The file that is written to."""
+    names = [line.split()[1] for line in manifest(server).splitlines() if " type i" in line]
+    return server.directory / FOLDER / names[-1]
+
+
+def words_of(path):
+    """The commands of a file, as lists of words; lines that begin with # as they are."""
+    data, at, found = path.read_bytes(), 0, []
+
+    def line():
+        nonlocal at
+        end = data.index(b"\r\n", at)
+        start, at = at, end + 2
+        return data[start:end]
+
+    while at < len(data):
+        head = line()
+        if head.startswith(b"#"):
+            found.append(head)
+            continue
+        words = []
+        for _ in range(int(head[1:])):
+            length = int(line()[1:])
+            words.append(data[at : at + length])
+            at += length + 2
+        found.append(words)
+    return found
+
+
+@pytest.mark.parametrize("policy", ["always", "everysec", "no"])
+def test_what_was_there_is_there_again(start_server, policy):
+    server = logged_server(start_server, appendfsync=policy)
+    with server.connect() as connection:
+        run_commands(connection)
+        before = digest(connection)
+    server.restart()
+    with server.connect() as connection:
+        assert digest(connection) == before
+        assert info(connection)["aof_enabled"] == "1"
+
+
+def test_after_a_crash_nothing_acknowledged_is_missing(start_server):
+    server = logged_server(start_server)
+    with server.connect() as connection:
+        run_commands(connection)
+        before = digest(connection)
+    server.restart(crash=True)
+    with server.connect() as connection:
+        assert digest(connection) == before
+
+
+def test_the_log_holds_what_redis_logs(start_server):
+    """The same commands leave the same words in the log, but for times, chance, and letters' case."""
+    logs = []
+    for kind in ("subject", "oracle"):
+        server = logged_server(start_server, kind, **{"appendfsync": "always"})
+        with server.connect() as connection:
+            for command in ["SET k v", "SET k w EX 100", "INCR n", "GETDEL k", "SADD s 1", "SPOP s", "RPUSH l a b",
+                            "LPOP l 1", "EXPIRE l 100", "PERSIST l", "SELECT 3", "SET k v", "MULTI", "SET only 1", "EXEC",
+                            "MULTI", "SET one 1", "SET two 2", "EXEC", "DEL nothing", "GET k", "FLUSHDB", "FLUSHALL",
+                            "ZADD z 1 a", "ZPOPMIN z", "PFADD p a", "PFCOUNT p", "SWAPDB 0 1", "XADD x 1-1 a b",
+                            "XGROUP CREATE x g 0", "XGROUP CREATECONSUMER x g c", "XDEL x 1-1"]:  # fmt: skip
+                connection(*command.split())
+            connection("EVAL", "redis.call('set','a',1) redis.call('set','b',1)", 0)
+            connection("EVAL", "redis.call('set','a',1)", 0)
+            connection("EVAL", "return redis.call('get','a')", 0)
+        logs.append([[mask(word) for word in command] for command in words_of(increment(server))])
+    assert select_first(logs[0]) == select_first(logs[1])
+
+
+def mask(word):
+    return b"<time>" if len(word) == 13 and word.isdigit() else word.lower()
+
+
+def select_first(commands):
+    """The commands with SELECT before MULTI, where redis-server has it behind."""
+    commands = list(commands)
+    for at in range(len(commands) - 1):
+        if commands[at] == [b"multi"] and commands[at + 1][0] == b"select":
+            commands[at], commands[at + 1] = commands[at + 1], commands[at]
+    return commands
+
+
+@pytest.mark.parametrize("writer, reader", [("oracle", "subject"), ("subject", "oracle")])
+@pytest.mark.parametrize("preamble", ["yes", "no"])
+def test_files_are_exchanged(start_server, writer, reader, preamble):
+    source = logged_server(start_server, writer, aof_use_rdb_preamble=preamble)
+    target = start_server(reader)
+    with source.connect() as connection:
+        run_commands(connection)
+        connection.call("BGREWRITEAOF")
+        rewritten(connection)
+        run_commands(connection)
+        connection.call("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 7 end)")
+        before = digest(connection)
+    source.terminate()
+    target.terminate()
+    shutil.copytree(source.directory / FOLDER, target.directory / FOLDER)
+    target.options["appendonly"] = "yes"
+    target.start()
+    with target.connect() as connection:
+        assert digest(connection) == before
+        assert connection.call("FCALL", "f", 0) == 7
+
+
+def test_an_old_file_is_taken_over(start_server):
+    server = start_server()
+    server.terminate()
+    old = server.directory / NAME
+    old.write_bytes(b"*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n")
+    server.options["appendonly"] = "yes"
+    server.start()
+    with server.connect() as connection:
+        assert connection.call("GET", "k") == b"v"
+        connection.call("SET", "more", "1")
+    assert not old.exists()
+    assert manifest(server).splitlines()[0] == f"file {NAME} seq 1 type b"
+    server.restart()
+    with server.connect() as connection:
+        assert connection.call("MGET", "k", "more") == [b"v", b"1"]
+
+
+def test_rewriting_replaces_the_files(start_server):
+    server = logged_server(start_server)
+    with server.connect() as connection:
+        assert files(server) == [f"{NAME}.1.base.rdb", f"{NAME}.1.incr.aof", f"{NAME}.manifest"]
+        for number in range(200):
+            connection.call("SET", "k", number)
+        size = int(info(connection)["aof_current_size"])
+        assert connection.call("BGREWRITEAOF") == b"Background append only file rewriting started"
+        state = rewritten(connection)
+        assert state["aof_last_bgrewrite_status"] == "ok" and state["aof_rewrites"] == "1"
+        assert int(state["aof_current_size"]) < size
+        assert int(state["aof_base_size"]) == int(state["aof_current_size"])
+        eventually(
+            lambda: files(server) == [f"{NAME}.2.base.rdb", f"{NAME}.2.incr.aof", f"{NAME}.manifest"],
+            "the former files stay",
+        )
+        connection.call("SET", "after", "1")
+        before = digest(connection)
+    server.restart(crash=True)
+    with server.connect() as connection:
+        assert digest(connection) == before
+
+
+def test_rewriting_under_load_loses_nothing(start_server):
+    server = logged_server(start_server, appendfsync="everysec")
+    stop = threading.Event()
+
+    def write(number):
+        with server.connect() as connection:
+            turn = 0
+            while not stop.is_set():
+                turn += 1
+                commands = [["INCR", f"c{number}:{turn % 50}"], ["RPUSH", f"l{number}", turn], ["SADD", "s", turn, -turn]]
+                connection.pipeline([*commands, ["SPOP", "s"], ["LPOP", f"l{number}"]])
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(3)]
+    with server.connect() as connection:
+        connection.call("DEBUG", "POPULATE", 20000)
+        [writer.start() for writer in writers]
+        try:
+            for _ in range(4):
+                connection.call("BGREWRITEAOF")
+                rewritten(connection)
+        finally:
+            stop.set()
+            [writer.join() for writer in writers]
+        assert info(connection)["aof_last_bgrewrite_status"] == "ok"
+        before = digest(connection)
+    server.restart()
+    with server.connect() as connection:
+        assert digest(connection) == before
+
+
+def test_switching_on_and_off(start_server):
+    server = start_server()
+    with server.connect() as connection:
+        run_commands(connection)
+        connection.call("CONFIG", "SET", "appendonly", "yes")
+        assert rewritten(connection)["aof_enabled"] == "1"
+        connection.call("SET", "while", "on")
+        before = digest(connection)
+    server.options["appendonly"] = "yes"
+    server.restart()
+    with server.connect() as connection:
+        assert digest(connection) == before
+        connection.call("CONFIG", "SET", "appendonly", "no")
+        assert info(connection)["aof_enabled"] == "0"
+        connection.call("SET", "while", "off")
+        connection.call("CONFIG", "SET", "appendonly", "yes")
+        rewritten(connection)
+        connection.call("SET", "and", "on")
+        before = digest(connection)
+    server.restart()
+    with server.connect() as connection:
+        assert digest(connection) == before
+
+
+def test_switching_within_a_transaction(start_server):
+    server = logged_server(start_server)
+    with server.connect() as connection:
+        replies = connection.pipeline([["MULTI"], ["SET", "k", "1"], ["CONFIG", "SET", "appendonly", "no"], ["EXEC"]])
+        assert not replies[-1].is_error
+        eventually(lambda: "aof_current_size" not in info(connection), "it stays on")
+        connection.pipeline([["MULTI"], ["SET", "k", "2"], ["CONFIG", "SET", "appendonly", "yes"], ["EXEC"]])
+        rewritten(connection)
+        assert "aof_current_size" in info(connection)
+
+
+def test_it_is_rewritten_when_it_has_grown(start_server):
+    options = {"auto-aof-rewrite-percentage": 100, "auto-aof-rewrite-min-size": 4096}
+    server = logged_server(start_server, appendfsync="everysec", **options)
+    with server.connect() as connection:
+        for _ in range(20):
+            connection.pipeline([["SET", "k", "x" * 200]] * 50)
+        eventually(lambda: int(info(connection)["aof_rewrites"]) >= 1, "it is not rewritten")
+        state = rewritten(connection)
+        assert int(state["aof_base_size"]) < 4096
+
+
+def test_rewriting_and_saving_wait_for_each_other(start_server):
+    server = logged_server(start_server)
+    with server.connect() as connection:
+        assert connection.call("BGREWRITEAOF").startswith(b"Background append only")
+        rewritten(connection)
+        replies = connection.pipeline([["MULTI"], ["BGREWRITEAOF"], ["EXEC"]])
+        assert "scheduled" in str(replies[-1])
+        rewritten(connection)
+
+
+def test_expired_and_evicted_keys_go_from_the_log_too(start_server):
+    server = logged_server(start_server)
+    with server.connect() as connection:
+        connection.call("SET", "lazy", "1", "PX", 1)
+        connection.call("HSET", "h", "f", "1", "g", "2")
+        connection.call("HPEXPIRE", "h", 1, "FIELDS", 1, "f")
+        eventually(lambda: connection.call("EXISTS", "lazy") == 0, "it does not expire")
+        eventually(lambda: b"expired_subkeys:1" in connection.call("INFO", "stats"), "the field does not expire")
+        connection.call("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+        connection.pipeline([["SET", f"k{number}", "x" * 1000] for number in range(1000)])
+        connection.call("CONFIG", "SET", "maxmemory", 1)
+        connection("SET", "more", "1")
+        eventually(lambda: connection.call("DBSIZE") == 0, "nothing is evicted")
+    logged = words_of(increment(server))
+    assert [b"DEL", b"lazy"] in logged and [b"HDEL", b"h", b"f"] in logged
+    assert sum(words[0] in (b"DEL", b"UNLINK") for words in logged) > 1000
+    server.restart(**{"maxmemory": 0})
+    with server.connect() as connection:
+        assert connection.call("DBSIZE") == 0
+
+
+def test_what_has_expired_when_it_is_loaded(start_server):
+    """A key that had an expiry when it was changed keeps it, however late the log is loaded."""
+    server = logged_server(start_server)
+    with server.connect() as connection:
+        connection.call("DEBUG", "SET-ACTIVE-EXPIRE", 0)
+        connection.pipeline([["SET", "n", 5, "PX", 40], ["INCR", "n"], ["HSET", "h", "f", 1], ["HPEXPIRE", "h", 40, "FIELDS", 1, "f"],
+                             ["HINCRBY", "h", "f", 1], ["SET", "kept", 1]])  # fmt: skip
+    server.kill()
+    time.sleep(0.06)
+    server.start()
+    with server.connect() as connection:
+        assert connection.call("EXISTS", "n") == 0 and connection.call("EXISTS", "h") == 0
+        assert connection.call("GET", "kept") == b"1"
+
+
+def test_served_clients_are_logged_where_they_are_served(start_server):
+    server = logged_server(start_server)
+    with server.connect() as waiting, server.connect() as connection:
+        waiting.send("BLPOP", "q", 0)
+        eventually(lambda: b"blocked_clients:1" in connection.call("INFO", "clients"), "nobody waits")
+        connection.call("RPUSH", "q", "a", "b")
+        waiting.read()
+        assert connection.call("LRANGE", "q", 0, -1) == [b"b"]
+    logged = words_of(increment(server))
+    assert [[word.lower() for word in words] for words in logged[-4:]] == [
+        [b"multi"], [b"rpush", b"q", b"a", b"b"], [b"lpop", b"q"], [b"exec"],
+    ]  # fmt: skip
+
+
+def test_half_a_command_or_transaction_at_the_end(start_server):
+    server = logged_server(start_server)
+    with server.connect() as connection:
+        connection.call("SET", "whole", "1")
+    server.kill()
+    path, whole = increment(server), increment(server).read_bytes()
+    for tail in (b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1", b"*1\r\n$5\r\nMULTI\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n"):
+        path.write_bytes(whole + tail)
+        server.start()
+        with server.connect() as connection:
+            assert connection.call("KEYS", "*") == [b"whole"]
+        server.kill()
+        assert path.read_bytes() == whole
+    path.write_bytes(whole + tail)
+    server.options["aof-load-truncated"] = "no"
+    server.start(wait=False)
+    assert server.wait_exit() == 1
+    assert path.read_bytes() == whole + tail
+
+
+@OURS_ONLY
+def test_damage_stops_the_start_and_names_the_repair(start_server):
+    server = logged_server(start_server)
+    with server.connect() as connection:
+        connection.call("SET", "k", "1")
+    server.kill()
+    path = increment(server)
+    whole = path.read_bytes()
+    for damaged in (b"garbage" + whole, whole + b"*1\r\n$7\r\nunknown\r\n", whole + b"*2\r\n$3\r\nSET\r\n$1\r\nk\r\n"):
+        path.write_bytes(damaged)
+        server.start(wait=False)
+        assert server.wait_exit() == 1
+        assert "mantissa check aof" in server.log_tail(5)
+        assert path.read_bytes() == damaged
+    base = server.directory / FOLDER / f"{NAME}.1.base.rdb"
+    path.write_bytes(whole)
+    base.rename(base.with_suffix(".away"))
+    server.start(wait=False)
+    assert server.wait_exit() == 1
+    assert "does not exist" in server.log_tail(5)
+
+
+@OURS_ONLY
+def test_a_dump_is_loaded_where_there_is_no_log_yet(start_server):
+    server = start_server()
+    with server.connect() as connection:
+        connection.call("SET", "k", "1")
+        connection.call("SAVE")
+    server.options["appendonly"] = "yes"
+    server.restart()
+    with server.connect() as connection:
+        assert connection.call("GET", "k") == b"1"
+    server.restart()
+    with server.connect() as connection:
+        assert connection.call("GET", "k") == b"1"
+
+
+def test_the_time_is_noted(start_server):
+    server = logged_server(start_server, aof_timestamp_enabled="yes")
+    began = int(time.time())
+    with server.connect() as connection:
+        connection.call("SET", "k", "1")
+        connection.call("SET", "k", "2")
+    lines = [int(line[4:]) for line in words_of(increment(server)) if isinstance(line, bytes)]
+    assert lines and began <= lines[0] <= time.time()
+    server.restart()
+    with server.connect() as connection:
+        assert connection.call("GET", "k") == b"2"
+
+
+def test_functions_are_logged(start_server):
+    server = logged_server(start_server)
+    code = "#!lua name=%s\nredis.register_function('%s', function() return 1 end)"
+    with server.connect() as connection:
+        connection.call("FUNCTION", "LOAD", code % ("a", "a"))
+        payload = connection.call("FUNCTION", "DUMP")
+        connection.call("FUNCTION", "FLUSH")
+        connection.call("FUNCTION", "RESTORE", payload)
+        connection.call("FUNCTION", "LOAD", code % ("b", "b"))
+        connection.call("FUNCTION", "LOAD", "REPLACE", code % ("b", "c"))
+        connection.call("FUNCTION", "DELETE", "a")
+        before = connection.call("FUNCTION", "DUMP")
+    server.restart()
+    with server.connect() as connection:
+        assert connection.call("FUNCTION", "DUMP") == before
+
+
+def test_replies_keep_their_order_while_they_wait(start_server):
+    """Pipelines of reads and writes on many connections, with everything made durable before it is told."""
+    server = logged_server(start_server)
+
+    def run(number, failures):
+        with server.connect() as connection:
+            for turn in range(30):
+                key = f"k{number}"
+                commands = [["SET", key, turn], ["GET", key], ["PING"], ["GET", f"k{number + 1}"], ["INCR", key], ["GET", key]]
+                replies = connection.pipeline(commands)
+                seen = [replies[at].value for at in (0, 1, 2, 4, 5)]
+                if seen != [b"OK", b"%d" % turn, b"PONG", b"%d" % (turn + 1), b"%d" % (turn + 1)]:
+                    failures.append((number, turn, seen))
+
+    failures = []
+    threads = [threading.Thread(target=run, args=(number, failures)) for number in range(8)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not failures
+    with server.connect() as connection:
+        connection.send("SET", "last", "1")
+        connection.send("QUIT")
+        assert connection.read().value == b"OK" and connection.read().value == b"OK"
+
+
+@OURS_ONLY
+def test_a_full_disk_refuses_writes_until_there_is_room(start_server, monkeypatch):
+    """A limit on the length of files stands for the disk."""
+
+    die_with_parent = servers.die_with_parent
+
+    def ignore_limit():
+        die_with_parent()
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    monkeypatch.setattr(servers, "die_with_parent", ignore_limit)
+    server = logged_server(start_server, appendfsync="everysec")
+    with server.connect() as connection:
+        connection.call("SET", "k", "before")
+        eventually(lambda: info(connection)["aof_buffer_length"] == "0", "it is not written")
+        size = os.path.getsize(increment(server))
+        limits = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (size + 10, limits[1]))
+        connection("SET", "k", "x" * 100)
+        eventually(lambda: info(connection)["aof_last_write_status"] == "err", "the error is not noticed")
+        refusal = connection("SET", "k", "y")
+        assert refusal.is_error and refusal.text().startswith("MISCONF Errors writing to the AOF file: ")
+        assert connection.call("GET", "k") == b"x" * 100
+        assert os.path.getsize(increment(server)) == size
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, limits)
+        eventually(lambda: info(connection)["aof_last_write_status"] == "ok", "it stays refused")
+        connection.call("SET", "k2", "after")
+        before = digest(connection)
+    server.restart()
+    with server.connect() as connection:
+        assert digest(connection) == before
+
+
+@pytest.mark.parametrize("policy", ["always", "everysec"])
+def test_waitaof(start_server, policy):
+    server = logged_server(start_server, appendfsync=policy)
+    with server.connect() as connection:
+        connection.call("SET", "k", "1")
+        assert connection.call("WAITAOF", 1, 0, 0) == [1, 0]
+        connection.call("SET", "k", "2")
+        assert connection("WAITAOF", 0, 1, 20).value[1].value in (0, b"0")
+        replies = connection.pipeline([["MULTI"], ["SET", "k", "3"], ["WAITAOF", 1, 0, 0], ["EXEC"]])
+        assert not replies[-1].is_error
+        connection.call("CONFIG", "SET", "appendonly", "no")
+        assert "appendonly is disabled" in connection("WAITAOF", 1, 0, 0).text()
+
+
+def test_paths_of_other_names(start_server):
+    server = logged_server(start_server, appendfilename="my log.aof", appenddirname="logs")
+    with server.connect() as connection:
+        connection.call("SET", "k", "1")
+    folder = pathlib.Path(server.directory) / "logs"
+    assert (folder / "my log.aof.manifest").read_text().startswith('file "my log.aof.1.base.rdb" seq 1 type b')
+    server.restart()
+    with server.connect() as connection:
+        assert connection.call("GET", "k") == b"1"
