@@ -49,7 +49,7 @@ pub trait Storage: Send + Sync {
     /// The names of the files in a directory, sorted.
     fn list(&self, path: &Path) -> io::Result<Vec<OsString>>;
 
-    /// Creates a directory. It may be there already.
+    /// Creates a directory and makes its name durable. It may be there already.
     fn create_directory(&self, path: &Path) -> io::Result<()>;
 
     /// Gives a file another name, replacing what has it. It may move to another directory of the same disk.
@@ -146,7 +146,8 @@ impl Storage for FileSystem {
         match DirBuilder::new().mode(DIRECTORY_MODE).create(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
             outcome => outcome,
-        }
+        }?;
+        self.sync_directory(directory_of(path))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -1,0 +1,223 @@
+//! The log on a disk that fails and loses power: what was acknowledged is there, in order, in whole units.
+
+use mantissa_persist::aof::log::{Failure, Log, SyncPolicy, Unit, Writer};
+use mantissa_persist::aof::{AofError, Item, Manifest, Reader, put_command};
+use mantissa_persist::storage::{MemoryStorage, Storage};
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+const DIRECTORY: &str = "dir";
+const NAME: &str = "log";
+const ADD: &[u8] = b"ADD";
+
+/// A linear congruential generator; its upper bits are good enough here.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// A server that only appends numbered units.
+struct Server {
+    storage: MemoryStorage,
+    log: Arc<Log>,
+    writer: Writer,
+    manifest: Arc<Mutex<Manifest>>,
+    /// The position behind each unit, and the unit's number of commands.
+    units: Vec<(u64, usize)>,
+    now: Instant,
+}
+
+fn words_of(unit: usize, part: usize, filler: usize) -> [Vec<u8>; 4] {
+    [ADD.to_vec(), unit.to_string().into_bytes(), part.to_string().into_bytes(), vec![b'x'; filler]]
+}
+
+impl Server {
+    fn start(storage: &MemoryStorage, policy: SyncPolicy) -> io::Result<Server> {
+        let directory = Path::new(DIRECTORY);
+        let mut manifest = Manifest::default();
+        let increment = manifest.next_increment(OsStr::new(NAME), None);
+        let file = storage.append(&directory.join(increment))?;
+        manifest.store(storage, directory, OsStr::new(NAME))?;
+        let log = Arc::new(Log::default());
+        log.set_policy(policy);
+        log.switch(Box::new(move || Ok(Some(file))));
+        let writer = Writer::new(Arc::clone(&log));
+        let manifest = Arc::new(Mutex::new(manifest));
+        let (storage, now) = (storage.clone(), Instant::now());
+        Ok(Server { storage, log, writer, manifest, units: Vec::new(), now })
+    }
+
+    fn append(&mut self, random: &mut Random) {
+        let number = self.units.len();
+        let mut unit = Unit::default();
+        let commands = if random.below(3) == 0 { 2 + random.below(4) } else { 1 };
+        for part in 0..commands {
+            let filler = if random.below(20) == 0 { 70_000 } else { random.below(600) };
+            let words = words_of(number, part as usize, filler as usize);
+            unit.push(random.below(3) as usize, words.iter().map(Vec::as_slice));
+        }
+        let end = self.log.append(&mut unit, (random.below(2) == 0).then_some(1_700_000_000 + number as i64));
+        self.units.push((end, commands as usize));
+    }
+
+    fn turn(&mut self, random: &mut Random) -> Result<(), Failure> {
+        self.now += Duration::from_millis(random.below(3000));
+        self.writer.turn(self.now)
+    }
+
+    /// A rewrite: a base with everything so far, and another increment for what follows.
+    fn rewrite(&mut self, random: &mut Random) -> Result<(), Failure> {
+        let (storage, directory, name) = (self.storage.clone(), Path::new(DIRECTORY), OsStr::new(NAME));
+        let manifest = Arc::clone(&self.manifest);
+        let switched = Arc::new(Mutex::new(false));
+        let (is_switched, units) = (Arc::clone(&switched), self.units.clone());
+        self.log.switch(Box::new(move || {
+            let mut manifest = manifest.lock().expect("nobody panics with it");
+            let mut next = manifest.clone();
+            let increment = next.next_increment(name, None);
+            let file = storage.append(&directory.join(increment))?;
+            next.store(&storage, directory, name)?;
+            *manifest = next;
+            *is_switched.lock().expect("nobody panics with it") = true;
+            Ok(Some(file))
+        }));
+        let outcome = self.turn(random);
+        if *switched.lock().expect("nobody panics with it") {
+            // A base that can not be written changes nothing.
+            let _ = self.write_base(&units);
+        }
+        outcome
+    }
+
+    fn write_base(&mut self, units: &[(u64, usize)]) -> io::Result<()> {
+        let (storage, directory, name) = (&self.storage, Path::new(DIRECTORY), OsStr::new(NAME));
+        let mut manifest = self.manifest.lock().expect("nobody panics with it");
+        let mut next = manifest.clone();
+        let base = directory.join(next.next_base(name, false));
+        next.retire_increments(1);
+        let mut bytes = Vec::new();
+        for (number, (_, commands)) in units.iter().enumerate() {
+            (0..*commands).for_each(|part| put_command(&words_of(number, part, 10), &mut bytes));
+        }
+        let mut file = storage.create(&base)?;
+        file.write_all(&bytes)?;
+        file.sync()?;
+        next.store(storage, directory, name)?;
+        *manifest = next.clone();
+        for old in std::mem::take(&mut next.history) {
+            storage.remove(&directory.join(old.name))?;
+        }
+        next.store(storage, directory, name)?;
+        *manifest = next;
+        Ok(())
+    }
+}
+
+/// What a start finds: the commands in order, as numbers of units and parts, and what is wrong at the end.
+fn load(storage: &MemoryStorage, seed: u64) -> (Vec<(usize, usize)>, Option<AofError>) {
+    let directory = Path::new(DIRECTORY);
+    let manifest = Manifest::load(storage, directory, OsStr::new(NAME)).expect("it is whole");
+    let files: Vec<_> = manifest.iter().flat_map(Manifest::files).map(|file| file.name.clone()).collect();
+    let mut found = Vec::new();
+    for (index, name) in files.iter().enumerate() {
+        let file = storage.open(&directory.join(name)).expect("what the manifest names is there");
+        let total = file.length().expect("the disk is repaired");
+        let mut reader = Reader::new(file, total);
+        let mut pending = Vec::new();
+        let failure = loop {
+            match reader.next_item() {
+                Ok(Some(Item::Command(command))) if command.get(0) == Some(ADD) => {
+                    let number = |at| {
+                        let text = command.get(at).and_then(|word| std::str::from_utf8(word).ok());
+                        text.and_then(|text| text.parse().ok()).expect("a number was written")
+                    };
+                    pending.push((number(1), number(2)));
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => break None,
+                Err(failure) => break Some(failure),
+            }
+            if !reader.in_transaction() {
+                found.append(&mut pending);
+            }
+        };
+        if let Some(failure) = failure {
+            assert_eq!(index + 1, files.len(), "seed {seed}: {failure} in {name:?}, which is not the last");
+            return (found, Some(failure));
+        }
+        found.append(&mut pending);
+    }
+    (found, None)
+}
+
+/// Runs a server until something breaks or the power goes; what was found broken at the start.
+fn run(seed: u64, policy: SyncPolicy) -> Option<AofError> {
+    let mut random = Random(seed);
+    let storage = MemoryStorage::new();
+    let mut server = Server::start(&storage, policy).expect("no fault is set");
+    server.turn(&mut random).expect("no fault is set");
+    let steps = 5 + random.below(60);
+    match seed % 4 {
+        0 => storage.fail_at(storage.operations() + random.below(80)),
+        1 => storage.fail_sync(storage.syncs() + random.below(15)),
+        2 => storage.fill_up_after(Some(random.below(300_000))),
+        _ => {}
+    }
+    for _ in 0..steps {
+        for _ in 0..random.below(5) {
+            server.append(&mut random);
+        }
+        let outcome =
+            if random.below(8) == 0 { server.rewrite(&mut random) } else { server.turn(&mut random) };
+        match outcome {
+            // A server that can not keep what it promised ends. What a sync that failed should have made
+            // durable is lost, so nothing can be told of it afterwards.
+            Err(Failure::Write(_)) if policy == SyncPolicy::Always => break,
+            Err(Failure::Sync(_)) => break,
+            Err(Failure::Write(_)) if random.below(3) == 0 => storage.fill_up_after(None),
+            Err(Failure::Write(_) | Failure::Switch(_)) | Ok(()) => {}
+        }
+    }
+    if seed % 4 == 3 {
+        // The power goes between a write and what would make it durable.
+        storage.fail_at(storage.operations() + 1 + random.below(2));
+        (0..3).for_each(|_| server.append(&mut random));
+        let _ = server.turn(&mut random);
+    }
+    let durable = server.log.durable();
+    storage.crash_anyhow(seed);
+    let (found, failure) = load(&storage, seed);
+    let expected = server
+        .units
+        .iter()
+        .enumerate()
+        .flat_map(|(number, (_, commands))| (0..*commands).map(move |part| (number, part)));
+    let expected: Vec<_> = expected.take(found.len()).collect();
+    assert_eq!(found, expected, "seed {seed}: not a prefix of what was appended");
+    let units = found.last().map_or(0, |(number, _)| number + 1);
+    assert!(
+        found.last().is_none_or(|(number, part)| part + 1 == server.units[*number].1),
+        "seed {seed}: half a unit"
+    );
+    let acknowledged = server.units.iter().filter(|(end, _)| *end <= durable).count();
+    assert!(units >= acknowledged, "seed {seed}: {acknowledged} were acknowledged, {units} are there");
+    failure
+}
+
+#[test]
+fn what_was_acknowledged_survives() {
+    for policy in [SyncPolicy::Always, SyncPolicy::EverySecond, SyncPolicy::Never] {
+        let outcomes: Vec<_> = (0..200).map(|seed| run(seed, policy)).collect();
+        let cut =
+            outcomes.iter().filter(|outcome| matches!(outcome, Some(AofError::Truncated { .. }))).count();
+        let whole = outcomes.iter().filter(|outcome| outcome.is_none()).count();
+        assert!(cut > 10 && whole > 10, "{policy:?}: {cut} were cut, {whole} whole");
+    }
+}
