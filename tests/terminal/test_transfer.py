@@ -119,6 +119,51 @@ def test_files_both_ways(form, kind, start_server, tool, tmp_path):
     assert not list(tmp_path.glob("*.part"))
 
 
+def details(server):
+    """What DEBUG DIGEST leaves out: expiries of fields, and what streams have beside their entries."""
+    with server.connect() as connection:
+        connection.call("SELECT", 1)
+        found = [connection.call("HPEXPIRETIME", "hash", "FIELDS", 3, "a", "b", "c")]
+        for key in ("stream", "empty", "fresh"):
+            facts = connection.call("XINFO", "STREAM", key)
+            found.append([facts[facts.index(name) + 1] for name in STREAM_FACTS])
+            for group in connection.call("XINFO", "GROUPS", key):
+                found.append(group)
+                consumers = connection.call("XINFO", "CONSUMERS", key, group[1])
+                found.append([consumer[:4] for consumer in consumers])
+                pending = connection.call("XPENDING", key, group[1], "-", "+", 100)
+                found.append([[entry[0], entry[1], entry[3]] for entry in pending])
+        return found
+
+
+STREAM_FACTS = (b"length", b"last-generated-id", b"max-deleted-entry-id", b"entries-added")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+@pytest.mark.parametrize("kind", ["subject", "oracle"])
+def test_fields_that_expire_and_groups_go_through_text(form, kind, start_server, tool, tmp_path):
+    source, target = start_server(kind), start_server()
+    with source.connect() as connection:
+        connection.call("SELECT", 1)
+        connection.call("HSET", "hash", "a", 1, "b", 2, "c", 3)
+        connection.call("HPEXPIREAT", "hash", 4102444800123, "FIELDS", 2, "a", "c")
+        for i in range(1, 1300):
+            connection.call("XADD", "stream", f"{i}-0", "f", i)
+        connection.call("XDEL", "stream", "3-0", "1299-0")
+        for group in ("one", "two", "empty"):
+            connection.call("XGROUP", "CREATE", "stream", group, "0")
+        connection.call("XREADGROUP", "GROUP", "one", "anna", "COUNT", 1100, "STREAMS", "stream", ">")
+        connection.call("XREADGROUP", "GROUP", "two", "b b", "COUNT", 3, "STREAMS", "stream", ">")
+        connection.call("XCLAIM", "stream", "two", b"\xff", 0, "1-0", "RETRYCOUNT", 7)
+        connection.call("XADD", "empty", "MAXLEN", 0, "5-5", "f", "v")
+        connection.call("XGROUP", "CREATE", "fresh", "group", "$", "MKSTREAM")
+    path = tmp_path / f"data.{form}"
+    assert tool("export", path, "-p", source.port).code == 0
+    result = tool("import", path, "-p", target.port)
+    assert result.code == 0, result
+    assert state(source) == state(target) and details(source) == details(target)
+
+
 def test_a_dump_that_is_exported_is_one_to_redis_server(subject, start_server, tool, tmp_path):
     fill(subject)
     assert tool("export", tmp_path / "dump.rdb", "-p", subject.port).code == 0

@@ -17,6 +17,7 @@
 //! | `aof` | append-only files |
 //! | `postpone` | keys that expire while the commands of an append-only file are run |
 //! | `item` | values as text: JSON lines and CSV |
+//! | `stream` | what a stream has beside its entries, as text |
 //! | `text` | text files |
 
 mod aof;
@@ -28,6 +29,7 @@ mod postpone;
 mod resume;
 mod sink;
 mod source;
+mod stream;
 mod text;
 mod verify;
 

@@ -1,19 +1,22 @@
 //! Values by their elements, as text files have them: how they are read from a server, written as JSON and
 //! CSV, read from those, and stored.
 //!
-//! A value is held whole. Left out are the expiry of single hash fields and the groups of streams, which
-//! these forms have no place for; RDB files keep both.
+//! A value is held whole. JSON has the expiry of a hash field as a third element beside field and value, and
+//! what a stream has beside its entries as members `stream` and `groups`. CSV has the expiry of a field in a
+//! column of its own, and for a stream lines whose field is `stream` or `group` and whose value is JSON.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use mantissa_protocol::Value;
 use serde_json::{Map, Value as Json, json};
 
 use super::source::checked;
+use super::stream::{Counters, Group, State};
 use crate::connection::Connection;
 
 /// How many elements are asked for, or stored, by one command.
-const ELEMENTS_PER_COMMAND: usize = 1000;
+pub(crate) const ELEMENTS_PER_COMMAND: usize = 1000;
 
 /// A key with its value.
 #[derive(Clone, PartialEq, Debug)]
@@ -28,17 +31,19 @@ pub(crate) struct Item {
 /// An entry of a stream: its identifier, and its fields and values in turn.
 type Entry = (Vec<u8>, Vec<Vec<u8>>);
 
+/// A field of a hash, its value, and when it expires as unix time in milliseconds.
+type Field = (Vec<u8>, Vec<u8>, Option<i64>);
+
 /// A value.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Data {
     Text(Vec<u8>),
     List(Vec<Vec<u8>>),
     Set(Vec<Vec<u8>>),
-    /// Fields and values.
-    Hash(Vec<(Vec<u8>, Vec<u8>)>),
+    Hash(Vec<Field>),
     /// Members and the text of their scores.
     SortedSet(Vec<(Vec<u8>, Vec<u8>)>),
-    Stream(Vec<Entry>),
+    Stream(Vec<Entry>, State),
 }
 
 impl Data {
@@ -50,7 +55,7 @@ impl Data {
             Data::Set(_) => "set",
             Data::Hash(_) => "hash",
             Data::SortedSet(_) => "zset",
-            Data::Stream(_) => "stream",
+            Data::Stream(..) => "stream",
         }
     }
 
@@ -63,9 +68,9 @@ impl Data {
             },
             b"list" => Data::List(read_list(connection, key)?),
             b"set" => Data::Set(scan(connection, b"SSCAN", key)?),
-            b"hash" => Data::Hash(pairs(scan(connection, b"HSCAN", key)?)),
+            b"hash" => Data::Hash(read_hash(connection, key)?),
             b"zset" => Data::SortedSet(pairs(scan(connection, b"ZSCAN", key)?)),
-            b"stream" => Data::Stream(read_stream(connection, key)?),
+            b"stream" => Data::Stream(read_stream(connection, key)?, State::read(connection, key)?),
             _ => return Ok(None),
         }))
     }
@@ -73,6 +78,22 @@ impl Data {
 
 fn asked(connection: &mut Connection, command: &[&[u8]]) -> io::Result<Value> {
     checked(connection.ask(command)?)
+}
+
+fn read_hash(connection: &mut Connection, key: &[u8]) -> io::Result<Vec<Field>> {
+    let pairs = pairs(scan(connection, b"HSCAN", key)?);
+    let mut fields: Vec<Field> = pairs.into_iter().map(|(field, value)| (field, value, None)).collect();
+    for piece in fields.chunks_mut(ELEMENTS_PER_COMMAND) {
+        let count = piece.len().to_string();
+        let mut question: Vec<&[u8]> = vec![b"HPEXPIRETIME", key, b"FIELDS", count.as_bytes()];
+        question.extend(piece.iter().map(|(field, ..)| field.as_slice()));
+        // A server that does not know the command has no such expiries.
+        let Value::Array(times) = connection.ask(&question)? else { break };
+        for ((.., expires_at_ms), time) in piece.iter_mut().zip(times) {
+            *expires_at_ms = time.as_integer().filter(|time| *time >= 0);
+        }
+    }
+    Ok(fields)
 }
 
 fn read_list(connection: &mut Connection, key: &[u8]) -> io::Result<Vec<Vec<u8>>> {
@@ -150,6 +171,25 @@ fn pairs(texts: Vec<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {
     found
 }
 
+/// The commands that let fields expire, those with the same time together.
+fn field_expiries(key: &[u8], fields: &[Field]) -> Vec<Vec<Vec<u8>>> {
+    let mut by_time = BTreeMap::<i64, Vec<&[u8]>>::new();
+    for (field, _, expires_at_ms) in fields {
+        if let Some(at_ms) = expires_at_ms {
+            by_time.entry(*at_ms).or_default().push(field);
+        }
+    }
+    let mut commands = Vec::new();
+    for (at_ms, fields) in by_time {
+        for piece in fields.chunks(ELEMENTS_PER_COMMAND) {
+            let (at, count) = (at_ms.to_string().into_bytes(), piece.len().to_string().into_bytes());
+            let start = [b"HPEXPIREAT".to_vec(), key.to_vec(), at, b"FIELDS".to_vec(), count];
+            commands.push(start.into_iter().chain(piece.iter().map(|field| field.to_vec())).collect());
+        }
+    }
+    commands
+}
+
 impl Item {
     /// The commands that make the key what it is.
     pub(crate) fn commands(&self) -> Vec<Vec<Vec<u8>>> {
@@ -167,23 +207,26 @@ impl Item {
             Data::Text(text) => vec![vec![b"SET".to_vec(), key.clone(), text.clone()]],
             Data::List(elements) => many("RPUSH", elements.clone(), 1),
             Data::Set(members) => many("SADD", members.clone(), 1),
-            Data::Hash(fields) => many(
-                "HSET",
-                fields.iter().flat_map(|(field, value)| [field.clone(), value.clone()]).collect(),
-                2,
-            ),
+            Data::Hash(fields) => {
+                let words = fields.iter().flat_map(|(field, value, _)| [field.clone(), value.clone()]);
+                let mut commands = many("HSET", words.collect(), 2);
+                commands.extend(field_expiries(key, fields));
+                commands
+            }
             Data::SortedSet(members) => many(
                 "ZADD",
                 members.iter().flat_map(|(member, score)| [score.clone(), member.clone()]).collect(),
                 2,
             ),
-            Data::Stream(entries) => entries
-                .iter()
-                .map(|(id, fields)| {
+            Data::Stream(entries, state) => {
+                let entry = |(id, fields): &Entry| {
                     let start = [b"XADD".to_vec(), key.clone(), id.clone()];
                     start.into_iter().chain(fields.iter().cloned()).collect()
-                })
-                .collect(),
+                };
+                let mut commands: Vec<_> = entries.iter().map(entry).collect();
+                commands.extend(state.commands(key, entries.is_empty()));
+                commands
+            }
         };
         if let Some(expires_at_ms) = self.expires_at_ms {
             let at = expires_at_ms.to_string().into_bytes();
@@ -203,9 +246,15 @@ impl Item {
         let value = match &self.data {
             Data::Text(text) => text_to_json(text),
             Data::List(elements) | Data::Set(elements) => all(elements),
-            Data::Hash(fields) => pairs(fields),
+            Data::Hash(fields) => {
+                let field = |(field, value, expires_at_ms): &Field| match expires_at_ms {
+                    None => json!([text_to_json(field), text_to_json(value)]),
+                    Some(at_ms) => json!([text_to_json(field), text_to_json(value), at_ms]),
+                };
+                Json::Array(fields.iter().map(field).collect())
+            }
             Data::SortedSet(members) => pairs(members),
-            Data::Stream(entries) => Json::Array(
+            Data::Stream(entries, _) => Json::Array(
                 entries.iter().map(|(id, fields)| json!([text_to_json(id), all(fields)])).collect(),
             ),
         };
@@ -217,6 +266,14 @@ impl Item {
             object.insert("expires_at_ms".to_owned(), json!(expires_at_ms));
         }
         object.insert("value".to_owned(), value);
+        if let Data::Stream(_, State { counters, groups }) = &self.data {
+            if let Some(counters) = counters {
+                object.insert("stream".to_owned(), counters.to_json());
+            }
+            if !groups.is_empty() {
+                object.insert("groups".to_owned(), groups.iter().map(Group::to_json).collect());
+            }
+        }
         Json::Object(object)
     }
 
@@ -243,11 +300,22 @@ impl Item {
             "string" => json_to_text(value).map(Data::Text),
             "list" => texts(value).map(Data::List),
             "set" => texts(value).map(Data::Set),
-            "hash" => pairs(value).map(Data::Hash),
+            "hash" => pairs(value).map(|pairs| {
+                let expires_at_ms =
+                    |i: usize| value.get(i).and_then(|field| field.get(2)).and_then(Json::as_i64);
+                let fields = pairs.into_iter().enumerate();
+                Data::Hash(fields.map(|(i, (field, value))| (field, value, expires_at_ms(i))).collect())
+            }),
             "zset" => pairs(value).map(Data::SortedSet),
             "stream" => value.as_array().and_then(|entries| {
                 let entries = entries.iter().map(|entry| Some((json_to_text(&entry[0])?, texts(&entry[1])?)));
-                entries.collect::<Option<_>>().map(Data::Stream)
+                let groups = object.get("groups").and_then(Json::as_array).into_iter().flatten();
+                let counters = object.get("stream");
+                let state = State {
+                    counters: counters.map_or(Some(None), |value| Counters::from_json(value).map(Some))?,
+                    groups: groups.map(Group::from_json).collect::<Option<_>>()?,
+                };
+                Some(Data::Stream(entries.collect::<Option<_>>()?, state))
             }),
             other => return Err(format!("'{other}' is no type")),
         };
@@ -259,49 +327,57 @@ impl Item {
         })
     }
 
-    /// The lines of a CSV file: for each element the database, the key, the type, the expiry, the field and
-    /// the value.
-    pub(crate) fn to_csv(&self) -> Vec<[Vec<u8>; 6]> {
-        let expiry = self.expires_at_ms.map(|at| at.to_string()).unwrap_or_default();
-        let line = |field: &[u8], value: &[u8]| {
+    /// The lines of a CSV file: for each element the database, the key, the type, the expiry, the field, the
+    /// value, and the expiry of the field.
+    pub(crate) fn to_csv(&self) -> Vec<[Vec<u8>; 7]> {
+        let shown =
+            |at_ms: Option<i64>| at_ms.map(|at_ms| at_ms.to_string()).unwrap_or_default().into_bytes();
+        let expiry = shown(self.expires_at_ms);
+        let full_line = |field: &[u8], value: &[u8], field_expires_at_ms: Option<i64>| {
             let database = self.database.to_string().into_bytes();
-            let (kind, expiry) = (self.data.kind().as_bytes().to_vec(), expiry.clone().into_bytes());
-            [database, self.key.clone(), kind, expiry, field.to_vec(), value.to_vec()]
+            let (kind, expiry) = (self.data.kind().as_bytes().to_vec(), expiry.clone());
+            let field_expiry = shown(field_expires_at_ms);
+            [database, self.key.clone(), kind, expiry, field.to_vec(), value.to_vec(), field_expiry]
         };
+        let line = |field: &[u8], value: &[u8]| full_line(field, value, None);
         match &self.data {
             Data::Text(text) => vec![line(b"", text)],
             Data::List(elements) | Data::Set(elements) => {
                 elements.iter().map(|value| line(b"", value)).collect()
             }
-            Data::Hash(pairs) | Data::SortedSet(pairs) => {
-                pairs.iter().map(|(field, value)| line(field, value)).collect()
+            Data::Hash(fields) => {
+                fields.iter().map(|(field, value, at_ms)| full_line(field, value, *at_ms)).collect()
             }
-            Data::Stream(entries) => entries
-                .iter()
-                .map(|(id, fields)| {
+            Data::SortedSet(pairs) => pairs.iter().map(|(field, value)| line(field, value)).collect(),
+            Data::Stream(entries, State { counters, groups }) => {
+                let entries = entries.iter().map(|(id, fields)| {
                     let fields = Json::Array(fields.iter().map(|field| text_to_json(field)).collect());
                     line(id, fields.to_string().as_bytes())
-                })
-                .collect(),
+                });
+                let counters = counters
+                    .iter()
+                    .map(|counters| line(b"stream", counters.to_json().to_string().as_bytes()));
+                let groups =
+                    groups.iter().map(|group| line(b"group", group.to_json().to_string().as_bytes()));
+                entries.chain(counters).chain(groups).collect()
+            }
         }
     }
 
     /// The key that a line of a CSV file begins, with its first element.
-    pub(crate) fn from_csv(line: &[&[u8]; 6]) -> Result<Item, String> {
-        let [database, key, kind, expiry, field, value] = *line;
+    pub(crate) fn from_csv(line: &[&[u8]; 7]) -> Result<Item, String> {
+        let [database, key, kind, expiry, field, value, field_expiry] = *line;
         let number = |text: &[u8]| std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok());
         let (field, value) = (field.to_vec(), value.to_vec());
         let data = match kind {
             b"string" | b"" => Data::Text(value),
             b"list" => Data::List(vec![value]),
             b"set" => Data::Set(vec![value]),
-            b"hash" => Data::Hash(vec![(field, value)]),
+            b"hash" => Data::Hash(vec![(field, value, number(field_expiry))]),
             b"zset" => Data::SortedSet(vec![(field, value)]),
             b"stream" => {
-                let fields: Option<Vec<Vec<u8>>> = serde_json::from_slice::<Json>(&value)
-                    .ok()
-                    .and_then(|fields| fields.as_array()?.iter().map(json_to_text).collect());
-                Data::Stream(vec![(field, fields.ok_or("the fields of an entry are no JSON array")?)])
+                let read = serde_json::from_slice::<Json>(&value).ok();
+                stream_part(field, &read.unwrap_or_default()).ok_or("the value is no JSON of a stream")?
             }
             other => return Err(format!("'{}' is no type", other.escape_ascii())),
         };
@@ -322,18 +398,35 @@ impl Item {
         }
         match (&mut self.data, &mut next.data) {
             (Data::List(all), Data::List(more)) | (Data::Set(all), Data::Set(more)) => all.append(more),
-            (Data::Hash(all), Data::Hash(more)) | (Data::SortedSet(all), Data::SortedSet(more)) => {
+            (Data::Hash(all), Data::Hash(more)) => all.append(more),
+            (Data::SortedSet(all), Data::SortedSet(more)) => all.append(more),
+            (Data::Stream(all, state), Data::Stream(more, more_state)) => {
                 all.append(more);
+                state.groups.append(&mut more_state.groups);
+                state.counters = state.counters.take().or(more_state.counters.take());
             }
-            (Data::Stream(all), Data::Stream(more)) => all.append(more),
             _ => return false,
         }
         true
     }
 }
 
+/// What a line of a CSV file says of a stream: an entry, its counters or a group.
+fn stream_part(field: Vec<u8>, value: &Json) -> Option<Data> {
+    let mut state = State::default();
+    match field.as_slice() {
+        b"stream" => state.counters = Some(Counters::from_json(value)?),
+        b"group" => state.groups.push(Group::from_json(value)?),
+        _ => {
+            let fields = value.as_array()?.iter().map(json_to_text).collect::<Option<_>>()?;
+            return Some(Data::Stream(vec![(field, fields)], state));
+        }
+    }
+    Some(Data::Stream(Vec::new(), state))
+}
+
 /// Text as JSON: a string, or an object with the member `hex` if it is not UTF-8.
-fn text_to_json(text: &[u8]) -> Json {
+pub(crate) fn text_to_json(text: &[u8]) -> Json {
     match std::str::from_utf8(text) {
         Ok(text) => json!(text),
         Err(_) => json!({ "hex": text.iter().map(|byte| format!("{byte:02x}")).collect::<String>() }),
@@ -341,7 +434,7 @@ fn text_to_json(text: &[u8]) -> Json {
 }
 
 /// Text from JSON; numbers and booleans are as good as their text.
-fn json_to_text(value: &Json) -> Option<Vec<u8>> {
+pub(crate) fn json_to_text(value: &Json) -> Option<Vec<u8>> {
     match value {
         Json::String(text) => Some(text.clone().into_bytes()),
         Json::Number(number) => Some(number.to_string().into_bytes()),
@@ -360,7 +453,31 @@ fn json_to_text(value: &Json) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::stream::Pending;
     use super::*;
+
+    fn state() -> State {
+        let pending = Pending {
+            id: b"1-1".to_vec(),
+            consumer: b"\xffa".to_vec(),
+            delivered_ms: 1_700_000_000_000,
+            deliveries: 3,
+        };
+        let group = |name: &[u8], entries_read, pending| Group {
+            name: name.to_vec(),
+            last_id: b"1-1".to_vec(),
+            entries_read,
+            consumers: vec![b"\xffa".to_vec(), b"b".to_vec()],
+            pending,
+        };
+        let counters = Counters {
+            last_id: b"2-0".to_vec(),
+            entries_added: Some(9),
+            max_deleted_id: Some(b"0-0".to_vec()),
+        };
+        let groups = vec![group(b"g", Some(1), vec![pending]), group(b"", None, Vec::new())];
+        State { counters: Some(counters), groups }
+    }
 
     fn items() -> Vec<Item> {
         let text = |text: &str| text.as_bytes().to_vec();
@@ -369,9 +486,11 @@ mod tests {
             Data::Text(b"\x00\xff,\"\n".to_vec()),
             Data::List(vec![text("a"), text(""), text("a")]),
             Data::Set(vec![text("m")]),
-            Data::Hash(vec![pair("f", "1"), pair("g", "x,y")]),
+            Data::Hash(vec![(text("f"), text("1"), None), (text("g"), text("x,y"), Some(77))]),
             Data::SortedSet(vec![pair("m", "1.5"), pair("n", "inf")]),
-            Data::Stream(vec![(text("1-1"), vec![text("f"), b"\xfe".to_vec()])]),
+            Data::Stream(vec![(text("1-1"), vec![text("f"), b"\xfe".to_vec()])], state()),
+            Data::Stream(vec![(text("1-1"), vec![text("f"), text("")])], State::default()),
+            Data::Stream(Vec::new(), state()),
         ];
         let item = |(i, data)| Item {
             database: i as u32 % 2,

@@ -15,7 +15,8 @@ use super::{now_ms, progress};
 use crate::target::Target;
 
 /// The names of the columns of CSV files.
-const COLUMNS: [&str; 6] = ["database", "key", "type", "expires_at_ms", "field", "value"];
+const COLUMNS: [&str; 7] =
+    ["database", "key", "type", "expires_at_ms", "field", "value", "field_expires_at_ms"];
 
 /// Stores what a file holds.
 pub(crate) fn import(

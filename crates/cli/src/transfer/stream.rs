@@ -1,0 +1,232 @@
+//! What a stream has beside its entries: its counters, and its groups with consumers and pending entries.
+//!
+//! Not kept are the times at which a consumer was last seen and active, and pending entries that have been
+//! deleted from the stream: no command can set them.
+
+use std::io;
+
+use mantissa_protocol::Value;
+use serde_json::{Map, Value as Json, json};
+
+use super::item::{ELEMENTS_PER_COMMAND, json_to_text, text_to_json};
+use super::now_ms;
+use super::source::checked;
+use crate::connection::Connection;
+
+/// An entry that a consumer has received and not acknowledged.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Pending {
+    pub(crate) id: Vec<u8>,
+    pub(crate) consumer: Vec<u8>,
+    /// As unix time in milliseconds.
+    pub(crate) delivered_ms: i64,
+    pub(crate) deliveries: i64,
+}
+
+/// A group of consumers.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Group {
+    pub(crate) name: Vec<u8>,
+    pub(crate) last_id: Vec<u8>,
+    /// How many entries it has read, where that is known.
+    pub(crate) entries_read: Option<i64>,
+    pub(crate) consumers: Vec<Vec<u8>>,
+    pub(crate) pending: Vec<Pending>,
+}
+
+/// What a stream counts.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Counters {
+    pub(crate) last_id: Vec<u8>,
+    /// Since Redis 7.
+    pub(crate) entries_added: Option<i64>,
+    pub(crate) max_deleted_id: Option<Vec<u8>>,
+}
+
+/// What a stream has beside its entries.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub(crate) struct State {
+    pub(crate) counters: Option<Counters>,
+    pub(crate) groups: Vec<Group>,
+}
+
+fn asked(connection: &mut Connection, command: &[&[u8]]) -> io::Result<Value> {
+    checked(connection.ask(command)?)
+}
+
+/// The value of a field of a reply that is a map.
+fn field<'a>(reply: &'a Value, name: &str) -> Option<&'a Value> {
+    match reply {
+        Value::Map(pairs) => {
+            pairs.iter().find(|(key, _)| key.as_bytes() == Some(name.as_bytes())).map(|(_, value)| value)
+        }
+        Value::Array(parts) => {
+            let mut pairs = parts.chunks_exact(2);
+            pairs.find(|pair| pair[0].as_bytes() == Some(name.as_bytes())).map(|pair| &pair[1])
+        }
+        _ => None,
+    }
+}
+
+fn text(reply: &Value, name: &str) -> Option<Vec<u8>> {
+    field(reply, name)?.as_bytes().map(<[u8]>::to_vec)
+}
+
+fn parts(reply: Value) -> Vec<Value> {
+    match reply {
+        Value::Array(parts) => parts,
+        _ => Vec::new(),
+    }
+}
+
+impl State {
+    /// Reads it from a server.
+    pub(crate) fn read(connection: &mut Connection, key: &[u8]) -> io::Result<State> {
+        let facts = asked(connection, &[b"XINFO", b"STREAM", key])?;
+        let counters = text(&facts, "last-generated-id").map(|last_id| Counters {
+            last_id,
+            entries_added: field(&facts, "entries-added").and_then(Value::as_integer),
+            max_deleted_id: text(&facts, "max-deleted-entry-id"),
+        });
+        let mut groups = Vec::new();
+        for facts in parts(asked(connection, &[b"XINFO", b"GROUPS", key])?) {
+            let (Some(name), Some(last_id)) = (text(&facts, "name"), text(&facts, "last-delivered-id"))
+            else {
+                continue;
+            };
+            let consumers = parts(asked(connection, &[b"XINFO", b"CONSUMERS", key, &name])?);
+            groups.push(Group {
+                consumers: consumers.iter().filter_map(|facts| text(facts, "name")).collect(),
+                pending: read_pending(connection, key, &name)?,
+                entries_read: field(&facts, "entries-read").and_then(Value::as_integer),
+                name,
+                last_id,
+            });
+        }
+        Ok(State { counters, groups })
+    }
+
+    /// The commands that give it to a stream, of which `is_empty` tells whether it has entries.
+    pub(crate) fn commands(&self, key: &[u8], is_empty: bool) -> Vec<Vec<Vec<u8>>> {
+        let command = |words: &[&[u8]]| words.iter().map(|word| word.to_vec()).collect::<Vec<_>>();
+        let mut commands = Vec::new();
+        if is_empty && self.counters.is_some() {
+            // There is no other way to an empty stream.
+            commands.push(command(&[b"XGROUP", b"CREATE", key, b"-", b"0", b"MKSTREAM"]));
+            commands.push(command(&[b"XGROUP", b"DESTROY", key, b"-"]));
+        }
+        if let Some(Counters { last_id, entries_added, max_deleted_id }) = &self.counters {
+            let mut words = command(&[b"XSETID", key, last_id]);
+            if let (Some(added), Some(deleted)) = (entries_added, max_deleted_id) {
+                let added = added.to_string();
+                words.extend(command(&[b"ENTRIESADDED", added.as_bytes(), b"MAXDELETEDID", deleted]));
+            }
+            commands.push(words);
+        }
+        for Group { name, last_id, entries_read, consumers, pending } in &self.groups {
+            let mut words = command(&[b"XGROUP", b"CREATE", key, name, last_id]);
+            if let Some(read) = entries_read {
+                words.extend(command(&[b"ENTRIESREAD", read.to_string().as_bytes()]));
+            }
+            commands.push(words);
+            for consumer in consumers {
+                commands.push(command(&[b"XGROUP", b"CREATECONSUMER", key, name, consumer]));
+            }
+            for Pending { id, consumer, delivered_ms, deliveries } in pending {
+                let (time, count) = (delivered_ms.to_string(), deliveries.to_string());
+                let claim: [&[u8]; 6] = [b"XCLAIM", key, name, consumer, b"0", id];
+                let how: [&[u8]; 6] =
+                    [b"TIME", time.as_bytes(), b"RETRYCOUNT", count.as_bytes(), b"FORCE", b"JUSTID"];
+                commands.push(command(&[&claim[..], &how[..]].concat()));
+            }
+        }
+        commands
+    }
+}
+
+fn read_pending(connection: &mut Connection, key: &[u8], group: &[u8]) -> io::Result<Vec<Pending>> {
+    let (mut found, mut from) = (Vec::<Pending>::new(), b"-".to_vec());
+    let count = ELEMENTS_PER_COMMAND.to_string();
+    loop {
+        let piece = asked(connection, &[b"XPENDING", key, group, &from, b"+", count.as_bytes()])?;
+        let (piece, now_ms) = (parts(piece), now_ms());
+        let is_last = piece.len() < ELEMENTS_PER_COMMAND;
+        for entry in piece {
+            if let [
+                Value::Bulk(id),
+                Value::Bulk(consumer),
+                Value::Integer(idle_ms),
+                Value::Integer(deliveries),
+            ] = parts(entry).as_slice()
+            {
+                found.push(Pending {
+                    id: id.clone(),
+                    consumer: consumer.clone(),
+                    delivered_ms: now_ms - idle_ms,
+                    deliveries: *deliveries,
+                });
+            }
+        }
+        match found.last() {
+            Some(pending) if !is_last => from = [b"(", &pending.id[..]].concat(),
+            _ => return Ok(found),
+        }
+    }
+}
+
+impl Counters {
+    pub(crate) fn to_json(&self) -> Json {
+        let mut object = Map::new();
+        object.insert("last_id".to_owned(), text_to_json(&self.last_id));
+        if let Some(added) = self.entries_added {
+            object.insert("entries_added".to_owned(), json!(added));
+        }
+        if let Some(deleted) = &self.max_deleted_id {
+            object.insert("max_deleted_id".to_owned(), text_to_json(deleted));
+        }
+        Json::Object(object)
+    }
+
+    pub(crate) fn from_json(value: &Json) -> Option<Counters> {
+        Some(Counters {
+            last_id: json_to_text(&value["last_id"])?,
+            entries_added: value["entries_added"].as_i64(),
+            max_deleted_id: json_to_text(&value["max_deleted_id"]),
+        })
+    }
+}
+
+impl Group {
+    pub(crate) fn to_json(&self) -> Json {
+        let pending = self.pending.iter().map(|pending| {
+            let Pending { id, consumer, delivered_ms, deliveries } = pending;
+            json!([text_to_json(id), text_to_json(consumer), delivered_ms, deliveries])
+        });
+        json!({
+            "name": text_to_json(&self.name),
+            "last_id": text_to_json(&self.last_id),
+            "entries_read": self.entries_read,
+            "consumers": self.consumers.iter().map(|name| text_to_json(name)).collect::<Vec<_>>(),
+            "pending": pending.collect::<Vec<_>>(),
+        })
+    }
+
+    pub(crate) fn from_json(value: &Json) -> Option<Group> {
+        let list = |name: &str| value.get(name).and_then(Json::as_array).into_iter().flatten();
+        let pending = list("pending").map(|pending| {
+            Some(Pending {
+                id: json_to_text(&pending[0])?,
+                consumer: json_to_text(&pending[1])?,
+                delivered_ms: pending[2].as_i64()?,
+                deliveries: pending[3].as_i64()?,
+            })
+        });
+        Some(Group {
+            name: json_to_text(&value["name"])?,
+            last_id: json_to_text(&value["last_id"])?,
+            entries_read: value["entries_read"].as_i64(),
+            consumers: list("consumers").map(json_to_text).collect::<Option<_>>()?,
+            pending: pending.collect::<Option<_>>()?,
+        })
+    }
+}
