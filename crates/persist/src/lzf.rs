@@ -14,11 +14,14 @@ const LITERALS_MAX: usize = 32;
 const DISTANCE_MAX: usize = 1 << 13;
 const MATCH_MIN: usize = 3;
 const MATCH_MAX: usize = 7 + 255 + 2;
-const TABLE_BITS: u32 = 14;
+/// The table has about twice as many places as the input has bytes, so that it stays in the nearest cache for
+/// short ones; from this to that many bits.
+const TABLE_BITS_MIN: u32 = 8;
+const TABLE_BITS_MAX: u32 = 14;
 /// Three bytes give at most this many.
 const EXPANSION_MAX: usize = MATCH_MAX / 3;
 /// How many misses in a row it takes to look at one position less.
-const MISSES_PER_STEP: usize = 64;
+const MISSES_PER_STEP: usize = 32;
 
 /// Compresses; keeps its table between calls, and gives the same output for the same input whatever came
 /// before.
@@ -26,6 +29,8 @@ pub struct Compressor {
     /// Last position of a hash of three bytes, plus `base`; what is below `base` is of an earlier input.
     table: Vec<u32>,
     base: u32,
+    /// By how much a hash is shifted to give a place in the table.
+    shift: u32,
 }
 
 impl Default for Compressor {
@@ -37,7 +42,7 @@ impl Default for Compressor {
 impl Compressor {
     /// A compressor; it takes 64 KiB once it is used.
     pub fn new() -> Self {
-        Compressor { table: Vec::new(), base: 1 }
+        Compressor { table: Vec::new(), base: 1, shift: 0 }
     }
 
     /// Appends the compressed form of `input` to `out`. False, and `out` as it was, where that would take
@@ -87,8 +92,12 @@ impl Compressor {
 
     /// Makes positions of an input of `length` bytes representable in the table.
     fn reserve_positions(&mut self, length: usize) -> bool {
-        self.table.resize(1 << TABLE_BITS, 0);
+        if self.table.is_empty() {
+            self.table.resize(1 << TABLE_BITS_MAX, 0);
+        }
         let Ok(length) = u32::try_from(length) else { return false };
+        let bits = (u32::BITS - length.leading_zeros() + 1).clamp(TABLE_BITS_MIN, TABLE_BITS_MAX);
+        self.shift = u32::BITS - bits;
         if self.base.checked_add(length).is_none() {
             self.table.fill(0);
             self.base = 1;
@@ -97,18 +106,33 @@ impl Compressor {
     }
 
     /// Notes position `at` for its three bytes and returns the one noted before, if a reference can reach it.
+    #[inline]
     fn swap_position(&mut self, input: &[u8], at: usize) -> Option<usize> {
-        let bytes = u32::from_le_bytes([input[at], input[at + 1], input[at + 2], 0]);
-        let slot = (bytes.wrapping_mul(0x9e37_79b1) >> (32 - TABLE_BITS)) as usize;
+        let bytes = match input[at..] {
+            [one, two, three, ..] => u32::from_le_bytes([one, two, three, 0]),
+            _ => return None,
+        };
+        let slot = (bytes.wrapping_mul(0x9e37_79b1) >> self.shift) as usize;
         let before = std::mem::replace(&mut self.table[slot], self.base + at as u32);
         let from = before.checked_sub(self.base)? as usize;
         (from < at && at - from <= DISTANCE_MAX).then_some(from)
     }
 }
 
+/// How many bytes are the same at two places, the first of which is before the second.
 fn match_length(input: &[u8], from: usize, at: usize) -> usize {
-    let ahead = input[at..].iter().take(MATCH_MAX);
-    input[from..].iter().zip(ahead).take_while(|(old, new)| old == new).count()
+    const WORD: usize = size_of::<u64>();
+    let ahead = &input[at..input.len().min(at + MATCH_MAX)];
+    let behind = &input[from..from + ahead.len()];
+    let mut length = 0;
+    for (old, new) in behind.as_chunks::<WORD>().0.iter().zip(ahead.as_chunks::<WORD>().0) {
+        let difference = u64::from_le_bytes(*old) ^ u64::from_le_bytes(*new);
+        if difference != 0 {
+            return length + difference.trailing_zeros() as usize / 8;
+        }
+        length += WORD;
+    }
+    length + behind[length..].iter().zip(&ahead[length..]).take_while(|(old, new)| old == new).count()
 }
 
 fn push_literals(literals: &[u8], out: &mut Vec<u8>) {

@@ -17,7 +17,7 @@ use crate::load::Access;
 use crate::lzf;
 use crate::storage::{Storage, StorageFile, directory_of};
 use mantissa_number::{INTEGER_TEXT_MAX, format_i64, parse_i64};
-use mantissa_store::{EncodingLimits, Entry, LockedShards, StringRef};
+use mantissa_store::{EncodingLimits, Entry, Kind, LockedShards, StringRef};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -93,11 +93,22 @@ impl<'a> Encoder<'a> {
 
     /// Appends a key with all that belongs to it.
     pub fn entry(&mut self, entry: &Entry, out: &mut Vec<u8>) {
-        self.entry_in_pieces(entry, out, &mut |_| {});
+        self.before_value(entry, out);
+        self.value(entry.value(), out, &mut |_| {});
     }
 
-    /// Appends a key with all that belongs to it, calling `spill` again and again where it is large.
-    pub fn entry_in_pieces(&mut self, entry: &Entry, out: &mut Vec<u8>, spill: Spill<'_>) {
+    /// Appends a key with all that belongs to it, calling `spill` again and again where it is large, and giving
+    /// up what has been encoded of it.
+    pub fn image(&mut self, entry: Entry, out: &mut Vec<u8>, spill: Spill<'_>) {
+        self.before_value(&entry, out);
+        if entry.kind() == Kind::String {
+            return self.value(entry.value(), out, spill);
+        }
+        self.owned_value(entry.into_value(), out, spill);
+    }
+
+    /// Appends what comes before the value of a key.
+    fn before_value(&mut self, entry: &Entry, out: &mut Vec<u8>) {
         if let Some(expiry) = entry.expiry() {
             out.push(opcode::EXPIRETIME_MS);
             out.extend_from_slice(&expiry.to_le_bytes());
@@ -111,10 +122,8 @@ impl<'a> Encoder<'a> {
                 out.extend_from_slice(&[opcode::FREQ, frequency]);
             }
         }
-        let value = entry.value();
-        out.push(form_of(value));
+        out.push(form_of(entry.value()));
         self.string(entry.key(), out);
-        self.value(value, out, spill);
     }
 
     /// Appends the number of a database: that of the keys that follow.

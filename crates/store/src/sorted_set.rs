@@ -111,6 +111,18 @@ impl SortedSet {
         self.len() == 0
     }
 
+    /// Has `visit` called with all members and scores from the highest to the lowest. Memory that is not
+    /// shared is given back on the way, and writers of a clone copy nothing of what has been visited.
+    pub fn into_each_reversed(mut self, visit: &mut dyn FnMut(&[u8], f64)) {
+        match self.body.take() {
+            Taken::Large(tree) => tree.into_each_reversed(visit),
+            small => {
+                self.body.put(small);
+                self.iter().rev().for_each(|(member, score)| visit(member, score));
+            }
+        }
+    }
+
     /// The name that OBJECT ENCODING replies.
     pub fn encoding(&self) -> &'static str {
         if self.is_listpack() { "listpack" } else { "skiplist" }

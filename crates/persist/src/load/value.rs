@@ -10,6 +10,8 @@ use crate::source::{LoadError, Source};
 use mantissa_number::{INTEGER_TEXT_MAX, format_i64, parse_f64};
 use mantissa_store::listpack::{Element, IntegerText, Listpack, ListpackError};
 use mantissa_store::{EncodingLimits, Hash, List, Set, SortedSet, Value};
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
 
 /// The latest time that a field can expire at, as unix time in milliseconds.
@@ -253,19 +255,50 @@ fn read_sorted_set<R: Read>(
     match form {
         value_type::ZSET_LISTPACK => unpack(source, |bytes| insert_packed(bytes, Packing::Listpack))?,
         value_type::ZSET_ZIPLIST => unpack(source, |bytes| insert_packed(bytes, Packing::Ziplist))?,
-        _ => {
-            let mut member = Vec::new();
-            let count = source.length()?;
-            for _ in 0..count {
-                let offset = source.offset();
-                member.clear();
-                member.extend_from_slice(source.string()?);
-                let score = if form == value_type::ZSET { source.text_double()? } else { source.double()? };
-                refused(source, offset, insert(&member, Some(score)))?;
-            }
-        }
+        _ => return read_counted_sorted_set(source, form, limits),
     }
     Ok(set)
+}
+
+/// A sorted set as a count and that many members with their scores: built at once from all of them, which
+/// files have in order.
+fn read_counted_sorted_set<R: Read>(
+    source: &mut Source<R>,
+    form: u8,
+    limits: &EncodingLimits,
+) -> Result<SortedSet, LoadError> {
+    let start = source.offset();
+    let count = source.length()?;
+    let mut members = Vec::new();
+    let mut ends: Vec<(usize, f64)> = Vec::new();
+    for _ in 0..count {
+        let offset = source.offset();
+        members.extend_from_slice(source.string()?);
+        let score = if form == value_type::ZSET { source.text_double()? } else { source.double()? };
+        if score.is_nan() {
+            return refused(source, offset, Err(NOT_A_NUMBER)).map(|()| SortedSet::new());
+        }
+        ends.push((members.len(), score));
+    }
+    let mut begin = 0;
+    let entries: Vec<(&[u8], f64)> =
+        ends.iter().map(|&(end, score)| (&members[std::mem::replace(&mut begin, end)..end], score)).collect();
+    if has_duplicate(&entries) {
+        return refused(source, start, Err(DUPLICATE_SCORED)).map(|()| SortedSet::new());
+    }
+    Ok(SortedSet::from_entries(entries, limits))
+}
+
+/// Whether two entries have the same member. Equal members have equal hashes, so the hashes tell it where all
+/// of them differ; only otherwise members are compared.
+fn has_duplicate(entries: &[(&[u8], f64)]) -> bool {
+    let state = RandomState::new();
+    let mut hashes: Vec<u64> = entries.iter().map(|(member, _)| state.hash_one(member)).collect();
+    hashes.sort_unstable();
+    let differ = hashes.windows(2).all(|pair| pair[0] != pair[1]);
+    drop(hashes);
+    let mut seen = HashSet::new();
+    !differ && !entries.iter().all(|(member, _)| seen.insert(*member))
 }
 
 fn read_hash<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits) -> Result<Hash, LoadError> {

@@ -4,7 +4,7 @@ use super::{ELEMENTS_PER_SPILL, Encoder, Spill};
 use crate::format::{put_length, value_type};
 use mantissa_number::write_score;
 use mantissa_store::listpack::{Element, Listpack};
-use mantissa_store::{Hash, Set, SortedSet, ValueRef};
+use mantissa_store::{Hash, Set, SortedSet, Value, ValueRef};
 
 /// How a collection is held.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -74,6 +74,51 @@ impl Encoder<'_> {
         }
     }
 
+    /// Appends a value in the form that [`form_of`] names. Of a large one what has been appended is given up.
+    pub(super) fn owned_value(&mut self, value: Value, out: &mut Vec<u8>, spill: Spill<'_>) {
+        let mut index = 0;
+        let mut after_element = |out: &mut Vec<u8>| {
+            offer(index, out, spill);
+            index += 1;
+        };
+        match value {
+            Value::Set(set) if set_shape(&set) == Shape::Counted => {
+                put_length(set.len() as u64, out);
+                set.into_each(&mut |member| {
+                    self.element(member, out);
+                    after_element(out);
+                });
+            }
+            Value::SortedSet(set) if sorted_set_shape(&set) == Shape::Counted => {
+                put_length(set.len() as u64, out);
+                set.into_each_reversed(&mut |member, score| {
+                    self.scored(member, score, out);
+                    after_element(out);
+                });
+            }
+            Value::Hash(hash) if hash_shape(&hash) == Shape::Counted => {
+                put_length(hash.len() as u64, out);
+                hash.into_each(&mut |(field, value, _)| {
+                    self.element(field, out);
+                    self.element(value, out);
+                    after_element(out);
+                });
+            }
+            Value::List(list) => self.list(&list, out, spill),
+            Value::Set(set) => self.set(&set, out, spill),
+            Value::SortedSet(set) => self.sorted_set(&set, out, spill),
+            Value::Hash(hash) => self.hash(&hash, out, spill),
+            Value::Stream(stream) => self.stream(&stream, out, spill),
+            Value::Integer(integer) => self.integer(integer, out),
+            Value::String(text) => self.string(&text, out),
+        }
+    }
+
+    fn scored(&mut self, member: &[u8], score: f64, out: &mut Vec<u8>) {
+        self.string(member, out);
+        out.extend_from_slice(&score.to_le_bytes());
+    }
+
     fn element(&mut self, element: Element<'_>, out: &mut Vec<u8>) {
         match element {
             Element::Integer(integer) => self.integer(integer, out),
@@ -115,8 +160,7 @@ impl Encoder<'_> {
         }
         put_length(set.len() as u64, out);
         for (index, (member, score)) in set.iter().rev().enumerate() {
-            self.string(member, out);
-            out.extend_from_slice(&score.to_le_bytes());
+            self.scored(member, score, out);
             offer(index, out, spill);
         }
     }
@@ -200,4 +244,57 @@ fn intset_of(mut integers: Vec<i64>) -> Vec<u8> {
     intset.extend_from_slice(&(integers.len() as u32).to_le_bytes());
     integers.iter().for_each(|integer| intset.extend_from_slice(&integer.to_le_bytes()[..width]));
     intset
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::write::{Encoder, WriteOptions};
+    use mantissa_store::{EncodingLimits, Entry, Hash, Kind, Set, SortedSet, Value, ValueMut};
+
+    fn value(kind: Kind, count: usize) -> Value {
+        let limits = EncodingLimits::default();
+        let texts: Vec<_> = (0..count).map(|number| format!("element {number}").into_bytes()).collect();
+        let mut value = match kind {
+            Kind::Set => Value::Set(Set::new()),
+            Kind::SortedSet => Value::SortedSet(SortedSet::new()),
+            _ => Value::Hash(Hash::new()),
+        };
+        for (number, text) in texts.iter().enumerate() {
+            match &mut value {
+                Value::Set(set) => _ = set.add(text, &limits),
+                Value::SortedSet(set) => _ = set.insert(text, number as f64, &limits),
+                Value::Hash(hash) => _ = hash.set(text, b"value", &limits),
+                _ => {}
+            }
+        }
+        value
+    }
+
+    #[test]
+    fn an_image_is_encoded_as_its_entry_was_and_leaves_it_alone() {
+        let mut encoder = Encoder::new(WriteOptions::default(), None);
+        for kind in [Kind::Set, Kind::SortedSet, Kind::Hash] {
+            for count in [1, 100, 20_000] {
+                let mut entry = Entry::new(b"key", value(kind, count), Some(77), 0);
+                let mut expected = Vec::new();
+                encoder.entry(&entry, &mut expected);
+                let image = entry.duplicate(b"key", Some(77));
+                match entry.collection_mut() {
+                    Some(ValueMut::Set(set)) => _ = set.remove(b"element 0"),
+                    Some(ValueMut::SortedSet(set)) => _ = set.remove(b"element 0"),
+                    Some(ValueMut::Hash(hash)) => _ = hash.remove(b"element 0"),
+                    _ => {}
+                }
+                let mut changed = Vec::new();
+                encoder.entry(&entry, &mut changed);
+                let (mut pieces, mut out) = (Vec::new(), Vec::new());
+                encoder.image(image, &mut out, &mut |bytes| pieces.append(bytes));
+                pieces.append(&mut out);
+                assert!(pieces == expected, "{kind:?} of {count}");
+                let mut again = Vec::new();
+                encoder.entry(&entry, &mut again);
+                assert!(again == changed && again != expected, "{kind:?} of {count}");
+            }
+        }
+    }
 }

@@ -143,8 +143,7 @@ impl<'j, 'a> Saver<'j, 'a> {
         self.select(number);
         let outlet = &self.outlet;
         let mut spill = |bytes: &mut Vec<u8>| outlet.borrow_mut().spill(bytes);
-        self.encoder.entry_in_pieces(&image, &mut self.chunk, &mut spill);
-        drop(image);
+        self.encoder.image(image, &mut self.chunk, &mut spill);
         let mut outlet = self.outlet.borrow_mut();
         if outlet.end_value(&mut self.chunk) || outlet.offer(&mut self.chunk) {
             self.selected = None;

@@ -118,6 +118,15 @@ impl Buckets {
         self.blocks.memory_usage() + self.heap_bytes
     }
 
+    /// Has `visit` called with all items, giving up each bucket as soon as it has been read. The table is of
+    /// no use afterwards.
+    pub(crate) fn give_up_each(&mut self, mut visit: impl FnMut(Item<'_>)) {
+        for bucket in 0..self.blocks.len() {
+            let block = std::mem::replace(self.blocks.get_mut(bucket), Block::EMPTY);
+            block.view().items().for_each(&mut visit);
+        }
+    }
+
     #[inline]
     fn index(&self, hash: u64) -> usize {
         let low = hash as usize & (2 * self.level_size - 1);

@@ -142,6 +142,23 @@ impl Tree {
         Some((id, leaf.cursor(leaf.len())))
     }
 
+    /// Has `visit` called with all entries from the last to the first, giving up each leaf as soon as it has
+    /// been read.
+    pub fn into_each_reversed(self, visit: &mut dyn FnMut(&[u8], f64)) {
+        let Tree { spine, mut leaves, index, .. } = self;
+        drop(index);
+        let mut at = spine.last();
+        while let Some(id) = at {
+            let leaf = std::mem::take(leaves.get_mut(id as usize));
+            let view = leaf.view();
+            let mut cursor = view.cursor(view.len());
+            while let Some((member, score)) = cursor.next_back() {
+                visit(member, score);
+            }
+            at = spine.previous(id);
+        }
+    }
+
     /// Where a member is; `hash` is its hash.
     #[inline]
     pub fn find(&self, member: &[u8], hash: u64) -> Option<(Place, View<'_>)> {

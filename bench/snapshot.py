@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""Saving and loading side by side: this server and redis-server, on the same data.
+
+    bench/snapshot.py [--mantissa PATH] [--redis PATH] [--rounds N] [--seconds N] [--svg FILE] [--scale F]
+
+Prints the time of SAVE and of loading (as each server's log states it), medians of rounds that alternate;
+then, while clients write as fast as they can and one BGSAVE follows the other, the latency of SET on one
+more connection, as a histogram by percentile, and the memory that saving takes beside the data (the
+proportional resident bytes of the server and its children). Only what was sent and answered while a save
+was under way counts.
+"""
+import argparse
+import array
+import math
+import multiprocessing
+import os
+import random
+import re
+import shutil
+import statistics
+import subprocess
+import time
+
+from servers import Server, add_programs, encode, programs
+from shapes import values
+
+PERCENTILES = (50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 100)
+
+
+def dataset(scale):
+    picker, texts = random.Random(7), values()
+    thousand = lambda count: range(int(count * 1000 * scale))
+    for n in thousand(1000):
+        yield ("SET", "key:%012d" % n, texts[n % 1000])
+    for n in thousand(1000):
+        yield ("ZADD", "ranks", repr(picker.random() * 1e6), "member:%012d" % n)
+    for n in thousand(100):
+        yield ("HSET", "user:%012d" % n, *(part for f in range(10) for part in (f"field{f}", texts[(n + f) % 1000][:16])))
+    for n in thousand(200):
+        yield ("RPUSH", "list", "element:%08d" % n)
+    for n in thousand(200):
+        yield ("SADD", "set", "member:%012d" % n)
+    for n in thousand(200):
+        yield ("XADD", "stream", f"{1_700_000_000_000 + n}-0", "sensor", n % 100, "value", repr(picker.random()))
+
+
+def loaded_server(name, command, dump, *options):
+    """A server that has loaded a dump, and the seconds that its log says it took."""
+    folder = os.path.dirname(dump)
+    server = Server(name, command, "--dir", folder, "--enable-debug-command", "yes", *options)
+    while True:
+        server.connection.sendall(encode(("PING",)))
+        if not server.stream.readline().startswith(b"-LOADING"):
+            break
+        time.sleep(0.01)
+    log = open(os.path.join(server.folder, "log"), errors="replace").read()
+    return server, float(re.search(r"DB loaded from disk: ([0-9.]+)", log).group(1))
+
+
+def compare_saving(options, starters, folders):
+    times = {(work, name): [] for work in ("SAVE", "load") for name in starters}
+    for _ in range(options.rounds):
+        for name, command in starters.items():
+            server, seconds = loaded_server(name, command, os.path.join(folders[name], "dump.rdb"))
+            times["load", name].append(seconds)
+            began = time.monotonic()
+            server.call(("SAVE",))
+            times["SAVE", name].append(time.monotonic() - began)
+            server.stop()
+    print("| work | mantissa s | redis s | ratio |\n| --- | --- | --- | --- |")
+    for work in ("SAVE", "load"):
+        own, rival = (statistics.median(times[work, name]) for name in starters)
+        print(f"| {work} | {own:.3f} | {rival:.3f} | {own / rival:.2f} |", flush=True)
+
+
+def probe(port, keys, seconds, results):
+    """Sends SET after SET and notes when each was answered, and after how long."""
+    import socket
+
+    connection = socket.create_connection(("127.0.0.1", port))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    picker, text = random.Random(11), b"p" * 128
+    ends, latencies = array.array("d"), array.array("d")
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        request = encode(("SET", "key:%012d" % picker.randrange(keys), text))
+        began = time.monotonic()
+        connection.sendall(request)
+        answer = connection.recv(64)
+        ended = time.monotonic()
+        assert answer == b"+OK\r\n", answer
+        ends.append(ended)
+        latencies.append(ended - began)
+    results.put((ends.tobytes(), latencies.tobytes()))
+
+
+def family_bytes(process):
+    """Proportional resident bytes of a process and its children."""
+    children = open(f"/proc/{process}/task/{process}/children").read().split()
+    total = 0
+    for one in [process, *children]:
+        try:
+            text = open(f"/proc/{one}/smaps_rollup").read()
+            total += int(re.search(r"^Pss: +(\d+)", text, re.M).group(1)) * 1024
+        except (OSError, AttributeError):
+            pass  # it has ended meanwhile
+    return total
+
+
+def under_load(server, options, keys):
+    """Latencies of SET in seconds while saves are under way, memory before and at most, and saves done."""
+    writers = ["redis-benchmark", "-p", str(server.port), "-q", "-c", "20", "-P", "8", "-r", str(keys), "-n", "100000000"]
+    load = subprocess.Popen(
+        writers + ["SET", "key:__rand_int__", "w" * 128], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    time.sleep(2)
+    results = multiprocessing.Queue()
+    watcher = multiprocessing.Process(target=probe, args=(server.port, keys, options.seconds, results))
+    before, peak, windows = family_bytes(server.process.pid), 0, []
+    watcher.start()
+    until = time.monotonic() + options.seconds - 0.5
+    while time.monotonic() < until:
+        began = time.monotonic()
+        server.call(("BGSAVE",))
+        while server.info("rdb_bgsave_in_progress") == "1":
+            peak = max(peak, family_bytes(server.process.pid))
+            time.sleep(0.02)
+        windows.append((began, time.monotonic()))
+        time.sleep(0.1)
+    ends, latencies = (array.array("d", part) for part in results.get())
+    watcher.join()
+    load.kill()
+    load.wait()
+    within = lambda end, latency: any(end > since and end - latency < until for since, until in windows)
+    chosen = sorted(latency for end, latency in zip(ends, latencies) if within(end, latency))
+    return chosen, before, peak, len(windows)
+
+
+def percentile(latencies, percent):
+    return latencies[min(len(latencies) - 1, int(len(latencies) * percent / 100))] * 1000
+
+
+def compare_latency(options, starters, folders):
+    keys = int(1_000_000 * options.scale)
+    found = {}
+    for name, command in starters.items():
+        server, _ = loaded_server(name, command, os.path.join(folders[name], "dump.rdb"))
+        found[name] = under_load(server, options, keys)
+        server.stop()
+    print("\nLatency of SET while BGSAVE runs under full write load, in ms:\n")
+    print("| percentile | mantissa | redis |\n| --- | --- | --- |")
+    for percent in PERCENTILES:
+        own, rival = (percentile(found[name][0], percent) for name in starters)
+        print(f"| {percent} | {own:.3f} | {rival:.3f} |")
+    print("\n| | mantissa | redis |\n| --- | --- | --- |")
+    samples, saves = ([found[name][part] for name in starters] for part in (0, 3))
+    print(f"| samples | {len(samples[0])} | {len(samples[1])} |\n| saves | {saves[0]} | {saves[1]} |")
+    extra = [f"{(found[name][2] / found[name][1] - 1) * 100:.0f} %" for name in starters]
+    print(f"| extra memory at most | {extra[0]} | {extra[1]} |")
+    if options.svg:
+        draw({name: found[name][0] for name in starters}, options.svg)
+
+
+def draw(latencies, path):
+    """Latency over percentile, both logarithmic, as HDR plots have it."""
+    width, height, left, bottom = 800, 400, 60, 40
+    top_ms = max(values[-1] for values in latencies.values()) * 1000
+    decades = math.ceil(math.log10(top_ms / 0.01))
+    x = lambda percent: left + (width - left - 20) * min(1, -math.log10(max(1 - percent / 100, 1e-5)) / 5)
+    y = lambda ms: height - bottom - (height - bottom - 20) * max(0, math.log10(max(ms, 0.01) / 0.01)) / decades
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">']
+    parts.append(f'<rect width="{width}" height="{height}" fill="white"/>')
+    for decade in range(decades + 1):
+        ms = 0.01 * 10**decade
+        parts.append(f'<path d="M{left} {y(ms):.1f}H{width - 20}" stroke="#ddd"/><text x="4" y="{y(ms) + 4:.1f}">{ms:g} ms</text>')
+    for percent in (0, 90, 99, 99.9, 99.99, 99.999):
+        parts.append(f'<path d="M{x(percent):.1f} 20V{height - bottom}" stroke="#ddd"/>')
+        parts.append(f'<text x="{x(percent) - 14:.1f}" y="{height - 20}">{percent:g} %</text>')
+    for number, (name, values) in enumerate(latencies.items()):
+        color = ("#06c", "#c30")[number % 2]
+        steps = [100 - 100 * 10 ** (-at / 40) for at in range(201)]
+        line = " ".join(f"{x(percent):.1f},{y(percentile(values, percent)):.1f}" for percent in steps)
+        parts.append(f'<polyline points="{line}" fill="none" stroke="{color}" stroke-width="2"/>')
+        parts.append(f'<text x="{left + 20}" y="{36 + 18 * number}" fill="{color}">{name}: SET while BGSAVE runs</text>')
+    open(path, "w").write("\n".join(parts) + "\n</svg>\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_programs(parser)
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of SAVE and load")
+    parser.add_argument("--seconds", type=float, default=15, help="seconds of load for each server")
+    parser.add_argument("--svg", help="where to draw the latencies")
+    parser.add_argument("--scale", type=float, default=1, help="a part of the data")
+    options = parser.parse_args()
+    starters = programs(options)
+    maker = Server("mantissa", starters["mantissa"])
+    folders = {name: os.path.join(maker.folder, name) for name in starters}
+    batch = []
+    for command in dataset(options.scale):
+        batch.append(command)
+        if len(batch) == 10_000:
+            maker.call(*batch)
+            batch.clear()
+    maker.call(*batch, ("SAVE",))
+    dump = os.path.join(maker.folder, "dump.rdb")
+    print(f"The dump has {os.path.getsize(dump) / 1e6:.0f} MB.\n", flush=True)
+    for folder in folders.values():
+        os.mkdir(folder)
+        shutil.copy(dump, folder)
+    maker.process.kill()
+    compare_saving(options, starters, folders)
+    compare_latency(options, starters, folders)
+    maker.stop()
+
+
+if __name__ == "__main__":
+    main()
