@@ -528,6 +528,40 @@ def test_waitaof(start_server, policy):
         assert "appendonly is disabled" in connection("WAITAOF", 1, 0, 0).text()
 
 
+def test_the_log_is_loaded_while_running(start_server):
+    server = logged_server(start_server, appendfsync="everysec")
+    with server.connect() as connection:
+        run_commands(connection)
+        before = digest(connection)
+        assert connection.call("DEBUG", "LOADAOF") == b"OK"
+        assert digest(connection) == before
+        connection.call("SET", "more", "1")
+        before = digest(connection)
+    server.restart()
+    with server.connect() as connection:
+        assert digest(connection) == before
+
+
+@OURS_ONLY
+def test_closing_on_a_full_disk_does_not_hang(start_server, monkeypatch):
+    die_with_parent = servers.die_with_parent
+
+    def ignore_limit():
+        die_with_parent()
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    monkeypatch.setattr(servers, "die_with_parent", ignore_limit)
+    server = logged_server(start_server, appendfsync="everysec")
+    with server.connect() as connection:
+        connection.call("SET", "k", "before")
+        limits = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (os.path.getsize(increment(server)), limits[1]))
+        connection("SET", "k", "x" * 100)
+        eventually(lambda: info(connection)["aof_last_write_status"] == "err", "the error is not noticed")
+        assert connection.call("CONFIG", "SET", "appendonly", "no") == b"OK"
+        assert connection.call("SET", "k", "y") == b"OK"
+
+
 def test_paths_of_other_names(start_server):
     server = logged_server(start_server, appendfilename="my log.aof", appenddirname="logs")
     with server.connect() as connection:

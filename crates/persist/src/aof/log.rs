@@ -156,6 +156,8 @@ pub struct Log {
     /// The writer sleeps until it is told that there is work.
     is_asleep: AtomicBool,
     policy: AtomicU8,
+    /// What can not be written when the log is closed is given up.
+    is_closing: AtomicBool,
     /// Nothing is made durable although the policy says so: `no-appendfsync-on-rewrite`.
     holds_syncs: AtomicBool,
     is_syncing: AtomicBool,
@@ -179,6 +181,7 @@ impl Default for Log {
             has_work: Condvar::new(),
             is_asleep: AtomicBool::new(false),
             policy: AtomicU8::new(SyncPolicy::EverySecond as u8),
+            is_closing: AtomicBool::new(false),
             holds_syncs: AtomicBool::new(false),
             is_syncing: AtomicBool::new(false),
             is_slow: AtomicBool::new(false),
@@ -311,16 +314,18 @@ impl Log {
         let mut queue = locked(&self.queue);
         queue.items.push_back(Item::Switch(next));
         queue.is_open = true;
+        self.is_closing.store(false, Ordering::Relaxed);
         queue.database = None;
         queue.stamped_s = 0;
         self.has_work.notify_all();
     }
 
     /// Drops what is appended from now on; the writer closes the file after what was appended so far, and
-    /// calls `closed` then.
+    /// calls `closed` then. What can not be written at the next attempt is lost.
     pub fn close(&self, closed: impl FnOnce() + Send + 'static) {
         let mut queue = locked(&self.queue);
         queue.is_open = false;
+        self.is_closing.store(true, Ordering::Relaxed);
         queue.items.push_back(Item::Switch(Box::new(|| {
             closed();
             Ok(None)
@@ -476,10 +481,31 @@ impl Writer {
             return Ok(());
         }
         let outcome = self.write_queued().and_then(|()| self.sync_if_due(now));
+        if matches!(outcome, Err(Failure::Write(_) | Failure::Sync(_)))
+            && self.log.is_closing.load(Ordering::Relaxed)
+        {
+            self.give_up();
+            return outcome;
+        }
         if !matches!(outcome, Err(Failure::Switch(_))) {
             self.failed_at = outcome.is_err().then_some(now);
         }
         outcome
+    }
+
+    /// Closes the file without what could not be written.
+    fn give_up(&mut self) {
+        self.batch.append(&mut locked(&self.log.queue).items);
+        (self.done_items, self.done_bytes) = (0, 0);
+        for item in std::mem::take(&mut self.batch) {
+            if let Item::Switch(next) = item {
+                self.file = next().ok().flatten();
+            }
+        }
+        (self.is_dirty, self.failed_at) = (false, None);
+        let end = self.log.end();
+        self.log.written.store(end, Ordering::Release);
+        self.log.durable.store(end, Ordering::SeqCst);
     }
 
     /// Writes what is queued and makes it durable, whatever the policy.

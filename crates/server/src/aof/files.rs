@@ -38,6 +38,11 @@ impl Files {
         self.directory.join(name)
     }
 
+    /// The path of the increment that is written to.
+    pub fn last_increment(&self) -> Option<PathBuf> {
+        self.manifest.increments.last().map(|file| self.path(&file.name))
+    }
+
     /// Makes the manifest durable.
     pub fn store(&self) -> Result<(), String> {
         self.manifest.store(&FileSystem, &self.directory, &self.name).map_err(|error| {

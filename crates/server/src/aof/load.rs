@@ -157,7 +157,7 @@ struct Replayer {
 
 impl Replayer {
     fn new(server: &'static Server, path: PathBuf) -> Self {
-        let context = Context::new(server, 0);
+        let context = Context::new(server, server.worker_count());
         let target = Target { worker: 0, conn: Conn::NONE };
         let peer = Peer::Unix { path: Arc::from("") };
         let user = server.acl.default_user();

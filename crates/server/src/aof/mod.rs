@@ -18,8 +18,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use mantissa_commands::{Access, Error, Outcome};
 use mantissa_persist::aof::{Log, SyncPolicy};
+use mantissa_persist::storage::{FileSystem, Storage};
 use mantissa_protocol::Reply;
-use mantissa_store::ShardSet;
+use mantissa_store::{LockedShards, ShardSet};
 use parking_lot::Mutex;
 
 use crate::blocking;
@@ -225,14 +226,51 @@ pub fn start(server: &'static Server) -> Result<(), String> {
     if !is_loaded {
         persistence::load(server)?;
     }
-    if live.config.appendonly {
+    // It may have been changed meanwhile.
+    if server.live().config.appendonly {
         files::open_at_start(server)?;
     }
     Ok(())
 }
 
+/// DEBUG LOADAOF: loads what has been logged in the place of the data. Nothing is logged meanwhile, and clients
+/// are told that data are being loaded. No shard may be locked by this thread.
+pub fn reload(server: &'static Server, clear: impl FnOnce(&mut LockedShards<'_>)) -> Result<(), String> {
+    let all = server.keyspace.all_shards();
+    let path = server.aof.files.lock().as_ref().and_then(Files::last_increment);
+    server.persistence.load.begin();
+    server.persistence.loading.store(true, Ordering::Release);
+    let mut locked = server.keyspace.lock(all);
+    let was_logged = server.keyspace.is_logged();
+    server.keyspace.set_logged(false);
+    if let Some(path) = path {
+        let (sender, written) = std::sync::mpsc::channel::<()>();
+        server.aof.log.switch(Box::new(move || {
+            drop(sender);
+            FileSystem.append(&path).map(Some)
+        }));
+        let _all_senders_are_gone_when_it_is_written = written.recv();
+    }
+    clear(&mut locked);
+    drop(locked);
+    let outcome = load::load(server);
+    let locked = server.keyspace.lock(all);
+    server.keyspace.set_logged(was_logged);
+    drop(locked);
+    server.persistence.loading.store(false, Ordering::Release);
+    match outcome {
+        Ok(true) => Ok(()),
+        Ok(false) => Err("There is no append only file".to_owned()),
+        Err(reason) => Err(reason),
+    }
+}
+
 /// Has the log be switched on: by a rewrite, which begins at once or when nothing is in its way.
 pub fn switch_on(server: &'static Server) {
+    if server.persistence.loading.load(Ordering::Acquire) {
+        // It is looked at when that is done.
+        return;
+    }
     let is_busy = server.persistence.saving.load(Ordering::Acquire);
     if is_busy || rewrite::start(server).is_err() {
         server.aof.rewrite.is_scheduled.store(true, Ordering::Relaxed);
@@ -246,6 +284,9 @@ pub fn switch_on(server: &'static Server) {
 /// Switches the log off for a command. Inside a transaction it is off when that has ended.
 pub fn switch_off_for(session: &mut Session<'_, '_>) {
     let server = session.server();
+    if server.persistence.loading.load(Ordering::Acquire) {
+        return;
+    }
     if session.in_transaction() {
         let started =
             std::thread::Builder::new().name("aof-off".to_owned()).spawn(move || switch_off(server));

@@ -52,7 +52,11 @@ fn turn(server: &'static Server, writer: &mut Writer) {
         }
         Err(Failure::Switch(error)) => warning!("The next file of the AOF could not be begun: {error}"),
         Err(Failure::Write(error)) => fail(server, "write", &error),
-        Err(Failure::Sync(error)) => fail(server, "fsync", &error),
+        Err(Failure::Sync(error)) => {
+            fail(server, "fsync", &error);
+            // The system has dropped what it could not write: only a new base has it for sure.
+            aof.rewrite.is_scheduled.store(true, Ordering::Relaxed);
+        }
     }
 }
 

@@ -9,11 +9,11 @@ use mantissa_persist::digest::{digest_keyspace, digest_value};
 use mantissa_persist::payload::dump_value;
 use mantissa_persist::write::WriteOptions;
 use mantissa_protocol::{Args, Protocol, Reply};
-use mantissa_store::Entry;
+use mantissa_store::{Entry, LockedShards};
 
 use crate::registry::ServerSpec;
 use crate::session::Session;
-use crate::{notice, persistence, warning};
+use crate::{aof, notice, persistence, warning};
 
 /// Seconds that DEBUG SLEEP takes at most.
 const SLEEP_SECONDS_MAX: f64 = 3600.0;
@@ -38,6 +38,7 @@ fn debug(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Ou
         (b"digest-value", _) => digest_values(session, args, reply),
         (b"object", 3..) => object(session, args, reply)?,
         (b"sleep", 3) => sleep(args, reply),
+        (b"loadaof", 2) => load_log(session, reply)?,
         (b"reload", _) => reload(session, args, reply)?,
         (b"set-active-expire", 3) => {
             let on = mantissa_number::parse_i64(args.at(2)).unwrap_or(0) != 0;
@@ -76,6 +77,7 @@ fn help(reply: &mut Reply) {
             ("DIGEST-VALUE <key> [<key> ...]", "Fingerprints of the values of these keys."),
             ("ERROR <text>", "Replies the text as an error."),
             ("LISTPACK <key>", "Tells whether the value is a listpack."),
+            ("LOADAOF", "Loads the append-only file in the place of the data."),
             ("LOG <text>", "Writes the text into the log."),
             ("OBJECT <key>", "How the value of a key is stored."),
             ("POPULATE <count> [<prefix>] [<size>]", "Makes that many string keys."),
@@ -171,6 +173,30 @@ fn sleep(args: Args<'_>, reply: &mut Reply) {
     reply.ok();
 }
 
+/// Drops all data.
+fn clear(locked: &mut LockedShards<'_>) {
+    for index in 0..locked.keyspace().shard_count() {
+        if let Some(shard) = locked.shard_mut(index) {
+            shard.tracked.clear();
+            shard.databases.iter_mut().for_each(|database| drop(database.take()));
+        }
+    }
+}
+
+fn load_log(session: &mut Session<'_, '_>, reply: &mut Reply) -> Outcome {
+    if session.in_transaction() {
+        return Err(Error::fixed("ERR DEBUG LOADAOF is not possible inside a transaction"));
+    }
+    aof::reload(session.server(), clear).map_err(|reason| {
+        warning!("{reason}");
+        Error::fixed("ERR Error trying to load the AOF files, check server logs.")
+    })?;
+    crate::tracking::invalidate_all(&mut session.context.outbox);
+    notice!("Append Only File loaded by DEBUG LOADAOF");
+    reply.ok();
+    Ok(())
+}
+
 fn reload(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let (mut saves, mut flushes, mut merges) = (true, true, false);
     for option in args.from(2) {
@@ -199,13 +225,7 @@ fn reload(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> O
     server.persistence.loading.store(true, Ordering::Relaxed);
     if flushes {
         let all = server.keyspace.all_shards();
-        let mut locked = server.keyspace.lock(all);
-        for index in 0..server.keyspace.shard_count() {
-            if let Some(shard) = locked.shard_mut(index) {
-                shard.tracked.clear();
-                shard.databases.iter_mut().for_each(|database| drop(database.take()));
-            }
-        }
+        clear(&mut server.keyspace.lock(all));
         crate::tracking::invalidate_all(&mut session.context.outbox);
     }
     let loaded = persistence::load_file(server, &path, merges, false);
