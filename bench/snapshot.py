@@ -24,6 +24,7 @@ import time
 from servers import Server, add_programs, encode, programs
 from shapes import values
 
+WORKS = ("SAVE", "load", "SAVE, CPU", "load, CPU")
 PERCENTILES = (50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 100)
 
 
@@ -58,17 +59,19 @@ def loaded_server(name, command, dump, *options):
 
 
 def compare_saving(options, starters, folders):
-    times = {(work, name): [] for work in ("SAVE", "load") for name in starters}
+    times = {(work, name): [] for work in WORKS for name in starters}
     for _ in range(options.rounds):
         for name, command in starters.items():
             server, seconds = loaded_server(name, command, os.path.join(folders[name], "dump.rdb"))
             times["load", name].append(seconds)
-            began = time.monotonic()
+            times["load, CPU", name].append(server.cpu_seconds())
+            began, cpu_before = time.monotonic(), server.cpu_seconds()
             server.call(("SAVE",))
             times["SAVE", name].append(time.monotonic() - began)
+            times["SAVE, CPU", name].append(server.cpu_seconds() - cpu_before)
             server.stop()
     print("| work | mantissa s | redis s | ratio |\n| --- | --- | --- | --- |")
-    for work in ("SAVE", "load"):
+    for work in WORKS:
         own, rival = (statistics.median(times[work, name]) for name in starters)
         print(f"| {work} | {own:.3f} | {rival:.3f} | {own / rival:.2f} |", flush=True)
 
@@ -107,8 +110,13 @@ def family_bytes(process):
     return total
 
 
+def is_saving(server):
+    return b"rdb_bgsave_in_progress:1" in server.call(("INFO", "persistence"))[0]
+
+
 def under_load(server, options, keys):
-    """Latencies of SET in seconds while saves are under way, memory before and at most, and saves done."""
+    """Latencies of SET in seconds while saves are under way, memory before and at most, and saves done. Memory
+    is looked at in a second part, since looking disturbs the server."""
     writers = ["redis-benchmark", "-p", str(server.port), "-q", "-c", "20", "-P", "8", "-r", str(keys), "-n", "100000000"]
     load = subprocess.Popen(
         writers + ["SET", "key:__rand_int__", "w" * 128], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -116,19 +124,23 @@ def under_load(server, options, keys):
     time.sleep(2)
     results = multiprocessing.Queue()
     watcher = multiprocessing.Process(target=probe, args=(server.port, keys, options.seconds, results))
-    before, peak, windows = family_bytes(server.process.pid), 0, []
+    windows = []
     watcher.start()
     until = time.monotonic() + options.seconds - 0.5
     while time.monotonic() < until:
         began = time.monotonic()
         server.call(("BGSAVE",))
-        while server.info("rdb_bgsave_in_progress") == "1":
-            peak = max(peak, family_bytes(server.process.pid))
-            time.sleep(0.02)
+        while is_saving(server):
+            time.sleep(0.05)
         windows.append((began, time.monotonic()))
         time.sleep(0.1)
     ends, latencies = (array.array("d", part) for part in results.get())
     watcher.join()
+    before = peak = family_bytes(server.process.pid)
+    server.call(("BGSAVE",))
+    while is_saving(server):
+        peak = max(peak, family_bytes(server.process.pid))
+        time.sleep(0.02)
     load.kill()
     load.wait()
     within = lambda end, latency: any(end > since and end - latency < until for since, until in windows)

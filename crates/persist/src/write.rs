@@ -17,7 +17,7 @@ use crate::load::Access;
 use crate::lzf;
 use crate::storage::{Storage, StorageFile, directory_of};
 use mantissa_number::{INTEGER_TEXT_MAX, format_i64, parse_i64};
-use mantissa_store::{EncodingLimits, Entry, Kind, LockedShards, StringRef};
+use mantissa_store::{EncodingLimits, Entry, Kind, LockedShards, StringRef, ValueRef};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -107,13 +107,35 @@ impl<'a> Encoder<'a> {
         self.owned_value(entry.into_value(), out, spill);
     }
 
+    /// Appends a key that holds a string, with its expiry and access clock.
+    pub fn string_entry(
+        &mut self,
+        key: &[u8],
+        text: StringRef<'_>,
+        expiry: Option<i64>,
+        clock: u32,
+        out: &mut Vec<u8>,
+    ) {
+        self.attributes(expiry, clock, out);
+        out.push(form_of(ValueRef::String(text)));
+        self.string(key, out);
+        self.string_value(text, out);
+    }
+
     /// Appends what comes before the value of a key.
     fn before_value(&mut self, entry: &Entry, out: &mut Vec<u8>) {
-        if let Some(expiry) = entry.expiry() {
+        self.attributes(entry.expiry(), entry.clock(), out);
+        out.push(form_of(entry.value()));
+        self.string(entry.key(), out);
+    }
+
+    /// Appends what is said of a key before its type.
+    fn attributes(&mut self, expiry: Option<i64>, clock: u32, out: &mut Vec<u8>) {
+        if let Some(expiry) = expiry {
             out.push(opcode::EXPIRETIME_MS);
             out.extend_from_slice(&expiry.to_le_bytes());
         }
-        if let Some(access) = self.access_of.map(|access_of| access_of(entry.clock())) {
+        if let Some(access) = self.access_of.map(|access_of| access_of(clock)) {
             if let Some(idle_s) = access.idle_s {
                 out.push(opcode::IDLE);
                 put_length(idle_s, out);
@@ -122,8 +144,6 @@ impl<'a> Encoder<'a> {
                 out.extend_from_slice(&[opcode::FREQ, frequency]);
             }
         }
-        out.push(form_of(entry.value()));
-        self.string(entry.key(), out);
     }
 
     /// Appends the number of a database: that of the keys that follow.

@@ -15,7 +15,7 @@ use crate::live::Live;
 use crate::loading::Loading;
 pub use crate::loading::load_file;
 use crate::server::Server;
-use crate::snapshot::{self, Cut, Progress};
+use crate::snapshot::{self, Cut, Pace, Progress};
 use crate::{notice, warning};
 
 /// Seconds after a failed background save before a save point tries again.
@@ -132,12 +132,13 @@ pub fn load(server: &'static Server) -> Result<(), String> {
 }
 
 /// Writes a dump of the present state, there whole or not at all. No shard may be locked by this thread.
-pub fn save(server: &'static Server) -> std::io::Result<()> {
+pub fn save(server: &'static Server, pace: Pace) -> std::io::Result<()> {
     let _one_at_a_time = server.persistence.writing.lock();
     let path = dump_path(&server.live());
     let started = Instant::now();
-    let Cut { dirty, copied_bytes, .. } =
-        save_file(&FileSystem, &path, |file| snapshot::write(server, file, &snapshot::facts(), |_| {}))?;
+    let Cut { dirty, copied_bytes, .. } = save_file(&FileSystem, &path, |file| {
+        snapshot::write(server, file, &snapshot::facts(), pace, |_| {})
+    })?;
     let persistence = &server.persistence;
     persistence.dirty.saved(dirty);
     persistence.last_copied_bytes.store(copied_bytes, Ordering::Relaxed);
@@ -158,7 +159,7 @@ pub fn start_background_save(server: &'static Server) -> Result<(), &'static str
     persistence.last_try_s.store(now_s, Ordering::Relaxed);
     persistence.saving_since_s.store(now_s, Ordering::Relaxed);
     let body = move || {
-        let outcome = save(server);
+        let outcome = save(server, Pace::Steady);
         let duration_s = unix_ms() / 1000 - now_s;
         server.persistence.last_duration_s.store(duration_s, Ordering::Relaxed);
         if let Err(error) = outcome {
@@ -210,7 +211,7 @@ pub fn save_before_exit(server: &'static Server) -> bool {
         return true;
     }
     notice!("Saving the final RDB snapshot before exiting.");
-    match save(server) {
+    match save(server, Pace::Hasty) {
         Ok(()) => true,
         Err(error) => {
             warning!("Error trying to save the DB, can't exit: {error}");

@@ -1,10 +1,11 @@
 //! Snapshots: the whole keyspace as it is at one instant, written as an RDB file.
 //!
 //! All shard locks are held for one instant, the cut; [`mantissa_store::snapshot`] says how the state of
-//! that instant is kept while commands go on. Savers, one for each core, then walk the shards in steps that
-//! hold one lock for a fraction of a millisecond, and take in between what writers have handed over, which
-//! comes first so that it does not pile up. Small entries are encoded under the lock, large ones outside
-//! it. What a saver has encoded goes to the thread that writes, in chunks whose checksums the savers have
+//! that instant is kept while commands go on. Savers then walk the shards in steps that hold one lock for
+//! some ten microseconds, and take in between what writers have handed over, which comes first so that it
+//! does not pile up. Under the lock small strings are copied and collections shared; everything is encoded
+//! outside it. A save that somebody waits for has a saver for each core, one in the background for every
+//! second core, so that workers hardly wait for a processor either. What a saver has encoded goes to the thread that writes, in chunks whose checksums the savers have
 //! computed; a large value goes there piece by piece, and no other chunk comes between its pieces.
 //!
 //! Memory: some chunks for each saver, the images that wait, and of a large collection the nodes that
@@ -13,6 +14,7 @@
 mod outlet;
 mod progress;
 mod saver;
+mod texts;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -54,6 +56,37 @@ pub fn facts() -> FileFacts {
     }
 }
 
+/// How many cores a snapshot may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// All of them: somebody waits for it.
+    Hasty,
+    /// Half of them.
+    Steady,
+}
+
+impl Pace {
+    fn savers(self) -> usize {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        match self {
+            Pace::Hasty => cores,
+            Pace::Steady => cores.div_ceil(2),
+        }
+    }
+}
+
+/// Locks all shards. At first it holds none while it waits for another: commands would have to wait too.
+fn lock_all(keyspace: &Keyspace) -> LockedShards<'_> {
+    const ATTEMPTS: usize = 1000;
+    for _ in 0..ATTEMPTS {
+        if let Ok(locked) = keyspace.try_lock(keyspace.all_shards()) {
+            return locked;
+        }
+        std::thread::yield_now();
+    }
+    keyspace.lock(keyspace.all_shards())
+}
+
 /// What the savers of a snapshot share.
 struct Job<'a> {
     keyspace: &'a Keyspace,
@@ -78,6 +111,7 @@ pub fn write(
     server: &'static Server,
     file: &mut dyn StorageFile,
     facts: &FileFacts,
+    pace: Pace,
     at_cut: impl FnOnce(&mut LockedShards<'_>),
 ) -> io::Result<Cut> {
     let _one_at_a_time = server.persistence.snapshot.lock();
@@ -94,7 +128,7 @@ pub fn write(
     let mut writer = Writer::new(file, options.clone(), None);
     writer.begin(facts)?;
 
-    let mut locked = server.keyspace.lock(server.keyspace.all_shards());
+    let mut locked = lock_all(&server.keyspace);
     at_cut(&mut locked);
     let libraries = server.scripting.libraries.snapshot();
     let dirty = server.persistence.dirty.get();
@@ -121,16 +155,21 @@ pub fn write(
             .into_iter()
             .try_for_each(|(number, total)| writer.database(number, total.keys, total.expiring))
     });
-    let outcome = run(&job, writer, begun);
+    let outcome = run(&job, pace, writer, begun);
     let copied_bytes = job.snapshot.handed_bytes();
     progress.end();
     outcome.map(|()| Cut { dirty, copied_bytes })
 }
 
 /// Has everything encoded and written. The walk comes to its end whatever happens.
-fn run<'a>(job: &Job<'a>, writer: Writer<'a, &mut dyn StorageFile>, begun: io::Result<()>) -> io::Result<()> {
+fn run<'a>(
+    job: &Job<'a>,
+    pace: Pace,
+    writer: Writer<'a, &mut dyn StorageFile>,
+    begun: io::Result<()>,
+) -> io::Result<()> {
     job.failed.store(begun.is_err(), Ordering::Relaxed);
-    let savers = std::thread::available_parallelism().map_or(1, usize::from).min(job.keyspace.shard_count());
+    let savers = pace.savers().min(job.keyspace.shard_count());
     std::thread::scope(|scope| {
         let (sender, chunks) = mpsc::sync_channel::<Chunk>(CHUNKS_WAITING_MAX);
         let written = scope.spawn(move || begun.and_then(|()| write_chunks(job, writer, &chunks)));

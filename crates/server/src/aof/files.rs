@@ -9,6 +9,7 @@ use mantissa_persist::storage::{FileSystem, Storage};
 
 use crate::config::Config;
 use crate::server::Server;
+use crate::snapshot::Pace;
 use crate::{notice, snapshot};
 
 /// The files while the append-only file is on.
@@ -96,6 +97,6 @@ pub fn open_at_start(server: &'static Server) -> Result<(), String> {
 fn write_base(server: &'static Server, path: &Path) -> std::io::Result<()> {
     let mut file = FileSystem.create(path)?;
     let facts = mantissa_persist::write::FileFacts { is_aof_base: true, ..snapshot::facts() };
-    snapshot::write(server, &mut *file, &facts, |_| {})?;
+    snapshot::write(server, &mut *file, &facts, Pace::Hasty, |_| {})?;
     file.sync()
 }

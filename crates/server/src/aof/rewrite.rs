@@ -21,6 +21,7 @@ use mantissa_store::LockedShards;
 use super::files::Files;
 use crate::context::{Context, unix_ms};
 use crate::server::Server;
+use crate::snapshot::Pace;
 use crate::{notice, snapshot, warning};
 
 /// Failures in a row after which the next attempt waits.
@@ -213,7 +214,7 @@ impl Work {
             }
         };
         let facts = FileFacts { is_aof_base: true, ..snapshot::facts() };
-        snapshot::write(self.server, &mut *base, &facts, at_cut).map_err(failed)?;
+        snapshot::write(self.server, &mut *base, &facts, Pace::Steady, at_cut).map_err(failed)?;
         base.sync().map_err(failed)?;
         if self.increment.is_some() {
             switched.recv().unwrap_or_else(|_| Err("it was switched off".to_owned()))?;

@@ -13,6 +13,7 @@ use mantissa_store::{Entry, LockedShards};
 
 use crate::registry::ServerSpec;
 use crate::session::Session;
+use crate::snapshot::Pace;
 use crate::{aof, notice, persistence, warning};
 
 /// Seconds that DEBUG SLEEP takes at most.
@@ -216,7 +217,7 @@ fn reload(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> O
         return Err(Error::fixed("ERR DEBUG RELOAD is not possible inside a transaction"));
     }
     let server = session.server();
-    if saves && let Err(error) = persistence::save(server) {
+    if saves && let Err(error) = persistence::save(server, Pace::Hasty) {
         warning!("DEBUG RELOAD could not save: {error}");
         return Err(Error::fixed("ERR Error trying to save the DB, check server logs."));
     }

@@ -9,6 +9,7 @@ use mantissa_protocol::{Args, Reply};
 use crate::persistence;
 use crate::registry::ServerSpec;
 use crate::session::Session;
+use crate::snapshot::Pace;
 use crate::{aof, notice, warning};
 
 fn save(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -16,7 +17,7 @@ fn save(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Ou
     if server.persistence.saving.load(Ordering::Acquire) {
         return Err(Error::fixed("ERR Background save already in progress"));
     }
-    match persistence::save(server) {
+    match persistence::save(server, Pace::Hasty) {
         Ok(()) => reply.ok(),
         Err(error) => {
             warning!("Error saving the DB on disk: {error}");
@@ -110,7 +111,9 @@ fn shutdown(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) ->
     let is_loading = server.persistence.loading.load(Ordering::Acquire);
     let saved = match saves {
         _ if is_loading => true,
-        Some(true) => persistence::save(server).map_err(|error| warning!("Saving failed: {error}")).is_ok(),
+        Some(true) => {
+            persistence::save(server, Pace::Hasty).map_err(|error| warning!("Saving failed: {error}")).is_ok()
+        }
         Some(false) => true,
         None => persistence::save_before_exit(server),
     };

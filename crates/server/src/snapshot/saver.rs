@@ -10,6 +10,7 @@ use mantissa_store::{Entry, ShardSet};
 
 use super::Job;
 use super::outlet::{Chunk, Outlet};
+use super::texts::Texts;
 
 /// What a step with a shard locked may cost, in bytes.
 const STEP_COST: usize = 32 << 10;
@@ -22,7 +23,9 @@ pub(super) struct Saver<'j, 'a> {
     chunk: Vec<u8>,
     /// The database that the chunk has selected.
     selected: Option<usize>,
-    /// Images that the step has come across, with the numbers of their databases.
+    /// Strings that the step has come across.
+    texts: Texts,
+    /// Images of other entries that it has come across, with the numbers of their databases.
     images: Vec<(usize, Entry)>,
     keys: u64,
 }
@@ -35,6 +38,7 @@ impl<'j, 'a> Saver<'j, 'a> {
             outlet: RefCell::new(Outlet::new(job, sender)),
             chunk: Vec::new(),
             selected: None,
+            texts: Texts::default(),
             images: Vec::new(),
             keys: 0,
         }
@@ -60,6 +64,8 @@ impl<'j, 'a> Saver<'j, 'a> {
 
     fn walk(&mut self, index: usize) {
         loop {
+            // Who begins a turn on a processor now is hardly interrupted while it holds the lock.
+            std::thread::yield_now();
             let mut locked = self.job.keyspace.lock(ShardSet::one(index));
             let Some(shard) = locked.shard_mut(index) else { return };
             let is_done =
@@ -98,49 +104,46 @@ impl<'j, 'a> Saver<'j, 'a> {
         }
     }
 
-    /// Takes an entry that a walk delivers, perhaps with its shard locked. Returns what that cost.
+    /// Takes an entry that a walk delivers, perhaps with its shard locked: it is only copied here. Returns what
+    /// that cost.
     fn deliver(&mut self, number: usize, delivered: Delivered<'_>) -> usize {
+        const IMAGE_COST: usize = 512;
         match delivered {
-            Delivered::Entry(entry) => {
-                let before = self.chunk.len();
-                self.encode(number, entry);
-                self.chunk.len() - before
-            }
-            Delivered::Image(image) => {
-                const IMAGE_COST: usize = 2048;
-                self.images.push((number, image));
-                IMAGE_COST
-            }
+            Delivered::Entry(entry) => match entry.as_string() {
+                Some(text) => return self.texts.push(number, entry, text),
+                None => self.images.push((number, entry.duplicate(entry.key(), entry.expiry()))),
+            },
+            Delivered::Image(image) => self.images.push((number, image)),
         }
+        IMAGE_COST
     }
 
     /// What is to be done after a step, with nothing locked.
     fn settle(&mut self) {
-        for (number, image) in std::mem::take(&mut self.images) {
+        let mut texts = std::mem::take(&mut self.texts);
+        for text in texts.iter() {
+            if self.begin_entry(text.database) {
+                self.encoder.string_entry(text.key, text.text, text.expiry, text.clock, &mut self.chunk);
+            }
+        }
+        texts.clear();
+        self.texts = texts;
+        let mut images = std::mem::take(&mut self.images);
+        for (number, image) in images.drain(..) {
             self.encode_image(number, image);
         }
+        self.images = images;
         if self.outlet.borrow_mut().offer(&mut self.chunk) {
             self.selected = None;
         }
         self.job.progress.processed(std::mem::take(&mut self.keys));
     }
 
-    fn encode(&mut self, number: usize, entry: &Entry) {
-        self.keys += 1;
-        if self.job.failed.load(Ordering::Relaxed) {
-            return;
-        }
-        self.select(number);
-        self.encoder.entry(entry, &mut self.chunk);
-    }
-
     /// Encodes an image; a large one in pieces.
     fn encode_image(&mut self, number: usize, image: Entry) {
-        self.keys += 1;
-        if self.job.failed.load(Ordering::Relaxed) {
+        if !self.begin_entry(number) {
             return;
         }
-        self.select(number);
         let outlet = &self.outlet;
         let mut spill = |bytes: &mut Vec<u8>| outlet.borrow_mut().spill(bytes);
         self.encoder.image(image, &mut self.chunk, &mut spill);
@@ -148,6 +151,16 @@ impl<'j, 'a> Saver<'j, 'a> {
         if outlet.end_value(&mut self.chunk) || outlet.offer(&mut self.chunk) {
             self.selected = None;
         }
+    }
+
+    /// Counts an entry and selects its database. False if nothing is to be encoded any more.
+    fn begin_entry(&mut self, number: usize) -> bool {
+        self.keys += 1;
+        if self.job.failed.load(Ordering::Relaxed) {
+            return false;
+        }
+        self.select(number);
+        true
     }
 
     fn select(&mut self, number: usize) {
