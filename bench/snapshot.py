@@ -36,7 +36,8 @@ def dataset(scale):
     for n in thousand(1000):
         yield ("ZADD", "ranks", repr(picker.random() * 1e6), "member:%012d" % n)
     for n in thousand(100):
-        yield ("HSET", "user:%012d" % n, *(part for f in range(10) for part in (f"field{f}", texts[(n + f) % 1000][:16])))
+        pairs = ((f"field{f}", texts[(n + f) % 1000][:16]) for f in range(10))
+        yield ("HSET", "user:%012d" % n, *(part for pair in pairs for part in pair))
     for n in thousand(200):
         yield ("RPUSH", "list", "element:%08d" % n)
     for n in thousand(200):
@@ -117,10 +118,9 @@ def is_saving(server):
 def under_load(server, options, keys):
     """Latencies of SET in seconds while saves are under way, memory before and at most, and saves done. Memory
     is looked at in a second part, since looking disturbs the server."""
-    writers = ["redis-benchmark", "-p", str(server.port), "-q", "-c", "20", "-P", "8", "-r", str(keys), "-n", "100000000"]
-    load = subprocess.Popen(
-        writers + ["SET", "key:__rand_int__", "w" * 128], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    writers = ["redis-benchmark", "-p", str(server.port), "-q", "-c", "20", "-P", "8", "-n", "100000000"]
+    writers += ["-r", str(keys), "SET", "key:__rand_int__", "w" * 128]
+    load = subprocess.Popen(writers, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(2)
     results = multiprocessing.Queue()
     watcher = multiprocessing.Process(target=probe, args=(server.port, keys, options.seconds, results))
@@ -180,11 +180,13 @@ def draw(latencies, path):
     decades = math.ceil(math.log10(top_ms / 0.01))
     x = lambda percent: left + (width - left - 20) * min(1, -math.log10(max(1 - percent / 100, 1e-5)) / 5)
     y = lambda ms: height - bottom - (height - bottom - 20) * max(0, math.log10(max(ms, 0.01) / 0.01)) / decades
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">']
+    size = f'width="{width}" height="{height}"'
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">']
     parts.append(f'<rect width="{width}" height="{height}" fill="white"/>')
     for decade in range(decades + 1):
         ms = 0.01 * 10**decade
-        parts.append(f'<path d="M{left} {y(ms):.1f}H{width - 20}" stroke="#ddd"/><text x="4" y="{y(ms) + 4:.1f}">{ms:g} ms</text>')
+        parts.append(f'<path d="M{left} {y(ms):.1f}H{width - 20}" stroke="#ddd"/>')
+        parts.append(f'<text x="4" y="{y(ms) + 4:.1f}">{ms:g} ms</text>')
     for percent in (0, 90, 99, 99.9, 99.99, 99.999):
         parts.append(f'<path d="M{x(percent):.1f} 20V{height - bottom}" stroke="#ddd"/>')
         parts.append(f'<text x="{x(percent) - 14:.1f}" y="{height - 20}">{percent:g} %</text>')
