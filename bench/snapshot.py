@@ -195,7 +195,8 @@ def draw(latencies, path):
         steps = [100 - 100 * 10 ** (-at / 40) for at in range(201)]
         line = " ".join(f"{x(percent):.1f},{y(percentile(values, percent)):.1f}" for percent in steps)
         parts.append(f'<polyline points="{line}" fill="none" stroke="{color}" stroke-width="2"/>')
-        parts.append(f'<text x="{left + 20}" y="{36 + 18 * number}" fill="{color}">{name}: SET while BGSAVE runs</text>')
+        place = f'x="{left + 20}" y="{36 + 18 * number}" fill="{color}"'
+        parts.append(f"<text {place}>{name}: SET while BGSAVE runs</text>")
     open(path, "w").write("\n".join(parts) + "\n</svg>\n")
 
 
