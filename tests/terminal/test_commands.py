@@ -167,7 +167,7 @@ def test_no_server(subject, cli, redis_cli):
 
 
 def test_what_is_not_there_is_refused_by_name(subject, cli):
-    for words in (["--cluster", "create"], ["--replica"], ["--ldb", "--eval", "x"], ["--lru-test", "10"], ["--tls"]):
+    for words in (["--cluster", "create"], ["--replica"], ["--ldb", "--eval", "x"], ["--lru-test", "10"]):
         result = cli(subject, *words)
         assert result.code == 1 and words[0].encode() in result.err, result
     result = cli(subject, "--no-such-option")

@@ -1,5 +1,7 @@
 //! Bytes to and from the server.
 
+mod pump;
+
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -10,18 +12,37 @@ use std::time::Duration;
 
 use mantissa_protocol::{Decoder, Value, encode_request};
 
+use crate::tls::{TlsConfig, TlsStream};
+
 /// Where a server listens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Address {
     Tcp(String, u16),
+    Tls(String, u16, TlsConfig),
     Unix(PathBuf),
 }
 
 impl Address {
+    /// A host and a port, reached with TLS if that is given.
+    pub(crate) fn host(host: String, port: u16, tls: Option<TlsConfig>) -> Address {
+        match tls {
+            Some(config) => Address::Tls(host, port, config),
+            None => Address::Tcp(host, port),
+        }
+    }
+
+    /// How TLS is spoken there, if it is.
+    pub(crate) fn tls(&self) -> Option<TlsConfig> {
+        match self {
+            Address::Tls(_, _, config) => Some(config.clone()),
+            _ => None,
+        }
+    }
+
     /// As errors name it.
     pub(crate) fn plain(&self) -> String {
         match self {
-            Address::Tcp(host, port) => format!("{host}:{port}"),
+            Address::Tcp(host, port) | Address::Tls(host, port, _) => format!("{host}:{port}"),
             Address::Unix(path) => path.display().to_string(),
         }
     }
@@ -31,8 +52,10 @@ impl fmt::Display for Address {
     /// As the prompt shows it.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Address::Tcp(host, port) if host.contains(':') => write!(formatter, "[{host}]:{port}"),
-            Address::Tcp(host, port) => write!(formatter, "{host}:{port}"),
+            Address::Tcp(host, port) | Address::Tls(host, port, _) if host.contains(':') => {
+                write!(formatter, "[{host}]:{port}")
+            }
+            Address::Tcp(host, port) | Address::Tls(host, port, _) => write!(formatter, "{host}:{port}"),
             Address::Unix(path) => write!(formatter, "redis {}", path.display()),
         }
     }
@@ -41,6 +64,7 @@ impl fmt::Display for Address {
 /// A connected socket.
 pub(crate) enum Stream {
     Tcp(TcpStream),
+    Tls(Box<TlsStream>),
     Unix(UnixStream),
 }
 
@@ -49,14 +73,16 @@ impl Stream {
     pub(crate) fn descriptor(&self) -> RawFd {
         match self {
             Stream::Tcp(stream) => stream.as_raw_fd(),
+            Stream::Tls(stream) => stream.descriptor(),
             Stream::Unix(stream) => stream.as_raw_fd(),
         }
     }
 
     /// Whether operations that would wait fail in place of waiting.
-    pub(crate) fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+    pub(crate) fn set_nonblocking(&mut self, nonblocking: bool) -> io::Result<()> {
         match self {
             Stream::Tcp(stream) => stream.set_nonblocking(nonblocking),
+            Stream::Tls(stream) => stream.set_nonblocking(nonblocking),
             Stream::Unix(stream) => stream.set_nonblocking(nonblocking),
         }
     }
@@ -66,6 +92,7 @@ impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Tcp(stream) => stream.read(buffer),
+            Stream::Tls(stream) => stream.read(buffer),
             Stream::Unix(stream) => stream.read(buffer),
         }
     }
@@ -75,12 +102,16 @@ impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Tls(stream) => stream.write(bytes),
             Stream::Unix(stream) => stream.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        match self {
+            Stream::Tls(stream) => stream.flush(),
+            Stream::Tcp(_) | Stream::Unix(_) => Ok(()),
+        }
     }
 }
 
@@ -99,11 +130,14 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects.
     pub(crate) fn open(address: &Address) -> io::Result<Connection> {
+        let connect = |host: &str, port: u16| {
+            let stream = TcpStream::connect((host, port))?;
+            stream.set_nodelay(true).map(|()| stream)
+        };
         let stream = match address {
-            Address::Tcp(host, port) => {
-                let stream = TcpStream::connect((host.as_str(), *port))?;
-                stream.set_nodelay(true)?;
-                Stream::Tcp(stream)
+            Address::Tcp(host, port) => Stream::Tcp(connect(host, *port)?),
+            Address::Tls(host, port, config) => {
+                Stream::Tls(Box::new(TlsStream::connect(connect(host, *port)?, host, config)?))
             }
             Address::Unix(path) => Stream::Unix(UnixStream::connect(path)?),
         };
@@ -116,17 +150,25 @@ impl Connection {
     }
 
     /// Another handle on the same socket, to write while this one reads.
-    pub(crate) fn writer(&self) -> io::Result<Box<dyn Write + Send>> {
-        Ok(match &self.stream {
-            Stream::Tcp(stream) => Box::new(stream.try_clone()?),
-            Stream::Unix(stream) => Box::new(stream.try_clone()?),
-        })
+    pub(crate) fn writer(&mut self) -> io::Result<Box<dyn Write + Send>> {
+        match &self.stream {
+            Stream::Tcp(stream) => return Ok(Box::new(stream.try_clone()?)),
+            Stream::Unix(stream) => return Ok(Box::new(stream.try_clone()?)),
+            Stream::Tls(_) => {}
+        }
+        // Both directions of TLS share a state: a thread passes on what goes over a pair of sockets.
+        let (near, far) = UnixStream::pair()?;
+        if let Stream::Tls(stream) = std::mem::replace(&mut self.stream, Stream::Unix(near.try_clone()?)) {
+            pump::start(*stream, far)?;
+        }
+        Ok(Box::new(near))
     }
 
     /// Lets reads fail that take longer.
     pub(crate) fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match &self.stream {
             Stream::Tcp(stream) => stream.set_read_timeout(timeout),
+            Stream::Tls(stream) => stream.set_read_timeout(timeout),
             Stream::Unix(stream) => stream.set_read_timeout(timeout),
         }
     }

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | `options` | the command line |
 //! | `connection` | bytes to and from the server |
+//! | `tls` | the same, encrypted |
 //! | `format` | a reply as text |
 //! | `session` | one command after another: logging in, messages, reconnecting |
 //! | `lines` | commands from lines of text, and the built-in ones |
@@ -35,6 +36,7 @@ mod options;
 mod secret;
 mod session;
 mod target;
+mod tls;
 mod transfer;
 mod uri;
 

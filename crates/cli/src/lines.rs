@@ -4,7 +4,6 @@ use std::io::{self, BufRead};
 
 use mantissa_protocol::split_quoted;
 
-use crate::connection::Address;
 use crate::docs::Docs;
 use crate::session::{Session, print};
 
@@ -68,7 +67,7 @@ fn connect(session: &mut Session, host: &[u8], port: &[u8]) -> io::Result<Next> 
         print(b"connect takes a host and a port.\n")?;
         return Ok(Next::Failed);
     };
-    session.set_address(Address::Tcp(host.to_owned(), port));
+    session.set_host(host.to_owned(), port);
     if let Err(error) = session.connect() {
         session.report_unreachable(&error);
         return Ok(Next::Failed);

@@ -11,6 +11,7 @@ use mantissa_protocol::split_quoted;
 
 use crate::connection::Address;
 use crate::format::Format;
+use crate::tls::TlsOptions;
 use crate::uri::Uri;
 
 /// Send commands to a server: one from the command line, or many from standard input or a prompt.
@@ -108,6 +109,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pipe_timeout: u64,
     #[command(flatten)]
+    tls: TlsOptions,
+    #[command(flatten)]
     mode: ModeOptions,
     /// Which keys to list or look at
     #[arg(long, value_name = "PATTERN")]
@@ -183,9 +186,6 @@ struct ModeOptions {
     /// Not supported
     #[arg(long, visible_alias = "ldb-sync-mode", hide = true)]
     ldb: bool,
-    /// Not supported
-    #[arg(long, hide = true)]
-    tls: bool,
 }
 
 /// What the program does.
@@ -231,9 +231,6 @@ impl ModeOptions {
         }
         if self.ldb {
             return refused("--ldb", "the server has no debugger for scripts");
-        }
-        if self.tls {
-            return refused("--tls", "this program does not speak TLS yet");
         }
         Ok(match self {
             ModeOptions { rdb: Some(path), .. } => Mode::Dump(path, false),
@@ -317,6 +314,16 @@ impl Words {
     }
 }
 
+/// Whether to show messages that answer no command.
+fn shows_pushes(wish: Option<&str>, is_terminal: bool) -> Result<bool, String> {
+    match wish {
+        None => Ok(is_terminal),
+        Some("yes" | "y") => Ok(true),
+        Some("no" | "n") => Ok(false),
+        Some(other) => Err(format!("Unknown --show-pushes value '{other}' (valid: '[y]es', '[n]o')")),
+    }
+}
+
 impl Options {
     /// Checks what clap cannot, and fills in what comes from the environment.
     pub(crate) fn into_settings(self) -> Result<Settings, String> {
@@ -328,18 +335,14 @@ impl Options {
         let environment = std::env::var_os("REDISCLI_AUTH").map(OsStringExt::into_vec);
         let address = match self.socket {
             Some(path) => Address::Unix(path),
-            None => Address::Tcp(uri.host.unwrap_or(self.host), uri.port.unwrap_or(self.port)),
+            None => {
+                let (host, port) = (uri.host.unwrap_or(self.host), uri.port.unwrap_or(self.port));
+                Address::host(host, port, self.tls.config(uri.tls)?)
+            }
         };
         let interval = self.interval.map(Duration::try_from_secs_f64).transpose();
         let interval = interval.map_err(|_| "The interval is not a number of seconds.".to_owned())?;
-        let show_pushes = match self.show_pushes.as_deref() {
-            None => terminal,
-            Some("yes" | "y") => true,
-            Some("no" | "n") => false,
-            Some(other) => {
-                return Err(format!("Unknown --show-pushes value '{other}' (valid: '[y]es', '[n]o')"));
-            }
-        };
+        let show_pushes = shows_pushes(self.show_pushes.as_deref(), terminal)?;
         let password = if self.askpass {
             let typed = crate::secret::ask("Please input password: ");
             Some(typed.map_err(|error| format!("Error: {error}"))?.into_bytes())

@@ -130,9 +130,9 @@ impl Session {
         self.reads_lines = true;
     }
 
-    /// Goes to another server, with the first commands.
-    pub(crate) fn set_address(&mut self, address: Address) {
-        self.settings.address = address;
+    /// Goes to another server, with the first commands; in TLS if it is spoken now.
+    pub(crate) fn set_host(&mut self, host: String, port: u16) {
+        self.settings.address = Address::host(host, port, self.settings.address.tls());
         self.connection = None;
     }
 
@@ -334,10 +334,10 @@ impl Session {
             print(format!("-> Redirected to slot [{slot}] located at {host}:{port}\n").as_bytes())?;
         }
         let host = match (place.host.as_str(), &self.settings.address) {
-            ("", Address::Tcp(host, _)) => host.clone(),
+            ("", Address::Tcp(host, _) | Address::Tls(host, ..)) => host.clone(),
             (host, _) => host.to_owned(),
         };
-        self.set_address(Address::Tcp(host, place.port));
+        self.set_host(host, place.port);
         self.connect()?;
         if place.asking
             && let Some(connection) = &mut self.connection

@@ -9,6 +9,7 @@ use mantissa_protocol::Value;
 
 use crate::connection::{Address, Connection};
 use crate::options::without_number;
+use crate::tls::{TlsConfig, TlsOptions};
 use crate::uri::Uri;
 
 /// Where a server is and how to log in.
@@ -42,6 +43,8 @@ pub(crate) struct TargetOptions {
     /// Name to log in with
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,
+    #[command(flatten)]
+    tls: TlsOptions,
 }
 
 impl TargetOptions {
@@ -51,9 +54,11 @@ impl TargetOptions {
         let environment = std::env::var_os("REDISCLI_AUTH").map(OsStringExt::into_vec);
         let address = match &self.socket {
             Some(path) => Address::Unix(path.clone()),
-            None => {
-                Address::Tcp(uri.host.unwrap_or_else(|| self.host.clone()), uri.port.unwrap_or(self.port))
-            }
+            None => Address::host(
+                uri.host.unwrap_or_else(|| self.host.clone()),
+                uri.port.unwrap_or(self.port),
+                self.tls.config(uri.tls)?,
+            ),
         };
         Ok(Target {
             address,
@@ -65,6 +70,13 @@ impl TargetOptions {
             database: uri.database.unwrap_or(0),
             resp3: false,
         })
+    }
+}
+
+impl TargetOptions {
+    /// How to speak TLS to a server that a URI beside these options names.
+    pub(crate) fn tls_of(&self, uri: &str) -> Result<Option<TlsConfig>, String> {
+        if uri.starts_with("rediss://") { self.tls.config(true) } else { Ok(None) }
     }
 }
 
@@ -81,8 +93,12 @@ impl Target {
         });
         if place.contains("://") {
             let uri = Uri::parse(place)?;
-            target.address =
-                Address::Tcp(uri.host.unwrap_or("127.0.0.1".to_owned()), uri.port.unwrap_or(6379));
+            let tls = target.address.tls().filter(|_| uri.tls);
+            if uri.tls && tls.is_none() {
+                return Err(format!("{place}: --tls has to say how"));
+            }
+            let (host, port) = (uri.host.unwrap_or("127.0.0.1".to_owned()), uri.port.unwrap_or(6379));
+            target.address = Address::host(host, port, tls);
             target.user = uri.user.or(target.user);
             target.password = uri.password.or(target.password);
             target.database = uri.database.unwrap_or(target.database);
@@ -91,7 +107,8 @@ impl Target {
         } else {
             let (host, port) = place.rsplit_once(':').unwrap_or((place, "6379"));
             let port = port.parse().map_err(|_| format!("{place}: the port is not a number"))?;
-            target.address = Address::Tcp(host.trim_matches(['[', ']']).to_owned(), port);
+            let host = host.trim_matches(['[', ']']).to_owned();
+            target.address = Address::host(host, port, target.address.tls());
         }
         Ok(target)
     }

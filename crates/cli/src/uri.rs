@@ -1,4 +1,5 @@
-//! Where a server is and how to log in, as a URI says: `redis://[[USER:]PASSWORD@]HOST[:PORT][/DATABASE]`.
+//! Where a server is and how to log in, as a URI says: `redis://[[USER:]PASSWORD@]HOST[:PORT][/DATABASE]`, or
+//! with `rediss` for TLS.
 
 /// What a URI says.
 #[derive(Default, PartialEq, Debug)]
@@ -8,17 +9,18 @@ pub(crate) struct Uri {
     pub(crate) host: Option<String>,
     pub(crate) port: Option<u16>,
     pub(crate) database: Option<u32>,
+    /// Whether to speak TLS.
+    pub(crate) tls: bool,
 }
 
 impl Uri {
     pub(crate) fn parse(uri: &str) -> Result<Uri, String> {
         let wrong = |what: &str| format!("{uri}: {what}");
-        if uri.starts_with("rediss://") {
-            return Err(wrong("connections over TLS are not supported"));
-        }
-        let rest = uri.strip_prefix("redis://").ok_or_else(|| "Invalid URI scheme".to_owned())?;
+        let secure = uri.strip_prefix("rediss://");
+        let rest = secure.or_else(|| uri.strip_prefix("redis://"));
+        let rest = rest.ok_or_else(|| "Invalid URI scheme".to_owned())?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let mut parsed = Uri::default();
+        let mut parsed = Uri { tls: secure.is_some(), ..Uri::default() };
         let place = match authority.rsplit_once('@') {
             None => authority,
             Some((login, place)) => {
@@ -80,7 +82,8 @@ mod tests {
         assert_eq!((parsed.user, parsed.password.as_deref()), (None, Some(&b"secret"[..])));
         assert_eq!((parsed.host.as_deref(), parsed.port), (Some("::1"), None));
         assert_eq!(Uri::parse("redis://").expect("a valid URI"), Uri::default());
-        for wrong in ["host", "rediss://host", "redis://host:port", "redis://host/zero", "http://host"] {
+        assert!(Uri::parse("rediss://host").expect("a valid URI").tls && !parsed.tls);
+        for wrong in ["host", "redis://host:port", "redis://host/zero", "http://host"] {
             assert!(Uri::parse(wrong).is_err(), "{wrong}");
         }
     }

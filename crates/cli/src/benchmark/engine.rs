@@ -381,7 +381,7 @@ impl Lane {
         if plan.tracking {
             ask(&mut connection, &["CLIENT", "TRACKING", "on"])?;
         }
-        let stream = connection.into_stream();
+        let mut stream = connection.into_stream();
         stream.set_nonblocking(true)?;
         Ok(Lane {
             stream,
@@ -415,7 +415,10 @@ impl Lane {
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        match self.stream.flush() {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Reads all that has arrived; whether there was anything.

@@ -26,7 +26,7 @@ struct Counts {
 /// Sends standard input and reports how many replies and errors came back; whether there were no errors.
 pub(crate) fn run(session: Session) -> io::Result<bool> {
     let timeout = session.settings().pipe_timeout;
-    let connection = session.into_connection()?;
+    let mut connection = session.into_connection()?;
     let mut writer = connection.writer()?;
     let last_word = random_word();
     let sent_at = Arc::new(OnceLock::new());

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Parser, ValueEnum};
 
+use crate::connection::Address;
 use crate::target::{Target, TargetOptions};
 
 /// What a file holds.
@@ -28,9 +29,11 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    fn parse(text: &str, form: Option<FileForm>, like: &Target) -> Result<Place, String> {
+    fn parse(text: &str, form: Option<FileForm>, place: &TargetOptions) -> Result<Place, String> {
         if text.contains("://") {
-            let bare = Target { user: None, password: None, database: 0, ..like.clone() };
+            let like = place.target()?;
+            let address = Address::host(String::new(), 0, place.tls_of(text)?);
+            let bare = Target { address, user: None, password: None, database: 0, ..like };
             return Ok(Place::Server(Target::parse(text, Some(&bare))?));
         }
         let path = PathBuf::from(text);
@@ -105,7 +108,7 @@ impl ImportOptions {
 
     /// Where the data comes from.
     pub(crate) fn source(&self) -> Result<Place, String> {
-        Place::parse(&self.source, self.format, &self.place.target()?)
+        Place::parse(&self.source, self.format, &self.place)
     }
 
     /// The database to copy; all if the URI names none.
@@ -156,7 +159,7 @@ impl ExportOptions {
 
     /// Where the data goes.
     pub(crate) fn destination(&self) -> Result<Place, String> {
-        Place::parse(&self.destination, self.format, &self.place.target()?)
+        Place::parse(&self.destination, self.format, &self.place)
     }
 
     /// Whether standard output belongs to the data.
