@@ -74,8 +74,34 @@ impl<K: Copy> Branch<K> {
 
     #[inline]
     fn position(&self, id: u32) -> usize {
-        let at = self.children().iter().position(|child| child.id == id);
+        let children = self.children();
+        // Much of what happens, happens at the end.
+        if children.last().is_some_and(|last| last.id == id) {
+            return children.len() - 1;
+        }
+        let at = children.iter().position(|child| child.id == id);
         at.expect("a node or branch is a child of its parent")
+    }
+
+    /// The child that holds the element at a place, and its place below that child. The branch has `count`
+    /// elements, which are counted from the nearer end.
+    #[inline]
+    fn find(&self, index: usize, count: usize) -> Option<(&Child<K>, usize)> {
+        if index < count / 2 {
+            let mut rest = index;
+            let found = self.children().iter().find(|child| {
+                let is_here = rest < child.count;
+                rest -= if is_here { 0 } else { child.count };
+                is_here
+            });
+            return found.map(|child| (child, rest));
+        }
+        let mut start = count;
+        let found = self.children().iter().rev().find(|child| {
+            start -= child.count;
+            start <= index
+        });
+        found.map(|child| (child, index - start))
     }
 
     fn count(&self) -> usize {
@@ -231,18 +257,14 @@ impl<K: Copy> Spine<K> {
         if index >= self.total {
             return None;
         }
-        let (mut at, mut rest) = (self.root, index);
+        let (mut at, mut rest, mut count) = (self.root, index, self.total);
         loop {
             let branch = self.branch(at);
-            let child = branch.children().iter().find(|child| {
-                let found = rest < child.count;
-                rest -= if found { 0 } else { child.count };
-                found
-            })?;
+            let (child, below) = branch.find(rest, count)?;
             if branch.level == 0 {
-                return Some((child.id, rest));
+                return Some((child.id, below));
             }
-            at = child.id;
+            (at, rest, count) = (child.id, below, child.count);
         }
     }
 

@@ -294,6 +294,16 @@ impl Node {
         if index == self.count {
             return (self.pieces.len(), 0);
         }
+        // Counted from the nearer end.
+        if index >= self.count / 2 {
+            let mut start = self.count;
+            for (at, piece) in self.pieces.iter().enumerate().rev() {
+                start -= piece.view().count();
+                if start <= index {
+                    return (at, index - start);
+                }
+            }
+        }
         let mut rest = index;
         let at = self.pieces.iter().position(|piece| {
             let count = piece.view().count();

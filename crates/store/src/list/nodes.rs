@@ -174,8 +174,8 @@ impl Nodes {
         let mut left = to.saturating_sub(from);
         let Some((mut id, mut offset)) = self.spine.find(from) else { return };
         while left > 0 {
-            let next = self.spine.next(id);
             let taken = left.min(self.node(id).count() - offset);
+            let next = if taken < left { self.spine.next(id) } else { None };
             self.remove_in(id, offset, offset + taken);
             left -= taken;
             let Some(following) = next else { return };
