@@ -40,6 +40,8 @@ struct Walk {
     shard: usize,
     database: usize,
     cursor: u64,
+    /// Of large collections.
+    slice: usize,
     held_before: usize,
 }
 
@@ -71,7 +73,7 @@ impl Compactor {
             self.looked = Instant::now();
             let held_before = slab::held_bytes();
             if slab::begin_compaction(spare_percent) > 0 {
-                self.walk = Some(Walk { shard: 0, database: 0, cursor: 0, held_before });
+                self.walk = Some(Walk { shard: 0, database: 0, cursor: 0, slice: 0, held_before });
                 server.compaction.is_running.store(true, Ordering::Relaxed);
             } else {
                 slab::purge();
@@ -111,9 +113,12 @@ impl Walk {
                     break;
                 };
                 for _ in 0..BUCKETS_PER_LOOK {
-                    self.cursor = database.compact(self.cursor);
-                    if self.cursor == 0 {
+                    (self.cursor, self.slice) = database.compact(self.cursor, self.slice);
+                    if (self.cursor, self.slice) == (0, 0) {
                         self.database += 1;
+                        break;
+                    }
+                    if self.slice > 0 {
                         break;
                     }
                 }

@@ -537,19 +537,20 @@ impl Entry {
         }
     }
 
-    /// Moves what lies in sparsely used memory; see [`slab::begin_compaction`].
-    pub fn compact(&mut self) {
+    /// Moves what lies in sparsely used memory (see [`slab::begin_compaction`]); of a large collection, a slice.
+    /// True if it has more slices.
+    pub fn compact(&mut self, slice: usize) -> bool {
         // SAFETY: the entry owns its memory and is borrowed exclusively; nothing in it points into it.
         if let Some(moved) = unsafe { slab::relocate(self.cell(), self.size()) } {
             self.set_memory(moved);
         }
         match self.collection_mut() {
-            None => {}
-            Some(ValueMut::List(list)) => list.compact(),
-            Some(ValueMut::Set(set)) => _ = set.compact(),
-            Some(ValueMut::SortedSet(set)) => set.compact(),
-            Some(ValueMut::Hash(hash)) => _ = hash.compact(),
-            Some(ValueMut::Stream(stream)) => stream.compact(),
+            Some(ValueMut::List(list)) => list.compact(slice),
+            Some(ValueMut::Set(set)) => set.compact(slice),
+            Some(ValueMut::SortedSet(set)) => set.compact(slice),
+            Some(ValueMut::Hash(hash)) => hash.compact(slice),
+            // Nodes of streams lie where nothing is gained by that.
+            Some(ValueMut::Stream(_)) | None => false,
         }
     }
 
@@ -922,7 +923,7 @@ mod tests {
                 entry.set_string(&text);
                 assert_eq!(entry.as_string(), Some(StringRef::Bytes(&text)));
                 assert_eq!(entry.key(), key);
-                entry.compact();
+                assert!(!entry.compact(0));
                 assert_eq!(entry.as_string(), Some(StringRef::Bytes(&text)));
             }
         }

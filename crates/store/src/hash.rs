@@ -478,14 +478,15 @@ impl Hash {
         body + allocator::class_size(size_of::<Hash>())
     }
 
-    /// Moves small allocations where that lets memory be given back; of a large hash a part at each call, in
-    /// turn. Returns the number of allocations that moved.
-    pub fn compact(&mut self) -> usize {
+    /// Moves a slice of what is better placed elsewhere, so that memory can be given back. True if there are
+    /// more slices (see [`crate::slab::parts_of_slice`]).
+    pub fn compact(&mut self, slice: usize) -> bool {
         match self.body_mut() {
-            BodyMut::Packed(mut packed) => usize::from(packed.compact()),
-            BodyMut::Expiring(expiring) => usize::from(expiring.block.compact()),
-            BodyMut::Table(fields) => fields.table.compact(),
+            BodyMut::Packed(mut packed) => packed.compact(),
+            BodyMut::Expiring(expiring) => expiring.block.compact(),
+            BodyMut::Table(fields) => return fields.table.compact(slice),
         }
+        false
     }
 }
 

@@ -308,11 +308,15 @@ impl List {
         }
     }
 
-    /// Moves what is better placed elsewhere, so that memory can be given back.
-    pub fn compact(&mut self) {
+    /// Moves a slice of what is better placed elsewhere, so that memory can be given back. True if there are
+    /// more slices (see [`crate::slab::parts_of_slice`]).
+    pub fn compact(&mut self, slice: usize) -> bool {
         match self.body.large_mut() {
-            Some(nodes) => nodes.compact(),
-            None => self.change_packed(Piece::compact),
+            Some(nodes) => nodes.compact(slice),
+            None => {
+                self.change_packed(Piece::compact);
+                false
+            }
         }
     }
 

@@ -3,7 +3,6 @@
 //! - [`element`]: how one text is stored;
 //! - [`block`]: items in one allocation, shared by reference count;
 //! - [`view`]: reading a block;
-//! - [`shared`]: an array of blocks that can be cloned at once;
 //! - [`buckets`]: a hash table whose buckets are blocks;
 //! - [`handle`]: one of several forms behind eight bytes.
 //!
@@ -14,7 +13,6 @@ mod block;
 mod buckets;
 mod element;
 mod handle;
-mod shared;
 mod view;
 
 pub(crate) use block::Block;

@@ -441,17 +441,18 @@ impl Set {
         body + allocator::class_size(size_of::<Set>())
     }
 
-    /// Moves small allocations where that lets memory be given back; of a large set a part at each call, in
-    /// turn. Returns the number of allocations that moved.
-    pub fn compact(&mut self) -> usize {
+    /// Moves a slice of what is better placed elsewhere, so that memory can be given back. True if there are
+    /// more slices (see [`crate::slab::parts_of_slice`]).
+    pub fn compact(&mut self, slice: usize) -> bool {
         // SAFETY: the tag tells what the handle was made of.
         unsafe {
             match self.0.tag() {
-                INTEGERS => usize::from(self.0.hold::<Integers>().compact()),
-                LISTPACK => usize::from(self.0.hold::<Block>().compact()),
-                _ => self.0.boxed_mut::<Buckets>().compact(),
+                INTEGERS => self.0.hold::<Integers>().compact(),
+                LISTPACK => self.0.hold::<Block>().compact(),
+                _ => return self.0.boxed_mut::<Buckets>().compact(slice),
             }
         }
+        false
     }
 }
 

@@ -356,9 +356,13 @@ impl Database {
     }
 
     /// Moves what a part of the entries has in sparsely used memory (see [`crate::slab::begin_compaction`]),
-    /// and returns the cursor of the next part, as [`Table::scan`] does.
-    pub fn compact(&mut self, cursor: u64) -> u64 {
-        self.table.scan_mut(cursor, Entry::compact)
+    /// and returns the cursor of the next part, as [`Table::scan`] does. Large collections come in slices: the
+    /// cursor stays, and the number of the slice rises, until the last one of all has been visited. Both start
+    /// at 0, and are 0 at the end.
+    pub fn compact(&mut self, cursor: u64, slice: usize) -> (u64, usize) {
+        let mut has_more = false;
+        let next = self.table.scan_mut(cursor, |entry| has_more |= entry.compact(slice));
+        if has_more { (cursor, slice + 1) } else { (next, 0) }
     }
 
     /// All entries, in no particular order.

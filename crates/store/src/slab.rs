@@ -309,15 +309,14 @@ fn choose_slabs(arena: &Mutex<Arena>, class: usize, spare_percent: usize) -> usi
     cells
 }
 
-/// Which of the `len` parts of a large collection to offer to [`relocate`] now: a few hundred, in turn.
-pub fn parts_in_turn(len: usize) -> std::ops::Range<usize> {
-    const PARTS: usize = 256;
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    if len <= PARTS {
-        return 0..len;
-    }
-    let start = NEXT.fetch_add(PARTS, Ordering::Relaxed) % len;
-    start..len.min(start + PARTS)
+/// Parts of a large collection that are offered to [`relocate`] at a time.
+const PARTS_PER_SLICE: usize = 128;
+
+/// Which of the `len` parts of a collection are its slice of this number. A collection that has several offers
+/// one after the other, so that a lock is held for one slice at a time.
+pub fn parts_of_slice(len: usize, slice: usize) -> std::ops::Range<usize> {
+    let start = slice.saturating_mul(PARTS_PER_SLICE).min(len);
+    start..len.min(start + PARTS_PER_SLICE)
 }
 
 /// Puts slabs that compaction has not emptied back to use.

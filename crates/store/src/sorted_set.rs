@@ -270,11 +270,15 @@ impl SortedSet {
         }
     }
 
-    /// Moves what is better placed elsewhere, so that memory can be given back.
-    pub fn compact(&mut self) {
+    /// Moves a slice of what is better placed elsewhere, so that memory can be given back. True if there are
+    /// more slices (see [`crate::slab::parts_of_slice`]).
+    pub fn compact(&mut self, slice: usize) -> bool {
         match self.body.large_mut() {
-            None => self.change_packed(Leaf::compact),
-            Some(tree) => tree.compact(),
+            None => {
+                self.change_packed(Leaf::compact);
+                false
+            }
+            Some(tree) => tree.compact(slice),
         }
     }
 

@@ -275,9 +275,6 @@ impl Stream {
         true
     }
 
-    /// Moves what is better placed elsewhere. Nodes lie where nothing is gained by that.
-    pub fn compact(&mut self) {}
-
     /// Adds a node from a dump; they come in order. Its entries count as part of the stream, while `last_id`
     /// and the other numbers are the caller's to set.
     pub fn push_node(&mut self, node: Node) -> Result<(), StreamError> {

@@ -60,8 +60,8 @@ fn churn(seed: u64, limits: &EncodingLimits) {
             clones.swap_remove(random() as usize % 5);
         }
     }
-    set.compact();
-    list.compact();
+    set.compact(0);
+    list.compact(0);
     std::thread::spawn(move || drop(clones)).join().expect("dropping does not panic");
 }
 

@@ -9,6 +9,7 @@ use super::ListEnd;
 use super::limit::NodeLimit;
 use super::node::{Cursor, FRAME_BYTES, Node};
 use crate::listpack::Element;
+use crate::slab;
 use crate::spine::{NodeId, SharedVec, Spine};
 
 /// What the element count of a node adds to its estimated size.
@@ -56,11 +57,15 @@ impl Nodes {
         nodes + self.nodes.memory_usage() + self.spine.memory_usage() + size_of::<Self>()
     }
 
-    /// Moves what is better placed elsewhere, a part at each call, unless clones share it.
-    pub fn compact(&mut self) {
+    /// Moves the nodes of a slice to better places, unless clones share them. True if there are more slices (see
+    /// [`slab::parts_of_slice`]).
+    pub fn compact(&mut self, slice: usize) -> bool {
+        let parts = slab::parts_of_slice(self.nodes.len(), slice);
+        let has_more = parts.end < self.nodes.len();
         if !self.nodes.is_shared() {
-            crate::slab::parts_in_turn(self.nodes.len()).for_each(|id| self.nodes.get_mut(id).compact());
+            parts.for_each(|id| self.nodes.get_mut(id).compact());
         }
+        has_more
     }
 
     /// All nodes in order.

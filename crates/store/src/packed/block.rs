@@ -484,16 +484,12 @@ impl Block {
         }
     }
 
-    /// Moves the allocation if that lets others be given back. True if it has moved.
-    pub(crate) fn compact(&mut self) -> bool {
-        let Some(start) = self.start().filter(|_| self.is_unique()) else { return false };
+    /// Moves the allocation if that lets others be given back.
+    pub(crate) fn compact(&mut self) {
+        let Some(start) = self.start().filter(|_| self.is_unique()) else { return };
         // SAFETY: nobody else refers to the allocation, which has the size that its header tells.
-        match unsafe { slab::relocate(start, read_capacity(start)) } {
-            None => false,
-            Some(moved) => {
-                self.0 = moved.as_ptr();
-                true
-            }
+        if let Some(moved) = unsafe { slab::relocate(start, read_capacity(start)) } {
+            self.0 = moved.as_ptr();
         }
     }
 

@@ -41,9 +41,10 @@ use smallvec::SmallVec;
 
 use super::block::{Block, Builder};
 use super::element::Encoded;
-use super::shared::Blocks;
 use super::view::{Form, Item, Items, Position};
 use crate::set::sample;
+use crate::slab;
+use crate::spine::SharedVec;
 
 /// Mean bytes of a bucket's tags, codes and elements above which the table grows.
 const BUCKET_BYTES_MAX: usize = 448;
@@ -51,8 +52,6 @@ const BUCKET_BYTES_MAX: usize = 448;
 const BUCKET_BYTES_MIN: usize = 256;
 /// Splits that one insertion makes at most, as an item can be larger than a bucket should be.
 const SPLITS_MAX: usize = 2;
-/// Buckets that one call of [`Buckets::compact`] looks at.
-const COMPACTED_BUCKETS: usize = 512;
 /// The place of a tag in a hash. Buckets use the low bits.
 const TAG_SHIFT: u32 = 48;
 
@@ -67,7 +66,7 @@ pub(crate) struct Place {
 /// copies those that it changes.
 #[derive(Clone)]
 pub(crate) struct Buckets {
-    blocks: Blocks,
+    blocks: SharedVec<Block>,
     level_size: usize,
     len: usize,
     /// Bytes of tags, codes and elements of all buckets.
@@ -80,8 +79,6 @@ pub(crate) struct Buckets {
     round_items_max: usize,
     /// The number of buckets, a power of two, when the round began.
     round_start: usize,
-    /// The bucket where the next call of `compact` begins.
-    compact_next: usize,
 }
 
 #[inline]
@@ -92,7 +89,7 @@ fn tag_of(hash: u64) -> u8 {
 impl Buckets {
     /// An empty table.
     pub(crate) fn new() -> Buckets {
-        let mut blocks = Blocks::new();
+        let mut blocks = SharedVec::new();
         blocks.push(Block::EMPTY);
         Buckets {
             blocks,
@@ -103,7 +100,6 @@ impl Buckets {
             items_max: 1,
             round_items_max: 1,
             round_start: 1,
-            compact_next: 0,
         }
     }
 
@@ -113,7 +109,7 @@ impl Buckets {
         self.len
     }
 
-    /// Bytes taken, what is shared with clones included. Costs O(n / 10,000).
+    /// Bytes taken, what is shared with clones included.
     pub(crate) fn memory_usage(&self) -> usize {
         self.blocks.memory_usage() + self.heap_bytes
     }
@@ -214,12 +210,14 @@ impl Buckets {
 
     /// Removes the item at a place.
     pub(crate) fn remove(&mut self, place: Place) {
-        let freed = self.change(place.bucket, |block| {
-            let freed = block.view().external_bytes_of(place.position);
-            block.remove(place.position);
-            freed
-        });
-        self.heap_bytes -= freed;
+        let block = self.blocks.get_mut(place.bucket);
+        let view = block.view();
+        let (content, freed) =
+            (view.content_bytes_of(place.position), view.external_bytes_of(place.position));
+        let heap = block.heap_bytes();
+        block.remove(place.position);
+        self.content_bytes -= content;
+        self.heap_bytes = self.heap_bytes + block.heap_bytes() - heap - freed;
         self.len -= 1;
         self.shrink_as_needed();
     }
@@ -337,14 +335,15 @@ impl Buckets {
         Iter { buckets: self, bucket: 0, items: Items::none(), left: self.len }
     }
 
-    /// Moves blocks so that memory can be given back: those of the next few hundred buckets. Returns the
-    /// number of blocks that moved.
-    pub(crate) fn compact(&mut self) -> usize {
-        let count = self.blocks.len();
-        let start = if self.compact_next < count { self.compact_next } else { 0 };
-        let end = count.min(start + COMPACTED_BUCKETS);
-        self.compact_next = end;
-        (start..end).filter(|&bucket| self.blocks.get_mut(bucket).compact()).count()
+    /// Moves the blocks of a slice so that memory can be given back, unless a clone shares them. True if there
+    /// are more slices (see [`slab::parts_of_slice`]).
+    pub(crate) fn compact(&mut self, slice: usize) -> bool {
+        let parts = slab::parts_of_slice(self.blocks.len(), slice);
+        let has_more = parts.end < self.blocks.len();
+        if !self.blocks.is_shared() {
+            parts.for_each(|bucket| self.blocks.get_mut(bucket).compact());
+        }
+        has_more
     }
 }
 

@@ -122,6 +122,12 @@ impl<'a> View<'a> {
         tags + self.codes.len() + self.data.len()
     }
 
+    /// Bytes of tag, codes and elements of one item.
+    #[inline]
+    pub(super) fn content_bytes_of(&self, at: Position) -> usize {
+        usize::from(self.form.has_tags) + self.form.stride() + self.next(at).offset - at.offset
+    }
+
     /// Bytes of the texts that have allocations of their own.
     pub(crate) fn external_bytes(&self) -> usize {
         // SAFETY: the invariant.
@@ -129,6 +135,7 @@ impl<'a> View<'a> {
     }
 
     /// Bytes of those of one item.
+    #[inline]
     pub(super) fn external_bytes_of(&self, at: Position) -> usize {
         // SAFETY: the invariant; a position is that of an item.
         unsafe { external_bytes(self.codes_of(at.item), &self.data[at.offset..]) }

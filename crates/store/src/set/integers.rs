@@ -178,16 +178,12 @@ impl Integers {
         *self = resized;
     }
 
-    /// Moves the allocation if that lets others be given back. True if it has moved.
-    pub(super) fn compact(&mut self) -> bool {
-        let Some(start) = NonNull::new(self.0) else { return false };
+    /// Moves the allocation if that lets others be given back.
+    pub(super) fn compact(&mut self) {
+        let Some(start) = NonNull::new(self.0) else { return };
         // SAFETY: the allocation has this size, and belongs to this owner alone.
-        match unsafe { slab::relocate(start, self.shape().capacity) } {
-            None => false,
-            Some(moved) => {
-                self.0 = moved.as_ptr();
-                true
-            }
+        if let Some(moved) = unsafe { slab::relocate(start, self.shape().capacity) } {
+            self.0 = moved.as_ptr();
         }
     }
 }

@@ -25,6 +25,7 @@
 //! cursors already passed are a set of low-bit patterns, and a step visits the bucket of its pattern and that
 //! bucket's other half. An item whose leaf changes stays in its bucket, since its hash stays.
 
+use crate::slab;
 use crate::spine::{BLOCK_HEADER_BYTES, Block, NodeId, SharedVec, block_class_size};
 
 /// Mean number of items of a bucket above which the index grows.
@@ -350,10 +351,13 @@ impl Index {
         (cursor | !mask).reverse_bits().wrapping_add(1).reverse_bits()
     }
 
-    /// Moves buckets where that lets memory be given back.
-    pub fn compact(&mut self) {
-        crate::slab::parts_in_turn(self.buckets.len())
-            .for_each(|at| self.buckets.get_mut(at).block.compact());
+    /// Moves the buckets of a slice where that lets memory be given back. True if there are more slices (see
+    /// [`slab::parts_of_slice`]).
+    pub fn compact(&mut self, slice: usize) -> bool {
+        let parts = slab::parts_of_slice(self.buckets.len(), slice);
+        let has_more = parts.end < self.buckets.len();
+        parts.for_each(|at| self.buckets.get_mut(at).block.compact());
+        has_more
     }
 
     #[inline]

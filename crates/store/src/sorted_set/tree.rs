@@ -28,6 +28,7 @@ use smallvec::SmallVec;
 use super::cut::Cut;
 use super::index::Index;
 use super::leaf::{Cursor, ENTRY_BYTES_MAX, Leaf, View};
+use crate::slab;
 use crate::spine::{BLOCK_HEADER_BYTES, NodeId, SharedVec, Spine};
 
 /// Most entries of a leaf.
@@ -393,12 +394,16 @@ impl Tree {
         self.reindex(left, slot, right);
     }
 
-    /// Moves leaves and buckets where that lets memory be given back, unless clones share them.
-    pub fn compact(&mut self) {
-        if !self.leaves.is_shared() {
-            crate::slab::parts_in_turn(self.leaves.len()).for_each(|id| self.leaves.get_mut(id).compact());
-            self.index.compact();
+    /// Moves the leaves and buckets of a slice where that lets memory be given back, unless clones share them.
+    /// True if there are more slices (see [`slab::parts_of_slice`]).
+    pub fn compact(&mut self, slice: usize) -> bool {
+        if self.leaves.is_shared() {
+            return false;
         }
+        let parts = slab::parts_of_slice(self.leaves.len(), slice);
+        let has_more = parts.end < self.leaves.len();
+        parts.for_each(|id| self.leaves.get_mut(id).compact());
+        self.index.compact(slice) || has_more
     }
 }
 

@@ -80,7 +80,7 @@ pub fn set_operations(data: &[u8]) {
             8..12 => assert_eq!(set.remove(&text), model.remove(&text)),
             12 => assert_eq!(set.contains(&text), model.contains(&text)),
             13 => check_set(set, model),
-            14 => _ = set.compact(),
+            14 => _ = set.compact(0),
             _ => {
                 let clone = (set.clone(), model.clone());
                 if sets.len() == 4 {
