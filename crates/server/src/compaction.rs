@@ -2,19 +2,29 @@
 //!
 //! Once a second it is looked at how many slabs the live cells could do without ([`slab::begin_compaction`]).
 //! If it is worth it, a walk over all shards moves what lies in the emptiest ones: a shard's lock is held for
-//! a fraction of a millisecond at a time, and the walk takes a share of one core. `activedefrag yes` begins
-//! at less waste (`active-defrag-threshold-lower`) and takes the share of `active-defrag-cycle-max`.
+//! a fraction of a millisecond at a time, and the walk takes a share of one core. While much is written, holes
+//! fill up by themselves and only a lot of waste is worth it; when memory has come to rest, less is. `activedefrag
+//! yes` begins at `active-defrag-threshold-lower` and takes the share of `active-defrag-cycle-max`. A walk that gave
+//! little back is followed by a longer and longer pause.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use mantissa_store::{ShardSet, slab};
+use mantissa_store::{ShardSet, allocator, slab};
 
 use crate::config::Config;
 use crate::server::Server;
 
 /// Percent of slabs that must be superfluous before entries are moved, without `activedefrag`.
 const SPARE_PERCENT: usize = 25;
+/// The same while allocated memory has changed by less than one in [`REST`] since it was last looked at.
+const SPARE_PERCENT_AT_REST: usize = 6;
+const REST: usize = 64;
+/// Between two looks; and between two walks, at first and after some for nothing.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// A walk is for nothing if it gives back less than one in so many bytes.
+const WORTHWHILE: usize = 64;
 /// Percent of one core that the walk takes, without `activedefrag`.
 const EFFORT_PERCENT: u32 = 10;
 /// How long a shard is locked at a time.
@@ -48,12 +58,23 @@ struct Walk {
 /// The part of the background thread that does this.
 pub struct Compactor {
     looked: Instant,
+    /// How long after a walk the next may begin.
+    pause: Duration,
+    ended: Instant,
+    /// Bytes that were allocated when it was last looked.
+    allocated_bytes: usize,
     walk: Option<Walk>,
 }
 
 impl Default for Compactor {
     fn default() -> Self {
-        Compactor { looked: Instant::now(), walk: None }
+        Compactor {
+            looked: Instant::now(),
+            pause: PAUSE_MIN,
+            ended: Instant::now(),
+            allocated_bytes: 0,
+            walk: None,
+        }
     }
 }
 
@@ -61,18 +82,16 @@ impl Compactor {
     /// To be called `hz` times a second.
     pub fn tick(&mut self, server: &Server, config: &Config, hz: u32) {
         let began = Instant::now();
-        let (spare_percent, effort_percent) = if config.activedefrag {
-            (config.active_defrag_threshold_lower as usize, config.active_defrag_cycle_max)
-        } else {
-            (SPARE_PERCENT, EFFORT_PERCENT)
-        };
+        let effort_percent =
+            if config.activedefrag { config.active_defrag_cycle_max } else { EFFORT_PERCENT };
         if self.walk.is_none() {
-            if self.looked.elapsed() < Duration::from_secs(1) {
+            if self.looked.elapsed() < PAUSE_MIN {
                 return;
             }
             self.looked = Instant::now();
+            let spare_percent = self.spare_percent(config);
             let held_before = slab::held_bytes();
-            if slab::begin_compaction(spare_percent) > 0 {
+            if self.ended.elapsed() >= self.pause && slab::begin_compaction(spare_percent) > 0 {
                 self.walk = Some(Walk { shard: 0, database: 0, cursor: 0, slice: 0, held_before });
                 server.compaction.is_running.store(true, Ordering::Relaxed);
             } else {
@@ -87,14 +106,27 @@ impl Compactor {
             let released = walk.held_before.saturating_sub(slab::held_bytes());
             slab::end_compaction();
             slab::purge();
+            self.pause = match released >= walk.held_before / WORTHWHILE {
+                true => PAUSE_MIN,
+                false => (2 * self.pause).min(PAUSE_MAX),
+            };
             self.walk = None;
-            self.looked = Instant::now();
+            (self.looked, self.ended) = (Instant::now(), Instant::now());
             server.compaction.is_running.store(false, Ordering::Relaxed);
             server.compaction.walks.fetch_add(1, Ordering::Relaxed);
             server.compaction.released_bytes.fetch_add(released as u64, Ordering::Relaxed);
         }
         let spent = began.elapsed().as_micros() as u64;
         server.compaction.spent_us.fetch_add(spent, Ordering::Relaxed);
+    }
+
+    /// Percent of slabs that must be superfluous for a walk to begin now.
+    fn spare_percent(&mut self, config: &Config) -> usize {
+        let before = std::mem::replace(&mut self.allocated_bytes, allocator::allocated_bytes());
+        let is_at_rest = self.allocated_bytes.abs_diff(before) < before / REST;
+        let configured = config.activedefrag.then_some(config.active_defrag_threshold_lower as usize);
+        let percent = if is_at_rest { SPARE_PERCENT_AT_REST } else { SPARE_PERCENT };
+        configured.map_or(percent, |configured| configured.min(percent))
     }
 }
 

@@ -44,7 +44,7 @@ const CLASS_COUNT: usize = 64;
 /// The end of a list of free cells.
 const NO_CELL: u16 = u16::MAX;
 /// Compaction leaves a size alone while fewer of its slabs than this in a hundred could go.
-const SPARE_PERCENT_MIN: usize = 10;
+const SPARE_PERCENT_MIN: usize = 5;
 /// Slabs that are looked at before a lock is released for others.
 const SLABS_PER_LOCK: usize = 256;
 
@@ -274,17 +274,45 @@ pub unsafe fn relocate(memory: NonNull<u8>, size: usize) -> Option<NonNull<u8>> 
 }
 
 /// Chooses the slabs to empty. Returns the number of their live cells, 0 if there is too little to gain:
-/// fewer than `spare_percent` (at least 10) in a hundred slabs of a size could go. One compaction at a time.
+/// fewer than `spare_percent` (at least 5) in a hundred slabs of a size could go. One compaction at a time.
 /// No lock is held for more than a few hundred slabs.
 pub fn begin_compaction(spare_percent: usize) -> usize {
     let spare_percent = spare_percent.max(SPARE_PERCENT_MIN);
     let mut cells = 0;
-    for arena in &ARENAS {
-        for class in 0..CLASS_COUNT {
-            cells += choose_slabs(arena, class, spare_percent);
-        }
+    for arena in arenas_in_use() {
+        let worthwhile = {
+            let arena = arena.lock();
+            Classes::of(|class| arena.spare(class, spare_percent) > 0)
+        };
+        cells += worthwhile.map(|class| choose_slabs(arena, class, spare_percent)).sum::<usize>();
     }
     cells
+}
+
+/// The arenas that threads have got so far.
+fn arenas_in_use() -> &'static [Mutex<Arena>] {
+    &ARENAS[..NEXT_ARENA.load(Ordering::Relaxed).min(ARENA_COUNT)]
+}
+
+/// Some classes, one bit for each.
+struct Classes(u64);
+
+const _: () = assert!(CLASS_COUNT == u64::BITS as usize);
+
+impl Classes {
+    fn of(mut is_one: impl FnMut(usize) -> bool) -> Self {
+        Classes((0..CLASS_COUNT).fold(0, |bits, class| bits | u64::from(is_one(class)) << class))
+    }
+}
+
+impl Iterator for Classes {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let class = (self.0 != 0).then_some(self.0.trailing_zeros() as usize)?;
+        self.0 &= self.0 - 1;
+        Some(class)
+    }
 }
 
 /// Chooses in two rounds: first among those that are emptier than the mean, then among all but the nearly
@@ -321,8 +349,12 @@ pub fn parts_of_slice(len: usize, slice: usize) -> std::ops::Range<usize> {
 
 /// Puts slabs that compaction has not emptied back to use.
 pub fn end_compaction() {
-    for arena in &ARENAS {
-        for class in 0..CLASS_COUNT {
+    for arena in arenas_in_use() {
+        let chosen = {
+            let arena = arena.lock();
+            Classes::of(|class| !arena.0[class].draining.is_null())
+        };
+        for class in chosen {
             while arena.lock().forget_choice(class, SLABS_PER_LOCK) {}
         }
     }

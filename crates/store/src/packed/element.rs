@@ -34,27 +34,48 @@ pub(super) const fn span(code: u8) -> usize {
     (if code < INTEGER_CODE { code } else { code & SPAN_MASK }) as usize
 }
 
-/// Bytes of the elements with these codes together: eight at a time.
+/// Bytes of the elements with eight codes, in four sums of two.
 #[inline]
-pub(super) fn spans(codes: &[u8]) -> usize {
+fn spans_of_word(word: u64) -> u64 {
     const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
     const EVEN_BYTES: u64 = 0x00ff_00ff_00ff_00ff;
-    /// Words whose sums fit 16 bits: two bytes of at most 223 go into each sum.
-    const WORDS_PER_SUM: usize = 146;
-    let (words, rest) = codes.as_chunks::<8>();
-    let mut total = rest.iter().map(|&code| span(code)).sum::<usize>();
-    for words in words.chunks(WORDS_PER_SUM) {
-        let mut sums = 0_u64;
-        for word in words {
-            let word = u64::from_le_bytes(*word);
-            // Codes that do not tell their bytes plainly are those whose three highest bits are set.
-            let others = word & (word << 1) & (word << 2) & HIGH_BITS;
-            let spans = word & !((others >> 7) * u64::from(!SPAN_MASK));
-            sums += (spans & EVEN_BYTES) + ((spans >> 8) & EVEN_BYTES);
+    // Codes that do not tell their bytes plainly are those whose three highest bits are set.
+    let others = word & (word << 1) & (word << 2) & HIGH_BITS;
+    let spans = word & !((others >> 7) * u64::from(!SPAN_MASK));
+    (spans & EVEN_BYTES) + ((spans >> 8) & EVEN_BYTES)
+}
+
+/// Bytes of the elements with the first `count` of these codes together: eight at a time.
+#[inline]
+pub(super) fn spans(codes: &[u8], count: usize) -> usize {
+    const EACH_SUM: u64 = 0x0001_0001_0001_0001;
+    /// Words of which all sums together fit 16 bits: an element has at most 223 bytes.
+    const WORDS_PER_SUM: usize = 36;
+    let (words, rest) = codes[..count].as_chunks::<8>();
+    // The rest is the beginning of a word, or lies within the last eight codes.
+    let rest_at = count - rest.len();
+    let (mut total, mut sums) = (0, 0);
+    match codes.last_chunk::<8>() {
+        Some(_) if rest.is_empty() => {}
+        Some(&last) => {
+            let word = match codes[rest_at..].first_chunk::<8>() {
+                Some(&word) => u64::from_le_bytes(word),
+                None => u64::from_le_bytes(last) >> (8 * (rest_at + 8 - codes.len())),
+            };
+            sums = spans_of_word(word & !(u64::MAX << (8 * rest.len())));
         }
-        total += (0..4).map(|lane| (sums >> (16 * lane)) as usize & 0xffff).sum::<usize>();
+        None => total = rest.iter().map(|&code| span(code)).sum::<usize>(),
     }
-    total
+    let mut words = words;
+    loop {
+        let (now, later) = words.split_at(words.len().min(WORDS_PER_SUM - 1));
+        sums += now.iter().map(|&word| spans_of_word(u64::from_le_bytes(word))).sum::<u64>();
+        total += (sums.wrapping_mul(EACH_SUM) >> 48) as usize;
+        if later.is_empty() {
+            return total;
+        }
+        (words, sums) = (later, 0);
+    }
 }
 
 /// Whether an element with one of these codes has an allocation of its own.
@@ -397,8 +418,9 @@ mod tests {
         let codes: Vec<u8> = plain.cycle().take(20_000).collect();
         for (start, end) in [(0, 0), (3, 4), (0, 8), (5, 234), (1, 9_999), (0, 20_000)] {
             let expected = codes[start..end].iter().map(|&code| span(code)).sum::<usize>();
-            assert_eq!(spans(&codes[start..end]), expected);
+            assert_eq!(spans(&codes[start..], end - start), expected);
+            assert_eq!(spans(&codes[start..end], end - start), expected);
         }
-        assert_eq!(spans(&[INTEGER_CODE - 1; 5_000]), 5_000 * INLINE_BYTES_MAX);
+        assert_eq!(spans(&[INTEGER_CODE - 1; 5_000], 5_000), 5_000 * INLINE_BYTES_MAX);
     }
 }

@@ -157,7 +157,7 @@ impl<'a> View<'a> {
     /// Where an item is. Costs O(n / 8).
     #[inline]
     pub(crate) fn position(&self, item: usize) -> Position {
-        Position { item, offset: spans(&self.codes[..item * self.form.stride()]) }
+        Position { item, offset: spans(self.codes, item * self.form.stride()) }
     }
 
     /// The position after one.
