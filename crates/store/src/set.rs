@@ -274,17 +274,23 @@ impl Set {
     }
 
     /// Goes to the encoding `hashtable`.
+    #[inline]
     fn make_table(&mut self) -> &mut Buckets {
         if self.0.tag() != TABLE {
-            let mut table = Box::new(Buckets::new());
-            self.iter().for_each(|member| {
-                let member = Encoded::of(member);
-                table.insert(member.hash(), &[member]);
-            });
-            *self = Set::of(table, TABLE);
+            self.convert_to_table();
         }
         // SAFETY: the form has been made sure of.
         unsafe { self.0.boxed_mut() }
+    }
+
+    #[cold]
+    fn convert_to_table(&mut self) {
+        let mut table = Box::new(Buckets::new());
+        self.iter().for_each(|member| {
+            let member = Encoded::of(member);
+            table.insert(member.hash(), &[member]);
+        });
+        *self = Set::of(table, TABLE);
     }
 
     /// Goes to the encoding `intset` if it may have so many members. All of them must be integers.

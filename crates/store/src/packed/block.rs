@@ -141,7 +141,7 @@ impl Shape {
     #[inline]
     fn fits(&self, capacity: usize, shrinks: bool) -> bool {
         let size = self.size();
-        let wastes = || capacity - size >= (capacity / 8).max(ROUNDING) && self.capacity() < capacity;
+        let wastes = || capacity - size >= (capacity / 5).max(ROUNDING) && self.capacity() < capacity;
         size <= capacity && !(shrinks && wastes())
     }
 }
