@@ -29,9 +29,6 @@ const BASE: usize = 4;
 pub(super) const ENTRY_BYTES_MAX: usize = 10;
 /// Most unused bytes that a leaf keeps when entries go.
 const SLACK_MAX: usize = 96;
-/// A payload of more bytes than this that must move for an entry to come gets room for some more.
-const ROOM_FROM: usize = 400;
-const ROOM_MAX: usize = 64;
 /// The most entries at which adding one looks for a better form.
 const FORM_SOUGHT_MAX: usize = 16;
 /// Score widths at which there is no base.
@@ -545,8 +542,6 @@ impl Leaf {
             }
             return;
         }
-        let room =
-            if added.is_some() && size > ROOM_FROM { size.next_multiple_of(ROOM_MAX) - size } else { 0 };
         let [lengths, tags, offsets, members] = &cuts;
         let mut block = Block::joined(&[
             &old.payload[..lengths.gone.start],
@@ -558,7 +553,6 @@ impl Leaf {
             &old.payload[offsets.gone.end..members.gone.start],
             members.added,
             &old.payload[members.gone.end..used],
-            &[0; ROOM_MAX][..room],
         ]);
         form.write(len, block.payload_mut().expect("a new block has one holder"));
         self.block = block;
