@@ -233,6 +233,47 @@ def test_rewriting_replaces_the_files(start_server):
         assert digest(connection) == before
 
 
+def test_a_base_of_commands(start_server):
+    """What has no short form in commands included: expiries of fields, empty streams, groups, libraries."""
+    server = logged_server(start_server, aof_use_rdb_preamble="no")
+    with server.connect() as connection:
+        run_commands(connection)
+        for command in ["XADD empty 5-5 a b", "XDEL empty 5-5", "XGROUP CREATE empty g 0-0", "SET t v PX 1000000",
+                        "XADD many * a b", "XGROUP CREATE many g 0", "XREADGROUP GROUP g c STREAMS many >",
+                        "XGROUP CREATECONSUMER many g idle"]:  # fmt: skip
+            connection.call(*command.split())
+        for kind, name in (("RPUSH", "biglist"), ("SADD", "bigset")):
+            connection.call(kind, name, *range(1000))
+        connection.call("ZADD", "bigz", *[word for number in range(1000) for word in (number / 7, f"m{number}")])
+        connection.call("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 7 end)")
+        connection.call("BGREWRITEAOF")
+        assert rewritten(connection)["aof_last_bgrewrite_status"] == "ok"
+        before = digest(connection)
+    base = server.directory / FOLDER / f"{NAME}.2.base.aof"
+    assert base.read_bytes().startswith(b"*3\r\n$8\r\nFUNCTION\r\n")
+    server.restart()
+    with server.connect() as connection:
+        assert digest(connection) == before
+        assert connection.call("FCALL", "f", 0) == 7
+
+
+def test_renamed_commands_do_not_prevent_the_load(start_server):
+    if subject_is_oracle():
+        pytest.skip("redis-server does not start then")
+    lines = ['rename-command DEL ""', "rename-command SREM take-out"]
+    server = start_server(options={"appendonly": "yes", "appendfsync": "always"}, config_lines=lines)
+    with server.connect() as connection:
+        connection.call("SADD", "s", "a", "b")
+        connection.call("SPOP", "s")
+        connection.call("GETSET", "k", "v")
+        connection.call("GETDEL", "k")
+        before = digest(connection)
+    server.kill()
+    server.start(config_lines=lines)
+    with server.connect() as connection:
+        assert digest(connection) == before
+
+
 def test_rewriting_under_load_loses_nothing(start_server):
     server = logged_server(start_server, appendfsync="everysec")
     stop = threading.Event()

@@ -11,9 +11,11 @@
 pub mod log;
 pub mod manifest;
 pub mod read;
+pub mod rebuild;
 pub mod write;
 
 pub use log::{Failure, Log, NextFile, SyncPolicy, Unit, Writer};
 pub use manifest::{AofFile, Manifest, ManifestError};
 pub use read::{AofError, Item, Reader, has_preamble};
+pub use rebuild::Rebuilder;
 pub use write::{put_command, put_timestamp};

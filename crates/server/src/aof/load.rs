@@ -10,7 +10,7 @@
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use mantissa_commands::{Access, Mode, Outcome, parse};
@@ -26,7 +26,7 @@ use crate::context::Context;
 use crate::execute;
 use crate::inbox::Target;
 use crate::live::Live;
-use crate::registry::{Command, Handler};
+use crate::registry::{self, Command, Handler, Registry};
 use crate::server::Server;
 use crate::session::Session;
 use crate::{notice, persistence, warning};
@@ -193,6 +193,15 @@ impl Replayer {
         }
     }
 
+    /// The commands by their original names, if some have others.
+    fn originals(&self) -> Option<&'static Registry> {
+        static ORIGINALS: OnceLock<Option<Registry>> = OnceLock::new();
+        if self.context.live.config.rename_commands.is_empty() {
+            return None;
+        }
+        ORIGINALS.get_or_init(|| registry::build(&[]).ok()).as_ref()
+    }
+
     /// Runs a command, or keeps it until the end of its transaction. An error says why it can not be run.
     fn take(&mut self, args: Args<'_>) -> Result<(), String> {
         let name = args.get(0).unwrap_or_default();
@@ -214,7 +223,13 @@ impl Replayer {
     }
 
     fn execute(&mut self, args: Args<'_>) -> Result<(), String> {
-        let command = self.context.resolve(args).map_err(|_| {
+        let resolved = self.context.resolve(args);
+        // What the server logs by itself has the names that commands have without `rename-command`.
+        let resolved = resolved.or_else(|error| match self.originals() {
+            Some(originals) => originals.resolve(args),
+            None => Err(error),
+        });
+        let command = resolved.map_err(|_| {
             let name = String::from_utf8_lossy(args.get(0).unwrap_or_default()).into_owned();
             format!("unknown command '{name}'")
         })?;

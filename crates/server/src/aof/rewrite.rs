@@ -10,10 +10,13 @@
 //! named before, if anything, stays what a start would load.
 
 use std::ffi::OsStr;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc;
 
+use mantissa_persist::aof::Rebuilder;
+use mantissa_persist::load::{LoadOptions, Loader};
 use mantissa_persist::storage::{FileSystem, Storage, StorageFile};
 use mantissa_persist::write::FileFacts;
 use mantissa_store::LockedShards;
@@ -167,6 +170,8 @@ struct Work {
     is_listed: bool,
     epoch: u64,
     temporary: PathBuf,
+    /// The base begins with a dump: else it is commands.
+    is_rdb: bool,
     /// The new increment, if the log is on or to be switched on.
     increment: Option<PathBuf>,
 }
@@ -190,7 +195,8 @@ fn run(server: &'static Server) -> Result<(), String> {
         None => None,
     };
     server.aof.log.hold_syncs(config.no_appendfsync_on_rewrite);
-    let work = Work { server, files, is_listed, epoch, temporary, increment };
+    let is_rdb = config.aof_use_rdb_preamble;
+    let work = Work { server, files, is_listed, epoch, temporary, is_rdb, increment };
     let outcome = work.write_base(file).and_then(|()| work.finish(config.aof_disable_auto_gc));
     if outcome.is_err() {
         let _may_not_be_there = FileSystem.remove(&work.temporary);
@@ -216,10 +222,36 @@ impl Work {
         let facts = FileFacts { is_aof_base: true, ..snapshot::facts() };
         snapshot::write(self.server, &mut *base, &facts, Pace::Steady, at_cut).map_err(failed)?;
         base.sync().map_err(failed)?;
+        drop(base);
+        if !self.is_rdb {
+            self.make_commands()?;
+        }
         if self.increment.is_some() {
             switched.recv().unwrap_or_else(|_| Err("it was switched off".to_owned()))?;
         }
         Ok(())
+    }
+
+    /// Turns the base from a dump into commands.
+    fn make_commands(&self) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", self.temporary.display());
+        let commands = self.temporary.with_extension("commands");
+        let dump = BufReader::with_capacity(1 << 20, FileSystem.open(&self.temporary).map_err(failed)?);
+        let options = LoadOptions {
+            limits: self.server.live().settings.limits.clone(),
+            now_ms: unix_ms(),
+            skip_expired: false,
+            ..LoadOptions::default()
+        };
+        let mut target = Rebuilder::new(FileSystem.create(&commands).map_err(failed)?);
+        let outcome = Loader::new(dump, None, options).load(&mut target).map_err(|error| error.to_string());
+        let outcome = outcome
+            .and_then(|_| target.finish().and_then(|mut file| file.sync()).map_err(failed))
+            .and_then(|()| FileSystem.rename(&commands, &self.temporary).map_err(failed));
+        if outcome.is_err() {
+            let _may_not_be_there = FileSystem.remove(&commands);
+        }
+        outcome
     }
 
     /// Has the log go on with the new increment, and be on if it was not.
@@ -248,7 +280,7 @@ impl Work {
         if self.increment.is_some() && !self.is_listed {
             files.manifest.next_increment(&name, Some(0));
         }
-        let base = files.manifest.next_base(&name, true);
+        let base = files.manifest.next_base(&name, self.is_rdb);
         let path = files.path(&base);
         let outcome = FileSystem.rename(&self.temporary, &path);
         outcome
