@@ -14,9 +14,9 @@
 //! - while the log is closed all three are equal, and what is appended is dropped.
 //!
 //! Once a second, where that is the policy, another thread makes durable what is written, so that writing
-//! goes on meanwhile. If it takes more than two seconds the log asks for patience ([`Log::is_stalled`]): whoever
-//! appends should wait before that, so that no more than about two seconds of changes are ever at stake. It
-//! asks too if too much waits to be written.
+//! goes on meanwhile. If it takes more than two seconds the log asks for patience ([`Log::is_stalled`]):
+//! whoever appends should wait before that, so that no more than about two seconds of changes are ever at
+//! stake. It asks too if too much waits to be written.
 //!
 //! The writer moves on to another file at a place in the queue ([`Log::switch`]), so that a snapshot taken
 //! at that place and the new file together hold exactly everything. The file before is durable by then.

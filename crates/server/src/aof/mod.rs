@@ -233,8 +233,8 @@ pub fn start(server: &'static Server) -> Result<(), String> {
     Ok(())
 }
 
-/// DEBUG LOADAOF: loads what has been logged in the place of the data. Nothing is logged meanwhile, and clients
-/// are told that data are being loaded. No shard may be locked by this thread.
+/// DEBUG LOADAOF: loads what has been logged in the place of the data. Nothing is logged meanwhile, and
+/// clients are told that data are being loaded. No shard may be locked by this thread.
 pub fn reload(server: &'static Server, clear: impl FnOnce(&mut LockedShards<'_>)) -> Result<(), String> {
     let all = server.keyspace.all_shards();
     let path = server.aof.files.lock().as_ref().and_then(Files::last_increment);
