@@ -18,7 +18,7 @@ use crate::server::Server;
 /// Percent of slabs that must be superfluous before entries are moved, without `activedefrag`.
 const SPARE_PERCENT: usize = 25;
 /// The same while allocated memory has changed by less than one in [`REST`] since it was last looked at.
-const SPARE_PERCENT_AT_REST: usize = 6;
+const SPARE_PERCENT_AT_REST: usize = 3;
 const REST: usize = 64;
 /// Between two looks; and between two walks, at first and after some for nothing.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
@@ -81,6 +81,7 @@ impl Default for Compactor {
 impl Compactor {
     /// To be called `hz` times a second.
     pub fn tick(&mut self, server: &Server, config: &Config, hz: u32) {
+        slab::prepare();
         let began = Instant::now();
         let effort_percent =
             if config.activedefrag { config.active_defrag_cycle_max } else { EFFORT_PERCENT };

@@ -5,11 +5,13 @@
 //! Each operation is timed by the processor time of its thread, page faults included, so that other programs
 //! on the machine do not count. Prints percentiles and a histogram in powers of two for each work: a keyspace
 //! of ELEMENTS keys (10 million if not given) in one shard grows and shrinks, and so does one collection of
-//! each type; what a command frees under the lock is the handle, the rest goes to another thread.
+//! each type; what a command frees under the lock is the handle, the rest goes to another thread. A second
+//! thread has memory ready, as the server's background thread does.
 
 use std::hint::black_box;
+use std::time::Duration;
 
-use mantissa_store::{EncodingLimits, Entry, Hash, Keyspace, List, Set, ShardSet, SortedSet};
+use mantissa_store::{EncodingLimits, Entry, Hash, Keyspace, List, Set, ShardSet, SortedSet, slab};
 
 /// Counts of durations, by the power of two that holds them.
 struct Histogram {
@@ -108,6 +110,12 @@ fn collection<C>(
 fn main() {
     let elements =
         std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(10_000_000_u64);
+    std::thread::spawn(|| {
+        loop {
+            slab::prepare();
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    });
     let limits = EncodingLimits::default();
     let member = |number: u64| format!("member:{number:012}");
     keyspace(elements);

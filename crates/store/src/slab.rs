@@ -44,7 +44,7 @@ const CLASS_COUNT: usize = 64;
 /// The end of a list of free cells.
 const NO_CELL: u16 = u16::MAX;
 /// Compaction leaves a size alone while fewer of its slabs than this in a hundred could go.
-const SPARE_PERCENT_MIN: usize = 5;
+const SPARE_PERCENT_MIN: usize = 3;
 /// Slabs that are looked at before a lock is released for others.
 const SLABS_PER_LOCK: usize = 256;
 
@@ -149,6 +149,12 @@ pub fn resident_bytes() -> usize {
 /// Gives memory that no slab uses back to the system.
 pub fn purge() {
     chunks::purge();
+}
+
+/// Has memory ready for as much growth as there was since the last call; to be called a few times a second,
+/// with nothing locked.
+pub fn prepare() {
+    chunks::prepare();
 }
 
 /// Memory for `size` bytes, aligned to eight. It must be given back through [`dealloc`].
@@ -274,7 +280,7 @@ pub unsafe fn relocate(memory: NonNull<u8>, size: usize) -> Option<NonNull<u8>> 
 }
 
 /// Chooses the slabs to empty. Returns the number of their live cells, 0 if there is too little to gain:
-/// fewer than `spare_percent` (at least 5) in a hundred slabs of a size could go. One compaction at a time.
+/// fewer than `spare_percent` (at least 3) in a hundred slabs of a size could go. One compaction at a time.
 /// No lock is held for more than a few hundred slabs.
 pub fn begin_compaction(spare_percent: usize) -> usize {
     let spare_percent = spare_percent.max(SPARE_PERCENT_MIN);

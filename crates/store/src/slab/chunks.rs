@@ -4,6 +4,10 @@
 //! first chunk that has room, so that the last ones become empty: an empty chunk goes back to the system.
 //! Units that are free in a chunk that stays are given back by [`purge`], which the server calls now and
 //! then; until then they are reused without a page fault.
+//!
+//! The first touch of a chunk has the system clear a huge page, perhaps after it has moved others to make one:
+//! that takes up to milliseconds. While memory grows, [`prepare`] has as many chunks ready as the last while took,
+//! so that this seldom happens to somebody who holds a lock.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};
@@ -43,6 +47,20 @@ unsafe impl Send for Chunks {}
 
 static CHUNKS: Mutex<Chunks> = Mutex::new(Chunks { chunks: Vec::new(), first_with_room: [0; 3], empty: 0 });
 
+/// Chunks that have been touched and are not used yet.
+struct Ready {
+    chunks: Vec<NonNull<u8>>,
+    /// Chunks that have been taken since [`prepare`] was called last.
+    taken: usize,
+}
+
+// SAFETY: the memory belongs to nobody else.
+unsafe impl Send for Ready {}
+
+static READY: Mutex<Ready> = Mutex::new(Ready { chunks: Vec::new(), taken: 0 });
+/// Most chunks that are kept ready.
+const READY_MAX: usize = 32;
+
 /// The positions at which a run of `units` aligned units may begin.
 const fn starts(units: usize) -> u64 {
     match units {
@@ -78,12 +96,18 @@ impl Chunk {
 
     fn advise_huge(&mut self, is_huge: bool) {
         self.is_huge = is_huge;
-        #[cfg(target_os = "linux")]
-        // SAFETY: advice on memory that is ours; it changes nothing of its contents.
-        unsafe {
-            let advice = if is_huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
-            libc::madvise(self.base.as_ptr().cast(), CHUNK_BYTES, advice);
-        }
+        advise_huge(self.base, is_huge);
+    }
+}
+
+/// Tells the system whether a chunk should be one huge page.
+#[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "only Linux can be told"))]
+fn advise_huge(base: NonNull<u8>, is_huge: bool) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: advice on memory that is ours; it changes nothing of its contents.
+    unsafe {
+        let advice = if is_huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+        libc::madvise(base.as_ptr().cast(), CHUNK_BYTES, advice);
     }
 }
 
@@ -110,7 +134,7 @@ impl Chunks {
     }
 
     fn add(&mut self) {
-        let base = map();
+        let base = take_ready().unwrap_or_else(map);
         let number = self.chunks.partition_point(|chunk| chunk.base < base);
         let mut chunk = Chunk { base, free: [u64::MAX; WORDS], dirty: [0; WORDS], is_huge: false };
         chunk.advise_huge(true);
@@ -151,11 +175,37 @@ pub(super) unsafe fn give_back(memory: NonNull<u8>, units: usize) {
     CHUNKS.lock().give_back(memory, units);
 }
 
+fn take_ready() -> Option<NonNull<u8>> {
+    let mut ready = READY.lock();
+    ready.taken += 1;
+    ready.chunks.pop()
+}
+
+/// Has as many chunks ready as were taken since the last call; gives one back where there are more.
+pub(super) fn prepare() {
+    let (wanted, superfluous) = {
+        let mut ready = READY.lock();
+        let wanted = std::mem::take(&mut ready.taken).min(READY_MAX);
+        (wanted, if ready.chunks.len() > wanted { ready.chunks.pop() } else { None })
+    };
+    if let Some(base) = superfluous {
+        unmap(base);
+    }
+    while READY.lock().chunks.len() < wanted {
+        let base = map();
+        advise_huge(base, true);
+        // SAFETY: the chunk is mapped, and nobody else knows of it yet.
+        unsafe { base.write_volatile(0) };
+        READY.lock().chunks.push(base);
+    }
+}
+
 /// Bytes that are free and may still be in memory.
 pub(super) fn dirty_bytes() -> usize {
+    let ready_bytes = READY.lock().chunks.len() * CHUNK_BYTES;
     let chunks = CHUNKS.lock();
     let units = |chunk: &Chunk| chunk.dirty.iter().map(|word| word.count_ones() as usize).sum::<usize>();
-    chunks.chunks.iter().map(units).sum::<usize>() * UNIT_BYTES
+    chunks.chunks.iter().map(units).sum::<usize>() * UNIT_BYTES + ready_bytes
 }
 
 /// Gives unused memory back to the system, a chunk at a time.
