@@ -52,14 +52,18 @@ struct Ready {
     chunks: Vec<NonNull<u8>>,
     /// Chunks that have been taken since [`prepare`] was called last.
     taken: usize,
+    /// Calls of [`prepare`] since one was taken.
+    idle_calls: usize,
 }
 
 // SAFETY: the memory belongs to nobody else.
 unsafe impl Send for Ready {}
 
-static READY: Mutex<Ready> = Mutex::new(Ready { chunks: Vec::new(), taken: 0 });
+static READY: Mutex<Ready> = Mutex::new(Ready { chunks: Vec::new(), taken: 0, idle_calls: 0 });
 /// Most chunks that are kept ready.
 const READY_MAX: usize = 32;
+/// Calls of [`prepare`] after which chunks that nobody takes are given back.
+const IDLE_CALLS_MAX: usize = 30;
 
 /// The positions at which a run of `units` aligned units may begin.
 const fn starts(units: usize) -> u64 {
@@ -181,12 +185,14 @@ fn take_ready() -> Option<NonNull<u8>> {
     ready.chunks.pop()
 }
 
-/// Has as many chunks ready as were taken since the last call; gives one back where there are more.
+/// Has one chunk more ready than were taken since the last call. If none were in many calls, gives one back.
 pub(super) fn prepare() {
     let (wanted, superfluous) = {
         let mut ready = READY.lock();
-        let wanted = std::mem::take(&mut ready.taken).min(READY_MAX);
-        (wanted, if ready.chunks.len() > wanted { ready.chunks.pop() } else { None })
+        let taken = std::mem::take(&mut ready.taken);
+        ready.idle_calls = if taken > 0 { 0 } else { ready.idle_calls + 1 };
+        let wanted = if taken > 0 { (taken + 1).min(READY_MAX) } else { 0 };
+        (wanted, if ready.idle_calls > IDLE_CALLS_MAX { ready.chunks.pop() } else { None })
     };
     if let Some(base) = superfluous {
         unmap(base);
