@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from dumps.test_exchange import fill
+from support.filling import fill
 from support.seeds import generator
 from support.servers import Server
 
