@@ -110,6 +110,8 @@ def test_the_digest_survives(path, thresholds, start_server):
         grammar = Grammar(FAMILIES, random)
         connection.pipeline([grammar.command() for _ in range(2_000)])
         connection("EXEC")
+        # A sorted set that has become small again has its negative zeros made positive by the first load, as in Redis.
+        connection.call("DEBUG", "RELOAD")
         before = connection.call("DEBUG", "DIGEST"), read_state(connection, encodings=False)
         path(server, connection)
     with server.connect(timeout=60) as connection:
