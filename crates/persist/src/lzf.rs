@@ -21,7 +21,9 @@ const TABLE_BITS_MAX: u32 = 14;
 /// Three bytes give at most this many.
 const EXPANSION_MAX: usize = MATCH_MAX / 3;
 /// How many misses in a row it takes to look at one position less.
-const MISSES_PER_STEP: usize = 32;
+const MISSES_PER_STEP: usize = 16;
+/// An input whose first half has no match is taken for noise, if that half has so many bytes.
+const NOISE_BYTES_MIN: usize = 48;
 
 /// Compresses; keeps its table between calls, and gives the same output for the same input whatever came
 /// before.
@@ -56,12 +58,17 @@ impl Compressor {
         let mut literals_from = 0;
         let mut at = 0;
         let mut misses = 0;
+        let noise_end = (input.len() / 2).max(NOISE_BYTES_MIN);
         while at + MATCH_MIN <= input.len() {
             let candidate = self.swap_position(input, at);
             let length = candidate.map_or(0, |from| match_length(input, from, at));
             let Some(from) = candidate.filter(|_| length >= MATCH_MIN) else {
                 misses += 1;
                 at += 1 + misses / MISSES_PER_STEP;
+                if literals_from == 0 && at >= noise_end {
+                    self.base += input.len() as u32;
+                    return false;
+                }
                 continue;
             };
             misses = 0;
@@ -80,13 +87,14 @@ impl Compressor {
                 }
             }
         }
-        push_literals(&input[literals_from..], out);
         // `reserve_positions` made sure that this fits.
         self.base += input.len() as u32;
-        if out.len() > limit {
+        let rest = &input[literals_from..];
+        if out.len() + rest.len() + rest.len().div_ceil(LITERALS_MAX) > limit {
             out.truncate(start);
             return false;
         }
+        push_literals(rest, out);
         true
     }
 

@@ -25,11 +25,11 @@ use crate::format::Checksum;
 use crate::source::{LoadError, Source};
 
 /// Bytes that a part has at least, but for the last one.
-const PART_BYTES: usize = if cfg!(test) { 1 << 10 } else { 512 << 10 };
+const PART_BYTES: usize = if cfg!(test) { 1 << 10 } else { 2 << 20 };
 /// Longest record that is handed on in memory.
 const RECORD_BYTES_MAX: usize = if cfg!(test) { 8 << 10 } else { 16 << 20 };
 /// Parts that may wait for each worker.
-const PARTS_WAITING_MAX: usize = 4;
+const PARTS_WAITING_MAX: usize = 2;
 /// A key with a value takes at least about so many bytes of a file: what bounds a stated number of keys.
 const KEY_BYTES_MIN: u64 = 8;
 

@@ -9,7 +9,7 @@ use parking_lot::MutexGuard;
 use super::Job;
 
 /// A chunk is sent once it has so many bytes.
-const CHUNK_BYTES: usize = 512 << 10;
+const CHUNK_BYTES: usize = 1 << 20;
 /// So many may it have while others send the pieces of a large value.
 const CHUNK_BYTES_MAX: usize = 16 << 20;
 /// A chunk that was larger is not filled again.
