@@ -61,6 +61,8 @@ pub struct Source<'a, R> {
     /// Offset in the file of the first byte of `buffer`.
     buffer_offset: u64,
     checksum: Checksum,
+    /// Whether the checksum is kept.
+    is_checked: bool,
     /// What comes before this in `buffer` is in the checksum.
     checksum_end: usize,
     /// Holds a string that is not in the buffer as it is: decoded, or too long.
@@ -91,6 +93,7 @@ impl<'a, R: Read> Source<'a, R> {
             end: 0,
             buffer_offset: 0,
             checksum: Checksum::default(),
+            is_checked: true,
             checksum_end: 0,
             text: Vec::new(),
             packed: Vec::new(),
@@ -105,6 +108,12 @@ impl<'a, R: Read> Source<'a, R> {
         self.buffer_offset = offset;
         self.total = self.total.map(|total| total.saturating_add(offset));
         self.progress_next = offset.saturating_add(PROGRESS_STEP_BYTES);
+        self
+    }
+
+    /// Keeps no checksum.
+    pub fn unchecked(mut self) -> Self {
+        self.is_checked = false;
         self
     }
 
@@ -370,7 +379,9 @@ impl<'a, R: Read> Source<'a, R> {
         let offset = self.offset();
         let wanted = (length - buffered) as u64;
         let read = self.reader.by_ref().take(wanted).read_to_end(out);
-        self.checksum.update(out);
+        if self.is_checked {
+            self.checksum.update(out);
+        }
         self.buffer_offset = offset + out.len() as u64;
         self.end -= self.start + buffered;
         self.buffer.copy_within(self.start + buffered..self.start + buffered + self.end, 0);
@@ -387,7 +398,9 @@ impl<'a, R: Read> Source<'a, R> {
     }
 
     fn update_checksum(&mut self) {
-        self.checksum.update(&self.buffer[self.checksum_end..self.start]);
+        if self.is_checked {
+            self.checksum.update(&self.buffer[self.checksum_end..self.start]);
+        }
         self.checksum_end = self.start;
     }
 

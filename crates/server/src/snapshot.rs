@@ -5,8 +5,9 @@
 //! some ten microseconds, and take in between what writers have handed over, which comes first so that it
 //! does not pile up. Under the lock small strings are copied and collections shared; everything is encoded
 //! outside it. A save that somebody waits for has a saver for each core, one in the background for every
-//! second core, so that workers hardly wait for a processor either. What a saver has encoded goes to the thread that writes, in chunks whose checksums the savers have
-//! computed; a large value goes there piece by piece, and no other chunk comes between its pieces.
+//! second core, so that workers hardly wait for a processor either. What a saver has encoded goes in chunks
+//! to the thread that writes and keeps the checksum; a large value goes there piece by piece, and no other
+//! chunk comes between its pieces.
 //!
 //! Memory: some chunks for each saver, the images that wait, and of a large collection the nodes that
 //! writers change before its image has been encoded: an image gives up its nodes as they are encoded.
@@ -196,16 +197,12 @@ fn write_chunks<'a>(
     chunks: &mpsc::Receiver<Chunk>,
 ) -> io::Result<()> {
     for mut chunk in chunks {
-        let outcome = match &chunk.checksum {
-            Some(checksum) => writer.checked_chunk(&chunk.bytes, checksum),
-            None => writer.chunk(&chunk.bytes),
-        };
-        if let Err(error) = outcome {
+        if let Err(error) = writer.chunk(&chunk) {
             job.failed.store(true, Ordering::Relaxed);
             return Err(error);
         }
-        chunk.bytes.clear();
-        job.spare.lock().push(chunk.bytes);
+        chunk.clear();
+        job.spare.lock().push(chunk);
     }
     writer.finish().map(drop)
 }

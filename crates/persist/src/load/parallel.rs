@@ -2,8 +2,8 @@
 //!
 //! The calling thread reads the file and cuts it where records end, which it finds by their lengths alone
 //! ([`super::skip`]). The parts, about [`PART_BYTES`] each, go to workers, which decode them as
-//! [`Loader`] does and deliver them to their own targets; so keys arrive in no particular order. Checksums
-//! of parts are joined. A record of more than [`RECORD_BYTES_MAX`] is not brought into memory as a whole:
+//! [`Loader`] does and deliver them to their own targets; so keys arrive in no particular order. The reading
+//! thread keeps the checksum. A record of more than [`RECORD_BYTES_MAX`] is not brought into memory as a whole:
 //! the worker reads it from the file once more.
 //!
 //! If anything is wrong, the file is read once more from its start by one thread, which finds the first
@@ -74,8 +74,8 @@ fn attempt(file: &File, total: u64, job: &LoadJob<'_>) -> Result<LoadSummary, Op
     header.header().map_err(Some)?;
     let version = header.summary.version;
     let begin = header.source.offset();
+    let checksum = header.source.into_checksum();
     let shared = Shared::default();
-    shared.finish_part(0, header.source.into_checksum(), LoadSummary::default());
 
     let (sender, receiver) = sync_channel::<Part>(PARTS_WAITING_MAX * job.threads);
     let receiver = Mutex::new(receiver);
@@ -83,14 +83,16 @@ fn attempt(file: &File, total: u64, job: &LoadJob<'_>) -> Result<LoadSummary, Op
         for _ in 0..job.threads {
             scope.spawn(|| (job.work)(&mut |target| shared.work(file, job, &receiver, target)));
         }
-        let mut cutter = Cutter { file, total, offset: begin, bytes: Vec::new(), database: 0, job, sender };
-        cutter.cut(&shared.failed)
+        let mut cutter =
+            Cutter { file, total, offset: begin, bytes: Vec::new(), database: 0, checksum, job, sender };
+        let end = cutter.cut(&shared.failed)?;
+        Ok::<_, Stop>((end, cutter.checksum.value()))
     });
     if let Some(error) = lock(&shared.failure).take() {
         return Err(Some(error));
     }
-    let end = end.map_err(|_| None)?;
-    shared.conclude(file, version, end, &job.options).map_err(Some)
+    let (end, computed) = end.map_err(|_| None)?;
+    shared.conclude(file, version, end, computed, &job.options).map_err(Some)
 }
 
 /// Whole records of a file.
@@ -107,13 +109,11 @@ enum Content {
     Range(u64),
 }
 
-/// What comes of a part: its offset, its checksum, and what was in it.
-type Finished = (u64, Checksum, LoadSummary);
-
 /// What the workers share.
 #[derive(Default)]
 struct Shared {
-    finished: Mutex<Vec<Finished>>,
+    /// What was in each part.
+    finished: Mutex<Vec<LoadSummary>>,
     /// The first error.
     failure: Mutex<Option<LoadError>>,
     failed: AtomicBool,
@@ -134,28 +134,24 @@ impl Shared {
             if self.failed.load(Ordering::Relaxed) {
                 continue;
             }
-            let (offset, bytes, outcome) = match part.content {
+            let (bytes, outcome) = match part.content {
                 Content::Bytes(bytes) => {
                     let count = bytes.len() as u64;
                     let source = Source::from_bytes(bytes).at_offset(part.offset);
-                    (part.offset, count, load_part(source, part.database, job, target))
+                    (count, load_part(source, part.database, job, target))
                 }
                 Content::Range(count) => {
                     let range = Range { file, at: part.offset, end: part.offset + count };
                     let source = Source::new(range, Some(count)).at_offset(part.offset);
-                    (part.offset, count, load_part(source, part.database, job, target))
+                    (count, load_part(source, part.database, job, target))
                 }
             };
             match outcome {
-                Ok((checksum, summary)) => self.finish_part(offset, checksum, summary),
+                Ok(summary) => lock(&self.finished).push(summary),
                 Err(error) => self.fail(error),
             }
             (job.progress)(bytes);
         }
-    }
-
-    fn finish_part(&self, offset: u64, checksum: Checksum, summary: LoadSummary) {
-        lock(&self.finished).push((offset, checksum, summary));
     }
 
     fn fail(&self, error: LoadError) {
@@ -172,14 +168,11 @@ impl Shared {
         file: &File,
         version: u16,
         end: u64,
+        computed: u64,
         options: &LoadOptions,
     ) -> Result<LoadSummary, LoadError> {
-        let mut finished = std::mem::take(&mut *lock(&self.finished));
-        finished.sort_unstable_by_key(|&(offset, ..)| offset);
-        let mut checksum = Checksum::default();
         let mut total = LoadSummary { version, bytes: end, ..LoadSummary::default() };
-        for (_, part_checksum, part) in &finished {
-            checksum.append(part_checksum);
+        for part in lock(&self.finished).iter() {
             total.keys_loaded += part.keys_loaded;
             total.keys_expired += part.keys_expired;
             total.keys_empty += part.keys_empty;
@@ -192,8 +185,7 @@ impl Shared {
             let error = |reason: String| LoadError { offset: end, reason };
             file.read_exact_at(&mut stated, end).map_err(|_| error("unexpected end of file".into()))?;
             let stated = u64::from_le_bytes(stated);
-            total.checksum =
-                checksum_state(stated, checksum.value(), options.verify_checksum).map_err(error)?;
+            total.checksum = checksum_state(stated, computed, options.verify_checksum).map_err(error)?;
             total.bytes += stated.to_le_bytes().len() as u64;
         }
         Ok(total)
@@ -205,11 +197,12 @@ fn load_part<R: Read>(
     database: usize,
     job: &LoadJob<'_>,
     target: &mut dyn LoadTarget,
-) -> Result<(Checksum, LoadSummary), LoadError> {
+) -> Result<LoadSummary, LoadError> {
     let options = job.options.clone();
+    let source = source.unchecked();
     let mut loader = Loader { source, options, summary: LoadSummary::default(), key: Vec::new() };
     loader.records(database, target, true)?;
-    Ok((loader.source.into_checksum(), loader.summary))
+    Ok(loader.summary)
 }
 
 /// Reads a file and cuts it into parts.
@@ -222,6 +215,8 @@ struct Cutter<'a, 'j> {
     bytes: Vec<u8>,
     /// The database that is selected at `offset`.
     database: u64,
+    /// That of everything before `offset`.
+    checksum: Checksum,
     job: &'a LoadJob<'j>,
     sender: SyncSender<Part>,
 }
@@ -240,6 +235,7 @@ impl Cutter<'_, '_> {
             if end > 0 {
                 let rest = self.bytes.split_off(end);
                 let bytes = std::mem::replace(&mut self.bytes, rest);
+                self.checksum.update(&bytes);
                 self.send(database, Content::Bytes(bytes), end as u64);
                 if is_end {
                     return Ok(self.offset);
@@ -300,6 +296,7 @@ impl Cutter<'_, '_> {
         let mut source = Source::new(range, Some(self.total - self.offset)).at_offset(self.offset);
         skip_record(&mut source)?;
         let count = source.offset() - self.offset;
+        self.checksum.append(&source.into_checksum());
         self.bytes.clear();
         self.send(self.database, Content::Range(count), count);
         Ok(())

@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
-use mantissa_persist::format::Checksum;
 use parking_lot::MutexGuard;
 
 use super::Job;
@@ -16,11 +15,7 @@ const CHUNK_BYTES_MAX: usize = 16 << 20;
 const CHUNK_BYTES_KEPT: usize = 2 * CHUNK_BYTES;
 
 /// Encoded bytes.
-pub(super) struct Chunk {
-    pub bytes: Vec<u8>,
-    /// `None` if none is wanted.
-    pub checksum: Option<Checksum>,
-}
+pub(super) type Chunk = Vec<u8>;
 
 /// See the module's description.
 pub(super) struct Outlet<'j, 'a> {
@@ -88,12 +83,7 @@ impl<'j, 'a> Outlet<'j, 'a> {
         if self.job.failed.load(Ordering::Relaxed) {
             return;
         }
-        let checksum = self.job.options.checksum.then(|| {
-            let mut checksum = Checksum::default();
-            checksum.update(&bytes);
-            checksum
-        });
         // An error says that writing has failed, which that thread tells.
-        let _ = self.sender.send(Chunk { bytes, checksum });
+        let _ = self.sender.send(bytes);
     }
 }
