@@ -82,7 +82,10 @@ def families():
         "SRANDMEMBER 10": (10, lambda k: ("SRANDMEMBER", "s", 10)),
         "SRANDMEMBER -10": (10, lambda k: ("SRANDMEMBER", "s", -10)),
         "SSCAN": (10, lambda k: ("SSCAN", "s", 0)),
-        "SMOVE and back": (1, lambda k: both(k, k.old, lambda m: ("SMOVE", "s", "s2", m), lambda m: ("SMOVE", "s2", "s", m))),
+        "SMOVE and back": (
+            1,
+            lambda k: both(k, k.old, lambda m: ("SMOVE", "s", "s2", m), lambda m: ("SMOVE", "s2", "s", m)),
+        ),
         "SINTER small": (10, lambda k: ("SINTER", "s", "s-small")),
         "SINTERCARD small": (10, lambda k: ("SINTERCARD", 2, "s", "s-small")),
         "SDIFF small": (10, lambda k: ("SDIFF", "s-small", "s")),

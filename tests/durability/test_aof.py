@@ -145,11 +145,14 @@ def test_the_log_holds_what_redis_logs(start_server):
     for kind in ("subject", "oracle"):
         server = logged_server(start_server, kind, **{"appendfsync": "always"})
         with server.connect() as connection:
-            for command in ["SET k v", "SET k w EX 100", "INCR n", "GETDEL k", "SADD s 1", "SPOP s", "RPUSH l a b",
-                            "LPOP l 1", "EXPIRE l 100", "PERSIST l", "SELECT 3", "SET k v", "MULTI", "SET only 1", "EXEC",
-                            "MULTI", "SET one 1", "SET two 2", "EXEC", "DEL nothing", "GET k", "FLUSHDB", "FLUSHALL",
-                            "ZADD z 1 a", "ZPOPMIN z", "PFADD p a", "PFCOUNT p", "SWAPDB 0 1", "XADD x 1-1 a b",
-                            "XGROUP CREATE x g 0", "XGROUP CREATECONSUMER x g c", "XDEL x 1-1"]:  # fmt: skip
+            commands = [
+                "SET k v", "SET k w EX 100", "INCR n", "GETDEL k", "SADD s 1", "SPOP s", "RPUSH l a b",
+                "LPOP l 1", "EXPIRE l 100", "PERSIST l", "SELECT 3", "SET k v", "MULTI", "SET only 1", "EXEC",
+                "MULTI", "SET one 1", "SET two 2", "EXEC", "DEL nothing", "GET k", "FLUSHDB", "FLUSHALL",
+                "ZADD z 1 a", "ZPOPMIN z", "PFADD p a", "PFCOUNT p", "SWAPDB 0 1", "XADD x 1-1 a b",
+                "XGROUP CREATE x g 0", "XGROUP CREATECONSUMER x g c", "XDEL x 1-1",
+            ]  # fmt: skip
+            for command in commands:
                 connection(*command.split())
             connection("EVAL", "redis.call('set','a',1) redis.call('set','b',1)", 0)
             connection("EVAL", "redis.call('set','a',1)", 0)
@@ -283,7 +286,8 @@ def test_rewriting_under_load_loses_nothing(start_server):
             turn = 0
             while not stop.is_set():
                 turn += 1
-                commands = [["INCR", f"c{number}:{turn % 50}"], ["RPUSH", f"l{number}", turn], ["SADD", "s", turn, -turn]]
+                counter, list_key = f"c{number}:{turn % 50}", f"l{number}"
+                commands = [["INCR", counter], ["RPUSH", list_key, turn], ["SADD", "s", turn, -turn]]
                 connection.pipeline([*commands, ["SPOP", "s"], ["LPOP", f"l{number}"]])
 
     writers = [threading.Thread(target=write, args=(number,)) for number in range(3)]
@@ -386,8 +390,16 @@ def test_what_has_expired_when_it_is_loaded(start_server):
     server = logged_server(start_server)
     with server.connect() as connection:
         connection.call("DEBUG", "SET-ACTIVE-EXPIRE", 0)
-        connection.pipeline([["SET", "n", 5, "PX", 40], ["INCR", "n"], ["HSET", "h", "f", 1], ["HPEXPIRE", "h", 40, "FIELDS", 1, "f"],
-                             ["HINCRBY", "h", "f", 1], ["SET", "kept", 1]])  # fmt: skip
+        connection.pipeline(
+            [
+                ["SET", "n", 5, "PX", 40],
+                ["INCR", "n"],
+                ["HSET", "h", "f", 1],
+                ["HPEXPIRE", "h", 40, "FIELDS", 1, "f"],
+                ["HINCRBY", "h", "f", 1],
+                ["SET", "kept", 1],
+            ]
+        )
     server.kill()
     time.sleep(0.06)
     server.start()
@@ -416,7 +428,8 @@ def test_half_a_command_or_transaction_at_the_end(start_server):
         connection.call("SET", "whole", "1")
     server.kill()
     path, whole = increment(server), increment(server).read_bytes()
-    for tail in (b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1", b"*1\r\n$5\r\nMULTI\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n"):
+    half_command = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1"
+    for tail in (half_command, b"*1\r\n$5\r\nMULTI\r\n" + half_command + b"\r\nv\r\n"):
         path.write_bytes(whole + tail)
         server.start()
         with server.connect() as connection:
@@ -505,7 +518,8 @@ def test_replies_keep_their_order_while_they_wait(start_server):
         with server.connect() as connection:
             for turn in range(30):
                 key = f"k{number}"
-                commands = [["SET", key, turn], ["GET", key], ["PING"], ["GET", f"k{number + 1}"], ["INCR", key], ["GET", key]]
+                other = f"k{number + 1}"
+                commands = [["SET", key, turn], ["GET", key], ["PING"], ["GET", other], ["INCR", key], ["GET", key]]
                 replies = connection.pipeline(commands)
                 seen = [replies[at].value for at in (0, 1, 2, 4, 5)]
                 if seen != [b"OK", b"%d" % turn, b"PONG", b"%d" % (turn + 1), b"%d" % (turn + 1)]:

@@ -56,8 +56,8 @@ def whole_state(connection):
 
 
 def without_times(value):
-    """XINFO's reply without what depends on the time at which it is asked, on how nodes were split, or on a consumer that
-    reads again what it has, which nobody logs: when and how often an entry was delivered."""
+    """XINFO's reply without what depends on the time at which it is asked, on how nodes were split, or on a consumer
+    that reads again what it has, which nobody logs: when and how often an entry was delivered."""
     if not isinstance(value, list):
         return value
     if len(value) >= 3 and all(isinstance(part, int) for part in value[-2:]):

@@ -125,6 +125,8 @@ class Server:
                 raise AssertionError(f"{self.kind} exited with {self.process.returncode}:\n{self.log_tail()}")
             try:
                 with Connection(("127.0.0.1", self.port), timeout=5) as connection:
+                    if "requirepass" in self.options:
+                        connection("AUTH", self.options["requirepass"])
                     reply = connection("PING")
                 if not (reply.is_error and reply.text().startswith("LOADING")):
                     return
