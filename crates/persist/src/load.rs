@@ -1,5 +1,5 @@
-//! Loading an RDB file: one pass over the bytes, values built as they are read. [`load_in_parallel`] cuts a file
-//! into parts, which several threads then load.
+//! Loading an RDB file: one pass over the bytes, values built as they are read. [`load_in_parallel`] cuts a
+//! file into parts, which several threads then load.
 //!
 //! What a file says is checked before it is used: bounds, counts, order, duplicates. A damaged file ends the
 //! load with the offset and the reason; it never panics, recurses or allocates more than its own bytes

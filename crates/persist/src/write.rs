@@ -97,8 +97,8 @@ impl<'a> Encoder<'a> {
         self.value(entry.value(), out, &mut |_| {});
     }
 
-    /// Appends a key with all that belongs to it, calling `spill` again and again where it is large, and giving
-    /// up what has been encoded of it.
+    /// Appends a key with all that belongs to it, calling `spill` again and again where it is large, and
+    /// giving up what has been encoded of it.
     pub fn image(&mut self, entry: Entry, out: &mut Vec<u8>, spill: Spill<'_>) {
         self.before_value(&entry, out);
         if entry.kind() == Kind::String {

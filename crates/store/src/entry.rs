@@ -537,8 +537,8 @@ impl Entry {
         }
     }
 
-    /// Moves what lies in sparsely used memory (see [`slab::begin_compaction`]); of a large collection, a slice.
-    /// True if it has more slices.
+    /// Moves what lies in sparsely used memory (see [`slab::begin_compaction`]); of a large collection, a
+    /// slice. True if it has more slices.
     pub fn compact(&mut self, slice: usize) -> bool {
         // SAFETY: the entry owns its memory and is borrowed exclusively; nothing in it points into it.
         if let Some(moved) = unsafe { slab::relocate(self.cell(), self.size()) } {

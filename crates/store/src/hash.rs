@@ -176,8 +176,8 @@ impl Hash {
         self.len() == 0
     }
 
-    /// Has `visit` called with all fields. Memory that is not shared is given back on the way, and writers of a
-    /// clone copy nothing of what has been visited.
+    /// Has `visit` called with all fields. Memory that is not shared is given back on the way, and writers
+    /// of a clone copy nothing of what has been visited.
     pub fn into_each(mut self, visit: &mut dyn FnMut(Field<'_>)) {
         if self.0.tag() != TABLE {
             return self.iter().for_each(visit);

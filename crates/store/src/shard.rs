@@ -177,8 +177,8 @@ pub enum Before {
     Missing,
 }
 
-/// Before an entry is changed, or after it has been taken out: sees to it that the snapshot under way, if any,
-/// has its image.
+/// Before an entry is changed, or after it has been taken out: sees to it that the snapshot under way, if
+/// any, has its image.
 #[inline]
 fn keep_image(snapshot: &mut Option<Box<Part>>, epoch: bool, entry: &mut Entry) {
     if let Some(part) = snapshot
@@ -356,9 +356,9 @@ impl Database {
     }
 
     /// Moves what a part of the entries has in sparsely used memory (see [`crate::slab::begin_compaction`]),
-    /// and returns the cursor of the next part, as [`Table::scan`] does. Large collections come in slices: the
-    /// cursor stays, and the number of the slice rises, until the last one of all has been visited. Both start
-    /// at 0, and are 0 at the end.
+    /// and returns the cursor of the next part, as [`Table::scan`] does. Large collections come in slices:
+    /// the cursor stays, and the number of the slice rises, until the last one of all has been visited.
+    /// Both start at 0, and are 0 at the end.
     pub fn compact(&mut self, cursor: u64, slice: usize) -> (u64, usize) {
         let mut has_more = false;
         let next = self.table.scan_mut(cursor, |entry| has_more |= entry.compact(slice));

@@ -3,8 +3,8 @@
 //! The calling thread reads the file and cuts it where records end, which it finds by their lengths alone
 //! ([`super::skip`]). The parts, about [`PART_BYTES`] each, go to workers, which decode them as
 //! [`Loader`] does and deliver them to their own targets; so keys arrive in no particular order. The reading
-//! thread keeps the checksum. A record of more than [`RECORD_BYTES_MAX`] is not brought into memory as a whole:
-//! the worker reads it from the file once more.
+//! thread keeps the checksum. A record of more than [`RECORD_BYTES_MAX`] is not brought into memory as a
+//! whole: the worker reads it from the file once more.
 //!
 //! If anything is wrong, the file is read once more from its start by one thread, which finds the first
 //! damage: the error is the same as without threads.

@@ -55,8 +55,8 @@ impl<'j, 'a> Outlet<'j, 'a> {
         }
     }
 
-    /// Sends the rest of a value of which pieces have been sent. True if that is so: what follows begins a new
-    /// chunk.
+    /// Sends the rest of a value of which pieces have been sent. True if that is so: what follows begins a
+    /// new chunk.
     pub fn end_value(&mut self, bytes: &mut Vec<u8>) -> bool {
         let is_streamed = self.stream.is_some();
         if is_streamed {

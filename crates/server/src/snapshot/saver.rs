@@ -104,8 +104,8 @@ impl<'j, 'a> Saver<'j, 'a> {
         }
     }
 
-    /// Takes an entry that a walk delivers, perhaps with its shard locked: it is only copied here. Returns what
-    /// that cost.
+    /// Takes an entry that a walk delivers, perhaps with its shard locked: it is only copied here. Returns
+    /// what that cost.
     fn deliver(&mut self, number: usize, delivered: Delivered<'_>) -> usize {
         const IMAGE_COST: usize = 512;
         match delivered {

@@ -335,8 +335,8 @@ impl Buckets {
         Iter { buckets: self, bucket: 0, items: Items::none(), left: self.len }
     }
 
-    /// Moves the blocks of a slice so that memory can be given back, unless a clone shares them. True if there
-    /// are more slices (see [`slab::parts_of_slice`]).
+    /// Moves the blocks of a slice so that memory can be given back, unless a clone shares them. True if
+    /// there are more slices (see [`slab::parts_of_slice`]).
     pub(crate) fn compact(&mut self, slice: usize) -> bool {
         let parts = slab::parts_of_slice(self.blocks.len(), slice);
         let has_more = parts.end < self.blocks.len();

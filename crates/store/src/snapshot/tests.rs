@@ -1,3 +1,5 @@
+//! A stepping saver among random operations, against what was there at the cut.
+
 use std::collections::BTreeMap;
 
 use super::*;

@@ -394,8 +394,8 @@ impl Tree {
         self.reindex(left, slot, right);
     }
 
-    /// Moves the leaves and buckets of a slice where that lets memory be given back, unless clones share them.
-    /// True if there are more slices (see [`slab::parts_of_slice`]).
+    /// Moves the leaves and buckets of a slice where that lets memory be given back, unless clones share
+    /// them. True if there are more slices (see [`slab::parts_of_slice`]).
     pub fn compact(&mut self, slice: usize) -> bool {
         if self.leaves.is_shared() {
             return false;

@@ -1,3 +1,5 @@
+//! The table against sets of the standard library.
+
 use super::*;
 use std::collections::HashSet;
 
