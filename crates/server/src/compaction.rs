@@ -2,8 +2,8 @@
 //!
 //! Once a second it is looked at how many slabs the live cells could do without ([`slab::begin_compaction`]).
 //! If it is worth it, a walk over all shards moves what lies in the emptiest ones: a shard's lock is held for
-//! a fraction of a millisecond at a time, and the walk takes a share of one core. While much is written, holes
-//! fill up by themselves and only a lot of waste is worth it; when memory has come to rest, less is.
+//! a fraction of a millisecond at a time, and the walk takes a share of one core. While much is written,
+//! holes fill up by themselves and only a lot of waste is worth it; when memory has come to rest, less is.
 //! `activedefrag yes` begins at `active-defrag-threshold-lower` and takes the share of
 //! `active-defrag-cycle-max`. A walk that gave little back is followed by a longer and longer pause.
 

@@ -346,8 +346,8 @@ fn choose_slabs(arena: &Mutex<Arena>, class: usize, spare_percent: usize) -> usi
 /// Parts of a large collection that are offered to [`relocate`] at a time.
 const PARTS_PER_SLICE: usize = 128;
 
-/// Which of the `len` parts of a collection are its slice of this number. A collection that has several offers
-/// one after the other, so that a lock is held for one slice at a time.
+/// Which of the `len` parts of a collection are its slice of this number. A collection that has several
+/// offers one after the other, so that a lock is held for one slice at a time.
 pub fn parts_of_slice(len: usize, slice: usize) -> std::ops::Range<usize> {
     let start = slice.saturating_mul(PARTS_PER_SLICE).min(len);
     start..len.min(start + PARTS_PER_SLICE)

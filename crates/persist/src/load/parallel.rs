@@ -33,6 +33,9 @@ const PARTS_WAITING_MAX: usize = 2;
 /// A key with a value takes at least about so many bytes of a file: what bounds a stated number of keys.
 const KEY_BYTES_MIN: u64 = 8;
 
+/// Calls what it is given with a target, once or as often as it likes.
+pub type Work<'a> = dyn Fn(&mut dyn FnMut(&mut dyn LoadTarget)) + Sync + 'a;
+
 /// How a file is loaded by several threads.
 pub struct LoadJob<'a> {
     /// How it is decoded.
@@ -40,7 +43,7 @@ pub struct LoadJob<'a> {
     /// The number of workers.
     pub threads: usize,
     /// Called by each worker: calls its argument with the target that takes what this worker decodes.
-    pub work: &'a (dyn Fn(&mut dyn FnMut(&mut dyn LoadTarget)) + Sync),
+    pub work: &'a Work<'a>,
     /// Called with a database and the number of keys that it will have, before they come.
     pub reserve: &'a (dyn Fn(usize, u64) + Sync),
     /// Called with numbers of bytes that have been loaded, by all workers.

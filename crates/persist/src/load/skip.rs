@@ -153,7 +153,7 @@ fn skip_value(input: &mut impl Input, form: u8) -> Result<(), Stop> {
         value_type::ZSET => each(input, |input| {
             string(input)?;
             match input.array()? {
-                [253 | 254 | 255] => Ok(()),
+                [253..=255] => Ok(()),
                 [length] => input.skip(u64::from(length)),
             }
         }),

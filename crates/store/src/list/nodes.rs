@@ -57,8 +57,8 @@ impl Nodes {
         nodes + self.nodes.memory_usage() + self.spine.memory_usage() + size_of::<Self>()
     }
 
-    /// Moves the nodes of a slice to better places, unless clones share them. True if there are more slices (see
-    /// [`slab::parts_of_slice`]).
+    /// Moves the nodes of a slice to better places, unless clones share them. True if there are more slices
+    /// (see [`slab::parts_of_slice`]).
     pub fn compact(&mut self, slice: usize) -> bool {
         let parts = slab::parts_of_slice(self.nodes.len(), slice);
         let has_more = parts.end < self.nodes.len();

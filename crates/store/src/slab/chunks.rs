@@ -5,9 +5,9 @@
 //! Units that are free in a chunk that stays are given back by [`purge`], which the server calls now and
 //! then; until then they are reused without a page fault.
 //!
-//! The first touch of a chunk has the system clear a huge page, perhaps after it has moved others to make one:
-//! that takes up to milliseconds. While memory grows, [`prepare`] has as many chunks ready as the last while took,
-//! so that this seldom happens to somebody who holds a lock.
+//! The first touch of a chunk has the system clear a huge page, perhaps after it has moved others to make
+//! one: that takes up to milliseconds. While memory grows, [`prepare`] has as many chunks ready as the last
+//! while took, so that this seldom happens to somebody who holds a lock.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};

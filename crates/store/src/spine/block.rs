@@ -77,8 +77,8 @@ impl Block {
         let size = class_size(payload);
         let units = u32::try_from(size / 8).expect("a block is below 32 GiB");
         let start = slab::alloc(size).cast::<Header>();
-        // SAFETY: the allocation is ours, aligned to 8 and `size` bytes long, which is room for the header and
-        // all parts; nobody else refers to it.
+        // SAFETY: the allocation is ours, aligned to 8 and `size` bytes long, which is room for the header
+        // and all parts; nobody else refers to it.
         unsafe {
             start.write(Header { references: AtomicU32::new(1), units });
             let mut at = start.add(1).cast::<u8>();
