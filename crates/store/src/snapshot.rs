@@ -290,9 +290,14 @@ impl Database {
             && let Some(&hash) = part.long.last()
         {
             let undelivered = |entry: &Entry| entry.mark() != epoch && hasher.hash(entry.key()) == hash;
-            let entry = self.table.get_mut(hash.0, undelivered);
-            if let Some(image) = entry.and_then(|entry| copied_further(entry, epoch, &mut part.piece)) {
-                visit(part.number, Delivered::Image(image));
+            match self.table.get_mut(hash.0, undelivered) {
+                Some(entry) => {
+                    if let Some(image) = copied_further(entry, epoch, &mut part.piece) {
+                        visit(part.number, Delivered::Image(image));
+                    }
+                }
+                // Somebody has handed it over, perhaps between two pieces.
+                None => part.piece = Vec::new(),
             }
             cost += VISIT_COST + PIECE_BYTES;
             if part.piece.is_empty() {

@@ -34,6 +34,15 @@ struct Bench {
 }
 
 impl Bench {
+    fn new(seed: u64) -> Self {
+        Bench {
+            keyspace: Keyspace::new(DATABASES, 2),
+            random_state: seed,
+            limits: EncodingLimits::default(),
+            delivered: Contents::new(),
+        }
+    }
+
     fn random(&mut self, bound: u64) -> u64 {
         self.random_state = self.random_state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.random_state ^ (self.random_state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -221,12 +230,7 @@ fn image_of(delivered: Delivered<'_>) -> Entry {
 }
 
 fn run(seed: u64) {
-    let mut bench = Bench {
-        keyspace: Keyspace::new(DATABASES, 2),
-        random_state: seed,
-        limits: EncodingLimits::default(),
-        delivered: Contents::new(),
-    };
+    let mut bench = Bench::new(seed);
     for _ in 0..1_500 {
         bench.act(500);
     }
@@ -266,5 +270,41 @@ fn run(seed: u64) {
 fn what_is_delivered_is_the_state_of_the_cut() {
     for seed in 0..6 {
         run(seed);
+    }
+}
+
+#[test]
+fn a_long_string_may_change_and_go_between_its_pieces() {
+    let keys: [&[u8]; 3] = [b"changed", b"removed", b"stays"];
+    for cut in 0..12 {
+        let mut bench = Bench::new(cut);
+        for key in keys {
+            let entry = Entry::string(key, &vec![key[0]; PIECE_BYTES * 3 + 5], None, 0);
+            bench.on(0, key, |database, hash, _| _ = database.insert(hash, entry));
+        }
+        let (snapshot, _) = bench.keyspace.lock(bench.keyspace.all_shards()).begin_snapshot();
+        let expected = bench.contents();
+        let mut open: Vec<usize> = (0..bench.keyspace.shard_count()).collect();
+        for turn in 0..100 {
+            if turn == cut {
+                bench.on(0, b"changed", |database, hash, _| {
+                    let Lookup::Live(mut entry) = database.find_live(hash, b"changed", NOW_MS) else { return };
+                    entry.bytes_mut().expect("a string").push(b'!');
+                });
+                bench.on(0, b"removed", |database, hash, _| drop(database.remove(hash, b"removed")));
+            }
+            open.retain(|&index| {
+                let is_done = bench.step(index, 1);
+                if is_done {
+                    snapshot.close_shard();
+                }
+                !is_done
+            });
+        }
+        assert!(open.is_empty(), "the walk does not end");
+        while let Some(handed) = snapshot.wait() {
+            bench.receive(handed);
+        }
+        assert!(bench.delivered == expected, "changed at turn {cut}: not the state of the cut");
     }
 }
