@@ -35,6 +35,7 @@ mod verify;
 
 use std::ffi::OsString;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -45,6 +46,7 @@ use self::options::{FileForm, Place};
 use self::sink::Tally;
 
 pub(crate) use self::options::{ExportOptions, ImportOptions};
+use crate::target::Target;
 
 /// How often the progress is drawn anew.
 const DRAW_INTERVAL: Duration = Duration::from_millis(200);
@@ -84,6 +86,16 @@ pub fn export(args: impl Iterator<Item = OsString>) -> ExitCode {
         }
         Ok(report("exported", &tally, start.elapsed()))
     })
+}
+
+/// Writes all data of a server to an RDB file, or to standard output if the path is `-`.
+pub(crate) fn save(source: &Target, path: &Path) -> io::Result<()> {
+    let options = ExportOptions::for_dump(path).map_err(io::Error::other)?;
+    let tally = dump::export(&options, source, path)?;
+    match tally.first_error {
+        Some(error) => Err(io::Error::other(error)),
+        None => Ok(()),
+    }
 }
 
 fn parse<T: Parser>(args: impl Iterator<Item = OsString>) -> Result<T, ExitCode> {

@@ -57,6 +57,10 @@ impl<'a> Plan<'a> {
     /// The plan that the command line makes for a test.
     pub(crate) fn new(options: &'a Options, target: &'a Target, test: &'a Test) -> Plan<'a> {
         let duration = options.duration.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let rate = options.rate.filter(|rate| *rate > 0.0);
+        // With a rate, what is due within the time counts, however late it can be sent.
+        let due = duration.zip(rate).map(|(duration, rate)| (duration.as_secs_f64() * rate).ceil() as u64);
+        let requests = due.or(duration.map(|_| u64::MAX)).unwrap_or(options.requests);
         Plan {
             target,
             test,
@@ -65,10 +69,10 @@ impl<'a> Plan<'a> {
             keys: options.keys,
             clients: options.clients,
             threads: options.threads.unwrap_or(1).min(options.clients),
-            requests: if duration.is_some() { u64::MAX } else { options.requests },
-            duration,
+            requests,
+            duration: duration.filter(|_| due.is_none()),
             pipeline: options.pipeline,
-            rate: options.rate.filter(|rate| *rate > 0.0),
+            rate,
             reconnects: options.keep_alive == 0,
             tracking: options.enable_tracking,
             seed: options.seed,

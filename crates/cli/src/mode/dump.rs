@@ -1,5 +1,6 @@
 //! Saving a server's data to a file: the program asks for a full copy as a replica would, keeps the dump, and
-//! hangs up. What it says on the way is written to standard error.
+//! hangs up. A server that has no replicas is asked for its keys one by one. What is said on the way is
+//! written to standard error.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -7,6 +8,7 @@ use std::path::Path;
 
 use super::expect;
 use crate::session::Session;
+use crate::transfer;
 
 /// How many bytes end a dump whose size is not known beforehand; they are announced before it.
 const END_MARK_SIZE: usize = 40;
@@ -23,10 +25,19 @@ pub(crate) fn run(session: &mut Session, path: &Path, functions_only: bool) -> i
             return Err(error);
         }
     }
+    let login = session.shared_login();
     let connection = session.connection()?;
     connection.send(&["SYNC"])?;
     let mut source = connection.raw_reader();
-    let header = read_header(&mut source)?;
+    let header = match read_header(&mut source) {
+        Err(error) if error.kind() == io::ErrorKind::Other && !functions_only => {
+            eprintln!("SYNC was refused ({error}): the keys are read one by one, as `mantissa export` does");
+            transfer::save(&login.borrow(), path)?;
+            eprintln!("Transfer finished with success");
+            return Ok(true);
+        }
+        header => header?,
+    };
     let (size, mark) = match header.strip_prefix("EOF:") {
         Some(mark) => (None, mark.as_bytes().to_vec()),
         None => {

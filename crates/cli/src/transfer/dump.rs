@@ -15,6 +15,7 @@ use mantissa_persist::load::{LoadOptions, LoadTarget, Loader, Record};
 use mantissa_persist::payload::dump_value;
 use mantissa_persist::source::LoadError;
 use mantissa_persist::write::{FileFacts, WriteOptions, Writer};
+use mantissa_protocol::Value;
 
 use super::options::{ExportOptions, ImportOptions};
 use super::postpone::Postponed;
@@ -169,6 +170,9 @@ fn write(
     let mut keys = Keys::new(&source, &all, None, options.pattern.as_deref(), options.batch)?;
     let mut writer = Writer::new(out, WriteOptions::default(), None);
     writer.begin(&FileFacts { created_s: now_ms() / 1000, is_aof_base, ..FileFacts::default() })?;
+    if options.pattern.is_none() && options.database.is_none() {
+        write_functions(&mut connection, &mut writer)?;
+    }
     let (mut tally, mut selected, mut record) = (Tally::default(), None, Vec::new());
     let mut written_database = None;
     while let Some(batch) = keys.next()? {
@@ -208,4 +212,14 @@ fn write(
     bar.finish_and_clear();
     writer.finish()?;
     Ok(tally)
+}
+
+/// Writes the libraries of functions, which FUNCTION DUMP gives as a file holds them. Old servers have none.
+fn write_functions<W: Write>(connection: &mut Connection, writer: &mut Writer<'_, W>) -> io::Result<()> {
+    match connection.ask(&["FUNCTION", "DUMP"])? {
+        Value::Bulk(payload) if payload.len() > FOOTER_BYTES => {
+            writer.chunk(&payload[..payload.len() - FOOTER_BYTES])
+        }
+        _ => Ok(()),
+    }
 }

@@ -1,5 +1,6 @@
 //! The command lines of `mantissa import` and `mantissa export`.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, ValueEnum};
@@ -152,6 +153,12 @@ pub(crate) struct ExportOptions {
 }
 
 impl ExportOptions {
+    /// Those of an export of everything to a dump.
+    pub(crate) fn for_dump(path: &Path) -> Result<ExportOptions, clap::Error> {
+        let words = ["export", "--format=rdb", "--"].map(OsStr::new);
+        ExportOptions::try_parse_from(words.into_iter().chain([path.as_os_str()]))
+    }
+
     /// The server that has the data.
     pub(crate) fn source(&self) -> Result<Target, String> {
         self.place.target()

@@ -288,7 +288,9 @@ fn a_long_string_may_change_and_go_between_its_pieces() {
         for turn in 0..100 {
             if turn == cut {
                 bench.on(0, b"changed", |database, hash, _| {
-                    let Lookup::Live(mut entry) = database.find_live(hash, b"changed", NOW_MS) else { return };
+                    let Lookup::Live(mut entry) = database.find_live(hash, b"changed", NOW_MS) else {
+                        return;
+                    };
                     entry.bytes_mut().expect("a string").push(b'!');
                 });
                 bench.on(0, b"removed", |database, hash, _| drop(database.remove(hash, b"removed")));
