@@ -25,6 +25,8 @@ LEFT_OUT = {
 }  # fmt: skip
 NAMES = sorted(path.stem for path in STREAMS.glob("*.txt") if path.stem not in LEFT_OUT)
 FAMILIES = [f"random-{path.stem}" for path in sorted((STREAMS.parent / "grammar").glob("*.txt"))]
+# Streams that leave what no command makes, here as in Redis: entries pending that have been deleted.
+NOT_IN_COMMANDS = {"stream_groups"}
 COMMANDS_PER_FAMILY = 1_500
 OPTIONS = {"appendonly": "yes", "appendfsync": "no"}
 # What expires this soon may be gone before it is looked at again.
@@ -131,7 +133,8 @@ def test_the_log_of_a_stream_makes_its_data_again(name, start_server, tmp_path):
     expect_same(before, state_of(server))
     # What a load has made is what a rewrite writes, in either form of the base.
     with server.connect() as connection:
-        connection.call("CONFIG", "SET", "aof-use-rdb-preamble", "no")
+        preamble = "yes" if name in NOT_IN_COMMANDS else "no"
+        connection.call("CONFIG", "SET", "aof-use-rdb-preamble", preamble)
         assert not connection("BGREWRITEAOF").is_error
         wait_for_rewrite(connection)
     server.restart()

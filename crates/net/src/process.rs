@@ -258,6 +258,17 @@ fn usage(who: libc::c_int) -> CpuTime {
     CpuTime { user: duration(usage.ru_utime), system: duration(usage.ru_stime) }
 }
 
+/// Has the calling thread, and those that it starts from now on, give way to the others of this machine.
+/// Nothing changes where the system knows no priorities of threads.
+pub fn give_way() {
+    #[cfg(target_os = "linux")]
+    {
+        const NICE: libc::c_int = 10;
+        // SAFETY: takes numbers; 0 is the calling thread.
+        let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
+    }
+}
+
 /// The bytes of this process that are in memory; 0 where the system does not say.
 pub fn resident_bytes() -> u64 {
     // The second number is the count of resident pages.

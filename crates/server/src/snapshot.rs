@@ -62,7 +62,7 @@ pub fn facts() -> FileFacts {
 pub enum Pace {
     /// All of them: somebody waits for it.
     Hasty,
-    /// Half of them.
+    /// Half of them, and only while nobody else needs them. The calling thread has nothing else to do after.
     Steady,
 }
 
@@ -116,6 +116,9 @@ pub fn write(
     at_cut: impl FnOnce(&mut LockedShards<'_>),
 ) -> io::Result<Cut> {
     let _one_at_a_time = server.persistence.snapshot.lock();
+    if pace == Pace::Steady {
+        mantissa_net::process::give_way();
+    }
     let live = server.live();
     let now_ms = unix_ms();
     let access_of = |clock: u32| saved_access(&live, clock, now_ms);
