@@ -6,7 +6,7 @@
 //!
 //! Recursion is as deep as the value, which the decoder limits.
 
-use mantissa_protocol::Value;
+use mantissa_protocol::{Value, put_quoted};
 
 /// How to show replies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,27 +75,6 @@ pub(crate) fn invalidation(message: &[Value]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Text in double quotes, with escapes for what is not printable ASCII.
-pub(crate) fn write_quoted(out: &mut Vec<u8>, text: &[u8]) {
-    out.push(b'"');
-    for &byte in text {
-        match byte {
-            b'\\' | b'"' => out.extend_from_slice(&[b'\\', byte]),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            7 => out.extend_from_slice(b"\\a"),
-            8 => out.extend_from_slice(b"\\b"),
-            b' '..=b'~' => out.push(byte),
-            _ => {
-                out.extend_from_slice(b"\\x");
-                write_hex(out, byte);
-            }
-        }
-    }
-    out.push(b'"');
-}
-
 fn write_hex(out: &mut Vec<u8>, byte: u8) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     out.extend([DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
@@ -159,7 +138,7 @@ impl Screen {
             Value::Integer(value) => self.labelled(Colour::Cyan, b"(integer) ", value.to_string().as_bytes()),
             Value::Double { text, .. } => self.labelled(Colour::Cyan, b"(double) ", text),
             Value::BigNumber(text) => self.labelled(Colour::Cyan, b"(big number) ", text),
-            Value::Bulk(text) => self.painted(Colour::Green, |out| write_quoted(out, text)),
+            Value::Bulk(text) => self.painted(Colour::Green, |out| put_quoted(out, text)),
             Value::Verbatim { text, .. } => self.plain(text),
             Value::Boolean(true) => self.labelled(Colour::Yellow, b"(true)", b""),
             Value::Boolean(false) => self.labelled(Colour::Yellow, b"(false)", b""),
@@ -289,13 +268,13 @@ fn write_csv(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Error(text) | Value::BulkError(text) => {
             out.extend_from_slice(b"ERROR,");
-            write_quoted(out, text);
+            put_quoted(out, text);
         }
         Value::Integer(value) => out.extend_from_slice(value.to_string().as_bytes()),
         Value::Double { text, .. } | Value::BigNumber(text) => out.extend_from_slice(text),
         Value::Boolean(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
         Value::Null | Value::NullBulk | Value::NullArray => out.extend_from_slice(b"NULL"),
-        Value::Simple(text) | Value::Bulk(text) | Value::Verbatim { text, .. } => write_quoted(out, text),
+        Value::Simple(text) | Value::Bulk(text) | Value::Verbatim { text, .. } => put_quoted(out, text),
         Value::Attribute { value, .. } => write_csv(out, value),
         Value::Array(elements) | Value::Set(elements) | Value::Push(elements) => {
             for (i, element) in elements.iter().enumerate() {
@@ -373,7 +352,7 @@ fn write_json_number(out: &mut Vec<u8>, text: &[u8]) {
 /// Text as a JSON string that holds the text with escapes for what is not printable ASCII.
 fn write_escaped_twice(out: &mut Vec<u8>, text: &[u8]) {
     let mut quoted = Vec::new();
-    write_quoted(&mut quoted, text);
+    put_quoted(&mut quoted, text);
     let inner = quoted.get(1..quoted.len() - 1).unwrap_or_default();
     out.push(b'"');
     for &byte in inner {

@@ -2,7 +2,8 @@
 //!
 //! Words are separated by white space. Within double quotes `\n \r \t \b \a \xHH` are escapes and any other
 //! character after a backslash stands for itself; within single quotes only `\'` is one. A quote may open
-//! inside a word, and a closing quote ends it: white space or the end of the line must follow.
+//! inside a word, and a closing quote ends it: white space or the end of the line must follow. [`put_quoted`]
+//! writes words that come back as they were.
 
 use std::fmt;
 
@@ -28,6 +29,28 @@ pub fn split_quoted(line: &[u8]) -> Result<Vec<Vec<u8>>, UnbalancedQuotes> {
         words.push(word);
     }
     Ok(words)
+}
+
+/// Appends a text in double quotes, with escapes for what is not printable ASCII.
+pub fn put_quoted(out: &mut Vec<u8>, text: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.push(b'"');
+    for &byte in text {
+        match byte {
+            b'\\' | b'"' => out.extend_from_slice(&[b'\\', byte]),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x07 => out.extend_from_slice(b"\\a"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            b' '..=b'~' => out.push(byte),
+            _ => {
+                let (high, low) = (DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]);
+                out.extend_from_slice(&[b'\\', b'x', high, low]);
+            }
+        }
+    }
+    out.push(b'"');
 }
 
 /// The offsets of the words of a line without quotes, as (start, length).
@@ -139,6 +162,15 @@ fn hex_digit(digit: u8) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_quoted_comes_back() {
+        let every_byte: Vec<u8> = (0..=255).collect();
+        let mut quoted = Vec::new();
+        put_quoted(&mut quoted, &every_byte);
+        assert!(quoted.iter().all(|byte| matches!(byte, b' '..=b'~')));
+        assert_eq!(split_quoted(&quoted), Ok(vec![every_byte]));
+    }
 
     fn words(line: &str) -> Vec<String> {
         let words = split_quoted(line.as_bytes()).expect("balanced quotes");

@@ -24,7 +24,7 @@ pub use decode::{DecodeError, Decoder, NESTING_MAX};
 pub use double::parse_double;
 pub use encode::encode_request;
 pub use error::ProtocolError;
-pub use inline::{UnbalancedQuotes, split_quoted};
+pub use inline::{UnbalancedQuotes, put_quoted, split_quoted};
 pub use reply::{Deferred, Protocol, Reply};
 pub use request::{LINE_SIZE_MAX, Parsed, RequestLimits, RequestParser};
 pub use value::Value;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use mantissa_commands::spec::Flags;
-use mantissa_protocol::Args;
+use mantissa_protocol::{Args, put_quoted};
 
 use crate::client::Client;
 use crate::context::{Context, unix_us};
@@ -34,7 +34,7 @@ fn show_as(context: &mut Context, client: &Client, name: &str, args: Args<'_>) {
     let _to_memory = write!(line, "+{seconds}.{rest:06} [{} {origin}]", client.database);
     for argument in crate::commands::shown_arguments(name, args) {
         line.push(b' ');
-        quote(&mut line, argument);
+        put_quoted(&mut line, argument);
     }
     line.extend_from_slice(b"\r\n");
     let line: Arc<[u8]> = line.into();
@@ -42,22 +42,4 @@ fn show_as(context: &mut Context, client: &Client, name: &str, args: Args<'_>) {
         let target = *monitor.target.lock();
         context.outbox.push(target, Arc::clone(&line));
     }
-}
-
-/// Appends a text in double quotes, with escapes for what is not printable ASCII.
-pub fn quote(out: &mut Vec<u8>, text: &[u8]) {
-    out.push(b'"');
-    for &byte in text {
-        match byte {
-            b'\\' | b'"' => out.extend_from_slice(&[b'\\', byte]),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0x07 => out.extend_from_slice(b"\\a"),
-            0x08 => out.extend_from_slice(b"\\b"),
-            b' '..=b'~' => out.push(byte),
-            _ => out.extend_from_slice(format!("\\x{byte:02x}").as_bytes()),
-        }
-    }
-    out.push(b'"');
 }

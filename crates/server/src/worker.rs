@@ -17,7 +17,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mantissa_net::{Conn, Driver, Event, Handler, Listener, LocalAddress, Socket};
-use mantissa_protocol::{Args, OwnedArgs, Parsed, ProtocolError, Reply, RequestLimits, RequestParser, Slice};
+use mantissa_protocol::{
+    Args, OwnedArgs, Parsed, ProtocolError, Reply, RequestLimits, RequestParser, Slice, put_quoted,
+};
 use mantissa_store::KeyHash;
 
 use crate::blocking::{self, Deadlines};
@@ -900,7 +902,7 @@ fn execute_guarded(
     std::panic::catch_unwind(run).unwrap_or_else(|_| {
         let mut shown = Vec::new();
         for argument in args.iter().take(8) {
-            crate::monitor::quote(&mut shown, &argument[..argument.len().min(128)]);
+            put_quoted(&mut shown, &argument[..argument.len().min(128)]);
             shown.push(b' ');
         }
         warning!(

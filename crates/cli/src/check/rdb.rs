@@ -13,10 +13,10 @@ use mantissa_persist::load::{
 use mantissa_persist::payload::dump_value;
 use mantissa_persist::source::LoadError;
 use mantissa_persist::write::WriteOptions;
-use mantissa_protocol::Value;
+use mantissa_protocol::{Value, put_quoted};
 
 use super::{now_ms, progress_bar};
-use crate::format::{json, write_quoted};
+use crate::format::json;
 
 /// Bytes that DUMP adds to a value.
 const PAYLOAD_FOOTER_BYTES: usize = 10;
@@ -176,7 +176,7 @@ impl Report {
         }
         for (bytes, database, key, kind) in self.biggest() {
             out.extend_from_slice(format!("{bytes:>12} bytes  {kind:<6}  database {database}  ").as_bytes());
-            write_quoted(&mut out, key);
+            put_quoted(&mut out, key);
             out.push(b'\n');
         }
         let end = match &self.damage {

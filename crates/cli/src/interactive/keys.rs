@@ -6,8 +6,9 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use mantissa_protocol::put_quoted;
+
 use crate::connection::Connection;
-use crate::format::write_quoted;
 use crate::mode::Batch;
 use crate::target::{Target, ask};
 
@@ -80,6 +81,6 @@ fn quoted(name: &[u8]) -> String {
         return String::from_utf8_lossy(name).into_owned();
     }
     let mut out = Vec::new();
-    write_quoted(&mut out, name);
+    put_quoted(&mut out, name);
     String::from_utf8_lossy(&out).into_owned()
 }

@@ -7,10 +7,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use mantissa_protocol::Value;
+use mantissa_protocol::{Value, put_quoted};
 
 use super::{Batch, expect};
-use crate::format::write_quoted;
 use crate::session::{Session, print};
 
 /// By what keys are compared.
@@ -175,7 +174,7 @@ fn note(
     if seen.biggest.as_ref().is_none_or(|(_, biggest)| size > *biggest) {
         let (name, unit) = (TYPES[kind].0, measure.unit(kind));
         let mut line = format!("[{:05.2}%] Biggest {name:<6} found so far '", walk.percent()).into_bytes();
-        write_quoted(&mut line, &key);
+        put_quoted(&mut line, &key);
         line.extend_from_slice(format!("' with {size} {unit}\n").as_bytes());
         print(&line)?;
         seen.biggest = Some((key, size));
@@ -195,7 +194,7 @@ fn summarize(walk: &Walk, seen: &BTreeMap<usize, Seen>, key_bytes: u64, measure:
     for (kind, (name, ..)) in TYPES.iter().enumerate() {
         if let Some((key, size)) = seen.get(&kind).and_then(|seen| seen.biggest.as_ref()) {
             write!(out, "Biggest {name:>6} found '")?;
-            write_quoted(&mut out, key);
+            put_quoted(&mut out, key);
             writeln!(out, "' has {size} {}", measure.unit(kind))?;
         }
     }
@@ -235,7 +234,7 @@ pub(crate) fn hottest(session: &mut Session) -> io::Result<bool> {
             hot.insert(at, (counter, key.clone()));
             hot.truncate(HOT_KEYS_SHOWN_MAX);
             let mut line = format!("[{:05.2}%] Hot key '", walk.percent()).into_bytes();
-            write_quoted(&mut line, key);
+            put_quoted(&mut line, key);
             writeln!(line, "' found so far with counter {counter}")?;
             print(&line)?;
         }
@@ -245,7 +244,7 @@ pub(crate) fn hottest(session: &mut Session) -> io::Result<bool> {
     writeln!(out, "\n-------- summary -------\n\nSampled {} keys in the keyspace!", walk.sampled)?;
     for (counter, key) in &hot {
         write!(out, "hot key found with counter: {counter}\tkeyname: ")?;
-        write_quoted(&mut out, key);
+        put_quoted(&mut out, key);
         out.push(b'\n');
     }
     print(&out)?;

@@ -2,8 +2,10 @@
 
 use std::io;
 
+use mantissa_protocol::put_quoted;
+
 use super::Batch;
-use crate::format::{Format, write_quoted};
+use crate::format::Format;
 use crate::session::{Session, print};
 
 /// Prints the keys that the command line asks for, one a line, quoted unless the output is raw.
@@ -21,7 +23,7 @@ pub(crate) fn run(session: &mut Session) -> io::Result<bool> {
         for key in &batch.keys {
             match session.settings().format {
                 Format::Raw => lines.extend_from_slice(key),
-                _ => write_quoted(&mut lines, key),
+                _ => put_quoted(&mut lines, key),
             }
             lines.push(b'\n');
         }

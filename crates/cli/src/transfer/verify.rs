@@ -6,11 +6,11 @@ use std::io;
 use mantissa_persist::digest::digest_value;
 use mantissa_persist::load::{Access, LoadOptions, LoadedValue, Record};
 use mantissa_persist::payload::restore_value;
+use mantissa_protocol::put_quoted;
 
 use super::options::ImportOptions;
 use super::source::{Dumped, Keys, dump, select};
 use super::{now_ms, progress};
-use crate::format::write_quoted;
 use crate::target::Target;
 
 /// How far apart two expiries may be: they are computed from the time that is left.
@@ -70,7 +70,7 @@ pub(crate) fn run(
     println!("{line}");
     if let Some(key) = first_difference {
         let mut shown = Vec::new();
-        write_quoted(&mut shown, &key);
+        put_quoted(&mut shown, &key);
         eprintln!("The first difference: {}", String::from_utf8_lossy(&shown));
     }
     Ok(same == counts.iter().sum::<u64>())

@@ -13,7 +13,7 @@
 
 use crate::storage::Storage;
 use mantissa_number::parse_i64;
-use mantissa_protocol::split_quoted;
+use mantissa_protocol::{put_quoted, split_quoted};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{self, Write};
@@ -304,18 +304,5 @@ fn put_name(name: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(name);
         return;
     }
-    out.push(b'"');
-    for &byte in name {
-        match byte {
-            b'\\' | b'"' => out.extend_from_slice(&[b'\\', byte]),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            7 => out.extend_from_slice(b"\\a"),
-            8 => out.extend_from_slice(b"\\b"),
-            b' '..=b'~' => out.push(byte),
-            _ => out.extend_from_slice(format!("\\x{byte:02x}").as_bytes()),
-        }
-    }
-    out.push(b'"');
+    put_quoted(out, name);
 }

@@ -1,5 +1,7 @@
 //! Lines of a configuration file: splitting them into words, and quoting words so that they split again.
 
+use mantissa_protocol::put_quoted;
+
 /// Splits a line into words at spaces. Within double quotes `\xHH`, `\n`, `\r`, `\t`, `\b`, `\a` and any
 /// escaped character are understood, within single quotes only `\'`. None if a quote is not closed or is not
 /// followed by a space.
@@ -96,20 +98,7 @@ pub fn needs_quotes(word: &[u8]) -> bool {
 /// A word in double quotes, with everything that does not print escaped.
 pub fn quote(word: &[u8]) -> Vec<u8> {
     let mut quoted = Vec::with_capacity(word.len() + 2);
-    quoted.push(b'"');
-    for &byte in word {
-        match byte {
-            b'\\' | b'"' => quoted.extend([b'\\', byte]),
-            b'\n' => quoted.extend(b"\\n"),
-            b'\r' => quoted.extend(b"\\r"),
-            b'\t' => quoted.extend(b"\\t"),
-            0x07 => quoted.extend(b"\\a"),
-            0x08 => quoted.extend(b"\\b"),
-            b' '..=b'~' => quoted.push(byte),
-            _ => quoted.extend(format!("\\x{byte:02x}").bytes()),
-        }
-    }
-    quoted.push(b'"');
+    put_quoted(&mut quoted, word);
     quoted
 }
 
