@@ -18,4 +18,4 @@ pub use log::{Failure, Log, NextFile, SyncPolicy, Unit, Writer};
 pub use manifest::{AofFile, Manifest, ManifestError};
 pub use read::{AofError, Item, Reader, has_preamble};
 pub use rebuild::Rebuilder;
-pub use write::{put_command, put_timestamp};
+pub use write::put_timestamp;

@@ -1,8 +1,9 @@
 //! Saving to a disk that fails, fills up, loses syncs, or loses power.
 
-use mantissa_persist::aof::{Manifest, Reader, put_command};
+use mantissa_persist::aof::{Manifest, Reader};
 use mantissa_persist::storage::{MemoryStorage, Storage};
 use mantissa_persist::write::save_file;
+use mantissa_protocol::encode_request;
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::Path;
@@ -58,7 +59,7 @@ fn rewrite(storage: &MemoryStorage, manifest: &Manifest, name: &OsStr) -> io::Re
     next.retire_increments(1);
     let mut commands = Vec::new();
     for number in 0..300 {
-        put_command(&[&b"RPUSH"[..], b"list", format!("{base:?} {number}").as_bytes()], &mut commands);
+        encode_request(&mut commands, &[&b"RPUSH"[..], b"list", format!("{base:?} {number}").as_bytes()]);
     }
     for file in [&base, &increment] {
         let mut file = storage.create(&directory.join(file))?;

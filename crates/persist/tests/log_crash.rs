@@ -1,8 +1,9 @@
 //! The log on a disk that fails and loses power: what was acknowledged is there, in order, in whole units.
 
 use mantissa_persist::aof::log::{Failure, Log, SyncPolicy, Unit, Writer};
-use mantissa_persist::aof::{AofError, Item, Manifest, Reader, put_command};
+use mantissa_persist::aof::{AofError, Item, Manifest, Reader};
 use mantissa_persist::storage::{MemoryStorage, Storage};
+use mantissa_protocol::encode_request;
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::Path;
@@ -104,7 +105,7 @@ impl Server {
         next.retire_increments(1);
         let mut bytes = Vec::new();
         for (number, (_, commands)) in units.iter().enumerate() {
-            (0..*commands).for_each(|part| put_command(&words_of(number, part, 10), &mut bytes));
+            (0..*commands).for_each(|part| encode_request(&mut bytes, words_of(number, part, 10)));
         }
         let mut file = storage.create(&base)?;
         file.write_all(&bytes)?;

@@ -13,9 +13,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use indicatif::ProgressBar;
-use mantissa_persist::aof::{Item, Manifest, Reader, has_preamble, put_command};
+use mantissa_persist::aof::{Item, Manifest, Reader, has_preamble};
 use mantissa_persist::storage::{FileSystem, Storage, StorageFile};
-use mantissa_protocol::{Args, Value};
+use mantissa_protocol::{Args, Value, encode_request};
 
 use super::options::{ExportOptions, ImportOptions};
 use super::postpone::Postponed;
@@ -54,8 +54,8 @@ impl Replay {
             self.database = index.unwrap_or(self.database);
         }
         match self.postponed.rewrite(self.database, command) {
-            Some(words) => put_command(&words, &mut self.encoded),
-            None => put_command(&command.iter().collect::<Vec<_>>(), &mut self.encoded),
+            Some(words) => encode_request(&mut self.encoded, &words),
+            None => encode_request(&mut self.encoded, command.iter()),
         }
         self.waiting += 1;
         if self.waiting >= self.batch || self.encoded.len() >= SENT_BYTES {
@@ -93,7 +93,7 @@ impl Replay {
         bar: &ProgressBar,
     ) -> io::Result<Option<String>> {
         self.database = 0;
-        put_command(&["SELECT", "0"], &mut self.encoded);
+        encode_request(&mut self.encoded, ["SELECT", "0"]);
         self.waiting += 1;
         loop {
             match reader.next_item() {
@@ -105,7 +105,7 @@ impl Replay {
                 }
                 Err(failure) => {
                     if reader.in_transaction() {
-                        put_command(&["DISCARD"], &mut self.encoded);
+                        encode_request(&mut self.encoded, ["DISCARD"]);
                         self.waiting += 1;
                     }
                     self.flush()?;

@@ -27,7 +27,9 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use super::write::{put_argument, put_count, put_timestamp};
+use mantissa_protocol::encode_request;
+
+use super::write::put_timestamp;
 use crate::storage::StorageFile;
 
 /// Units beyond this size are handed over instead of copied.
@@ -85,9 +87,7 @@ impl Unit {
         }
         self.last_database = database;
         self.commands += 1;
-        let words = words.into_iter();
-        put_count(words.len(), &mut self.bytes);
-        words.for_each(|word| put_argument(word, &mut self.bytes));
+        encode_request(&mut self.bytes, words);
     }
 
     /// Says that the commands do not belong together: one of them may be loaded without the next.
@@ -103,9 +103,7 @@ impl Unit {
 }
 
 fn put_select(database: usize, out: &mut Vec<u8>) {
-    put_count(2, out);
-    put_argument(b"SELECT", out);
-    put_argument(database.to_string().as_bytes(), out);
+    encode_request(out, ["SELECT", &database.to_string()]);
 }
 
 /// Gives the next file, run by the writer once all before is durable. `None` closes the log. After an error

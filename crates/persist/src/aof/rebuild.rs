@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use mantissa_number::{INTEGER_TEXT_MAX, format_i64, write_i64, write_score};
+use mantissa_protocol::encode_request;
 use mantissa_store::Value;
 use mantissa_store::stream::{Group, Stream};
 
-use super::write::put_command;
 use crate::load::{LoadTarget, LoadedValue, Record};
 
 /// Elements that one command carries at most.
@@ -41,7 +41,7 @@ impl Gathering<'_> {
         if !self.words.is_empty() {
             let start = self.start.iter().copied();
             let all: Vec<&[u8]> = start.chain(self.words.iter().map(Vec::as_slice)).collect();
-            put_command(&all, out);
+            encode_request(out, &all);
             self.words.clear();
         }
     }
@@ -89,8 +89,8 @@ impl<W: Write> Rebuilder<W> {
     fn value(&mut self, key: &[u8], value: &Value) -> Result<(), String> {
         let out = &mut self.buffer;
         match value {
-            Value::String(text) => put_command(&[b"SET", key, text], out),
-            Value::Integer(integer) => put_command(&[b"SET", key, &decimal(*integer)], out),
+            Value::String(text) => encode_request(out, &[b"SET", key, text]),
+            Value::Integer(integer) => encode_request(out, &[b"SET", key, &decimal(*integer)]),
             Value::List(list) => {
                 let mut push = gather(&[b"RPUSH", key], 1);
                 list.iter().for_each(|element| push.add([element.to_vec()], out));
@@ -117,7 +117,7 @@ impl<W: Write> Rebuilder<W> {
                 for (field, _, expiry) in hash.iter() {
                     if let Some(expiry) = expiry {
                         let (time, field) = (decimal(expiry), field.to_vec());
-                        put_command(&[b"HPEXPIREAT", key, &time, b"FIELDS", b"1", &field], out);
+                        encode_request(out, &[b"HPEXPIREAT", key, &time, b"FIELDS", b"1", &field]);
                     }
                 }
             }
@@ -132,16 +132,16 @@ impl<W: Write> Rebuilder<W> {
             let id = entry.id.to_string();
             let mut words = vec![b"XADD".to_vec(), key.to_vec(), id.into_bytes()];
             entry.fields.for_each(|(name, value)| words.extend([name.to_vec(), value.to_vec()]));
-            put_command(&words, &mut self.buffer);
+            encode_request(&mut self.buffer, &words);
             self.settle()?;
         }
         if stream.is_empty() {
             // An entry that is trimmed at once leaves an empty stream.
-            put_command(&[b"XADD", key, b"MAXLEN", b"0", b"0-1", b"x", b"y"], &mut self.buffer);
+            encode_request(&mut self.buffer, &[b"XADD", key, b"MAXLEN", b"0", b"0-1", b"x", b"y"]);
         }
         let (added, deleted) = (stream.entries_added.to_string(), stream.max_deleted_id.to_string());
         let counters = [b"ENTRIESADDED", added.as_bytes(), b"MAXDELETEDID", deleted.as_bytes()];
-        put_command(&[&[b"XSETID", key, last_id.as_bytes()], &counters[..]].concat(), &mut self.buffer);
+        encode_request(&mut self.buffer, &[&[b"XSETID", key, last_id.as_bytes()], &counters[..]].concat());
         for (name, group) in stream.groups() {
             self.group(key, name, group)?;
         }
@@ -152,12 +152,15 @@ impl<W: Write> Rebuilder<W> {
         let last = group.last_delivered.to_string();
         let read = group.entries_read.map_or_else(|| "-1".to_owned(), |read| read.to_string());
         let counters: [&[u8]; 2] = [b"ENTRIESREAD", read.as_bytes()];
-        put_command(
-            &[&[b"XGROUP", b"CREATE", key, name, last.as_bytes()], &counters[..]].concat(),
+        encode_request(
             &mut self.buffer,
+            &[&[b"XGROUP", b"CREATE", key, name, last.as_bytes()], &counters[..]].concat(),
         );
         for (_, consumer) in group.consumers() {
-            put_command(&[&b"XGROUP"[..], b"CREATECONSUMER", key, name, consumer.name()], &mut self.buffer);
+            encode_request(
+                &mut self.buffer,
+                &[&b"XGROUP"[..], b"CREATECONSUMER", key, name, consumer.name()],
+            );
             for id in consumer.pending() {
                 let Some(pending) = group.pending().get(id) else { continue };
                 let (id, mut time) = (id.to_string(), Vec::new());
@@ -165,7 +168,7 @@ impl<W: Write> Rebuilder<W> {
                 let count = pending.delivery_count.to_string();
                 let claim = [b"XCLAIM", key, name, consumer.name(), b"0", id.as_bytes()];
                 let how: [&[u8]; 6] = [b"TIME", &time, b"RETRYCOUNT", count.as_bytes(), b"JUSTID", b"FORCE"];
-                put_command(&[&claim[..], &how[..]].concat(), &mut self.buffer);
+                encode_request(&mut self.buffer, &[&claim[..], &how[..]].concat());
                 self.settle()?;
             }
         }
@@ -180,20 +183,20 @@ impl<W: Write> LoadTarget for Rebuilder<W> {
 
     fn insert(&mut self, record: Record<'_>) -> Result<(), String> {
         if self.database.replace(record.database) != Some(record.database) {
-            put_command(&[b"SELECT", record.database.to_string().as_bytes()], &mut self.buffer);
+            encode_request(&mut self.buffer, &[b"SELECT", record.database.to_string().as_bytes()]);
         }
         match &record.value {
-            LoadedValue::Text(text) => put_command(&[b"SET", record.key, text], &mut self.buffer),
+            LoadedValue::Text(text) => encode_request(&mut self.buffer, &[b"SET", record.key, text]),
             LoadedValue::Value(value) => self.value(record.key, value)?,
         }
         if let Some(expiry) = record.expiry {
-            put_command(&[b"PEXPIREAT", record.key, &decimal(expiry)], &mut self.buffer);
+            encode_request(&mut self.buffer, &[b"PEXPIREAT", record.key, &decimal(expiry)]);
         }
         self.settle()
     }
 
     fn function(&mut self, source: &[u8]) -> Result<(), String> {
-        put_command(&[&b"FUNCTION"[..], b"LOAD", source], &mut self.buffer);
+        encode_request(&mut self.buffer, &[&b"FUNCTION"[..], b"LOAD", source]);
         self.settle()
     }
 }

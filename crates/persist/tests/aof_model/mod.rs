@@ -1,6 +1,7 @@
 //! What must hold for any bytes given as a file of commands or as a manifest.
 
-use mantissa_persist::aof::{AofError, Item, Manifest, Reader, put_command, put_timestamp};
+use mantissa_persist::aof::{AofError, Item, Manifest, Reader, put_timestamp};
+use mantissa_protocol::encode_request;
 use std::io::{self, Read};
 
 /// An item that owns its bytes.
@@ -71,7 +72,7 @@ pub fn write(items: &[OwnedItem]) -> Vec<u8> {
     let mut out = Vec::new();
     for item in items {
         match item {
-            OwnedItem::Command(words) => put_command(words, &mut out),
+            OwnedItem::Command(words) => encode_request(&mut out, words),
             OwnedItem::Timestamp(time_s) => put_timestamp(*time_s, &mut out),
             OwnedItem::Annotation(text) => out.extend_from_slice(&[text, &b"\r\n"[..]].concat()),
         }
