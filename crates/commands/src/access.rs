@@ -302,7 +302,7 @@ impl<'a> Access<'a> {
     pub fn find_live(&mut self, key: &[u8]) -> Option<LiveEntry<'_>> {
         let hash = self.hash(key);
         let index = self.locked.keyspace().shard_of(hash);
-        let toucher = self.toucher();
+        let (toucher, moment) = (self.toucher(), self.moment());
         let shard = self.locked.shard_mut(index)?;
         let watched = shard.wants_changes();
         match shard.databases.get_mut(self.database)?.find_live(hash, key, self.now_ms) {
@@ -311,13 +311,7 @@ impl<'a> Access<'a> {
                 Some(entry)
             }
             Lookup::Expired(entry) => {
-                note_expired(
-                    &mut self.effects,
-                    self.settings,
-                    (self.database, self.now_ms, self.is_logged),
-                    watched,
-                    entry,
-                );
+                note_expired(&mut self.effects, self.settings, moment, watched, entry);
                 None
             }
             Lookup::Missing => None,
@@ -345,7 +339,7 @@ impl<'a> Access<'a> {
         check_key(key)?;
         let hash = self.hash(key);
         let index = self.locked.keyspace().shard_of(hash);
-        let toucher = self.toucher();
+        let (toucher, moment) = (self.toucher(), self.moment());
         let Some(shard) = self.locked.shard_mut(index) else { return Err(NOT_LOCKED) };
         let (watched, awaited) = (shard.wants_changes(), shard.has_waiters());
         let Some(database) = shard.databases.get_mut(self.database) else { return Err(NOT_LOCKED) };
@@ -356,13 +350,7 @@ impl<'a> Access<'a> {
                 return Ok((entry, false));
             }
             Before::Expired(old) => {
-                note_expired(
-                    &mut self.effects,
-                    self.settings,
-                    (self.database, self.now_ms, self.is_logged),
-                    watched,
-                    old,
-                );
+                note_expired(&mut self.effects, self.settings, moment, watched, old);
             }
             Before::Missing => {}
         }
@@ -518,14 +506,9 @@ impl<'a> Access<'a> {
         let index = self.locked.keyspace().shard_of(hash);
         let entry = self.locked.shard_mut(index)?.databases[self.database].remove(hash, key)?;
         if entry.has_expired(self.now_ms) {
-            let watched = self.locked.shard(index).is_some_and(Shard::wants_changes);
-            note_expired(
-                &mut self.effects,
-                self.settings,
-                (self.database, self.now_ms, self.is_logged),
-                watched,
-                entry,
-            );
+            let (watched, moment) =
+                (self.locked.shard(index).is_some_and(Shard::wants_changes), self.moment());
+            note_expired(&mut self.effects, self.settings, moment, watched, entry);
             return None;
         }
         let awaited = self.locked.shard(index).is_some_and(Shard::has_waiters);
@@ -723,7 +706,7 @@ impl<'a> Access<'a> {
     /// expiry.
     pub fn remove_if_expired(&mut self, key: &[u8]) -> bool {
         let hash = self.hash(key);
-        let index = self.locked.keyspace().shard_of(hash);
+        let (index, moment) = (self.locked.keyspace().shard_of(hash), self.moment());
         let Some(shard) = self.locked.shard_mut(index) else { return false };
         let watched = shard.wants_changes();
         let Some(database) = shard.databases.get_mut(self.database) else { return false };
@@ -731,13 +714,7 @@ impl<'a> Access<'a> {
             return false;
         }
         let Lookup::Expired(entry) = database.find_live(hash, key, self.now_ms) else { return false };
-        note_expired(
-            &mut self.effects,
-            self.settings,
-            (self.database, self.now_ms, self.is_logged),
-            watched,
-            entry,
-        );
+        note_expired(&mut self.effects, self.settings, moment, watched, entry);
         true
     }
 
@@ -766,6 +743,11 @@ impl<'a> Access<'a> {
             AccessClock::LeastRecentlyUsed => (self.clock_ms / 1000) as u32,
             AccessClock::LeastFrequentlyUsed { .. } => frequency_clock(self.clock_ms, FREQUENCY_INITIAL),
         }
+    }
+
+    #[inline]
+    fn moment(&self) -> Moment {
+        Moment { database: self.database, now_ms: self.now_ms, is_logged: self.is_logged }
     }
 
     #[inline]
@@ -835,12 +817,20 @@ fn with_misses(events: Vec<Event>, missed: Vec<Missed>) -> Vec<Event> {
     all
 }
 
+/// Where and when a key is found expired, and whether that is logged.
+#[derive(Clone, Copy)]
+struct Moment {
+    database: usize,
+    now_ms: i64,
+    is_logged: bool,
+}
+
 /// What the commit makes of an entry that was removed because its time had passed.
 #[cold]
 fn note_expired(
     effects: &mut Effects,
     settings: &Settings,
-    (database, now_ms, is_logged): (usize, i64, bool),
+    Moment { database, now_ms, is_logged }: Moment,
     watched: bool,
     entry: Entry,
 ) {
