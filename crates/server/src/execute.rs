@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use mantissa_commands::spec::{BeginSearch, FindKeys, Flags, KeySpec};
-use mantissa_commands::{Access, Blocking, DataHandler, Error, Locks, Mode, Outcome, find_keys, parse};
+use mantissa_commands::{
+    Access, Blocking, DataHandler, Error, Locks, Mode, Outcome, TimeoutReply, find_keys, parse,
+};
 use mantissa_protocol::{Args, Protocol, Reply};
 use mantissa_store::{KeyHash, Kind, LockedShards, ShardSet, Waiter};
 
@@ -449,6 +451,35 @@ fn block(
         }
     }
     wait(server, client, blocked);
+}
+
+/// What a client waits for that waits for no key, in the command with these arguments.
+pub fn waiting_without_keys(
+    server: &'static Server,
+    client: &Client,
+    args: Args<'_>,
+    deadline: Option<i64>,
+    on_timeout: TimeoutReply,
+) -> Outcome<Arc<BlockedClient>> {
+    Ok(Arc::new(BlockedClient {
+        client: Arc::clone(&client.shared),
+        user: Arc::clone(&client.user),
+        command: server.registry.resolve(args)?,
+        args: args.to_owned(),
+        database: client.database,
+        protocol: client.protocol,
+        remembers_reads: false,
+        ticket: server.next_ticket(),
+        blocking: Blocking {
+            keys: Vec::new(),
+            deadline,
+            on_timeout,
+            shards: ShardSet::EMPTY,
+            on_loss: false,
+            instead: None,
+        },
+        waiting: parking_lot::Mutex::new(true),
+    }))
 }
 
 /// Has a client wait for what `blocked` says.

@@ -24,15 +24,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mantissa_commands::spec::{BeginSearch, Categories, FindKeys, Flags, Group, KeyFlags, KeySpec};
-use mantissa_commands::{
-    Access, Blocking, Error, EventClass, Outcome, Settings, TimeoutReply, migrated_keys, parse,
-};
+use mantissa_commands::{Access, Error, EventClass, Outcome, Settings, TimeoutReply, migrated_keys, parse};
 use mantissa_persist::payload::dump_value;
 use mantissa_protocol::{Args, Reply, encode_request};
 use mantissa_store::ShardSet;
 
-use crate::client::BlockedClient;
 use crate::context::{Context, unix_ms};
+use crate::execute;
 use crate::inbox::Message;
 use crate::registry::ServerSpec;
 use crate::session::{Session, with_shards};
@@ -306,27 +304,7 @@ fn start(
 ) -> Outcome {
     let server = session.server();
     let client = &mut *session.client;
-    let command = server.registry.resolve(args)?;
-    let blocking = Blocking {
-        keys: Vec::new(),
-        deadline: None,
-        on_timeout: TimeoutReply::Never,
-        shards: ShardSet::EMPTY,
-        on_loss: false,
-        instead: None,
-    };
-    let blocked = Arc::new(BlockedClient {
-        client: Arc::clone(&client.shared),
-        user: Arc::clone(&client.user),
-        command,
-        args: args.to_owned(),
-        database: client.database,
-        protocol: client.protocol,
-        remembers_reads: false,
-        ticket: server.next_ticket(),
-        blocking,
-        waiting: parking_lot::Mutex::new(true),
-    });
+    let blocked = execute::waiting_without_keys(server, client, args, None, TimeoutReply::Never)?;
     let waits = Arc::clone(&blocked);
     let body = move || {
         let delivery = request.deliver(parcels);
@@ -350,7 +328,7 @@ fn start(
     };
     let started = std::thread::Builder::new().name("migrate".to_owned()).spawn(body);
     started.map_err(|error| Error::new(format!("ERR Could not start a thread: {error}")))?;
-    crate::execute::wait(server, client, blocked);
+    execute::wait(server, client, blocked);
     Ok(())
 }
 

@@ -7,12 +7,11 @@
 use std::sync::Arc;
 
 use mantissa_commands::spec::{Categories, Flags, Group};
-use mantissa_commands::{Access, Blocking, DataSpec, Error, Locks, Outcome, TimeoutReply, parse};
+use mantissa_commands::{Access, DataSpec, Error, Locks, Outcome, TimeoutReply, parse};
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::ShardSet;
 
 use crate::aof::write_confirmations;
-use crate::client::BlockedClient;
+use crate::execute;
 use crate::registry::ServerSpec;
 use crate::session::Session;
 
@@ -65,28 +64,10 @@ fn waitaof(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> 
         return Ok(());
     }
     server.aof.log.kick();
-    let blocking = Blocking {
-        keys: Vec::new(),
-        deadline,
-        on_timeout: TimeoutReply::Confirmations { position },
-        shards: ShardSet::EMPTY,
-        on_loss: false,
-        instead: None,
-    };
     let client = &mut *session.client;
-    let blocked = Arc::new(BlockedClient {
-        client: Arc::clone(&client.shared),
-        user: Arc::clone(&client.user),
-        command: server.registry.resolve(args)?,
-        args: args.to_owned(),
-        database: client.database,
-        protocol: client.protocol,
-        remembers_reads: false,
-        ticket: server.next_ticket(),
-        blocking,
-        waiting: parking_lot::Mutex::new(true),
-    });
-    crate::execute::wait(server, client, Arc::clone(&blocked));
+    let on_timeout = TimeoutReply::Confirmations { position };
+    let blocked = execute::waiting_without_keys(server, client, args, deadline, on_timeout)?;
+    execute::wait(server, client, Arc::clone(&blocked));
     if replicas == 0 {
         server.aof.wait(server, position, blocked);
     }
