@@ -12,8 +12,7 @@ use parking_lot::Mutex;
 
 use crate::context::{Context, unix_ms};
 use crate::live::Live;
-use crate::loading::Loading;
-pub use crate::loading::load_file;
+use crate::loading::{Loading, load_file};
 use crate::server::Server;
 use crate::snapshot::{self, Cut, Pace, Progress};
 use crate::{notice, warning};
@@ -136,7 +135,7 @@ pub fn save(server: &'static Server, pace: Pace) -> std::io::Result<()> {
     let _one_at_a_time = server.persistence.writing.lock();
     let path = dump_path(&server.live());
     let started = Instant::now();
-    let Cut { dirty, copied_bytes, .. } = save_file(&FileSystem, &path, |file| {
+    let Cut { dirty, copied_bytes } = save_file(&FileSystem, &path, |file| {
         snapshot::write(server, file, &snapshot::facts(), pace, |_| {})
     })?;
     let persistence = &server.persistence;

@@ -229,28 +229,30 @@ impl Server {
         self.inboxes.get().map_or(0, Vec::len)
     }
 
+    fn inbox(&self, worker: usize) -> Option<&Inbox> {
+        self.inboxes.get()?.get(worker)
+    }
+
     /// A worker's messages so far, with the positions in the log that they are for.
     pub fn take_messages(&self, worker: usize) -> Vec<(u64, Message)> {
-        self.inboxes.get().and_then(|inboxes| inboxes.get(worker)).map(Inbox::take).unwrap_or_default()
+        self.inbox(worker).map(Inbox::take).unwrap_or_default()
     }
 
     /// Leaves a message for a worker.
     pub fn send(&self, worker: usize, message: Message) {
-        if let Some(inbox) = self.inboxes.get().and_then(|inboxes| inboxes.get(worker)) {
-            inbox.put(message, 0);
-        }
+        self.send_after(worker, message, 0);
     }
 
     /// The same, for when the log is durable up to `position`.
     pub fn send_after(&self, worker: usize, message: Message, position: u64) {
-        if let Some(inbox) = self.inboxes.get().and_then(|inboxes| inboxes.get(worker)) {
+        if let Some(inbox) = self.inbox(worker) {
             inbox.put(message, position);
         }
     }
 
     /// Wakes a worker.
     pub fn wake(&self, worker: usize) {
-        if let Some(inbox) = self.inboxes.get().and_then(|inboxes| inboxes.get(worker)) {
+        if let Some(inbox) = self.inbox(worker) {
             inbox.wake();
         }
     }

@@ -40,7 +40,6 @@ const CHUNKS_WAITING_MAX: usize = 4;
 
 /// What was when a snapshot was taken.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
 pub struct Cut {
     /// The changes that had not been saved; the snapshot includes them.
     pub dirty: u64,

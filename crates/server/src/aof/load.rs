@@ -29,7 +29,7 @@ use crate::live::Live;
 use crate::registry::{self, Command, Handler, Registry};
 use crate::server::Server;
 use crate::session::Session;
-use crate::{notice, persistence, warning};
+use crate::{loading, notice, warning};
 
 /// Commands between two looks at the clock.
 const PROGRESS_COMMANDS: u64 = 10_000;
@@ -88,7 +88,7 @@ fn load_file(server: &'static Server, path: &Path, is_base: bool, is_last: bool)
     let unreadable = |error: io::Error| format!("The AOF file {} can not be read: {error}", path.display());
     let mut start = 0;
     if is_base && mantissa_persist::aof::has_preamble(&FileSystem, path).map_err(unreadable)? {
-        start = persistence::load_file(server, path, false, true)?.bytes;
+        start = loading::load_file(server, path, false, true)?.bytes;
         notice!("Reading RDB base file on AOF loading...");
     }
     let mut file = File::open(path).map_err(unreadable)?;

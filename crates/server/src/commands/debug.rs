@@ -14,7 +14,7 @@ use mantissa_store::{Entry, LockedShards};
 use crate::registry::ServerSpec;
 use crate::session::Session;
 use crate::snapshot::Pace;
-use crate::{aof, notice, persistence, warning};
+use crate::{aof, loading, notice, persistence, warning};
 
 /// Seconds that DEBUG SLEEP takes at most.
 const SLEEP_SECONDS_MAX: f64 = 3600.0;
@@ -229,7 +229,7 @@ fn reload(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> O
         clear(&mut server.keyspace.lock(all));
         crate::tracking::invalidate_all(&mut session.context.outbox);
     }
-    let loaded = persistence::load_file(server, &path, merges, false);
+    let loaded = loading::load_file(server, &path, merges, false);
     server.persistence.loading.store(false, Ordering::Relaxed);
     if let Err(reason) = loaded {
         warning!("{reason}");
