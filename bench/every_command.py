@@ -5,8 +5,8 @@
                            [--rounds N] [--slower-only]
 
 One key of the size is loaded into both servers, then each command runs on it, pipelined by 50 on one connection,
-with random members, on one server after the other. Shown are microseconds of the server's processor time for one
-command (all threads, from /proc), as medians of rounds that alternate between the servers, and their ratio.
+with random members. Shown are microseconds of the server's processor time for one command (all threads, from /proc),
+as medians of rounds in which the same calls go to one server and then to the other, by turns, and their ratio.
 Commands that add run with the one that removes the same again, so that the size stays as it is: "SADD, SREM" is
 the time of both.
 """
@@ -307,14 +307,14 @@ def compare(servers, load, steps, size, options):
                 server.call(*batch)
                 batch.clear()
         server.call(*batch)
-    figures = {name: {server.name: [] for server in servers} for name in steps}
-    for round_number in range(options.rounds):
-        for server in servers if round_number % 2 == 0 else reversed(servers):
-            key = Key(size, random.Random(round_number))
-            for name, (touched, call) in steps.items():
-                calls = [call(key) for _ in range(calls_of(touched, size))]
-                figures[name][server.name].append(measure(server, calls))
-    return figures
+    key = Key(size, random.Random(7))
+    for name, (touched, call) in steps.items():
+        figures = {server.name: [] for server in servers}
+        for round_number in range(options.rounds):
+            calls = [call(key) for _ in range(calls_of(touched, size))]
+            for server in servers if round_number % 2 == 0 else reversed(servers):
+                figures[server.name].append(measure(server, calls))
+        yield name, [statistics.median(figures[server.name]) for server in servers]
 
 
 def main():
@@ -333,8 +333,7 @@ def main():
         for size in options.sizes:
             servers = [Server(name, command) for name, command in programs(options).items()]
             try:
-                for name, figure in compare(servers, load, steps, size, options).items():
-                    ours, theirs = (statistics.median(figure[server.name]) for server in servers)
+                for name, (ours, theirs) in compare(servers, load, steps, size, options):
                     if ours > theirs or not options.slower_only:
                         print(f"| {name} | {size:,} | {ours:.2f} | {theirs:.2f} | {ours / theirs:.2f} |", flush=True)
             finally:
