@@ -135,6 +135,7 @@ impl<'a, R: Read> Loader<'a, R> {
     pub fn load(&mut self, target: &mut dyn LoadTarget) -> Result<LoadSummary, LoadError> {
         self.header()?;
         self.records(0, target, false)?;
+        target.finish()?;
         self.footer()?;
         self.summary.bytes = self.source.offset();
         Ok(self.summary.clone())
@@ -270,7 +271,7 @@ impl<'a, R: Read> Loader<'a, R> {
             self.summary.keys_expired += 1;
             return Ok(());
         }
-        let outcome = target.insert(Record { database, key: &self.key, value, expiry, access });
+        let outcome = target.insert(Record { offset, database, key: &self.key, value, expiry, access });
         self.summary.keys_loaded += 1;
         self.tell(offset, outcome)
     }

@@ -76,10 +76,21 @@ pub struct Source<'a, R> {
 impl<'a> Source<'a, io::Empty> {
     /// Reads from bytes in memory.
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
-        let mut source = Source::new(io::empty(), Some(bytes.len() as u64));
-        source.end = bytes.len();
+        let count = bytes.len();
+        Source::from_beginning(bytes, count)
+    }
+
+    /// Reads the first so many bytes of some in memory.
+    pub fn from_beginning(bytes: Vec<u8>, count: usize) -> Self {
+        let mut source = Source::new(io::empty(), Some(count as u64));
+        source.end = count.min(bytes.len());
         source.buffer = bytes;
         source
+    }
+
+    /// The memory of what was read from.
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.buffer
     }
 }
 

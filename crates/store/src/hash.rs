@@ -34,7 +34,9 @@ mod tests;
 use std::collections::HashSet;
 use std::fmt;
 
-use crate::listpack::Element;
+use smallvec::SmallVec;
+
+use crate::listpack::{CheckedElements, Element, ListpackError};
 use crate::packed::{self, Block, Encoded, Form, Handle, Item, Items, Thin, View};
 use crate::set::sample;
 use crate::{EncodingLimits, allocator};
@@ -51,6 +53,9 @@ const TABLE: usize = 2;
 
 /// Bytes of a packed form beyond which it becomes a table whatever the thresholds say.
 const PACKED_BYTES_MAX: usize = 1 << 30;
+
+/// The longest listpack whose elements are looked at together: beyond it they come one by one.
+const GATHERED_BYTES_MAX: usize = 64 << 10;
 
 /// How fields look in the form `listpack`.
 const PAIR: Form = Form::plain(2);
@@ -130,6 +135,40 @@ impl Hash {
     /// An empty hash.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The hash of the fields and values of a listpack, which is checked. It stays packed unless it has more
+    /// fields than the limits allow, however long they are.
+    pub fn from_listpack(listpack: &[u8], limits: &EncodingLimits) -> Result<Self, ListpackError> {
+        const UNPAIRED: ListpackError =
+            ListpackError { at: 0, reason: "packed elements do not come in pairs" };
+        const DUPLICATE: ListpackError = ListpackError { at: 0, reason: "hash has a field twice" };
+        let mut elements = CheckedElements::new(listpack)?;
+        let mut hash = Hash::new();
+        if listpack.len() > GATHERED_BYTES_MAX {
+            let limits = EncodingLimits { hash_value_bytes_max: usize::MAX, ..limits.clone() };
+            let (mut field_text, mut value_text) = Default::default();
+            while let Some(field) = elements.next() {
+                let field = field?;
+                let value = elements.next().ok_or(UNPAIRED)??;
+                if !hash.set(field.text(&mut field_text), value.text(&mut value_text), &limits) {
+                    return Err(DUPLICATE);
+                }
+            }
+            return Ok(hash);
+        }
+        let mut gathered: SmallVec<[Encoded<'_>; 64]> = SmallVec::new();
+        for element in elements {
+            gathered.push(Encoded::of(element?));
+        }
+        if !gathered.len().is_multiple_of(PAIR.stride()) {
+            return Err(UNPAIRED);
+        }
+        hash = Hash::of(packed::block_of(PAIR, &gathered).ok_or(DUPLICATE)?, LISTPACK);
+        if hash.len() > limits.hash_entries_max {
+            hash.make_table();
+        }
+        Ok(hash)
     }
 
     fn of<T: Thin>(owner: T, tag: usize) -> Self {

@@ -34,7 +34,7 @@ pub use limits::EncodingLimits;
 pub use list::{Iter as ListIter, List, ListEnd, ListNode, NodeElements, Sought};
 pub use set::Set;
 pub use shard::{Before, Database, DatabaseKey, LiveEntry, Lookup, Shard, Waiter};
-pub use sorted_set::{Cut, Iter as SortedSetIter, SortedSet};
+pub use sorted_set::{Cut, Iter as SortedSetIter, SortedSet, SortedSetBuilder};
 pub use stream::Stream;
 pub use table::{Found, Table, prefetch};
 pub use tracked::{Holders, TrackedKeys, TrackedTotals};

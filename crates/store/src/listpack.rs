@@ -89,38 +89,89 @@ impl fmt::Display for ListpackError {
 
 /// Checks every byte that is not payload, in one pass, and returns the number of elements.
 pub fn validate(bytes: &[u8]) -> Result<usize, ListpackError> {
-    let fail = |at, reason| Err(ListpackError { at, reason });
-    if bytes.len() < HEADER_BYTES + 1 {
-        return fail(0, "shorter than its header");
+    let mut elements = CheckedElements::new(bytes)?;
+    while elements.next().transpose()?.is_some() {}
+    Ok(elements.count)
+}
+
+/// Walks the elements of bytes that need not be a listpack, and checks every byte that is not payload on the
+/// way: an error is the last that it yields, and says that they are none.
+pub struct CheckedElements<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// The number of elements so far.
+    count: usize,
+}
+
+impl<'a> CheckedElements<'a> {
+    /// Starts at the first element, if the header is sound.
+    pub fn new(bytes: &'a [u8]) -> Result<Self, ListpackError> {
+        let fail = |reason| Err(ListpackError { at: 0, reason });
+        if bytes.len() < HEADER_BYTES + 1 {
+            return fail("shorter than its header");
+        }
+        if usize::try_from(u32_at(bytes, 0)) != Ok(bytes.len()) {
+            return fail("its length differs from the one in its header");
+        }
+        Ok(CheckedElements { bytes, at: HEADER_BYTES, count: 0 })
     }
-    if usize::try_from(u32_at(bytes, 0)) != Ok(bytes.len()) {
-        return fail(0, "its length differs from the one in its header");
-    }
-    let mut at = HEADER_BYTES;
-    let mut count = 0usize;
-    while bytes[at] != END {
-        let Some((_, length)) = decode(&bytes[at..]) else {
+
+    /// The element at the place, and the place after it.
+    #[inline]
+    fn element(&self) -> Result<(Element<'a>, usize), ListpackError> {
+        let (bytes, at) = (self.bytes, self.at);
+        let fail = |at, reason| Err(ListpackError { at, reason });
+        let Some((element, length)) = decode(&bytes[at..]) else {
             return fail(at, "broken element");
         };
-        let back = back_length_bytes(length);
-        let next = at + length + back;
+        let next = at + length + back_length_bytes(length);
         if next >= bytes.len() {
             return fail(at, "element past the end");
         }
-        if read_back_length(&bytes[at + length..next]) != length {
+        // Most lengths take one byte.
+        let back = &bytes[at + length..next];
+        if (back.len() > 1 || usize::from(back[0]) != length) && read_back_length(back) != length {
             return fail(at + length, "back length differs from the element's length");
         }
-        at = next;
-        count += 1;
+        Ok((element, next))
     }
-    if at + 1 != bytes.len() {
-        return fail(at, "end mark before the end");
+
+    /// Checks what comes after the last element.
+    fn end(&self) -> Result<(), ListpackError> {
+        let fail = |at, reason| Err(ListpackError { at, reason });
+        if self.at + 1 != self.bytes.len() {
+            return fail(self.at, "end mark before the end");
+        }
+        let stated = u16::from_le_bytes([self.bytes[4], self.bytes[5]]);
+        if stated != COUNT_UNKNOWN && usize::from(stated) != self.count {
+            return fail(4, "element count differs from the one in its header");
+        }
+        Ok(())
     }
-    let stated = u16::from_le_bytes([bytes[4], bytes[5]]);
-    if stated != COUNT_UNKNOWN && usize::from(stated) != count {
-        return fail(4, "element count differs from the one in its header");
+}
+
+impl<'a> Iterator for CheckedElements<'a> {
+    type Item = Result<Element<'a>, ListpackError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let is_end = *self.bytes.get(self.at)? == END;
+        let step = if is_end { self.end().map(|()| None) } else { self.element().map(Some) };
+        match step {
+            Ok(Some((element, next))) => {
+                (self.at, self.count) = (next, self.count + 1);
+                Some(Ok(element))
+            }
+            Ok(None) => {
+                self.at = self.bytes.len();
+                None
+            }
+            Err(error) => {
+                self.at = self.bytes.len();
+                Some(Err(error))
+            }
+        }
     }
-    Ok(count)
 }
 
 /// Walks the elements of a listpack. Bytes that were not validated end the walk early.

@@ -3,6 +3,7 @@
 //! - [`element`]: how one text is stored;
 //! - [`block`]: items in one allocation, shared by reference count;
 //! - [`view`]: reading a block;
+//! - [`bulk`]: making a block of all its elements;
 //! - [`buckets`]: a hash table whose buckets are blocks;
 //! - [`handle`]: one of several forms behind eight bytes.
 //!
@@ -11,12 +12,14 @@
 
 mod block;
 mod buckets;
+mod bulk;
 mod element;
 mod handle;
 mod view;
 
 pub(crate) use block::Block;
 pub(crate) use buckets::{Buckets, Iter, Place};
+pub(crate) use bulk::block_of;
 pub(crate) use element::{Encoded, decode_integer, width_of};
 pub(crate) use handle::{Handle, Held, Thin};
 pub(crate) use view::{Form, Item, Items, Position, View};

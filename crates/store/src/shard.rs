@@ -328,6 +328,18 @@ impl Database {
         self.table.insert(hash.0, entry, move |entry| hasher.hash(entry.key()).0)
     }
 
+    /// Adds an entry, or returns it where its key is there already.
+    pub fn insert_new(&mut self, hash: KeyHash, entry: Entry) -> Option<Entry> {
+        if self.get(hash, entry.key()).is_some() {
+            return Some(entry);
+        }
+        let (mut entry, hasher) = (entry, self.hasher);
+        entry.set_mark(self.epoch);
+        self.expiring.enter(hash, &mut entry);
+        self.table.insert(hash.0, entry, move |entry| hasher.hash(entry.key()).0);
+        None
+    }
+
     /// Removes and returns the entry of a key.
     pub fn remove(&mut self, hash: KeyHash, key: &[u8]) -> Option<Entry> {
         let hasher = self.hasher;

@@ -11,6 +11,7 @@
 //!
 //! No score is NaN. As in Redis, a negative zero is kept as one only while the encoding is `skiplist`.
 
+mod bulk;
 mod cut;
 mod index;
 mod leaf;
@@ -21,6 +22,7 @@ use std::ops::Range;
 
 use crate::EncodingLimits;
 use crate::spine::{Handle, Held, NodeId, Taken, block_memory_usage};
+pub use bulk::SortedSetBuilder;
 pub use cut::Cut;
 use leaf::{Cursor, ENTRY_BYTES_MAX, Leaf, View};
 use tree::{Place, Tree, hash_of, tag_of};

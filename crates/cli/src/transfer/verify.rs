@@ -104,6 +104,6 @@ fn digest(payload: &[u8]) -> Option<[u8; 20]> {
     let value = restore_value(payload, &options).ok()?;
     let access = Access::default();
     let value = LoadedValue::Value(value);
-    let record = Record { database: 0, key: b"", value, expiry: None, access };
+    let record = Record { offset: 0, database: 0, key: b"", value, expiry: None, access };
     Some(digest_value(&record.into_entry(0)))
 }

@@ -25,11 +25,13 @@ use crate::format::Checksum;
 use crate::source::{LoadError, Source};
 
 /// Bytes that a part has at least, but for the last one.
-const PART_BYTES: usize = if cfg!(test) { 1 << 10 } else { 2 << 20 };
+const PART_BYTES: usize = if cfg!(test) { 1 << 10 } else { 512 << 10 };
 /// Longest record that is handed on in memory.
 const RECORD_BYTES_MAX: usize = if cfg!(test) { 8 << 10 } else { 16 << 20 };
+/// Memory of a part that was larger is not used again.
+const PART_BYTES_KEPT: usize = 2 * PART_BYTES;
 /// Parts that may wait for each worker.
-const PARTS_WAITING_MAX: usize = 2;
+const PARTS_WAITING_MAX: usize = 4;
 /// A key with a value takes at least about so many bytes of a file: what bounds a stated number of keys.
 const KEY_BYTES_MIN: u64 = 8;
 
@@ -86,9 +88,10 @@ fn attempt(file: &File, total: u64, job: &LoadJob<'_>) -> Result<LoadSummary, Op
         for _ in 0..job.threads {
             scope.spawn(|| (job.work)(&mut |target| shared.work(file, job, &receiver, target)));
         }
+        let (bytes, filled, shared) = (Vec::new(), 0, &shared);
         let mut cutter =
-            Cutter { file, total, offset: begin, bytes: Vec::new(), database: 0, checksum, job, sender };
-        let end = cutter.cut(&shared.failed)?;
+            Cutter { file, total, offset: begin, bytes, filled, database: 0, checksum, job, shared, sender };
+        let end = cutter.cut()?;
         Ok::<_, Stop>((end, cutter.checksum.value()))
     });
     if let Some(error) = lock(&shared.failure).take() {
@@ -107,7 +110,8 @@ struct Part {
 }
 
 enum Content {
-    Bytes(Vec<u8>),
+    /// So many of these bytes, from the first on.
+    Bytes(Vec<u8>, usize),
     /// So many bytes, to be read.
     Range(u64),
 }
@@ -120,6 +124,8 @@ struct Shared {
     /// The first error.
     failure: Mutex<Option<LoadError>>,
     failed: AtomicBool,
+    /// Memory of parts that have been loaded, to be filled again.
+    spare: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Shared {
@@ -133,20 +139,24 @@ impl Shared {
     ) {
         loop {
             let received = lock(parts).recv();
-            let Ok(part) = received else { return };
+            let Ok(part) = received else { break };
             if self.failed.load(Ordering::Relaxed) {
                 continue;
             }
             let (bytes, outcome) = match part.content {
-                Content::Bytes(bytes) => {
-                    let count = bytes.len() as u64;
-                    let source = Source::from_bytes(bytes).at_offset(part.offset);
-                    (count, load_part(source, part.database, job, target))
+                Content::Bytes(bytes, count) => {
+                    let source = Source::from_beginning(bytes, count).at_offset(part.offset);
+                    let (outcome, source) = load_part(source, part.database, job, target);
+                    let bytes = source.into_buffer();
+                    if bytes.len() <= PART_BYTES_KEPT {
+                        lock(&self.spare).push(bytes);
+                    }
+                    (count as u64, outcome)
                 }
                 Content::Range(count) => {
                     let range = Range { file, at: part.offset, end: part.offset + count };
                     let source = Source::new(range, Some(count)).at_offset(part.offset);
-                    (count, load_part(source, part.database, job, target))
+                    (count, load_part(source, part.database, job, target).0)
                 }
             };
             match outcome {
@@ -154,6 +164,9 @@ impl Shared {
                 Err(error) => self.fail(error),
             }
             (job.progress)(bytes);
+        }
+        if let Err(error) = target.finish() {
+            self.fail(error);
         }
     }
 
@@ -195,17 +208,18 @@ impl Shared {
     }
 }
 
-fn load_part<R: Read>(
-    source: Source<'_, R>,
+/// Loads what a source yields, and gives it back.
+fn load_part<'a, R: Read>(
+    source: Source<'a, R>,
     database: usize,
     job: &LoadJob<'_>,
     target: &mut dyn LoadTarget,
-) -> Result<LoadSummary, LoadError> {
+) -> (Result<LoadSummary, LoadError>, Source<'a, R>) {
     let options = job.options.clone();
     let source = source.unchecked();
     let mut loader = Loader { source, options, summary: LoadSummary::default(), key: Vec::new() };
-    loader.records(database, target, true)?;
-    Ok(loader.summary)
+    let outcome = loader.records(database, target, true);
+    (outcome.map(|()| loader.summary), loader.source)
 }
 
 /// Reads a file and cuts it into parts.
@@ -214,40 +228,40 @@ struct Cutter<'a, 'j> {
     total: u64,
     /// Offset of `bytes`.
     offset: u64,
-    /// What has been read and not sent.
+    /// Begins with what has been read and not sent.
     bytes: Vec<u8>,
+    /// The number of bytes that have been read and not sent.
+    filled: usize,
     /// The database that is selected at `offset`.
     database: u64,
     /// That of everything before `offset`.
     checksum: Checksum,
     job: &'a LoadJob<'j>,
+    shared: &'a Shared,
     sender: SyncSender<Part>,
 }
 
 impl Cutter<'_, '_> {
     /// Sends all parts. Returns the offset of what follows the end mark.
-    fn cut(&mut self, stop: &AtomicBool) -> Result<u64, Stop> {
+    fn cut(&mut self) -> Result<u64, Stop> {
         let mut wanted = PART_BYTES;
         loop {
             let is_all = self.read(wanted)?;
             let database = self.database;
             let (end, is_end) = self.whole_records()?;
-            if stop.load(Ordering::Relaxed) {
+            if self.shared.failed.load(Ordering::Relaxed) {
                 return Err(Stop::Unknown);
             }
             if end > 0 {
-                let rest = self.bytes.split_off(end);
-                let bytes = std::mem::replace(&mut self.bytes, rest);
-                self.checksum.update(&bytes);
-                self.send(database, Content::Bytes(bytes), end as u64);
+                self.send_bytes(database, end);
                 if is_end {
                     return Ok(self.offset);
                 }
                 wanted = PART_BYTES;
             } else if is_all {
                 return Err(Stop::Incomplete);
-            } else if self.bytes.len() < RECORD_BYTES_MAX {
-                wanted = self.bytes.len() * 2;
+            } else if self.filled < RECORD_BYTES_MAX {
+                wanted = self.filled * 2;
             } else {
                 self.long_record()?;
                 wanted = PART_BYTES;
@@ -255,26 +269,42 @@ impl Cutter<'_, '_> {
         }
     }
 
+    /// Sends so many of the bytes that have been read, and keeps the others.
+    fn send_bytes(&mut self, database: u64, count: usize) {
+        self.checksum.update(&self.bytes[..count]);
+        let rest = &self.bytes[count..self.filled];
+        let mut next = lock(&self.shared.spare).pop().unwrap_or_default();
+        if next.len() < rest.len() {
+            next.resize(rest.len(), 0);
+        }
+        next[..rest.len()].copy_from_slice(rest);
+        self.filled = rest.len();
+        let bytes = std::mem::replace(&mut self.bytes, next);
+        self.send(database, Content::Bytes(bytes, count), count as u64);
+    }
+
     /// Reads until there are so many bytes. True at the end of the file.
     fn read(&mut self, wanted: usize) -> Result<bool, Stop> {
-        let mut filled = self.bytes.len();
-        let left = self.total.saturating_sub(self.offset + filled as u64);
-        let wanted = wanted.min(filled + usize::try_from(left).unwrap_or(usize::MAX));
-        self.bytes.resize(wanted.max(filled), 0);
-        while filled < wanted {
-            match self.file.read_at(&mut self.bytes[filled..], self.offset + filled as u64) {
+        let left = self.total.saturating_sub(self.offset + self.filled as u64);
+        let wanted = wanted.min(self.filled + usize::try_from(left).unwrap_or(usize::MAX));
+        if self.bytes.len() < wanted {
+            self.bytes.resize(wanted, 0);
+        }
+        while self.filled < wanted {
+            let offset = self.offset + self.filled as u64;
+            match self.file.read_at(&mut self.bytes[self.filled..wanted], offset) {
                 Ok(0) => return Err(Stop::Incomplete),
-                Ok(count) => filled += count,
+                Ok(count) => self.filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return Err(Stop::Unknown),
             }
         }
-        Ok(self.offset + filled as u64 == self.total)
+        Ok(self.offset + self.filled as u64 == self.total)
     }
 
     /// How many of the bytes are whole records, and whether the end mark is the last of them.
     fn whole_records(&mut self) -> Result<(usize, bool), Stop> {
-        let mut input = Slice::new(&self.bytes);
+        let mut input = Slice::new(&self.bytes[..self.filled]);
         let mut end = 0;
         loop {
             match skip_record(&mut input) {
@@ -300,7 +330,7 @@ impl Cutter<'_, '_> {
         skip_record(&mut source)?;
         let count = source.offset() - self.offset;
         self.checksum.append(&source.into_checksum());
-        self.bytes.clear();
+        self.filled = 0;
         self.send(self.database, Content::Range(count), count);
         Ok(())
     }

@@ -1,7 +1,12 @@
 //! Where loaded keys go.
 
 use super::Access;
-use mantissa_store::{Entry, LockedShards, Value};
+use crate::source::LoadError;
+use mantissa_store::{Entry, KeyHash, LockedShards, Value};
+
+/// Keys of one shard that are put into its tables together: the lock is taken once for them, and the places
+/// where they go are fetched side by side.
+const KEYS_AT_ONCE: usize = 32;
 
 /// A value as it was read.
 pub enum LoadedValue<'a> {
@@ -13,6 +18,8 @@ pub enum LoadedValue<'a> {
 
 /// A key as it was read.
 pub struct Record<'a> {
+    /// Where in the file it is.
+    pub offset: u64,
     /// Its database.
     pub database: usize,
     /// Its name.
@@ -46,30 +53,70 @@ pub trait LoadTarget {
     /// The source of a library of functions.
     fn function(&mut self, source: &[u8]) -> Result<(), String>;
 
+    /// Nothing more comes. An error is one that was noticed only after the key had been taken.
+    fn finish(&mut self) -> Result<(), LoadError> {
+        Ok(())
+    }
+
     /// A fact about the file, such as `redis-ver`.
     fn describe(&mut self, name: &[u8], value: &[u8]) {
         let _ = (name, value);
     }
 }
 
-/// Loads into a keyspace.
+/// Loads into a keyspace. Keys wait here until there are some for the same shard: [`LoadTarget::finish`] is to
+/// be called.
 pub struct KeyspaceTarget<'a, 'k> {
     /// Either no shard, and each is locked as needed, or all.
     shards: &'a mut LockedShards<'k>,
     clock_of: &'a dyn Fn(Access) -> u32,
     /// Keys that are there already are replaced, not an error.
     replace: bool,
+    /// For each shard the keys that wait.
+    waiting: Vec<Vec<Waiting>>,
+    /// The first key that was there already.
+    failure: Option<LoadError>,
     /// The libraries of functions, as sources.
     pub functions: Vec<Vec<u8>>,
     /// The facts about the file.
     pub facts: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
+/// A key that is to be put into its table.
+struct Waiting {
+    database: usize,
+    hash: KeyHash,
+    entry: Entry,
+    offset: u64,
+}
+
 impl<'a, 'k> KeyspaceTarget<'a, 'k> {
     /// Loads through `shards`, of which none or all are locked. `clock_of` makes the entry's access clock of
     /// what the file says about the use of a key. With `replace`, keys that are there already are replaced.
     pub fn new(shards: &'a mut LockedShards<'k>, clock_of: &'a dyn Fn(Access) -> u32, replace: bool) -> Self {
-        KeyspaceTarget { shards, clock_of, replace, functions: Vec::new(), facts: Vec::new() }
+        let waiting = (0..shards.keyspace().shard_count()).map(|_| Vec::new()).collect();
+        let (functions, facts) = (Vec::new(), Vec::new());
+        KeyspaceTarget { shards, clock_of, replace, waiting, failure: None, functions, facts }
+    }
+
+    /// Puts the keys of a shard that wait into its tables.
+    fn settle(&mut self, index: usize) {
+        let (replace, failure, waiting) = (self.replace, &mut self.failure, &mut self.waiting[index]);
+        self.shards.visit(index, |shard| {
+            waiting.iter().for_each(|key| shard.databases[key.database].prefetch_bucket(key.hash));
+            for Waiting { database, hash, entry, offset } in waiting.drain(..) {
+                let table = &mut shard.databases[database];
+                let Some(entry) = table.insert_new(hash, entry) else { continue };
+                if replace {
+                    table.remove(hash, entry.key());
+                    table.insert(hash, entry);
+                } else if failure.as_ref().is_none_or(|earlier| offset < earlier.offset) {
+                    let key = printable(entry.key());
+                    let reason = format!("duplicated key '{key}' in database {database}");
+                    *failure = Some(LoadError { offset, reason });
+                }
+            }
+        });
     }
 }
 
@@ -87,24 +134,25 @@ impl LoadTarget for KeyspaceTarget<'_, '_> {
     fn insert(&mut self, record: Record<'_>) -> Result<(), String> {
         let keyspace = self.shards.keyspace();
         let hash = keyspace.hash(record.key);
-        let (key, database, replace) = (record.key, record.database, self.replace);
+        let shard = keyspace.shard_of(hash);
+        let (database, offset) = (record.database, record.offset);
         let clock = (self.clock_of)(record.access);
-        self.shards.visit(keyspace.shard_of(hash), |shard| {
-            let table = &mut shard.databases[database];
-            if table.get(hash, key).is_some() {
-                if !replace {
-                    return Err(format!("duplicated key '{}' in database {database}", printable(key)));
-                }
-                table.remove(hash, key);
-            }
-            table.insert(hash, record.into_entry(clock));
-            Ok(())
-        })
+        let entry = record.into_entry(clock);
+        self.waiting[shard].push(Waiting { database, hash, entry, offset });
+        if self.waiting[shard].len() >= KEYS_AT_ONCE {
+            self.settle(shard);
+        }
+        Ok(())
     }
 
     fn function(&mut self, source: &[u8]) -> Result<(), String> {
         self.functions.push(source.to_vec());
         Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), LoadError> {
+        (0..self.waiting.len()).for_each(|shard| self.settle(shard));
+        self.failure.take().map_or(Ok(()), Err)
     }
 
     fn describe(&mut self, name: &[u8], value: &[u8]) {

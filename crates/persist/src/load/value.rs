@@ -9,9 +9,7 @@ use crate::packed::{Damage, Packing, elements, intset, zipmap};
 use crate::source::{LoadError, Source};
 use mantissa_number::{INTEGER_TEXT_MAX, format_i64, parse_f64};
 use mantissa_store::listpack::{Element, IntegerText, Listpack, ListpackError};
-use mantissa_store::{EncodingLimits, Hash, List, Set, SortedSet, Value};
-use std::collections::HashSet;
-use std::hash::{BuildHasher, RandomState};
+use mantissa_store::{EncodingLimits, Hash, List, Set, SortedSet, SortedSetBuilder, Value};
 use std::io::Read;
 
 /// The latest time that a field can expire at, as unix time in milliseconds.
@@ -211,7 +209,11 @@ fn read_list<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits)
 
 /// Adds a node to a list; an empty one adds nothing.
 fn push_node(list: &mut List, listpack: &[u8]) -> Result<(), Damage> {
-    list.push_listpack(listpack).map_err(|ListpackError { at, reason }| Damage { at, reason })
+    list.push_listpack(listpack).map_err(damage)
+}
+
+fn damage(ListpackError { at, reason }: ListpackError) -> Damage {
+    Damage { at, reason }
 }
 
 fn read_set<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits) -> Result<Set, LoadError> {
@@ -260,8 +262,7 @@ fn read_sorted_set<R: Read>(
     Ok(set)
 }
 
-/// A sorted set as a count and that many members with their scores: built at once from all of them, which
-/// files have in order.
+/// A sorted set as a count and that many members with their scores, which files have in order.
 fn read_counted_sorted_set<R: Read>(
     source: &mut Source<R>,
     form: u8,
@@ -269,40 +270,31 @@ fn read_counted_sorted_set<R: Read>(
 ) -> Result<SortedSet, LoadError> {
     let start = source.offset();
     let count = source.length()?;
-    let mut members = Vec::new();
-    let mut ends: Vec<(usize, f64)> = Vec::new();
+    let mut builder = SortedSetBuilder::new();
     for _ in 0..count {
         let offset = source.offset();
-        members.extend_from_slice(source.string()?);
+        builder.member(source.string()?);
         let score = if form == value_type::ZSET { source.text_double()? } else { source.double()? };
         if score.is_nan() {
             return refused(source, offset, Err(NOT_A_NUMBER)).map(|()| SortedSet::new());
         }
-        ends.push((members.len(), score));
+        builder.score(score);
     }
-    let mut begin = 0;
-    let entries: Vec<(&[u8], f64)> =
-        ends.iter().map(|&(end, score)| (&members[std::mem::replace(&mut begin, end)..end], score)).collect();
-    if has_duplicate(&entries) {
-        return refused(source, start, Err(DUPLICATE_SCORED)).map(|()| SortedSet::new());
+    match builder.finish(limits) {
+        Some(set) => Ok(set),
+        None => refused(source, start, Err(DUPLICATE_SCORED)).map(|()| SortedSet::new()),
     }
-    Ok(SortedSet::from_entries(entries, limits))
-}
-
-/// Whether two entries have the same member. Equal members have equal hashes, so the hashes tell it where all
-/// of them differ; only otherwise members are compared.
-fn has_duplicate(entries: &[(&[u8], f64)]) -> bool {
-    let state = RandomState::new();
-    let mut hashes: Vec<u64> = entries.iter().map(|(member, _)| state.hash_one(member)).collect();
-    hashes.sort_unstable();
-    let differ = hashes.windows(2).all(|pair| pair[0] != pair[1]);
-    drop(hashes);
-    let mut seen = HashSet::new();
-    !differ && !entries.iter().all(|(member, _)| seen.insert(*member))
 }
 
 fn read_hash<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits) -> Result<Hash, LoadError> {
     let mut hash = Hash::new();
+    if form == value_type::HASH_LISTPACK {
+        unpack(source, |bytes| {
+            hash = Hash::from_listpack(bytes, limits).map_err(damage)?;
+            Ok(())
+        })?;
+        return Ok(hash);
+    }
     let mut put = |field: &[u8], value: &[u8], expiry: Option<i64>| {
         if expiry.is_some_and(|expiry| !(0..=FIELD_EXPIRY_MS_MAX).contains(&expiry)) {
             return Err(BAD_FIELD_EXPIRY);
@@ -320,7 +312,6 @@ fn read_hash<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits)
         each_pair(bytes, packing, |field, value| put(field, value.text(&mut scratch), None))
     };
     match form {
-        value_type::HASH_LISTPACK => unpack(source, |bytes| put_packed(bytes, Packing::Listpack))?,
         value_type::HASH_ZIPLIST => unpack(source, |bytes| put_packed(bytes, Packing::Ziplist))?,
         value_type::HASH_ZIPMAP => {
             unpack(source, |bytes| zipmap::pairs(bytes).try_for_each(|pair| put(pair?.0, pair?.1, None)))?;

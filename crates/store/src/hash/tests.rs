@@ -278,3 +278,38 @@ fn fields_take_the_bytes_that_the_header_says() {
     let handle = 8;
     assert!(small.memory_usage() - handle <= crate::slab::class_size(248), "{}", small.memory_usage());
 }
+
+#[test]
+fn a_listpack_becomes_a_hash_that_can_be_changed() {
+    use crate::listpack::Listpack;
+    let limits = EncodingLimits { hash_entries_max: 128, ..EncodingLimits::default() };
+    for (seed, count) in [0, 1, 2, 23, 24, 25, 60, 128, 129, 3_000].into_iter().enumerate() {
+        let mut random = random_numbers(seed as u64);
+        let (mut listpack, mut model) = (Listpack::new(), Model::new());
+        for number in 0..count {
+            let name = if number % 3 == 0 { number.to_string() } else { format!("field:{number}") };
+            let value = text(random());
+            listpack.push(name.as_bytes());
+            listpack.push(&value);
+            model.insert(name.into_bytes(), (value, None));
+        }
+        let mut hash = Hash::from_listpack(listpack.as_bytes(), &limits).expect("it is sound");
+        check(&hash, &model, seed as u64);
+        assert_eq!(hash.encoding(), if count > 128 { "hashtable" } else { "listpack" });
+        for _ in 0..20 {
+            let (field, value) = (field(random()), text(random()));
+            assert_eq!(hash.set(&field, &value, &limits), model.insert(field, (value, None)).is_none());
+        }
+        check(&hash, &model, seed as u64);
+        if count > 0 {
+            listpack.push(format!("field:{}", count / 2 * 3 + 1).as_bytes());
+            assert!(Hash::from_listpack(listpack.as_bytes(), &limits).is_err(), "a field without a value");
+            listpack.push(b"value");
+            let again = if count > 2 { b"field:1" } else { b"0" as &[u8] };
+            listpack.push(again);
+            listpack.push(b"value");
+            let error = Hash::from_listpack(listpack.as_bytes(), &limits).expect_err("a field twice");
+            assert_eq!(error.reason, "hash has a field twice");
+        }
+    }
+}

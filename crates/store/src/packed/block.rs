@@ -758,6 +758,29 @@ impl Builder {
         self.offset += data.len();
     }
 
+    /// Adds items of new elements, which have as many as the form says and no tags.
+    pub(super) fn push_new(&mut self, elements: &[Encoded<'_>]) {
+        let stride = self.shape.form.stride();
+        let count = elements.len() / stride;
+        let bytes = elements.iter().map(Encoded::span).sum::<usize>();
+        assert!(self.items + count <= self.shape.items && self.offset + bytes <= self.shape.data_bytes);
+        assert!(count * stride == elements.len() && !self.shape.form.has_tags);
+        // SAFETY: the allocation has room for as many items and bytes.
+        unsafe {
+            let mut code_at = self.start.add(self.shape.codes_at() + self.items * stride);
+            let mut element_at = self.start.add(self.shape.data_at() + self.offset);
+            for element in elements {
+                code_at.write(element.code());
+                // Nobody asks for hashes where there are no tags.
+                element.write(element_at.as_ptr(), 0);
+                code_at = code_at.add(1);
+                element_at = element_at.add(element.span());
+            }
+        }
+        self.items += count;
+        self.offset += bytes;
+    }
+
     /// The block, once it is full.
     pub(super) fn finish(self) -> Block {
         assert!(self.items == self.shape.items && self.offset == self.shape.data_bytes);

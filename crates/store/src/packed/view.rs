@@ -23,7 +23,7 @@ impl Form {
         Form { stride, has_tags: true }
     }
 
-    pub(super) const fn stride(self) -> usize {
+    pub(crate) const fn stride(self) -> usize {
         self.stride as usize
     }
 }

@@ -47,9 +47,11 @@ const WIDE_FROM: NodeId = 1 << (8 * ID_BYTES);
 
 /// An item of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Item {
-    hash: u32,
-    leaf: NodeId,
+pub(super) struct Item {
+    /// The low half of the member's hash.
+    pub hash: u32,
+    /// The number of its leaf.
+    pub leaf: NodeId,
 }
 
 /// See the module's description.
@@ -133,8 +135,13 @@ impl Bucket {
             return Bucket::default();
         }
         let is_wide = items.iter().any(|item| item.leaf >= WIDE_FROM);
-        let mut bucket = Bucket::with_room(items.len() + room, ID_BYTES + usize::from(is_wide));
-        items.iter().for_each(|&item| bucket.add(item));
+        let id_bytes = ID_BYTES + usize::from(is_wide);
+        let mut bucket = Bucket::with_room(items.len() + room, id_bytes);
+        let payload = bucket.block.payload_mut().expect("a new block has one holder");
+        let hashes = payload[HASHES..].as_chunks_mut().0;
+        hashes.iter_mut().zip(items).for_each(|(raw, item)| *raw = item.hash.to_le_bytes());
+        items.iter().enumerate().for_each(|(slot, item)| write_leaf(payload, slot, id_bytes, item.leaf));
+        write_len(payload, items.len());
         bucket
     }
 
@@ -248,29 +255,39 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// The index of so many items, in O(n). `each` calls its argument with every hash and leaf number, the
-    /// same ones each time that it is called itself.
-    pub fn build(len: usize, each: impl Fn(&mut dyn FnMut(u64, NodeId))) -> Self {
-        let mut index = Index::default();
-        let mut counts = vec![(0_u32, false); len.div_ceil(FILL).max(1)];
-        let (level, bucket_count) = (level_of(counts.len()), counts.len());
-        each(&mut |hash, leaf| {
-            let (count, is_wide) = &mut counts[bucket_of(hash, level, bucket_count)];
-            *count += 1;
-            *is_wide |= leaf >= WIDE_FROM;
-        });
-        for (count, is_wide) in counts {
-            let bucket = Bucket::with_room(count as usize, ID_BYTES + usize::from(is_wide));
+    /// The index of these items, in O(n); `None` if two are for the same member, which `is_twice` says of a
+    /// hash and the leaves of two items that have it.
+    pub fn build(items: &[Item], is_twice: impl Fn(u32, NodeId, NodeId) -> bool) -> Option<Self> {
+        let bucket_count = items.len().div_ceil(FILL).max(1);
+        let level = level_of(bucket_count);
+        let bucket_of = |item: &Item| bucket_of(item.hash.into(), level, bucket_count);
+        // Items are brought in the order of their buckets, which are then filled one after the other.
+        let mut places = vec![0; bucket_count + 1];
+        items.iter().for_each(|item| places[bucket_of(item) + 1] += 1);
+        (1..places.len()).for_each(|bucket| places[bucket] += places[bucket - 1]);
+        let mut sorted = vec![Item { hash: 0, leaf: 0 }; items.len()];
+        for item in items {
+            let place = &mut places[bucket_of(item)];
+            sorted[*place] = *item;
+            *place += 1;
+        }
+        let mut index = Index { len: items.len(), ..Index::default() };
+        let mut begin = 0;
+        // What was the beginning of each bucket's items has become their end.
+        for &end in &places[..bucket_count] {
+            let own = &sorted[begin..end];
+            begin = end;
+            for (count, item) in own.iter().enumerate() {
+                let mut same = own[..count].iter().filter(|other| other.hash == item.hash);
+                if same.any(|other| is_twice(item.hash, item.leaf, other.leaf)) {
+                    return None;
+                }
+            }
+            let bucket = Bucket::of(own, 0);
             index.bucket_bytes += bucket.block.memory_usage();
             index.buckets.push(bucket);
         }
-        each(&mut |hash, leaf| {
-            let bucket = index.buckets.get_mut(bucket_of(hash, level, bucket_count));
-            bucket.add(Item { hash: hash as u32, leaf });
-            index.len += 1;
-        });
-        debug_assert_eq!(index.len, len);
-        index
+        Some(index)
     }
 
     /// Bytes taken, the structure itself not included.
@@ -470,10 +487,12 @@ mod tests {
             }
         }
         clones.iter().for_each(|(index, model)| check(index, model));
-        let built = Index::build(model.len(), |visit| {
-            model.iter().for_each(|(&number, &leaf)| visit(hash_of(number), leaf));
-        });
+        let mut items: Vec<Item> =
+            model.iter().map(|(&number, &leaf)| Item { hash: hash_of(number) as u32, leaf }).collect();
+        let built = Index::build(&items, |_, _, _| false).expect("nothing is twice");
         check(&built, &model);
+        items.extend(items.first().copied());
+        assert!(Index::build(&items, |_, one, other| one == other).is_none());
         for (number, leaf) in model {
             index.remove(hash_of(number), leaf);
         }

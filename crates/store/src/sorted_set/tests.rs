@@ -265,3 +265,54 @@ fn scanning_meets_all_that_stays() {
         assert!((0..2000).all(|number| seen.contains(format!("stays{number}").as_bytes())), "seed {seed}");
     }
 }
+
+#[test]
+fn a_builder_takes_members_in_any_order_and_none_twice() {
+    let limits = EncodingLimits::default();
+    let plan = Plan { members: 1, scores: 1, member_bytes_max: 1, limits: limits.clone() };
+    for (seed, count) in [0, 1, 100, 129, 1_023, 1_024, 5_000].into_iter().enumerate() {
+        let mut random = Random(seed as u64);
+        let scores = if seed % 2 == 0 { 50 } else { 1 << 40 };
+        let mut model = Model::new();
+        for number in 0..count {
+            let mut member = format!("member:{number}").into_bytes();
+            member.resize(member.len() + if number % 1_000 == 7 { 70_000 } else { number % 3 }, b'.');
+            model.insert(member, random.below(scores) as f64 / 8.0 - 3.0);
+        }
+        let rising = sorted(&model);
+        let build = |entries: &mut dyn Iterator<Item = (&[u8], f64)>| {
+            let mut builder = SortedSetBuilder::new();
+            for (member, score) in entries {
+                builder.member(member);
+                builder.score(score);
+            }
+            builder.finish(&limits)
+        };
+        let mixed = || rising.iter().rev().skip(count / 2).chain(rising.iter().rev().take(count / 2));
+        for order in 0..3 {
+            let set = match order {
+                0 => build(&mut rising.iter().rev().copied()),
+                1 => build(&mut rising.iter().copied()),
+                _ => build(&mut mixed().copied()),
+            };
+            let mut set = set.expect("nothing is twice");
+            let context = format!("{count} in order {order}");
+            assert_equal(&set, &model, &plan, &mut random, &context);
+            let is_small = count <= limits.sorted_set_entries_max && count < 8;
+            assert_eq!(set.encoding(), if is_small { "listpack" } else { "skiplist" }, "{context}");
+            for (member, _) in rising.iter().step_by(3) {
+                assert!(set.remove(member).is_some(), "{context}");
+            }
+        }
+        // Once more with another score, near its first place and at the end.
+        for at in (count > 2).then(|| [count - 1, count / 2, 0]).into_iter().flatten() {
+            let (member, score) = rising[at];
+            for lower in [score, score - 1e-9, -1e9] {
+                let mut entries: Vec<_> = rising.iter().rev().copied().collect();
+                entries.push((member, lower));
+                entries.sort_by(|one, two| two.1.total_cmp(&one.1).then_with(|| two.0.cmp(one.0)));
+                assert!(build(&mut entries.into_iter()).is_none(), "{count}: {at}");
+            }
+        }
+    }
+}

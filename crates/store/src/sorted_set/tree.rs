@@ -26,7 +26,7 @@ use std::sync::LazyLock;
 use smallvec::SmallVec;
 
 use super::cut::Cut;
-use super::index::Index;
+use super::index::{Index, Item};
 use super::leaf::{Cursor, ENTRY_BYTES_MAX, Leaf, View};
 use crate::slab;
 use crate::spine::{BLOCK_HEADER_BYTES, NodeId, SharedVec, Spine};
@@ -74,29 +74,49 @@ pub(super) struct Tree {
     leaf_bytes: usize,
 }
 
+/// How many of these entries (bytes of the member, score), from the first on, fit a leaf; at least one.
+pub(super) fn fitting(entries: impl Iterator<Item = (usize, f64)>) -> usize {
+    Leaf::fitting(entries, LEAF_BYTES_MAX, LEAF_ENTRIES_MAX)
+}
+
 impl Tree {
-    /// The tree of entries that are in order, in O(members).
+    /// The tree of entries that are in order and distinct, in O(members).
     pub fn build(entries: &[(&[u8], f64)]) -> Self {
-        let (mut leaves, mut leaf_bytes) = (SharedVec::new(), 0);
+        let (mut leaves, mut items) = (Vec::new(), Vec::with_capacity(entries.len()));
         let mut rest = entries;
         while !rest.is_empty() {
-            let sizes = rest.iter().map(|&(member, score)| (member.len(), score));
-            let count = Leaf::fitting(sizes, LEAF_BYTES_MAX, LEAF_ENTRIES_MAX);
-            let (own, others) = rest.split_at(count);
-            let tagged = own.iter().map(|&(member, score)| (member, score, tag_of(hash_of(member))));
-            let leaf = Leaf::build(tagged);
+            let (own, others) =
+                rest.split_at(fitting(rest.iter().map(|&(member, score)| (member.len(), score))));
+            let (first, leaf) = (items.len(), leaves.len() as NodeId);
+            items.extend(own.iter().map(|(member, _)| Item { hash: hash_of(member) as u32, leaf }));
+            let tags = items[first..].iter().map(|item| tag_of(item.hash.into()));
+            leaves
+                .push(Leaf::build(own.iter().zip(tags).map(|(&(member, score), tag)| (member, score, tag))));
+            rest = others;
+        }
+        Tree::of_leaves(leaves.into_iter(), &items).expect("the entries are distinct")
+    }
+
+    /// The tree of these leaves, in O(members); `None` if a member is there twice. `items` says of every
+    /// member in which of them it is.
+    pub fn of_leaves(own: impl Iterator<Item = Leaf>, items: &[Item]) -> Option<Self> {
+        let (mut leaves, mut leaf_bytes) = (SharedVec::new(), 0);
+        for leaf in own {
             leaf_bytes += leaf.memory_usage();
             leaves.push(leaf);
-            rest = others;
         }
         let heads = (0..leaves.len()).map(|id| leaves.get(id).view()).map(|leaf| (leaf.len(), leaf.score(0)));
         let spine = Spine::build(heads);
-        let index = Index::build(entries.len(), |visit| {
-            for id in 0..leaves.len() {
-                leaves.get(id).view().members().for_each(|(member, _)| visit(hash_of(member), id as NodeId));
-            }
-        });
-        Tree { spine, leaves, index, leaf_bytes }
+        let index = Index::build(items, |hash, one, other| {
+            let of_leaf = |id: NodeId| leaves.get(id as usize).view().members().map(|(member, _)| member);
+            let others = (one != other).then(|| of_leaf(other)).into_iter().flatten();
+            let both = of_leaf(one).chain(others);
+            let mut members: SmallVec<[&[u8]; 4]> =
+                both.filter(|member| hash_of(member) as u32 == hash).collect();
+            members.sort_unstable();
+            members.windows(2).any(|pair| pair[0] == pair[1])
+        })?;
+        Some(Tree { spine, leaves, index, leaf_bytes })
     }
 
     /// The number of members.

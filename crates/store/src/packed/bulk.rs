@@ -1,0 +1,39 @@
+//! Blocks made at once of all their elements.
+
+use std::collections::HashSet;
+
+use super::block::{Block, Builder};
+use super::element::Encoded;
+use super::view::Form;
+
+/// Most items of which each is compared with each.
+const COMPARED_ITEMS_MAX: usize = 24;
+
+/// A block of these elements, each few of which are an item; `None` if two items have the same first element.
+/// Costs O(n).
+pub(crate) fn block_of(form: Form, elements: &[Encoded<'_>]) -> Option<Block> {
+    debug_assert!(elements.len().is_multiple_of(form.stride()) && !form.has_tags);
+    if elements.is_empty() {
+        return Some(Block::EMPTY);
+    }
+    if has_duplicate(elements, form.stride()) {
+        return None;
+    }
+    let bytes = elements.iter().map(Encoded::span).sum();
+    let mut builder = Builder::new(form, elements.len() / form.stride(), bytes);
+    builder.push_new(elements);
+    Some(builder.finish())
+}
+
+/// Whether two items begin with the same element.
+fn has_duplicate(elements: &[Encoded<'_>], stride: usize) -> bool {
+    let keys = || elements.iter().step_by(stride);
+    if elements.len() <= COMPARED_ITEMS_MAX * stride {
+        return keys().enumerate().any(|(index, key)| keys().take(index).any(|other| other.is_same(key)));
+    }
+    let mut hashes: Vec<u64> = keys().map(Encoded::hash).collect();
+    hashes.sort_unstable();
+    let differ = hashes.windows(2).all(|pair| pair[0] != pair[1]);
+    let mut seen = HashSet::new();
+    !differ && !keys().all(|key| seen.insert(key.to_comparable()))
+}
