@@ -2,12 +2,18 @@
 """Saving and loading side by side: this server and redis-server, on the same data.
 
     bench/snapshot.py [--mantissa PATH] [--redis PATH] [--rounds N] [--seconds N] [--svg FILE] [--scale F]
+    bench/snapshot.py --large-key MEMBERS [--alone] [--seconds N]
+    bench/snapshot.py --long-string MEGABYTES [--alone] [--seconds N]
 
 Prints the time of SAVE and of loading (as each server's log states it), medians of rounds that alternate;
 then, while clients write as fast as they can and one BGSAVE follows the other, the latency of SET on one
 more connection, as a histogram by percentile, and the memory that saving takes beside the data (the
 proportional resident bytes of the server and its children). Only what was sent and answered while a save
 was under way counts.
+
+With --large-key the same is done with one sorted set, and then one hash, of so many members, to which all
+clients write. With --long-string a string of so many megabytes changes at its end and within, once for each
+save, while others are measured.
 """
 import argparse
 import array
@@ -25,6 +31,18 @@ from servers import Server, add_programs, encode, programs
 from shapes import values
 
 WORKS = ("SAVE", "load", "SAVE, CPU", "load, CPU")
+# How data of one key is made, in the server, and what is then written to it.
+LARGE = {
+    "sorted set": (
+        "redis.call('ZADD', KEYS[1], math.random() * 1e6, string.format('member:%012d', n))",
+        ("ZADD", "large", "__rand_int__", "member:__rand_int__"),
+    ),
+    "hash": (
+        "redis.call('HSET', KEYS[1], string.format('field:%012d', n), string.rep('v', 16))",
+        ("HSET", "large", "field:__rand_int__", "w" * 16),
+    ),
+}
+SET = ("SET", "key:__rand_int__", "w" * 128)
 PERCENTILES = (50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 100)
 
 
@@ -46,15 +64,19 @@ def dataset(scale):
         yield ("XADD", "stream", f"{1_700_000_000_000 + n}-0", "sensor", n % 100, "value", repr(picker.random()))
 
 
-def loaded_server(name, command, dump, *options):
-    """A server that has loaded a dump, and the seconds that its log says it took."""
-    folder = os.path.dirname(dump)
-    server = Server(name, command, "--dir", folder, "--enable-debug-command", "yes", *options)
+def started(name, command, *options):
+    """A server that takes commands."""
+    server = Server(name, command, "--enable-debug-command", "yes", *options)
     while True:
         server.connection.sendall(encode(("PING",)))
         if not server.stream.readline().startswith(b"-LOADING"):
-            break
+            return server
         time.sleep(0.01)
+
+
+def loaded_server(name, command, dump, *options):
+    """A server that has loaded a dump, and the seconds that its log says it took."""
+    server = started(name, command, "--dir", os.path.dirname(dump), *options)
     log = open(os.path.join(server.folder, "log"), errors="replace").read()
     return server, float(re.search(r"DB loaded from disk: ([0-9.]+)", log).group(1))
 
@@ -77,22 +99,22 @@ def compare_saving(options, starters, folders):
         print(f"| {work} | {own:.3f} | {rival:.3f} | {own / rival:.2f} |", flush=True)
 
 
-def probe(port, keys, seconds, results):
-    """Sends SET after SET and notes when each was answered, and after how long."""
+def probe(port, command, keys, seconds, results):
+    """Sends one command after the other and notes when each was answered, and after how long."""
     import socket
 
     connection = socket.create_connection(("127.0.0.1", port))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    picker, text = random.Random(11), b"p" * 128
+    picker = random.Random(11)
     ends, latencies = array.array("d"), array.array("d")
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        request = encode(("SET", "key:%012d" % picker.randrange(keys), text))
+        request = encode([word.replace("__rand_int__", "%012d" % picker.randrange(keys)) for word in command])
         began = time.monotonic()
         connection.sendall(request)
         answer = connection.recv(64)
         ended = time.monotonic()
-        assert answer == b"+OK\r\n", answer
+        assert answer[:1] in b"+:", answer
         ends.append(ended)
         latencies.append(ended - began)
     results.put((ends.tobytes(), latencies.tobytes()))
@@ -115,21 +137,23 @@ def is_saving(server):
     return b"rdb_bgsave_in_progress:1" in server.call(("INFO", "persistence"))[0]
 
 
-def under_load(server, options, keys):
-    """Latencies of SET in seconds while saves are under way, memory before and at most, and saves done. Memory
-    is looked at in a second part, since looking disturbs the server."""
+def under_load(server, options, keys, command=SET, disturb=lambda: None):
+    """Latencies of a command in seconds while saves are under way, memory before and at most, and saves done.
+    Memory is looked at in a second part, since looking disturbs the server. `disturb` is called once in each
+    save."""
     writers = ["redis-benchmark", "-p", str(server.port), "-q", "-c", "20", "-P", "8", "-n", "100000000"]
-    writers += ["-r", str(keys), "SET", "key:__rand_int__", "w" * 128]
+    writers += ["-r", str(keys), *command]
     load = subprocess.Popen(writers, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(2)
     results = multiprocessing.Queue()
-    watcher = multiprocessing.Process(target=probe, args=(server.port, keys, options.seconds, results))
+    watcher = multiprocessing.Process(target=probe, args=(server.port, command, keys, options.seconds, results))
     windows = []
     watcher.start()
     until = time.monotonic() + options.seconds - 0.5
     while time.monotonic() < until:
         began = time.monotonic()
         server.call(("BGSAVE",))
+        disturb()
         while is_saving(server):
             time.sleep(0.05)
         windows.append((began, time.monotonic()))
@@ -159,18 +183,52 @@ def compare_latency(options, starters, folders):
         server, _ = loaded_server(name, command, os.path.join(folders[name], "dump.rdb"))
         found[name] = under_load(server, options, keys)
         server.stop()
-    print("\nLatency of SET while BGSAVE runs under full write load, in ms:\n")
-    print("| percentile | mantissa | redis |\n| --- | --- | --- |")
-    for percent in PERCENTILES:
-        own, rival = (percentile(found[name][0], percent) for name in starters)
-        print(f"| {percent} | {own:.3f} | {rival:.3f} |")
-    print("\n| | mantissa | redis |\n| --- | --- | --- |")
-    samples, saves = ([found[name][part] for name in starters] for part in (0, 3))
-    print(f"| samples | {len(samples[0])} | {len(samples[1])} |\n| saves | {saves[0]} | {saves[1]} |")
-    extra = [f"{(found[name][2] / found[name][1] - 1) * 100:.0f} %" for name in starters]
-    print(f"| extra memory at most | {extra[0]} | {extra[1]} |")
+    show("SET", found)
     if options.svg:
         draw({name: found[name][0] for name in starters}, options.svg)
+
+
+def show(work, found):
+    """Prints what `under_load` returned for each server."""
+    columns = lambda cells: " | ".join(cells)
+    head = f"{columns(found)} |\n| --- |{' --- |' * len(found)}"
+    print(f"\nLatency of {work} while BGSAVE runs under full write load, in ms:\n\n| percentile | {head}")
+    for percent in PERCENTILES:
+        times = (f"{percentile(latencies, percent):.3f}" for latencies, *_ in found.values())
+        print(f"| {percent} | {columns(times)} |")
+    print(f"\n| | {head}")
+    print(f"| samples | {columns(str(len(latencies)) for latencies, *_ in found.values())} |")
+    print(f"| saves | {columns(str(saves) for *_, saves in found.values())} |")
+    extra = (f"{(peak / before - 1) * 100:.0f} %" for _, before, peak, _ in found.values())
+    print(f"| extra memory at most | {columns(extra)} |", flush=True)
+
+
+def compare_large_keys(options, starters):
+    """One key that everybody writes to."""
+    members, step = options.large_key, 50_000
+    for kind, (make, command) in LARGE.items():
+        found = {}
+        for name, start in starters.items():
+            server = started(name, start)
+            script = f"for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do {make} end"
+            for first in range(0, members, step):
+                server.call(("EVAL", script, 1, "large", first, min(first + step, members) - 1))
+            found[name] = under_load(server, options, members, command)
+            server.stop()
+        show(f"{command[0]} to a {kind} of {members:,} members", found)
+
+
+def compare_long_strings(options, starters):
+    """One string that changes while it is saved; others are measured."""
+    size = options.long_string << 20
+    found = {}
+    for name, start in starters.items():
+        server = started(name, start)
+        server.call(("SETRANGE", "long", size - 1, "x"))
+        changes = [("APPEND", "long", "x"), ("SETRANGE", "long", size // 2, "y")]
+        found[name] = under_load(server, options, 100_000, SET, lambda: server.call(*changes))
+        server.stop()
+    show(f"SET while a string of {options.long_string} MB changes,", found)
 
 
 def draw(latencies, path):
@@ -207,8 +265,17 @@ def main():
     parser.add_argument("--seconds", type=float, default=15, help="seconds of load for each server")
     parser.add_argument("--svg", help="where to draw the latencies")
     parser.add_argument("--scale", type=float, default=1, help="a part of the data")
+    parser.add_argument("--large-key", type=int, help="members of one key that everybody writes to")
+    parser.add_argument("--long-string", type=int, help="megabytes of a string that changes in each save")
+    parser.add_argument("--alone", action="store_true", help="without redis-server, with one key only")
     options = parser.parse_args()
     starters = programs(options)
+    if options.alone:
+        del starters["redis"]
+    if options.large_key:
+        return compare_large_keys(options, starters)
+    if options.long_string:
+        return compare_long_strings(options, starters)
     maker = Server("mantissa", starters["mantissa"])
     folders = {name: os.path.join(maker.folder, name) for name in starters}
     batch = []

@@ -13,6 +13,9 @@
 const LITERALS_MAX: usize = 32;
 const DISTANCE_MAX: usize = 1 << 13;
 const MATCH_MIN: usize = 3;
+/// Bytes that are read at a time to look at three of them.
+const WORD: usize = 4;
+const TRIPLE_MASK: u32 = 0x00ff_ffff;
 const MATCH_MAX: usize = 7 + 255 + 2;
 /// The table has about twice as many places as the input has bytes, so that it stays in the nearest cache for
 /// short ones; from this to that many bits.
@@ -22,14 +25,22 @@ const TABLE_BITS_MAX: u32 = 14;
 const EXPANSION_MAX: usize = MATCH_MAX / 3;
 /// How many misses in a row it takes to look at one position less.
 const MISSES_PER_STEP: usize = 16;
-/// An input whose first half has no match is taken for noise, if that half has so many bytes.
+/// An input whose first third has no match is taken for noise, if that third has so many bytes.
 const NOISE_BYTES_MIN: usize = 48;
 
 /// Compresses; keeps its table between calls, and gives the same output for the same input whatever came
 /// before.
 pub struct Compressor {
     /// Last position of a hash of three bytes, plus `base`; what is below `base` is of an earlier input.
-    table: Vec<u32>,
+    table: Option<Box<Table>>,
+    base: u32,
+}
+
+type Table = [u32; 1 << TABLE_BITS_MAX];
+
+/// The table, for one input.
+struct Positions<'t> {
+    table: &'t mut Table,
     base: u32,
     /// By how much a hash is shifted to give a place in the table.
     shift: u32,
@@ -44,53 +55,36 @@ impl Default for Compressor {
 impl Compressor {
     /// A compressor; it takes 64 KiB once it is used.
     pub fn new() -> Self {
-        Compressor { table: Vec::new(), base: 1, shift: 0 }
+        Compressor { table: None, base: 1 }
     }
 
-    /// Appends the compressed form of `input` to `out`. False, and `out` as it was, where that would take
-    /// more than `bytes_max` bytes.
+    /// Appends the compressed form of `input` to `out`. False, and `out` as it was, where nothing repeats
+    /// or that would take more than `bytes_max` bytes.
     pub fn compress(&mut self, input: &[u8], out: &mut Vec<u8>, bytes_max: usize) -> bool {
         let start = out.len();
-        if !self.reserve_positions(input.len()) {
-            return false;
-        }
+        let Some(mut positions) = self.positions(input.len()) else { return false };
         let limit = start + bytes_max;
         let mut literals_from = 0;
         let mut at = 0;
-        let mut misses = 0;
-        let noise_end = (input.len() / 2).max(NOISE_BYTES_MIN);
-        while at + MATCH_MIN <= input.len() {
-            let candidate = self.swap_position(input, at);
-            let length = candidate.map_or(0, |from| match_length(input, from, at));
-            let Some(from) = candidate.filter(|_| length >= MATCH_MIN) else {
-                misses += 1;
-                at += 1 + misses / MISSES_PER_STEP;
-                if literals_from == 0 && at >= noise_end {
-                    self.base += input.len() as u32;
-                    return false;
-                }
-                continue;
-            };
-            misses = 0;
-            push_literals(&input[literals_from..at], out);
-            push_reference(at - from - 1, length, out);
+        while let Some(place) = positions.next_match(input, at, literals_from == 0) {
+            let length = MATCH_MIN + match_length(input, place.from + MATCH_MIN, place.at + MATCH_MIN);
+            push_literals(&input[literals_from..place.at], out);
+            push_reference(place.at - place.from - 1, length, out);
             if out.len() > limit {
-                out.truncate(start);
-                self.base += input.len() as u32;
-                return false;
+                break;
             }
-            at += length;
+            at = place.at + length;
             literals_from = at;
-            for inside in at.saturating_sub(2)..at {
-                if inside + MATCH_MIN <= input.len() {
-                    self.swap_position(input, inside);
+            for inside in at - 2..at {
+                if let Some(triple) = triple_at(input, inside) {
+                    positions.swap(triple, inside);
                 }
             }
         }
-        // `reserve_positions` made sure that this fits.
+        // `positions` made sure that this fits.
         self.base += input.len() as u32;
         let rest = &input[literals_from..];
-        if out.len() + rest.len() + rest.len().div_ceil(LITERALS_MAX) > limit {
+        if literals_from == 0 || out.len() + rest.len() + rest.len().div_ceil(LITERALS_MAX) > limit {
             out.truncate(start);
             return false;
         }
@@ -98,47 +92,76 @@ impl Compressor {
         true
     }
 
-    /// Makes positions of an input of `length` bytes representable in the table.
-    fn reserve_positions(&mut self, length: usize) -> bool {
-        if self.table.is_empty() {
-            self.table.resize(1 << TABLE_BITS_MAX, 0);
-        }
-        let Ok(length) = u32::try_from(length) else { return false };
+    /// The table for an input of `length` bytes, if their positions can be told in it.
+    fn positions(&mut self, length: usize) -> Option<Positions<'_>> {
+        let length = u32::try_from(length).ok()?;
         let bits = (u32::BITS - length.leading_zeros() + 1).clamp(TABLE_BITS_MIN, TABLE_BITS_MAX);
-        self.shift = u32::BITS - bits;
+        let table = self.table.get_or_insert_with(|| Box::new([0; 1 << TABLE_BITS_MAX]));
         if self.base.checked_add(length).is_none() {
-            self.table.fill(0);
+            table.fill(0);
             self.base = 1;
         }
-        self.base.checked_add(length).is_some()
-    }
-
-    /// Notes position `at` for its three bytes and returns the one noted before, if a reference can reach it.
-    #[inline]
-    fn swap_position(&mut self, input: &[u8], at: usize) -> Option<usize> {
-        let bytes = match input[at..] {
-            [one, two, three, ..] => u32::from_le_bytes([one, two, three, 0]),
-            _ => return None,
-        };
-        let slot = (bytes.wrapping_mul(0x9e37_79b1) >> self.shift) as usize;
-        let before = std::mem::replace(&mut self.table[slot], self.base + at as u32);
-        let from = before.checked_sub(self.base)? as usize;
-        (from < at && at - from <= DISTANCE_MAX).then_some(from)
+        self.base.checked_add(length)?;
+        Some(Positions { table, base: self.base, shift: u32::BITS - bits })
     }
 }
 
-/// How many bytes are the same at two places, the first of which is before the second.
+impl Positions<'_> {
+    /// The next place from `at` on that a reference can stand for. The longer there is none, the fewer are
+    /// looked at; and with `gives_up_early` it ends where the input is taken for noise.
+    #[inline]
+    fn next_match(&mut self, input: &[u8], at: usize, gives_up_early: bool) -> Option<Match> {
+        let end = if gives_up_early { (input.len() / 3).max(NOISE_BYTES_MIN) } else { input.len() };
+        let (mut at, mut misses) = (at, 0);
+        while at < end {
+            let triple = triple_at(input, at)?;
+            let from = self.swap(triple, at);
+            if from < at && at - from <= DISTANCE_MAX && triple_at(input, from) == Some(triple) {
+                return Some(Match { from, at });
+            }
+            misses += 1;
+            at += 1 + misses / MISSES_PER_STEP;
+        }
+        None
+    }
+
+    /// Notes position `at` for its three bytes and returns the one noted before; if there is none in this
+    /// input, a number that is none of its positions.
+    #[inline]
+    fn swap(&mut self, triple: u32, at: usize) -> usize {
+        let slot = (triple.wrapping_mul(0x9e37_79b1) >> self.shift) as usize;
+        let slot = &mut self.table[slot & ((1 << TABLE_BITS_MAX) - 1)];
+        let before = std::mem::replace(slot, self.base + at as u32);
+        before.checked_sub(self.base).map_or(usize::MAX, |from| from as usize)
+    }
+}
+
+/// Two places with the same three bytes.
+struct Match {
+    from: usize,
+    at: usize,
+}
+
+/// Three bytes at a place, as a number; `None` if no further byte comes behind them.
+#[inline]
+fn triple_at(input: &[u8], at: usize) -> Option<u32> {
+    let word = input.get(at..at + WORD)?.first_chunk()?;
+    Some(u32::from_le_bytes(*word) & TRIPLE_MASK)
+}
+
+/// How many bytes are the same behind the first three of a match.
+#[inline]
 fn match_length(input: &[u8], from: usize, at: usize) -> usize {
-    const WORD: usize = size_of::<u64>();
-    let ahead = &input[at..input.len().min(at + MATCH_MAX)];
+    const LONG_WORD: usize = size_of::<u64>();
+    let ahead = &input[at..input.len().min(at + MATCH_MAX - MATCH_MIN)];
     let behind = &input[from..from + ahead.len()];
     let mut length = 0;
-    for (old, new) in behind.as_chunks::<WORD>().0.iter().zip(ahead.as_chunks::<WORD>().0) {
+    for (old, new) in behind.as_chunks::<LONG_WORD>().0.iter().zip(ahead.as_chunks::<LONG_WORD>().0) {
         let difference = u64::from_le_bytes(*old) ^ u64::from_le_bytes(*new);
         if difference != 0 {
             return length + difference.trailing_zeros() as usize / 8;
         }
-        length += WORD;
+        length += LONG_WORD;
     }
     length + behind[length..].iter().zip(&ahead[length..]).take_while(|(old, new)| old == new).count()
 }

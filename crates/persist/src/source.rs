@@ -144,6 +144,11 @@ impl<'a, R: Read> Source<'a, R> {
         self.buffer_offset + self.start as u64
     }
 
+    /// The number of bytes that are left, if known.
+    pub fn left(&self) -> Option<u64> {
+        self.total.map(|total| total.saturating_sub(self.offset()))
+    }
+
     /// The checksum of everything consumed.
     pub fn checksum(&mut self) -> u64 {
         self.update_checksum();

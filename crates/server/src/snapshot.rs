@@ -37,6 +37,9 @@ use saver::Saver;
 
 /// Encoded chunks that may wait to be written.
 const CHUNKS_WAITING_MAX: usize = 4;
+/// After so many bytes what has been written is made durable, while writing goes on: so that little is left to
+/// be waited for at the end.
+const DURABLE_BYTES: usize = 8 << 20;
 
 /// What was when a snapshot was taken.
 #[derive(Clone, Copy, Debug)]
@@ -128,6 +131,7 @@ pub fn write(
         checksum: live.config.rdbchecksum,
         limits: live.settings.limits.clone(),
     };
+    let durable = file.duplicate()?;
     let mut writer = Writer::new(file, options.clone(), None);
     writer.begin(facts)?;
 
@@ -158,7 +162,7 @@ pub fn write(
             .into_iter()
             .try_for_each(|(number, total)| writer.database(number, total.keys, total.expiring))
     });
-    let outcome = run(&job, pace, writer, begun);
+    let outcome = run(&job, pace, writer, durable, begun);
     let copied_bytes = job.snapshot.handed_bytes();
     progress.end();
     outcome.map(|()| Cut { dirty, copied_bytes })
@@ -169,13 +173,16 @@ fn run<'a>(
     job: &Job<'a>,
     pace: Pace,
     writer: Writer<'a, &mut dyn StorageFile>,
+    mut durable: Box<dyn StorageFile>,
     begun: io::Result<()>,
 ) -> io::Result<()> {
     job.failed.store(begun.is_err(), Ordering::Relaxed);
     let savers = pace.savers().min(job.keyspace.shard_count());
     std::thread::scope(|scope| {
         let (sender, chunks) = mpsc::sync_channel::<Chunk>(CHUNKS_WAITING_MAX);
-        let written = scope.spawn(move || begun.and_then(|()| write_chunks(job, writer, &chunks)));
+        let (due, when_due) = mpsc::sync_channel::<()>(1);
+        let synced = scope.spawn(move || when_due.iter().try_for_each(|()| durable.sync()));
+        let written = scope.spawn(move || begun.and_then(|()| write_chunks(job, writer, &chunks, &due)));
         let mut complete = true;
         let others: Vec<_> = (1..savers)
             .filter_map(|_| {
@@ -189,6 +196,9 @@ fn run<'a>(
             complete &= other.join().is_ok();
         }
         let written = written.join().unwrap_or_else(|_| Err(io::Error::other("writing failed")));
+        // The system tells an error only once: it is not told again when the whole file is made durable.
+        let synced = synced.join().unwrap_or_else(|_| Err(io::Error::other("writing failed")));
+        let written = written.and(synced);
         written.and_then(|()| if complete { Ok(()) } else { Err(io::Error::other("encoding failed")) })
     })
 }
@@ -197,11 +207,19 @@ fn write_chunks<'a>(
     job: &Job<'_>,
     mut writer: Writer<'a, &mut dyn StorageFile>,
     chunks: &mpsc::Receiver<Chunk>,
+    due: &mpsc::SyncSender<()>,
 ) -> io::Result<()> {
+    let mut volatile_bytes = 0;
     for mut chunk in chunks {
+        volatile_bytes += chunk.len();
         if let Err(error) = writer.chunk(&chunk) {
             job.failed.store(true, Ordering::Relaxed);
             return Err(error);
+        }
+        if volatile_bytes >= DURABLE_BYTES {
+            volatile_bytes = 0;
+            // It fails where the last time is not over, or has failed, which is told at the end.
+            let _ = due.try_send(());
         }
         chunk.clear();
         job.spare.lock().push(chunk);

@@ -243,6 +243,13 @@ impl Hash {
         }
     }
 
+    /// Prepares a hash of the encoding `hashtable` for so many fields in all, those that it has being typical.
+    pub fn prepare(&mut self, fields: usize) {
+        if let BodyMut::Table(table) = self.body_mut() {
+            table.table.prepare(fields);
+        }
+    }
+
     /// Goes to an encoding whose fields can expire.
     pub fn expect_expiries(&mut self) {
         let pairs = match self.body_mut() {

@@ -194,6 +194,14 @@ impl Set {
         }
     }
 
+    /// Prepares a set of the encoding `hashtable` for so many members in all, those that it has being typical.
+    pub fn prepare(&mut self, members: usize) {
+        if self.0.tag() == TABLE {
+            // SAFETY: the tag tells what the handle was made of.
+            unsafe { self.0.boxed_mut::<Buckets>() }.prepare(members);
+        }
+    }
+
     /// Adds a member; false if it is there already.
     pub fn add(&mut self, member: &[u8], limits: &EncodingLimits) -> bool {
         self.add_encoded(&Encoded::new(member), member.len(), limits)

@@ -25,6 +25,9 @@ pub(crate) enum Outcome {
     Module,
 }
 
+/// From so many elements of a large collection is told how large it will be in all.
+const TYPICAL_ELEMENTS: u64 = 1 << 10;
+
 /// Why a collection was refused.
 type Refusal = Damage;
 
@@ -218,7 +221,7 @@ fn damage(ListpackError { at, reason }: ListpackError) -> Damage {
 
 fn read_set<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits) -> Result<Set, LoadError> {
     let mut set = Set::new();
-    let mut add = |member: &[u8]| if set.add(member, limits) { Ok(()) } else { Err(DUPLICATE_MEMBER) };
+    let mut add = |member: &[u8]| set.add(member, limits).then_some(()).ok_or(DUPLICATE_MEMBER);
     match form {
         value_type::SET_LISTPACK => {
             unpack(source, |bytes| each_element(bytes, Packing::Listpack, &mut add))?;
@@ -229,12 +232,24 @@ fn read_set<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits) 
         })?,
         _ => {
             let count = source.length()?;
-            for _ in 0..count {
-                unpack(source, &mut add)?;
+            let start = source.offset();
+            for index in 0..count {
+                if index == TYPICAL_ELEMENTS {
+                    set.prepare(believable(source, start, count));
+                }
+                unpack(source, |member| set.add(member, limits).then_some(()).ok_or(DUPLICATE_MEMBER))?;
             }
         }
     }
     Ok(set)
+}
+
+/// The stated number of elements if the file can have as many; otherwise the most that it can have. The
+/// first, so many as are typical, began at `start`.
+fn believable<R: Read>(source: &Source<R>, start: u64, count: u64) -> usize {
+    let bytes_of_one = ((source.offset() - start) / TYPICAL_ELEMENTS).max(1);
+    let possible = TYPICAL_ELEMENTS + source.left().unwrap_or(0) / bytes_of_one;
+    usize::try_from(count.min(possible)).unwrap_or(0)
 }
 
 fn read_sorted_set<R: Read>(
@@ -295,18 +310,7 @@ fn read_hash<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits)
         })?;
         return Ok(hash);
     }
-    let mut put = |field: &[u8], value: &[u8], expiry: Option<i64>| {
-        if expiry.is_some_and(|expiry| !(0..=FIELD_EXPIRY_MS_MAX).contains(&expiry)) {
-            return Err(BAD_FIELD_EXPIRY);
-        }
-        if !hash.set(field, value, limits) {
-            return Err(DUPLICATE_FIELD);
-        }
-        if expiry.is_some() {
-            hash.set_expiry(field, expiry);
-        }
-        Ok(())
-    };
+    let mut put = |field: &[u8], value: &[u8], expiry| put_field(&mut hash, field, value, expiry, limits);
     let mut put_packed = |bytes: &[u8], packing| {
         let mut scratch = [0; INTEGER_TEXT_MAX];
         each_pair(bytes, packing, |field, value| put(field, value.text(&mut scratch), None))
@@ -322,9 +326,28 @@ fn read_hash<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits)
             }
             unpack(source, |bytes| each_expiring(bytes, &mut put))?;
         }
-        _ => read_counted_hash(source, form, &mut put)?,
+        _ => return read_counted_hash(source, form, limits),
     }
     Ok(hash)
+}
+
+fn put_field(
+    hash: &mut Hash,
+    field: &[u8],
+    value: &[u8],
+    expiry: Option<i64>,
+    limits: &EncodingLimits,
+) -> Result<(), Damage> {
+    if expiry.is_some_and(|expiry| !(0..=FIELD_EXPIRY_MS_MAX).contains(&expiry)) {
+        return Err(BAD_FIELD_EXPIRY);
+    }
+    if !hash.set(field, value, limits) {
+        return Err(DUPLICATE_FIELD);
+    }
+    if expiry.is_some() {
+        hash.set_expiry(field, expiry);
+    }
+    Ok(())
 }
 
 /// Has `put` called with the fields, values and expiries of a listpack that holds them in threes, by rising
@@ -357,8 +380,9 @@ fn each_expiring(
 fn read_counted_hash<R: Read>(
     source: &mut Source<R>,
     form: u8,
-    put: &mut impl FnMut(&[u8], &[u8], Option<i64>) -> Result<(), Damage>,
-) -> Result<(), LoadError> {
+    limits: &EncodingLimits,
+) -> Result<Hash, LoadError> {
+    let mut hash = Hash::new();
     let base = match form {
         value_type::HASH_METADATA => Some(source.milliseconds()?),
         value_type::HASH_METADATA_PRE_GA => Some(1),
@@ -366,7 +390,11 @@ fn read_counted_hash<R: Read>(
     };
     let mut field = Vec::new();
     let count = source.length()?;
-    for _ in 0..count {
+    let start = source.offset();
+    for index in 0..count {
+        if index == TYPICAL_ELEMENTS {
+            hash.prepare(believable(source, start, count));
+        }
         let offset = source.offset();
         let mut expiry = None;
         if let Some(base) = base {
@@ -377,8 +405,8 @@ fn read_counted_hash<R: Read>(
         }
         field.clear();
         field.extend_from_slice(source.string()?);
-        let outcome = put(&field, source.string()?, expiry);
+        let outcome = put_field(&mut hash, &field, source.string()?, expiry, limits);
         refused(source, offset, outcome)?;
     }
-    Ok(())
+    Ok(hash)
 }

@@ -222,6 +222,33 @@ impl Buckets {
         self.shrink_as_needed();
     }
 
+    /// Makes the table as large as it will be with so many items, if those that it has are typical: others then
+    /// come without splits. Costs O(n) for those that it has.
+    pub(crate) fn prepare(&mut self, items: usize) {
+        if self.len == 0 {
+            return;
+        }
+        let bucket_count = (self.content_bytes / self.len).saturating_mul(items) / BUCKET_BYTES_MAX;
+        if bucket_count < 2 * self.blocks.len() {
+            return;
+        }
+        let mut large = Buckets::new();
+        while large.blocks.len() < bucket_count {
+            large.blocks.push(Block::EMPTY);
+        }
+        large.level_size = 1 << bucket_count.ilog2();
+        large.round_start = large.level_size;
+        for bucket in 0..self.blocks.len() {
+            let view = self.blocks.get(bucket).view();
+            for item in view.items() {
+                let (key, value) = (Encoded::of(item.key), Encoded::of(item.value));
+                let elements = [key, value, Encoded::integer(item.expiry)];
+                large.insert(key.hash(), &elements[..view.form().stride()]);
+            }
+        }
+        *self = large;
+    }
+
     /// Changes a bucket and keeps the sums.
     fn change<R>(&mut self, bucket: usize, change: impl FnOnce(&mut Block) -> R) -> R {
         let block = self.blocks.get_mut(bucket);

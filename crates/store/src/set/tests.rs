@@ -289,3 +289,29 @@ fn members_take_the_bytes_that_the_header_says() {
     let bytes = usage(400, &|number| (number * 2_300_017 + (1 << 38)).to_string());
     assert!(bytes < 6.5, "{bytes}");
 }
+
+#[test]
+fn a_prepared_table_is_like_one_that_has_grown() {
+    let limits = EncodingLimits::default();
+    let mut random = random_numbers(5);
+    let (mut prepared, mut grown) = (Set::new(), Set::new());
+    for number in 0..20_000_u32 {
+        if number == 1_024 {
+            prepared.prepare(18_000);
+        }
+        let member = format!("member:{}", number.wrapping_mul(0x9e37_79b1));
+        assert!(prepared.add(member.as_bytes(), &limits) && grown.add(member.as_bytes(), &limits));
+    }
+    let texts = |set: &Set| set.iter().map(|member| member.to_vec()).collect::<HashSet<_>>();
+    assert!(prepared.len() == 20_000 && texts(&prepared) == texts(&grown));
+    assert!(prepared.memory_usage() <= grown.memory_usage() * 11 / 10);
+    let mut picked = HashSet::new();
+    for _ in 0..200_000 {
+        picked.extend(prepared.random(&mut random).map(|member| member.to_vec()));
+    }
+    assert!(picked.len() > 19_900);
+    for member in texts(&grown) {
+        assert!(prepared.remove(&member));
+    }
+    assert!(prepared.is_empty());
+}
