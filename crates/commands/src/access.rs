@@ -7,10 +7,11 @@
 //! A key whose expiry has passed is never seen. Reads note it for removal by the commit; writes remove it at
 //! once.
 
+mod collected;
 mod evict;
 mod sweep;
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 
 use mantissa_protocol::{OwnedArgs, Reply};
 use mantissa_store::{
@@ -18,9 +19,10 @@ use mantissa_store::{
     Shard, ShardSet, SortedSet, Stream, StringRef, Value, ValueMut, ValueRef,
 };
 
-use crate::effects::{Blocking, Effects, Event, EventClass, ExpiredFields, LogChoice, TimeoutReply};
+use crate::effects::{Blocking, Effects, Event, EventClass, ExpiredFields, LogChoice, TimeoutReply, Trash};
 use crate::error::{Error, Outcome};
 use crate::settings::{AccessClock, Settings};
+pub use collected::Collected;
 
 /// Under what circumstances a handler runs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,18 +62,6 @@ pub enum NewExpiry {
     At(i64),
 }
 
-/// Database and key of a lookup that found nothing, and how many events came before it.
-type Missed = (usize, Box<[u8]>, usize);
-
-/// Things noticed by lookups that only have a shared borrow.
-#[derive(Default)]
-struct Noticed {
-    hits: Cell<u64>,
-    misses: Cell<u64>,
-    expired: RefCell<Vec<(usize, Box<[u8]>)>>,
-    missed: RefCell<Vec<Missed>>,
-}
-
 /// See the module's description.
 pub struct Access<'a> {
     locked: LockedShards<'a>,
@@ -81,8 +71,7 @@ pub struct Access<'a> {
     settings: &'a Settings,
     mode: Mode,
     is_logged: bool,
-    effects: Effects,
-    noticed: Noticed,
+    collected: &'a mut Collected,
     random_state: &'a mut u64,
     /// The address and hash of the key that was hashed ahead of the command, which stays where it is until
     /// the command has run.
@@ -124,7 +113,7 @@ macro_rules! collection_access {
 
 impl<'a> Access<'a> {
     /// A view of `locked` through database number `database` at the time `now_ms` (Unix time in ms).
-    /// `random_state` feeds [`Access::random`].
+    /// `random_state` feeds [`Access::random`]; `collected` is empty, and takes what the commit needs to know.
     pub fn new(
         locked: LockedShards<'a>,
         database: usize,
@@ -132,6 +121,7 @@ impl<'a> Access<'a> {
         settings: &'a Settings,
         mode: Mode,
         random_state: &'a mut u64,
+        collected: &'a mut Collected,
     ) -> Self {
         let is_logged = locked.keyspace().is_logged();
         Access {
@@ -142,8 +132,7 @@ impl<'a> Access<'a> {
             settings,
             mode,
             is_logged,
-            effects: Effects::default(),
-            noticed: Noticed::default(),
+            collected,
             random_state,
             hint: NO_HINT,
         }
@@ -259,7 +248,7 @@ impl<'a> Access<'a> {
         };
         let entry = shard.databases.get(self.database)?.get(hash, key)?;
         if entry.has_expired(self.now_ms) {
-            self.noticed.expired.borrow_mut().push((self.database, key.into()));
+            self.collected.note_expired(self.database, key);
             return None;
         }
         Some(entry)
@@ -280,12 +269,11 @@ impl<'a> Access<'a> {
     pub fn read_untouched(&self, key: &[u8]) -> Option<&Entry> {
         let entry = self.peek(key);
         if entry.is_some() {
-            self.noticed.hits.set(self.noticed.hits.get() + 1);
+            self.collected.hit();
         } else {
-            self.noticed.misses.set(self.noticed.misses.get() + 1);
+            self.collected.miss();
             if self.settings.notify & EventClass::KEY_MISS.0 != 0 {
-                let place = self.effects.events.len();
-                self.noticed.missed.borrow_mut().push((self.database, key.into(), place));
+                self.collected.note_missed(self.database, key);
             }
         }
         entry
@@ -311,7 +299,7 @@ impl<'a> Access<'a> {
                 Some(entry)
             }
             Lookup::Expired(entry) => {
-                note_expired(&mut self.effects, self.settings, moment, watched, entry);
+                note_expired(self.collected, self.settings, moment, watched, entry);
                 None
             }
             Lookup::Missing => None,
@@ -350,11 +338,11 @@ impl<'a> Access<'a> {
                 return Ok((entry, false));
             }
             Before::Expired(old) => {
-                note_expired(&mut self.effects, self.settings, moment, watched, old);
+                note_expired(self.collected, self.settings, moment, watched, old);
             }
             Before::Missing => {}
         }
-        note_new(&mut self.effects, self.settings, self.database, awaited, &entry);
+        note_new(self.collected, self.settings, self.database, awaited, &entry);
         Ok((entry, true))
     }
 
@@ -430,7 +418,7 @@ impl<'a> Access<'a> {
         if expiry != NewExpiry::Keep && entry.expiry() != new_expiry {
             entry.set_expiry(new_expiry);
         }
-        self.effects.trash.entries.extend(replaced);
+        self.free_entry_later(replaced);
         if before == Kind::Stream {
             self.signal(key);
         }
@@ -459,11 +447,11 @@ impl<'a> Access<'a> {
         let Lookup::Live(mut live) = shard.databases[self.database].find_live(hash, &key, self.now_ms) else {
             return Err(NOT_LOCKED);
         };
-        note_ready(&mut self.effects, self.database, awaited, &entry);
+        note_ready(self.collected, self.database, awaited, &entry);
         let old = live.replace(entry);
         let before = old.kind();
-        note_lost(&mut self.effects, self.database, awaited, &old);
-        self.effects.trash.entries.push(old);
+        note_lost(self.collected, self.database, awaited, &old);
+        self.collected.effects().trash.entries.push(old);
         self.overwritten(&key, before, after);
         Ok(())
     }
@@ -474,7 +462,7 @@ impl<'a> Access<'a> {
         let hash = self.hash(entry.key());
         let old = self.take(entry.key());
         let before = old.as_ref().map(Entry::kind);
-        self.effects.trash.entries.extend(old);
+        self.free_entry_later(old);
         self.insert(hash, entry)?;
         Ok(before)
     }
@@ -484,7 +472,7 @@ impl<'a> Access<'a> {
         match self.take(key) {
             Some(entry) => {
                 if entry.kind() != Kind::String {
-                    self.effects.trash.entries.push(entry);
+                    self.collected.effects().trash.entries.push(entry);
                 }
                 true
             }
@@ -508,11 +496,11 @@ impl<'a> Access<'a> {
         if entry.has_expired(self.now_ms) {
             let (watched, moment) =
                 (self.locked.shard(index).is_some_and(Shard::wants_changes), self.moment());
-            note_expired(&mut self.effects, self.settings, moment, watched, entry);
+            note_expired(self.collected, self.settings, moment, watched, entry);
             return None;
         }
         let awaited = self.locked.shard(index).is_some_and(Shard::has_waiters);
-        note_lost(&mut self.effects, self.database, awaited, &entry);
+        note_lost(self.collected, self.database, awaited, &entry);
         Some(entry)
     }
 
@@ -527,9 +515,15 @@ impl<'a> Access<'a> {
         }
     }
 
+    fn free_entry_later(&mut self, entry: Option<Entry>) {
+        if let Some(entry) = entry {
+            self.collected.effects().trash.entries.push(entry);
+        }
+    }
+
     /// Leaves a value to be freed after the command.
     pub fn free_later(&mut self, value: Value) {
-        self.effects.trash.values.push(value);
+        self.collected.effects().trash.values.push(value);
     }
 
     // ---- saying what happened ----
@@ -542,10 +536,10 @@ impl<'a> Access<'a> {
 
     /// The same, counting as `changes` changes for save points.
     pub fn changed_by(&mut self, key: &[u8], changes: u64) {
-        self.effects.dirty += changes;
+        self.collected.dirty += changes;
         let index = self.locked.keyspace().shard_of(self.hash(key));
         if self.locked.shard(index).is_some_and(Shard::wants_changes) {
-            self.effects.changed.push((self.database, key.into()));
+            self.collected.effects().changed.push((self.database, key.into()));
         }
     }
 
@@ -553,7 +547,12 @@ impl<'a> Access<'a> {
     #[inline]
     pub fn event(&mut self, class: EventClass, name: &'static str, key: &[u8]) {
         if self.settings.notify & class.0 != 0 {
-            self.effects.events.push(Event { class, name, database: self.database, key: key.into() });
+            self.collected.effects().events.push(Event {
+                class,
+                name,
+                database: self.database,
+                key: key.into(),
+            });
         }
     }
 
@@ -571,25 +570,25 @@ impl<'a> Access<'a> {
             return;
         }
         let command = OwnedArgs::from_slices(arguments);
-        match &mut self.effects.log {
+        match &mut self.collected.effects().log {
             LogChoice::Instead(commands) => commands.push(command),
-            LogChoice::Verbatim => self.effects.log = LogChoice::Instead(vec![command]),
+            log @ LogChoice::Verbatim => *log = LogChoice::Instead(vec![command]),
         }
     }
 
     /// Logs nothing for this command, although it changed something (what it changed is logged otherwise).
     pub fn log_nothing(&mut self) {
-        if matches!(self.effects.log, LogChoice::Verbatim) {
-            self.effects.log = LogChoice::Instead(Vec::new());
+        if self.is_logged && matches!(self.collected.effects().log, LogChoice::Verbatim) {
+            self.collected.effects().log = LogChoice::Instead(Vec::new());
         }
     }
 
     /// Says that fields were removed from a hash because they had expired.
     pub(crate) fn expired_fields(&mut self, key: &[u8], fields: Vec<Box<[u8]>>) {
-        self.effects.expired_fields_count += fields.len() as u64;
+        self.collected.effects().expired_fields_count += fields.len() as u64;
         if self.is_logged {
             let (database, key) = (self.database, key.into());
-            self.effects.removed_fields.push(ExpiredFields { database, key, fields });
+            self.collected.effects().removed_fields.push(ExpiredFields { database, key, fields });
         }
     }
 
@@ -613,19 +612,19 @@ impl<'a> Access<'a> {
         }
         let keys = keys.iter().map(|&key| key.into()).collect();
         let blocking = Blocking { keys, deadline, on_timeout, shards, on_loss: false, instead: None };
-        self.effects.blocking = Some(blocking);
+        self.collected.effects().blocking = Some(blocking);
     }
 
     /// The handler's wish to wait, to be refined.
     pub(crate) fn blocking_mut(&mut self) -> Option<&mut Blocking> {
-        self.effects.blocking.as_mut()
+        self.collected.effects().blocking.as_mut()
     }
 
     /// Says that a key has something new for those who wait for it, or has lost what they need.
     pub fn signal(&mut self, key: &[u8]) {
         let index = self.locked.keyspace().shard_of(self.hash(key));
         if self.locked.shard(index).is_some_and(Shard::has_waiters) {
-            self.effects.ready.push((self.database, key.into()));
+            self.collected.effects().ready.push((self.database, key.into()));
         }
     }
 
@@ -637,69 +636,45 @@ impl<'a> Access<'a> {
 
     /// Counts changes that concern nobody who watches the key.
     pub fn count_changes(&mut self, changes: u64) {
-        self.effects.dirty += changes;
+        self.collected.dirty += changes;
     }
 
     /// Puts keys that became ready back, for a commit that serves nobody yet.
     pub fn keep_ready(&mut self, mut ready: Vec<(usize, Box<[u8]>)>) {
-        self.effects.ready.append(&mut ready);
+        if !ready.is_empty() {
+            self.collected.effects().ready.append(&mut ready);
+        }
     }
 
     /// Puts back what is to be freed, for a commit in the middle of a transaction.
-    pub fn keep_trash(&mut self, trash: crate::Trash) {
-        self.effects.trash.append(trash);
+    pub fn keep_trash(&mut self, trash: Option<Trash>) {
+        if let Some(trash) = trash {
+            self.collected.effects().trash.append(trash);
+        }
     }
 
     /// Takes the handler's wish to wait.
     pub fn take_blocking(&mut self) -> Option<Blocking> {
-        self.effects.blocking.take()
+        self.collected.effects().blocking.take()
     }
 
     /// Whether the handler has asked to wait.
     #[inline]
     pub fn wants_to_wait(&self) -> bool {
-        self.effects.blocking.is_some()
+        self.collected.noted().is_some_and(|effects| effects.blocking.is_some())
     }
 
     /// If all that has been collected since the last call is counts, takes them: the usual case, which the
     /// commit can settle without looking further.
     #[inline]
     pub fn take_counts(&mut self) -> Option<Counts> {
-        let effects = &mut self.effects;
-        let quiet = effects.changed.is_empty()
-            && effects.lapsed.is_empty()
-            && effects.swept.is_empty()
-            && !effects.flushed
-            && effects.events.is_empty()
-            && effects.ready.is_empty()
-            && effects.expired.is_empty()
-            && effects.removed_expired.is_empty()
-            && effects.trash.is_empty()
-            && matches!(effects.log, LogChoice::Verbatim)
-            && effects.expired_count == 0
-            && effects.expired_fields_count == 0
-            && self.noticed.expired.get_mut().is_empty()
-            && self.noticed.missed.get_mut().is_empty();
-        quiet.then(|| Counts {
-            dirty: std::mem::take(&mut effects.dirty),
-            hits: std::mem::take(&mut effects.hits) + self.noticed.hits.take(),
-            misses: std::mem::take(&mut effects.misses) + self.noticed.misses.take(),
-        })
+        self.collected.take_counts()
     }
 
     /// Takes what has been collected since the last call. The commit's business.
     pub fn take_effects(&mut self) -> Effects {
         self.hint = NO_HINT;
-        let noticed = std::mem::take(&mut self.noticed);
-        let mut effects = std::mem::take(&mut self.effects);
-        effects.hits += noticed.hits.get();
-        effects.misses += noticed.misses.get();
-        effects.expired.extend(noticed.expired.into_inner());
-        let missed = noticed.missed.into_inner();
-        if !missed.is_empty() {
-            effects.events = with_misses(effects.events, missed);
-        }
-        effects
+        self.collected.take()
     }
 
     /// Removes a key of any locked shard if its time has passed, saying so; for the commit and for active
@@ -714,7 +689,7 @@ impl<'a> Access<'a> {
             return false;
         }
         let Lookup::Expired(entry) = database.find_live(hash, key, self.now_ms) else { return false };
-        note_expired(&mut self.effects, self.settings, moment, watched, entry);
+        note_expired(self.collected, self.settings, moment, watched, entry);
         true
     }
 
@@ -724,7 +699,7 @@ impl<'a> Access<'a> {
         let index = self.locked.keyspace().shard_of(hash);
         let Some(shard) = self.locked.shard_mut(index) else { return Ok(()) };
         let awaited = shard.has_waiters();
-        note_new(&mut self.effects, self.settings, self.database, awaited, &entry);
+        note_new(self.collected, self.settings, self.database, awaited, &entry);
         shard.databases[self.database].insert(hash, entry);
         Ok(())
     }
@@ -803,20 +778,6 @@ thread_local! {
     static DICE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Puts an event for each missed key where it belongs among the others.
-fn with_misses(events: Vec<Event>, missed: Vec<Missed>) -> Vec<Event> {
-    let mut all = Vec::with_capacity(events.len() + missed.len());
-    let mut others = events.into_iter().enumerate().peekable();
-    for (database, key, place) in missed {
-        while let Some((_, event)) = others.next_if(|(index, _)| *index < place) {
-            all.push(event);
-        }
-        all.push(Event { class: EventClass::KEY_MISS, name: "keymiss", database, key });
-    }
-    all.extend(others.map(|(_, event)| event));
-    all
-}
-
 /// Where and when a key is found expired, and whether that is logged.
 #[derive(Clone, Copy)]
 struct Moment {
@@ -828,12 +789,13 @@ struct Moment {
 /// What the commit makes of an entry that was removed because its time had passed.
 #[cold]
 fn note_expired(
-    effects: &mut Effects,
+    collected: &mut Collected,
     settings: &Settings,
     Moment { database, now_ms, is_logged }: Moment,
     watched: bool,
     entry: Entry,
 ) {
+    let effects = collected.effects();
     let mut event = |class: EventClass, name| {
         if settings.notify & class.0 != 0 {
             effects.events.push(Event { class, name, database, key: entry.key().into() });
@@ -853,33 +815,33 @@ fn note_expired(
     if watched {
         effects.lapsed.push((database, entry.key().into()));
     }
-    note_lost(effects, database, true, &entry);
-    effects.trash.entries.push(entry);
+    note_lost(collected, database, true, &entry);
+    collected.effects().trash.entries.push(entry);
 }
 
 /// What the commit makes of a key that is new. `awaited` says that somebody waits for a key of its shard.
 #[inline]
-fn note_new(effects: &mut Effects, settings: &Settings, database: usize, awaited: bool, entry: &Entry) {
+fn note_new(collected: &mut Collected, settings: &Settings, database: usize, awaited: bool, entry: &Entry) {
     if settings.notify & EventClass::NEW.0 != 0 {
         let key = entry.key().into();
-        effects.events.push(Event { class: EventClass::NEW, name: "new", database, key });
+        collected.effects().events.push(Event { class: EventClass::NEW, name: "new", database, key });
     }
-    note_ready(effects, database, awaited, entry);
+    note_ready(collected, database, awaited, entry);
 }
 
 /// Those who wait for such a key may be served.
 #[inline]
-fn note_ready(effects: &mut Effects, database: usize, awaited: bool, entry: &Entry) {
+fn note_ready(collected: &mut Collected, database: usize, awaited: bool, entry: &Entry) {
     if awaited && matches!(entry.kind(), Kind::List | Kind::SortedSet | Kind::Stream) {
-        effects.ready.push((database, entry.key().into()));
+        collected.effects().ready.push((database, entry.key().into()));
     }
 }
 
 /// Those who wait for such a key may have to know that it is gone. `awaited` may err on the side of true.
 #[inline]
-fn note_lost(effects: &mut Effects, database: usize, awaited: bool, entry: &Entry) {
+fn note_lost(collected: &mut Collected, database: usize, awaited: bool, entry: &Entry) {
     if awaited && entry.kind() == Kind::Stream {
-        effects.ready.push((database, entry.key().into()));
+        collected.effects().ready.push((database, entry.key().into()));
     }
 }
 

@@ -37,7 +37,7 @@ mod testing;
 mod tests;
 
 pub use access::{
-    Access, Counts, Mode, NewExpiry, check_key, decayed_frequency, frequency_clock, idle_seconds,
+    Access, Collected, Counts, Mode, NewExpiry, check_key, decayed_frequency, frequency_clock, idle_seconds,
     restored_clock,
 };
 pub use effects::{Blocking, Effects, Event, EventClass, ExpiredFields, LogChoice, TimeoutReply, Trash};

@@ -4,7 +4,9 @@
 use mantissa_protocol::{OwnedArgs, Protocol, Reply};
 use mantissa_store::{Keyspace, ShardSet};
 
-use crate::{Access, DataHandler, Effects, FAMILIES, Locks, LogChoice, Mode, Registry, Settings, find_keys};
+use crate::{
+    Access, Collected, DataHandler, Effects, FAMILIES, Locks, LogChoice, Mode, Registry, Settings, find_keys,
+};
 
 /// See the module's description.
 pub(crate) struct Bench {
@@ -16,6 +18,7 @@ pub(crate) struct Bench {
     pub effects: Effects,
     registry: Registry<DataHandler>,
     random_state: u64,
+    collected: Collected,
 }
 
 impl Bench {
@@ -30,6 +33,7 @@ impl Bench {
             effects: Effects::default(),
             registry,
             random_state: 1,
+            collected: Collected::default(),
         }
     }
 
@@ -69,7 +73,8 @@ impl Bench {
         let locked = self.keyspace.lock(shards);
         let mode = Mode { may_block: true, ..Mode::default() };
         let state = &mut self.random_state;
-        let mut access = Access::new(locked, self.database, self.now_ms, &self.settings, mode, state);
+        let mut access =
+            Access::new(locked, self.database, self.now_ms, &self.settings, mode, state, &mut self.collected);
         if let Err(error) = handler(&mut access, args, &mut reply) {
             reply.truncate(0);
             reply.error_bytes(error.bytes());
@@ -87,7 +92,8 @@ impl Bench {
         let locked = self.keyspace.lock(ShardSet::one(shard));
         let mode = Mode::default();
         let state = &mut self.random_state;
-        let mut access = Access::new(locked, self.database, self.now_ms, &self.settings, mode, state);
+        let mut access =
+            Access::new(locked, self.database, self.now_ms, &self.settings, mode, state, &mut self.collected);
         let result = work(&mut access);
         (result, access.take_effects())
     }

@@ -1,7 +1,7 @@
 //! The `mantissa` program: its subcommands.
 #![forbid(unsafe_code)]
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -23,19 +23,27 @@ Usage:
   mantissa manual FOLDER                                  Write man pages
   mantissa --version                                      Print the version
 
-Called redis-check-aof or redis-check-rdb, it does `check aof` or `check rdb`.
+Called redis-server, redis-cli, redis-benchmark, redis-check-aof or redis-check-rdb (or valkey-... instead of
+redis-...), it does what that program does. `mantissa server --help` says more about the server.
 ";
 
-/// Names of other programs under which this one does their work, as what.
-const OTHER_NAMES: [(&str, &[&str]); 2] =
-    [("redis-check-aof", &["check", "aof"]), ("redis-check-rdb", &["check", "rdb"])];
+/// Names of programs of Redis and Valkey, without `redis-` and `valkey-`, under which this one does their work, as
+/// what.
+const OTHER_NAMES: [(&str, &[&str]); 5] = [
+    ("server", &["server"]),
+    ("cli", &["cli"]),
+    ("benchmark", &["benchmark"]),
+    ("check-aof", &["check", "aof"]),
+    ("check-rdb", &["check", "rdb"]),
+];
 
 /// The arguments, with the subcommand that the program's own name stands for.
 fn arguments() -> impl Iterator<Item = OsString> {
     let mut words = std::env::args_os();
     let program = words.next().map(PathBuf::from);
-    let name = program.as_deref().and_then(Path::file_name);
-    let known = OTHER_NAMES.iter().find(|(other, _)| name.is_some_and(|name| name == *other));
+    let name = program.as_deref().and_then(Path::file_name).and_then(OsStr::to_str).unwrap_or_default();
+    let other = name.strip_prefix("redis-").or_else(|| name.strip_prefix("valkey-"));
+    let known = OTHER_NAMES.iter().find(|(known, _)| other == Some(known));
     let meant = known.map_or(&[][..], |(_, meant)| meant);
     meant.iter().map(OsString::from).chain(words)
 }

@@ -30,7 +30,7 @@ pub fn commit(
     access: &mut Access<'_>,
     command: Command<'_>,
     ends: bool,
-) -> Trash {
+) -> Option<Trash> {
     if let Some(counts) = access.take_counts() {
         settle_counts(server, outbox.worker(), counts);
         if access.logs() {
@@ -41,14 +41,14 @@ pub fn commit(
                 aof::seal(server, outbox, access);
             }
         }
-        return Trash::default();
+        return None;
     }
     let mut effects = access.take_effects();
     let mut trash = std::mem::take(&mut effects.trash);
     let mut ready = apply(server, outbox, access, effects, command, &mut trash);
     if !ends {
         access.keep_ready(ready);
-        return trash;
+        return Some(trash);
     }
     let mut next = 0;
     while next < ready.len() {
@@ -60,7 +60,7 @@ pub fn commit(
     if access.logs() {
         aof::seal(server, outbox, access);
     }
-    trash
+    Some(trash)
 }
 
 /// Everything but serving. Returns the keys that became ready.

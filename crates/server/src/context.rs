@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use mantissa_commands::Error;
+use mantissa_commands::{Collected, Error};
 use mantissa_net::Conn;
 use mantissa_persist::aof::Unit;
 use mantissa_protocol::Args;
@@ -41,6 +41,8 @@ pub struct Context {
     pub evictor: Evictor,
     /// Which commands are noted among the hottest keys.
     pub sampler: Sampler,
+    /// What the present command leaves for its commit.
+    pub collected: Collected,
     /// Messages for clients.
     pub outbox: Outbox,
 }
@@ -86,6 +88,7 @@ impl Context {
             out_of_memory: false,
             evictor: Evictor::default(),
             sampler: Sampler::default(),
+            collected: Collected::default(),
             outbox: Outbox::new(worker, server),
         }
     }

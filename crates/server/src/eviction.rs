@@ -204,9 +204,10 @@ fn remove(context: &mut Context, policy: Policy, candidate: &Candidate, limit: u
     let server = context.server;
     let index = server.keyspace.shard_of(candidate.hash);
     let Ok(locked) = server.keyspace.try_lock(ShardSet::one(index)) else { return Removal::InUse };
-    let Context { live, now_ms, random_state, outbox, .. } = context;
+    let Context { live, now_ms, random_state, collected, outbox, .. } = context;
     let mode = Mode::default();
-    let mut access = Access::new(locked, candidate.database, *now_ms, &live.settings, mode, random_state);
+    let mut access =
+        Access::new(locked, candidate.database, *now_ms, &live.settings, mode, random_state, collected);
     let now_ms = *now_ms;
     let mut claim = None;
     let mut outcome = Removal::Stale;

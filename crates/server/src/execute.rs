@@ -333,17 +333,18 @@ fn run_data(
     reply: &mut Reply,
 ) -> Outcome {
     let server = context.server;
-    let hint = hint.filter(|_| has_one_key(command));
-    let shards = match hint {
-        Some(hash) => ShardSet::one(server.keyspace.shard_of(hash)),
-        None => shards_of(server, command, args),
-    };
     let may_write = command.info.flags.has(Flags::WRITE);
-    let locked = lock(server, shards, may_write)?;
-    let Context { live, now_ms, random_state, outbox, .. } = context;
+    let only_key = if has_one_key(command) { args.get(1) } else { None };
+    let hint = only_key.map(|key| (key, hint.unwrap_or_else(|| server.keyspace.hash(key))));
+    let locked = match hint {
+        Some((_, hash)) => lock_one(server, server.keyspace.shard_of(hash), may_write)?,
+        None => lock(server, shards_of(server, command, args), may_write)?,
+    };
+    let Context { live, now_ms, random_state, collected, outbox, .. } = context;
     let mode = Mode { may_block: true, serving: false, no_touch: client.no_touch };
-    let mut access = Access::new(locked, client.database, *now_ms, &live.settings, mode, random_state);
-    if let (Some(hash), Some(key)) = (hint, args.get(1)) {
+    let mut access =
+        Access::new(locked, client.database, *now_ms, &live.settings, mode, random_state, collected);
+    if let Some((key, hash)) = hint {
         access.hint(key, hash);
     }
     let outcome = handler(&mut access, args, reply);
@@ -387,9 +388,22 @@ pub fn shards_of(server: &Server, command: &Command, args: Args<'_>) -> ShardSet
     }
 }
 
+/// Locks one shard, like [`lock`].
+#[inline]
+fn lock_one(server: &'static Server, index: usize, may_write: bool) -> Outcome<LockedShards<'static>> {
+    match server.keyspace.try_lock_one(index) {
+        Some(locked) if !may_write || locked.shard(index).is_some_and(|shard| !shard.has_waiters()) => {
+            Ok(locked)
+        }
+        locked => {
+            drop(locked);
+            lock(server, ShardSet::one(index), may_write)
+        }
+    }
+}
+
 /// Locks the shards, and for a write those too that serving the clients blocked on their keys may need. Fails
 /// if a slow script holds one of them.
-#[inline]
 pub fn lock(server: &'static Server, wanted: ShardSet, may_write: bool) -> Outcome<LockedShards<'static>> {
     let mut set = wanted;
     loop {

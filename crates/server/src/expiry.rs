@@ -108,10 +108,11 @@ fn step(context: &mut Context, shard: usize) -> Option<ExpireProgress> {
     let live = Arc::clone(&context.live);
     let locked = server.keyspace.try_lock(ShardSet::one(shard)).ok()?;
     let mode = Mode::default();
-    let mut access = Access::new(locked, 0, context.now_ms, &live.settings, mode, &mut context.random_state);
+    let Context { now_ms, random_state, collected, outbox, .. } = context;
+    let mut access = Access::new(locked, 0, *now_ms, &live.settings, mode, random_state, collected);
     let progress = mantissa_commands::expire_cycle(&mut access, shard, STEP_ENTRIES);
-    context.outbox.unit.loosen();
-    let trash = commit(server, &mut context.outbox, &mut access, None, true);
+    outbox.unit.loosen();
+    let trash = commit(server, outbox, &mut access, None, true);
     drop(access);
     server.free(trash);
     Some(progress)

@@ -286,10 +286,13 @@ impl Server {
 
     /// Frees what commands have left, here if it is little, else in the background. No shard may be locked.
     #[inline]
-    pub fn free(&self, trash: Trash) {
-        if trash.is_empty() {
-            return;
+    pub fn free(&self, trash: Option<Trash>) {
+        if let Some(trash) = trash.filter(|trash| !trash.is_empty()) {
+            self.free_all(trash);
         }
+    }
+
+    fn free_all(&self, trash: Trash) {
         if !trash.is_large() {
             return drop(trash);
         }

@@ -50,10 +50,10 @@ pub fn with_shards<R>(
     work: impl FnOnce(&mut Access<'_>) -> R,
 ) -> R {
     let server = context.server;
-    let Context { live, now_ms, random_state, outbox, .. } = context;
+    let Context { live, now_ms, random_state, collected, outbox, .. } = context;
     let locked = server.keyspace.lock(shards);
     let mode = Mode::default();
-    let mut access = Access::new(locked, database, *now_ms, &live.settings, mode, random_state);
+    let mut access = Access::new(locked, database, *now_ms, &live.settings, mode, random_state, collected);
     let result = work(&mut access);
     let trash = commit(server, outbox, &mut access, command, true);
     drop(access);

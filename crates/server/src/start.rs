@@ -13,6 +13,7 @@ use mantissa_net::process::{self, Signal, Signals};
 use mantissa_net::{Driver, DriverKind, Listener, LocalAddress, ThreadClock};
 
 use crate::balance::Balancer;
+use crate::commands::REDIS_VERSION;
 use crate::config::{Config, IoDriver};
 use crate::inbox::{Inbox, Message};
 use crate::server::Server;
@@ -25,8 +26,39 @@ pub const DESCRIPTORS_RESERVED: u64 = 32;
 /// milliseconds, until the kernel has ended the operations on them.
 const ADDRESS_PATIENCE: Duration = Duration::from_secs(1);
 
+const USAGE: &str = "\
+Usage:
+  mantissa server [CONFIG-FILE] [--DIRECTIVE VALUE ...] [-]
+  mantissa server --version
+  mantissa server --help
+
+The configuration file has the directives of redis.conf. Directives on the command line come after it, those on
+standard input, if the last argument is a dash, in between.
+
+Examples:
+  mantissa server                                      Run with the defaults, on port 6379
+  mantissa server --port 7777 --appendonly yes         Another port, with an append-only file
+  mantissa server /etc/redis/redis.conf --maxmemory 2gb
+  echo 'maxmemory 128mb' | mantissa server -           Directives from standard input
+  mantissa cli CONFIG GET '*'                          All directives of a running server
+";
+
 /// Runs the server with the arguments of `mantissa server` until it is told to end.
 pub fn run(arguments: &[OsString]) -> ExitCode {
+    match arguments {
+        [only] if only == "--help" || only == "-h" => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        [only] if only == "--version" || only == "-v" => {
+            let (version, bits) = (env!("CARGO_PKG_VERSION"), usize::BITS);
+            println!(
+                "Mantissa server v={version}, as Redis server v={REDIS_VERSION} malloc=jemalloc bits={bits}"
+            );
+            return ExitCode::SUCCESS;
+        }
+        _ => {}
+    }
     let (config, warnings) = match Config::from_args(arguments) {
         Ok(parsed) => parsed,
         Err(error) => {

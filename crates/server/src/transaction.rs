@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mantissa_commands::spec::Flags;
-use mantissa_commands::{Access, Error, Locks, Mode, Outcome};
+use mantissa_commands::{Access, Collected, Error, Locks, Mode, Outcome};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::ShardSet;
 
@@ -122,10 +122,17 @@ fn run_all(
     let writes = transaction.queue.iter().any(|queued| queued.command.info.flags.has(Flags::WRITE));
     let locked = execute::lock(server, shards, writes)?;
     let live = Arc::clone(&context.live);
-    let mut random_state = context.random_state;
+    let (mut random_state, mut collected) = (context.random_state, Collected::default());
     let mode = Mode { may_block: false, serving: false, no_touch: client.no_touch };
-    let mut access =
-        Access::new(locked, client.database, context.now_ms, &live.settings, mode, &mut random_state);
+    let mut access = Access::new(
+        locked,
+        client.database,
+        context.now_ms,
+        &live.settings,
+        mode,
+        &mut random_state,
+        &mut collected,
+    );
     if is_dirty(client, &mut access) {
         let trash = commit(server, &mut context.outbox, &mut access, None, true);
         drop(access);

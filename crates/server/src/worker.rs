@@ -1,9 +1,10 @@
 //! A worker: one thread, one event loop, the connections it serves.
 //!
-//! Bytes that arrive are parsed in place, a batch of requests at a time. Keys of a batch are hashed and their
-//! buckets and entries prefetched before the first of its commands runs, so that the cache misses of a
-//! pipeline overlap. The first keys of all connections that have sent something in a turn are fetched in the
-//! same way before the first of them is served, where the driver shows them.
+//! Bytes that arrive are parsed in place, a batch of requests at a time. Where there are so many keys that they
+//! miss the caches, those of a batch are hashed and their buckets and entries prefetched before the first of its
+//! commands runs, so that the misses of a pipeline overlap. The first keys of all connections that have sent
+//! something in a turn are fetched in the same way before the first of them is served, where the driver shows
+//! them.
 
 mod moving;
 mod withheld;
@@ -37,6 +38,8 @@ use withheld::Withheld;
 
 /// Most requests that are parsed and prefetched together.
 const BATCH_MAX: usize = 64;
+/// Keys from which on prefetching pays: fewer of them stay in the caches anyway.
+const PREFETCHED_KEYS_MIN: usize = 32_768;
 /// Reply bytes after which they are handed to the driver although more requests are at hand.
 const FLUSH_BYTES: usize = 256 << 10;
 /// Unsent bytes beyond which a client's requests wait until some have left. Far more than a client that sends
@@ -82,6 +85,8 @@ pub struct Worker {
     requests: Vec<Request>,
     /// The keys of the upcoming requests of a turn, with their databases.
     upcoming: Vec<(usize, KeyHash)>,
+    /// Whether there are so many keys that it pays to prefetch them.
+    prefetches: bool,
     deadlines: Deadlines,
     tcp_listeners: Vec<TcpListener>,
     /// Clients that have moved on, by the connection that they had here.
@@ -186,6 +191,7 @@ impl Worker {
             slices: Vec::new(),
             requests: Vec::new(),
             upcoming: Vec::new(),
+            prefetches: false,
             deadlines: Deadlines::default(),
             tcp_listeners: Vec::new(),
             departures: HashMap::new(),
@@ -613,7 +619,7 @@ impl Worker {
         input: &[u8],
         reply: &mut Reply,
     ) -> Option<usize> {
-        if self.requests.len() > 1 {
+        if self.prefetches && self.requests.len() > 1 {
             self.prefetch(client, input);
         }
         let mut requests = std::mem::take(&mut self.requests);
@@ -803,6 +809,8 @@ impl Worker {
             return;
         }
         self.last_tick_ms = now_ms;
+        let keys = self.context.server.keyspace.estimate_keys();
+        self.prefetches = keys.map_or(self.prefetches, |keys| keys >= PREFETCHED_KEYS_MIN);
         if self.context.server.pause.until_ms.load(Ordering::Relaxed) <= now_ms {
             self.resume_paused(driver);
         }
@@ -835,6 +843,9 @@ impl Handler for Worker {
 
     /// Hashes the first key of a connection's first request, and fetches its bucket.
     fn upcoming(&mut self, conn: Conn, bytes: &[u8]) {
+        if !self.prefetches {
+            return;
+        }
         let Some(client) = self.clients.get(conn.index()).and_then(Option::as_deref) else { return };
         if client.partial.is_some() {
             return;
@@ -910,6 +921,7 @@ fn execute_guarded(
             String::from_utf8_lossy(&shown)
         );
         client.killed = true;
+        context.collected.clear();
         crate::aof::seal_unfinished(context);
         Progress::Done
     })

@@ -233,6 +233,13 @@ impl Keyspace {
         }
     }
 
+    /// Takes the lock of one shard if it is free.
+    #[inline]
+    pub fn try_lock_one(&self, index: usize) -> Option<LockedShards<'_>> {
+        let locked = || LockedShards { keyspace: self, set: ShardSet::one(index), not_send: PhantomData };
+        self.cells[index].lock.try_lock().then(locked)
+    }
+
     /// Takes the locks of these shards if all of them are free; otherwise the number of one that is not.
     #[inline]
     pub fn try_lock(&self, set: ShardSet) -> Result<LockedShards<'_>, usize> {
@@ -285,6 +292,13 @@ impl Keyspace {
     /// Fetches a key's entry ahead of its use, without taking the lock if it is not free.
     pub fn prefetch_entry(&self, database: usize, hash: KeyHash) {
         self.peek(database, hash, |database| database.prefetch_entry(hash));
+    }
+
+    /// About how many keys there are, from one shard of them; `None` if that one is in use.
+    pub fn estimate_keys(&self) -> Option<usize> {
+        let locked = self.try_lock_one(0)?;
+        let count: usize = locked.shard(0)?.databases.iter().map(crate::Database::len).sum();
+        Some(count * self.cells.len())
     }
 
     fn peek(&self, database: usize, hash: KeyHash, look: impl FnOnce(&crate::Database)) {

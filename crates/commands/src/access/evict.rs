@@ -17,17 +17,17 @@ impl Access<'_> {
         let key: Box<[u8]> = entry.key().into();
         let Some(entry) = database.remove(hash, &key) else { return false };
         if self.locked.shard(index).is_some_and(Shard::wants_changes) {
-            self.effects.changed.push((number, key.clone()));
+            self.collected.effects().changed.push((number, key.clone()));
         }
         if self.settings.notify & EventClass::EVICTED.0 != 0 {
             let (class, key) = (EventClass::EVICTED, key.clone());
-            self.effects.events.push(Event { class, name: "evicted", database: number, key });
+            self.collected.effects().events.push(Event { class, name: "evicted", database: number, key });
         }
         if self.is_logged {
-            self.effects.removed_expired.push((number, key));
+            self.collected.effects().removed_expired.push((number, key));
         }
-        note_lost(&mut self.effects, number, true, &entry);
-        self.effects.trash.entries.push(entry);
+        note_lost(self.collected, number, true, &entry);
+        self.collected.effects().trash.entries.push(entry);
         true
     }
 }

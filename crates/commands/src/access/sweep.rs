@@ -63,23 +63,23 @@ impl Access<'_> {
                 if shard.has_watchers() {
                     let there = |key: &[u8]| shard.databases[number].get(keyspace.hash(key), key).is_some();
                     let watched = shard.watched_keys(number).into_iter().filter(|key| there(key));
-                    self.effects.swept.extend(watched.map(|key| (number, key)));
+                    self.collected.effects().swept.extend(watched.map(|key| (number, key)));
                 }
                 let awaited = shard.awaited_keys(number).into_iter();
-                self.effects.ready.extend(awaited.map(|key| (number, key)));
+                self.collected.effects().ready.extend(awaited.map(|key| (number, key)));
                 count += shard.databases[number].len() as u64;
-                self.effects.trash.databases.extend(shard.databases[number].take());
+                self.collected.effects().trash.databases.extend(shard.databases[number].take());
             }
         }
-        self.effects.flushed = true;
-        self.effects.dirty += count.max(1);
+        self.collected.effects().flushed = true;
+        self.collected.dirty += count.max(1);
         count
     }
 
     /// Exchanges two databases. Those who watch a key of either are marked, and keys that somebody waits for
     /// and that came or went become ready. All shards must be locked.
     pub fn swap_databases(&mut self, first: usize, second: usize) {
-        self.effects.dirty += 1;
+        self.collected.dirty += 1;
         if first == second {
             return;
         }
@@ -93,10 +93,10 @@ impl Access<'_> {
                 };
                 let watched = shard.watched_keys(number).into_iter();
                 let changed = watched.filter(|key| there(first, key) || there(second, key));
-                self.effects.swept.extend(changed.map(|key| (number, key)));
+                self.collected.effects().swept.extend(changed.map(|key| (number, key)));
                 let awaited = shard.awaited_keys(number).into_iter();
                 let ready = awaited.filter(|key| there(first, key) || there(second, key));
-                self.effects.ready.extend(ready.map(|key| (number, key)));
+                self.collected.effects().ready.extend(ready.map(|key| (number, key)));
             }
         }
     }

@@ -266,10 +266,11 @@ impl Replayer {
     ) -> Outcome {
         let server = self.context.server;
         let locked = execute::lock(server, execute::shards_of(server, command, args), true)?;
-        let Context { live, now_ms, random_state, outbox, .. } = &mut self.context;
+        let Context { live, now_ms, random_state, collected, outbox, .. } = &mut self.context;
         let mode = Mode::default();
         let database = self.client.database;
-        let mut access = Access::new(locked, database, *now_ms, &live.settings, mode, random_state);
+        let mut access =
+            Access::new(locked, database, *now_ms, &live.settings, mode, random_state, collected);
         access.begin_loading();
         let outcome = handler(&mut access, args, reply);
         let trash = commit(server, outbox, &mut access, None, true);

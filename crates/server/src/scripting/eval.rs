@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use mantissa_commands::spec::KeyFlags;
-use mantissa_commands::{Access, Error, Mode, Outcome, parse};
+use mantissa_commands::{Access, Collected, Error, Mode, Outcome, parse};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::ShardSet;
 use mlua::{Function, Table, Value};
@@ -266,10 +266,17 @@ impl Call<'_> {
         loop {
             let shards = self.shards(context, wide);
             let locked = execute::lock(server, shards, !self.read_only)?;
-            let mut random_state = context.random_state;
+            let (mut random_state, mut collected) = (context.random_state, Collected::default());
             let mode = Mode { may_block: false, serving: false, no_touch: client.no_touch };
-            let mut access =
-                Access::new(locked, client.database, context.now_ms, &live.settings, mode, &mut random_state);
+            let mut access = Access::new(
+                locked,
+                client.database,
+                context.now_ms,
+                &live.settings,
+                mode,
+                &mut random_state,
+                &mut collected,
+            );
             let ended = self.run_once(context, client, &mut access, true, reply, body);
             access.select(client.database);
             let trash = commit(server, &mut context.outbox, &mut access, None, true);

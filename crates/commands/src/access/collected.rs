@@ -1,0 +1,111 @@
+//! What commands have left for the commit.
+
+use std::cell::{Cell, RefCell};
+
+use super::Counts;
+use crate::effects::{Effects, Event, EventClass};
+
+/// Database and key of a lookup that found nothing, and how many events came before it.
+type Missed = (usize, Box<[u8]>, usize);
+
+/// What has been collected for the commit since the last one. It is lent to each [`Access`](super::Access) in
+/// turn, and the commit leaves it empty: a command of which only counts remain, as of most, costs no more.
+#[derive(Default)]
+pub struct Collected {
+    /// Changes.
+    pub(super) dirty: u64,
+    hits: Cell<u64>,
+    misses: Cell<u64>,
+    /// Whether there may be more than these counts.
+    has_more: Cell<bool>,
+    effects: Effects,
+    /// Keys that lookups with a shared borrow found expired.
+    expired: RefCell<Vec<(usize, Box<[u8]>)>>,
+    missed: RefCell<Vec<Missed>>,
+}
+
+impl Collected {
+    /// Everything but counts, to add to it.
+    #[inline]
+    pub(super) fn effects(&mut self) -> &mut Effects {
+        self.has_more.set(true);
+        &mut self.effects
+    }
+
+    /// Everything but counts, if there may be any.
+    #[inline]
+    pub(super) fn noted(&self) -> Option<&Effects> {
+        self.has_more.get().then_some(&self.effects)
+    }
+
+    /// A lookup has found its key.
+    #[inline]
+    pub(super) fn hit(&self) {
+        self.hits.set(self.hits.get() + 1);
+    }
+
+    /// A lookup has not found its key.
+    #[inline]
+    pub(super) fn miss(&self) {
+        self.misses.set(self.misses.get() + 1);
+    }
+
+    /// A lookup that is told of as an event has not found its key.
+    #[cold]
+    pub(super) fn note_missed(&self, database: usize, key: &[u8]) {
+        self.has_more.set(true);
+        self.missed.borrow_mut().push((database, key.into(), self.effects.events.len()));
+    }
+
+    /// A lookup has found a key expired.
+    #[cold]
+    pub(super) fn note_expired(&self, database: usize, key: &[u8]) {
+        self.has_more.set(true);
+        self.expired.borrow_mut().push((database, key.into()));
+    }
+
+    /// Takes the counts, if there is nothing else.
+    #[inline]
+    pub(super) fn take_counts(&mut self) -> Option<Counts> {
+        let take = || Counts {
+            dirty: std::mem::take(&mut self.dirty),
+            hits: self.hits.take(),
+            misses: self.misses.take(),
+        };
+        (!self.has_more.get()).then(take)
+    }
+
+    /// Takes everything.
+    pub(super) fn take(&mut self) -> Effects {
+        let Collected { dirty, hits, misses, has_more: _, mut effects, expired, missed } =
+            std::mem::take(self);
+        effects.dirty += dirty;
+        effects.hits += hits.get();
+        effects.misses += misses.get();
+        effects.expired.extend(expired.into_inner());
+        let missed = missed.into_inner();
+        if !missed.is_empty() {
+            effects.events = with_misses(effects.events, missed);
+        }
+        effects
+    }
+
+    /// Forgets everything: what a command had left that failed inside the server.
+    pub fn clear(&mut self) {
+        *self = Collected::default();
+    }
+}
+
+/// Puts an event for each missed key where it belongs among the others.
+fn with_misses(events: Vec<Event>, missed: Vec<Missed>) -> Vec<Event> {
+    let mut all = Vec::with_capacity(events.len() + missed.len());
+    let mut others = events.into_iter().enumerate().peekable();
+    for (database, key, place) in missed {
+        while let Some((_, event)) = others.next_if(|(index, _)| *index < place) {
+            all.push(event);
+        }
+        all.push(Event { class: EventClass::KEY_MISS, name: "keymiss", database, key });
+    }
+    all.extend(others.map(|(_, event)| event));
+    all
+}
