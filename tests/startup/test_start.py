@@ -1,9 +1,13 @@
 """Starting as redis-server does: config file, directives on the command line, refusals, log, sockets."""
 
+import pathlib
+import subprocess
+
 import pytest
 import redis
 
 from support.resp import Connection
+from support.servers import subject_path
 
 
 def value(connection, name):
@@ -13,6 +17,24 @@ def value(connection, name):
 def test_the_log_ends_in_ready(start_server):
     server = start_server()
     assert "Ready to accept connections" in server.log_text().splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "name, words, shown",
+    [
+        ("mantissa", ["server", "--help"], "mantissa server [CONFIG-FILE]"),
+        ("mantissa", ["server", "-v"], "as Redis server v=8.2.3"),
+        ("redis-server", ["--version"], "as Redis server v=8.2.3"),
+        ("valkey-server", ["-h"], "mantissa server [CONFIG-FILE]"),
+        ("redis-cli", ["--version"], "mantissa"),
+        ("redis-benchmark", ["--version"], "mantissa"),
+    ],
+)
+def test_it_says_what_it_is_under_every_name(name, words, shown, tmp_path):
+    program = tmp_path / name
+    program.symlink_to(pathlib.Path(subject_path()).resolve())
+    result = subprocess.run([program, *words], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0 and shown in result.stdout, result
 
 
 def test_directives_from_file_and_command_line(start_server):
