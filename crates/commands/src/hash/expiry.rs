@@ -196,13 +196,17 @@ pub(super) fn note_deleted(access: &mut Access<'_>, key: &[u8], fields: &[&[u8]]
     access.event(EventClass::HASH, "hdel", key);
     let is_empty = access.peek_hash_mut(key).is_some_and(|hash| hash.is_empty());
     access.remove_if_empty(key, is_empty);
-    let mut command: Vec<&[u8]> = vec![b"HDEL", key];
-    command.extend(fields);
-    access.log_instead(&command);
+    if access.logs() {
+        let command: Vec<&[u8]> = [b"HDEL", key].into_iter().chain(fields.iter().copied()).collect();
+        access.log_instead(&command);
+    }
 }
 
 /// Logs a command that ends in `FIELDS numfields field...`.
 pub(super) fn log_fields(access: &mut Access<'_>, start: &[&[u8]], fields: &[&[u8]]) {
+    if !access.logs() {
+        return;
+    }
     let mut digits = [0; 20];
     let mut command = start.to_vec();
     command.extend([b"FIELDS", format_i64(&mut digits, fields.len() as i64)]);
