@@ -5,6 +5,7 @@ import shutil
 
 from support.crowd import Crowd
 from support.seeds import generator
+from support.waiting import until_written
 
 ACCOUNTS = 3000
 BALANCE = 1000
@@ -97,11 +98,6 @@ def fill(connection):
     connection.call("SET", "long", "y" * 2_000_000)
 
 
-def wait_for_save(connection):
-    while b"rdb_bgsave_in_progress:1" in connection.call("INFO", "persistence"):
-        pass
-
-
 def test_a_dump_under_writes_is_of_one_instant(start_server):
     server = start_server("subject", workers=2)
     readers = [start_server("oracle"), start_server("subject")]
@@ -112,7 +108,7 @@ def test_a_dump_under_writes_is_of_one_instant(start_server):
             crowd.start(work, generator(f"snapshot {number}"))
         for turn in range(ROUNDS):
             assert connection.call("BGSAVE") == b"Background saving started"
-            wait_for_save(connection)
+            until_written(connection)
             assert b"rdb_last_bgsave_status:ok" in connection.call("INFO", "persistence")
             reader = readers[turn % 2]
             shutil.copy(server.directory / "dump.rdb", reader.directory / "dump.rdb")

@@ -13,8 +13,8 @@ import pytest
 
 from support import servers
 from support.servers import subject_is_oracle
+from support.waiting import eventually, persistence, until_written
 
-PATIENCE_S = 30
 FOLDER = "appendonlydir"
 NAME = "appendonly.aof"
 OURS_ONLY = pytest.mark.skipif(subject_is_oracle(), reason="redis-server does this otherwise")
@@ -33,29 +33,6 @@ COMMANDS = [
     "SELECT 1", "SET other 1", "LPUSH list x", "SWAPDB 1 2", "SELECT 0", "MULTI", "SET in transaction", "SPOP set",
     "EXEC", "EVAL return{redis.call('set','by','script'),redis.call('spop','text')} 0",
 ]  # fmt: skip
-
-
-def info(connection):
-    text = connection.call("INFO", "persistence").decode()
-    return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
-
-
-def eventually(condition, what):
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
-
-
-def rewritten(connection):
-    """Wait until no rewrite runs or is to come."""
-
-    def is_done():
-        state = info(connection)
-        return state["aof_rewrite_in_progress"] == "0" and state["aof_rewrite_scheduled"] == "0"
-
-    eventually(is_done, "the rewrite does not end")
-    return info(connection)
 
 
 def logged_server(start_server, kind="subject", **options):
@@ -126,7 +103,7 @@ def test_what_was_there_is_there_again(start_server, policy):
     server.restart()
     with server.connect() as connection:
         assert digest(connection) == before
-        assert info(connection)["aof_enabled"] == "1"
+        assert persistence(connection)["aof_enabled"] == "1"
 
 
 def test_after_a_crash_nothing_acknowledged_is_missing(start_server):
@@ -182,7 +159,7 @@ def test_files_are_exchanged(start_server, writer, reader, preamble):
     with source.connect() as connection:
         run_commands(connection)
         connection.call("BGREWRITEAOF")
-        rewritten(connection)
+        until_written(connection)
         run_commands(connection)
         connection.call("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 7 end)")
         before = digest(connection)
@@ -219,9 +196,9 @@ def test_rewriting_replaces_the_files(start_server):
         assert files(server) == [f"{NAME}.1.base.rdb", f"{NAME}.1.incr.aof", f"{NAME}.manifest"]
         for number in range(200):
             connection.call("SET", "k", number)
-        size = int(info(connection)["aof_current_size"])
+        size = int(persistence(connection)["aof_current_size"])
         assert connection.call("BGREWRITEAOF") == b"Background append only file rewriting started"
-        state = rewritten(connection)
+        state = until_written(connection)
         assert state["aof_last_bgrewrite_status"] == "ok" and state["aof_rewrites"] == "1"
         assert int(state["aof_current_size"]) < size
         assert int(state["aof_base_size"]) == int(state["aof_current_size"])
@@ -250,7 +227,7 @@ def test_a_base_of_commands(start_server):
         connection.call("ZADD", "bigz", *[word for number in range(1000) for word in (number / 7, f"m{number}")])
         connection.call("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 7 end)")
         connection.call("BGREWRITEAOF")
-        assert rewritten(connection)["aof_last_bgrewrite_status"] == "ok"
+        assert until_written(connection)["aof_last_bgrewrite_status"] == "ok"
         before = digest(connection)
     base = server.directory / FOLDER / f"{NAME}.2.base.aof"
     assert base.read_bytes().startswith(b"*3\r\n$8\r\nFUNCTION\r\n")
@@ -297,11 +274,11 @@ def test_rewriting_under_load_loses_nothing(start_server):
         try:
             for _ in range(4):
                 connection.call("BGREWRITEAOF")
-                rewritten(connection)
+                until_written(connection)
         finally:
             stop.set()
             [writer.join() for writer in writers]
-        assert info(connection)["aof_last_bgrewrite_status"] == "ok"
+        assert persistence(connection)["aof_last_bgrewrite_status"] == "ok"
         before = digest(connection)
     server.restart()
     with server.connect() as connection:
@@ -313,7 +290,7 @@ def test_switching_on_and_off(start_server):
     with server.connect() as connection:
         run_commands(connection)
         connection.call("CONFIG", "SET", "appendonly", "yes")
-        assert rewritten(connection)["aof_enabled"] == "1"
+        assert until_written(connection)["aof_enabled"] == "1"
         connection.call("SET", "while", "on")
         before = digest(connection)
     server.options["appendonly"] = "yes"
@@ -321,10 +298,10 @@ def test_switching_on_and_off(start_server):
     with server.connect() as connection:
         assert digest(connection) == before
         connection.call("CONFIG", "SET", "appendonly", "no")
-        assert info(connection)["aof_enabled"] == "0"
+        assert persistence(connection)["aof_enabled"] == "0"
         connection.call("SET", "while", "off")
         connection.call("CONFIG", "SET", "appendonly", "yes")
-        rewritten(connection)
+        until_written(connection)
         connection.call("SET", "and", "on")
         before = digest(connection)
     server.restart()
@@ -337,10 +314,10 @@ def test_switching_within_a_transaction(start_server):
     with server.connect() as connection:
         replies = connection.pipeline([["MULTI"], ["SET", "k", "1"], ["CONFIG", "SET", "appendonly", "no"], ["EXEC"]])
         assert not replies[-1].is_error
-        eventually(lambda: "aof_current_size" not in info(connection), "it stays on")
+        eventually(lambda: "aof_current_size" not in persistence(connection), "it stays on")
         connection.pipeline([["MULTI"], ["SET", "k", "2"], ["CONFIG", "SET", "appendonly", "yes"], ["EXEC"]])
-        rewritten(connection)
-        assert "aof_current_size" in info(connection)
+        until_written(connection)
+        assert "aof_current_size" in persistence(connection)
 
 
 def test_it_is_rewritten_when_it_has_grown(start_server):
@@ -349,8 +326,8 @@ def test_it_is_rewritten_when_it_has_grown(start_server):
     with server.connect() as connection:
         for _ in range(20):
             connection.pipeline([["SET", "k", "x" * 200]] * 50)
-        eventually(lambda: int(info(connection)["aof_rewrites"]) >= 1, "it is not rewritten")
-        assert rewritten(connection)["aof_last_bgrewrite_status"] == "ok"
+        eventually(lambda: int(persistence(connection)["aof_rewrites"]) >= 1, "it is not rewritten")
+        assert until_written(connection)["aof_last_bgrewrite_status"] == "ok"
         assert f"{NAME}.1.base.rdb" not in files(server)
 
 
@@ -358,10 +335,10 @@ def test_rewriting_and_saving_wait_for_each_other(start_server):
     server = logged_server(start_server)
     with server.connect() as connection:
         assert connection.call("BGREWRITEAOF").startswith(b"Background append only")
-        rewritten(connection)
+        until_written(connection)
         replies = connection.pipeline([["MULTI"], ["BGREWRITEAOF"], ["EXEC"]])
         assert "scheduled" in str(replies[-1])
-        rewritten(connection)
+        until_written(connection)
 
 
 def test_expired_and_evicted_keys_go_from_the_log_too(start_server):
@@ -536,10 +513,9 @@ def test_replies_keep_their_order_while_they_wait(start_server):
         assert connection.read().value == b"OK" and connection.read().value == b"OK"
 
 
-@OURS_ONLY
-def test_a_full_disk_refuses_writes_until_there_is_room(start_server, monkeypatch):
-    """A limit on the length of files stands for the disk."""
-
+@pytest.fixture
+def fillable(start_server, monkeypatch):
+    """A server that logs, whose disk may fill up: see `limit_file_bytes`."""
     die_with_parent = servers.die_with_parent
 
     def ignore_limit():
@@ -547,21 +523,31 @@ def test_a_full_disk_refuses_writes_until_there_is_room(start_server, monkeypatc
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
     monkeypatch.setattr(servers, "die_with_parent", ignore_limit)
-    server = logged_server(start_server, appendfsync="everysec")
+    return logged_server(start_server, appendfsync="everysec")
+
+
+def limit_file_bytes(server, limit):
+    """A limit on the length of files, `None` for none, stands for the end of the disk's room."""
+    hard = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)[1]
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (hard if limit is None else limit, hard))
+
+
+@OURS_ONLY
+def test_a_full_disk_refuses_writes_until_there_is_room(fillable):
+    server = fillable
     with server.connect() as connection:
         connection.call("SET", "k", "before")
-        eventually(lambda: info(connection)["aof_buffer_length"] == "0", "it is not written")
+        eventually(lambda: persistence(connection)["aof_buffer_length"] == "0", "it is not written")
         size = os.path.getsize(increment(server))
-        limits = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (size + 10, limits[1]))
+        limit_file_bytes(server, size + 10)
         connection("SET", "k", "x" * 100)
-        eventually(lambda: info(connection)["aof_last_write_status"] == "err", "the error is not noticed")
+        eventually(lambda: persistence(connection)["aof_last_write_status"] == "err", "the error is not noticed")
         refusal = connection("SET", "k", "y")
         assert refusal.is_error and refusal.text().startswith("MISCONF Errors writing to the AOF file: ")
         assert connection.call("GET", "k") == b"x" * 100
         assert os.path.getsize(increment(server)) == size
-        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, limits)
-        eventually(lambda: info(connection)["aof_last_write_status"] == "ok", "it stays refused")
+        limit_file_bytes(server, None)
+        eventually(lambda: persistence(connection)["aof_last_write_status"] == "ok", "it stays refused")
         connection.call("SET", "k2", "after")
         before = digest(connection)
     server.restart()
@@ -598,21 +584,13 @@ def test_the_log_is_loaded_while_running(start_server):
 
 
 @OURS_ONLY
-def test_closing_on_a_full_disk_does_not_hang(start_server, monkeypatch):
-    die_with_parent = servers.die_with_parent
-
-    def ignore_limit():
-        die_with_parent()
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-
-    monkeypatch.setattr(servers, "die_with_parent", ignore_limit)
-    server = logged_server(start_server, appendfsync="everysec")
+def test_closing_on_a_full_disk_does_not_hang(fillable):
+    server = fillable
     with server.connect() as connection:
         connection.call("SET", "k", "before")
-        limits = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (os.path.getsize(increment(server)), limits[1]))
+        limit_file_bytes(server, os.path.getsize(increment(server)))
         connection("SET", "k", "x" * 100)
-        eventually(lambda: info(connection)["aof_last_write_status"] == "err", "the error is not noticed")
+        eventually(lambda: persistence(connection)["aof_last_write_status"] == "err", "the error is not noticed")
         assert connection.call("CONFIG", "SET", "appendonly", "no") == b"OK"
         assert connection.call("SET", "k", "y") == b"OK"
 

@@ -1,7 +1,6 @@
 """DEBUG DIGEST and all data, of every type, are the same after every way in which a server may be loaded again."""
 
 import shutil
-import time
 
 import pytest
 
@@ -9,22 +8,14 @@ from differential.generator import Grammar
 from support.filling import fill
 from support.seeds import generator
 from support.state import differences, read_state
+from support.waiting import until_written
 
 FAMILIES = ["strings", "bits", "lists", "hashes", "sets", "zsets", "streams", "sketches", "geo"]
 
 
-def wait_until_idle(connection):
-    """Until no dump and no log is being written."""
-    deadline = time.monotonic() + 60
-    busy = ("rdb_bgsave_in_progress:1", "aof_rewrite_in_progress:1", "aof_rewrite_scheduled:1")
-    while any(word in connection.call("INFO", "persistence").decode() for word in busy):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def rewrite(connection):
     connection.call("BGREWRITEAOF")
-    wait_until_idle(connection)
+    until_written(connection)
 
 
 def debug_reload(server, connection):
@@ -43,7 +34,7 @@ def dump(server, connection):
 
 def background_dump(server, connection):
     connection.call("BGSAVE")
-    wait_until_idle(connection)
+    until_written(connection)
     server.restart(crash=True, appendonly="no")
 
 
@@ -54,7 +45,7 @@ def dump_at_the_end(server, connection):
 
 def switch_on(server, connection):
     connection.call("CONFIG", "SET", "appendonly", "yes")
-    wait_until_idle(connection)
+    until_written(connection)
 
 
 def log(server, connection):

@@ -15,6 +15,7 @@ from support.resp import to_bytes
 from support.seeds import generator
 from support.servers import Server
 from support.state import differences, read_state
+from support.waiting import until_written
 
 STREAMS = pathlib.Path(__file__).parents[1] / "differential" / "streams"
 # Streams about the server rather than its data, and one that changes how sketches are kept on its way.
@@ -83,17 +84,6 @@ def expect_same(before, after):
     assert not found, "\n".join(found[:20])
 
 
-def wait_for_rewrite(connection):
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        info = connection.call("INFO", "persistence").decode()
-        if "aof_rewrite_in_progress:0" in info and "aof_rewrite_scheduled:0" in info:
-            assert "aof_last_bgrewrite_status:ok" in info
-            return
-        time.sleep(0.01)
-    raise AssertionError("the rewrite does not end")
-
-
 def play(server, name):
     if name in NAMES:
         rehearse(server, STREAMS / f"{name}.txt")
@@ -107,7 +97,7 @@ def play(server, name):
                 # What comes after it goes to a new file beside the base that it makes.
                 assert not connection("BGREWRITEAOF").is_error
         connection("EXEC")
-        wait_for_rewrite(connection)
+        assert until_written(connection)["aof_last_bgrewrite_status"] == "ok"
 
 
 def wrapped(command, random, connection):
@@ -136,7 +126,7 @@ def test_the_log_of_a_stream_makes_its_data_again(name, start_server, tmp_path):
         preamble = "yes" if name in NOT_IN_COMMANDS else "no"
         connection.call("CONFIG", "SET", "aof-use-rdb-preamble", preamble)
         assert not connection("BGREWRITEAOF").is_error
-        wait_for_rewrite(connection)
+        assert until_written(connection)["aof_last_bgrewrite_status"] == "ok"
     server.restart()
     expect_same(before, state_of(server))
     server.terminate()

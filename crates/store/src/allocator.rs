@@ -3,11 +3,17 @@
 //! Memory comes from jemalloc. Every allocation is counted with the size of the size class that serves it, so
 //! [`allocated_bytes`] is what jemalloc itself would report, without asking it. Each thread counts in one of
 //! a few cache lines of its own, so that counting costs no sharing between cores.
+//!
+//! With the feature `whole_allocations`, memory comes from the system's allocator, and slabs ([`crate::slab`])
+//! are not used: tools that watch memory then see each allocation for itself.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
+#[cfg(feature = "whole_allocations")]
+use std::alloc::System as Jemalloc;
+#[cfg(not(feature = "whole_allocations"))]
 use tikv_jemallocator::Jemalloc;
 
 const COUNTER_COUNT: usize = 64;
@@ -26,12 +32,13 @@ thread_local! {
 pub struct CountingAllocator;
 
 /// The allocator's name and version.
-pub const NAME: &str = "jemalloc-5.3.1";
+pub const NAME: &str = if cfg!(feature = "whole_allocations") { "libc" } else { "jemalloc-5.3.1" };
 
 /// What jemalloc reads when it starts: memory in huge pages where the system offers them on request, since
 /// most of the time of a lookup in a large keyspace goes to cache and address translation misses. Nothing
 /// forks here, which is what makes huge pages costly for other servers. The environment variable
 /// `_RJEM_MALLOC_CONF` overrides it (`thp:default`).
+#[cfg(not(feature = "whole_allocations"))]
 // SAFETY: jemalloc declares a pointer to a NUL-terminated text under this name, which this is.
 #[unsafe(export_name = "_rjem_malloc_conf")]
 pub static SETTINGS: &[u8; 11] = b"thp:always\0";

@@ -160,7 +160,7 @@ pub fn prepare() {
 /// Memory for `size` bytes, aligned to eight. It must be given back through [`dealloc`].
 #[inline]
 pub fn alloc(size: usize) -> NonNull<u8> {
-    if size > CELL_BYTES_MAX || cfg!(whole_allocations) {
+    if size > CELL_BYTES_MAX || cfg!(feature = "whole_allocations") {
         return alloc_large(size);
     }
     let index = ARENA.with(|arena| {
@@ -180,7 +180,7 @@ pub fn alloc(size: usize) -> NonNull<u8> {
 /// `memory` came from this module with the same `size`, and is not used any more.
 #[inline]
 pub unsafe fn dealloc(memory: NonNull<u8>, size: usize) {
-    if size > CELL_BYTES_MAX || cfg!(whole_allocations) {
+    if size > CELL_BYTES_MAX || cfg!(feature = "whole_allocations") {
         // SAFETY: the caller's promise; `alloc_large` uses the same layout.
         return unsafe { std::alloc::dealloc(memory.as_ptr(), large_layout(size)) };
     }
@@ -198,7 +198,7 @@ pub unsafe fn dealloc(memory: NonNull<u8>, size: usize) {
 /// # Safety
 /// `memory` came from this module with the size `old`.
 pub unsafe fn realloc(memory: NonNull<u8>, old: usize, new: usize) -> NonNull<u8> {
-    let in_slabs = |size| size <= CELL_BYTES_MAX && !cfg!(whole_allocations);
+    let in_slabs = |size| size <= CELL_BYTES_MAX && !cfg!(feature = "whole_allocations");
     if in_slabs(old) && in_slabs(new) && class_of(old) == class_of(new) {
         return memory;
     }
@@ -223,7 +223,7 @@ pub const PAGE_BYTES: usize = chunks::UNIT_BYTES;
 /// [`PAGE_BYTES`] aligned to their size, in a huge page with slabs where the system has them: for tables, in
 /// which every access is somewhere else. Contents are undefined. To be given back through [`dealloc_page`].
 pub fn alloc_page() -> NonNull<u8> {
-    if cfg!(whole_allocations) {
+    if cfg!(feature = "whole_allocations") {
         let layout = page_layout();
         // SAFETY: the layout is not empty.
         let memory = unsafe { std::alloc::alloc(layout) };
@@ -241,7 +241,7 @@ pub fn alloc_page() -> NonNull<u8> {
 pub unsafe fn dealloc_page(page: NonNull<u8>) {
     // SAFETY: the caller's promise.
     unsafe {
-        if cfg!(whole_allocations) {
+        if cfg!(feature = "whole_allocations") {
             return std::alloc::dealloc(page.as_ptr(), page_layout());
         }
         allocator::count(-(PAGE_BYTES as i64));
@@ -260,7 +260,7 @@ fn page_layout() -> Layout {
 /// # Safety
 /// `memory` came from this module with the same `size`, and nobody else refers to it.
 pub unsafe fn relocate(memory: NonNull<u8>, size: usize) -> Option<NonNull<u8>> {
-    if size > CELL_BYTES_MAX || cfg!(whole_allocations) {
+    if size > CELL_BYTES_MAX || cfg!(feature = "whole_allocations") {
         return None;
     }
     let class = class_of(size);
@@ -652,6 +652,7 @@ mod tests {
         cells.into_iter().for_each(Filled::free);
     }
 
+    #[cfg(not(feature = "whole_allocations"))]
     #[test]
     fn compaction_gives_the_memory_of_sparse_slabs_back() {
         // A size that no other test uses, and enough of it to dwarf the rest.

@@ -1,8 +1,20 @@
-//! Sets and hashes against standard collections, driven by bytes: what the fuzz targets and a short test run.
+//! Collections and their clones against standard ones, driven by bytes: what the fuzz targets and a test run.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod hashes;
+mod lists;
+mod sets;
+mod sorted_sets;
+mod streams;
 
-use mantissa_store::{EncodingLimits, Hash, Set};
+pub use hashes::hash_operations;
+pub use lists::list_operations;
+use mantissa_store::EncodingLimits;
+pub use sets::set_operations;
+pub use sorted_sets::sorted_set_operations;
+pub use streams::stream_operations;
+
+/// Most clones of a collection at a time.
+const CLONES_MAX: usize = 4;
 
 /// Bytes that decide what happens, until there are none left.
 struct Choices<'a>(&'a [u8]);
@@ -12,6 +24,11 @@ impl Choices<'_> {
         let (&first, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(first)
+    }
+
+    /// A number below 65,536.
+    fn number(&mut self) -> Option<usize> {
+        Some(usize::from(u16::from_le_bytes([self.next()?, self.next()?])))
     }
 
     /// One of a few thousand texts of all kinds: integers of every width, what nearly is one, short and long.
@@ -39,119 +56,41 @@ impl Choices<'_> {
             set_listpack_value_bytes_max: bytes,
             hash_entries_max: entries,
             hash_value_bytes_max: bytes,
+            sorted_set_entries_max: entries,
+            sorted_set_value_bytes_max: bytes,
+            list_node_size: [-2, -5, 3, 0, 128, 1, -1, 20][usize::from(choice >> 3) % 8],
+            stream_node_entries_max: [100, 7, 0, 1][usize::from(choice >> 3) % 4],
+            stream_node_bytes_max: [4096, 300, 0, 60][usize::from(choice >> 5) % 4],
             ..EncodingLimits::default()
         })
     }
 }
 
-type SetModel = BTreeSet<Vec<u8>>;
+/// A collection with its clones, and what should be in each.
+struct Clones<C, M>(Vec<(C, M)>);
 
-fn check_set(set: &Set, model: &SetModel) {
-    assert_eq!(set.len(), model.len());
-    assert_eq!(&set.iter().map(|member| member.to_vec()).collect::<SetModel>(), model);
-    let mut scanned = SetModel::new();
-    let mut cursor = 0;
-    loop {
-        cursor = set.scan(cursor, |member| _ = scanned.insert(member.to_vec()));
-        if cursor == 0 {
-            break;
-        }
+impl<C: Clone + Default, M: Clone + Default> Clones<C, M> {
+    fn new() -> Self {
+        Clones(vec![(C::default(), M::default())])
     }
-    assert_eq!(&scanned, model);
-    let mut number = 0_u64;
-    let random = set.random(|| {
-        number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        number
-    });
-    assert_eq!(random.is_some(), !model.is_empty());
-    assert!(random.is_none_or(|member| model.contains(&member.to_vec())));
-}
 
-/// Does to a set and some clones of it what the bytes say.
-pub fn set_operations(data: &[u8]) {
-    let mut choices = Choices(data);
-    let Some(limits) = choices.limits() else { return };
-    let mut sets = vec![(Set::new(), SetModel::new())];
-    while let (Some(operation), Some(text)) = (choices.next(), choices.text()) {
-        let chosen = usize::from(operation >> 4) % sets.len();
-        let (set, model) = &mut sets[chosen];
-        match operation % 16 {
-            0..8 => assert_eq!(set.add(&text, &limits), model.insert(text)),
-            8..12 => assert_eq!(set.remove(&text), model.remove(&text)),
-            12 => assert_eq!(set.contains(&text), model.contains(&text)),
-            13 => check_set(set, model),
-            14 => _ = set.compact(0),
-            _ => {
-                let clone = (set.clone(), model.clone());
-                if sets.len() == 4 {
-                    let (set, model) = sets.swap_remove(usize::from(operation >> 6));
-                    check_set(&set, &model);
-                }
-                sets.push(clone);
-            }
-        }
+    /// The one that an operation is for.
+    fn chosen(&mut self, operation: u8) -> &mut (C, M) {
+        let chosen = usize::from(operation >> 4) % self.0.len();
+        &mut self.0[chosen]
     }
-    sets.iter().for_each(|(set, model)| check_set(set, model));
-}
 
-type HashModel = BTreeMap<Vec<u8>, (Vec<u8>, Option<i64>)>;
-
-fn check_hash(hash: &Hash, model: &HashModel) {
-    assert_eq!(hash.len(), model.len());
-    let contents: HashModel =
-        hash.iter().map(|(field, value, expiry)| (field.to_vec(), (value.to_vec(), expiry))).collect();
-    assert_eq!(&contents, model);
-    assert_eq!(hash.earliest_expiry(), model.values().filter_map(|(_, expiry)| *expiry).min());
-    let expired = model.values().filter(|(_, expiry)| expiry.is_some_and(|time| time <= 128)).count();
-    assert_eq!(hash.expired_len(128), expired);
-}
-
-/// Does to a hash and some clones of it what the bytes say.
-pub fn hash_operations(data: &[u8]) {
-    let mut choices = Choices(data);
-    let Some(limits) = choices.limits() else { return };
-    let mut hashes = vec![(Hash::new(), HashModel::new())];
-    while let (Some(operation), Some(field)) = (choices.next(), choices.text()) {
-        let chosen = usize::from(operation >> 4) % hashes.len();
-        let (hash, model) = &mut hashes[chosen];
-        match operation % 16 {
-            0..6 => {
-                let Some(value) = choices.text() else { break };
-                let keeps = operation % 16 < 3;
-                let is_new = match keeps {
-                    true => hash.set_keeping_expiry(&field, &value, &limits),
-                    false => hash.set(&field, &value, &limits),
-                };
-                let expiry = model.get(&field).and_then(|(_, expiry)| *expiry).filter(|_| keeps);
-                assert_eq!(is_new, model.insert(field, (value, expiry)).is_none());
-            }
-            6..9 => assert_eq!(hash.remove(&field), model.remove(&field).is_some()),
-            9..12 => {
-                let expiry = choices.next().filter(|time| *time != 0).map(i64::from);
-                let is_known = model.get_mut(&field).map(|pair| pair.1 = expiry).is_some();
-                assert_eq!(hash.set_expiry(&field, expiry), is_known);
-            }
-            12 => {
-                let found = hash.get(&field).map(|(value, expiry)| (value.to_vec(), expiry));
-                assert_eq!(found.as_ref(), model.get(&field));
-            }
-            13 => {
-                let now_ms = i64::from(operation >> 4) * 4;
-                let due = |pair: &(Vec<u8>, Option<i64>)| pair.1.is_some_and(|time| time <= now_ms);
-                let count = model.values().filter(|pair| due(pair)).count();
-                assert_eq!(hash.remove_expired(now_ms, usize::MAX, |_| ()), count);
-                model.retain(|_, pair| !due(pair));
-            }
-            14 => check_hash(hash, model),
-            _ => {
-                let clone = (hash.clone(), model.clone());
-                if hashes.len() == 4 {
-                    let (hash, model) = hashes.swap_remove(usize::from(operation >> 6));
-                    check_hash(&hash, &model);
-                }
-                hashes.push(clone);
-            }
+    /// Clones the one that an operation is for. If there are many, another goes, after it has been checked.
+    fn clone_chosen(&mut self, operation: u8, check: impl Fn(&C, &M)) {
+        let clone = self.chosen(operation).clone();
+        if self.0.len() == CLONES_MAX {
+            let (gone, model) = self.0.swap_remove(usize::from(operation >> 6));
+            check(&gone, &model);
         }
+        self.0.push(clone);
     }
-    hashes.iter().for_each(|(hash, model)| check_hash(hash, model));
+
+    fn check(&self, check: impl Fn(&C, &M)) {
+        self.0.iter().for_each(|(collection, model)| check(collection, model));
+    }
 }

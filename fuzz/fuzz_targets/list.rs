@@ -1,0 +1,10 @@
+//! Operations on lists and their clones: contents are those of a standard collection throughout.
+#![no_main]
+
+#[allow(dead_code, reason = "each target uses a part of it")]
+#[path = "../../crates/store/tests/operations/mod.rs"]
+mod operations;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    operations::list_operations(data);
+});
