@@ -171,12 +171,17 @@ class Party:
             connection.close()
 
 
+def is_invalidation(reply):
+    return reply.kind == ">" and reply.value[0].value == b"invalidate"
+
+
 def hear_all(party, who, reply_count):
     """All that redis-server has sent to each connection by now, which it has when it has answered others
-    twice."""
+    twice. A client that flushes is told of it before it has its reply, which another thread may delay."""
     heard = {name: [] for name in party.connections}
-    for _ in range(reply_count):
+    while reply_count > 0:
         heard[who].append(party.connections[who].read())
+        reply_count -= not is_invalidation(heard[who][-1])
     for _ in range(2):
         party.control.call("PING")
     for name, connection in party.connections.items():

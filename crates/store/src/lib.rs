@@ -23,6 +23,8 @@ mod sorted_set;
 mod spine;
 pub mod stream;
 mod table;
+#[cfg(test)]
+mod test_random;
 mod tracked;
 mod value;
 mod volatile;

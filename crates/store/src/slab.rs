@@ -576,6 +576,7 @@ fn alloc_large(size: usize) -> NonNull<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_random::Random;
 
     #[test]
     fn classes_hold_their_sizes_in_fine_steps() {
@@ -618,11 +619,8 @@ mod tests {
     unsafe impl Send for Filled {}
 
     fn random_numbers(seed: u64) -> impl FnMut() -> usize {
-        let mut state = seed;
-        move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize
-        }
+        let mut random = Random::new(seed);
+        move || random.below(usize::MAX)
     }
 
     #[test]

@@ -549,6 +549,7 @@ impl<K: Copy> Spine<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_random::Random;
 
     /// Checks every invariant and returns the nodes in order.
     fn check(spine: &Spine<u64>, count_of: &[usize], key_of: &[u64]) -> Vec<NodeId> {
@@ -592,13 +593,8 @@ mod tests {
     #[test]
     fn keeps_order_counts_and_keys() {
         for seed in 0..8_u64 {
-            let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-            let mut random = |bound: usize| {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                (state >> 11) as usize % bound
-            };
+            let mut numbers = Random::new(seed);
+            let mut random = |bound: usize| numbers.below(bound);
             let initial = random(3) * 700;
             let mut spine = Spine::build((0..initial).map(|id| (id % 5 + 1, id as u64)));
             let mut order: Vec<NodeId> = (0..initial as NodeId).collect();

@@ -2,16 +2,11 @@
 
 mod operations;
 
-fn random_bytes(seed: u64, len: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    };
-    (0..len).map(|_| next()).collect()
-}
+#[allow(dead_code, reason = "each test uses a part of it")]
+#[path = "../src/test_random.rs"]
+mod test_random;
+
+use test_random::random_numbers;
 
 /// Fewer under tools that watch memory, which are slow.
 const SEEDS: u64 = if cfg!(feature = "whole_allocations") { 3 } else { 20 };
@@ -20,7 +15,9 @@ const SEEDS: u64 = if cfg!(feature = "whole_allocations") { 3 } else { 20 };
 fn run(operations: fn(&[u8])) {
     for seed in 0..SEEDS {
         println!("seed {seed}");
-        operations(&random_bytes(seed, 6_000));
+        let mut random = random_numbers(seed);
+        let bytes: Vec<u8> = (0..6_000).map(|_| random() as u8).collect();
+        operations(&bytes);
     }
 }
 

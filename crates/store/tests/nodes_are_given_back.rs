@@ -6,18 +6,14 @@ use mantissa_store::allocator::{CountingAllocator, allocated_bytes};
 use mantissa_store::stream::{NodeLimits, References, StreamId, Trim, TrimTo};
 use mantissa_store::{EncodingLimits, List, ListEnd, SortedSet, Sought, Stream};
 
+#[allow(dead_code, reason = "each test uses a part of it")]
+#[path = "../src/test_random.rs"]
+mod test_random;
+
+use test_random::random_numbers;
+
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
-
-fn random_numbers(seed: u64) -> impl FnMut() -> u64 {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-}
 
 fn text(number: u64) -> Vec<u8> {
     match number % 5 {

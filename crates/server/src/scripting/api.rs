@@ -19,9 +19,11 @@ const LEVELS: [(&str, LogLevel); 4] = [
     ("LOG_WARNING", LogLevel::Warning),
 ];
 
+/// The effects of a script go to the append-only file.
+const REPL_AOF: i64 = 1;
 /// Where a script's effects may go: `redis.REPL_*`.
 const DESTINATIONS: [(&str, i64); 5] =
-    [("REPL_NONE", 0), ("REPL_AOF", 1), ("REPL_SLAVE", 2), ("REPL_REPLICA", 2), ("REPL_ALL", 3)];
+    [("REPL_NONE", 0), ("REPL_AOF", REPL_AOF), ("REPL_SLAVE", 2), ("REPL_REPLICA", 2), ("REPL_ALL", 3)];
 
 /// The version as a number, a byte for each part.
 const VERSION_NUMBER: i64 = 0x0008_0203;
@@ -141,6 +143,7 @@ fn set_destinations(_lua: &Lua, args: &Arguments) -> Native<()> {
             "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
         );
     }
+    host::ask(|host| host.set_logs(flags & REPL_AOF != 0));
     Ok(())
 }
 

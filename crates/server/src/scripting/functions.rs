@@ -289,6 +289,8 @@ impl Host for Loading {
 
     fn set_protocol(&mut self, _protocol: Protocol) {}
 
+    fn set_logs(&mut self, _logs: bool) {}
+
     fn may_run(&mut self, _args: &[Text]) -> Option<bool> {
         None
     }

@@ -23,6 +23,9 @@ pub trait Host {
     /// Chooses the protocol of the replies that the script sees.
     fn set_protocol(&mut self, protocol: Protocol);
 
+    /// Chooses whether commands that the script calls from now on are logged.
+    fn set_logs(&mut self, logs: bool);
+
     /// Whether the client may run this command; `None` if there is no such command.
     fn may_run(&mut self, args: &[Text]) -> Option<bool>;
 }

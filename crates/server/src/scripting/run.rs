@@ -79,6 +79,8 @@ pub struct Run<'s, 'k> {
     access: &'s mut Access<'k>,
     rules: Rules<'s>,
     protocol: Protocol,
+    /// Whether commands are logged; the script may turn that off.
+    logs: bool,
     began: Instant,
     /// A command with effects beyond replies has been called.
     has_effects: bool,
@@ -104,6 +106,7 @@ impl<'s, 'k> Run<'s, 'k> {
             access,
             rules,
             protocol: Protocol::Resp2,
+            logs: true,
             began: Instant::now(),
             has_effects: false,
             refused_count: 0,
@@ -139,7 +142,9 @@ impl<'s, 'k> Run<'s, 'k> {
         }
         let server = self.context.server;
         let call = Some((self.client.database, args));
+        self.context.outbox.is_unlogged = !self.logs;
         let trash = commit(server, &mut self.context.outbox, self.access, call, false);
+        self.context.outbox.is_unlogged = false;
         self.access.keep_trash(trash);
         if self.client.remembers_reads() {
             let keys_max = self.context.live.config.tracking_table_max_keys;
@@ -296,6 +301,10 @@ impl Host for Run<'_, '_> {
 
     fn set_protocol(&mut self, protocol: Protocol) {
         self.protocol = protocol;
+    }
+
+    fn set_logs(&mut self, logs: bool) {
+        self.logs = logs;
     }
 
     fn may_run(&mut self, args: &[Text]) -> Option<bool> {

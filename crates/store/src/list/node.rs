@@ -392,16 +392,13 @@ impl<'a> Cursor<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Sought;
+    use crate::test_random::Random;
 
     #[test]
     fn behaves_like_a_vector() {
-        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-        let mut random = |bound: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 11) as usize % bound
-        };
+        let mut numbers = Random::new(1);
+        let mut random = |bound: usize| numbers.below(bound);
         let mut node = Node::default();
         let mut model: Vec<Vec<u8>> = Vec::new();
         let mut clones: Vec<(Node, Vec<Vec<u8>>)> = Vec::new();
@@ -429,8 +426,8 @@ mod tests {
                     node.append(&tail);
                 }
                 6 if random(10) == 0 => {
-                    let unwanted = Element::Bytes(&element);
-                    node.remove_if(1, |element| element == unwanted);
+                    let unwanted = Sought::new(&element);
+                    node.remove_if(1, |element| unwanted.is(element));
                     let mut skip = 1;
                     model.retain(|other| {
                         let is_it = *other == element;

@@ -3,25 +3,15 @@
 use std::collections::VecDeque;
 
 use super::*;
+use crate::test_random::Random;
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed >> 11) as usize) % bound
-    }
-
-    fn element(&mut self) -> Vec<u8> {
-        match self.below(40) {
-            0 => vec![b'L'; 5000 + self.below(9000)],
-            1..4 => vec![b'm'; self.below(700)],
-            4..14 => (self.below(1 << 40) as i64 - (1 << 39)).to_string().into_bytes(),
-            14..20 => self.below(4).to_string().into_bytes(),
-            _ => vec![b'a' + self.below(3) as u8; self.below(12)],
-        }
+fn random_element(random: &mut Random) -> Vec<u8> {
+    match random.below(40) {
+        0 => vec![b'L'; 5000 + random.below(9000)],
+        1..4 => vec![b'm'; random.below(700)],
+        4..14 => (random.below(1 << 40) as i64 - (1 << 39)).to_string().into_bytes(),
+        14..20 => random.below(4).to_string().into_bytes(),
+        _ => vec![b'a' + random.below(3) as u8; random.below(12)],
     }
 }
 
@@ -54,13 +44,13 @@ fn step(
     growing: bool,
     limits: &EncodingLimits,
 ) {
-    let element = random.element();
+    let element = random_element(random);
     let len = model.len();
     match random.below(if growing { 14 } else { 28 }) {
         0..3 => (list.push_front(&element, limits), model.push_front(element)).1,
         3..6 => (list.push_back(&element, limits), model.push_back(element)).1,
         6 => {
-            let many: Vec<Vec<u8>> = (0..random.below(60)).map(|_| random.element()).collect();
+            let many: Vec<Vec<u8>> = (0..random.below(60)).map(|_| random_element(random)).collect();
             list.extend(ListEnd::Head, many.iter().map(|element| &element[..]), limits);
             many.into_iter().for_each(|element| model.push_front(element));
         }
@@ -115,7 +105,7 @@ fn step(
 fn behaves_like_a_deque() {
     for (seed, node_size) in (0..).zip([-2, -5, 3, 0, 128]) {
         let limits = EncodingLimits { list_node_size: node_size, ..EncodingLimits::default() };
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let (mut list, mut model) = (List::new(), VecDeque::new());
         for round in 0..1200 {
             step(&mut list, &mut model, &mut random, (round / 400) % 2 == 0, &limits);
@@ -145,7 +135,7 @@ fn an_element_costs_few_bytes() {
 fn clones_stay_as_they_were() {
     for (seed, node_size) in (0..).zip([-2, -1, 50]) {
         let limits = EncodingLimits { list_node_size: node_size, ..EncodingLimits::default() };
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let (mut list, mut model) = (List::new(), VecDeque::new());
         let mut held: Vec<(List, VecDeque<Vec<u8>>)> = Vec::new();
         for round in 0..800 {

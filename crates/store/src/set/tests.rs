@@ -5,16 +5,7 @@ use std::collections::BTreeSet;
 use mantissa_number::parse_i64;
 
 use super::*;
-
-fn random_numbers(seed: u64) -> impl FnMut() -> u64 {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-}
+use crate::test_random::random_numbers;
 
 /// A member out of many kinds: small and large integers, what looks like one, short, long and empty texts.
 fn member(number: u64, kinds: u64) -> Vec<u8> {

@@ -275,15 +275,13 @@ fn unmap(base: NonNull<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_random::Random;
 
     #[test]
     fn runs_are_aligned_and_apart() {
         let mut chunks = Chunks { chunks: Vec::new(), first_with_room: [0; 3], empty: 0 };
-        let mut state = 1_u64;
-        let mut random = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize
-        };
+        let mut numbers = Random::new(1);
+        let mut random = move || numbers.below(usize::MAX);
         let mut taken: Vec<(NonNull<u8>, usize)> = Vec::new();
         for round in 0..20_000 {
             if random() % 5 < if round / 4_000 % 2 == 0 { 4 } else { 1 } {

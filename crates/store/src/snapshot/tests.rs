@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::shard::Lookup;
+use crate::test_random::Random;
 use crate::value::ValueMut;
 use crate::{EncodingLimits, Hash, Keyspace, List, Set, ShardSet, SortedSet};
 
@@ -28,7 +29,7 @@ fn describe(entry: &Entry) -> String {
 
 struct Bench {
     keyspace: Keyspace,
-    random_state: u64,
+    random: Random,
     limits: EncodingLimits,
     delivered: Contents,
 }
@@ -37,17 +38,14 @@ impl Bench {
     fn new(seed: u64) -> Self {
         Bench {
             keyspace: Keyspace::new(DATABASES, 2),
-            random_state: seed,
+            random: Random::new(seed),
             limits: EncodingLimits::default(),
             delivered: Contents::new(),
         }
     }
 
     fn random(&mut self, bound: u64) -> u64 {
-        self.random_state = self.random_state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.random_state ^ (self.random_state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % bound
+        self.random.next() % bound
     }
 
     /// Runs `work` on the database of a key.

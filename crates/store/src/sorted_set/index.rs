@@ -435,6 +435,7 @@ const _: () = assert!(BLOCK_HEADER_BYTES + HASHES == 12 && HASH_BYTES + ID_BYTES
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_random::Random;
     use std::collections::{HashMap, HashSet};
 
     fn hash_of(number: u64) -> u64 {
@@ -452,13 +453,8 @@ mod tests {
 
     #[test]
     fn behaves_like_a_map_and_clones_stay() {
-        let mut state = 3_u64;
-        let mut random = |bound: u64| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 11) % bound
-        };
+        let mut numbers = Random::new(3);
+        let mut random = |bound: u64| numbers.next() % bound;
         let (mut index, mut model) = (Index::default(), HashMap::new());
         let mut clones = Vec::new();
         for round in 0..60_000 {
@@ -502,13 +498,8 @@ mod tests {
     #[test]
     fn scanning_meets_all_that_stays() {
         for seed in 1..5_u64 {
-            let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-            let mut random = |bound: u64| {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                (state >> 11) % bound
-            };
+            let mut numbers = Random::new(seed);
+            let mut random = |bound: u64| numbers.next() % bound;
             let (mut index, mut passing) = (Index::default(), Vec::new());
             let staying: HashSet<u32> = (0..3000).map(|number| hash_of(number) as u32).collect();
             (0..3000).for_each(|number| index.insert(hash_of(number), number as NodeId));

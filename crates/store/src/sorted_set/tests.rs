@@ -3,21 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::*;
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        ((u128::from(self.next()) * bound as u128) >> 64) as usize
-    }
-}
+use crate::test_random::Random;
 
 /// What a run of operations looks like.
 struct Plan {
@@ -121,7 +107,7 @@ fn behaves_like_a_map_and_a_sorted_vector() {
     let plans =
         [plan(100, 20, 5), plan(3000, 9, 20), plan(2500, 100_000, 40), plan(400, 50, 3000), plan(900, 1, 90)];
     for (seed, plan) in plans.iter().enumerate() {
-        let mut random = Random(seed as u64);
+        let mut random = Random::new(seed as u64);
         let (mut set, mut model) = (SortedSet::new(), Model::new());
         for round in 0..6_000 {
             step(&mut set, &mut model, plan, &mut random, (round / 2000) % 2 == 0);
@@ -184,7 +170,7 @@ fn the_encoding_follows_the_thresholds() {
 #[test]
 fn a_member_costs_few_bytes() {
     let limits = EncodingLimits::default();
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let (mut rising, mut mixed) = (SortedSet::new(), SortedSet::new());
     for number in 0..60_000_u32 {
         let member = format!("member:{number:012}");
@@ -204,7 +190,7 @@ fn clones_stay_as_they_were() {
     let limits = EncodingLimits::default();
     let plan = Plan { members: 4000, scores: 5000, member_bytes_max: 30, limits };
     for seed in 0..3 {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let (mut set, mut model) = (SortedSet::new(), Model::new());
         let mut held: Vec<(SortedSet, Model)> = Vec::new();
         for round in 0..6000 {
@@ -233,7 +219,7 @@ fn clones_stay_as_they_were() {
 fn scanning_meets_all_that_stays() {
     let limits = EncodingLimits::default();
     for seed in 0..4 {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut set = SortedSet::new();
         for number in 0..2000 {
             set.insert(format!("stays{number}").as_bytes(), random.below(50) as f64, &limits);
@@ -271,7 +257,7 @@ fn a_builder_takes_members_in_any_order_and_none_twice() {
     let limits = EncodingLimits::default();
     let plan = Plan { members: 1, scores: 1, member_bytes_max: 1, limits: limits.clone() };
     for (seed, count) in [0, 1, 100, 129, 1_023, 1_024, 5_000].into_iter().enumerate() {
-        let mut random = Random(seed as u64);
+        let mut random = Random::new(seed as u64);
         let scores = if seed % 2 == 0 { 50 } else { 1 << 40 };
         let mut model = Model::new();
         for number in 0..count {

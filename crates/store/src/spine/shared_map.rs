@@ -183,17 +183,13 @@ impl<K: Copy + Ord, V: Clone> ExactSizeIterator for Values<'_, K, V> {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_random::Random;
     use std::collections::BTreeMap;
 
     #[test]
     fn behaves_like_a_sorted_map_and_clones_stay() {
-        let mut state = 9_u64;
-        let mut random = |bound: u64| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 11) % bound
-        };
+        let mut numbers = Random::new(9);
+        let mut random = |bound: u64| numbers.next() % bound;
         let (mut map, mut model) = (SharedMap::default(), BTreeMap::new());
         let mut clones: Vec<(SharedMap<u64, u64>, BTreeMap<u64, u64>)> = Vec::new();
         let mut next = 5;

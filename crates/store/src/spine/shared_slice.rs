@@ -211,16 +211,12 @@ impl<T> Drop for SharedSlice<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_random::Random;
 
     #[test]
     fn behaves_like_a_vector_and_clones_stay() {
-        let mut state = 77_u64;
-        let mut random = |bound: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 11) as usize % bound
-        };
+        let mut numbers = Random::new(77);
+        let mut random = |bound: usize| numbers.below(bound);
         let (mut slice, mut model) = (SharedSlice::default(), Vec::new());
         let mut clones = Vec::new();
         for _ in 0..5000 {

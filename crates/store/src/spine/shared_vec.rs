@@ -405,6 +405,7 @@ impl<T> Drop for SharedVec<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_random::Random;
     use std::sync::Arc;
 
     /// Numbers with a token each, by which leaks are found.
@@ -414,13 +415,8 @@ mod tests {
     fn behaves_like_a_vector_and_clones_stay() {
         let token = Arc::new(());
         for seed in 1..6_u64 {
-            let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-            let mut random = |bound: usize| {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                (state >> 11) as usize % bound
-            };
+            let mut numbers = Random::new(seed);
+            let mut random = |bound: usize| numbers.below(bound);
             let mut vector: Tokens = SharedVec::new();
             let mut model: Vec<usize> = Vec::new();
             let mut clones: Vec<(Tokens, Vec<usize>)> = Vec::new();

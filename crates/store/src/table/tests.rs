@@ -1,20 +1,11 @@
 //! The table against sets of the standard library.
 
 use super::*;
+use crate::test_random::random_numbers;
 use std::collections::HashSet;
 
 fn hash_of(item: &u64) -> u64 {
     item.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (item.wrapping_mul(0xD6E8_FEB8_6659_FD93) >> 29)
-}
-
-fn random_numbers(seed: u64) -> impl FnMut() -> u64 {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
 }
 
 fn insert(table: &mut Table<u64>, item: u64) {
