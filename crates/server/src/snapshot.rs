@@ -37,9 +37,10 @@ use saver::Saver;
 
 /// Encoded chunks that may wait to be written.
 const CHUNKS_WAITING_MAX: usize = 4;
-/// After so many bytes what has been written is made durable, while writing goes on: so that little is left to
-/// be waited for at the end.
-const DURABLE_BYTES: usize = 8 << 20;
+/// Where somebody waits, what has been written is made durable after so many bytes, while writing goes on: so
+/// that little is left to be waited for at the end. In the background that would only make others wait, whose
+/// files are on the same disk.
+const DURABLE_BYTES: usize = 32 << 20;
 
 /// What was when a snapshot was taken.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +132,7 @@ pub fn write(
         checksum: live.config.rdbchecksum,
         limits: live.settings.limits.clone(),
     };
-    let durable = file.duplicate()?;
+    let durable = if pace == Pace::Hasty { Some(file.duplicate()?) } else { None };
     let mut writer = Writer::new(file, options.clone(), None);
     writer.begin(facts)?;
 
@@ -173,15 +174,16 @@ fn run<'a>(
     job: &Job<'a>,
     pace: Pace,
     writer: Writer<'a, &mut dyn StorageFile>,
-    mut durable: Box<dyn StorageFile>,
+    durable: Option<Box<dyn StorageFile>>,
     begun: io::Result<()>,
 ) -> io::Result<()> {
     job.failed.store(begun.is_err(), Ordering::Relaxed);
     let savers = pace.savers().min(job.keyspace.shard_count());
     std::thread::scope(|scope| {
         let (sender, chunks) = mpsc::sync_channel::<Chunk>(CHUNKS_WAITING_MAX);
-        let (due, when_due) = mpsc::sync_channel::<()>(1);
-        let synced = scope.spawn(move || when_due.iter().try_for_each(|()| durable.sync()));
+        let (due, when_due) = mpsc::sync_channel::<()>(0);
+        let synced =
+            durable.map(|mut durable| scope.spawn(move || when_due.iter().try_for_each(|()| durable.sync())));
         let written = scope.spawn(move || begun.and_then(|()| write_chunks(job, writer, &chunks, &due)));
         let mut complete = true;
         let others: Vec<_> = (1..savers)
@@ -197,8 +199,8 @@ fn run<'a>(
         }
         let written = written.join().unwrap_or_else(|_| Err(io::Error::other("writing failed")));
         // The system tells an error only once: it is not told again when the whole file is made durable.
-        let synced = synced.join().unwrap_or_else(|_| Err(io::Error::other("writing failed")));
-        let written = written.and(synced);
+        let synced = synced.map_or(Ok(Ok(())), |synced| synced.join());
+        let written = written.and(synced.unwrap_or_else(|_| Err(io::Error::other("writing failed"))));
         written.and_then(|()| if complete { Ok(()) } else { Err(io::Error::other("encoding failed")) })
     })
 }
@@ -218,7 +220,8 @@ fn write_chunks<'a>(
         }
         if volatile_bytes >= DURABLE_BYTES {
             volatile_bytes = 0;
-            // It fails where the last time is not over, or has failed, which is told at the end.
+            // It fails where the last time is not over, or has failed, which is told at the end; or where
+            // nobody waits.
             let _ = due.try_send(());
         }
         chunk.clear();
