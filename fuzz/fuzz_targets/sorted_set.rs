@@ -1,7 +1,7 @@
 //! Operations on sorted sets and their clones: contents are those of a standard collection throughout.
 #![no_main]
 
-#[allow(dead_code, reason = "each target uses a part of it")]
+#[allow(dead_code, unused_imports, reason = "each target uses a part of it")]
 #[path = "../../crates/store/tests/operations/mod.rs"]
 mod operations;
 
