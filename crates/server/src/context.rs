@@ -134,7 +134,7 @@ pub struct Outbox {
     changed: BTreeMap<Box<[u8]>, Option<u64>>,
     /// What the present command, transaction or script has for the log.
     pub unit: Unit,
-    /// The present command is not logged, as its script wants it. What had expired is, and what it has served.
+    /// The present command is not logged, as its script wants it. What had expired is, and who it serves.
     pub is_unlogged: bool,
     /// Messages for other workers that wait for the present unit's place in the log.
     waiting: Vec<(usize, Message)>,

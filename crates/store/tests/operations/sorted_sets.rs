@@ -10,6 +10,7 @@ use super::{Choices, Clones};
 const RUN_MAX: usize = 150;
 
 type Model = BTreeMap<Vec<u8>, f64>;
+type IsBefore<'a> = dyn Fn(&(&[u8], f64)) -> bool + 'a;
 
 fn sorted(model: &Model) -> Vec<(&[u8], f64)> {
     let mut all: Vec<(&[u8], f64)> = model.iter().map(|(member, &score)| (&member[..], score)).collect();
@@ -49,8 +50,7 @@ fn check(set: &SortedSet, model: &Model) {
 /// Compares what lies between two places.
 fn check_cuts(set: &SortedSet, model: &Model, bound: f64, member: &[u8]) {
     let all = sorted(model);
-    let count =
-        |is_before: &dyn Fn(&(&[u8], f64)) -> bool| all.iter().filter(|entry| is_before(entry)).count();
+    let count = |is_before: &IsBefore<'_>| all.iter().filter(|entry| is_before(entry)).count();
     let below = set.count_before(Cut::BelowScore(bound));
     let above = set.count_before(Cut::AboveScore(bound));
     assert_eq!(below, count(&|entry| entry.1 < bound));
