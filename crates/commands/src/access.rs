@@ -483,7 +483,8 @@ impl<'a> Access<'a> {
     /// Removes a collection of which a command has taken the last element, and says so.
     pub fn remove_if_empty(&mut self, key: &[u8], is_empty: bool) {
         if is_empty {
-            self.remove(key);
+            // Nothing is left of it that could take long to free.
+            drop(self.take(key));
             self.event(EventClass::GENERIC, "del", key);
         }
     }

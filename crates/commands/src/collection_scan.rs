@@ -1,4 +1,4 @@
-//! What SSCAN and HSCAN (and their like) have in common: cursor, options, and when a call has done enough.
+//! What SSCAN, HSCAN and ZSCAN have in common: cursor, options, and when a call has done enough.
 
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::listpack::Element;
@@ -56,6 +56,11 @@ impl<'a> ScanOptions<'a> {
     /// Whether an element is wanted.
     pub fn matches(&self, element: Element<'_>) -> bool {
         self.pattern.is_none_or(|pattern| glob::matches(pattern, element.text(&mut [0; 20])))
+    }
+
+    /// About how many elements a call is to visit.
+    pub fn count(&self) -> usize {
+        usize::try_from(self.count).unwrap_or(usize::MAX)
     }
 
     /// Steps through a collection from `cursor` on. `step` visits one part, returns the next cursor, and

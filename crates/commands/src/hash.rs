@@ -30,19 +30,23 @@ fn live_value<'a>(hash: &'a Hash, field: &[u8], now_ms: i64) -> Option<Element<'
     expiry.is_none_or(|time| time > now_ms).then_some(value)
 }
 
-/// The hash at a key, to change, without `fields` whose time has passed.
-fn open<'a>(access: &'a mut Access<'_>, key: &[u8], fields: Args<'_>) -> Outcome<Option<&'a mut Hash>> {
+/// Removes those of `fields` whose time has passed, and a few others.
+fn remove_due(access: &mut Access<'_>, key: &[u8], fields: Args<'_>) -> Outcome {
     if access.may_have_due_fields(key) {
         expiry::remove_expired(access, key, fields)?;
     }
+    Ok(())
+}
+
+/// The hash at a key, to change, without `fields` whose time has passed.
+fn open<'a>(access: &'a mut Access<'_>, key: &[u8], fields: Args<'_>) -> Outcome<Option<&'a mut Hash>> {
+    remove_due(access, key, fields)?;
     access.hash_mut(key)
 }
 
 /// The same; a new empty hash if the key is not there.
 fn open_or_new<'a>(access: &'a mut Access<'_>, key: &[u8], fields: Args<'_>) -> Outcome<&'a mut Hash> {
-    if access.may_have_due_fields(key) {
-        expiry::remove_expired(access, key, fields)?;
-    }
+    remove_due(access, key, fields)?;
     access.hash_or_new(key)
 }
 

@@ -83,27 +83,29 @@ fn scard(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome 
 fn smove(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let (source, target, member) = (args.at(1), args.at(2), args.at(3));
     let limits = &access.settings().limits;
-    let moved = match access.set(source)? {
-        None => false,
-        Some(_) if access.kind(target).is_some_and(|kind| kind != Kind::Set) => {
-            return Err(Error::WRONG_TYPE);
-        }
-        Some(set) if source == target => {
-            reply.integer(i64::from(set.contains(member)));
-            return Ok(());
-        }
-        Some(_) => access.set_mut(source)?.is_some_and(|set| set.remove(member)),
+    let Some(set) = access.set(source)? else {
+        reply.integer(0);
+        return Ok(());
     };
-    if moved {
-        access.event(EventClass::SET, "srem", source);
-        access.changed(source);
-        let is_empty = access.set(source)?.is_some_and(Set::is_empty);
-        access.remove_if_empty(source, is_empty);
-        if access.set_or_new(target)?.add(member, limits) {
-            access.modified(target, EventClass::SET, "sadd");
-        }
+    if source == target {
+        reply.integer(i64::from(set.contains(member)));
+        return Ok(());
     }
-    reply.integer(i64::from(moved));
+    if access.kind(target).is_some_and(|kind| kind != Kind::Set) {
+        return Err(Error::WRONG_TYPE);
+    }
+    let Some(is_empty) = access.set_mut(source)?.and_then(|set| set.remove(member).then(|| set.is_empty()))
+    else {
+        reply.integer(0);
+        return Ok(());
+    };
+    access.event(EventClass::SET, "srem", source);
+    access.changed(source);
+    access.remove_if_empty(source, is_empty);
+    if access.set_or_new(target)?.add(member, limits) {
+        access.modified(target, EventClass::SET, "sadd");
+    }
+    reply.integer(1);
     Ok(())
 }
 

@@ -3,21 +3,64 @@
 //!     cargo bench -p mantissa-store --bench lock_time [-- ELEMENTS]
 //!
 //! Each operation is timed by the processor time of its thread, page faults included, so that other programs
-//! on the machine do not count. Prints percentiles and a histogram in powers of two for each work: a keyspace
-//! of ELEMENTS keys (10 million if not given) in one shard grows and shrinks, and so does one collection of
-//! each type; what a command frees under the lock is the handle, the rest goes to another thread. A second
-//! thread has memory ready, as the server's background thread does.
+//! on the machine do not count, or little: a switch to another thread and back, interrupts, and what a
+//! hypervisor takes count as time of the thread that they hit. Prints percentiles and a histogram in powers of
+//! two for each work: a keyspace of ELEMENTS keys (10 million if not given) in one shard grows and shrinks, and
+//! so does one collection of each type; what a command frees under the lock is the handle, the rest goes to
+//! another thread. A second thread has memory ready, as the server's background thread does.
+//!
+//! Two things tell what is the machine's doing from what is an operation's. Behind each work comes a control
+//! that does nothing but read the clock, for as long as all its operations took together: what it shows between
+//! two readings happens without any work. And of each operation that takes [`SLOW_NS`] or more it is told how
+//! often the thread was switched from against its will and how many pages it touched first meanwhile.
 
 use std::hint::black_box;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mantissa_store::{EncodingLimits, Entry, Hash, Keyspace, List, Set, ShardSet, SortedSet, slab};
+
+/// Operations that take so long are told of one by one.
+const SLOW_NS: u64 = 500_000;
 
 /// Counts of durations, by the power of two that holds them.
 struct Histogram {
     buckets: [u64; 40],
     longest_ns: u64,
+    total_ns: u64,
     count: u64,
+    slow: Vec<Slow>,
+}
+
+/// An operation that took long, and what happened meanwhile.
+struct Slow {
+    number: u64,
+    spent_ns: u64,
+    elapsed_ns: u64,
+    happened: Happened,
+}
+
+/// What has happened to this thread.
+#[derive(Clone, Copy)]
+struct Happened {
+    switches: i64,
+    faults: i64,
+}
+
+impl Happened {
+    fn now() -> Happened {
+        // SAFETY: all bytes zero are a value of the structure, which the call fills in.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+            usage
+        };
+        Happened { switches: usage.ru_nivcsw, faults: usage.ru_minflt }
+    }
+
+    fn since(before: Happened) -> Happened {
+        let now = Happened::now();
+        Happened { switches: now.switches - before.switches, faults: now.faults - before.faults }
+    }
 }
 
 /// Processor time of this thread, in ns.
@@ -30,17 +73,42 @@ fn now_ns() -> u64 {
 
 impl Histogram {
     fn new() -> Self {
-        Histogram { buckets: [0; 40], longest_ns: 0, count: 0 }
+        Histogram { buckets: [0; 40], longest_ns: 0, total_ns: 0, count: 0, slow: Vec::new() }
     }
 
     fn time<R>(&mut self, work: impl FnOnce() -> R) -> R {
+        let (before, clock) = (Happened::now(), Instant::now());
         let began = now_ns();
         let result = work();
-        let spent = now_ns() - began;
-        self.buckets[spent.max(1).ilog2() as usize] += 1;
-        self.longest_ns = self.longest_ns.max(spent);
-        self.count += 1;
+        let spent_ns = now_ns() - began;
+        if spent_ns >= SLOW_NS {
+            let (elapsed_ns, happened) = (clock.elapsed().as_nanos() as u64, Happened::since(before));
+            self.slow.push(Slow { number: self.count, spent_ns, elapsed_ns, happened });
+        }
+        self.note(spent_ns);
         result
+    }
+
+    fn note(&mut self, spent_ns: u64) {
+        self.buckets[spent_ns.max(1).ilog2() as usize] += 1;
+        self.longest_ns = self.longest_ns.max(spent_ns);
+        self.total_ns += spent_ns;
+        self.count += 1;
+    }
+
+    /// What lies between two readings of the clock when nothing is done between them, for so long.
+    fn control(total_ns: u64) -> Histogram {
+        let mut control = Histogram::new();
+        while control.total_ns < total_ns {
+            control.time(|| ());
+        }
+        control
+    }
+
+    /// Prints the work's histogram and that of its control.
+    fn print_with_control(&self, name: &str) {
+        self.print(name);
+        Histogram::control(self.total_ns).print("    control, reading the clock");
     }
 
     fn print(&self, name: &str) {
@@ -52,6 +120,15 @@ impl Histogram {
             println!(
                 "    < {below_us:>9.1} us  {:>9.5} %  {count}",
                 passed as f64 * 100.0 / self.count as f64
+            );
+        }
+        for Slow { number, spent_ns, elapsed_ns, happened } in &self.slow {
+            println!(
+                "    number {number} took {:.1} us ({:.1} us on the wall): {} involuntary switches, {} page faults",
+                *spent_ns as f64 / 1e3,
+                *elapsed_ns as f64 / 1e3,
+                happened.switches,
+                happened.faults
             );
         }
     }
@@ -75,7 +152,7 @@ fn keyspace(elements: u64) {
             locked.shard_mut(index).expect("locked").databases[0].insert(hash, entry);
         });
     }
-    insert.print("keys, inserting");
+    insert.print_with_control("keys, inserting");
     for number in 0..elements {
         let key = format!("key:{number:012}");
         let hash = keyspace.hash(key.as_bytes());
@@ -85,7 +162,7 @@ fn keyspace(elements: u64) {
             locked.shard_mut(index).expect("locked").databases[0].remove(hash, key.as_bytes())
         }));
     }
-    remove.print("keys, removing");
+    remove.print_with_control("keys, removing");
 }
 
 fn collection<C>(
@@ -99,11 +176,11 @@ fn collection<C>(
     for number in 0..elements {
         adding.time(|| add(&mut whole, number));
     }
-    adding.print(&format!("{name}, adding"));
+    adding.print_with_control(&format!("{name}, adding"));
     for number in 0..elements {
         taking.time(|| take(&mut whole, number));
     }
-    taking.print(&format!("{name}, removing"));
+    taking.print_with_control(&format!("{name}, removing"));
     black_box(whole);
 }
 

@@ -34,6 +34,7 @@ mod tests;
 use std::collections::HashSet;
 use std::fmt;
 
+use mantissa_number::{format_i64, integer_text_length};
 use smallvec::SmallVec;
 
 use crate::listpack::{CheckedElements, Element, ListpackError};
@@ -45,6 +46,17 @@ use fields::Fields;
 
 /// A field, its value, and its expiry (Unix time in ms) if it has one.
 pub type Field<'a> = (Element<'a>, Element<'a>, Option<i64>);
+
+/// What becomes of a field. See [`Hash::change_field`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldChange {
+    /// It stays as it is.
+    Keep,
+    /// It goes.
+    Remove,
+    /// It expires at this Unix time in ms above 0, or not any more.
+    Expire(Option<i64>),
+}
 
 /// Forms, as the handle's tag.
 const LISTPACK: usize = 0;
@@ -200,6 +212,16 @@ impl Hash {
         }
     }
 
+    /// What is in the block of a packed form.
+    #[inline]
+    fn packed(&self) -> Option<View<'_>> {
+        match self.body() {
+            Body::Packed(view) => Some(view),
+            Body::Expiring(expiring) => Some(expiring.block.view()),
+            Body::Table(_) => None,
+        }
+    }
+
     /// The number of fields, expired ones that have not been removed included.
     #[inline]
     pub fn len(&self) -> usize {
@@ -267,6 +289,47 @@ impl Hash {
     /// Gives a field a value and leaves its expiry as it is. True if the field is new.
     pub fn set_keeping_expiry(&mut self, field: &[u8], value: &[u8], limits: &EncodingLimits) -> bool {
         self.put(field, value, true, limits)
+    }
+
+    /// Gives a field a value and an expiry, a Unix time in ms above 0. True if the field is new.
+    pub fn set_expiring(&mut self, field: &[u8], value: &[u8], expiry: i64, limits: &EncodingLimits) -> bool {
+        self.expect(0, field.len().max(value.len()), limits);
+        if let BodyMut::Table(fields) = self.body_mut() {
+            return fields.put_expiring(&Encoded::new(field), &Encoded::new(value), expiry);
+        }
+        let is_new = self.set(field, value, limits);
+        self.set_expiry(field, Some(expiry));
+        is_new
+    }
+
+    /// Lets `change` make an integer of the value of a field, or of none where the field is not there, which
+    /// becomes its value; the expiry stays. After an error everything is as it was.
+    pub fn update_integer<E>(
+        &mut self,
+        field: &[u8],
+        limits: &EncodingLimits,
+        change: impl FnOnce(Option<Element<'_>>) -> Result<i64, E>,
+    ) -> Result<(), E> {
+        let key = Encoded::new(field);
+        let mut body = self.body_mut();
+        let block: &mut Block = match &mut body {
+            BodyMut::Table(fields) => return fields.update_integer(&key, change),
+            BodyMut::Expiring(expiring) => &mut expiring.block,
+            BodyMut::Packed(packed) => packed,
+        };
+        let found = block.view().find(&key, 0);
+        let integer = change(found.map(|position| block.view().item(position).value))?;
+        let value = Encoded::integer(integer);
+        match found {
+            Some(position) if integer_text_length(integer) <= limits.hash_value_bytes_max => {
+                block.replace(position, 1, &value);
+            }
+            _ => {
+                drop(body);
+                self.set_keeping_expiry(field, format_i64(&mut [0; 20], integer), limits);
+            }
+        }
+        Ok(())
     }
 
     fn put(&mut self, field: &[u8], value: &[u8], keep: bool, limits: &EncodingLimits) -> bool {
@@ -345,6 +408,34 @@ impl Hash {
             BodyMut::Expiring(expiring) => expiring.set_expiry(&field, expiry),
             BodyMut::Table(fields) => fields.set_expiry(&field, expiry),
         }
+    }
+
+    /// Lets `decide` say what becomes of a field, knowing its value and its expiry, and returns what it says
+    /// beside; `None` if the field is not there.
+    pub fn change_field<R>(
+        &mut self,
+        field: &[u8],
+        decide: impl FnOnce(Element<'_>, Option<i64>) -> (FieldChange, R),
+    ) -> Option<R> {
+        let key = Encoded::new(field);
+        let mut body = self.body_mut();
+        let block: &mut Block = match &mut body {
+            BodyMut::Table(fields) => return fields.change_field(&key, decide),
+            BodyMut::Expiring(expiring) => &mut expiring.block,
+            BodyMut::Packed(packed) => packed,
+        };
+        let position = block.view().find(&key, 0)?;
+        let item = block.view().item(position);
+        let (change, result) = decide(item.value, item.expiry());
+        match change {
+            FieldChange::Keep => {}
+            FieldChange::Remove => block.remove(position),
+            FieldChange::Expire(expiry) => {
+                drop(body);
+                self.set_expiry(field, expiry);
+            }
+        }
+        Some(result)
     }
 
     /// When the first of the fields expires, a Unix time in ms; `None` if none does.
@@ -426,7 +517,10 @@ impl Hash {
                 fields.table.random(random).map(|place| field_of(fields.table.item(place)))
             }
             _ if self.is_empty() => None,
-            _ => self.iter().nth(sample::below(random(), self.len())),
+            _ => self.packed().map(|view| {
+                let item = sample::below(random(), view.len());
+                field_of(view.item(view.position(item)))
+            }),
         }
     }
 
@@ -448,6 +542,14 @@ impl Hash {
                 let draw = || fields.table.random(&mut random).map(|place| fields.table.item(place));
                 let pick = std::iter::from_fn(draw).find(is_live);
                 pick.into_iter().for_each(|item| visit(field_of(item)));
+            }
+            return;
+        }
+        if let Some(view) = self.packed() {
+            // By rising expiry, so those that have expired are the first.
+            for _ in 0..count {
+                let item = expired + sample::below(random(), view.len() - expired);
+                visit(field_of(view.item(view.position(item))));
             }
             return;
         }

@@ -30,7 +30,7 @@ mod value;
 mod volatile;
 
 pub use entry::{Entry, KEY_BYTES_MAX, canonical_integer};
-pub use hash::{Field, Hash};
+pub use hash::{Field, FieldChange, Hash};
 pub use keyspace::{KeyHash, KeyHasher, Keyspace, LockedShards, SHARD_COUNT_MAX, ShardSet};
 pub use limits::EncodingLimits;
 pub use list::{Iter as ListIter, List, ListEnd, ListNode, NodeElements, Sought};

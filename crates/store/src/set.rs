@@ -22,6 +22,7 @@
 //! A clone of one of the last two forms shares all blocks and costs the same at any size; what is changed
 //! later is copied then, block by block. An `intset` is copied: it has few members.
 
+mod combine;
 mod integers;
 pub(crate) mod sample;
 #[cfg(test)]
@@ -309,11 +310,7 @@ impl Set {
         }
         let mut sorted: Vec<i64> = self.iter().filter_map(|member| member.integer()).collect();
         sorted.sort_unstable();
-        let mut integers = Integers::EMPTY;
-        sorted.into_iter().for_each(|integer| {
-            integers.add(integer);
-        });
-        *self = Set::of(integers, INTEGERS);
+        *self = Set::of(Integers::of_rising(&sorted), INTEGERS);
     }
 
     /// Whether a member is there.
@@ -382,13 +379,6 @@ impl Set {
             }
             Body::Table(table) => table.random(random).map(|place| table.item(place).key),
         }
-    }
-
-    /// Removes a member picked at random and returns it.
-    pub fn pop(&mut self, random: impl FnMut() -> u64) -> Option<Vec<u8>> {
-        let member = self.random(random)?.to_vec();
-        self.remove(&member);
-        Some(member)
     }
 
     /// Visits `count` members picked at random, each time from all of them.

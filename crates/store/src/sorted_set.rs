@@ -224,9 +224,11 @@ impl SortedSet {
 
     /// The number of members before a cut.
     pub fn count_before(&self, cut: Cut<'_>) -> usize {
-        match self.body.get() {
-            Held::Small(payload) => View::new(payload).count_before(cut),
-            Held::Large(tree) => tree.count_before(cut),
+        match (cut, self.body.get()) {
+            (Cut::Start, _) => 0,
+            (Cut::End, _) => self.len(),
+            (cut, Held::Small(payload)) => View::new(payload).count_before(cut),
+            (cut, Held::Large(tree)) => tree.count_before(cut),
         }
     }
 
@@ -252,11 +254,11 @@ impl SortedSet {
         Iter { set: self, front: None, back: None, from: ranks.start.min(to), to }
     }
 
-    /// Visits a part of the members and returns the cursor of the next part; 0 starts, and 0 returned ends
-    /// an iteration.
-    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&[u8], f64)) -> u64 {
+    /// Visits a part of the members, about `wanted` or fewer where there are many, and returns the cursor of the
+    /// next part; 0 starts, and 0 returned ends an iteration.
+    pub fn scan(&self, cursor: u64, wanted: usize, mut visit: impl FnMut(&[u8], f64)) -> u64 {
         match self.body.get() {
-            Held::Large(tree) if !self.is_listpack() => tree.scan(cursor, visit),
+            Held::Large(tree) if !self.is_listpack() => tree.scan(cursor, wanted, visit),
             _ => {
                 self.iter().for_each(|(member, score)| visit(member, score));
                 0

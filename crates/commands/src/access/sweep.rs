@@ -20,7 +20,7 @@ impl Access<'_> {
 
     /// The hash at a key, to change, without marking it as used; `None` if there is none.
     pub(crate) fn peek_hash_mut(&mut self, key: &[u8]) -> Option<&mut Hash> {
-        let hash = self.locked.keyspace().hash(key);
+        let hash = self.hash(key);
         let index = self.locked.keyspace().shard_of(hash);
         let shard = self.locked.shard_mut(index)?;
         match shard.databases.get_mut(self.database)?.get_mut(hash, key)?.collection_mut() {
@@ -39,7 +39,7 @@ impl Access<'_> {
 
     /// To be called when fields of the hash at a key may expire earlier than before.
     pub(crate) fn track_fields(&mut self, key: &[u8]) {
-        let hash = self.locked.keyspace().hash(key);
+        let hash = self.hash(key);
         let index = self.locked.keyspace().shard_of(hash);
         let Some(shard) = self.locked.shard_mut(index) else { return };
         if let Some(database) = shard.databases.get_mut(self.database) {

@@ -1,6 +1,6 @@
 //! Fields that are numbers: HINCRBY and HINCRBYFLOAT. Both leave the field's expiry as it is.
 
-use mantissa_number::{LongDouble, format_i64};
+use mantissa_number::LongDouble;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::listpack::Element;
 
@@ -15,12 +15,15 @@ pub(super) fn hincrby(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
     let increment = parse::integer(args.at(3))?;
     let limits = &access.settings().limits;
     let hash = open_or_new(access, key, args.range(2..3))?;
-    let old = match hash.get(field) {
-        Some((value, _)) => value.integer().ok_or(Error::fixed("ERR hash value is not an integer"))?,
-        None => 0,
-    };
-    let sum = old.checked_add(increment).ok_or(Error::OVERFLOW)?;
-    hash.set_keeping_expiry(field, format_i64(&mut [0; 20], sum), limits);
+    let mut sum = 0;
+    hash.update_integer(field, limits, |value| {
+        let old = match value {
+            Some(value) => value.integer().ok_or(Error::fixed("ERR hash value is not an integer"))?,
+            None => 0,
+        };
+        sum = old.checked_add(increment).ok_or(Error::OVERFLOW)?;
+        Ok::<_, Error>(sum)
+    })?;
     access.modified(key, EventClass::HASH, "hincrby");
     reply.integer(sum);
     Ok(())

@@ -3,6 +3,8 @@
 
 use mantissa_number::format_i64;
 use mantissa_protocol::{Args, Reply};
+use mantissa_store::FieldChange;
+use smallvec::SmallVec;
 
 use super::open;
 use crate::access::Access;
@@ -139,34 +141,47 @@ pub(super) fn hpexpireat(access: &mut Access<'_>, args: Args<'_>, reply: &mut Re
     expire(access, args, reply, TimeForm::UNIX_MILLISECONDS, "hpexpireat")
 }
 
-fn expire(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, form: TimeForm, name: &str) -> Outcome {
-    let (key, now_ms) = (args.at(1), access.now_ms());
-    access.hash_mut(key)?;
-    let time = parse_time(args.at(2), form, access.clock_ms(), name)?;
+/// What was read of the arguments. Where they are wrong and the key holds something else than a hash as well,
+/// that comes first.
+pub(super) fn unless_wrong_type<T>(access: &mut Access<'_>, key: &[u8], parsed: Outcome<T>) -> Outcome<T> {
+    if parsed.is_err() {
+        access.hash_mut(key)?;
+    }
+    parsed
+}
+
+/// Time, condition and fields of HEXPIRE and its like.
+fn parse_expire<'a>(
+    args: Args<'a>,
+    form: TimeForm,
+    clock_ms: i64,
+    name: &str,
+) -> Outcome<(i64, Condition, Args<'a>)> {
+    let time = parse_time(args.at(2), form, clock_ms, name)?;
     let condition = Condition::parse(args.at(3));
     let at = if condition.is_some() { 4 } else { 3 };
-    let condition = condition.unwrap_or(Condition::Always);
     let fields = fields_at(args, at, "ERR Parameter `numFields` should be greater than 0")?;
+    Ok((time, condition.unwrap_or(Condition::Always), fields))
+}
+
+fn expire(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, form: TimeForm, name: &str) -> Outcome {
+    let (key, now_ms) = (args.at(1), access.now_ms());
+    let parsed = parse_expire(args, form, access.clock_ms(), name);
+    let (time, condition, fields) = unless_wrong_type(access, key, parsed)?;
     reply.array(fields.len());
     let Some(hash) = open(access, key, fields)? else {
         fields.iter().for_each(|_| reply.integer(NO_FIELD));
         return Ok(());
     };
     hash.expect_expiries();
-    let mut affected: Vec<&[u8]> = Vec::with_capacity(fields.len());
+    let mut affected: SmallVec<[&[u8]; 4]> = SmallVec::new();
     for field in fields {
-        let result = match hash.get(field) {
-            None => NO_FIELD,
-            Some((_, old)) if !condition.admits(old, time) => 0,
-            Some(_) if time <= now_ms => {
-                hash.remove(field);
-                2
-            }
-            Some(_) => {
-                hash.set_expiry(field, Some(time));
-                1
-            }
-        };
+        let result = hash.change_field(field, |_, old| match condition.admits(old, time) {
+            false => (FieldChange::Keep, 0),
+            true if time <= now_ms => (FieldChange::Remove, 2),
+            true => (FieldChange::Expire(Some(time)), 1),
+        });
+        let result = result.unwrap_or(NO_FIELD);
         if result > 0 {
             affected.push(field);
         }
@@ -254,8 +269,7 @@ fn tell_expiry(
 
 pub(super) fn hpersist(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let key = args.at(1);
-    access.hash_mut(key)?;
-    let fields = fields_at(args, 2, NOT_POSITIVE)?;
+    let fields = unless_wrong_type(access, key, fields_at(args, 2, NOT_POSITIVE))?;
     reply.array(fields.len());
     let Some(hash) = open(access, key, fields)? else {
         fields.iter().for_each(|_| reply.integer(NO_FIELD));
@@ -263,15 +277,12 @@ pub(super) fn hpersist(access: &mut Access<'_>, args: Args<'_>, reply: &mut Repl
     };
     let mut changed = 0;
     for field in fields {
-        reply.integer(match hash.get(field) {
-            None => NO_FIELD,
-            Some((_, None)) => NO_EXPIRY,
-            Some((_, Some(_))) => {
-                hash.set_expiry(field, None);
-                changed += 1;
-                1
-            }
+        let result = hash.change_field(field, |_, old| match old {
+            None => (FieldChange::Keep, NO_EXPIRY),
+            Some(_) => (FieldChange::Expire(None), 1),
         });
+        changed += u64::from(result == Some(1));
+        reply.integer(result.unwrap_or(NO_FIELD));
     }
     if changed > 0 {
         access.event(EventClass::HASH, "hpersist", key);

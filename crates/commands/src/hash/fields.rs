@@ -2,10 +2,13 @@
 
 use mantissa_number::format_i64;
 use mantissa_protocol::{Args, Reply};
+use mantissa_store::FieldChange;
+use smallvec::SmallVec;
 
-use super::expiry::{fields_at, log_fields, note_deleted, note_expiry, parse_time};
-use super::{open, open_or_new, write_values};
+use super::expiry::{fields_at, log_fields, note_deleted, note_expiry, parse_time, unless_wrong_type};
+use super::{open, open_or_new, remove_due, write_values};
 use crate::access::Access;
+use crate::collection_scan::write_element;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
 use crate::expiry::TimeForm;
@@ -24,64 +27,78 @@ fn time_form(argument: &[u8]) -> Option<TimeForm> {
     forms.into_iter().find(|(name, _)| parse::is(argument, name)).map(|(_, form)| form)
 }
 
-pub(super) fn hgetex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let (key, now_ms) = (args.at(1), access.now_ms());
-    access.hash_mut(key)?;
-    let (mut at, mut time) = (2, None);
-    let persists = parse::is(args.at(2), "PERSIST");
-    if persists {
-        at = 3;
+/// What HGETEX does to the expiry of the fields.
+#[derive(Clone, Copy)]
+enum NewExpiry {
+    Keep,
+    Persist,
+    At(i64),
+}
+
+fn parse_hgetex<'a>(args: Args<'a>, clock_ms: i64) -> Outcome<(NewExpiry, Args<'a>)> {
+    let (mut at, mut expiry) = (2, NewExpiry::Keep);
+    if parse::is(args.at(2), "PERSIST") {
+        (at, expiry) = (3, NewExpiry::Persist);
     } else if let Some(form) = time_form(args.at(2)) {
-        time = Some(parse_time(args.at(3), form, access.clock_ms(), "hgetex")?);
+        expiry = NewExpiry::At(parse_time(args.at(3), form, clock_ms, "hgetex")?);
         at = 4;
         if args.len() < 6 {
             return Err(Error::arity("hgetex"));
         }
     }
-    let fields = fields_at(args, at, NOT_POSITIVE)?;
-    let _ = open(access, key, fields)?;
-    write_values(access, access.hash_value(key)?, fields, reply);
+    Ok((expiry, fields_at(args, at, NOT_POSITIVE)?))
+}
+
+pub(super) fn hgetex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let (key, now_ms) = (args.at(1), access.now_ms());
+    let parsed = parse_hgetex(args, access.clock_ms());
+    let (expiry, fields) = unless_wrong_type(access, key, parsed)?;
+    remove_due(access, key, fields)?;
+    let hash = access.hash_value(key)?;
+    let is_there = hash.is_some();
+    write_values(access, hash, fields, reply);
+    if !is_there || matches!(expiry, NewExpiry::Keep) {
+        return Ok(());
+    }
     let Some(hash) = access.hash_mut(key)? else { return Ok(()) };
     let mut affected: Vec<&[u8]> = Vec::new();
-    if let Some(time) = time {
-        hash.expect_expiries();
-        for field in fields {
-            let found = if time <= now_ms { hash.remove(field) } else { hash.set_expiry(field, Some(time)) };
-            if found {
-                affected.push(field);
-            }
+    hash.expect_expiries();
+    for field in fields {
+        let is_affected = hash.change_field(field, |_, old| match expiry {
+            NewExpiry::At(time) if time <= now_ms => (FieldChange::Remove, true),
+            NewExpiry::At(time) => (FieldChange::Expire(Some(time)), true),
+            NewExpiry::Persist if old.is_some() => (FieldChange::Expire(None), true),
+            NewExpiry::Persist | NewExpiry::Keep => (FieldChange::Keep, false),
+        });
+        if is_affected == Some(true) {
+            affected.push(field);
         }
+    }
+    if let NewExpiry::At(time) = expiry {
         note_expiry(access, key, time, &affected);
-    } else if persists {
-        hash.expect_expiries();
-        for field in fields {
-            if matches!(hash.get(field), Some((_, Some(_)))) && hash.set_expiry(field, None) {
-                affected.push(field);
-            }
-        }
-        if !affected.is_empty() {
-            access.event(EventClass::HASH, "hpersist", key);
-            access.changed_by(key, affected.len() as u64);
-            log_fields(access, &[b"HPERSIST", key], &affected);
-        }
+    } else if !affected.is_empty() {
+        access.event(EventClass::HASH, "hpersist", key);
+        access.changed_by(key, affected.len() as u64);
+        log_fields(access, &[b"HPERSIST", key], &affected);
     }
     Ok(())
 }
 
 pub(super) fn hgetdel(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let key = args.at(1);
-    access.hash_mut(key)?;
-    let fields = fields_at(args, 2, NOT_POSITIVE)?;
+    let fields = unless_wrong_type(access, key, fields_at(args, 2, NOT_POSITIVE))?;
+    let hash = open(access, key, fields)?;
     reply.array(fields.len());
-    let Some(hash) = open(access, key, fields)? else {
+    let Some(hash) = hash else {
         fields.iter().for_each(|_| reply.null());
         return Ok(());
     };
-    let mut removed: Vec<&[u8]> = Vec::new();
+    let mut removed: SmallVec<[&[u8]; 4]> = SmallVec::new();
     for field in fields {
-        super::write_value(reply, hash.get(field).map(|(value, _)| value));
-        if hash.remove(field) {
-            removed.push(field);
+        let taken = hash.change_field(field, |value, _| (FieldChange::Remove, write_element(reply, value)));
+        match taken {
+            Some(()) => removed.push(field),
+            None => reply.null(),
         }
     }
     if !removed.is_empty() {
@@ -164,7 +181,7 @@ pub(super) fn hsetex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     let options = SetOptions::parse(args, access.clock_ms())?;
     let time = options.time;
     let Some(pairs) = options.pairs else { return Err(Error::fixed("ERR missing FIELDS argument")) };
-    let fields: Vec<&[u8]> = pairs.iter().step_by(2).collect();
+    let fields: SmallVec<[&[u8]; 8]> = pairs.iter().step_by(2).collect();
     if options.only_if_missing || options.only_if_there {
         let hash = open(access, key, pairs)?;
         let is_there = |field: &&[u8]| hash.as_ref().is_some_and(|hash| hash.get(field).is_some());
@@ -181,15 +198,11 @@ pub(super) fn hsetex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
         hash.expect_expiries();
     }
     for (field, value) in fields.iter().zip(pairs.iter().skip(1).step_by(2)) {
-        if options.keep {
-            hash.set_keeping_expiry(field, value, limits);
-        } else {
-            hash.set(field, value, limits);
-        }
         match time {
-            Some(time) if time > now_ms => drop(hash.set_expiry(field, Some(time))),
-            _ => {}
-        }
+            Some(time) if time > now_ms => hash.set_expiring(field, value, time, limits),
+            _ if options.keep => hash.set_keeping_expiry(field, value, limits),
+            _ => hash.set(field, value, limits),
+        };
     }
     access.event(EventClass::HASH, "hset", key);
     access.changed_by(key, fields.len() as u64);
@@ -212,6 +225,9 @@ fn finish_expiry(access: &mut Access<'_>, key: &[u8], time: i64, fields: &[&[u8]
     }
     access.event(EventClass::HASH, "hexpire", key);
     access.track_fields(key);
+    if !access.logs() {
+        return;
+    }
     let (mut time_digits, mut count_digits) = ([0; 20], [0; 20]);
     let mut command: Vec<&[u8]> = vec![b"HSETEX", key, b"PXAT", format_i64(&mut time_digits, time)];
     command.extend([b"FIELDS", format_i64(&mut count_digits, fields.len() as i64)]);

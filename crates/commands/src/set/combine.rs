@@ -2,10 +2,11 @@
 //!
 //! The results of the STORE forms get the encoding that Redis gives them, which depends on how it builds
 //! them: from the encoding of the smallest set for intersections, and one member after the other else.
+//! What is only replied is written as it is found.
 
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::listpack::Element;
-use mantissa_store::{EncodingLimits, Set, Value};
+use mantissa_store::{Set, Value};
 
 use super::write_set;
 use crate::access::Access;
@@ -76,19 +77,10 @@ pub(super) fn sintercard(access: &mut Access<'_>, args: Args<'_>, reply: &mut Re
 
 pub(super) fn sinterstore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let limits = &access.settings().limits;
-    let sets = sets_at(access, args.from(2))?;
-    let starts_as_intset =
-        by_size(&sets).is_some_and(|sets| sets.first().is_some_and(|set| set.encoding() == "intset"));
-    let mut result = if starts_as_intset { Set::new() } else { Set::new_listpack() };
-    let mut only_integers = true;
-    intersect(&sets, |member| {
-        only_integers &= member.integer().is_some();
-        result.add_element(member, limits);
-        true
-    });
-    if only_integers {
-        result.make_intset(limits);
-    }
+    let result = match by_size(&sets_at(access, args.from(2))?).as_deref() {
+        Some([smallest, others @ ..]) => smallest.intersection(others, limits),
+        _ => Set::new(),
+    };
     store(access, args.at(1), result, "sinterstore", reply)
 }
 
@@ -112,75 +104,91 @@ fn store(
     Ok(())
 }
 
-/// A set to build a result in that is replied: in order where all sets are sorted integers.
-fn scratch(sets: &[Option<&Set>]) -> Set {
-    let are_integers = sets.iter().flatten().all(|set| set.encoding() == "intset");
-    if are_integers { Set::new() } else { Set::new_hashtable() }
-}
+/// Sets that a union or difference looks all members up in before it rather makes a set of the result.
+const LOOKED_UP_MAX: usize = 2;
 
-fn unite(sets: &[Option<&Set>], mut result: Set, limits: &EncodingLimits) -> Set {
-    for member in sets.iter().flatten().flat_map(|set| set.iter()) {
-        result.add_element(member, limits);
-    }
-    result
+/// The sets that are there.
+fn present<'a>(sets: &[Option<&'a Set>]) -> Vec<&'a Set> {
+    sets.iter().copied().flatten().collect()
 }
 
 pub(super) fn sunion(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let sets = sets_at(access, args.from(1))?;
-    if let [Some(set)] = sets[..] {
-        write_set(reply, set);
-        return Ok(());
+    let sets = present(&sets_at(access, args.from(1))?);
+    // Of sorted integers the union is sorted as well.
+    let are_integers = sets.iter().all(|set| set.encoding() == "intset");
+    match &sets[..] {
+        [] => reply.set(0),
+        [set] => write_set(reply, set),
+        [first, others @ ..] if !are_integers && others.len() <= LOOKED_UP_MAX => {
+            let header = reply.defer();
+            first.iter().for_each(|member| write_element(reply, member));
+            let mut len = first.len();
+            for (index, other) in others.iter().enumerate() {
+                len += write_missing(reply, other, &sets[..=index]);
+            }
+            reply.finish_set(header, len);
+        }
+        _ => write_set(reply, &Set::union(&sets, &access.settings().limits)),
     }
-    write_set(reply, &unite(&sets, scratch(&sets), &access.settings().limits));
     Ok(())
 }
 
+/// Replies the members of a set that are in none of the others, and returns how many these are.
+fn write_missing(reply: &mut Reply, set: &Set, others: &[&Set]) -> usize {
+    let mut len = 0;
+    for member in set.iter() {
+        if !others.iter().any(|other| std::ptr::eq(*other, set) || other.contains_element(member)) {
+            write_element(reply, member);
+            len += 1;
+        }
+    }
+    len
+}
+
 pub(super) fn sunionstore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let sets = sets_at(access, args.from(2))?;
-    let result = unite(&sets, Set::new(), &access.settings().limits);
+    let sets = present(&sets_at(access, args.from(2))?);
+    let result = Set::union(&sets, &access.settings().limits);
     store(access, args.at(1), result, "sunionstore", reply)
 }
 
-/// The members of the first set that are in none of the others. Looks them up in the others one by one, or
-/// takes the others' members out of a copy, whichever is less work.
-fn subtract(sets: &[Option<&Set>], mut result: Set, limits: &EncodingLimits) -> Set {
-    let Some((Some(first), others)) = sets.split_first() else { return result };
-    let others: Vec<&Set> = others.iter().copied().flatten().collect();
-    if others.iter().any(|other| std::ptr::eq(*other, *first)) {
-        return result;
-    }
+/// Whether looking the members of the first set up in the others one by one is less work than taking the
+/// others' members out of a copy.
+fn looks_up(first: &Set, others: &[&Set]) -> bool {
     let lookups = first.len().saturating_mul(others.len() + 1) / 2;
     let copying: usize = first.len() + others.iter().map(|other| other.len()).sum::<usize>();
-    if lookups <= copying {
-        for member in first.iter() {
-            if !others.iter().any(|other| other.contains_element(member)) {
-                result.add_element(member, limits);
-            }
-        }
-        return result;
-    }
-    first.iter().for_each(|member| {
-        result.add_element(member, limits);
-    });
-    for other in others {
-        for member in other.iter() {
-            result.remove_element(member);
-        }
-        if result.is_empty() {
-            break;
-        }
-    }
-    result
+    lookups <= copying
+}
+
+/// The first set and the others that are there; `None` if nothing can be left of the first.
+fn minuend<'a>(sets: &[Option<&'a Set>]) -> Option<(&'a Set, Vec<&'a Set>)> {
+    let (&first, others) = sets.split_first()?;
+    let (first, others) = (first?, present(others));
+    (!others.iter().any(|other| std::ptr::eq(*other, first))).then_some((first, others))
 }
 
 pub(super) fn sdiff(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let sets = sets_at(access, args.from(1))?;
-    write_set(reply, &subtract(&sets, scratch(&sets), &access.settings().limits));
+    match minuend(&sets) {
+        None => reply.set(0),
+        Some((first, others)) if looks_up(first, &others) => {
+            let header = reply.defer();
+            let len = write_missing(reply, first, &others);
+            reply.finish_set(header, len);
+        }
+        Some((first, others)) => {
+            let mut result = first.clone();
+            result.remove_all(&others);
+            write_set(reply, &result);
+        }
+    }
     Ok(())
 }
 
 pub(super) fn sdiffstore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let sets = sets_at(access, args.from(2))?;
-    let result = subtract(&sets, Set::new(), &access.settings().limits);
+    let limits = &access.settings().limits;
+    let result = match minuend(&sets_at(access, args.from(2))?) {
+        Some((first, others)) => first.difference(&others, looks_up(first, &others), limits),
+        None => Set::new(),
+    };
     store(access, args.at(1), result, "sdiffstore", reply)
 }

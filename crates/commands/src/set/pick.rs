@@ -1,7 +1,7 @@
 //! Members picked at random: SPOP and SRANDMEMBER.
 
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::{Set, Value};
+use mantissa_store::Value;
 
 use super::write_set;
 use crate::access::{Access, split_mix};
@@ -51,21 +51,35 @@ pub(super) fn spop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
         None => {}
     }
     let mut state = access.random();
+    let logs = access.logs();
     let Some(set) = access.set_mut(key)? else {
         reply.null();
         return Ok(());
     };
-    let popped = set.pop(|| split_mix(&mut state)).unwrap_or_default();
+    let mut popped = Vec::new();
+    set.take_one(
+        || split_mix(&mut state),
+        |member| {
+            write_element(reply, member);
+            if logs {
+                popped = member.to_vec();
+            }
+        },
+    );
     let is_empty = set.is_empty();
-    reply.bulk(&popped);
     access.modified(key, EventClass::SET, "spop");
     access.log_instead(&[b"SREM", key, &popped]);
     access.remove_if_empty(key, is_empty);
     Ok(())
 }
 
+/// Where this many times the members that stay are no more than those that go, the set that is left is made
+/// anew.
+const REPACKED_FACTOR: usize = 5;
+
 fn spop_many(access: &mut Access<'_>, key: &[u8], count: usize, reply: &mut Reply) -> Outcome {
     let mut state = access.random();
+    let (logs, limits) = (access.logs(), &access.settings().limits);
     let Some(set) = access.set_mut(key)?.filter(|_| count > 0) else {
         reply.set(0);
         return Ok(());
@@ -76,56 +90,38 @@ fn spop_many(access: &mut Access<'_>, key: &[u8], count: usize, reply: &mut Repl
         access.event(EventClass::SET, "spop", key);
         access.changed_by(key, len as u64);
         access.log_instead(&[b"DEL", key]);
-        access.remove_if_empty(key, true);
+        access.remove(key);
+        access.event(EventClass::GENERIC, "del", key);
         return Ok(());
     }
-    let popped = take_many(access, key, count, || split_mix(&mut state))?;
-    write_set(reply, &popped);
+    let mut popped: Vec<Vec<u8>> = Vec::new();
+    reply.set(count);
+    let trash = set.take(
+        count,
+        || split_mix(&mut state),
+        |member| {
+            write_element(reply, member);
+            if logs {
+                popped.push(member.to_vec());
+            }
+        },
+    );
+    if set.len().saturating_mul(REPACKED_FACTOR) <= count {
+        set.repack(limits);
+    }
+    if trash.encoding() == "hashtable" {
+        access.free_later(Value::Set(trash));
+    }
     access.event(EventClass::SET, "spop", key);
     access.changed_by(key, count as u64);
     log_removal(access, key, &popped);
-    access.free_later(Value::Set(popped));
     Ok(())
 }
 
-/// Takes `count` members, fewer than there are, out of a set.
-fn take_many(
-    access: &mut Access<'_>,
-    key: &[u8],
-    count: usize,
-    mut random: impl FnMut() -> u64,
-) -> Outcome<Set> {
-    /// Where this many times the members that stay are no more than those that go, the ones that stay are
-    /// moved.
-    const MOVE_FACTOR: usize = 5;
-    let limits = &access.settings().limits;
-    let Some(set) = access.set_mut(key)? else { return Ok(Set::new()) };
-    let stay = set.len() - count;
-    let moves_rest = stay.saturating_mul(MOVE_FACTOR) <= count;
-    let is_intset = set.encoding() == "intset";
-    let mut taken = match () {
-        () if !moves_rest => Set::new_hashtable(),
-        () if is_intset => Set::new(),
-        () => Set::new_listpack(),
-    };
-    for _ in 0..if moves_rest { stay } else { count } {
-        let Some(member) = set.pop(&mut random) else { break };
-        taken.add(&member, limits);
-    }
-    if moves_rest {
-        std::mem::swap(set, &mut taken);
-    }
-    Ok(taken)
-}
-
 /// Logs the removal of members, in commands of a bounded size.
-fn log_removal(access: &mut Access<'_>, key: &[u8], members: &Set) {
+fn log_removal(access: &mut Access<'_>, key: &[u8], members: &[Vec<u8>]) {
     const MEMBERS_PER_COMMAND: usize = 1024;
-    if !access.logs() {
-        return;
-    }
-    let texts: Vec<Vec<u8>> = members.iter().map(|member| member.to_vec()).collect();
-    for chunk in texts.chunks(MEMBERS_PER_COMMAND) {
+    for chunk in members.chunks(MEMBERS_PER_COMMAND) {
         let mut command: Vec<&[u8]> = vec![b"SREM", key];
         command.extend(chunk.iter().map(|text| &text[..]));
         access.log_instead(&command);

@@ -28,6 +28,24 @@ impl ScoreBound {
             None => Err(Error::fixed("ERR min or max is not a float")),
         }
     }
+
+    /// The place where scores from this lower end on begin.
+    fn lower_cut(self) -> Cut<'static> {
+        match self {
+            ScoreBound { score: f64::NEG_INFINITY, is_exclusive: false } => Cut::Start,
+            ScoreBound { score, is_exclusive: false } => Cut::BelowScore(score),
+            ScoreBound { score, is_exclusive: true } => Cut::AboveScore(score),
+        }
+    }
+
+    /// The place where scores up to this upper end stop.
+    fn upper_cut(self) -> Cut<'static> {
+        match self {
+            ScoreBound { score: f64::INFINITY, is_exclusive: false } => Cut::End,
+            ScoreBound { score, is_exclusive: false } => Cut::AboveScore(score),
+            ScoreBound { score, is_exclusive: true } => Cut::BelowScore(score),
+        }
+    }
 }
 
 /// An end of a range of members.
@@ -127,10 +145,8 @@ impl<'a> Selection<'a> {
                 if reverse { len - to..len - from } else { from..to }
             }
             Selection::Score(low, high) => {
-                let lower = if low.is_exclusive { Cut::AboveScore } else { Cut::BelowScore };
-                let upper = if high.is_exclusive { Cut::BelowScore } else { Cut::AboveScore };
-                let from = set.count_before(lower(low.score));
-                from..set.count_before(upper(high.score)).max(from)
+                let from = set.count_before(low.lower_cut());
+                from..set.count_before(high.upper_cut()).max(from)
             }
             Selection::Member(low, high) if set.encoding() == "listpack" && len <= WALKED_MAX => {
                 walk(set, low, high, reverse)

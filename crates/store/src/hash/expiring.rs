@@ -1,6 +1,9 @@
 //! The packed form of a hash whose fields may expire: field, value and expiry in threes, by rising expiry and
 //! those without one (0) last. Of equal expiries the one that was set last stands first.
 
+use smallvec::SmallVec;
+
+use crate::listpack::Element;
 use crate::packed::{Block, Encoded, Form, Item, Position};
 
 /// How fields look.
@@ -62,8 +65,14 @@ impl Expiring {
 
     pub(super) fn set_expiry(&mut self, field: &Encoded<'_>, expiry: Option<i64>) -> bool {
         let Some(position) = self.block.view().find(field, 0) else { return false };
-        let value = self.block.view().item(position).value.to_vec();
-        let value = Encoded::new(&value);
+        let mut text: SmallVec<[u8; 64]> = SmallVec::new();
+        let value = match self.block.view().item(position).value {
+            Element::Integer(integer) => Encoded::integer(integer),
+            Element::Bytes(bytes) => {
+                text.extend_from_slice(bytes);
+                Encoded::new(&text)
+            }
+        };
         self.block.remove(position);
         match expiry {
             None => self.push(field, &value),

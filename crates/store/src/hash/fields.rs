@@ -9,7 +9,9 @@
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
+use super::FieldChange;
 use crate::allocator::class_size;
+use crate::listpack::Element;
 use crate::packed::{Buckets, Encoded, Item, Place};
 
 /// Estimated bytes that the order of expiries takes for each: 16 in nodes that are two thirds full.
@@ -57,14 +59,68 @@ impl Fields {
         false
     }
 
+    /// Gives a field a value and an expiry. True if the field is new.
+    pub(super) fn put_expiring(&mut self, field: &Encoded<'_>, value: &Encoded<'_>, expiry: i64) -> bool {
+        let hash = field.hash();
+        let Some(place) = self.table.find(field, hash) else {
+            self.add_hashed(field, hash, value, Some(expiry));
+            return true;
+        };
+        self.table.replace(place, 1, value);
+        // The bucket may have been split or merged.
+        if let Some(place) = self.table.find(field, hash) {
+            self.expire(place, hash, Some(expiry));
+        }
+        false
+    }
+
+    /// Gives a field the integer that `change` makes of its value.
+    pub(super) fn update_integer<E>(
+        &mut self,
+        field: &Encoded<'_>,
+        change: impl FnOnce(Option<Element<'_>>) -> Result<i64, E>,
+    ) -> Result<(), E> {
+        let hash = field.hash();
+        let place = self.table.find(field, hash);
+        let value = Encoded::integer(change(place.map(|place| self.table.item(place).value))?);
+        match place {
+            Some(place) => self.table.replace(place, 1, &value),
+            None => self.table.insert(hash, &[*field, value]),
+        }
+        Ok(())
+    }
+
+    /// Lets `decide` say what becomes of a field, and returns what it says beside.
+    pub(super) fn change_field<R>(
+        &mut self,
+        field: &Encoded<'_>,
+        decide: impl FnOnce(Element<'_>, Option<i64>) -> (FieldChange, R),
+    ) -> Option<R> {
+        let hash = field.hash();
+        let place = self.table.find(field, hash)?;
+        let item = self.table.item(place);
+        let (change, result) = decide(item.value, item.expiry());
+        match change {
+            FieldChange::Keep => {}
+            FieldChange::Remove => self.take(place, hash),
+            FieldChange::Expire(expiry) => self.expire(place, hash, expiry),
+        }
+        Some(result)
+    }
+
     /// Sets or removes the expiry of a field; false if the field is not there.
     pub(super) fn set_expiry(&mut self, field: &Encoded<'_>, expiry: Option<i64>) -> bool {
         let hash = field.hash();
         let Some(place) = self.table.find(field, hash) else { return false };
+        self.expire(place, hash, expiry);
+        true
+    }
+
+    fn expire(&mut self, place: Place, hash: u64, expiry: Option<i64>) {
         let before = self.table.item(place).expiry();
         let after = expiry.filter(|&time| time != 0);
         if before == after {
-            return true;
+            return;
         }
         self.table.replace(place, 2, &Encoded::integer(after.unwrap_or(0)));
         if let Some(time) = before {
@@ -73,7 +129,6 @@ impl Fields {
         if let Some(time) = after {
             self.remember(time, hash);
         }
-        true
     }
 
     pub(super) fn remove(&mut self, field: &Encoded<'_>) -> bool {
@@ -85,7 +140,10 @@ impl Fields {
 
     /// Adds a field that is not there yet.
     pub(super) fn add(&mut self, field: &Encoded<'_>, value: &Encoded<'_>, expiry: Option<i64>) {
-        let hash = field.hash();
+        self.add_hashed(field, field.hash(), value, expiry);
+    }
+
+    fn add_hashed(&mut self, field: &Encoded<'_>, hash: u64, value: &Encoded<'_>, expiry: Option<i64>) {
         match expiry.filter(|&time| time != 0) {
             None => self.table.insert(hash, &[*field, *value]),
             Some(time) => {

@@ -66,6 +66,23 @@ fn remove_expired(hash: &mut Hash, model: &mut Model, now_ms: i64, limit: usize)
     assert!(times.is_sorted() && times.iter().all(|time| time.is_some_and(|time| time <= now_ms)));
 }
 
+/// Has a field go, stay as it is, or expire at another time.
+fn change(hash: &mut Hash, model: &mut Model, field: &[u8], dice: u64) {
+    let change = match dice % 4 {
+        0 => FieldChange::Keep,
+        1 => FieldChange::Remove,
+        2 => FieldChange::Expire(None),
+        _ => FieldChange::Expire(Some(1 + (dice >> 8) as i64 % 2_000)),
+    };
+    let found = hash.change_field(field, |value, expiry| (change, (value.to_vec(), expiry)));
+    assert_eq!(found.as_ref(), model.get(field));
+    match change {
+        FieldChange::Remove => _ = model.remove(field),
+        FieldChange::Expire(expiry) => _ = model.get_mut(field).map(|pair| pair.1 = expiry),
+        FieldChange::Keep => {}
+    }
+}
+
 fn step(hash: &mut Hash, model: &mut Model, random: &mut impl FnMut() -> u64, limits: &EncodingLimits) {
     let (field, value) = (field(random()), text(random()));
     let choice = random() % 20;
@@ -87,6 +104,25 @@ fn step(hash: &mut Hash, model: &mut Model, random: &mut impl FnMut() -> u64, li
             let expiry = (!random().is_multiple_of(4)).then(|| (1 + random() % 2_000) as i64);
             let known = model.get_mut(&field).map(|pair| pair.1 = expiry).is_some();
             assert_eq!(hash.set_expiry(&field, expiry), known);
+        }
+        16 => {
+            let expiry = (1 + random() % 2_000) as i64;
+            let is_new = model.insert(field.clone(), (value.clone(), Some(expiry))).is_none();
+            assert_eq!(hash.set_expiring(&field, &value, expiry, limits), is_new);
+        }
+        17 => change(hash, model, &field, random()),
+        18 => {
+            let old = model.get(&field).cloned();
+            let expected = old.as_ref().map(|pair| pair.0.clone());
+            let new = random() as i64 >> (random() % 60);
+            let result = hash.update_integer(&field, limits, |value| {
+                assert_eq!(value.map(|value| value.to_vec()), expected);
+                if new % 5 == 0 { Err(new) } else { Ok(new) }
+            });
+            assert_eq!(result, if new % 5 == 0 { Err(new) } else { Ok(()) });
+            if new % 5 != 0 {
+                model.insert(field, (new.to_string().into_bytes(), old.and_then(|pair| pair.1)));
+            }
         }
         15 if random().is_multiple_of(8) => {
             remove_expired(hash, model, (random() % 300) as i64, 1 + random() as usize % 4);

@@ -28,8 +28,10 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, Ordering, fence};
 
+use smallvec::SmallVec;
+
 use super::element::{Count, Encoded, count_externals, span};
-use super::view::{Form, Position, View};
+use super::view::{Form, Item, Position, View};
 use crate::slab;
 use crate::table::prefetch;
 
@@ -386,6 +388,78 @@ impl Block {
         *self = builder.finish();
     }
 
+    /// The items that `keep` holds for, which is asked about each in order. Shared with this block if that is
+    /// all of them.
+    pub(crate) fn filtered(&self, mut keep: impl FnMut(Item<'_>) -> bool) -> Block {
+        let view = self.view();
+        // Where items that stay begin and end, several in a row as one.
+        let mut runs: SmallVec<[(Position, Position); 16]> = SmallVec::new();
+        let (mut items, mut bytes) = (0, 0);
+        let mut at = Position::FIRST;
+        while view.has(at) {
+            let next = view.next(at);
+            if keep(view.item(at)) {
+                items += 1;
+                bytes += next.offset - at.offset;
+                match runs.last_mut() {
+                    Some((_, end)) if *end == at => *end = next,
+                    _ => runs.push((at, next)),
+                }
+            }
+            at = next;
+        }
+        if items == view.len() {
+            return self.clone();
+        }
+        if items == 0 {
+            return Block::EMPTY;
+        }
+        let mut builder = Builder::new(view.form(), items, bytes);
+        runs.iter().for_each(|&(from, to)| builder.push_run(&view, from, to));
+        builder.finish()
+    }
+
+    /// Makes room for so many more items, whose elements have so many bytes, where there are items already.
+    pub(crate) fn reserve(&mut self, items: usize, bytes: usize) {
+        let Some(start) = self.start() else { return };
+        // SAFETY: the block has a header.
+        let (old, capacity) = unsafe { (read_shape(start), read_capacity(start)) };
+        let new = Shape::new(old.form, old.items + items, old.data_bytes + bytes);
+        if new.header == old.header && (capacity < new.size() || !self.is_unique()) {
+            self.reallocate(&old, slab::class_size(new.size()));
+        }
+    }
+
+    /// Gives back the room that has been made and is not needed.
+    pub(crate) fn fit(&mut self) {
+        let Some(start) = self.start().filter(|_| self.is_unique()) else { return };
+        // SAFETY: the block has a header.
+        let (shape, capacity) = unsafe { (read_shape(start), read_capacity(start)) };
+        if shape.capacity() < capacity {
+            self.reallocate(&shape, shape.capacity());
+        }
+    }
+
+    /// Moves to an allocation of another size, of which there is no other owner. `shape` is the block's.
+    fn reallocate(&mut self, shape: &Shape, capacity: usize) {
+        let Some(start) = self.start() else { return };
+        let (view, is_unique) = (self.view(), self.is_unique());
+        debug_assert!(shape.size() <= capacity);
+        // SAFETY: both allocations have room for the shape; what elements refer to is counted once more unless
+        // the old block is given up without counting it.
+        unsafe {
+            if !is_unique {
+                count_externals(view.codes(), view.data().as_ptr(), Count::Retain);
+            }
+            let new = slab::alloc(capacity);
+            new.cast::<AtomicU16>().write(AtomicU16::new(1));
+            write_header(new, shape, capacity);
+            let (from, to) = (start.add(shape.header), new.add(shape.header));
+            std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr(), shape.size() - shape.header);
+            std::mem::replace(self, Block(new.as_ptr())).give_up(is_unique);
+        }
+    }
+
     /// Makes the block one that nobody else refers to, with room as the edit says; the bytes for which there
     /// is room are to be written. Returns the new shape.
     fn edit(&mut self, form: Form, edit: &Edit) -> Shape {
@@ -720,6 +794,14 @@ impl Builder {
         let data = &view.data()[at.offset..view.next(at).offset];
         let tag = view.tags().get(at.item).copied().unwrap_or(0);
         self.push_raw(&[tag], codes, data, view.form().stride());
+    }
+
+    /// Adds the items of another block from one position to before another.
+    pub(super) fn push_run(&mut self, view: &View<'_>, from: Position, to: Position) {
+        let stride = view.form().stride();
+        let tags = view.tags().get(from.item..to.item).unwrap_or_default();
+        let codes = &view.codes()[from.item * stride..to.item * stride];
+        self.push_raw(tags, codes, &view.data()[from.offset..to.offset], stride);
     }
 
     /// Adds all items of another block.

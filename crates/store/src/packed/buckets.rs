@@ -17,16 +17,13 @@
 //! A full iteration with [`Buckets::scan`] visits every item that is there throughout at least once, whatever
 //! is added and removed, and however often the table grows and shrinks in between. Why:
 //!
-//! - A cursor counts in reversed bit order (the idea is Pieter Noordhuis's, known from Redis). At any moment
-//!   of a level of `2^k` buckets, what has been passed is a set of patterns of `k` low bits of a hash.
-//! - One step visits all items whose hash ends in the cursor's pattern: they are in the bucket of that number
-//!   and, if it has been split, in the one that was split off.
-//! - When the table grows by a level, a passed pattern of `k` bits stands for both of its extensions to
-//!   `k + 1` bits. The reversed counter has passed both, as the added bit is its lowest.
-//! - When the table shrinks by a level, two patterns become one. If only the first of the two had been
-//!   passed, the next step visits both together: items may come twice, but none is missed.
-//! - Within a bucket nothing has to be remembered, since a step visits it whole. An item only changes its
-//!   bucket by a split or a merge, which keep it among the items of its pattern.
+//! - A cursor counts in reversed bit order (the idea is Pieter Noordhuis's, known from Redis). Read so, a hash
+//!   is a place on a line from 0 on, and the cursor is the place up to which everything has been visited.
+//! - A bucket holds the items of a pattern of low bits, which is a piece of that line. A step visits the bucket
+//!   whose piece the cursor is in, whole, and moves the cursor to the end of the piece.
+//! - When the table grows, a piece becomes two, and a cursor that was at its beginning is at the beginning of
+//!   the first. When it shrinks, two pieces become one: a cursor that was at the beginning of the second is
+//!   in the middle of it now, so items may come twice, but none is missed.
 //!
 //! # Picking at random
 //!
@@ -249,6 +246,35 @@ impl Buckets {
         *self = large;
     }
 
+    /// The items that `keep` holds for, which is asked about each. Buckets all of whose items stay are shared
+    /// with this table.
+    pub(crate) fn filtered(&self, mut keep: impl FnMut(Item<'_>) -> bool) -> Buckets {
+        let mut filtered = Buckets {
+            blocks: SharedVec::new(),
+            level_size: self.level_size,
+            len: 0,
+            content_bytes: 0,
+            heap_bytes: 0,
+            items_max: 1,
+            round_items_max: 1,
+            round_start: self.round_start,
+        };
+        for bucket in 0..self.blocks.len() {
+            let block = self.blocks.get(bucket).filtered(&mut keep);
+            let view = block.view();
+            filtered.len += view.len();
+            filtered.content_bytes += view.content_bytes();
+            filtered.heap_bytes += block.heap_bytes() + view.external_bytes();
+            filtered.items_max = max(filtered.items_max, view.len());
+            filtered.blocks.push(block);
+        }
+        filtered.round_items_max = filtered.items_max;
+        while filtered.blocks.len() > 1 && filtered.content_bytes < filtered.blocks.len() * BUCKET_BYTES_MIN {
+            filtered.merge();
+        }
+        filtered
+    }
+
     /// Changes a bucket and keeps the sums.
     fn change<R>(&mut self, bucket: usize, change: impl FnOnce(&mut Block) -> R) -> R {
         let block = self.blocks.get_mut(bucket);
@@ -330,14 +356,12 @@ impl Buckets {
 
     /// Visits a part of the items and returns the cursor of the next part; 0 starts, and 0 returned ends an
     /// iteration.
-    pub(crate) fn scan(&self, cursor: u64, mut visit: impl FnMut(Item<'_>)) -> u64 {
-        let mask = self.level_size as u64 - 1;
-        let index = (cursor & mask) as usize;
-        for bucket in [index, index + self.level_size] {
-            if bucket < self.blocks.len() {
-                self.blocks.get(bucket).view().items().for_each(&mut visit);
-            }
-        }
+    pub(crate) fn scan(&self, cursor: u64, visit: impl FnMut(Item<'_>)) -> u64 {
+        let bucket = self.index(cursor);
+        let split = self.blocks.len() - self.level_size;
+        let is_split = cursor as usize & (self.level_size - 1) < split;
+        let mask = self.level_size as u64 * if is_split { 2 } else { 1 } - 1;
+        self.blocks.get(bucket).view().items().for_each(visit);
         (cursor | !mask).reverse_bits().wrapping_add(1).reverse_bits()
     }
 

@@ -78,6 +78,12 @@ pub(super) fn spans(codes: &[u8], count: usize) -> usize {
     }
 }
 
+/// Whether an element with this code is an integer.
+#[inline]
+pub(super) const fn is_integer(code: u8) -> bool {
+    code >= INTEGER_CODE && code != EXTERNAL_CODE
+}
+
 /// Whether an element with one of these codes has an allocation of its own.
 #[inline]
 pub(super) fn has_external(codes: &[u8]) -> bool {
@@ -329,7 +335,7 @@ impl<'a> Encoded<'a> {
     /// The integer that the text is, if it is one.
     #[inline]
     pub(crate) fn as_integer(&self) -> Option<i64> {
-        (self.code >= INTEGER_CODE && self.code != EXTERNAL_CODE).then_some(self.integer)
+        is_integer(self.code).then_some(self.integer)
     }
 
     /// Whether both are the same text.

@@ -1,5 +1,7 @@
 //! What is in a block, to read.
 
+use mantissa_number::INTEGER_TEXT_MAX;
+
 use super::element::{self, Encoded, decode, external_bytes, span, spans};
 use crate::listpack::Element;
 
@@ -111,7 +113,7 @@ impl<'a> View<'a> {
     }
 
     #[inline]
-    pub(super) fn data(&self) -> &'a [u8] {
+    pub(crate) fn data(&self) -> &'a [u8] {
         self.data
     }
 
@@ -132,6 +134,19 @@ impl<'a> View<'a> {
     pub(crate) fn external_bytes(&self) -> usize {
         // SAFETY: the invariant.
         unsafe { external_bytes(self.codes, self.data) }
+    }
+
+    /// Whether the first element of the first item is a text, and not that of an integer.
+    pub(crate) fn starts_with_text(&self) -> bool {
+        self.codes.first().is_some_and(|&code| !element::is_integer(code))
+    }
+
+    /// Whether it is plain that no element has a text of more than so many bytes.
+    pub(crate) fn has_texts_within(&self, text_bytes_max: usize) -> bool {
+        self.codes.iter().all(|&code| match element::is_integer(code) {
+            true => text_bytes_max >= INTEGER_TEXT_MAX,
+            false => usize::from(code) <= text_bytes_max.min(element::INLINE_BYTES_MAX),
+        })
     }
 
     /// Bytes of those of one item.

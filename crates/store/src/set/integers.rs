@@ -64,6 +64,25 @@ impl Integers {
     /// Without integers.
     pub(super) const EMPTY: Integers = Integers(std::ptr::null_mut());
 
+    /// Of integers that rise.
+    pub(super) fn of_rising(rising: &[i64]) -> Integers {
+        let (Some(&first), Some(&last)) = (rising.first(), rising.last()) else { return Integers::EMPTY };
+        debug_assert!(rising.is_sorted() && rising.len() <= INTEGERS_MAX);
+        let width = max(1, max(width_of(first), width_of(last)));
+        let capacity = slab::class_size(HEADER + rising.len() * width);
+        let mut integers = Integers(slab::alloc(capacity).as_ptr());
+        // SAFETY: the allocation has room for the header and as many integers of the width.
+        unsafe {
+            let target = integers.0.add(HEADER);
+            for (index, integer) in rising.iter().enumerate() {
+                let bytes = integer.to_le_bytes();
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), target.add(index * width), width);
+            }
+            integers.write_shape(Shape { capacity, width, len: rising.len() });
+        }
+        integers
+    }
+
     #[inline]
     fn shape(&self) -> Shape {
         let Some(start) = NonNull::new(self.0) else { return Shape { capacity: 0, width: 1, len: 0 } };

@@ -58,10 +58,13 @@ fn behaves_like_a_set_in_every_encoding() {
             match random() % 16 {
                 0..9 => assert_eq!(set.add(&text, &limits), model.insert(text), "seed {seed} step {step}"),
                 9..13 => assert_eq!(set.remove(&text), model.remove(&text), "seed {seed} step {step}"),
-                13 => match set.pop(&mut random) {
-                    Some(popped) => assert!(model.remove(&popped), "seed {seed} step {step}"),
-                    None => assert!(model.is_empty()),
-                },
+                13 => {
+                    let was_empty = model.is_empty();
+                    let take = |member: Element<'_>| {
+                        assert!(model.remove(&member.to_vec()), "seed {seed} step {step}")
+                    };
+                    assert_eq!(set.take_one(&mut random, take), !was_empty);
+                }
                 _ => assert_eq!(set.contains(&text), model.contains(&text), "seed {seed} step {step}"),
             }
         }
@@ -305,4 +308,100 @@ fn a_prepared_table_is_like_one_that_has_grown() {
         assert!(prepared.remove(&member));
     }
     assert!(prepared.is_empty());
+}
+
+/// The set that comes of adding all these members one after the other.
+fn added<'a>(mut set: Set, members: impl IntoIterator<Item = Element<'a>>, limits: &EncodingLimits) -> Set {
+    members.into_iter().for_each(|member| _ = set.add_element(member, limits));
+    set
+}
+
+fn order(set: &Set) -> Vec<Vec<u8>> {
+    set.iter().map(|member| member.to_vec()).collect()
+}
+
+/// Sets of all encodings, some of them with fewer members than their encoding is for.
+fn some_set(random: &mut impl FnMut() -> u64, limits: &EncodingLimits) -> Set {
+    let kinds = [1, 2, 8, 8][random() as usize % 4];
+    let len = [0, 1, 3, 20, 60, 200, 900][random() as usize % 7];
+    let mut set = Set::new();
+    (0..len).for_each(|_| _ = set.add(&member(random(), kinds), limits));
+    if random() % 3 == 0 {
+        let gone = order(&set);
+        let fraction = random() % 4;
+        gone.iter().filter(|_| random() % 4 < fraction).for_each(|member| _ = set.remove(member));
+    }
+    set
+}
+
+#[test]
+fn combinations_are_as_if_made_member_by_member() {
+    let limits = EncodingLimits { set_intset_entries_max: 64, ..EncodingLimits::default() };
+    for seed in 0..200 {
+        let mut random = random_numbers(seed);
+        let sets: Vec<Set> = (0..1 + random() % 3).map(|_| some_set(&mut random, &limits)).collect();
+        let mut all: Vec<&Set> = sets.iter().collect();
+        if random() % 4 == 0 {
+            all.push(&sets[0]);
+        }
+        let before: Vec<BTreeSet<Vec<u8>>> = all.iter().map(|set| texts(set)).collect();
+
+        let ordered = sets.iter().all(|set| set.encoding() != "hashtable");
+        let union = Set::union(&all, &limits);
+        let expected = added(Set::new(), all.iter().flat_map(|set| set.iter()), &limits);
+        same(&union, &expected, ordered, seed);
+
+        let others = &all[1..];
+        let is_other = |member: Element<'_>| others.iter().any(|other| other.contains_element(member));
+        let expected = added(Set::new(), all[0].iter().filter(|&member| !is_other(member)), &limits);
+        same(&all[0].difference(others, true, &limits), &expected, ordered, seed);
+        let mut expected = added(Set::new(), all[0].iter(), &limits);
+        expected.remove_all(others);
+        same(&all[0].difference(others, false, &limits), &expected, ordered, seed);
+
+        let is_common = |member: Element<'_>| others.iter().all(|other| other.contains_element(member));
+        let common = all[0].iter().filter(|&member| is_common(member));
+        let start = if all[0].encoding() == "intset" { Set::new() } else { Set::new_listpack() };
+        let mut expected = added(start, common, &limits);
+        if expected.iter().all(|member| member.integer().is_some()) {
+            expected.make_intset(&limits);
+        }
+        same(&all[0].intersection(others, &limits), &expected, ordered, seed);
+        all.iter().zip(&before).for_each(|(set, before)| check(set, before, seed));
+    }
+}
+
+/// Whether two sets look the same to a client; what comes out of a table has no order.
+fn same(set: &Set, expected: &Set, ordered: bool, seed: u64) {
+    assert_eq!(set.encoding(), expected.encoding(), "seed {seed}");
+    if !ordered || set.encoding() == "hashtable" {
+        return check(set, &texts(expected), seed);
+    }
+    assert_eq!(order(set), order(expected), "seed {seed}");
+}
+
+#[test]
+fn what_is_taken_is_gone_and_the_rest_stays() {
+    let limits = EncodingLimits::default();
+    for seed in 0..150 {
+        let mut random = random_numbers(seed);
+        let mut set = some_set(&mut random, &limits);
+        let (mut model, clone) = (texts(&set), set.clone());
+        let (all, encoding) = (model.clone(), set.encoding());
+        let count = random() as usize % (set.len() + 2);
+        let mut taken = 0;
+        drop(set.take(count, &mut random, |member| {
+            taken += 1;
+            assert!(model.remove(&member.to_vec()), "seed {seed}");
+        }));
+        assert_eq!(taken, count.min(all.len()), "seed {seed}");
+        assert_eq!(set.encoding(), encoding, "seed {seed}");
+        check(&set, &model, seed);
+        check(&clone, &all, seed);
+        (0..50).for_each(|_| {
+            let text = member(random(), 8);
+            assert_eq!(set.add(&text, &limits), model.insert(text), "seed {seed}");
+        });
+        check(&set, &model, seed);
+    }
 }

@@ -20,10 +20,13 @@
 //!
 //! # Scanning
 //!
-//! [`Index::scan`] visits every item that is present throughout an iteration at least once, by the argument
-//! that the header of `table.rs` makes for its buckets: the cursor counts in reversed bit order, so that the
-//! cursors already passed are a set of low-bit patterns, and a step visits the bucket of its pattern and that
-//! bucket's other half. An item whose leaf changes stays in its bucket, since its hash stays.
+//! [`Index::scan`] visits every item that is present throughout an iteration at least once. The cursor counts
+//! in reversed bit order: read so, a hash is a place on a line from 0 on, and a cursor is the place up to which
+//! everything has been visited. A step takes a pattern of low bits that the cursor ends in, which is a piece
+//! of the line that begins at the cursor or before it, visits the items of this pattern, and moves the cursor
+//! to the end of the piece. A pattern has as many bits as tell a bucket from the others, or some more for a
+//! part of a bucket; how many, each step may choose anew, so it does not matter how the index grew or shrank
+//! since the last one. An item whose leaf changes stays in its place, since its hash stays.
 
 use crate::slab;
 use crate::spine::{BLOCK_HEADER_BYTES, Block, NodeId, SharedVec, block_class_size};
@@ -351,20 +354,26 @@ impl Index {
     }
 
     /// Visits a part of the items, hashes with leaf numbers, and returns the cursor of the next part; 0
-    /// starts, and 0 returned ends an iteration.
-    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(u32, NodeId)) -> u64 {
+    /// starts, and 0 returned ends an iteration. Of a bucket with many more than `wanted` items only a part is
+    /// visited.
+    pub fn scan(&self, cursor: u64, wanted: usize, mut visit: impl FnMut(u32, NodeId)) -> u64 {
         let count = self.buckets.len();
         if count == 0 {
             return 0;
         }
         let level = level_of(count);
-        let mask = level as u64 - 1;
-        let at = (cursor & mask) as usize;
-        for at in [at, at + level] {
-            if at < count {
-                self.buckets.get(at).items().for_each(|item| visit(item.hash, item.leaf));
-            }
+        let cursor = u64::from(cursor as u32);
+        let is_split = cursor as usize & (level - 1) < count - level;
+        let mut size = if is_split { 2 * level as u64 } else { level as u64 };
+        let mut items = FILL;
+        while items > wanted / 2 && items > 1 && size < 1 << u32::BITS {
+            items /= 2;
+            size *= 2;
         }
+        let mask = size - 1;
+        let bucket = self.buckets.get(bucket_of(cursor, level, count));
+        let items = bucket.items().filter(|item| (u64::from(item.hash) ^ cursor) & mask == 0);
+        items.for_each(|item| visit(item.hash, item.leaf));
         (cursor | !mask).reverse_bits().wrapping_add(1).reverse_bits()
     }
 
@@ -509,7 +518,8 @@ mod tests {
                 (0..20_000).for_each(|_| (passing.push(next), index.insert(hash_of(next), 1), next += 1).2);
             }
             loop {
-                cursor = index.scan(cursor, |hash, _| _ = seen.insert(hash));
+                cursor =
+                    index.scan(cursor, [1, 10, 1000][random(3) as usize], |hash, _| _ = seen.insert(hash));
                 if cursor == 0 {
                     break;
                 }

@@ -240,6 +240,12 @@ impl<'a> View<'a> {
     // In line, it would slow the search of the index, which calls it in the middle of a loop.
     #[inline(never)]
     pub fn find(&self, member: &[u8], tag: u8) -> Option<usize> {
+        self.find_by(tag, |slot| self.member(slot) == member)
+    }
+
+    /// The first of the entries with a tag for which `is_it` holds.
+    #[inline(always)]
+    pub fn find_by(&self, tag: u8, mut is_it: impl FnMut(usize) -> bool) -> Option<usize> {
         const LOW: u64 = 0x0101_0101_0101_0101;
         const HIGH: u64 = 0x8080_8080_8080_8080;
         let (words, rest) = self.tag_slice().as_chunks::<8>();
@@ -248,14 +254,14 @@ impl<'a> View<'a> {
             let mut found = word.wrapping_sub(LOW) & !word & HIGH;
             while found != 0 {
                 let slot = word_index * 8 + found.trailing_zeros() as usize / 8;
-                if self.member(slot) == member {
+                if is_it(slot) {
                     return Some(slot);
                 }
                 found &= found - 1;
             }
         }
         let base = self.len - rest.len();
-        (base..self.len).find(|&slot| rest[slot - base] == tag && self.member(slot) == member)
+        (base..self.len).find(|&slot| rest[slot - base] == tag && is_it(slot))
     }
 
     /// The number of entries before a cut.

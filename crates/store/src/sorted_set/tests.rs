@@ -55,7 +55,7 @@ fn assert_equal(set: &SortedSet, model: &Model, plan: &Plan, random: &mut Random
     let mut seen = HashSet::new();
     let mut cursor = 0;
     loop {
-        cursor = set.scan(cursor, |member, score| {
+        cursor = set.scan(cursor, 10, |member, score| {
             assert_eq!(model.get(member), Some(&score));
             seen.insert(member.to_vec());
         });
@@ -231,7 +231,7 @@ fn scanning_meets_all_that_stays() {
         }
         let (mut seen, mut cursor) = (HashSet::new(), 0);
         loop {
-            cursor = set.scan(cursor, |member, _| _ = seen.insert(member.to_vec()));
+            cursor = set.scan(cursor, 10, |member, _| _ = seen.insert(member.to_vec()));
             if cursor == 0 {
                 break;
             }

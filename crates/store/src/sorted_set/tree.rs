@@ -273,15 +273,18 @@ impl Tree {
         }
     }
 
-    /// Visits a part of the members; see [`Index::scan`].
-    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&[u8], f64)) -> u64 {
-        self.index.scan(cursor, |wanted, leaf| {
+    /// Visits a part of the members, about `wanted` or fewer; see [`Index::scan`].
+    pub fn scan(&self, cursor: u64, wanted: usize, mut visit: impl FnMut(&[u8], f64)) -> u64 {
+        self.index.scan(cursor, wanted, |hash, leaf| {
             let leaf = self.leaf(leaf);
-            for (slot, (member, tag)) in leaf.members().enumerate() {
-                if tag == tag_of(u64::from(wanted)) && hash_of(member) as u32 == wanted {
+            leaf.find_by(tag_of(u64::from(hash)), |slot| {
+                let member = leaf.member(slot);
+                if hash_of(member) as u32 == hash {
                     visit(member, leaf.score(slot));
                 }
-            }
+                // There may be others with the same half of a hash.
+                false
+            });
         })
     }
 
