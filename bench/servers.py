@@ -42,6 +42,12 @@ class Server:
                     sys.exit(f"{name} did not start: see {self.folder}/log")
                 time.sleep(0.05)
         self.stream = self.connection.makefile("rb")
+        # It may be looking for a dump to load still.
+        while time.monotonic() < deadline:
+            self.connection.sendall(encode(("PING",)))
+            if not self.stream.readline().startswith(b"-LOADING"):
+                break
+            time.sleep(0.05)
 
     def stop(self):
         self.process.kill()

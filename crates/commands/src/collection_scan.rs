@@ -79,6 +79,15 @@ impl<'a> ScanOptions<'a> {
     }
 }
 
+/// Where to write what a scan finds, which stands behind a cursor and a number that are known only then.
+pub(crate) fn found_elements(reply: &Reply) -> Reply {
+    /// Enough for what a step of a scan finds as a rule.
+    const FOUND_BYTES: usize = 1 << 10;
+    let mut found = Reply::new(reply.protocol());
+    found.reserve(FOUND_BYTES);
+    found
+}
+
 /// Replies what a scan found: the next cursor, and so many elements that `found` holds.
 pub(crate) fn write_scan(reply: &mut Reply, cursor: u64, len: usize, found: &Reply) {
     reply.array(2);

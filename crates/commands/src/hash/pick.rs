@@ -4,7 +4,7 @@ use mantissa_protocol::{Args, Reply};
 use mantissa_store::Field;
 
 use crate::access::{Access, split_mix};
-use crate::collection_scan::{ScanOptions, parse_pick_count, write_element, write_scan};
+use crate::collection_scan::{ScanOptions, found_elements, parse_pick_count, write_element, write_scan};
 use crate::error::{Error, Outcome};
 use crate::parse;
 use crate::scan::parse_cursor;
@@ -68,7 +68,7 @@ pub(super) fn hscan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
         return Ok(());
     };
     let options = ScanOptions::parse(args, true)?;
-    let mut found = Reply::new(reply.protocol());
+    let mut found = found_elements(reply);
     let mut len = 0;
     let next = options.walk(cursor, |cursor, visited| {
         hash.scan(cursor, |(field, value, expiry)| {

@@ -7,7 +7,7 @@ use mantissa_protocol::{Args, Reply};
 use mantissa_store::listpack::Element;
 
 use crate::access::Access;
-use crate::collection_scan::{ScanOptions, write_scan};
+use crate::collection_scan::{ScanOptions, found_elements, write_scan};
 use crate::error::Outcome;
 use crate::scan::parse_cursor;
 
@@ -20,7 +20,7 @@ pub(super) fn zscan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
     let options = ScanOptions::parse(args, false)?;
     // In a listpack the score has the text that ZSCORE replies; else it is printed with all 17 digits.
     let write = if set.encoding() == "listpack" { write_score } else { write_all_digits };
-    let mut found = Reply::new(reply.protocol());
+    let mut found = found_elements(reply);
     let mut len = 0;
     let mut text = Vec::with_capacity(32);
     let next = options.walk(cursor, |cursor, visited| {
