@@ -48,7 +48,7 @@ impl Set {
     /// The members of all these sets, in the encoding that a result of SUNIONSTORE has.
     pub fn union(sets: &[&Set], limits: &EncodingLimits) -> Set {
         let tables = sets.iter().filter(|set| set.is_table_anyway(limits));
-        let start = tables.max_by_key(|set| set.len()).or(sets.first().filter(|set| set.is_as_added(limits)));
+        let start = tables.max_by_key(|set| set.len()).or(sets.first().filter(|set| set.is_settled(limits)));
         let mut result = start.map_or_else(Set::new, |set| Set::clone(set));
         for set in sets.iter().filter(|set| start.is_none_or(|start| !std::ptr::eq(*start, **set))) {
             result.reserve_for(set, limits);
@@ -63,9 +63,9 @@ impl Set {
     pub fn difference(&self, others: &[&Set], looks_up: bool, limits: &EncodingLimits) -> Set {
         if looks_up {
             let is_kept = |member: Element<'_>| !others.iter().any(|other| other.contains_element(member));
-            return self.filtered(is_kept).as_added(limits);
+            return self.filtered(is_kept).settled(limits);
         }
-        let mut result = self.clone().as_added(limits);
+        let mut result = self.clone().settled(limits);
         result.remove_all(others);
         result
     }
@@ -152,8 +152,8 @@ impl Set {
     }
 
     /// The set that comes of adding these members, one after the other, to a new one.
-    fn as_added(self, limits: &EncodingLimits) -> Set {
-        if self.is_as_added(limits) {
+    fn settled(self, limits: &EncodingLimits) -> Set {
+        if self.is_settled(limits) {
             return self;
         }
         let mut result = Set::new();
@@ -162,7 +162,7 @@ impl Set {
     }
 
     /// Whether it looks like a new set to which these members have been added, one after the other.
-    fn is_as_added(&self, limits: &EncodingLimits) -> bool {
+    fn is_settled(&self, limits: &EncodingLimits) -> bool {
         match self.body() {
             Body::Integers(integers) => integers.len() <= limits.set_intset_entries_max.min(INTEGERS_MAX),
             Body::Packed(view) => view.starts_with_text() && fits_listpack(view, limits),

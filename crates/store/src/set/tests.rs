@@ -326,7 +326,7 @@ fn some_set(random: &mut impl FnMut() -> u64, limits: &EncodingLimits) -> Set {
     let len = [0, 1, 3, 20, 60, 200, 900][random() as usize % 7];
     let mut set = Set::new();
     (0..len).for_each(|_| _ = set.add(&member(random(), kinds), limits));
-    if random() % 3 == 0 {
+    if random().is_multiple_of(3) {
         let gone = order(&set);
         let fraction = random() % 4;
         gone.iter().filter(|_| random() % 4 < fraction).for_each(|member| _ = set.remove(member));
@@ -341,7 +341,7 @@ fn combinations_are_as_if_made_member_by_member() {
         let mut random = random_numbers(seed);
         let sets: Vec<Set> = (0..1 + random() % 3).map(|_| some_set(&mut random, &limits)).collect();
         let mut all: Vec<&Set> = sets.iter().collect();
-        if random() % 4 == 0 {
+        if random().is_multiple_of(4) {
             all.push(&sets[0]);
         }
         let before: Vec<BTreeSet<Vec<u8>>> = all.iter().map(|set| texts(set)).collect();
