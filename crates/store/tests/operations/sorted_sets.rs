@@ -39,7 +39,7 @@ fn check(set: &SortedSet, model: &Model) {
     let mut scanned = Model::new();
     let mut cursor = 0;
     loop {
-        cursor = set.scan(cursor, |member, score| _ = scanned.insert(member.to_vec(), score));
+        cursor = set.scan(cursor, 10, |member, score| _ = scanned.insert(member.to_vec(), score));
         if cursor == 0 {
             break;
         }
