@@ -4,8 +4,8 @@
 //! [`allocated_bytes`] is what jemalloc itself would report, without asking it. Each thread counts in one of
 //! a few cache lines of its own, so that counting costs no sharing between cores.
 //!
-//! With the feature `whole_allocations`, memory comes from the system's allocator, and slabs ([`crate::slab`])
-//! are not used: tools that watch memory then see each allocation for itself.
+//! With the feature `whole_allocations`, memory comes from the system's allocator, and slabs
+//! ([`crate::slab`]) are not used: tools that watch memory then see each allocation for itself.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
