@@ -113,7 +113,8 @@ macro_rules! collection_access {
 
 impl<'a> Access<'a> {
     /// A view of `locked` through database number `database` at the time `now_ms` (Unix time in ms).
-    /// `random_state` feeds [`Access::random`]; `collected` is empty, and takes what the commit needs to know.
+    /// `random_state` feeds [`Access::random`]; `collected` is empty, and takes what the commit needs to
+    /// know.
     pub fn new(
         locked: LockedShards<'a>,
         database: usize,

@@ -27,8 +27,8 @@ Called redis-server, redis-cli, redis-benchmark, redis-check-aof or redis-check-
 redis-...), it does what that program does. `mantissa server --help` says more about the server.
 ";
 
-/// Names of programs of Redis and Valkey, without `redis-` and `valkey-`, under which this one does their work, as
-/// what.
+/// Names of programs of Redis and Valkey, without `redis-` and `valkey-`, under which this one does their
+/// work, as what.
 const OTHER_NAMES: [(&str, &[&str]); 5] = [
     ("server", &["server"]),
     ("cli", &["cli"]),

@@ -32,8 +32,8 @@ Usage:
   mantissa server --version
   mantissa server --help
 
-The configuration file has the directives of redis.conf. Directives on the command line come after it, those on
-standard input, if the last argument is a dash, in between.
+The configuration file has the directives of redis.conf. Those on standard input, if the last argument is a
+dash, come after it, and those on the command line last.
 
 Examples:
   mantissa server                                      Run with the defaults, on port 6379
@@ -45,19 +45,11 @@ Examples:
 
 /// Runs the server with the arguments of `mantissa server` until it is told to end.
 pub fn run(arguments: &[OsString]) -> ExitCode {
-    match arguments {
-        [only] if only == "--help" || only == "-h" => {
-            print!("{USAGE}");
-            return ExitCode::SUCCESS;
-        }
-        [only] if only == "--version" || only == "-v" => {
-            let (version, bits) = (env!("CARGO_PKG_VERSION"), usize::BITS);
-            println!(
-                "Mantissa server v={version}, as Redis server v={REDIS_VERSION} malloc=jemalloc bits={bits}"
-            );
-            return ExitCode::SUCCESS;
-        }
-        _ => {}
+    if let [only] = arguments
+        && let Some(text) = answer(only)
+    {
+        let _nobody_may_read_it = std::io::stdout().write_all(text.as_bytes());
+        return ExitCode::SUCCESS;
     }
     let (config, warnings) = match Config::from_args(arguments) {
         Ok(parsed) => parsed,
@@ -77,6 +69,19 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
             warning!("{reason}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// What is printed instead of running the server, if this is the only argument.
+fn answer(argument: &OsString) -> Option<String> {
+    match argument.to_str()? {
+        "--help" | "-h" => Some(USAGE.to_owned()),
+        "--version" | "-v" => Some(format!(
+            "Mantissa server v={}, as Redis server v={REDIS_VERSION} malloc=jemalloc bits={}\n",
+            env!("CARGO_PKG_VERSION"),
+            usize::BITS
+        )),
+        _ => None,
     }
 }
 

@@ -4,15 +4,16 @@
 //!
 //! Each operation is timed by the processor time of its thread, page faults included, so that other programs
 //! on the machine do not count, or little: a switch to another thread and back, interrupts, and what a
-//! hypervisor takes count as time of the thread that they hit. Prints percentiles and a histogram in powers of
-//! two for each work: a keyspace of ELEMENTS keys (10 million if not given) in one shard grows and shrinks, and
-//! so does one collection of each type; what a command frees under the lock is the handle, the rest goes to
-//! another thread. A second thread has memory ready, as the server's background thread does.
+//! hypervisor takes count as time of the thread that they hit. Prints percentiles and a histogram in powers
+//! of two for each work: a keyspace of ELEMENTS keys (10 million if not given) in one shard grows and
+//! shrinks, and so does one collection of each type; what a command frees under the lock is the handle, the
+//! rest goes to another thread. A second thread has memory ready, as the server's background thread does.
 //!
 //! Two things tell what is the machine's doing from what is an operation's. Behind each work comes a control
-//! that does nothing but read the clock, for as long as all its operations took together: what it shows between
-//! two readings happens without any work. And of each operation that takes [`SLOW_NS`] or more it is told how
-//! often the thread was switched from against its will and how many pages it touched first meanwhile.
+//! that does nothing but read the clock, for as long as all its operations took together: what it shows
+//! between two readings happens without any work. And of each operation that takes [`SLOW_NS`] or more it is
+//! told how often the thread was switched from against its will and how many pages it touched first
+//! meanwhile.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -124,7 +125,8 @@ impl Histogram {
         }
         for Slow { number, spent_ns, elapsed_ns, happened } in &self.slow {
             println!(
-                "    number {number} took {:.1} us ({:.1} us on the wall): {} involuntary switches, {} page faults",
+                "    number {number} took {:.1} us ({:.1} us on the wall): {} involuntary switches, \
+                 {} page faults",
                 *spent_ns as f64 / 1e3,
                 *elapsed_ns as f64 / 1e3,
                 happened.switches,

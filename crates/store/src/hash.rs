@@ -265,7 +265,8 @@ impl Hash {
         }
     }
 
-    /// Prepares a hash of the encoding `hashtable` for so many fields in all, those that it has being typical.
+    /// Prepares a hash of the encoding `hashtable` for so many fields in all, those that it has being
+    /// typical.
     pub fn prepare(&mut self, fields: usize) {
         if let BodyMut::Table(table) = self.body_mut() {
             table.table.prepare(fields);

@@ -195,7 +195,8 @@ impl Set {
         }
     }
 
-    /// Prepares a set of the encoding `hashtable` for so many members in all, those that it has being typical.
+    /// Prepares a set of the encoding `hashtable` for so many members in all, those that it has being
+    /// typical.
     pub fn prepare(&mut self, members: usize) {
         if self.0.tag() == TABLE {
             // SAFETY: the tag tells what the handle was made of.

@@ -254,8 +254,8 @@ impl SortedSet {
         Iter { set: self, front: None, back: None, from: ranks.start.min(to), to }
     }
 
-    /// Visits a part of the members, about `wanted` or fewer where there are many, and returns the cursor of the
-    /// next part; 0 starts, and 0 returned ends an iteration.
+    /// Visits a part of the members, about `wanted` or fewer where there are many, and returns the cursor of
+    /// the next part; 0 starts, and 0 returned ends an iteration.
     pub fn scan(&self, cursor: u64, wanted: usize, mut visit: impl FnMut(&[u8], f64)) -> u64 {
         match self.body.get() {
             Held::Large(tree) if !self.is_listpack() => tree.scan(cursor, wanted, visit),

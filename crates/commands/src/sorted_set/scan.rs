@@ -78,7 +78,8 @@ fn decimals_of(score: f64) -> Option<(u64, usize, u64)> {
     }
     let bits = score.to_bits();
     let mantissa = bits & ((1 << MANTISSA_BITS) - 1) | 1 << MANTISSA_BITS;
-    // The score is the mantissa over two to this power: at most 52 + 14, and more than 0 as it has a fraction.
+    // The score is the mantissa over two to this power: at most 52 + 14, and more than 0 as it has a
+    // fraction.
     let shift = (EXPONENT_BIAS + MANTISSA_BITS).checked_sub((bits >> MANTISSA_BITS) as u32)?;
     let integer = mantissa.checked_shr(shift).unwrap_or(0);
     let fraction = u128::from(mantissa) - (u128::from(integer) << shift);

@@ -64,8 +64,8 @@ pub trait LoadTarget {
     }
 }
 
-/// Loads into a keyspace. Keys wait here until there are some for the same shard: [`LoadTarget::finish`] is to
-/// be called.
+/// Loads into a keyspace. Keys wait here until there are some for the same shard: [`LoadTarget::finish`] is
+/// to be called.
 pub struct KeyspaceTarget<'a, 'k> {
     /// Either no shard, and each is locked as needed, or all.
     shards: &'a mut LockedShards<'k>,

@@ -445,8 +445,8 @@ impl Block {
         let Some(start) = self.start() else { return };
         let (view, is_unique) = (self.view(), self.is_unique());
         debug_assert!(shape.size() <= capacity);
-        // SAFETY: both allocations have room for the shape; what elements refer to is counted once more unless
-        // the old block is given up without counting it.
+        // SAFETY: both allocations have room for the shape; what elements refer to is counted once more
+        // unless the old block is given up without counting it.
         unsafe {
             if !is_unique {
                 count_externals(view.codes(), view.data().as_ptr(), Count::Retain);

@@ -17,10 +17,11 @@
 //! A full iteration with [`Buckets::scan`] visits every item that is there throughout at least once, whatever
 //! is added and removed, and however often the table grows and shrinks in between. Why:
 //!
-//! - A cursor counts in reversed bit order (the idea is Pieter Noordhuis's, known from Redis). Read so, a hash
-//!   is a place on a line from 0 on, and the cursor is the place up to which everything has been visited.
-//! - A bucket holds the items of a pattern of low bits, which is a piece of that line. A step visits the bucket
-//!   whose piece the cursor is in, whole, and moves the cursor to the end of the piece.
+//! - A cursor counts in reversed bit order (the idea is Pieter Noordhuis's, known from Redis). Read so, a
+//!   hash is a place on a line from 0 on, and the cursor is the place up to which everything has been
+//!   visited.
+//! - A bucket holds the items of a pattern of low bits, which is a piece of that line. A step visits the
+//!   bucket whose piece the cursor is in, whole, and moves the cursor to the end of the piece.
 //! - When the table grows, a piece becomes two, and a cursor that was at its beginning is at the beginning of
 //!   the first. When it shrinks, two pieces become one: a cursor that was at the beginning of the second is
 //!   in the middle of it now, so items may come twice, but none is missed.
@@ -219,8 +220,8 @@ impl Buckets {
         self.shrink_as_needed();
     }
 
-    /// Makes the table as large as it will be with so many items, if those that it has are typical: others then
-    /// come without splits. Costs O(n) for those that it has.
+    /// Makes the table as large as it will be with so many items, if those that it has are typical: others
+    /// then come without splits. Costs O(n) for those that it has.
     pub(crate) fn prepare(&mut self, items: usize) {
         if self.len == 0 {
             return;

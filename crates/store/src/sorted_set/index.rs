@@ -21,12 +21,12 @@
 //! # Scanning
 //!
 //! [`Index::scan`] visits every item that is present throughout an iteration at least once. The cursor counts
-//! in reversed bit order: read so, a hash is a place on a line from 0 on, and a cursor is the place up to which
-//! everything has been visited. A step takes a pattern of low bits that the cursor ends in, which is a piece
-//! of the line that begins at the cursor or before it, visits the items of this pattern, and moves the cursor
-//! to the end of the piece. A pattern has as many bits as tell a bucket from the others, or some more for a
-//! part of a bucket; how many, each step may choose anew, so it does not matter how the index grew or shrank
-//! since the last one. An item whose leaf changes stays in its place, since its hash stays.
+//! in reversed bit order: read so, a hash is a place on a line from 0 on, and a cursor is the place up to
+//! which everything has been visited. A step takes a pattern of low bits that the cursor ends in, which is a
+//! piece of the line that begins at the cursor or before it, visits the items of this pattern, and moves the
+//! cursor to the end of the piece. A pattern has as many bits as tell a bucket from the others, or some more
+//! for a part of a bucket; how many, each step may choose anew, so it does not matter how the index grew or
+//! shrank since the last one. An item whose leaf changes stays in its place, since its hash stays.
 
 use crate::slab;
 use crate::spine::{BLOCK_HEADER_BYTES, Block, NodeId, SharedVec, block_class_size};
@@ -354,8 +354,8 @@ impl Index {
     }
 
     /// Visits a part of the items, hashes with leaf numbers, and returns the cursor of the next part; 0
-    /// starts, and 0 returned ends an iteration. Of a bucket with many more than `wanted` items only a part is
-    /// visited.
+    /// starts, and 0 returned ends an iteration. Of a bucket with many more than `wanted` items only a part
+    /// is visited.
     pub fn scan(&self, cursor: u64, wanted: usize, mut visit: impl FnMut(u32, NodeId)) -> u64 {
         let count = self.buckets.len();
         if count == 0 {
