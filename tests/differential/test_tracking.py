@@ -80,7 +80,7 @@ SCENARIOS = {
         A CLIENT TRACKING ON BCAST; A ~BLPOP l 0; b RPUSH l 1
         A ~BLMOVE l m LEFT RIGHT 0; b RPUSH l 1""",
     "reply modes": """
-        A CLIENT TRACKING ON; A GET k; A ~CLIENT REPLY OFF; b SET k 1; A ~GET k; A SET k 2; A CLIENT REPLY ON
+        A CLIENT TRACKING ON; A GET k; A ~CLIENT REPLY OFF; b SET k 1; A ~GET k; A ~SET k 2; A CLIENT REPLY ON
         A GET k; A HELLO 2; b SET k 1; A GET k; A HELLO 3; b SET k 2""",
     "transactions": """
         A CLIENT TRACKING ON; A MULTI; A CLIENT TRACKING OFF; A CLIENT TRACKING ON BCAST; A SET k 1; A EXEC; b SET k 2
