@@ -585,6 +585,13 @@ impl<'a> Access<'a> {
         }
     }
 
+    /// Logs nothing of what this command has changed, whatever it wanted to be logged: its script has it so.
+    pub fn discard_log(&mut self) {
+        if self.is_logged {
+            self.collected.effects().log = LogChoice::Instead(Vec::new());
+        }
+    }
+
     /// Says that fields were removed from a hash because they had expired.
     pub(crate) fn expired_fields(&mut self, key: &[u8], fields: Vec<Box<[u8]>>) {
         self.collected.effects().expired_fields_count += fields.len() as u64;

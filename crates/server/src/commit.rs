@@ -6,6 +6,7 @@
 //! What all of them have for the log goes there as one unit, at the end.
 
 use mantissa_commands::{Access, Counts, Effects, Event, EventClass, ExpiredFields, LogChoice, Mode, Trash};
+use mantissa_persist::aof::Unit;
 use mantissa_protocol::{Args, Reply};
 
 use crate::client::{BlockedClient, flag};
@@ -33,7 +34,7 @@ pub fn commit(
     if let Some(counts) = access.take_counts() {
         settle_counts(server, outbox.worker(), counts);
         if access.logs() {
-            if let (true, Some((database, args))) = (counts.dirty > 0 && !outbox.is_unlogged, command) {
+            if let (true, Some((database, args))) = (counts.dirty > 0, command) {
                 outbox.unit.push(database, args);
             }
             if ends {
@@ -75,7 +76,7 @@ fn apply(
         effects = remove_expired(access, effects, trash);
     }
     if access.logs() {
-        note(outbox, access.database(), &effects, command);
+        note(&mut outbox.unit, access.database(), &effects, command);
     }
     let counts = Counts { dirty: effects.dirty, hits: effects.hits, misses: effects.misses };
     settle_counts(server, outbox.worker(), counts);
@@ -107,8 +108,7 @@ fn apply(
 }
 
 /// Notes the commands that cause these effects when the log is loaded.
-fn note(outbox: &mut Outbox, database: usize, effects: &Effects, command: Command<'_>) {
-    let unit = &mut outbox.unit;
+fn note(unit: &mut Unit, database: usize, effects: &Effects, command: Command<'_>) {
     for ExpiredFields { database, key, fields } in &effects.removed_fields {
         let words: Vec<&[u8]> =
             [&b"HDEL"[..], key].into_iter().chain(fields.iter().map(AsRef::as_ref)).collect();
@@ -118,7 +118,6 @@ fn note(outbox: &mut Outbox, database: usize, effects: &Effects, command: Comman
         unit.push(*database, [&b"DEL"[..], key]);
     }
     match (&effects.log, command) {
-        _ if outbox.is_unlogged => {}
         (LogChoice::Instead(commands), _) => {
             let database = command.map_or(database, |(database, _)| database);
             commands.iter().for_each(|args| unit.push(database, args.as_args()));

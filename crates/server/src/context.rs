@@ -134,8 +134,6 @@ pub struct Outbox {
     changed: BTreeMap<Box<[u8]>, Option<u64>>,
     /// What the present command, transaction or script has for the log.
     pub unit: Unit,
-    /// The present command is not logged, as its script wants it. What had expired is, and who it serves.
-    pub is_unlogged: bool,
     /// Messages for other workers that wait for the present unit's place in the log.
     waiting: Vec<(usize, Message)>,
     /// The position in the log that has to be durable before the replies of the present client may leave.
@@ -156,7 +154,6 @@ impl Outbox {
             current: None,
             changed: BTreeMap::new(),
             unit: Unit::default(),
-            is_unlogged: false,
             waiting: Vec::new(),
             needs: 0,
             logged: 0,

@@ -142,9 +142,10 @@ impl<'s, 'k> Run<'s, 'k> {
         }
         let server = self.context.server;
         let call = Some((self.client.database, args));
-        self.context.outbox.is_unlogged = !self.logs;
+        if !self.logs {
+            self.access.discard_log();
+        }
         let trash = commit(server, &mut self.context.outbox, self.access, call, false);
-        self.context.outbox.is_unlogged = false;
         self.access.keep_trash(trash);
         if self.client.remembers_reads() {
             let keys_max = self.context.live.config.tracking_table_max_keys;
