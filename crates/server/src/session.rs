@@ -1,12 +1,15 @@
 //! What a command of the server has at hand: its client, its worker's context, and the keyspace where it
 //! needs it.
 
-use mantissa_commands::{Access, Mode};
+use std::sync::Arc;
+
+use mantissa_commands::{Access, Collected, Mode, Outcome};
 use mantissa_store::ShardSet;
 
 use crate::client::Client;
 use crate::commit::{Command, commit};
 use crate::context::Context;
+use crate::execute;
 use crate::server::Server;
 
 /// See the module's description.
@@ -59,4 +62,31 @@ pub fn with_shards<R>(
     drop(access);
     server.free(trash);
     result
+}
+
+/// Runs `work` with a view of these shards, locked for just that: the commands of a transaction or a script,
+/// which take their client and context along. The commit of what they change ends here. `may_write` says
+/// whether any of them may write. Fails, having run nothing, where a slow script holds one of the shards.
+pub fn run_as_one<R>(
+    context: &mut Context,
+    client: &mut Client,
+    shards: ShardSet,
+    may_write: bool,
+    work: impl FnOnce(&mut Context, &mut Client, &mut Access<'_>) -> R,
+) -> Outcome<R> {
+    let server = context.server;
+    let locked = execute::lock(server, shards, may_write)?;
+    let live = Arc::clone(&context.live);
+    let (mut random_state, mut collected) = (context.random_state, Collected::default());
+    let mode = Mode { may_block: false, serving: false, no_touch: client.no_touch };
+    let (database, now_ms) = (client.database, context.now_ms);
+    let (settings, random, collected) = (&live.settings, &mut random_state, &mut collected);
+    let mut access = Access::new(locked, database, now_ms, settings, mode, random, collected);
+    let result = work(context, client, &mut access);
+    access.select(client.database);
+    let trash = commit(server, &mut context.outbox, &mut access, None, true);
+    drop(access);
+    context.random_state = random_state;
+    server.free(trash);
+    Ok(result)
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mantissa_commands::spec::Flags;
-use mantissa_commands::{Access, Collected, Error, Locks, Mode, Outcome};
+use mantissa_commands::{Access, Error, Locks, Outcome};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::ShardSet;
 
@@ -17,7 +17,7 @@ use crate::commit::commit;
 use crate::context::Context;
 use crate::registry::{Command, Handler};
 use crate::server::Server;
-use crate::session::Session;
+use crate::session::{Session, run_as_one};
 use crate::{acl, execute};
 
 /// Whether running the command may write: for EXEC, whether any queued command may.
@@ -117,39 +117,17 @@ fn run_all(
     transaction: &Transaction,
     reply: &mut Reply,
 ) -> Outcome {
-    let server = context.server;
     let shards = shards_of(context, client, transaction);
     let writes = transaction.queue.iter().any(|queued| queued.command.info.flags.has(Flags::WRITE));
-    let locked = execute::lock(server, shards, writes)?;
-    let live = Arc::clone(&context.live);
-    let (mut random_state, mut collected) = (context.random_state, Collected::default());
-    let mode = Mode { may_block: false, serving: false, no_touch: client.no_touch };
-    let mut access = Access::new(
-        locked,
-        client.database,
-        context.now_ms,
-        &live.settings,
-        mode,
-        &mut random_state,
-        &mut collected,
-    );
-    if is_dirty(client, &mut access) {
-        let trash = commit(server, &mut context.outbox, &mut access, None, true);
-        drop(access);
-        server.free(trash);
-        reply.null_array();
-        return Ok(());
-    }
-    reply.array(transaction.queue.len());
-    for queued in &transaction.queue {
-        run_one(context, client, &mut access, queued, reply);
-    }
-    access.select(client.database);
-    let trash = commit(server, &mut context.outbox, &mut access, None, true);
-    drop(access);
-    context.random_state = random_state;
-    server.free(trash);
-    Ok(())
+    run_as_one(context, client, shards, writes, |context, client, access| {
+        if is_dirty(client, access) {
+            return reply.null_array();
+        }
+        reply.array(transaction.queue.len());
+        for queued in &transaction.queue {
+            run_one(context, client, access, queued, reply);
+        }
+    })
 }
 
 /// Whether a watched key has changed, or has expired since it was watched.

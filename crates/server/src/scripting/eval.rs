@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use mantissa_commands::spec::KeyFlags;
-use mantissa_commands::{Access, Collected, Error, Mode, Outcome, parse};
+use mantissa_commands::{Access, Error, Outcome, parse};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::ShardSet;
 use mlua::{Function, Table, Value};
@@ -15,11 +15,9 @@ use super::run::{Abort, Rules, Run};
 use super::source::{self, Habits, Script};
 use super::vm::Vm;
 use crate::client::Client;
-use crate::commit::commit;
 use crate::context::Context;
-use crate::execute;
 use crate::server::Server;
-use crate::session::Session;
+use crate::session::{Session, run_as_one};
 use crate::{monitor, warning};
 
 thread_local! {
@@ -259,30 +257,13 @@ impl Call<'_> {
         reply: &mut Reply,
         body: &impl Fn(&Vm, Table, Table) -> Ending,
     ) -> Outcome {
-        let server = context.server;
-        let live = Arc::clone(&context.live);
         let start = reply.len();
         let mut wide = false;
         loop {
             let shards = self.shards(context, wide);
-            let locked = execute::lock(server, shards, !self.read_only)?;
-            let (mut random_state, mut collected) = (context.random_state, Collected::default());
-            let mode = Mode { may_block: false, serving: false, no_touch: client.no_touch };
-            let mut access = Access::new(
-                locked,
-                client.database,
-                context.now_ms,
-                &live.settings,
-                mode,
-                &mut random_state,
-                &mut collected,
-            );
-            let ended = self.run_once(context, client, &mut access, true, reply, body);
-            access.select(client.database);
-            let trash = commit(server, &mut context.outbox, &mut access, None, true);
-            drop(access);
-            context.random_state = random_state;
-            server.free(trash);
+            let ended = run_as_one(context, client, shards, !self.read_only, |context, client, access| {
+                self.run_once(context, client, access, true, reply, body)
+            })?;
             match ended? {
                 Some(Abort::Restart) => {
                     wide = true;
