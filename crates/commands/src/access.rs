@@ -19,7 +19,9 @@ use mantissa_store::{
     Shard, ShardSet, SortedSet, Stream, StringRef, Value, ValueMut, ValueRef,
 };
 
-use crate::effects::{Blocking, Effects, Event, EventClass, ExpiredFields, LogChoice, TimeoutReply, Trash};
+use crate::effects::{
+    self, Blocking, Effects, Event, EventClass, ExpiredFields, LogChoice, TimeoutReply, Trash,
+};
 use crate::error::{Error, Outcome};
 use crate::settings::{AccessClock, Settings};
 pub use collected::Collected;
@@ -649,9 +651,9 @@ impl<'a> Access<'a> {
     }
 
     /// Puts keys that became ready back, for a commit that serves nobody yet.
-    pub fn keep_ready(&mut self, mut ready: Vec<(usize, Box<[u8]>)>) {
+    pub fn keep_ready(&mut self, ready: Vec<(usize, Box<[u8]>)>) {
         if !ready.is_empty() {
-            self.collected.effects().ready.append(&mut ready);
+            effects::join(&mut self.collected.effects().ready, ready);
         }
     }
 

@@ -180,16 +180,17 @@ pub struct Trash {
 }
 
 impl Trash {
-    /// Whether there is nothing to free.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.values.is_empty() && self.databases.is_empty()
+    /// The same, if there is anything to free.
+    pub fn if_any(self) -> Option<Self> {
+        let is_empty = self.entries.is_empty() && self.values.is_empty() && self.databases.is_empty();
+        (!is_empty).then_some(self)
     }
 
     /// Adds what another one holds.
-    pub fn append(&mut self, mut other: Trash) {
-        self.entries.append(&mut other.entries);
-        self.values.append(&mut other.values);
-        self.databases.append(&mut other.databases);
+    pub fn append(&mut self, other: Trash) {
+        join(&mut self.entries, other.entries);
+        join(&mut self.values, other.values);
+        join(&mut self.databases, other.databases);
     }
 
     /// Whether freeing may take long enough to leave it to another thread.
@@ -197,5 +198,15 @@ impl Trash {
         !self.databases.is_empty()
             || !self.values.is_empty()
             || self.entries.iter().map(Entry::free_effort).sum::<usize>() > 64
+    }
+}
+
+/// Appends a list. Into an empty one it moves as a whole, so that a list that goes back and forth with every
+/// command of a transaction costs nothing for its length.
+pub(crate) fn join<T>(list: &mut Vec<T>, mut more: Vec<T>) {
+    if list.is_empty() {
+        *list = more;
+    } else {
+        list.append(&mut more);
     }
 }

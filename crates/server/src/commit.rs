@@ -21,7 +21,8 @@ use crate::{acl, aof, stats, tracking};
 /// does by itself.
 pub type Command<'a> = Option<(usize, Args<'a>)>;
 
-/// Commits what has been collected in `access`, and returns what is to be freed once no shard is locked.
+/// Commits what has been collected in `access`, and returns what is to be freed once no shard is locked, if
+/// anything.
 /// `command` is what was run, for the log. Inside a transaction clients are served, and the log is written,
 /// only at its end: until then `ends` is false and keys that became ready are kept in `access`.
 pub fn commit(
@@ -48,7 +49,7 @@ pub fn commit(
     let mut ready = apply(server, outbox, access, effects, command, &mut trash);
     if !ends {
         access.keep_ready(ready);
-        return Some(trash);
+        return trash.if_any();
     }
     let mut next = 0;
     while next < ready.len() {
@@ -60,7 +61,7 @@ pub fn commit(
     if access.logs() {
         aof::seal(server, outbox, access);
     }
-    Some(trash)
+    trash.if_any()
 }
 
 /// Everything but serving. Returns the keys that became ready.

@@ -287,7 +287,7 @@ impl Server {
     /// Frees what commands have left, here if it is little, else in the background. No shard may be locked.
     #[inline]
     pub fn free(&self, trash: Option<Trash>) {
-        if let Some(trash) = trash.filter(|trash| !trash.is_empty()) {
+        if let Some(trash) = trash {
             self.free_all(trash);
         }
     }
