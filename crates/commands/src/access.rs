@@ -421,7 +421,9 @@ impl<'a> Access<'a> {
         if expiry != NewExpiry::Keep && entry.expiry() != new_expiry {
             entry.set_expiry(new_expiry);
         }
-        self.free_entry_later(replaced);
+        if let Some(old) = replaced {
+            self.collected.free_later(old);
+        }
         if before == Kind::Stream {
             self.signal(key);
         }
@@ -454,7 +456,7 @@ impl<'a> Access<'a> {
         let old = live.replace(entry);
         let before = old.kind();
         note_lost(self.collected, self.database, awaited, &old);
-        self.collected.effects().trash.entries.push(old);
+        self.collected.free_later(old);
         self.overwritten(&key, before, after);
         Ok(())
     }
@@ -465,29 +467,25 @@ impl<'a> Access<'a> {
         let hash = self.hash(entry.key());
         let old = self.take(entry.key());
         let before = old.as_ref().map(Entry::kind);
-        self.free_entry_later(old);
+        if let Some(old) = old {
+            self.collected.free_later(old);
+        }
         self.insert(hash, entry)?;
         Ok(before)
     }
 
-    /// Removes a key; its value is freed after the command. False if it was not there.
+    /// Removes a key; unless that takes but a moment, its value is freed after the commit. False if it was not
+    /// there.
     pub fn remove(&mut self, key: &[u8]) -> bool {
-        match self.take(key) {
-            Some(entry) => {
-                if entry.kind() != Kind::String {
-                    self.collected.effects().trash.entries.push(entry);
-                }
-                true
-            }
-            None => false,
-        }
+        let Some(entry) = self.take(key) else { return false };
+        self.collected.free_later(entry);
+        true
     }
 
     /// Removes a collection of which a command has taken the last element, and says so.
     pub fn remove_if_empty(&mut self, key: &[u8], is_empty: bool) {
         if is_empty {
-            // Nothing is left of it that could take long to free.
-            drop(self.take(key));
+            self.remove(key);
             self.event(EventClass::GENERIC, "del", key);
         }
     }
@@ -516,12 +514,6 @@ impl<'a> Access<'a> {
                 true
             }
             None => false,
-        }
-    }
-
-    fn free_entry_later(&mut self, entry: Option<Entry>) {
-        if let Some(entry) = entry {
-            self.collected.effects().trash.entries.push(entry);
         }
     }
 
@@ -827,7 +819,7 @@ fn note_expired(
         effects.lapsed.push((database, entry.key().into()));
     }
     note_lost(collected, database, true, &entry);
-    collected.effects().trash.entries.push(entry);
+    collected.free_later(entry);
 }
 
 /// What the commit makes of a key that is new. `awaited` says that somebody waits for a key of its shard.

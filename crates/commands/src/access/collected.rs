@@ -2,6 +2,8 @@
 
 use std::cell::{Cell, RefCell};
 
+use mantissa_store::Entry;
+
 use super::Counts;
 use crate::effects::{Effects, Event, EventClass};
 
@@ -30,6 +32,15 @@ impl Collected {
     pub(super) fn effects(&mut self) -> &mut Effects {
         self.has_more.set(true);
         &mut self.effects
+    }
+
+    /// Frees an entry that was taken out of the keyspace: at once if that takes but a moment, as for strings and
+    /// what has been emptied, else after the commit.
+    #[inline]
+    pub(super) fn free_later(&mut self, entry: Entry) {
+        if entry.free_effort() > 1 {
+            self.effects().trash.entries.push(entry);
+        }
     }
 
     /// Everything but counts, if there may be any.

@@ -90,8 +90,7 @@ fn spop_many(access: &mut Access<'_>, key: &[u8], count: usize, reply: &mut Repl
         access.event(EventClass::SET, "spop", key);
         access.changed_by(key, len as u64);
         access.log_instead(&[b"DEL", key]);
-        access.remove(key);
-        access.event(EventClass::GENERIC, "del", key);
+        access.remove_if_empty(key, true);
         return Ok(());
     }
     let mut popped: Vec<Vec<u8>> = Vec::new();
