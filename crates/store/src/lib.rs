@@ -7,6 +7,7 @@
 
 pub mod allocator;
 pub mod bits;
+mod distinct;
 mod entry;
 mod hash;
 pub mod heap;

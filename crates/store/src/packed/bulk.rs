@@ -1,10 +1,9 @@
 //! Blocks made at once of all their elements.
 
-use std::collections::HashSet;
-
 use super::block::{Block, Builder};
 use super::element::Encoded;
 use super::view::Form;
+use crate::distinct::all_differ;
 
 /// Most items of which each is compared with each.
 const COMPARED_ITEMS_MAX: usize = 24;
@@ -31,9 +30,5 @@ fn has_duplicate(elements: &[Encoded<'_>], stride: usize) -> bool {
     if elements.len() <= COMPARED_ITEMS_MAX * stride {
         return keys().enumerate().any(|(index, key)| keys().take(index).any(|other| other.is_same(key)));
     }
-    let mut hashes: Vec<u64> = keys().map(Encoded::hash).collect();
-    hashes.sort_unstable();
-    let differ = hashes.windows(2).all(|pair| pair[0] != pair[1]);
-    let mut seen = HashSet::new();
-    !differ && !keys().all(|key| seen.insert(key.to_comparable()))
+    !all_differ(keys(), Encoded::hash, |key| key.to_comparable())
 }

@@ -1,15 +1,13 @@
 //! Sorted sets made at once of all their members.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
-
-use smallvec::SmallVec;
 
 use super::index::Item;
 use super::leaf::Leaf;
 use super::tree::{Tree, fitting, hash_of, tag_of};
 use super::{SortedSet, Taken};
 use crate::EncodingLimits;
+use crate::distinct::all_differ;
 use crate::spine::NodeId;
 
 /// Entries that wait before leaves are made of them, and bytes of their members.
@@ -132,16 +130,7 @@ impl SortedSetBuilder {
             entries.extend((0..view.len()).rev().map(|slot| view.entry(slot)));
         }
         entries.extend((0..self.waiting.len()).map(|number| self.entry(number)));
-        (!has_duplicate(&entries)).then(|| SortedSet::from_entries(entries, limits))
+        let differ = all_differ(entries.iter(), |(member, _)| hash_of(member), |(member, _)| *member);
+        differ.then(|| SortedSet::from_entries(entries, limits))
     }
-}
-
-/// Whether two entries have the same member. Equal members have equal hashes, so the hashes tell it where all
-/// of them differ; only otherwise members are compared.
-fn has_duplicate(entries: &[(&[u8], f64)]) -> bool {
-    let mut hashes: SmallVec<[u64; 128]> = entries.iter().map(|(member, _)| hash_of(member)).collect();
-    hashes.sort_unstable();
-    let differ = hashes.windows(2).all(|pair| pair[0] != pair[1]);
-    let mut seen = HashSet::new();
-    !differ && !entries.iter().all(|(member, _)| seen.insert(*member))
 }
