@@ -333,10 +333,7 @@ impl Database {
         if self.get(hash, entry.key()).is_some() {
             return Some(entry);
         }
-        let (mut entry, hasher) = (entry, self.hasher);
-        entry.set_mark(self.epoch);
-        self.expiring.enter(hash, &mut entry);
-        self.table.insert(hash.0, entry, move |entry| hasher.hash(entry.key()).0);
+        self.insert(hash, entry);
         None
     }
 
