@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::index::Item;
 use super::leaf::Leaf;
-use super::tree::{Tree, fitting, hash_of, tag_of};
+use super::tree::{Tree, add_leaf, fitting, hash_of};
 use super::{SortedSet, Taken};
 use crate::EncodingLimits;
 use crate::distinct::all_differ;
@@ -38,6 +38,14 @@ fn compare(one: (&[u8], f64), other: (&[u8], f64)) -> Ordering {
     scores.then_with(|| one.0.cmp(other.0))
 }
 
+/// One of the entries that wait.
+#[inline]
+fn entry_of<'m>(members: &'m [u8], waiting: &[(usize, f64)], number: usize) -> (&'m [u8], f64) {
+    let start = if number == 0 { 0 } else { waiting[number - 1].0 };
+    let (end, score) = waiting[number];
+    (&members[start..end], score)
+}
+
 impl SortedSetBuilder {
     /// A builder of an empty set.
     pub fn new() -> Self {
@@ -66,9 +74,7 @@ impl SortedSetBuilder {
     /// One of the entries that wait.
     #[inline]
     fn entry(&self, number: usize) -> (&[u8], f64) {
-        let start = if number == 0 { 0 } else { self.waiting[number - 1].0 };
-        let (end, score) = self.waiting[number];
-        (&self.members[start..end], score)
+        entry_of(&self.members, &self.waiting, number)
     }
 
     /// Makes leaves of what waits, as long as they become full; of all of it at the end.
@@ -83,17 +89,9 @@ impl SortedSetBuilder {
             if taken + count == self.waiting.len() && !is_end {
                 break;
             }
-            let (first, leaf) = (self.items.len(), self.leaves.len() as NodeId);
-            for number in taken..taken + count {
-                let hash = hash_of(self.entry(number).0) as u32;
-                self.items.push(Item { hash, leaf });
-            }
-            let entries = (0..count).rev().map(|number| {
-                let (member, score) = self.entry(taken + number);
-                (member, score, tag_of(self.items[first + number].hash.into()))
-            });
-            let leaf = Leaf::build(entries);
-            self.leaves.push(leaf);
+            let SortedSetBuilder { members, waiting, leaves, items, .. } = self;
+            let entries = (taken..taken + count).rev().map(|number| entry_of(members, waiting, number));
+            add_leaf(leaves, items, entries);
             taken += count;
         }
         if taken > 0 {

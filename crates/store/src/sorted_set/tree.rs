@@ -79,6 +79,18 @@ pub(super) fn fitting(entries: impl Iterator<Item = (usize, f64)>) -> usize {
     Leaf::fitting(entries, LEAF_BYTES_MAX, LEAF_ENTRIES_MAX)
 }
 
+/// Adds a leaf of these entries, which are in order, and what the index is to say of them.
+pub(super) fn add_leaf<'e>(
+    leaves: &mut Vec<Leaf>,
+    items: &mut Vec<Item>,
+    entries: impl Iterator<Item = (&'e [u8], f64)> + Clone,
+) {
+    let (first, leaf) = (items.len(), leaves.len() as NodeId);
+    items.extend(entries.clone().map(|(member, _)| Item { hash: hash_of(member) as u32, leaf }));
+    let tags = items[first..].iter().map(|item| tag_of(item.hash.into()));
+    leaves.push(Leaf::build(entries.zip(tags).map(|((member, score), tag)| (member, score, tag))));
+}
+
 impl Tree {
     /// The tree of entries that are in order and distinct, in O(members).
     pub fn build(entries: &[(&[u8], f64)]) -> Self {
@@ -87,11 +99,7 @@ impl Tree {
         while !rest.is_empty() {
             let (own, others) =
                 rest.split_at(fitting(rest.iter().map(|&(member, score)| (member.len(), score))));
-            let (first, leaf) = (items.len(), leaves.len() as NodeId);
-            items.extend(own.iter().map(|(member, _)| Item { hash: hash_of(member) as u32, leaf }));
-            let tags = items[first..].iter().map(|item| tag_of(item.hash.into()));
-            leaves
-                .push(Leaf::build(own.iter().zip(tags).map(|(&(member, score), tag)| (member, score, tag))));
+            add_leaf(&mut leaves, &mut items, own.iter().copied());
             rest = others;
         }
         Tree::of_leaves(leaves.into_iter(), &items).expect("the entries are distinct")
