@@ -156,8 +156,8 @@ impl Hash {
             ListpackError { at: 0, reason: "packed elements do not come in pairs" };
         const DUPLICATE: ListpackError = ListpackError { at: 0, reason: "hash has a field twice" };
         let mut elements = CheckedElements::new(listpack)?;
-        let mut hash = Hash::new();
         if listpack.len() > GATHERED_BYTES_MAX {
+            let mut hash = Hash::new();
             let limits = EncodingLimits { hash_value_bytes_max: usize::MAX, ..limits.clone() };
             let (mut field_text, mut value_text) = Default::default();
             while let Some(field) = elements.next() {
@@ -176,7 +176,7 @@ impl Hash {
         if !gathered.len().is_multiple_of(PAIR.stride()) {
             return Err(UNPAIRED);
         }
-        hash = Hash::of(packed::block_of(PAIR, &gathered).ok_or(DUPLICATE)?, LISTPACK);
+        let mut hash = Hash::of(packed::block_of(PAIR, &gathered).ok_or(DUPLICATE)?, LISTPACK);
         if hash.len() > limits.hash_entries_max {
             hash.make_table();
         }

@@ -149,6 +149,7 @@ mod tests {
             assert_eq!(String::from_utf8_lossy(&out), expected);
         }
     }
+
     #[test]
     fn the_short_way_prints_what_the_long_way_does() {
         let mut state = 7_u64;

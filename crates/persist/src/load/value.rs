@@ -221,7 +221,7 @@ fn damage(ListpackError { at, reason }: ListpackError) -> Damage {
 
 fn read_set<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits) -> Result<Set, LoadError> {
     let mut set = Set::new();
-    let mut add = |member: &[u8]| set.add(member, limits).then_some(()).ok_or(DUPLICATE_MEMBER);
+    let mut add = |member: &[u8]| add_member(&mut set, member, limits);
     match form {
         value_type::SET_LISTPACK => {
             unpack(source, |bytes| each_element(bytes, Packing::Listpack, &mut add))?;
@@ -237,11 +237,15 @@ fn read_set<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits) 
                 if index == TYPICAL_ELEMENTS {
                     set.prepare(believable(source, start, count));
                 }
-                unpack(source, |member| set.add(member, limits).then_some(()).ok_or(DUPLICATE_MEMBER))?;
+                unpack(source, |member| add_member(&mut set, member, limits))?;
             }
         }
     }
     Ok(set)
+}
+
+fn add_member(set: &mut Set, member: &[u8], limits: &EncodingLimits) -> Result<(), Refusal> {
+    set.add(member, limits).then_some(()).ok_or(DUPLICATE_MEMBER)
 }
 
 /// The stated number of elements if the file can have as many; otherwise the most that it can have. The
