@@ -1,7 +1,9 @@
 """Starting as redis-server does: config file, directives on the command line, refusals, log, sockets."""
 
 import pathlib
+import signal
 import subprocess
+import time
 
 import pytest
 import redis
@@ -110,9 +112,11 @@ def test_a_bad_option_stops_the_start(start_server):
 
 
 def test_a_directive_that_is_not_done_yet_is_named(start_server):
-    server = start_server(config_lines=["cluster-node-timeout 15000", "repl-backlog-size 1mb"])
+    server = start_server(config_lines=["cluster-node-timeout 14000", "repl-backlog-size 2mb"])
     log = server.log_text()
     assert "cluster-node-timeout" in log and "repl-backlog-size" in log
+    server = start_server(config_lines=["cluster-node-timeout 15000", "repl-backlog-size 1mb"])
+    assert "has no effect" not in server.log_text(), "they are what they would be without the lines"
 
 
 def test_a_taken_port_stops_the_start(start_server):
@@ -146,6 +150,50 @@ def test_unix_socket_and_pid_file(start_server, tmp_path):
     assert int(pid_file.read_text()) == server.process.pid
     assert server.terminate() == 0
     assert not pid_file.exists()
+
+
+@pytest.mark.parametrize(
+    "line, points, number, is_saved",
+    [
+        ("shutdown-on-sigterm save", "", signal.SIGTERM, True),
+        ("shutdown-on-sigterm save", "", signal.SIGINT, False),
+        ("shutdown-on-sigint save now", "", signal.SIGINT, True),
+        ("shutdown-on-sigterm nosave now", "3600 1", signal.SIGTERM, False),
+        ("shutdown-on-sigint nosave", "3600 1", signal.SIGTERM, True),
+        ("shutdown-on-sigterm default", "3600 1", signal.SIGTERM, True),
+    ],
+)
+def test_a_signal_does_what_the_configuration_says(line, points, number, is_saved, start_server):
+    server = start_server(options={"save": points}, config_lines=[line])
+    with server.connect() as connection:
+        connection.call("SET", "key", "value")
+    server.process.send_signal(number)
+    assert server.wait_exit() == 0
+    assert (server.directory / "dump.rdb").exists() == is_saved
+
+
+@pytest.mark.parametrize("way", [signal.SIGTERM, signal.SIGINT, "SHUTDOWN"])
+def test_a_save_that_fails_keeps_the_server_up_unless_forced(way, start_server):
+    forced = ["shutdown-on-sigterm force", "shutdown-on-sigint force"]
+    for lines, options in [([], []), (forced, ["SAVE", "FORCE", "FORCE"])]:
+        server = start_server(options={"save": "3600 1"}, config_lines=lines)
+        (server.directory / "dump.rdb").mkdir()
+        with server.connect() as connection:
+            connection.call("SET", "key", "value")
+            if way == "SHUTDOWN":
+                connection.send("SHUTDOWN", *options)
+            else:
+                server.process.send_signal(way)
+            if lines:
+                assert server.wait_exit() == 0 and "Exit anyway" in server.log_text()
+                continue
+            if way == "SHUTDOWN":
+                assert connection.read().text() == "ERR Errors trying to SHUTDOWN. Check logs."
+            deadline = time.monotonic() + 20
+            while "can't exit" not in server.log_text():
+                assert server.alive and time.monotonic() < deadline
+                time.sleep(0.01)
+            assert connection.call("GET", "key") == b"value"
 
 
 def test_a_password_from_the_start(start_server):

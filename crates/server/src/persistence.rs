@@ -10,6 +10,7 @@ use mantissa_persist::storage::FileSystem;
 use mantissa_persist::write::save_file;
 use parking_lot::Mutex;
 
+use crate::config::ShutdownFlags;
 use crate::context::{Context, unix_ms};
 use crate::live::Live;
 use crate::loading::{Loading, load_file};
@@ -204,17 +205,19 @@ pub fn tick(context: &mut Context) {
     }
 }
 
-/// Saves if save points are configured. False if that failed and the server must not end.
-pub fn save_before_exit(server: &'static Server) -> bool {
-    if server.live().config.save_points.is_empty() {
+/// Saves if it is asked for, or if save points are configured and it is not forbidden. False if that failed
+/// and the server must not end.
+pub fn save_before_exit(server: &'static Server, flags: ShutdownFlags) -> bool {
+    let has_points = !server.live().config.save_points.is_empty();
+    if !flags.save && (flags.nosave || !has_points) {
         return true;
     }
     notice!("Saving the final RDB snapshot before exiting.");
-    match save(server, Pace::Hasty) {
-        Ok(()) => true,
-        Err(error) => {
-            warning!("Error trying to save the DB, can't exit: {error}");
-            false
-        }
+    let Err(error) = save(server, Pace::Hasty) else { return true };
+    if flags.force {
+        warning!("Error trying to save the DB. Exit anyway: {error}");
+    } else {
+        warning!("Error trying to save the DB, can't exit: {error}");
     }
+    flags.force
 }

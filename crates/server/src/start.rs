@@ -356,9 +356,15 @@ fn wait_for_end(server: &'static Server, signals: &mut Signals, stop: &mpsc::Rec
             Ok(Some(signal)) => {
                 notice!("Received {}, scheduling shutdown...", signal_name(signal));
                 server.scripting.kill_slow();
-                if crate::persistence::save_before_exit(server) {
+                let config = &server.live().config;
+                let flags = match signal {
+                    Signal::Interrupt => config.shutdown_on_sigint,
+                    _ => config.shutdown_on_sigterm,
+                };
+                if crate::persistence::save_before_exit(server, flags) {
                     return 0;
                 }
+                warning!("Errors trying to shut down the server. Check the logs for more information.");
                 signals.forgive_interrupt();
             }
             Ok(None) => {}

@@ -6,6 +6,7 @@ use mantissa_commands::spec::{Categories, Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome, parse};
 use mantissa_protocol::{Args, Reply};
 
+use crate::config::ShutdownFlags;
 use crate::persistence;
 use crate::registry::ServerSpec;
 use crate::session::Session;
@@ -84,21 +85,19 @@ fn lastsave(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -
 }
 
 fn shutdown(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let (mut saves, mut force, mut abort) = (None, false, false);
+    let (mut flags, mut abort) = (ShutdownFlags::default(), false);
     for option in args.from(1) {
-        if parse::is(option, "SAVE") && saves.is_none() {
-            saves = Some(true);
-        } else if parse::is(option, "NOSAVE") && saves.is_none() {
-            saves = Some(false);
-        } else if parse::is(option, "FORCE") {
-            force = true;
-        } else if parse::is(option, "ABORT") {
-            abort = true;
-        } else if !parse::is(option, "NOW") {
-            return Err(Error::SYNTAX);
-        }
+        let flag = match option {
+            _ if parse::is(option, "SAVE") => &mut flags.save,
+            _ if parse::is(option, "NOSAVE") => &mut flags.nosave,
+            _ if parse::is(option, "NOW") => &mut flags.now,
+            _ if parse::is(option, "FORCE") => &mut flags.force,
+            _ if parse::is(option, "ABORT") => &mut abort,
+            _ => return Err(Error::SYNTAX),
+        };
+        *flag = true;
     }
-    if abort && args.len() != 2 {
+    if (flags.save && flags.nosave) || (abort && flags != ShutdownFlags::default()) {
         return Err(Error::SYNTAX);
     }
     if abort {
@@ -109,15 +108,7 @@ fn shutdown(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) ->
     notice!("User requested shutdown...");
     // What has been loaded so far is not what there is.
     let is_loading = server.persistence.loading.load(Ordering::Acquire);
-    let saved = match saves {
-        _ if is_loading => true,
-        Some(true) => {
-            persistence::save(server, Pace::Hasty).map_err(|error| warning!("Saving failed: {error}")).is_ok()
-        }
-        Some(false) => true,
-        None => persistence::save_before_exit(server),
-    };
-    if !saved && !force {
+    if !is_loading && !persistence::save_before_exit(server, flags) {
         return Err(Error::fixed("ERR Errors trying to SHUTDOWN. Check logs."));
     }
     if let Some(stop) = server.shutdown.lock().as_ref() {

@@ -307,7 +307,7 @@ impl Loader {
         }
         for directive in DIRECTIVES {
             let given = self.given.contains(directive.name);
-            if given && directive.has(INERT) {
+            if given && directive.has(INERT) && !directive.is_default(&self.config) {
                 self.warn(directive.name, "this version does not implement it yet");
             }
         }

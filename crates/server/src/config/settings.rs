@@ -241,7 +241,7 @@ settings! {
     /// The number of databases.
     databases: usize = "databases", ONE_UP, "16", IMMUTABLE;
     /// Draw the logo at the start also where the log is no terminal.
-    always_show_logo: bool = "always-show-logo", Bool, "no", IMMUTABLE;
+    always_show_logo: bool = "always-show-logo", Bool, "no", IMMUTABLE | INERT;
     /// Change the title of the process.
     set_proc_title: bool = "set-proc-title", Bool, "yes", IMMUTABLE | INERT;
     /// The title of the process.
@@ -376,7 +376,8 @@ settings! {
     /// Who may use DEBUG.
     enable_debug_command: Permission = "enable-debug-command", Choice(Permission::NAMES), "no", IMMUTABLE;
     /// Who may use MODULE.
-    enable_module_command: Permission = "enable-module-command", Choice(Permission::NAMES), "no", IMMUTABLE;
+    enable_module_command: Permission = "enable-module-command", Choice(Permission::NAMES), "no",
+        IMMUTABLE | INERT;
     /// Who may change protected settings.
     enable_protected_configs: Permission = "enable-protected-configs", Choice(Permission::NAMES), "no",
         IMMUTABLE;
@@ -399,13 +400,13 @@ settings! {
     active_expire_effort: u32 = "active-expire-effort", Integer { min: 1, max: 10 }, "1", 0;
     /// Let commands that look at arbitrary keys delete expired ones inside transactions and scripts.
     lazyexpire_nested_arbitrary_keys: bool = "lazyexpire-nested-arbitrary-keys", Bool, "yes", HIDDEN | INERT;
-    /// Free evicted values in the background.
+    /// Free evicted values in the background; what takes long to free always is.
     lazyfree_lazy_eviction: bool = "lazyfree-lazy-eviction", Bool, "no", 0;
-    /// Free expired values in the background.
+    /// Free expired values in the background; what takes long to free always is.
     lazyfree_lazy_expire: bool = "lazyfree-lazy-expire", Bool, "no", 0;
-    /// Free overwritten values in the background.
+    /// Free overwritten values in the background; what takes long to free always is.
     lazyfree_lazy_server_del: bool = "lazyfree-lazy-server-del", Bool, "no", 0;
-    /// DEL works like UNLINK.
+    /// DEL works like UNLINK; what takes long to free it always leaves to the background.
     lazyfree_lazy_user_del: bool = "lazyfree-lazy-user-del", Bool, "no", 0;
     /// FLUSHALL and the like work as with ASYNC.
     lazyfree_lazy_user_flush: bool = "lazyfree-lazy-user-flush", Bool, "no", 0;
