@@ -1,22 +1,17 @@
 """While a dump is loaded, clients are told so."""
 
 from support.resp import Closed
-
-
-def persistence_lines(connection):
-    """What INFO says of persistence, by name."""
-    text = connection.call("INFO", "persistence").decode()
-    return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+from support.waiting import persistence
 
 
 def test_commands_are_refused_while_loading(start_server):
     server = start_server("subject")
     with server.connect(timeout=60) as connection:
-        connection.call("DEBUG", "POPULATE", 150_000, "key", 50)
+        connection.call("DEBUG", "POPULATE", 30_000, "key", 500)
         connection.call("SAVE")
         digest = connection.call("DEBUG", "DIGEST")
     server.kill()
-    server.start(wait=False)
+    server.start(wait=False, config_lines=["key-load-delay 1"])
     refused, fields, is_loaded = 0, {}, False
     while not is_loaded:
         try:
@@ -27,7 +22,7 @@ def test_commands_are_refused_while_loading(start_server):
                     if not is_loaded:
                         assert reply.text() == "LOADING Redis is loading the dataset in memory"
                         refused += 1
-                        lines = persistence_lines(connection)
+                        lines = persistence(connection)
                         fields = lines if lines["loading"] == "1" else fields
         except (OSError, Closed):
             # Nobody listens yet, or it was the process before.

@@ -16,7 +16,7 @@ use std::cell::Cell;
 use mantissa_protocol::{OwnedArgs, Reply};
 use mantissa_store::{
     Before, Entry, Hash, KEY_BYTES_MAX, KeyHash, Keyspace, Kind, List, LiveEntry, LockedShards, Lookup, Set,
-    Shard, ShardSet, SortedSet, Stream, StringRef, Value, ValueMut, ValueRef,
+    Shard, ShardSet, SortedSet, Stream, StringRef, Text, Value, ValueMut, ValueRef,
 };
 
 use crate::effects::{
@@ -374,19 +374,10 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// The bytes of the string at a key, to change in place and to let grow.
-    pub fn bytes_mut(&mut self, key: &[u8]) -> Outcome<Option<&mut Vec<u8>>> {
-        match self.find_mut(key) {
-            None => Ok(None),
-            Some(entry) => entry.bytes_mut().map(Some).ok_or(Error::WRONG_TYPE),
-        }
-    }
-
-    /// The bytes of the string at a key, to change in place and to let grow; of a new empty one if the key is
-    /// not there.
-    pub fn bytes_or_new(&mut self, key: &[u8]) -> Outcome<&mut Vec<u8>> {
+    /// The string at a key, to change in place and to let grow; a new empty one if the key is not there.
+    pub fn text_or_new(&mut self, key: &[u8]) -> Outcome<&mut Text> {
         let (entry, _) = self.find_or_insert(key, || Value::String(Vec::new()))?;
-        entry.into_mut().bytes_mut().ok_or(Error::WRONG_TYPE)
+        entry.into_mut().text_mut().ok_or(Error::WRONG_TYPE)
     }
 
     collection_access!(List, list, list_mut, list_or_new, List);

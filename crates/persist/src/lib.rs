@@ -3,11 +3,12 @@
 //! [`load`] reads a file into a keyspace or any other target, [`write`] writes one, [`check`] looks through
 //! one, [`payload`] does the same for the single values of DUMP and RESTORE, and [`digest`] tells whether two
 //! keyspaces hold the same. The format itself is in [`format`], [`lzf`] and [`packed`]. [`aof`] is the format
-//! of the append-only file. [`storage`] is under all file I/O.
+//! of the append-only file. [`storage`] is under all file I/O; [`delay`] makes things slow for tests.
 #![forbid(unsafe_code)]
 
 pub mod aof;
 pub mod check;
+pub mod delay;
 pub mod digest;
 pub mod format;
 pub mod load;

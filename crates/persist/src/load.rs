@@ -22,6 +22,7 @@ pub use parallel::{LoadJob, load_in_parallel};
 pub use target::{KeyspaceTarget, LoadTarget, LoadedValue, Record};
 pub(crate) use value::{Outcome, read_value};
 
+use crate::delay::KeyDelay;
 use crate::format::{MAGIC, VERSION, VERSION_WITH_CHECKSUM, opcode, value_type};
 use crate::source::{LoadError, Source};
 use mantissa_store::{EncodingLimits, KEY_BYTES_MAX};
@@ -50,6 +51,8 @@ pub struct LoadOptions {
     /// Steps over the data of modules instead of refusing them; their keys are then counted and not
     /// delivered.
     pub skip_modules: bool,
+    /// How long each key takes beside its work.
+    pub key_delay: KeyDelay,
 }
 
 impl Default for LoadOptions {
@@ -60,6 +63,7 @@ impl Default for LoadOptions {
             skip_expired: false,
             verify_checksum: true,
             skip_modules: false,
+            key_delay: KeyDelay::default(),
         }
     }
 }
@@ -273,6 +277,7 @@ impl<'a, R: Read> Loader<'a, R> {
         }
         let outcome = target.insert(Record { offset, database, key: &self.key, value, expiry, access });
         self.summary.keys_loaded += 1;
+        self.options.key_delay.wait(self.summary.keys_loaded);
         self.tell(offset, outcome)
     }
 

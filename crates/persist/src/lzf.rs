@@ -92,6 +92,14 @@ impl Compressor {
         true
     }
 
+    /// Appends a compressed form of `input` to `out`, even if that is longer than the input (by a 32nd at
+    /// most). What is appended for several inputs is together a compressed form of all of them.
+    pub fn compress_part(&mut self, input: &[u8], out: &mut Vec<u8>) {
+        if !self.compress(input, out, input.len()) {
+            push_literals(input, out);
+        }
+    }
+
     /// The table for an input of `length` bytes, if their positions can be told in it.
     fn positions(&mut self, length: usize) -> Option<Positions<'_>> {
         let length = u32::try_from(length).ok()?;

@@ -11,13 +11,14 @@ mod value;
 pub(crate) use value::form_of;
 
 use crate::format::{
-    Checksum, MAGIC, REDIS_VERSION, VERSION, encoding, opcode, put_encoded_integer, put_length,
+    Checksum, MAGIC, REDIS_VERSION, VERSION, encoding, opcode, put_encoded_integer, put_length, value_type,
 };
 use crate::load::Access;
 use crate::lzf;
 use crate::storage::{Storage, StorageFile, directory_of};
 use mantissa_number::{INTEGER_TEXT_MAX, format_i64, parse_i64};
-use mantissa_store::{EncodingLimits, Entry, Kind, LockedShards, StringRef, ValueRef};
+use mantissa_store::snapshot::Image;
+use mantissa_store::{EncodingLimits, Entry, Kind, LockedShards, StringRef, TextImage, ValueRef};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -99,12 +100,22 @@ impl<'a> Encoder<'a> {
 
     /// Appends a key with all that belongs to it, calling `spill` again and again where it is large, and
     /// giving up what has been encoded of it.
-    pub fn image(&mut self, entry: Entry, out: &mut Vec<u8>, spill: Spill<'_>) {
-        self.before_value(&entry, out);
-        if entry.kind() == Kind::String {
-            return self.value(entry.value(), out, spill);
+    pub fn image(&mut self, image: Image, out: &mut Vec<u8>, spill: Spill<'_>) {
+        match image {
+            Image::Entry(entry) => {
+                self.before_value(&entry, out);
+                if entry.kind() == Kind::String {
+                    return self.value(entry.value(), out, spill);
+                }
+                self.owned_value(entry.into_value(), out, spill);
+            }
+            Image::Text { key, expiry, clock, text } => {
+                self.attributes(expiry, clock, out);
+                out.push(value_type::STRING);
+                self.string(&key, out);
+                self.long_text(text, out, spill);
+            }
         }
-        self.owned_value(entry.into_value(), out, spill);
     }
 
     /// Appends a key that holds a string, with its expiry and access clock.
@@ -179,11 +190,49 @@ impl<'a> Encoder<'a> {
         if !self.compressor.compress(text, &mut self.packed, text.len() - SAVED_BYTES_MIN) {
             return false;
         }
-        out.push(0xc0 | encoding::LZF);
-        put_length(self.packed.len() as u64, out);
-        put_length(text.len() as u64, out);
+        put_compressed_lengths(self.packed.len(), text.len(), out);
         out.extend_from_slice(&self.packed);
         true
+    }
+
+    /// Appends a string, of which there is never more than a piece in memory, or what compression makes of
+    /// it. Whether that is worth while is told by samples.
+    fn long_text(&mut self, mut text: TextImage, out: &mut Vec<u8>, spill: Spill<'_>) {
+        let mut piece = Vec::new();
+        if self.options.compress && self.is_compressible(&text) {
+            let mut packed = Vec::new();
+            while text.read(&mut piece) {
+                self.compressor.compress_part(&piece, &mut packed);
+                piece.clear();
+            }
+            put_compressed_lengths(packed.len(), text.byte_len(), out);
+            for part in packed.chunks(BUFFER_BYTES) {
+                out.extend_from_slice(part);
+                spill(out);
+            }
+            return;
+        }
+        put_length(text.byte_len() as u64, out);
+        while text.read(out) {
+            spill(out);
+        }
+    }
+
+    /// Whether some parts of a text compress.
+    fn is_compressible(&mut self, text: &TextImage) -> bool {
+        const SAMPLES: usize = 16;
+        const SAMPLE_BYTES: usize = 4096;
+        let (mut sample, mut packed) = (Vec::new(), Vec::new());
+        let (mut bytes, mut packed_bytes) = (0, 0);
+        for index in 0..SAMPLES {
+            sample.clear();
+            text.sample(index * text.piece_count() / SAMPLES, SAMPLE_BYTES, &mut sample);
+            packed.clear();
+            self.compressor.compress_part(&sample, &mut packed);
+            bytes += sample.len();
+            packed_bytes += packed.len();
+        }
+        packed_bytes < bytes
     }
 
     fn string_value(&mut self, text: StringRef<'_>, out: &mut Vec<u8>) {
@@ -201,6 +250,13 @@ impl<'a> Encoder<'a> {
             out.extend_from_slice(text);
         }
     }
+}
+
+/// Appends what comes before a compressed string.
+fn put_compressed_lengths(packed_bytes: usize, bytes: usize, out: &mut Vec<u8>) {
+    out.push(0xc0 | encoding::LZF);
+    put_length(packed_bytes as u64, out);
+    put_length(bytes as u64, out);
 }
 
 /// Puts a file together.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
+use mantissa_persist::delay::KeyDelay;
 use mantissa_persist::load::{Access, KeyspaceTarget, LoadJob, LoadOptions, LoadSummary, load_in_parallel};
 use mantissa_store::ShardSet;
 use parking_lot::Mutex;
@@ -105,6 +106,7 @@ pub fn load_file(
             skip_expired: !is_base,
             verify_checksum: live.config.rdbchecksum,
             skip_modules: false,
+            key_delay: KeyDelay(live.config.key_load_delay),
         },
         threads: std::thread::available_parallelism().map_or(1, usize::from),
         work: &|run| {

@@ -21,6 +21,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
+use mantissa_persist::delay::KeyDelay;
 use mantissa_persist::load::Access;
 use mantissa_persist::storage::StorageFile;
 use mantissa_persist::write::{FileFacts, WriteOptions, Writer};
@@ -97,6 +98,7 @@ struct Job<'a> {
     progress: &'a Progress,
     snapshot: Arc<Snapshot>,
     options: WriteOptions,
+    key_delay: KeyDelay,
     /// What the file says about the use of a key with this access clock.
     access_of: Option<&'a (dyn Fn(u32) -> Access + Sync)>,
     next_shard: AtomicUsize,
@@ -151,6 +153,7 @@ pub fn write(
         progress,
         snapshot,
         options,
+        key_delay: KeyDelay(live.config.rdb_key_save_delay),
         access_of: tells_access.then_some(&access_of),
         next_shard: AtomicUsize::new(0),
         failed: AtomicBool::new(false),

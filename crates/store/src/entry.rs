@@ -5,7 +5,7 @@
 //! byte 4   length of the key, or 255
 //! byte 5   a short string: length (2 bytes)
 //!          an integer: its lowest `width` bytes (1 to 8)
-//! byte 8   a long string: Vec<u8> (24 bytes)
+//! byte 8   a long string: [`Text`] (24 bytes)
 //!          a collection: its handle (8 bytes)
 //! then     expiry, Unix time in ms (8 bytes, only if present)
 //!          length of the key (4 bytes, only if 255 or more)
@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::allocator;
 use crate::slab;
+use crate::text::{PIECE_BYTES, Text, TextImage};
 use crate::value::{Kind, StringRef, Value, ValueMut, ValueRef};
 use crate::{Hash, List, Set, SortedSet, Stream};
 
@@ -119,7 +120,7 @@ const fn header_bytes(meta: u32) -> usize {
     let value = match shape {
         Shape::Embedded => size_of::<u16>(),
         Shape::Integer => (meta >> WIDTH_SHIFT) as usize + 1,
-        Shape::Large => size_of::<Vec<u8>>(),
+        Shape::Large => size_of::<Text>(),
         _ => size_of::<*const ()>(),
     };
     shape.value_offset() + value + if meta & EXPIRY_BIT != 0 { EXPIRY_BYTES } else { 0 }
@@ -136,7 +137,7 @@ static HEADER_BYTES: [u8; 256] = {
     table
 };
 
-const _: () = assert!(align_of::<Vec<u8>>() == 8 && size_of::<Vec<u8>>() == 24 && size_of::<Entry>() == 8);
+const _: () = assert!(align_of::<Text>() == 8 && size_of::<Text>() == 24 && size_of::<Entry>() == 8);
 const _: () = {
     assert!(size_of::<List>() == 8 && size_of::<Set>() == 8 && size_of::<SortedSet>() == 8);
     assert!(size_of::<Hash>() == 8 && size_of::<Stream>() == 8);
@@ -146,7 +147,7 @@ const _: () = assert!(EMBEDDED_BYTES_MAX <= u16::MAX as usize && cfg!(target_end
 enum Payload<'a> {
     Embedded(&'a [u8]),
     Integer(i64),
-    Large(Vec<u8>),
+    Large(Text),
     Collection(Value),
 }
 
@@ -174,7 +175,7 @@ impl Entry {
         match value {
             Value::Integer(number) => Self::build(key, Payload::Integer(number), expiry, clock),
             Value::String(bytes) if bytes.len() > EMBEDDED_BYTES_MAX => {
-                Self::build(key, Payload::Large(bytes), expiry, clock)
+                Self::build(key, Payload::Large(bytes.into()), expiry, clock)
             }
             Value::String(bytes) => Self::string(key, &bytes, expiry, clock),
             collection => Self::build(key, Payload::Collection(collection), expiry, clock),
@@ -186,7 +187,7 @@ impl Entry {
         if let Some(number) = canonical_integer(text) {
             Self::build(key, Payload::Integer(number), expiry, clock)
         } else if text.len() > EMBEDDED_BYTES_MAX {
-            Self::build(key, Payload::Large(text.to_vec()), expiry, clock)
+            Self::build(key, Payload::Large(text.to_vec().into()), expiry, clock)
         } else {
             Self::build(key, Payload::Embedded(text), expiry, clock)
         }
@@ -256,7 +257,7 @@ impl Entry {
             match shape {
                 Shape::Embedded => ValueRef::String(StringRef::Bytes(self.embedded())),
                 Shape::Integer => ValueRef::String(StringRef::Integer(self.integer())),
-                Shape::Large => ValueRef::String(StringRef::Bytes(&*place.cast::<Vec<u8>>())),
+                Shape::Large => ValueRef::String(StringRef::Bytes(&*place.cast::<Text>())),
                 Shape::List => ValueRef::List(&*place.cast()),
                 Shape::Set => ValueRef::Set(&*place.cast()),
                 Shape::SortedSet => ValueRef::SortedSet(&*place.cast()),
@@ -337,17 +338,11 @@ impl Entry {
             }
             self.change_meta(|meta| meta & !WRITTEN_BIT);
         } else if self.shape() == Shape::Large && text.len() > EMBEDDED_BYTES_MAX {
-            // SAFETY: the shape says that a Vec lies there; the borrow is exclusive.
-            let bytes = unsafe { &mut *self.value_place().cast::<Vec<u8>>() };
-            if (text.len()..=2 * text.len()).contains(&bytes.capacity()) {
-                bytes.clear();
-                bytes.extend_from_slice(text);
-            } else {
-                *bytes = text.to_vec();
-            }
+            // SAFETY: the shape says that a Text lies there; the borrow is exclusive.
+            unsafe { &mut *self.value_place().cast::<Text>() }.set(text);
             self.change_meta(|meta| meta & !WRITTEN_BIT);
         } else if text.len() > EMBEDDED_BYTES_MAX {
-            self.rebuild(self.expiry(), Payload::Large(text.to_vec()));
+            self.rebuild(self.expiry(), Payload::Large(text.to_vec().into()));
         } else {
             self.rebuild(self.expiry(), Payload::Embedded(text));
         }
@@ -369,26 +364,40 @@ impl Entry {
         match value {
             Value::Integer(number) => self.set_integer(number),
             Value::String(bytes) if bytes.len() > EMBEDDED_BYTES_MAX => {
-                self.rebuild(self.expiry(), Payload::Large(bytes));
+                self.rebuild(self.expiry(), Payload::Large(bytes.into()));
             }
             Value::String(bytes) => self.set_string(&bytes),
             collection => self.rebuild(self.expiry(), Payload::Collection(collection)),
         }
     }
 
-    /// The string's bytes, to change in place and to let grow; `None` if the value is no string. An integer
+    /// The string's text, to change in place and to let grow; `None` if the value is no string. An integer
     /// becomes text.
-    pub fn bytes_mut(&mut self) -> Option<&mut Vec<u8>> {
+    pub fn text_mut(&mut self) -> Option<&mut Text> {
         if self.shape().is_collection() {
             return None;
         }
         if self.shape() != Shape::Large {
             let bytes = self.as_string().map(StringRef::to_vec).unwrap_or_default();
-            self.rebuild(self.expiry(), Payload::Large(bytes));
+            self.rebuild(self.expiry(), Payload::Large(bytes.into()));
         }
         self.change_meta(|meta| meta | WRITTEN_BIT);
-        // SAFETY: the shape is `Large`, so a Vec lies there; the borrow is exclusive.
-        Some(unsafe { &mut *self.value_place().cast::<Vec<u8>>() })
+        // SAFETY: the shape is `Large`, so a Text lies there; the borrow is exclusive.
+        Some(unsafe { &mut *self.value_place().cast::<Text>() })
+    }
+
+    /// An image of the value, if it is a string so long that it is better shared than copied.
+    pub(crate) fn share_text(&mut self) -> Option<TextImage> {
+        if !self.is_long_text() {
+            return None;
+        }
+        // SAFETY: the shape is `Large`, so a Text lies there; the borrow is exclusive.
+        Some(unsafe { &mut *self.value_place().cast::<Text>() }.share())
+    }
+
+    /// Whether the value is a string of more than one piece.
+    pub(crate) fn is_long_text(&self) -> bool {
+        self.shape() == Shape::Large && self.as_string().is_some_and(|text| text.len() > PIECE_BYTES)
     }
 
     /// Sets or removes the expiry.
@@ -427,7 +436,7 @@ impl Entry {
         unsafe {
             let value = match this.shape() {
                 Shape::Embedded | Shape::Integer => this.value().to_value(),
-                Shape::Large => Value::String(this.value_place().cast::<Vec<u8>>().read()),
+                Shape::Large => Value::String(this.value_place().cast::<Text>().read().into()),
                 shape => read_collection(shape, this.value_place()),
             };
             slab::dealloc(this.cell(), this.size());
@@ -438,7 +447,9 @@ impl Entry {
     /// A copy under another key. Costs as much as the value is large.
     pub fn duplicate(&self, key: &[u8], expiry: Option<i64>) -> Entry {
         let payload = match (self.shape(), self.value()) {
-            (Shape::Large, ValueRef::String(StringRef::Bytes(bytes))) => Payload::Large(bytes.to_vec()),
+            (Shape::Large, ValueRef::String(StringRef::Bytes(bytes))) => {
+                Payload::Large(bytes.to_vec().into())
+            }
             (_, ValueRef::String(StringRef::Bytes(bytes))) => Payload::Embedded(bytes),
             (_, ValueRef::String(StringRef::Integer(number))) => Payload::Integer(number),
             (_, collection) => Payload::Collection(collection.to_value()),
@@ -458,7 +469,7 @@ impl Entry {
             match self.shape() {
                 Shape::Embedded => Payload::Embedded(self.embedded()),
                 Shape::Integer => Payload::Integer(self.integer()),
-                Shape::Large => Payload::Large(self.value_place().cast::<Vec<u8>>().read()),
+                Shape::Large => Payload::Large(self.value_place().cast::<Text>().read()),
                 shape => Payload::Collection(read_collection(shape, self.value_place())),
             }
         };
@@ -473,8 +484,8 @@ impl Entry {
         shell
             + match (self.shape(), self.value()) {
                 (Shape::Large, _) => {
-                    // SAFETY: the shape says that a Vec lies there.
-                    allocator::class_size(unsafe { (*self.value_place().cast::<Vec<u8>>()).capacity() })
+                    // SAFETY: the shape says that a Text lies there.
+                    allocator::class_size(unsafe { (*self.value_place().cast::<Text>()).capacity() })
                 }
                 (_, ValueRef::String(_)) => 0,
                 (_, ValueRef::List(list)) => list.memory_usage(),
@@ -513,13 +524,15 @@ impl Entry {
             }
     }
 
-    /// About how many bytes [`Entry::duplicate`] allocates: the whole of a string, of a collection only what
-    /// is not shared.
+    /// About how many bytes an image allocates: the whole of a string of one piece, of anything larger only
+    /// what is not shared.
     pub(crate) fn image_bytes(&self) -> usize {
         let shell = slab::class_size(self.size());
         match self.value() {
-            ValueRef::String(StringRef::Bytes(bytes)) if self.shape() == Shape::Large => shell + bytes.len(),
-            ValueRef::String(_) => shell,
+            ValueRef::String(StringRef::Bytes(bytes)) if !self.is_long_text() => {
+                shell + if self.shape() == Shape::Large { bytes.len() } else { 0 }
+            }
+            ValueRef::String(StringRef::Integer(_)) => shell,
             _ => shell + HANDLE_COPY_BYTES,
         }
     }
@@ -593,7 +606,7 @@ impl Entry {
                     std::ptr::copy_nonoverlapping(text.as_ptr(), value, text.len());
                 }
                 Payload::Integer(number) => entry.write_integer(number),
-                Payload::Large(bytes) => place.cast::<Vec<u8>>().write(bytes),
+                Payload::Large(bytes) => place.cast::<Text>().write(bytes),
                 Payload::Collection(value) => write_collection(value, place),
             }
         }
@@ -770,7 +783,7 @@ impl Drop for Entry {
         unsafe {
             match self.shape() {
                 Shape::Embedded | Shape::Integer => {}
-                Shape::Large => self.value_place().cast::<Vec<u8>>().drop_in_place(),
+                Shape::Large => self.value_place().cast::<Text>().drop_in_place(),
                 shape => drop(read_collection(shape, self.value_place())),
             }
             slab::dealloc(self.cell(), size);
@@ -850,7 +863,7 @@ mod tests {
         assert_eq!(name(&entry), Some("embstr"));
         entry.set_integer(5);
         assert_eq!(name(&entry), Some("int"));
-        entry.bytes_mut().expect("a string").push(b'0');
+        entry.text_mut().expect("a string").append(b"0");
         for entry in
             [&entry, &entry.duplicate(b"copy", Some(1)), &entry.duplicate(b"copy", None).renamed(b"x")]
         {
@@ -878,9 +891,9 @@ mod tests {
                 4 => b"0123".to_vec(),
                 5 => b"short".to_vec(),
                 _ => {
-                    let bytes = entry.bytes_mut().expect("a string");
-                    bytes.extend_from_slice(b"++");
-                    bytes.clone()
+                    let text = entry.text_mut().expect("a string");
+                    text.append(b"++");
+                    text.to_vec()
                 }
             };
             if step % 7 < 6 {

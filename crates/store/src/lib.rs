@@ -26,6 +26,7 @@ pub mod stream;
 mod table;
 #[cfg(test)]
 mod test_random;
+mod text;
 mod tracked;
 mod value;
 mod volatile;
@@ -40,5 +41,6 @@ pub use shard::{Before, Database, DatabaseKey, LiveEntry, Lookup, Shard, Waiter}
 pub use sorted_set::{Cut, Iter as SortedSetIter, SortedSet, SortedSetBuilder};
 pub use stream::Stream;
 pub use table::{Found, Table, prefetch};
+pub use text::{Text, TextImage};
 pub use tracked::{Holders, TrackedKeys, TrackedTotals};
 pub use value::{Kind, StringRef, Value, ValueMut, ValueRef};

@@ -21,7 +21,8 @@
 //!    what differs and sets its mark.
 //! 3. Whoever changes or removes an entry that differs hands its old image over first and sets the mark.
 //!    All ways to a mutable entry lead through [`Database`], which sees to it. A small entry is copied, a
-//!    collection shares its nodes with its image, and the writer copies those that it changes.
+//!    collection shares its nodes with its image, a long string its bytes, and the writer copies what of
+//!    them it changes.
 //!
 //! So an entry is delivered at most once, since delivering sets the mark, which is cleared by nothing; and
 //! with the value of the cut, since rule 3 comes before any change. It is delivered at least once: if it
@@ -37,12 +38,9 @@
 //! # Costs
 //!
 //! Without a snapshot: one predictable branch for each change. With one: a copy of a small entry at its first
-//! change; for a collection some allocations, and later a copy of each node that is changed while the image
-//! lives. Images are passed on in batches, so that what waits is what the savers have not got to yet.
-//!
-//! A string of more than [`PIECE_BYTES`] is copied by the walk in pieces, one for each time that the lock is
-//! taken. A writer that changes such a string before that has to copy it as a whole; so it is with the
-//! consumer groups of streams, which share nothing.
+//! change; for a collection or a long string some allocations, and later a copy of each node, or piece of
+//! 256 KiB, that is changed while the image lives. Images are passed on in batches, so that what waits is
+//! what the savers have not got to yet. The consumer groups of streams share nothing and are copied whole.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -51,24 +49,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Condvar, Mutex};
 
 use crate::entry::Entry;
-use crate::keyspace::{KeyHash, LockedShards};
+use crate::keyspace::LockedShards;
 use crate::shard::{Database, Shard};
-use crate::value::{StringRef, Value, ValueRef};
+use crate::text::TextImage;
 
 #[cfg(test)]
 mod tests;
 
 /// Images that are passed on together have about so many bytes.
 const BATCH_BYTES: usize = 32 << 10;
-/// Longest part of a string that is copied at a time.
-const PIECE_BYTES: usize = 256 << 10;
 /// What a visited bucket costs of a step, and an entry beside its bytes.
 const VISIT_COST: usize = 64;
 
 /// What a database hands over to the savers.
 pub enum Handed {
     /// Entries as they were at the cut, of the database with this number.
-    Images(usize, Vec<Entry>),
+    Images(usize, Vec<Image>),
     /// A whole database that was flushed; see [`Database::snapshot_step`].
     Flushed(Database),
 }
@@ -77,8 +73,37 @@ pub enum Handed {
 pub enum Delivered<'a> {
     /// A small one, to be looked at at once: its shard is locked.
     Entry(&'a Entry),
-    /// A large one, which shares its value or is a copy of it: to be looked at without any lock.
-    Image(Entry),
+    /// A large one, which shares its value: to be looked at without any lock.
+    Image(Image),
+}
+
+/// An entry as it was at the cut.
+pub enum Image {
+    /// A copy of a small one, or one of a collection that shares its nodes.
+    Entry(Entry),
+    /// One of a long string, which shares its bytes.
+    Text {
+        /// The key.
+        key: Box<[u8]>,
+        /// The expiry, Unix time in ms.
+        expiry: Option<i64>,
+        /// The access clock.
+        clock: u32,
+        /// The value.
+        text: TextImage,
+    },
+}
+
+impl Image {
+    /// The image of an entry as it is now.
+    fn of(entry: &mut Entry) -> Image {
+        match entry.share_text() {
+            None => Image::Entry(entry.duplicate(entry.key(), entry.expiry())),
+            Some(text) => {
+                Image::Text { key: entry.key().into(), expiry: entry.expiry(), clock: entry.clock(), text }
+            }
+        }
+    }
 }
 
 /// The keys of a database at the cut.
@@ -189,14 +214,8 @@ pub(crate) struct Part {
     /// The number that the database had at the cut.
     number: usize,
     cursor: u64,
-    /// The cursor has come round.
-    is_walked: bool,
-    /// Long strings that the walk has come across; they are copied after it.
-    long: Vec<KeyHash>,
-    /// The beginning of the last of `long`, if it is still to be delivered.
-    piece: Vec<u8>,
     /// Images that have not been passed on.
-    images: Vec<Entry>,
+    images: Vec<Image>,
     images_bytes: usize,
     snapshot: Arc<Snapshot>,
 }
@@ -204,9 +223,9 @@ pub(crate) struct Part {
 impl Part {
     /// Keeps the image of an entry that is about to change or is gone.
     #[cold]
-    pub(crate) fn hand_over(&mut self, entry: &Entry) {
+    pub(crate) fn hand_over(&mut self, entry: &mut Entry) {
         self.images_bytes += entry.image_bytes();
-        self.images.push(entry.duplicate(entry.key(), entry.expiry()));
+        self.images.push(Image::of(entry));
         if self.images_bytes >= BATCH_BYTES {
             self.pass_on();
         }
@@ -221,10 +240,6 @@ impl Part {
     }
 }
 
-fn is_long(entry: &Entry) -> bool {
-    matches!(entry.as_string(), Some(StringRef::Bytes(bytes)) if bytes.len() > PIECE_BYTES)
-}
-
 impl Database {
     fn begin_snapshot(&mut self, number: usize, snapshot: &Arc<Snapshot>) {
         debug_assert!(self.snapshot.is_none(), "one snapshot at a time");
@@ -235,9 +250,6 @@ impl Database {
         self.snapshot = Some(Box::new(Part {
             number,
             cursor: 0,
-            is_walked: false,
-            long: Vec::new(),
-            piece: Vec::new(),
             images: Vec::new(),
             images_bytes: 0,
             snapshot: Arc::clone(snapshot),
@@ -263,69 +275,29 @@ impl Database {
         visit: &mut dyn FnMut(usize, Delivered<'_>) -> usize,
     ) -> bool {
         let Some(part) = &mut self.snapshot else { return true };
-        let (epoch, hasher, mut cost) = (self.epoch, self.hasher, 0);
-        while cost < cost_max && !part.is_walked {
+        let (epoch, mut cost) = (self.epoch, 0);
+        loop {
             self.table.scan_ahead(part.cursor, Entry::prefetch);
             part.cursor = self.table.scan_items(part.cursor, |entry| {
                 if entry.mark() == epoch {
                     return;
                 }
-                if is_long(entry) {
-                    part.long.push(hasher.hash(entry.key()));
-                    return;
-                }
                 cost += VISIT_COST;
                 cost += match entry.is_large() {
                     false => visit(part.number, Delivered::Entry(entry)),
-                    true => {
-                        visit(part.number, Delivered::Image(entry.duplicate(entry.key(), entry.expiry())))
-                    }
+                    true => visit(part.number, Delivered::Image(Image::of(entry))),
                 };
                 entry.set_mark(epoch);
             });
-            part.is_walked = part.cursor == 0;
             cost += VISIT_COST;
-        }
-        while cost < cost_max
-            && let Some(&hash) = part.long.last()
-        {
-            let undelivered = |entry: &Entry| entry.mark() != epoch && hasher.hash(entry.key()) == hash;
-            match self.table.get_mut(hash.0, undelivered) {
-                Some(entry) => {
-                    if let Some(image) = copied_further(entry, epoch, &mut part.piece) {
-                        visit(part.number, Delivered::Image(image));
-                    }
-                }
-                // Somebody has handed it over, perhaps between two pieces.
-                None => part.piece = Vec::new(),
+            if part.cursor == 0 {
+                part.pass_on();
+                self.snapshot = None;
+                return true;
             }
-            cost += VISIT_COST + PIECE_BYTES;
-            if part.piece.is_empty() {
-                part.long.pop();
+            if cost >= cost_max {
+                return false;
             }
         }
-        let is_done = part.is_walked && part.long.is_empty();
-        if is_done {
-            part.pass_on();
-            self.snapshot = None;
-        }
-        is_done
     }
-}
-
-/// Copies the next piece of a long string; the image once it is whole, when `piece` is empty again.
-fn copied_further(entry: &mut Entry, epoch: bool, piece: &mut Vec<u8>) -> Option<Entry> {
-    let ValueRef::String(StringRef::Bytes(bytes)) = entry.value() else { return None };
-    if piece.is_empty() {
-        piece.reserve_exact(bytes.len());
-    }
-    let rest = bytes.get(piece.len()..).unwrap_or_default();
-    piece.extend_from_slice(&rest[..rest.len().min(PIECE_BYTES)]);
-    if piece.len() < bytes.len() {
-        return None;
-    }
-    let value = Value::String(std::mem::take(piece));
-    let image = Entry::new(entry.key(), value, entry.expiry(), entry.clock());
-    entry.set_mark(epoch);
-    Some(image)
 }

@@ -1,6 +1,7 @@
 //! BITFIELD: integers of 1 to 64 bits at any bit of a string.
 
 use mantissa_protocol::{Args, Reply};
+use mantissa_store::Text;
 
 use super::{bit_offset, check_offset};
 use crate::DataSpec;
@@ -10,7 +11,6 @@ use crate::error::{Error, Outcome};
 use crate::parse;
 use crate::settings::Settings;
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
-use crate::string::range::grow;
 
 const INVALID_TYPE: Error = Error::fixed(
     "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.",
@@ -149,18 +149,18 @@ fn read(bytes: &[u8], offset: u64, field: FieldType) -> i64 {
     field.wrap(pattern as u64)
 }
 
-/// Writes a field, which lies inside `bytes`.
-fn write(bytes: &mut [u8], offset: u64, field: FieldType, value: i64) {
+/// Writes a field, which lies inside `text`.
+fn write(text: &mut Text, offset: u64, field: FieldType, value: i64) {
     let start = (offset / 8) as usize;
     let end = (offset + u64::from(field.bits)).div_ceil(8) as usize;
     let mut window = [0; 16];
     let count = end - start;
-    window[..count].copy_from_slice(&bytes[start..end]);
+    window[..count].copy_from_slice(&text[start..end]);
     let shift = 128 - field.bits - (offset % 8) as u32;
     let mask = (u128::MAX >> (128 - field.bits)) << shift;
     let old = u128::from_be_bytes(window);
     let new = (old & !mask) | ((value as u128) << shift & mask);
-    bytes[start..end].copy_from_slice(&new.to_be_bytes()[..count]);
+    text.overwrite(start, &new.to_be_bytes()[..count]);
 }
 
 fn bitfield(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -170,14 +170,14 @@ fn bitfield(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outco
         return read_all(access, args.at(1), &operations, reply);
     };
     let key = args.at(1);
-    let bytes = access.bytes_or_new(key)?;
+    let text = access.text_or_new(key)?;
     let len = end.div_ceil(8) as usize;
-    let has_grown = len > bytes.len();
+    let has_grown = len > text.len();
     let mut changes = 0;
-    grow(bytes, len.max(bytes.len()));
+    text.grow(len);
     reply.array(operations.len());
     for Operation { field, offset, action, overflow } in operations {
-        let old = read(bytes, offset, field);
+        let old = read(text, offset, field);
         let (wanted, replies_new) = match action {
             Action::Get => {
                 reply.integer(old);
@@ -191,7 +191,7 @@ fn bitfield(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outco
         match overflow.apply(wanted, field) {
             None => reply.null(),
             Some(new) => {
-                write(bytes, offset, field, new);
+                write(text, offset, field, new);
                 changes += u64::from(has_grown || new != old);
                 reply.integer(if replies_new { new } else { old });
             }
@@ -276,9 +276,9 @@ mod tests {
             let offset = random() % 100;
             let before: Vec<u8> = (0..24).map(|_| random() as u8).collect();
             let value = field.wrap(random());
-            let mut bytes = before.clone();
-            write(&mut bytes, offset, field, value);
-            assert_eq!(read(&bytes, offset, field), value, "round {round}");
+            let mut text = Text::from(before.clone());
+            write(&mut text, offset, field, value);
+            assert_eq!(read(&text, offset, field), value, "round {round}");
             for bit in 0..192_u64 {
                 let of = |bytes: &[u8]| bytes[(bit / 8) as usize] >> (7 - bit % 8) & 1;
                 let inside = bit.checked_sub(offset).filter(|place| *place < u64::from(bits));
@@ -286,7 +286,7 @@ mod tests {
                     Some(place) => (value >> (u64::from(bits) - 1 - place) & 1) as u8,
                     None => of(&before),
                 };
-                assert_eq!(of(&bytes), expected, "round {round}, bit {bit}");
+                assert_eq!(of(&text), expected, "round {round}, bit {bit}");
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::error::{Error, Outcome};
 use crate::parse;
 use crate::settings::Settings;
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
-use crate::string::range::{grow, index_range};
+use crate::string::range::index_range;
 
 use operation::bitop;
 
@@ -37,16 +37,13 @@ fn setbit(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
     let key = args.at(1);
     let offset = bit_offset(args.at(2), access.settings())?;
     let value = parse::integer_in(args.at(3), 0, 1, "ERR bit is not an integer or out of range")? == 1;
-    let bytes = access.bytes_or_new(key)?;
+    let text = access.text_or_new(key)?;
     let place = (offset / 8) as usize;
-    let has_grown = place >= bytes.len();
-    grow(bytes, place + 1);
-    let before = bit_of(bytes, offset);
-    let mask = 0x80 >> (offset % 8);
-    if value {
-        bytes[place] |= mask;
-    } else {
-        bytes[place] &= !mask;
+    let has_grown = place >= text.len();
+    text.grow(place + 1);
+    let before = bit_of(text, offset);
+    if before != value {
+        text.overwrite(place, &[text[place] ^ 0x80 >> (offset % 8)]);
     }
     if has_grown || before != value {
         access.modified(key, EventClass::STRING, "setbit");

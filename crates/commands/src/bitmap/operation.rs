@@ -75,7 +75,7 @@ pub(super) fn bitop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
         }
     } else {
         access.set_string(target, &[], NewExpiry::Clear)?;
-        *access.bytes_or_new(target)? = result;
+        *access.text_or_new(target)? = result.into();
         access.modified(target, EventClass::STRING, "set");
     }
     reply.integer(len as i64);

@@ -8,7 +8,7 @@ mod sketch;
 mod sparse;
 
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::{Entry, Value};
+use mantissa_store::{Entry, Text, Value};
 
 use crate::DataSpec;
 use crate::access::{Access, split_mix};
@@ -38,7 +38,7 @@ fn with_sketch<R>(entry: &Entry, work: impl FnOnce(&[u8]) -> Outcome<R>) -> Outc
 /// The bytes of the sketch in an entry, to change.
 fn sketch_mut(entry: &mut Entry) -> Outcome<&mut Vec<u8>> {
     with_sketch(entry, |_| Ok(()))?;
-    entry.bytes_mut().ok_or(Error::WRONG_TYPE)
+    entry.text_mut().map(Text::make_mut).ok_or(Error::WRONG_TYPE)
 }
 
 /// The bytes of the sketch at a key, to change, and whether the key is new.

@@ -12,27 +12,6 @@ use crate::parse;
 use crate::settings::Settings;
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
 
-/// Bytes up to which a string that grows doubles its room.
-const DOUBLING_BYTES_MAX: usize = 1 << 20;
-
-/// Makes room for `len` bytes. A large string gets an eighth more than it needs, so that growing byte by byte
-/// stays linear without taking twice the memory.
-fn make_room(bytes: &mut Vec<u8>, len: usize) {
-    if len > bytes.capacity() && len > DOUBLING_BYTES_MAX && !bytes.is_empty() {
-        bytes.reserve_exact(len - bytes.len() + len / 8);
-    }
-}
-
-/// Makes a string at least `len` bytes long, the new ones zero.
-pub(crate) fn grow(bytes: &mut Vec<u8>, len: usize) {
-    if bytes.is_empty() {
-        *bytes = vec![0; len];
-    } else if len > bytes.len() {
-        make_room(bytes, len);
-        bytes.resize(len, 0);
-    }
-}
-
 /// The range from `start` to `end`, both included and counted from the end where negative, in a string of
 /// `len` bytes (or bits); `None` if it is empty.
 pub(crate) fn index_range(start: i64, end: i64, len: u64) -> Option<RangeInclusive<u64>> {
@@ -62,10 +41,9 @@ fn append(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
         Some(entry) => {
             let len = entry.as_string().ok_or(Error::WRONG_TYPE)?.len();
             check_length(settings, len as u64, more.len() as u64)?;
-            let bytes = entry.bytes_mut().ok_or(Error::WRONG_TYPE)?;
-            make_room(bytes, len + more.len());
-            bytes.extend_from_slice(more);
-            bytes.len()
+            let text = entry.text_mut().ok_or(Error::WRONG_TYPE)?;
+            text.append(more);
+            text.len()
         }
         None => {
             access.set_string(key, more, NewExpiry::Clear)?;
@@ -106,12 +84,9 @@ fn setrange(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outco
         return Ok(());
     }
     check_length(settings, offset, part.len() as u64)?;
-    let bytes = access.bytes_or_new(key)?;
-    let start = offset as usize;
-    let end = start + part.len();
-    grow(bytes, end);
-    bytes[start..end].copy_from_slice(part);
-    let len = bytes.len();
+    let text = access.text_or_new(key)?;
+    text.overwrite(offset as usize, part);
+    let len = text.len();
     access.modified(key, EventClass::STRING, "setrange");
     reply.integer(len as i64);
     Ok(())

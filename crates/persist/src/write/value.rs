@@ -248,8 +248,10 @@ fn intset_of(mut integers: Vec<i64>) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use crate::load::{LoadOptions, LoadTarget, LoadedValue, Loader, Record};
     use crate::write::{Encoder, WriteOptions};
-    use mantissa_store::{EncodingLimits, Entry, Hash, Kind, Set, SortedSet, Value, ValueMut};
+    use mantissa_store::snapshot::Image;
+    use mantissa_store::{EncodingLimits, Entry, Hash, Kind, Set, SortedSet, Text, Value, ValueMut};
 
     fn value(kind: Kind, count: usize) -> Value {
         let limits = EncodingLimits::default();
@@ -271,6 +273,65 @@ mod tests {
     }
 
     #[test]
+    fn a_long_string_is_encoded_in_pieces() {
+        let noise = |at: usize| {
+            let mixed = (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9).to_le_bytes()[7]
+        };
+        let texts: [Vec<u8>; 4] = [
+            (0..3_000_000).map(|at| (at / 77) as u8).collect(),
+            (0..3_000_000).map(noise).collect(),
+            (0..3_000_000).map(|at| if at < 1_000_000 { noise(at) } else { b'x' }).collect(),
+            (0..300_000).map(|at| if at < 260_000 { b'x' } else { noise(at) }).collect(),
+        ];
+        for compress in [true, false] {
+            let options = WriteOptions { compress, ..WriteOptions::default() };
+            let mut encoder = Encoder::new(options, None);
+            for (number, bytes) in texts.iter().enumerate() {
+                let text = Text::from(bytes.clone()).share();
+                let (key, expiry) = (Box::from(*b"key"), Some(1 << 50));
+                let (mut file, mut out, mut longest) = (b"REDIS0012".to_vec(), Vec::new(), 0);
+                encoder.image(Image::Text { key, expiry, clock: 0, text }, &mut out, &mut |bytes| {
+                    longest = longest.max(bytes.len());
+                    file.append(bytes);
+                });
+                file.append(&mut out);
+                file.extend_from_slice(&[0xff; 1]);
+                file.extend_from_slice(&[0; 8]);
+                let is_shorter = file.len() < bytes.len() / 2;
+                assert_eq!(is_shorter, compress && number != 1, "text {number} takes {}", file.len());
+                assert!(longest < 600_000, "{longest} bytes at a time");
+                let mut found = Found::default();
+                let loaded = Loader::new(&file[..], None, LoadOptions::default()).load(&mut found);
+                assert!(loaded.is_ok_and(|summary| summary.keys_loaded == 1));
+                assert!(found.0 == *bytes, "text {number}, compressed: {compress}");
+            }
+        }
+    }
+
+    /// Keeps the string that is loaded.
+    #[derive(Default)]
+    struct Found(Vec<u8>);
+
+    impl LoadTarget for Found {
+        fn select(&mut self, _database: usize) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn insert(&mut self, record: Record<'_>) -> Result<(), String> {
+            assert_eq!((record.key, record.expiry), (&b"key"[..], Some(1 << 50)));
+            if let LoadedValue::Text(text) = record.value {
+                self.0 = text.to_vec();
+            }
+            Ok(())
+        }
+
+        fn function(&mut self, _source: &[u8]) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    #[test]
     fn an_image_is_encoded_as_its_entry_was_and_leaves_it_alone() {
         let mut encoder = Encoder::new(WriteOptions::default(), None);
         for kind in [Kind::Set, Kind::SortedSet, Kind::Hash] {
@@ -288,7 +349,7 @@ mod tests {
                 let mut changed = Vec::new();
                 encoder.entry(&entry, &mut changed);
                 let (mut pieces, mut out) = (Vec::new(), Vec::new());
-                encoder.image(image, &mut out, &mut |bytes| pieces.append(bytes));
+                encoder.image(Image::Entry(image), &mut out, &mut |bytes| pieces.append(bytes));
                 pieces.append(&mut out);
                 assert!(pieces == expected, "{kind:?} of {count}");
                 let mut again = Vec::new();

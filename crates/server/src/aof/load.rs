@@ -16,6 +16,7 @@ use std::time::Instant;
 use mantissa_commands::{Access, Mode, Outcome, parse};
 use mantissa_net::{Conn, Peer};
 use mantissa_persist::aof::{AofError, Item, Manifest, Reader};
+use mantissa_persist::delay::KeyDelay;
 use mantissa_persist::storage::{FileSystem, Storage, directory_of};
 use mantissa_protocol::{Args, OwnedArgs, Reply};
 
@@ -175,6 +176,7 @@ impl Replayer {
                 return Err(AofError::Damaged { offset: reader.item_offset(), reason });
             }
             count += 1;
+            KeyDelay(self.context.live.config.key_load_delay).wait(count);
             if count % PROGRESS_COMMANDS == 0 {
                 self.context.refresh();
                 self.context.server.persistence.load.loaded(reader.offset() - reported);

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
 use mantissa_persist::write::Encoder;
-use mantissa_store::snapshot::{Delivered, Handed};
-use mantissa_store::{Entry, ShardSet};
+use mantissa_store::ShardSet;
+use mantissa_store::snapshot::{Delivered, Handed, Image};
 
 use super::Job;
 use super::outlet::{Chunk, Outlet};
@@ -26,7 +26,7 @@ pub(super) struct Saver<'j, 'a> {
     /// Strings that the step has come across.
     texts: Texts,
     /// Images of other entries that it has come across, with the numbers of their databases.
-    images: Vec<(usize, Entry)>,
+    images: Vec<(usize, Image)>,
     keys: u64,
 }
 
@@ -111,7 +111,9 @@ impl<'j, 'a> Saver<'j, 'a> {
         match delivered {
             Delivered::Entry(entry) => match entry.as_string() {
                 Some(text) => return self.texts.push(number, entry, text),
-                None => self.images.push((number, entry.duplicate(entry.key(), entry.expiry()))),
+                None => {
+                    self.images.push((number, Image::Entry(entry.duplicate(entry.key(), entry.expiry()))))
+                }
             },
             Delivered::Image(image) => self.images.push((number, image)),
         }
@@ -140,7 +142,7 @@ impl<'j, 'a> Saver<'j, 'a> {
     }
 
     /// Encodes an image; a large one in pieces.
-    fn encode_image(&mut self, number: usize, image: Entry) {
+    fn encode_image(&mut self, number: usize, image: Image) {
         if !self.begin_entry(number) {
             return;
         }
@@ -156,6 +158,7 @@ impl<'j, 'a> Saver<'j, 'a> {
     /// Counts an entry and selects its database. False if nothing is to be encoded any more.
     fn begin_entry(&mut self, number: usize) -> bool {
         self.keys += 1;
+        self.job.key_delay.wait(self.keys);
         if self.job.failed.load(Ordering::Relaxed) {
             return false;
         }

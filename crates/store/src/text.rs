@@ -1,0 +1,367 @@
+//! A string with an allocation of its own, which a snapshot can read while it changes.
+//!
+//! # Invariant
+//!
+//! An image ([`Text::share`]) yields the bytes that the text had when it was made. Image and text share one
+//! buffer, under a lock: the image reads a piece of [`PIECE_BYTES`] at a time, and whoever changes the text
+//! first copies the pieces that the change touches and that the image has not read. A text that goes away or
+//! gets other content leaves the buffer to its image. So a change costs a copy of what it touches, rounded up
+//! to pieces, and never one of the whole; no piece is copied twice; and the text is shared no longer than the
+//! image lives.
+
+use std::cell::UnsafeCell;
+use std::collections::BTreeMap;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+/// Bytes that are copied or kept together.
+pub(crate) const PIECE_BYTES: usize = 256 << 10;
+/// Bytes up to which a text that grows doubles its room.
+const DOUBLING_BYTES_MAX: usize = 1 << 20;
+
+/// See the module's description.
+pub struct Text(Buffer);
+
+enum Buffer {
+    Own(Vec<u8>),
+    Shared(Arc<Shared>),
+}
+
+struct Shared {
+    /// Read through `&Text` without the lock, or through the image with it; changed through `&mut Text` with
+    /// it.
+    bytes: UnsafeCell<Vec<u8>>,
+    reading: Mutex<Reading>,
+}
+
+// SAFETY: the buffer is changed only by the holder of `&mut Text`, which excludes readers through the text,
+// with the lock held, which excludes the image.
+unsafe impl Sync for Shared {}
+
+/// How far the image has been read.
+struct Reading {
+    /// The length of the image. The buffer is never shorter while it is shared.
+    len: usize,
+    /// The number of the next piece.
+    next: usize,
+    /// Pieces from there on that have changed since, as they were.
+    kept: BTreeMap<usize, Vec<u8>>,
+}
+
+impl Reading {
+    /// The place of a piece in the image.
+    fn range(&self, piece: usize) -> Range<usize> {
+        piece * PIECE_BYTES..self.len.min((piece + 1) * PIECE_BYTES)
+    }
+
+    /// Keeps the pieces in which these bytes are, before they change.
+    fn keep(&mut self, bytes: &[u8], changed: Range<usize>) {
+        let end = changed.end.min(self.len).div_ceil(PIECE_BYTES);
+        for piece in (changed.start / PIECE_BYTES).max(self.next)..end {
+            let range = self.range(piece);
+            self.kept.entry(piece).or_insert_with(|| bytes[range].to_vec());
+        }
+    }
+}
+
+impl Shared {
+    fn new(bytes: Vec<u8>) -> Arc<Self> {
+        let reading = Reading { len: bytes.len(), next: 0, kept: BTreeMap::new() };
+        Arc::new(Shared { bytes: UnsafeCell::new(bytes), reading: Mutex::new(reading) })
+    }
+}
+
+impl Text {
+    /// Adds bytes to the end.
+    pub fn append(&mut self, more: &[u8]) {
+        let len = self.len();
+        self.change(len..len, |bytes| {
+            make_room(bytes, len + more.len());
+            bytes.extend_from_slice(more);
+        });
+    }
+
+    /// Makes the text at least `len` bytes long, the new ones zero.
+    pub fn grow(&mut self, len: usize) {
+        let before = self.len();
+        if before == 0 {
+            self.0 = Buffer::Own(vec![0; len]);
+        } else if len > before {
+            self.change(before..before, |bytes| {
+                make_room(bytes, len);
+                bytes.resize(len, 0);
+            });
+        }
+    }
+
+    /// Replaces the bytes from `start` on by these; the text grows if it is shorter.
+    pub fn overwrite(&mut self, start: usize, part: &[u8]) {
+        let range = start..start + part.len();
+        self.grow(range.end);
+        self.change(range.clone(), |bytes| bytes[range].copy_from_slice(part));
+    }
+
+    /// Replaces all bytes.
+    pub fn set(&mut self, text: &[u8]) {
+        match &mut self.0 {
+            Buffer::Own(bytes) if (text.len()..=2 * text.len()).contains(&bytes.capacity()) => {
+                bytes.clear();
+                bytes.extend_from_slice(text);
+            }
+            buffer => *buffer = Buffer::Own(text.to_vec()),
+        }
+    }
+
+    /// The bytes, to change as one likes. Copies all of them if they are shared.
+    pub fn make_mut(&mut self) -> &mut Vec<u8> {
+        self.settle();
+        if let Buffer::Shared(_) = self.0 {
+            self.0 = Buffer::Own(self.to_vec());
+        }
+        match &mut self.0 {
+            Buffer::Own(bytes) => bytes,
+            Buffer::Shared(_) => unreachable!("it has just been replaced"),
+        }
+    }
+
+    /// The bytes that there is room for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes().capacity()
+    }
+
+    /// An image of the text as it is now. Copies nothing, unless an earlier image is still being read.
+    pub fn share(&mut self) -> TextImage {
+        self.settle();
+        match &mut self.0 {
+            Buffer::Own(bytes) => {
+                let shared = Shared::new(std::mem::take(bytes));
+                self.0 = Buffer::Shared(Arc::clone(&shared));
+                TextImage(shared)
+            }
+            Buffer::Shared(_) => TextImage(Shared::new(self.to_vec())),
+        }
+    }
+
+    /// Changes nothing but the bytes of a range of the present text and what comes behind its end.
+    fn change(&mut self, changed: Range<usize>, change: impl FnOnce(&mut Vec<u8>)) {
+        self.settle();
+        match &mut self.0 {
+            Buffer::Own(bytes) => change(bytes),
+            Buffer::Shared(shared) => {
+                let mut reading = shared.reading.lock();
+                // SAFETY: `self` is borrowed exclusively and the lock is held; see `Shared::bytes`.
+                let bytes = unsafe { &mut *shared.bytes.get() };
+                reading.keep(bytes, changed);
+                change(bytes);
+            }
+        }
+    }
+
+    /// Takes the buffer back if no image is left.
+    fn settle(&mut self) {
+        if let Buffer::Shared(shared) = &mut self.0
+            && let Some(shared) = Arc::get_mut(shared)
+        {
+            self.0 = Buffer::Own(std::mem::take(shared.bytes.get_mut()));
+        }
+    }
+
+    fn bytes(&self) -> &Vec<u8> {
+        match &self.0 {
+            Buffer::Own(bytes) => bytes,
+            // SAFETY: a change needs `&mut self`; others only read.
+            Buffer::Shared(shared) => unsafe { &*shared.bytes.get() },
+        }
+    }
+}
+
+impl Deref for Text {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
+impl From<Vec<u8>> for Text {
+    fn from(bytes: Vec<u8>) -> Self {
+        Text(Buffer::Own(bytes))
+    }
+}
+
+impl From<Text> for Vec<u8> {
+    fn from(mut text: Text) -> Self {
+        std::mem::take(text.make_mut())
+    }
+}
+
+/// Makes room for `len` bytes. A long text gets an eighth more than it needs, so that growing byte by byte
+/// stays linear without taking twice the memory.
+fn make_room(bytes: &mut Vec<u8>, len: usize) {
+    if len > bytes.capacity() && len > DOUBLING_BYTES_MAX && !bytes.is_empty() {
+        bytes.reserve_exact(len - bytes.len() + len / 8);
+    }
+}
+
+/// A text as it was at one instant, read once from its beginning to its end.
+pub struct TextImage(Arc<Shared>);
+
+impl TextImage {
+    /// The number of bytes, those included that have been read.
+    pub fn byte_len(&self) -> usize {
+        self.0.reading.lock().len
+    }
+
+    /// Appends the next piece to `out`. False, and nothing appended, at the end.
+    pub fn read(&mut self, out: &mut Vec<u8>) -> bool {
+        let mut reading = self.0.reading.lock();
+        let (piece, range) = (reading.next, reading.range(reading.next));
+        if range.is_empty() {
+            return false;
+        }
+        reading.next += 1;
+        match reading.kept.remove(&piece) {
+            Some(bytes) => out.extend_from_slice(&bytes),
+            // SAFETY: the lock is held, so nobody changes the buffer.
+            None => out.extend_from_slice(unsafe { &(&*self.0.bytes.get())[range] }),
+        }
+        true
+    }
+
+    /// Appends the first bytes, `bytes_max` of them or fewer, of a piece that has not been read. Pieces are
+    /// counted from 0.
+    pub fn sample(&self, piece: usize, bytes_max: usize, out: &mut Vec<u8>) {
+        let reading = self.0.reading.lock();
+        let range = reading.range(piece);
+        let bytes = match reading.kept.get(&piece) {
+            Some(bytes) => bytes,
+            None if range.is_empty() => return,
+            // SAFETY: the lock is held, so nobody changes the buffer.
+            None => unsafe { &(&*self.0.bytes.get())[range] },
+        };
+        out.extend_from_slice(&bytes[..bytes.len().min(bytes_max)]);
+    }
+
+    /// The number of pieces.
+    pub fn piece_count(&self) -> usize {
+        self.byte_len().div_ceil(PIECE_BYTES)
+    }
+}
+
+impl Drop for TextImage {
+    fn drop(&mut self) {
+        // Whoever changes the text before it notices that the image is gone has nothing to keep.
+        let mut reading = self.0.reading.lock();
+        reading.next = usize::MAX;
+        reading.kept.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_random::Random;
+
+    fn rest(image: &mut TextImage) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while image.read(&mut bytes) {}
+        bytes
+    }
+
+    /// Random changes between the pieces that images read, against plain copies.
+    fn run(seed: u64) {
+        let mut random = Random::new(seed);
+        let mut below = |bound: usize| random.next() as usize % bound;
+        let mut model: Vec<u8> = (0..PIECE_BYTES * 3 + below(PIECE_BYTES)).map(|at| at as u8).collect();
+        let mut text = Text::from(model.clone());
+        for _ in 0..4 {
+            let (expected, mut image) = (model.clone(), text.share());
+            assert_eq!(image.byte_len(), expected.len());
+            let mut read = Vec::new();
+            let is_dropped_early = below(4) == 0;
+            loop {
+                for _ in 0..below(4) {
+                    let part = vec![below(256) as u8; 1 + below(PIECE_BYTES)];
+                    match below(8) {
+                        0 => {
+                            text.append(&part);
+                            model.extend_from_slice(&part);
+                        }
+                        1 => {
+                            let len = model.len() + below(100);
+                            text.grow(len);
+                            model.resize(len, 0);
+                        }
+                        2 if below(8) == 0 => {
+                            text.set(&part);
+                            model = part;
+                        }
+                        3 if below(8) == 0 => {
+                            text.make_mut().reverse();
+                            model.reverse();
+                        }
+                        _ => {
+                            let start = below(model.len());
+                            text.overwrite(start, &part);
+                            model.resize(model.len().max(start + part.len()), 0);
+                            model[start..start + part.len()].copy_from_slice(&part);
+                        }
+                    }
+                }
+                assert!(*text == model[..], "seed {seed}: the text is not what was written");
+                let piece = read.len().div_ceil(PIECE_BYTES);
+                let mut sample = Vec::new();
+                image.sample(piece, 10, &mut sample);
+                let there = &expected[read.len().min(expected.len())..];
+                assert_eq!(sample, there[..there.len().min(10)], "seed {seed}");
+                if !image.read(&mut read) || is_dropped_early {
+                    break;
+                }
+            }
+            assert!(expected.starts_with(&read), "seed {seed}: the image is not what it was made of");
+            assert!(is_dropped_early || read.len() == expected.len(), "seed {seed}: the image is cut off");
+        }
+        text.settle();
+        drop(text.share());
+        text.settle();
+        assert!(matches!(text.0, Buffer::Own(_)), "a text without an image has its buffer");
+        assert_eq!(Vec::from(text), model);
+    }
+
+    #[test]
+    fn an_image_is_what_the_text_was() {
+        for seed in 0..30 {
+            run(seed);
+        }
+    }
+
+    #[test]
+    fn an_image_outlives_its_text() {
+        let bytes = vec![7; 2 * PIECE_BYTES + 1];
+        let mut text = Text::from(bytes.clone());
+        let (mut image, mut second) = (text.share(), text.share());
+        text.overwrite(PIECE_BYTES, b"x");
+        drop(text);
+        assert!(rest(&mut image) == bytes && rest(&mut second) == bytes);
+    }
+
+    #[test]
+    fn an_image_is_read_by_another_thread_meanwhile() {
+        let bytes: Vec<u8> = (0..PIECE_BYTES * 8).map(|at| (at / 1000) as u8).collect();
+        let mut text = Text::from(bytes.clone());
+        let mut image = text.share();
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(move || rest(&mut image));
+            let mut random = Random::new(1);
+            for _ in 0..2_000 {
+                let place = random.next() as usize % bytes.len();
+                text.overwrite(place, &[0xee]);
+                assert_eq!(text.get(place), Some(&0xee));
+            }
+            assert!(reader.join().is_ok_and(|read| read == bytes));
+        });
+    }
+}
