@@ -133,11 +133,16 @@ pub fn load(server: &'static Server) -> Result<(), String> {
 
 /// Writes a dump of the present state, there whole or not at all. No shard may be locked by this thread.
 pub fn save(server: &'static Server, pace: Pace) -> std::io::Result<()> {
+    save_and(server, pace, || {})
+}
+
+/// The same; `at_cut` runs at the instant whose state is written.
+fn save_and(server: &'static Server, pace: Pace, at_cut: impl FnOnce()) -> std::io::Result<()> {
     let _one_at_a_time = server.persistence.writing.lock();
     let path = dump_path(&server.live());
     let started = Instant::now();
     let Cut { dirty, copied_bytes } = save_file(&FileSystem, &path, |file| {
-        snapshot::write(server, file, &snapshot::facts(), pace, |_| {})
+        snapshot::write(server, file, &snapshot::facts(), pace, |_| at_cut())
     })?;
     let persistence = &server.persistence;
     persistence.dirty.saved(dirty);
@@ -149,8 +154,12 @@ pub fn save(server: &'static Server, pace: Pace) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Starts a background save. An error says why not.
-pub fn start_background_save(server: &'static Server) -> Result<(), &'static str> {
+/// Starts a background save. `at_cut` runs on its thread, at the instant whose state is saved, or after it has
+/// failed before that. An error says why it does not start.
+pub fn start_background_save(
+    server: &'static Server,
+    at_cut: impl FnOnce() + Send + 'static,
+) -> Result<(), &'static str> {
     let persistence = &server.persistence;
     if persistence.saving.swap(true, Ordering::AcqRel) {
         return Err("Background save already in progress");
@@ -159,7 +168,10 @@ pub fn start_background_save(server: &'static Server) -> Result<(), &'static str
     persistence.last_try_s.store(now_s, Ordering::Relaxed);
     persistence.saving_since_s.store(now_s, Ordering::Relaxed);
     let body = move || {
-        let outcome = save(server, Pace::Steady);
+        let mut at_cut = Some(at_cut);
+        let outcome =
+            save_and(server, Pace::Steady, || at_cut.take().into_iter().for_each(|at_cut| at_cut()));
+        at_cut.into_iter().for_each(|at_cut| at_cut());
         let duration_s = unix_ms() / 1000 - now_s;
         server.persistence.last_duration_s.store(duration_s, Ordering::Relaxed);
         if let Err(error) = outcome {
@@ -186,7 +198,7 @@ pub fn tick(context: &mut Context) {
         return;
     }
     if persistence.scheduled.swap(false, Ordering::Relaxed) {
-        let _already_running_is_fine = start_background_save(server);
+        let _already_running_is_fine = start_background_save(server, || {});
         return;
     }
     let now_s = context.now_ms / 1000;
@@ -199,7 +211,7 @@ pub fn tick(context: &mut Context) {
     for point in &context.live.config.save_points {
         if dirty >= point.changes && since_s > point.seconds as i64 {
             notice!("{} changes in {} seconds. Saving...", point.changes, point.seconds);
-            let _already_running_is_fine = start_background_save(server);
+            let _already_running_is_fine = start_background_save(server, || {});
             return;
         }
     }

@@ -1,9 +1,10 @@
 //! SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE, SHUTDOWN.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mantissa_commands::spec::{Categories, Flags, Group};
-use mantissa_commands::{Error, Locks, Outcome, parse};
+use mantissa_commands::{Error, Locks, Outcome, TimeoutReply, parse};
 use mantissa_protocol::{Args, Reply};
 
 use crate::config::ShutdownFlags;
@@ -11,7 +12,7 @@ use crate::persistence;
 use crate::registry::ServerSpec;
 use crate::session::Session;
 use crate::snapshot::Pace;
-use crate::{aof, notice, warning};
+use crate::{aof, blocking, execute, notice, warning};
 
 fn save(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     let server = session.server();
@@ -46,14 +47,38 @@ fn bgsave(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> O
              order to schedule a BGSAVE whenever possible.",
         ));
     }
-    match persistence::start_background_save(server) {
-        Ok(()) => reply.simple("Background saving started"),
+    match start_background_save(session, args, reply) {
+        Ok(()) => {}
         Err(_) if schedule => {
             server.persistence.scheduled.store(true, Ordering::Relaxed);
             reply.simple("Background saving scheduled");
         }
-        Err(reason) => return Err(Error::new(format!("ERR {reason}"))),
+        Err(error) => return Err(error),
     }
+    Ok(())
+}
+
+/// Starts a background save. The client gets its reply after the instant whose state is saved: what it sends
+/// then is not in the file. In a transaction it cannot wait for that.
+fn start_background_save(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    const STARTED: &str = "Background saving started";
+    let failed = |reason| Error::new(format!("ERR {reason}"));
+    let server = session.server();
+    if session.in_transaction() {
+        persistence::start_background_save(server, || {}).map_err(failed)?;
+        reply.simple(STARTED);
+        return Ok(());
+    }
+    let client = &mut *session.client;
+    let blocked = execute::waiting_without_keys(server, client, args, None, TimeoutReply::Never)?;
+    let waits = Arc::clone(&blocked);
+    let at_cut = move || {
+        let mut reply = Reply::new(waits.protocol);
+        reply.simple(STARTED);
+        blocking::release(server, &waits, reply.into_bytes());
+    };
+    persistence::start_background_save(server, at_cut).map_err(failed)?;
+    execute::wait(server, client, blocked);
     Ok(())
 }
 
