@@ -2,10 +2,14 @@
 is true in it."""
 
 import shutil
+import signal
+
+import pytest
 
 from support.crowd import Crowd
+from support.resp import Closed
 from support.seeds import generator
-from support.waiting import until_written
+from support.waiting import eventually, until_written
 
 ACCOUNTS = 3000
 BALANCE = 1000
@@ -119,3 +123,33 @@ def test_a_dump_under_writes_is_of_one_instant(start_server):
         crowd.stop.set()
         crowd.join()
         check(connection)
+
+
+@pytest.mark.parametrize("way", [signal.SIGTERM, "SHUTDOWN"])
+def test_what_was_acknowledged_before_the_end_is_in_the_dump(way, start_server):
+    server = start_server("subject", workers=4, options={"save": "3600 1"})
+    crowd, told = Crowd(server), {}
+
+    def count(connection, random, stop):
+        name = f"count:{connection.call('CLIENT', 'ID')}"
+        try:
+            while True:
+                told[name] = connection.call("INCR", name)
+        except (Closed, OSError):
+            pass
+
+    for number in range(4):
+        crowd.start(count, generator(f"end {number}"))
+    with server.connect() as connection:
+        eventually(lambda: len(told) == 4 and min(told.values()) > 100, "all of them count")
+        if way == "SHUTDOWN":
+            connection.send("SHUTDOWN")
+        else:
+            server.process.send_signal(way)
+        assert server.wait_exit() == 0
+    crowd.join()
+    server.start()
+    with server.connect() as connection:
+        kept = {name: int(connection.call("GET", name)) for name in told}
+    # A change whose reply was under way may be there or not.
+    assert all(told[name] <= kept[name] <= told[name] + 1 for name in told), (told, kept)

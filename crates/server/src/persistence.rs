@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use crate::config::ShutdownFlags;
 use crate::context::{Context, unix_ms};
+use crate::inbox::Message;
 use crate::live::Live;
 use crate::loading::{Loading, load_file};
 use crate::server::Server;
@@ -99,6 +100,8 @@ pub struct Persistence {
     pub loaded_expired: AtomicU64,
     /// Keys that the last load brought.
     pub loaded_keys: AtomicU64,
+    /// The server ends, and has been saved for that.
+    ends_saved: AtomicBool,
 }
 
 /// The dump file's path.
@@ -217,19 +220,37 @@ pub fn tick(context: &mut Context) {
     }
 }
 
-/// Saves if it is asked for, or if save points are configured and it is not forbidden. False if that failed
-/// and the server must not end.
+/// Saves if it is asked for, or if save points are configured and it is not forbidden. Writes wait meanwhile.
+/// False if that failed and the server must not end: they go on.
 pub fn save_before_exit(server: &'static Server, flags: ShutdownFlags) -> bool {
     let has_points = !server.live().config.save_points.is_empty();
     if !flags.save && (flags.nosave || !has_points) {
         return true;
     }
     notice!("Saving the final RDB snapshot before exiting.");
-    let Err(error) = save(server, Pace::Hasty) else { return true };
+    let paused_until_ms = server.pause.until_ms.swap(i64::MAX, Ordering::Relaxed);
+    let Err(error) = save(server, Pace::Hasty) else {
+        server.persistence.ends_saved.store(true, Ordering::Relaxed);
+        return true;
+    };
     if flags.force {
         warning!("Error trying to save the DB. Exit anyway: {error}");
-    } else {
-        warning!("Error trying to save the DB, can't exit: {error}");
+        return true;
     }
-    flags.force
+    warning!("Error trying to save the DB, can't exit: {error}");
+    server.pause.until_ms.store(paused_until_ms, Ordering::Relaxed);
+    server.send_all(|| Message::Resume);
+    false
+}
+
+/// Saves once more if the server is to end saved and a write was on its way past the pause when it was saved:
+/// what a client was told is in the dump. No worker may run any more.
+pub fn save_the_rest(server: &'static Server) {
+    let persistence = &server.persistence;
+    if persistence.ends_saved.load(Ordering::Relaxed) && persistence.dirty.get() > 0 {
+        notice!("Saving what has changed meanwhile.");
+        if let Err(error) = save(server, Pace::Hasty) {
+            warning!("Error trying to save the DB, the last changes are lost: {error}");
+        }
+    }
 }

@@ -18,7 +18,7 @@ use crate::config::{Config, IoDriver};
 use crate::inbox::{Inbox, Message};
 use crate::server::Server;
 use crate::worker::Worker;
-use crate::{aof, daemon, log, notice, registry, secure, warning};
+use crate::{aof, daemon, log, notice, persistence, registry, secure, warning};
 
 /// File descriptors needed beside those of clients.
 pub const DESCRIPTORS_RESERVED: u64 = 32;
@@ -124,6 +124,7 @@ fn start(mut config: Config) -> Result<u8, String> {
         let _failed_worker_has_logged = thread.join();
     }
     aof::finish(server);
+    persistence::save_the_rest(server);
     if let Some(path) = &server.live().config.unixsocket {
         let _may_be_gone = std::fs::remove_file(path);
     }
@@ -361,7 +362,7 @@ fn wait_for_end(server: &'static Server, signals: &mut Signals, stop: &mpsc::Rec
                     Signal::Interrupt => config.shutdown_on_sigint,
                     _ => config.shutdown_on_sigterm,
                 };
-                if crate::persistence::save_before_exit(server, flags) {
+                if persistence::save_before_exit(server, flags) {
                     return 0;
                 }
                 warning!("Errors trying to shut down the server. Check the logs for more information.");
