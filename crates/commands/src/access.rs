@@ -473,6 +473,15 @@ impl<'a> Access<'a> {
         true
     }
 
+    /// Removes a key, and says that it was deleted, which is one change. False if it was not there.
+    pub fn delete(&mut self, key: &[u8]) -> bool {
+        let is_removed = self.remove(key);
+        if is_removed {
+            self.modified(key, EventClass::GENERIC, "del");
+        }
+        is_removed
+    }
+
     /// Removes a collection of which a command has taken the last element, and says so.
     pub fn remove_if_empty(&mut self, key: &[u8], is_empty: bool) {
         if is_empty {

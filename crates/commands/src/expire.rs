@@ -99,8 +99,7 @@ fn set_expiry(
         return Ok(());
     }
     if time <= now_ms {
-        access.remove(key);
-        access.modified(key, EventClass::GENERIC, "del");
+        access.delete(key);
         access.log_instead(&[b"DEL", key]);
     } else {
         entry.set_expiry(Some(time));

@@ -14,10 +14,7 @@ const SAME_OBJECT: Error = Error::fixed("ERR source and destination objects are 
 fn del(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let mut count = 0;
     for key in args.from(1) {
-        if access.remove(key) {
-            access.modified(key, EventClass::GENERIC, "del");
-            count += 1;
-        }
+        count += i64::from(access.delete(key));
     }
     reply.integer(count);
     Ok(())

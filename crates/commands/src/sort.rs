@@ -160,9 +160,7 @@ fn sort(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let list = stored_list(access, &elements, &options);
     let len = list.len();
     if len == 0 {
-        if access.remove(target) {
-            access.modified(target, EventClass::GENERIC, "del");
-        }
+        access.delete(target);
     } else {
         access.put(target, Value::List(list), None)?;
         access.changed_by(target, len as u64);

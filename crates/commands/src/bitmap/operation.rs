@@ -70,9 +70,7 @@ pub(super) fn bitop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
     let result = combine(operation, &sources);
     let len = result.len();
     if result.is_empty() {
-        if access.remove(target) {
-            access.modified(target, EventClass::GENERIC, "del");
-        }
+        access.delete(target);
     } else {
         access.set_string(target, &[], NewExpiry::Clear)?;
         *access.text_or_new(target)? = result.into();

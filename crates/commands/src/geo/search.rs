@@ -308,8 +308,8 @@ fn search(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, form: Form
         access.put(destination, Value::SortedSet(result), None)?;
         access.changed_by(destination, count as u64);
         access.event(EventClass::SORTED_SET, event, destination);
-    } else if access.remove(destination) {
-        access.modified(destination, EventClass::GENERIC, "del");
+    } else {
+        access.delete(destination);
     }
     reply.integer(count as i64);
     Ok(())

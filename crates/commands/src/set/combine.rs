@@ -97,8 +97,8 @@ fn store(
     if len > 0 {
         access.put(key, Value::Set(result), None)?;
         access.modified(key, EventClass::SET, event);
-    } else if access.remove(key) {
-        access.modified(key, EventClass::GENERIC, "del");
+    } else {
+        access.delete(key);
     }
     reply.integer(len as i64);
     Ok(())

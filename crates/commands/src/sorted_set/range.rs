@@ -186,8 +186,8 @@ pub(super) fn store(
     if !result.is_empty() {
         access.put(key, Value::SortedSet(result), None)?;
         access.modified(key, EventClass::SORTED_SET, event);
-    } else if access.remove(key) {
-        access.modified(key, EventClass::GENERIC, "del");
+    } else {
+        access.delete(key);
     }
     Ok(())
 }

@@ -190,8 +190,7 @@ fn getdel(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
 
 /// Removes a key, says so, and logs that.
 fn remove(access: &mut Access<'_>, key: &[u8]) {
-    access.remove(key);
-    access.modified(key, EventClass::GENERIC, "del");
+    access.delete(key);
     access.log_instead(&[b"DEL", key]);
 }
 

@@ -93,8 +93,7 @@ fn restore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
     let load = LoadOptions { limits: settings.limits.clone(), now_ms, ..LoadOptions::default() };
     let value = restore_value(payload, &load).map_err(|error| Error::new(format!("ERR {}", error.text())))?;
     if expiry.is_some_and(|time| time <= now_ms) {
-        if access.remove(key) {
-            access.modified(key, EventClass::GENERIC, "del");
+        if access.delete(key) {
             access.log_instead(&[b"DEL", key]);
         }
         access.free_later(value);

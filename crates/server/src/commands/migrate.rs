@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mantissa_commands::spec::{BeginSearch, Categories, FindKeys, Flags, Group, KeyFlags, KeySpec};
-use mantissa_commands::{Access, Error, EventClass, Outcome, Settings, TimeoutReply, migrated_keys, parse};
+use mantissa_commands::{Access, Error, Outcome, Settings, TimeoutReply, migrated_keys, parse};
 use mantissa_persist::payload::dump_value;
 use mantissa_protocol::{Args, Reply, encode_request};
 use mantissa_store::ShardSet;
@@ -216,8 +216,7 @@ impl Request {
         for parcel in delivery.arrived.iter().filter(|_| !self.copies) {
             if !is_same(access, parcel) {
                 error = error.or(Some(CHANGED));
-            } else if access.remove(&parcel.key) {
-                access.modified(&parcel.key, EventClass::GENERIC, "del");
+            } else if access.delete(&parcel.key) {
                 access.log_instead(&[b"DEL", &parcel.key]);
             }
         }
