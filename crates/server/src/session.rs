@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use mantissa_commands::{Access, Collected, Mode, Outcome};
+use mantissa_protocol::Args;
 use mantissa_store::ShardSet;
 
 use crate::client::Client;
 use crate::commit::{Command, commit};
 use crate::context::Context;
-use crate::execute;
 use crate::server::Server;
+use crate::{execute, registry, tracking};
 
 /// See the module's description.
 pub struct Session<'s, 'k> {
@@ -89,4 +90,22 @@ pub fn run_as_one<R>(
     context.random_state = random_state;
     server.free(trash);
     Ok(result)
+}
+
+/// Commits what one of those commands has caused, as far as that is not left to the end, and counts the call.
+pub fn commit_one(
+    context: &mut Context,
+    client: &Client,
+    access: &mut Access<'_>,
+    (command, args): (&'static registry::Command, Args<'_>),
+    failed: bool,
+) {
+    let (server, outbox) = (context.server, &mut context.outbox);
+    let trash = commit(server, outbox, access, Some((client.database, args)), false);
+    access.keep_trash(trash);
+    if client.remembers_reads() {
+        let keys_max = context.live.config.tracking_table_max_keys;
+        tracking::remember(outbox, access, &client.shared, command, args, keys_max);
+    }
+    execute::record(context, client, command, args, failed);
 }

@@ -13,11 +13,10 @@ use mantissa_protocol::{Args, Reply};
 use mantissa_store::ShardSet;
 
 use crate::client::{Client, Queued, Transaction, Watching, flag};
-use crate::commit::commit;
 use crate::context::Context;
 use crate::registry::{Command, Handler};
 use crate::server::Server;
-use crate::session::{Session, run_as_one};
+use crate::session::{Session, commit_one, run_as_one};
 use crate::{acl, execute};
 
 /// Whether running the command may write: for EXEC, whether any queued command may.
@@ -181,15 +180,7 @@ fn run_one(
         reply.error_bytes(error.bytes());
         context.server.stats.count_error(context.worker, &error.text());
     }
-    let server = context.server;
-    let trash = commit(server, &mut context.outbox, access, Some((client.database, args)), false);
-    access.keep_trash(trash);
-    if client.remembers_reads() {
-        let keys_max = context.live.config.tracking_table_max_keys;
-        let outbox = &mut context.outbox;
-        crate::tracking::remember(outbox, access, &client.shared, queued.command, args, keys_max);
-    }
-    execute::record(context, client, queued.command, args, failed);
+    commit_one(context, client, access, (queued.command, args), failed);
 }
 
 /// WATCH.

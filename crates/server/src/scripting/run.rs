@@ -28,13 +28,12 @@ use super::convert;
 use super::host::{Host, Text};
 use super::native::Raised;
 use crate::client::Client;
-use crate::commit::commit;
 use crate::context::Context;
 use crate::eviction;
 use crate::execute;
 use crate::registry::{Command, Handler};
-use crate::session::Session;
-use crate::{acl, monitor, stats, tracking, warning};
+use crate::session::{Session, commit_one};
+use crate::{acl, monitor, stats, warning};
 
 #[cfg(doc)]
 use mantissa_store::LockedShards;
@@ -140,19 +139,10 @@ impl<'s, 'k> Run<'s, 'k> {
         if let Err(error) = &outcome {
             self.context.server.stats.count_error(self.context.worker, &error.text());
         }
-        let server = self.context.server;
-        let call = Some((self.client.database, args));
         if !self.logs {
             self.access.discard_log();
         }
-        let trash = commit(server, &mut self.context.outbox, self.access, call, false);
-        self.access.keep_trash(trash);
-        if self.client.remembers_reads() {
-            let keys_max = self.context.live.config.tracking_table_max_keys;
-            let outbox = &mut self.context.outbox;
-            tracking::remember(outbox, self.access, &self.client.shared, command, args, keys_max);
-        }
-        execute::record(self.context, self.client, command, args, outcome.is_err());
+        commit_one(self.context, self.client, self.access, (command, args), outcome.is_err());
         outcome
     }
 
