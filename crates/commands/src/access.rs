@@ -596,24 +596,24 @@ impl<'a> Access<'a> {
     }
 
     /// Asks to wait until one of `keys` has something for the command, which is then run again. Where waiting
-    /// is not allowed (MULTI, scripts), replies as if the time were up. `also` are further keys that the
+    /// is not allowed (MULTI, scripts), replies as if the time were up. `also` is a further key that the
     /// command may touch.
-    pub fn block(
+    pub fn block<'k>(
         &mut self,
         reply: &mut Reply,
-        keys: &[&[u8]],
-        also: &[&[u8]],
+        keys: impl IntoIterator<Item = &'k [u8]>,
+        also: Option<&[u8]>,
         deadline: Option<i64>,
         on_timeout: TimeoutReply,
     ) {
         if !self.mode.may_block {
             return on_timeout.write(reply);
         }
+        let keys: Vec<Box<[u8]>> = keys.into_iter().map(Box::from).collect();
         let mut shards = ShardSet::EMPTY;
-        for key in keys.iter().chain(also) {
+        for key in keys.iter().map(AsRef::as_ref).chain(also) {
             shards.insert(self.locked.keyspace().shard_of(self.hash(key)));
         }
-        let keys = keys.iter().map(|&key| key.into()).collect();
         let blocking = Blocking { keys, deadline, on_timeout, shards, on_loss: false, instead: None };
         self.collected.effects().blocking = Some(blocking);
     }

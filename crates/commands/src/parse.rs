@@ -1,5 +1,7 @@
 //! Reading arguments.
 
+use mantissa_protocol::Args;
+
 use crate::error::{Error, Outcome};
 
 /// A 64-bit integer.
@@ -68,4 +70,33 @@ pub fn timeout(argument: &[u8], now_ms: i64) -> Outcome<Option<i64>> {
     }
     let deadline = now_ms.checked_add(ms as i64).ok_or(Error::fixed("ERR timeout is out of range"))?;
     Ok(Some(deadline))
+}
+
+/// The arguments of LMPOP, ZMPOP and their blocking forms from the number of keys on: elements are taken from
+/// one side of the first key that is there.
+pub(crate) struct ManyKeys<'a, S> {
+    /// The keys.
+    pub keys: Args<'a>,
+    /// The side.
+    pub side: S,
+    /// Most elements to take.
+    pub count: usize,
+}
+
+impl<'a, S> ManyKeys<'a, S> {
+    /// Reads them from argument number `at` on; `side_of` reads a side.
+    pub fn parse(args: Args<'a>, at: usize, side_of: impl FnOnce(&[u8]) -> Outcome<S>) -> Outcome<Self> {
+        let key_count = integer_in(args.at(at), 1, i64::MAX, "ERR numkeys should be greater than 0")?;
+        let after_keys = usize::try_from(key_count).unwrap_or(usize::MAX).saturating_add(at + 1);
+        let side = side_of(args.get(after_keys).ok_or(Error::SYNTAX)?)?;
+        let mut count = None;
+        let mut options = args.from(after_keys + 1).iter();
+        while let Some(option) = options.next() {
+            let value = options.next().filter(|_| count.is_none() && is(option, "COUNT"));
+            let error = "ERR count should be greater than 0";
+            count = Some(integer_in(value.ok_or(Error::SYNTAX)?, 1, i64::MAX, error)?);
+        }
+        let count = usize::try_from(count.unwrap_or(1)).unwrap_or(usize::MAX);
+        Ok(ManyKeys { keys: args.range(at + 1..after_keys), side, count })
+    }
 }

@@ -3,12 +3,11 @@
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::ListEnd;
 
-use super::change::ManyKeys;
 use super::{by_end, end_of, move_element, pop_one};
 use crate::access::Access;
 use crate::effects::TimeoutReply;
 use crate::error::Outcome;
-use crate::parse;
+use crate::parse::{self, ManyKeys};
 
 fn pop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, end: ListEnd) -> Outcome {
     let deadline = parse::timeout(args.at(args.len() - 1), access.now_ms())?;
@@ -24,8 +23,7 @@ fn pop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, end: ListEnd)
         access.log_instead(&[by_end(end, "LPOP", "RPOP").as_bytes(), key]);
         return Ok(());
     }
-    let keys: Vec<&[u8]> = keys.iter().collect();
-    access.block(reply, &keys, &[], deadline, TimeoutReply::NullArray);
+    access.block(reply, keys, None, deadline, TimeoutReply::NullArray);
     Ok(())
 }
 
@@ -49,7 +47,7 @@ fn move_or_wait(
         return Ok(true);
     }
     if access.mode().may_block {
-        access.block(reply, &[source.0], &[destination.0], deadline, TimeoutReply::NullArray);
+        access.block(reply, [source.0], Some(destination.0), deadline, TimeoutReply::NullArray);
     } else {
         reply.null();
     }
@@ -76,11 +74,10 @@ pub(super) fn brpoplpush(access: &mut Access<'_>, args: Args<'_>, reply: &mut Re
 }
 
 pub(super) fn blmpop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let many = ManyKeys::parse(args, 2)?;
+    let many = ManyKeys::parse(args, 2, end_of)?;
     let deadline = parse::timeout(args.at(1), access.now_ms())?;
     if !many.pop(access, reply)? {
-        let keys: Vec<&[u8]> = many.keys.iter().collect();
-        access.block(reply, &keys, &[], deadline, TimeoutReply::NullArray);
+        access.block(reply, many.keys, None, deadline, TimeoutReply::NullArray);
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::{by_end, end_of, move_element, pop_many, pop_one, range_of, settle, t
 use crate::access::Access;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
-use crate::parse;
+use crate::parse::{self, ManyKeys};
 
 fn push(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, end: ListEnd) -> Outcome {
     let limits = &access.settings().limits;
@@ -170,30 +170,7 @@ pub(super) fn rpoplpush(access: &mut Access<'_>, args: Args<'_>, reply: &mut Rep
     Ok(())
 }
 
-/// The arguments of LMPOP and BLMPOP from the number of keys on.
-pub(super) struct ManyKeys<'a> {
-    pub keys: Args<'a>,
-    pub end: ListEnd,
-    pub count: usize,
-}
-
-impl<'a> ManyKeys<'a> {
-    pub fn parse(args: Args<'a>, at: usize) -> Outcome<Self> {
-        let key_count = parse::integer_in(args.at(at), 1, i64::MAX, "ERR numkeys should be greater than 0")?;
-        let key_count = usize::try_from(key_count).unwrap_or(usize::MAX);
-        let after_keys = key_count.saturating_add(at + 1);
-        let end = end_of(args.get(after_keys).ok_or(Error::SYNTAX)?)?;
-        let mut count = None;
-        let mut options = args.from(after_keys + 1).iter();
-        while let Some(option) = options.next() {
-            let value = options.next().filter(|_| count.is_none() && parse::is(option, "COUNT"));
-            let error = "ERR count should be greater than 0";
-            count = Some(parse::integer_in(value.ok_or(Error::SYNTAX)?, 1, i64::MAX, error)?);
-        }
-        let count = usize::try_from(count.unwrap_or(1)).unwrap_or(usize::MAX);
-        Ok(ManyKeys { keys: args.range(at + 1..after_keys), end, count })
-    }
-
+impl ManyKeys<'_, ListEnd> {
     /// Takes elements from the first list that is there. False if there is none.
     pub fn pop(&self, access: &mut Access<'_>, reply: &mut Reply) -> Outcome<bool> {
         for key in self.keys {
@@ -201,10 +178,10 @@ impl<'a> ManyKeys<'a> {
                 reply.array(2);
                 reply.bulk(key);
             };
-            let taken = pop_many(access, reply, (key, self.end), self.count, before)?;
+            let taken = pop_many(access, reply, (key, self.side), self.count, before)?;
             let Some(count) = taken else { continue };
             let count = count.to_string();
-            access.log_instead(&[by_end(self.end, "LPOP", "RPOP").as_bytes(), key, count.as_bytes()]);
+            access.log_instead(&[by_end(self.side, "LPOP", "RPOP").as_bytes(), key, count.as_bytes()]);
             return Ok(true);
         }
         Ok(false)
@@ -212,7 +189,7 @@ impl<'a> ManyKeys<'a> {
 }
 
 pub(super) fn lmpop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    if !ManyKeys::parse(args, 1)?.pop(access, reply)? {
+    if !ManyKeys::parse(args, 1, end_of)?.pop(access, reply)? {
         reply.null_array();
     }
     Ok(())

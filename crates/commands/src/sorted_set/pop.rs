@@ -6,7 +6,7 @@ use super::removed;
 use crate::access::Access;
 use crate::effects::TimeoutReply;
 use crate::error::{Error, Outcome};
-use crate::parse;
+use crate::parse::{self, ManyKeys};
 
 /// Which members go first.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,14 @@ enum Side {
 }
 
 impl Side {
+    fn parse(argument: &[u8]) -> Outcome<Self> {
+        match argument {
+            _ if parse::is(argument, "MIN") => Ok(Side::Lowest),
+            _ if parse::is(argument, "MAX") => Ok(Side::Highest),
+            _ => Err(Error::SYNTAX),
+        }
+    }
+
     fn event(self) -> &'static str {
         match self {
             Side::Lowest => "zpopmin",
@@ -107,8 +115,7 @@ fn pop_or_wait(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, side:
         access.log_instead(&[side.command(), key]);
         return Ok(());
     }
-    let keys: Vec<&[u8]> = keys.iter().collect();
-    access.block(reply, &keys, &[], deadline, TimeoutReply::NullArray);
+    access.block(reply, keys, None, deadline, TimeoutReply::NullArray);
     Ok(())
 }
 
@@ -120,33 +127,7 @@ pub(super) fn bzpopmax(access: &mut Access<'_>, args: Args<'_>, reply: &mut Repl
     pop_or_wait(access, args, reply, Side::Highest)
 }
 
-/// The arguments of ZMPOP and BZMPOP from the number of keys on.
-struct ManyKeys<'a> {
-    keys: Args<'a>,
-    side: Side,
-    count: usize,
-}
-
-impl<'a> ManyKeys<'a> {
-    fn parse(args: Args<'a>, at: usize) -> Outcome<Self> {
-        let key_count = parse::integer_in(args.at(at), 1, i64::MAX, "ERR numkeys should be greater than 0")?;
-        let after_keys = usize::try_from(key_count).unwrap_or(usize::MAX).saturating_add(at + 1);
-        let side = match args.get(after_keys) {
-            Some(side) if parse::is(side, "MIN") => Side::Lowest,
-            Some(side) if parse::is(side, "MAX") => Side::Highest,
-            _ => return Err(Error::SYNTAX),
-        };
-        let mut count = None;
-        let mut options = args.from(after_keys + 1).iter();
-        while let Some(option) = options.next() {
-            let value = options.next().filter(|_| count.is_none() && parse::is(option, "COUNT"));
-            let error = "ERR count should be greater than 0";
-            count = Some(parse::integer_in(value.ok_or(Error::SYNTAX)?, 1, i64::MAX, error)?);
-        }
-        let count = usize::try_from(count.unwrap_or(1)).unwrap_or(usize::MAX);
-        Ok(ManyKeys { keys: args.range(at + 1..after_keys), side, count })
-    }
-
+impl ManyKeys<'_, Side> {
     /// Takes members from the first set that is there. False if there is none.
     fn pop(&self, access: &mut Access<'_>, reply: &mut Reply) -> Outcome<bool> {
         for key in self.keys {
@@ -168,18 +149,17 @@ impl<'a> ManyKeys<'a> {
 }
 
 pub(super) fn zmpop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    if !ManyKeys::parse(args, 1)?.pop(access, reply)? {
+    if !ManyKeys::parse(args, 1, Side::parse)?.pop(access, reply)? {
         reply.null_array();
     }
     Ok(())
 }
 
 pub(super) fn bzmpop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let many = ManyKeys::parse(args, 2)?;
+    let many = ManyKeys::parse(args, 2, Side::parse)?;
     let deadline = parse::timeout(args.at(1), access.now_ms())?;
     if !many.pop(access, reply)? {
-        let keys: Vec<&[u8]> = many.keys.iter().collect();
-        access.block(reply, &keys, &[], deadline, TimeoutReply::NullArray);
+        access.block(reply, many.keys, None, deadline, TimeoutReply::NullArray);
     }
     Ok(())
 }

@@ -241,8 +241,8 @@ fn wait(
     plan: &Plan<'_>,
     (starts, deadline): (&[From], Option<i64>),
 ) {
-    let keys: Vec<&[u8]> = args.range(plan.first_key..plan.first_key + plan.key_count).iter().collect();
-    access.block(reply, &keys, &[], deadline, TimeoutReply::NullArray);
+    let keys = args.range(plan.first_key..plan.first_key + plan.key_count);
+    access.block(reply, keys, None, deadline, TimeoutReply::NullArray);
     let instead = plan.reader.is_none().then(|| with_fixed_starts(args, plan, starts)).flatten();
     if let Some(blocking) = access.blocking_mut() {
         blocking.on_loss = plan.reader.is_some();

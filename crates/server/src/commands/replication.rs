@@ -39,7 +39,7 @@ fn wait(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     if replicas <= 0 {
         TimeoutReply::Zero.write(reply);
     } else {
-        access.block(reply, &[], &[], deadline, TimeoutReply::Zero);
+        access.block(reply, [], None, deadline, TimeoutReply::Zero);
     }
     Ok(())
 }
