@@ -465,8 +465,8 @@ impl<'a> Access<'a> {
         Ok(before)
     }
 
-    /// Removes a key; unless that takes but a moment, its value is freed after the commit. False if it was not
-    /// there.
+    /// Removes a key; unless that takes but a moment, its value is freed after the commit. False if it was
+    /// not there.
     pub fn remove(&mut self, key: &[u8]) -> bool {
         let Some(entry) = self.take(key) else { return false };
         self.collected.free_later(entry);

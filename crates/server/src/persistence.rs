@@ -157,8 +157,8 @@ fn save_and(server: &'static Server, pace: Pace, at_cut: impl FnOnce()) -> std::
     Ok(())
 }
 
-/// Starts a background save. `at_cut` runs on its thread, at the instant whose state is saved, or after it has
-/// failed before that. An error says why it does not start.
+/// Starts a background save. `at_cut` runs on its thread, at the instant whose state is saved, or after it
+/// has failed before that. An error says why it does not start.
 pub fn start_background_save(
     server: &'static Server,
     at_cut: impl FnOnce() + Send + 'static,

@@ -5,8 +5,8 @@ use std::hash::Hash;
 
 use smallvec::SmallVec;
 
-/// Whether the keys of all items differ. Equal keys have equal hashes, so the hashes tell it where all of them
-/// differ, as they nearly always do; only otherwise keys are compared. Costs O(n log n).
+/// Whether the keys of all items differ. Equal keys have equal hashes, so the hashes tell it where all of
+/// them differ, as they nearly always do; only otherwise keys are compared. Costs O(n log n).
 pub(crate) fn all_differ<T, K: Eq + Hash>(
     items: impl Iterator<Item = T> + Clone,
     hash_of: impl Fn(T) -> u64,

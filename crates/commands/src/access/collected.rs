@@ -34,8 +34,8 @@ impl Collected {
         &mut self.effects
     }
 
-    /// Frees an entry that was taken out of the keyspace: at once if that takes but a moment, as for strings and
-    /// what has been emptied, else after the commit.
+    /// Frees an entry that was taken out of the keyspace: at once if that takes but a moment, as for strings
+    /// and what has been emptied, else after the commit.
     #[inline]
     pub(super) fn free_later(&mut self, entry: Entry) {
         if entry.free_effort() > 1 {
