@@ -4,6 +4,9 @@
 //! these costs. So connections are packed on the first workers, and more take part when those are busy.
 //! Ten times a second the processor time of every worker is looked at ([`Balance::plan`]), and workers are
 //! told to hand connections over ([`Handover`]). `worker-packing no` spreads connections over all workers.
+//!
+//! Where workers mostly wait for each other, because their clients use the same shard, fewer of them get more
+//! done. Then some leave, and it takes a while before they may come back, longer each time.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -25,6 +28,11 @@ const QUIET_PERIODS: u32 = 10;
 const UNEVEN: f64 = 0.25;
 /// A worker with less load than this has no need to hand anything over.
 const BUSY: f64 = 0.5;
+/// Workers leave when those that take part wait for each other for this part of their time on average.
+const CONTENDED_AT: f64 = 0.2;
+/// For how many periods none may then come back: at first, and at most.
+const FENCED_PERIODS_MIN: u32 = 50;
+const FENCED_PERIODS_MAX: u32 = 600;
 /// The load from which on a worker that is not to take part hands its connections over.
 const STRAY: f64 = 0.003;
 
@@ -40,19 +48,24 @@ pub struct Handover {
 }
 
 /// How many workers take part, and for how long fewer would have done.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Balance {
     active: usize,
     quiet_periods: u32,
     /// The most workers that were needed in one of the quiet periods.
     needed: usize,
+    /// For how many periods no worker may come back yet, and for how many the next time.
+    fenced_periods: u32,
+    next_fenced_periods: u32,
+    /// How many periods it has been since workers left because they waited for each other.
+    since_contended: u32,
 }
 
 impl Balance {
-    /// Decides from the loads of all workers (0 to 1 each) how many of them take part, and what they hand
-    /// over.
-    fn plan(&mut self, loads: &[f64], packing: bool) -> Vec<Handover> {
-        self.resize(loads, packing);
+    /// Decides from the loads of all workers (0 to 1 each), and from how much of their time they waited for
+    /// each other (the sum of these parts), how many of them take part, and what they hand over.
+    fn plan(&mut self, loads: &[f64], waits: f64, packing: bool) -> Vec<Handover> {
+        self.resize(loads, waits, packing);
         let mut loads = loads.to_vec();
         let mut handovers = Vec::new();
         for from in self.active..loads.len() {
@@ -73,10 +86,15 @@ impl Balance {
         handovers
     }
 
-    fn resize(&mut self, loads: &[f64], packing: bool) {
+    fn resize(&mut self, loads: &[f64], waits: f64, packing: bool) {
         if !packing {
-            *self = Balance { active: loads.len(), quiet_periods: 0, needed: 0 };
+            *self = Balance { active: loads.len(), ..Balance::default() };
             return;
+        }
+        self.fenced_periods = self.fenced_periods.saturating_sub(1);
+        self.since_contended = self.since_contended.saturating_add(1);
+        if self.active > 1 && waits >= CONTENDED_AT * self.active as f64 {
+            return self.part();
         }
         let total: f64 = loads.iter().sum();
         let needed = ((total / PACK_TO).ceil() as usize).max(1);
@@ -84,15 +102,27 @@ impl Balance {
             self.quiet_periods += 1;
             self.needed = self.needed.max(needed);
             if self.quiet_periods >= QUIET_PERIODS {
-                *self = Balance { active: self.needed, quiet_periods: 0, needed: 0 };
+                self.active = self.needed;
+                (self.quiet_periods, self.needed) = (0, 0);
             }
             return;
         }
         (self.quiet_periods, self.needed) = (0, 0);
         let busy = loads[..self.active].iter().sum::<f64>() / self.active as f64;
-        if busy >= GROW_AT {
+        if busy >= GROW_AT && self.fenced_periods == 0 {
             self.active = (self.active + (self.active / 2).max(1)).min(loads.len());
         }
+    }
+
+    /// Has a third of the workers leave.
+    fn part(&mut self) {
+        self.active -= self.active.div_ceil(3);
+        (self.quiet_periods, self.needed) = (0, 0);
+        let is_again = self.since_contended < 2 * self.next_fenced_periods;
+        let before = if is_again { self.next_fenced_periods } else { 0 };
+        self.fenced_periods = before.clamp(FENCED_PERIODS_MIN, FENCED_PERIODS_MAX);
+        self.next_fenced_periods = 2 * self.fenced_periods;
+        self.since_contended = 0;
     }
 }
 
@@ -106,6 +136,7 @@ pub struct Balancer {
     balance: Balance,
     clocks: Vec<ThreadClock>,
     used: Vec<Duration>,
+    wait_ns: u64,
     sampled: Instant,
 }
 
@@ -113,8 +144,8 @@ impl Balancer {
     /// A balancer of workers with these clocks.
     pub fn new(clocks: Vec<ThreadClock>) -> Self {
         let used = clocks.iter().map(ThreadClock::used).collect();
-        let balance = Balance { active: 1, quiet_periods: 0, needed: 0 };
-        Balancer { balance, clocks, used, sampled: Instant::now() }
+        let balance = Balance { active: 1, ..Balance::default() };
+        Balancer { balance, clocks, used, wait_ns: 0, sampled: Instant::now() }
     }
 
     /// To be called often; does something once in a while.
@@ -130,7 +161,10 @@ impl Balancer {
             loads.push((used.saturating_sub(*before).as_secs_f64() / elapsed.as_secs_f64()).min(1.0));
             *before = used;
         }
-        let handovers = self.balance.plan(&loads, server.live().config.worker_packing);
+        let wait_ns = server.stats.shard_wait_ns.load(Ordering::Relaxed);
+        let waits = (wait_ns - self.wait_ns) as f64 / elapsed.as_nanos() as f64;
+        self.wait_ns = wait_ns;
+        let handovers = self.balance.plan(&loads, waits, server.live().config.worker_packing);
         server.active_workers.store(self.balance.active, Ordering::Relaxed);
         for handover in handovers {
             server.send(handover.from, Message::HandOver(handover));
@@ -143,16 +177,16 @@ mod tests {
     use super::*;
 
     fn balance(active: usize) -> Balance {
-        Balance { active, quiet_periods: 0, needed: 0 }
+        Balance { active, ..Balance::default() }
     }
 
     #[test]
     fn a_busy_worker_gets_help() {
         let mut one = balance(1);
-        assert_eq!(one.plan(&[0.7, 0.0, 0.0, 0.0], true), []);
+        assert_eq!(one.plan(&[0.7, 0.0, 0.0, 0.0], 0.0, true), []);
         assert_eq!(one.active, 1);
         let half = Handover { from: 0, to: 1, share: 0.5 };
-        assert_eq!(one.plan(&[1.0, 0.0, 0.0, 0.0], true), [half]);
+        assert_eq!(one.plan(&[1.0, 0.0, 0.0, 0.0], 0.0, true), [half]);
         assert_eq!(one.active, 2);
     }
 
@@ -160,7 +194,7 @@ mod tests {
     fn a_load_that_cannot_be_divided_gets_no_more_workers() {
         let mut two = balance(2);
         for _ in 0..100 {
-            two.plan(&[1.0, 0.3, 0.0, 0.0], true);
+            two.plan(&[1.0, 0.3, 0.0, 0.0], 0.0, true);
         }
         assert_eq!(two.active, 2);
     }
@@ -170,10 +204,10 @@ mod tests {
         let mut four = balance(4);
         let loads = [0.2, 0.2, 0.2, 0.1];
         for _ in 1..QUIET_PERIODS {
-            assert_eq!(four.plan(&loads, true), []);
+            assert_eq!(four.plan(&loads, 0.0, true), []);
             assert_eq!(four.active, 4);
         }
-        let handovers = four.plan(&loads, true);
+        let handovers = four.plan(&loads, 0.0, true);
         assert_eq!(four.active, 1);
         let all = |from| Handover { from, to: 0, share: 1.0 };
         assert_eq!(handovers, [all(1), all(2), all(3)]);
@@ -184,15 +218,37 @@ mod tests {
         let mut four = balance(4);
         for period in 0..50 {
             let load = if period % 5 == 0 { 0.8 } else { 0.1 };
-            four.plan(&[load; 4], true);
+            four.plan(&[load; 4], 0.0, true);
         }
         assert_eq!(four.active, 4);
     }
 
     #[test]
+    fn workers_that_wait_for_each_other_leave_and_come_back_later_each_time() {
+        let mut balance = balance(1);
+        let mut left_at = Vec::new();
+        for period in 0..1_000 {
+            let (busy, waits) = if balance.active > 1 { (1.0, 0.9) } else { (1.0, 0.0) };
+            let before = balance.active;
+            balance.plan(&[busy, 0.0, 0.0, 0.0], waits, true);
+            if balance.active < before {
+                left_at.push(period);
+            }
+        }
+        let pauses: Vec<_> = left_at.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(pauses, [51, 101, 201, 401]);
+        // One that waits a little costs less than it gives.
+        let mut many = self::balance(8);
+        for _ in 0..100 {
+            many.plan(&[0.9; 8], 1.0, true);
+            assert_eq!(many.active, 8);
+        }
+    }
+
+    #[test]
     fn without_packing_all_take_part_and_share_evenly() {
         let mut one = balance(1);
-        let handovers = one.plan(&[0.9, 0.8, 0.1, 0.0], false);
+        let handovers = one.plan(&[0.9, 0.8, 0.1, 0.0], 0.0, false);
         assert_eq!(one.active, 4);
         let pairs: Vec<_> = handovers.iter().map(|handover| (handover.from, handover.to)).collect();
         assert_eq!(pairs, [(0, 3), (1, 2)]);

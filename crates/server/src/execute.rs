@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mantissa_commands::spec::{BeginSearch, FindKeys, Flags, KeySpec};
 use mantissa_commands::{
@@ -409,7 +409,7 @@ pub fn lock(server: &'static Server, wanted: ShardSet, may_write: bool) -> Outco
     loop {
         let locked = match server.keyspace.try_lock(set) {
             Ok(locked) => locked,
-            Err(_) => server.scripting.wait_for_shards(server, set)?,
+            Err(_) => wait_for_shards(server, set)?,
         };
         if !may_write {
             return Ok(locked);
@@ -426,6 +426,18 @@ pub fn lock(server: &'static Server, wanted: ShardSet, may_write: bool) -> Outco
         drop(locked);
         set = needed;
     }
+}
+
+/// Waits for shards that somebody holds. Of a wait as long as that for a slow script only the beginning counts:
+/// fewer workers would not make it shorter.
+#[cold]
+fn wait_for_shards(server: &'static Server, set: ShardSet) -> Outcome<LockedShards<'static>> {
+    const COUNTED_MAX: Duration = Duration::from_millis(1);
+    let began = Instant::now();
+    let locked = server.scripting.wait_for_shards(server, set);
+    let waited = began.elapsed().min(COUNTED_MAX).as_nanos() as u64;
+    server.stats.shard_wait_ns.fetch_add(waited, Ordering::Relaxed);
+    locked
 }
 
 /// Files a client under the keys that it wants to wait for, whose shards are locked.

@@ -114,6 +114,8 @@ pub struct Stats {
     pub commands: Vec<Box<[CommandStats]>>,
     /// Error replies by their code (`ERR`, `WRONGTYPE`).
     pub errors: parking_lot::Mutex<std::collections::BTreeMap<String, u64>>,
+    /// Nanoseconds that commands have waited for shards that other commands held; of each wait the beginning.
+    pub shard_wait_ns: AtomicU64,
     /// The most bytes in use so far.
     pub peak_bytes: AtomicU64,
     /// When that was, Unix time in ms.
@@ -140,6 +142,7 @@ impl Stats {
             workers: (0..thread_count).map(|_| WorkerStats::default()).collect(),
             commands: (0..thread_count).map(|_| commands()).collect(),
             errors: parking_lot::Mutex::default(),
+            shard_wait_ns: AtomicU64::new(0),
             peak_bytes: AtomicU64::new(0),
             peak_ms: AtomicI64::new(0),
             operations_per_second: AtomicU64::new(0),
