@@ -9,6 +9,7 @@ use mantissa_net::Conn;
 use mantissa_persist::aof::Unit;
 use mantissa_protocol::Args;
 
+use crate::aof;
 use crate::client::{ClientShared, flag};
 use crate::eviction::Evictor;
 use crate::hot_keys::Sampler;
@@ -209,7 +210,9 @@ impl Outbox {
     #[inline]
     pub fn end_turn(&mut self) {
         self.send_waiting();
-        if std::mem::take(&mut self.has_logged) {
+        if std::mem::take(&mut self.has_logged)
+            && !(self.server.aof.holds_replies() && aof::writer::write_at_once(self.server, self.worker))
+        {
             self.server.aof.log.kick();
         }
     }

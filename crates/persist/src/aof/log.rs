@@ -1,9 +1,9 @@
 //! The log of commits on its way into an append-only file.
 //!
 //! Threads append whole units ([`Unit`]: a command, or several that belong together) to a queue in memory,
-//! under one lock that is held for a copy of some bytes. One thread, the [`Writer`], takes what is queued,
-//! writes it, and makes it durable as the policy says: whoever waits for that shares the work with all
-//! others.
+//! under one lock that is held for a copy of some bytes. The [`Writer`] takes what is queued, writes it, and
+//! makes it durable as the policy says: whoever waits for that shares the work with all others. A thread of
+//! its own has the writer do so; one who waits may do it himself where it is quick ([`Writer::is_quick`]).
 //!
 //! A position is a count of bytes since the log was made; it goes on over changes of the file. These hold:
 //!
@@ -42,6 +42,8 @@ const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 const SYNC_TIME_MAX: Duration = Duration::from_secs(2);
 /// Bytes that may wait to be written before those who append are asked to wait.
 const QUEUED_BYTES_MAX: u64 = 256 << 20;
+/// Where making durable takes no longer than this, waking another thread for it would take as long.
+const QUICK_SYNC: Duration = Duration::from_micros(250);
 /// How often a failed write is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -306,6 +308,19 @@ impl Log {
         self.has_work.notify_all();
     }
 
+    /// Sleeps until there is something for the writer to do.
+    pub fn wait(&self, pause: &Pause) {
+        let queue = locked(&self.queue);
+        let is_synced = pause.ends_with_sync && !self.is_syncing.load(Ordering::Acquire);
+        if pause.timeout.is_zero() || is_synced || (pause.ends_with_work && !queue.items.is_empty()) {
+            return;
+        }
+        self.is_asleep.store(true, Ordering::Release);
+        let woken = self.has_work.wait_timeout(queue, pause.timeout);
+        self.is_asleep.store(false, Ordering::Release);
+        drop(woken);
+    }
+
     /// Has the writer go on with another file, which it gets from `next`, after what was appended so far. The
     /// log is open from now on.
     pub fn switch(&self, next: NextFile) {
@@ -342,6 +357,14 @@ pub enum Failure {
     Sync(io::Error),
     /// The next file: the present one is written on.
     Switch(io::Error),
+}
+
+/// What a writer waits for: see [`Log::wait`].
+#[derive(Debug)]
+pub struct Pause {
+    timeout: Duration,
+    ends_with_sync: bool,
+    ends_with_work: bool,
 }
 
 /// Writes what is appended to a log. There is one for each log.
@@ -409,24 +432,26 @@ impl Writer {
         Ok(())
     }
 
-    /// Sleeps until there is something to do, or for `timeout`.
-    pub fn wait(&mut self, now: Instant, timeout: Duration) {
-        let mut timeout = timeout;
-        if let Some(due) = self.next_attempt() {
-            timeout = timeout.min(due.saturating_duration_since(now));
+    /// What there is to wait for now; for no longer than `timeout`.
+    pub fn pause(&self, now: Instant, timeout: Duration) -> Pause {
+        let has_batch = self.failed_at.is_none() && !self.batch.is_empty();
+        let due = if has_batch { Some(now) } else { self.next_attempt() };
+        Pause {
+            timeout: due.map_or(timeout, |due| timeout.min(due.saturating_duration_since(now))),
+            ends_with_sync: self.sync_began.is_some(),
+            ends_with_work: self.failed_at.is_none(),
         }
-        if self.failed_at.is_none() && !self.batch.is_empty() {
-            return;
-        }
-        let queue = locked(&self.log.queue);
-        let is_synced = self.sync_began.is_some() && !self.log.is_syncing.load(Ordering::Acquire);
-        if timeout.is_zero() || is_synced || (!queue.items.is_empty() && self.failed_at.is_none()) {
-            return;
-        }
-        self.log.is_asleep.store(true, Ordering::Release);
-        let woken = self.log.has_work.wait_timeout(queue, timeout);
-        self.log.is_asleep.store(false, Ordering::Release);
-        drop(woken);
+    }
+
+    /// Whether [`Writer::turn`] is over so soon that one who waits for it had better do it himself.
+    pub fn is_quick(&self) -> bool {
+        let switches = || locked(&self.log.queue).items.iter().any(|item| matches!(item, Item::Switch(_)));
+        self.log.policy() == SyncPolicy::Always
+            && !self.sync_time.is_zero()
+            && self.sync_time <= QUICK_SYNC
+            && self.failed_at.is_none()
+            && self.sync_began.is_none()
+            && !switches()
     }
 
     /// Waits, where everything is made durable at once, for those to come back who were told last: they share

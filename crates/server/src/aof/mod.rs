@@ -11,13 +11,13 @@
 pub mod files;
 mod load;
 pub mod rewrite;
-mod writer;
+pub mod writer;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use mantissa_commands::{Access, Error, Outcome};
-use mantissa_persist::aof::{Log, SyncPolicy};
+use mantissa_persist::aof::{Log, SyncPolicy, Writer};
 use mantissa_persist::storage::{FileSystem, Storage};
 use mantissa_protocol::Reply;
 use mantissa_store::{LockedShards, ShardSet};
@@ -37,6 +37,8 @@ use rewrite::Rewrite;
 pub struct Aof {
     /// What is logged.
     pub log: Arc<Log>,
+    /// Who writes it holds this.
+    writer: Mutex<Writer>,
     /// The files, while it is on.
     pub files: Mutex<Option<Files>>,
     /// Whether there are any.
@@ -68,8 +70,10 @@ pub struct Aof {
 impl Aof {
     /// An append-only file that is off.
     pub fn new(shard_count: usize, worker_count: usize) -> Self {
+        let log = Arc::new(Log::default());
         Aof {
-            log: Arc::default(),
+            writer: Mutex::new(Writer::new(Arc::clone(&log))),
+            log,
             files: Mutex::new(None),
             is_listed: AtomicBool::new(false),
             holds_replies: AtomicBool::new(false),
@@ -114,6 +118,13 @@ impl Aof {
     pub fn await_durable(&self, worker: usize) {
         if let Some(waits) = self.waiting.get(worker) {
             waits.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Has a worker not be woken: it looks by itself.
+    fn await_no_longer(&self, worker: usize) {
+        if let Some(waits) = self.waiting.get(worker) {
+            waits.store(false, Ordering::SeqCst);
         }
     }
 

@@ -1,7 +1,6 @@
-//! The thread that writes the log.
+//! Writing the log: by a thread of its own, or by the worker that waits for it where that is quicker.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -18,19 +17,35 @@ const GATHERING: Duration = Duration::from_millis(1);
 
 /// Starts it.
 pub(super) fn start(server: &'static Server) -> io::Result<()> {
-    let mut writer = Writer::new(Arc::clone(&server.aof.log));
-    writer.start_syncer()?;
+    let aof = &server.aof;
+    aof.writer.lock().start_syncer()?;
     let body = move || {
         loop {
-            writer.wait(Instant::now(), SLEEP_MAX);
+            let pause = aof.writer.lock().pause(Instant::now(), SLEEP_MAX);
+            aof.log.wait(&pause);
+            let mut writer = aof.writer.lock();
             writer.gather();
             turn(server, &mut writer);
+            drop(writer);
             if server.aof.log.policy() != SyncPolicy::Always && !server.stopping.load(Ordering::Relaxed) {
                 std::thread::sleep(GATHERING);
             }
         }
     };
     std::thread::Builder::new().name("aof".to_owned()).spawn(body).map(drop)
+}
+
+/// Writes the log on a worker that has something in it to be made durable, if nobody else writes and it is
+/// quick.
+pub fn write_at_once(server: &'static Server, worker: usize) -> bool {
+    let aof = &server.aof;
+    let Some(mut writer) = aof.writer.try_lock() else { return false };
+    if !writer.is_quick() {
+        return false;
+    }
+    aof.await_no_longer(worker);
+    turn(server, &mut writer);
+    true
 }
 
 fn turn(server: &'static Server, writer: &mut Writer) {
