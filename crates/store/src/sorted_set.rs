@@ -232,6 +232,17 @@ impl SortedSet {
         }
     }
 
+    /// The ranks of the members between two cuts.
+    pub fn ranks_between(&self, low: Cut<'_>, high: Cut<'_>) -> Range<usize> {
+        match self.body.get() {
+            Held::Large(tree) if low != Cut::End && high != Cut::End => tree.ranks_between(low, high),
+            _ => {
+                let from = self.count_before(low);
+                from..self.count_before(high).max(from)
+            }
+        }
+    }
+
     /// The member of a rank with its score.
     pub fn get(&self, rank: usize) -> Option<(&[u8], f64)> {
         let place = match self.body.get() {

@@ -28,6 +28,8 @@ mod shared_map;
 mod shared_slice;
 mod shared_vec;
 
+use std::cmp::Ordering;
+
 pub(crate) use block::{
     Block, HEADER_BYTES as BLOCK_HEADER_BYTES, class_size as block_class_size,
     memory_usage as block_memory_usage,
@@ -268,23 +270,46 @@ impl<K: Copy> Spine<K> {
         }
     }
 
-    /// The last node whose first element lies before a bound, with the sum of the counts before it.
-    /// `is_before` is asked about first elements: it gets the key and a function that returns the node. It
-    /// must hold for a beginning of the sequence.
+    /// The last node whose first element lies before a bound. `order` says how a key compares with that of the
+    /// bound; for nodes whose keys are equal to it, `is_before` is asked. Both must agree with the sequence:
+    /// what lies before the bound is its beginning.
     pub fn last_before(
         &self,
-        mut is_before: impl FnMut(K, &dyn Fn() -> NodeId) -> bool,
+        order: impl Fn(K) -> Ordering,
+        is_before: impl FnMut(NodeId) -> bool,
+    ) -> Option<NodeId> {
+        self.descend::<false>(order, is_before).map(|(id, _)| id)
+    }
+
+    /// The same, with the sum of the counts before that node.
+    pub fn last_before_and_rank(
+        &self,
+        order: impl Fn(K) -> Ordering,
+        is_before: impl FnMut(NodeId) -> bool,
+    ) -> Option<(NodeId, usize)> {
+        self.descend::<true>(order, is_before)
+    }
+
+    #[inline]
+    fn descend<const RANKED: bool>(
+        &self,
+        order: impl Fn(K) -> Ordering,
+        mut is_before: impl FnMut(NodeId) -> bool,
     ) -> Option<(NodeId, usize)> {
         let (mut at, mut rank) = (some(self.root)?, 0);
         loop {
             let branch = self.branch(at);
             let children = branch.children();
-            let found = children.partition_point(|child| {
-                let first_node = || self.first_below(branch.level, child.id);
-                is_before(child.key, &first_node)
-            });
+            let mut found = children.partition_point(|child| order(child.key).is_lt());
+            if children.get(found).is_some_and(|child| order(child.key).is_eq()) {
+                let equal = &children[found..];
+                let equal = &equal[..equal.partition_point(|child| order(child.key).is_eq())];
+                found += equal.partition_point(|child| is_before(self.first_below(branch.level, child.id)));
+            }
             let found = found.checked_sub(1)?;
-            rank += children[..found].iter().map(|child| child.count).sum::<usize>();
+            if RANKED {
+                rank += children[..found].iter().map(|child| child.count).sum::<usize>();
+            }
             let child = &children[found];
             if branch.level == 0 {
                 return Some((child.id, rank));
@@ -432,36 +457,42 @@ impl<K: Copy> Spine<K> {
     }
 
     /// Splits a branch that has just got one child too many, at `position`, and those above it where they
-    /// fill up.
+    /// fill up. Growth at an end leaves full branches behind: the new child alone goes to a new branch.
     fn split_if_full(&mut self, mut at: u32, mut position: usize) {
         while self.branch(at).children().len() > FANOUT {
             let branch = self.branch_mut(at);
-            // Growth at an end leaves full branches behind.
-            let middle = match position {
-                0 => 1,
-                FANOUT => FANOUT,
-                _ => branch.children().len() / 2,
+            let (level, parent, is_head) = (branch.level, branch.parent, position == 0);
+            let moved = match position {
+                0 => {
+                    let first = branch.children()[0];
+                    branch.children.remove(0);
+                    std::iter::once(first).collect()
+                }
+                FANOUT => branch.children.split_off(FANOUT),
+                _ => branch.children.split_off(branch.children().len() / 2),
             };
-            let right = branch.children.split_off(middle);
-            let (level, parent) = (branch.level, branch.parent);
-            let left_count = branch.count();
-            let left_key = branch.children()[0].key;
-            let right_count = right.as_slice().iter().map(|child| child.count).sum();
-            let right_key = right.as_slice()[0].key;
-            let right = self.new_branch(level, right);
-            let right_child = Child { count: right_count, id: right, key: right_key };
+            let kept = self.child_of(at);
+            let new = self.new_branch(level, moved);
+            let new = self.child_of(new);
             if parent == NONE {
-                let left_child = Child { count: left_count, id: at, key: left_key };
-                self.root = self.new_branch(level + 1, [left_child, right_child].into_iter().collect());
+                let children = if is_head { [new, kept] } else { [kept, new] };
+                self.root = self.new_branch(level + 1, children.into_iter().collect());
                 return;
             }
             let above = self.branch_mut(parent);
-            position = above.position(at) + 1;
-            above.children.as_mut_slice()[position - 1].count = left_count;
-            above.children.insert(position, right_child);
-            self.branch_mut(right).parent = parent;
+            let old = above.position(at);
+            above.children.as_mut_slice()[old] = kept;
+            position = old + usize::from(!is_head);
+            above.children.insert(position, new);
+            self.branch_mut(new.id).parent = parent;
             at = parent;
         }
+    }
+
+    /// A branch as a child of the one above.
+    fn child_of(&self, at: u32) -> Child<K> {
+        let branch = self.branch(at);
+        Child { count: branch.count(), id: at, key: branch.children()[0].key }
     }
 
     /// Takes a child out of a branch; branches that become empty go, small ones merge.

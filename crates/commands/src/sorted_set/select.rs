@@ -144,17 +144,11 @@ impl<'a> Selection<'a> {
                 let (from, to) = super::range::rank_range(start, stop, len);
                 if reverse { len - to..len - from } else { from..to }
             }
-            Selection::Score(low, high) => {
-                let from = set.count_before(low.lower_cut());
-                from..set.count_before(high.upper_cut()).max(from)
-            }
+            Selection::Score(low, high) => set.ranks_between(low.lower_cut(), high.upper_cut()),
             Selection::Member(low, high) if set.encoding() == "listpack" && len <= WALKED_MAX => {
                 walk(set, low, high, reverse)
             }
-            Selection::Member(low, high) => {
-                let from = set.count_before(low.lower_cut());
-                from..set.count_before(high.upper_cut()).max(from)
-            }
+            Selection::Member(low, high) => set.ranks_between(low.lower_cut(), high.upper_cut()),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Places between the members of a sorted set.
 
+use std::cmp::Ordering;
+
 /// A place between members: everything is either before it or after it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cut<'a> {
@@ -20,6 +22,21 @@ pub enum Cut<'a> {
 }
 
 impl Cut<'_> {
+    /// How a score lies to the place: `Equal` if the members with this score may be on both sides of it.
+    #[inline]
+    pub(super) fn order(self, score: f64) -> Ordering {
+        let is_before = match self {
+            Cut::Start => false,
+            Cut::End => true,
+            Cut::BelowScore(bound) => score < bound,
+            Cut::AboveScore(bound) => score <= bound,
+            Cut::BelowMember(_) | Cut::AboveMember(_) => return Ordering::Equal,
+            Cut::BelowEntry(bound, _) if score == bound => return Ordering::Equal,
+            Cut::BelowEntry(bound, _) => score < bound,
+        };
+        if is_before { Ordering::Less } else { Ordering::Greater }
+    }
+
     /// Whether the place is after a member with this score. The member is asked for only if it matters.
     #[inline]
     pub(super) fn is_after<'m>(self, score: f64, member: impl FnOnce() -> &'m [u8]) -> bool {

@@ -17,7 +17,7 @@
 //! Bytes per entry: its member, 2 for length and tag, 0 to 8 for the score. A leaf is in a block of the exact
 //! size class, or after removals a little more; a leaf that clones share is replaced when it changes.
 
-use std::cmp::Ordering;
+use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use super::cut::Cut;
@@ -236,6 +236,12 @@ impl<'a> View<'a> {
         Cursor { view: *self, slot, at: self.start(slot) }
     }
 
+    /// The member of the first entry, of which there must be one.
+    #[inline]
+    pub fn first_member(&self) -> &'a [u8] {
+        &self.payload[self.members..self.members + self.length(0)]
+    }
+
     /// The entry of a member with this tag.
     // In line, it would slow the search of the index, which calls it in the middle of a loop.
     #[inline(never)]
@@ -272,19 +278,38 @@ impl<'a> View<'a> {
             && bound != 0.0
         {
             let bound = key_of(bound);
-            let is_before = |slot| match self.key(slot).cmp(&bound) {
-                Ordering::Equal => self.member(slot) < member,
-                order => order == Ordering::Less,
-            };
-            return self.partition_point(is_before);
+            let below = self.keys_below(bound);
+            if below == self.len || self.key(below) != bound {
+                return below;
+            }
+            let equal_end = bound.checked_add(1).map_or(self.len, |above| self.keys_below(above));
+            return self.partition_point(below..equal_end, |slot| self.member(slot) < member);
         }
-        self.partition_point(|slot| cut.is_after(self.score(slot), || self.member(slot)))
+        self.partition_point(0..self.len, |slot| cut.is_after(self.score(slot), || self.member(slot)))
     }
 
-    /// The number of entries that `is_before` holds for, which are the first ones.
+    /// The number of keys below a bound. Which way the search goes is no branch, since nobody could foresee it.
     #[inline]
-    fn partition_point(&self, is_before: impl Fn(usize) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.len);
+    fn keys_below(&self, bound: u64) -> usize {
+        let Some(distance) = bound.checked_sub(self.form.base) else { return 0 };
+        // An offset is below this where its key is below the bound.
+        let shift = self.form.shift;
+        let bound = (distance >> shift) + u64::from(distance & !(u64::MAX << shift) != 0);
+        let (mut low, mut left) = (0, self.len);
+        while left > 1 {
+            let half = left / 2;
+            let middle = low + half;
+            low = select_unpredictable(self.offset(middle) < bound, middle, low);
+            left -= half;
+        }
+        low + usize::from(left == 1 && self.offset(low) < bound)
+    }
+
+    /// The number before those of the entries in a range that `is_before` holds for, and these, which are its
+    /// first ones.
+    #[inline]
+    fn partition_point(&self, slots: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
+        let (mut low, mut high) = (slots.start, slots.end);
         while low < high {
             let middle = (low + high) / 2;
             if is_before(middle) {
@@ -299,13 +324,18 @@ impl<'a> View<'a> {
     /// The key of an entry's score.
     #[inline]
     fn key(&self, slot: usize) -> u64 {
+        self.form.base.wrapping_add(self.offset(slot) << self.form.shift)
+    }
+
+    /// What of the key is kept.
+    #[inline]
+    fn offset(&self, slot: usize) -> u64 {
         let width = usize::from(self.form.width);
         let at = self.offsets + slot * width;
-        let offset = match self.payload[at..].first_chunk() {
+        match self.payload[at..].first_chunk() {
             Some(&raw) => u64::from_le_bytes(raw) & MASKS[width],
             None => read(&self.payload[at..at + width]),
-        };
-        self.form.base.wrapping_add(offset << self.form.shift)
+        }
     }
 
     #[inline]
@@ -455,7 +485,7 @@ impl Leaf {
         let at = view.offsets + slot * width;
         let raw = ((key - view.form.base) >> view.form.shift).to_le_bytes();
         if self.block.is_shared() {
-            self.splice(slot..slot, None);
+            self.splice(slot..slot, None, usize::MAX);
         }
         if let Some(payload) = self.block.payload_mut() {
             payload[at..at + width].copy_from_slice(&raw[..width]);
@@ -467,22 +497,21 @@ impl Leaf {
     pub fn insert(&mut self, slot: usize, member: &[u8], score: f64, tag: u8, bytes_max: usize) -> bool {
         let view = self.view();
         let entry = Entry { member, key: key_of(score), tag };
-        let member_bytes = view.members_bytes(0..view.len) + member.len();
         // A better form is looked for while there are few entries, and where this one takes too much; every
         // split looks for one as well.
         let is_early = view.len <= FORM_SOUGHT_MAX && view.len.is_power_of_two();
-        if !is_early && view.len > 0 && view.form.fits(member.len(), entry.key) {
-            let form = view.form;
-            if form.header_bytes() + (view.len + 1) * form.entry_bytes() + member_bytes <= bytes_max {
-                self.splice(slot..slot, Some(entry));
-                return true;
-            }
+        let fits_form = !is_early && view.len > 0 && view.form.fits(member.len(), entry.key);
+        if fits_form && self.splice(slot..slot, Some(entry), bytes_max) {
+            return true;
         }
-        let before = view.entries(0..slot);
-        let entries = before.chain(std::iter::once(entry)).chain(view.entries(slot..view.len));
-        let fits = Measure::of(entries.clone()).size() <= bytes_max;
+        let view = self.view();
+        let (before, after) = (view.entries(0..slot), view.entries(slot..view.len));
+        let add = |sum: Measure, entry: Entry<'_>| sum.add(entry.member.len(), entry.key);
+        let measure = after.clone().fold(add(before.clone().fold(Measure::default(), add), entry), add);
+        let fits = measure.size() <= bytes_max;
         if fits {
-            *self = build(entries);
+            let entries = before.chain(std::iter::once(entry)).chain(after);
+            *self = build_as(&measure, entries);
         }
         fits
     }
@@ -491,7 +520,9 @@ impl Leaf {
     pub fn remove(&mut self, slots: Range<usize>) {
         match self.view().len - slots.len() {
             0 => *self = Leaf::default(),
-            _ => self.splice(slots, None),
+            _ => {
+                self.splice(slots, None, usize::MAX);
+            }
         }
     }
 
@@ -509,9 +540,10 @@ impl Leaf {
         *self = build(own.entries(0..own.len).chain(next.entries(0..next.len)));
     }
 
-    /// Puts an entry, which fits the form, in the place of some: in this block if it is not shared and has
-    /// the right size, else in another one.
-    fn splice(&mut self, slots: Range<usize>, added: Option<Entry<'_>>) {
+    /// Puts an entry, which fits the form, in the place of some, unless the payload would then take more than
+    /// `bytes_max` bytes: in this block if it is not shared and has the right size, else in another one.
+    /// Whether it was done.
+    fn splice(&mut self, slots: Range<usize>, added: Option<Entry<'_>>, bytes_max: usize) -> bool {
         let old = self.view();
         let form = old.form;
         let start = old.start(slots.start);
@@ -539,6 +571,9 @@ impl Leaf {
             Change { gone: start..end, added: added.map_or(&[], |entry| entry.member) },
         ];
         let size = cuts.iter().fold(used, |size, cut| size - cut.gone.len() + cut.added.len());
+        if size > bytes_max {
+            return false;
+        }
         let (class, capacity) = (block_class_size(size), self.block.memory_usage());
         let has_size = class <= capacity && capacity - class <= SLACK_MAX.min(capacity / 8);
         if has_size && !self.block.is_shared() {
@@ -546,7 +581,7 @@ impl Leaf {
                 move_parts(payload, &cuts, used, size);
                 form.write(len, payload);
             }
-            return;
+            return true;
         }
         let [lengths, tags, offsets, members] = &cuts;
         let mut block = Block::joined(&[
@@ -562,6 +597,7 @@ impl Leaf {
         ]);
         form.write(len, block.payload_mut().expect("a new block has one holder"));
         self.block = block;
+        true
     }
 }
 
@@ -597,8 +633,12 @@ fn move_parts(payload: &mut [u8], changes: &[Change<'_>; 4], used: usize, end: u
 
 /// The leaf of these entries in the form that takes the fewest bytes.
 fn build<'e>(entries: impl Iterator<Item = Entry<'e>> + Clone) -> Leaf {
-    let measure = Measure::of(entries.clone());
-    let Measure { len, member_bytes, .. } = measure;
+    build_as(&Measure::of(entries.clone()), entries)
+}
+
+/// The same, of entries that have been measured.
+fn build_as<'e>(measure: &Measure, entries: impl Iterator<Item = Entry<'e>>) -> Leaf {
+    let &Measure { len, member_bytes, .. } = measure;
     if len == 0 {
         return Leaf::default();
     }
@@ -611,7 +651,8 @@ fn build<'e>(entries: impl Iterator<Item = Entry<'e>> + Clone) -> Leaf {
     let tags = length + len * length_bytes;
     let mut offset = tags + len;
     let mut member = offset + len * width;
-    for (tag, entry) in (tags..).zip(entries) {
+    let mut tag = tags;
+    entries.for_each(|entry| {
         let bytes = entry.member.len();
         payload[length..length + length_bytes].copy_from_slice(&bytes.to_le_bytes()[..length_bytes]);
         payload[tag] = entry.tag;
@@ -621,7 +662,8 @@ fn build<'e>(entries: impl Iterator<Item = Entry<'e>> + Clone) -> Leaf {
         length += length_bytes;
         offset += width;
         member += bytes;
-    }
+        tag += 1;
+    });
     Leaf { block }
 }
 

@@ -19,6 +19,7 @@
 //!
 //! Leaves filled in random order are filled by 70%, in rising or falling order by 100%.
 
+use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -216,6 +217,20 @@ impl Tree {
         }
     }
 
+    /// The ranks of the members between two cuts.
+    pub fn ranks_between(&self, low: Cut<'_>, high: Cut<'_>) -> Range<usize> {
+        let Some(first) = self.spine.first() else { return 0..0 };
+        let (id, rank) = self.leaf_before(low).unwrap_or((first, 0));
+        let leaf = self.leaf(id);
+        let from = rank + leaf.count_before(low);
+        let last = leaf.len() - 1;
+        let to = match high.is_after(leaf.score(last), || leaf.member(last)) {
+            true => self.count_before(high),
+            false => rank + leaf.count_before(high),
+        };
+        from..to.max(from)
+    }
+
     /// Adds a member that is not there.
     pub fn insert(&mut self, member: &[u8], score: f64, hash: u64) {
         let leaf = self.insert_in_order(member, score, hash);
@@ -225,8 +240,14 @@ impl Tree {
     /// Puts an entry where it belongs and returns its leaf. The index is the caller's to tell.
     fn insert_in_order(&mut self, member: &[u8], score: f64, hash: u64) -> NodeId {
         let cut = Cut::BelowEntry(score, member);
-        let found = self.leaf_before(cut).map(|(id, _)| id).or(self.spine.first());
-        match found {
+        // Written out for this kind of cut, so that scores are compared without asking which one it is.
+        let order = |other: f64| match other == score {
+            true => Ordering::Equal,
+            false if other < score => Ordering::Less,
+            false => Ordering::Greater,
+        };
+        let is_before = |id| self.leaf(id).first_member() < member;
+        match self.spine.last_before(order, is_before).or(self.spine.first()) {
             Some(id) => self.insert_near(id, self.leaf(id).count_before(cut), member, score, tag_of(hash)),
             None => self.add_leaf_after(None, leaf_of(member, score, tag_of(hash))),
         }
@@ -296,9 +317,16 @@ impl Tree {
         })
     }
 
+    /// Whether the first entry of a leaf is before a cut.
+    #[inline]
+    fn starts_before(&self, id: NodeId, cut: Cut<'_>) -> bool {
+        let leaf = self.leaf(id);
+        cut.is_after(leaf.score(0), || leaf.first_member())
+    }
+
     /// The last leaf whose first entry is before a cut, with the number of members before that leaf.
     fn leaf_before(&self, cut: Cut<'_>) -> Option<(NodeId, usize)> {
-        self.spine.last_before(|score, leaf| cut.is_after(score, || self.leaf(leaf()).member(0)))
+        self.spine.last_before_and_rank(|score| cut.order(score), |id| self.starts_before(id, cut))
     }
 
     /// Adds an entry at a place of a leaf, making room where there is none. Returns the leaf that it came to.

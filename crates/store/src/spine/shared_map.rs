@@ -4,6 +4,8 @@
 //! A clone costs O(1); finding, adding and removing O(log n); a step in order O(1) amortised. The values
 //! should be cheap to clone: a change while a clone lives copies up to 64 of them.
 
+use std::cmp::Ordering;
+
 use super::{NodeId, SharedVec, Spine};
 
 /// See the module's description.
@@ -119,7 +121,8 @@ impl<K: Copy + Ord, V: Clone> SharedMap<K, V> {
 
     /// The last entry whose key is not above this one, and its rank.
     fn floor(&self, key: K) -> Option<(NodeId, usize)> {
-        self.spine.last_before(|other, _| other <= key)
+        let order = |other| if other <= key { Ordering::Less } else { Ordering::Greater };
+        self.spine.last_before_and_rank(order, |_| false)
     }
 
     fn value(&self, id: NodeId) -> Option<&V> {
