@@ -5,9 +5,11 @@ mod change;
 mod query;
 mod table;
 
+use mantissa_number::INTEGER_TEXT_MAX;
 use mantissa_protocol::Reply;
 use mantissa_store::listpack::Element;
-use mantissa_store::{EncodingLimits, Kind, List, ListEnd};
+use mantissa_store::{EncodingLimits, List, ListEnd};
+use smallvec::SmallVec;
 
 use crate::access::Access;
 use crate::effects::EventClass;
@@ -138,24 +140,27 @@ fn move_element(
     (destination, to): (&[u8], ListEnd),
 ) -> Outcome<bool> {
     let limits = &access.settings().limits;
-    if access.list_mut(source)?.is_none() {
-        return Ok(false);
-    }
-    if access.kind(destination).is_some_and(|kind| kind != Kind::List) {
-        return Err(Error::WRONG_TYPE);
-    }
     let Some(list) = access.list_mut(source)? else { return Ok(false) };
-    let place = match from {
-        ListEnd::Head => 0,
-        ListEnd::Tail => list.len().saturating_sub(1),
+    let place = |list: &List| if from == ListEnd::Head { 0 } else { list.len().saturating_sub(1) };
+    let at = place(list);
+    let Some(element) = list.get(at) else { return Ok(false) };
+    let element: SmallVec<[u8; 64]> = SmallVec::from_slice(element.text(&mut [0; INTEGER_TEXT_MAX]));
+    let pushed = std::iter::once(&element[..]);
+    let is_empty = if source == destination {
+        list.remove(at, at + 1);
+        list.extend(to, pushed, limits);
+        settle(list, limits)
+    } else {
+        access.list_or_new(destination)?.extend(to, pushed, limits);
+        access.list_mut(source)?.is_some_and(|list| {
+            let at = place(list);
+            list.remove(at, at + 1);
+            settle(list, limits)
+        })
     };
-    let Some(element) = list.get(place).map(|element| element.to_vec()) else { return Ok(false) };
-    list.remove(place, place + 1);
-    access.list_or_new(destination)?.extend(to, std::iter::once(&element[..]), limits);
     access.changed_by(destination, 0);
     access.event(EventClass::LIST, by_end(to, "lpush", "rpush"), destination);
     reply.bulk(&element);
-    let is_empty = access.list_mut(source)?.is_some_and(|list| settle(list, limits));
     taken(access, source, by_end(from, "lpop", "rpop"), (1, is_empty));
     Ok(true)
 }

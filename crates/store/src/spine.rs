@@ -457,20 +457,21 @@ impl<K: Copy> Spine<K> {
     }
 
     /// Splits a branch that has just got one child too many, at `position`, and those above it where they
-    /// fill up. Growth at an end leaves full branches behind: the new child alone goes to a new branch.
+    /// fill up. Growth at an end leaves nearly full branches behind, but takes some children along, so that a
+    /// child that comes and goes there does not make and unmake a branch each time.
     fn split_if_full(&mut self, mut at: u32, mut position: usize) {
         while self.branch(at).children().len() > FANOUT {
             let branch = self.branch_mut(at);
             let (level, parent, is_head) = (branch.level, branch.parent, position == 0);
-            let moved = match position {
-                0 => {
-                    let first = branch.children()[0];
-                    branch.children.remove(0);
-                    std::iter::once(first).collect()
-                }
-                FANOUT => branch.children.split_off(FANOUT),
-                _ => branch.children.split_off(branch.children().len() / 2),
+            let middle = match position {
+                0 => FANOUT_MIN,
+                FANOUT => FANOUT + 1 - FANOUT_MIN,
+                _ => branch.children().len() / 2,
             };
+            let mut moved = branch.children.split_off(middle);
+            if is_head {
+                std::mem::swap(&mut branch.children, &mut moved);
+            }
             let kept = self.child_of(at);
             let new = self.new_branch(level, moved);
             let new = self.child_of(new);

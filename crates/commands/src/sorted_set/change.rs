@@ -138,8 +138,11 @@ pub(crate) fn zadd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
         return Err(Error::SYNTAX);
     }
     rules.check(pairs.len() / 2)?;
-    let scores: Outcome<SmallVec<[f64; 16]>> = pairs.iter().step_by(2).map(parse::float).collect();
-    add(access, reply, args.at(1), rules, (&scores?, pairs))
+    let mut scores: SmallVec<[f64; 16]> = SmallVec::new();
+    for index in (0..pairs.len()).step_by(2) {
+        scores.push(parse::float(pairs.at(index))?);
+    }
+    add(access, reply, args.at(1), rules, (&scores, pairs))
 }
 
 pub(super) fn zincrby(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

@@ -7,6 +7,7 @@
 //! Bytes of a node beside its pieces: 40 here, 40 for the vector, 8 to 16 for a piece: less than half a byte
 //! for an element of 16 bytes in a node of 8 KB.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use super::ListEnd;
@@ -21,10 +22,40 @@ pub(super) const FRAME_BYTES: usize = HEADER_BYTES + 1;
 const PIECE_BYTES_MIN: usize = piece::PIECE_BYTES_MAX / 4;
 const JOINED_BYTES_MAX: usize = piece::PIECE_BYTES_MAX * 3 / 4;
 
+/// The pieces of a node, in order. Without a piece there is no allocation.
+#[derive(Clone, Debug, Default)]
+struct Pieces(Option<Arc<Vec<Piece>>>);
+
+impl Pieces {
+    fn of(pieces: Vec<Piece>) -> Pieces {
+        Pieces(Some(Arc::new(pieces)))
+    }
+
+    /// The vector, to change; copied if clones share it.
+    fn own(&mut self) -> &mut Vec<Piece> {
+        Arc::make_mut(self.0.get_or_insert_default())
+    }
+
+    /// Bytes of the vector's allocations.
+    fn memory_usage(&self) -> usize {
+        let bytes = |pieces: &Arc<Vec<Piece>>| 40 + slab::class_size(pieces.capacity() * size_of::<Piece>());
+        self.0.as_ref().map_or(0, bytes)
+    }
+}
+
+impl Deref for Pieces {
+    type Target = [Piece];
+
+    #[inline]
+    fn deref(&self) -> &[Piece] {
+        self.0.as_ref().map_or(&[], |pieces| pieces.as_slice())
+    }
+}
+
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
-    pieces: Arc<Vec<Piece>>,
+    pieces: Pieces,
     count: usize,
     /// Bytes of the elements as a listpack; of a plain node, of its element.
     bytes: usize,
@@ -44,9 +75,10 @@ impl Node {
 
     /// A node with one element.
     pub fn with(element: &[u8]) -> Node {
-        let mut node = Node::default();
-        node.insert(0, element);
-        node
+        let mut piece = Piece::default();
+        piece.splice(0, 0, Some(&Encoded::new(element)), false);
+        let bytes = piece.view().listpack_bytes();
+        Node { pieces: Pieces::of(vec![piece]), count: 1, bytes, plain: Block::default() }
     }
 
     /// The node with the elements of a piece of any size.
@@ -54,7 +86,7 @@ impl Node {
         let view = piece.view();
         let (count, bytes) = (view.count(), view.listpack_bytes());
         if view.size() <= piece::PIECE_BYTES_MAX {
-            return Node { pieces: Arc::new(vec![piece]), count, bytes, plain: Block::default() };
+            return Node { pieces: Pieces::of(vec![piece]), count, bytes, plain: Block::default() };
         }
         Node::from_elements((0..count).scan(view.cursor(0), |cursor, _| cursor.next()))
     }
@@ -99,21 +131,20 @@ impl Node {
 
     /// Bytes of its allocations.
     pub fn memory_usage(&self) -> usize {
-        let vector = 40 + slab::class_size(self.pieces.capacity() * size_of::<Piece>());
         let pieces = self.pieces.iter().map(Piece::memory_usage).sum::<usize>();
-        pieces + self.plain.memory_usage() + if self.pieces.is_empty() { 0 } else { vector }
+        pieces + self.plain.memory_usage() + self.pieces.memory_usage()
     }
 
     /// Moves pieces to other places if that lets memory be given back.
     pub fn compact(&mut self) {
-        if let Some(pieces) = Arc::get_mut(&mut self.pieces) {
+        if let Some(pieces) = self.pieces.0.as_mut().and_then(Arc::get_mut) {
             pieces.iter_mut().for_each(Piece::compact);
         }
     }
 
     /// Gives back the room for elements to come, at an end where none will.
     pub fn trim(&mut self, end: ListEnd) {
-        let pieces = Arc::make_mut(&mut self.pieces);
+        let pieces = self.pieces.own();
         let piece = match end {
             ListEnd::Head => pieces.first_mut(),
             ListEnd::Tail => pieces.last_mut(),
@@ -141,7 +172,7 @@ impl Node {
     fn insert_encoded(&mut self, index: usize, element: &Encoded<'_>) {
         debug_assert!(!self.is_plain());
         let (mut at, mut offset) = self.locate(index);
-        let pieces = Arc::make_mut(&mut self.pieces);
+        let pieces = self.pieces.own();
         // Between two pieces the element may go to either.
         if offset == 0 && at > 0 && (at == pieces.len() || !pieces[at].has_room(element)) {
             at -= 1;
@@ -173,7 +204,7 @@ impl Node {
     pub fn replace(&mut self, index: usize, element: &[u8]) {
         let (at, offset) = self.locate(index);
         let element = Encoded::new(element);
-        let piece = &mut Arc::make_mut(&mut self.pieces)[at];
+        let piece = &mut self.pieces.own()[at];
         let before = piece.view().listpack_bytes();
         piece.splice(offset, offset + 1, Some(&element), false);
         let view = piece.view();
@@ -185,7 +216,7 @@ impl Node {
             let parts = [(0, offset), (offset, offset + 1), (offset + 1, count)];
             let parts = parts.map(|(from, to)| piece.part(from, to)).into_iter();
             let parts = parts.filter(|part| part.view().count() > 0);
-            Arc::make_mut(&mut self.pieces).splice(at..at + 1, parts);
+            self.pieces.own().splice(at..at + 1, parts);
         }
     }
 
@@ -194,7 +225,7 @@ impl Node {
         let (mut at, mut offset) = self.locate(from);
         let mut left = to - from;
         self.count -= left;
-        let pieces = Arc::make_mut(&mut self.pieces);
+        let pieces = self.pieces.own();
         while left > 0 && at < pieces.len() {
             let view = pieces[at].view();
             let (count, before) = (view.count(), view.listpack_bytes());
@@ -225,7 +256,7 @@ impl Node {
     /// Takes the elements from `index` on into a node of their own.
     pub fn split_off(&mut self, index: usize) -> Node {
         let (at, offset) = self.locate(index);
-        let pieces = Arc::make_mut(&mut self.pieces);
+        let pieces = self.pieces.own();
         let mut tail = Vec::with_capacity(pieces.len() - at);
         if offset > 0 {
             let count = pieces[at].view().count();
@@ -236,7 +267,8 @@ impl Node {
             tail.extend(pieces.drain(at..));
         }
         let bytes = tail.iter().map(|piece| piece.view().listpack_bytes()).sum();
-        let tail = Node { pieces: Arc::new(tail), count: self.count - index, bytes, plain: Block::default() };
+        let tail =
+            Node { pieces: Pieces::of(tail), count: self.count - index, bytes, plain: Block::default() };
         self.count = index;
         self.bytes -= bytes;
         tail
@@ -244,7 +276,7 @@ impl Node {
 
     /// Adds the elements of the node that follows this one.
     pub fn append(&mut self, next: &Node) {
-        let pieces = Arc::make_mut(&mut self.pieces);
+        let pieces = self.pieces.own();
         let seam = pieces.len().saturating_sub(1);
         pieces.extend(next.pieces.iter().cloned());
         self.count += next.count;

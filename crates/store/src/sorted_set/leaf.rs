@@ -28,7 +28,7 @@ const BASE: usize = 4;
 /// Most bytes of an entry beside its member, if that is shorter than 256 bytes.
 pub(super) const ENTRY_BYTES_MAX: usize = 10;
 /// Most unused bytes that a leaf keeps when entries go.
-const SLACK_MAX: usize = 96;
+pub(super) const SLACK_MAX: usize = 96;
 /// The most entries at which adding one looks for a better form.
 const FORM_SOUGHT_MAX: usize = 16;
 /// Score widths at which there is no base.
@@ -501,9 +501,13 @@ impl Leaf {
         // split looks for one as well.
         let is_early = view.len <= FORM_SOUGHT_MAX && view.len.is_power_of_two();
         let fits_form = !is_early && view.len > 0 && view.form.fits(member.len(), entry.key);
-        if fits_form && self.splice(slot..slot, Some(entry), bytes_max) {
-            return true;
-        }
+        (fits_form && self.splice(slot..slot, Some(entry), bytes_max))
+            || self.insert_anew(slot, entry, bytes_max)
+    }
+
+    /// The same, in the form that takes the fewest bytes.
+    #[cold]
+    fn insert_anew(&mut self, slot: usize, entry: Entry<'_>, bytes_max: usize) -> bool {
         let view = self.view();
         let (before, after) = (view.entries(0..slot), view.entries(slot..view.len));
         let add = |sum: Measure, entry: Entry<'_>| sum.add(entry.member.len(), entry.key);

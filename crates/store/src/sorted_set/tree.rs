@@ -28,7 +28,7 @@ use smallvec::SmallVec;
 
 use super::cut::Cut;
 use super::index::{Index, Item};
-use super::leaf::{Cursor, ENTRY_BYTES_MAX, Leaf, View};
+use super::leaf::{Cursor, ENTRY_BYTES_MAX, Leaf, SLACK_MAX, View};
 use crate::slab;
 use crate::spine::{BLOCK_HEADER_BYTES, NodeId, SharedVec, Spine};
 
@@ -43,6 +43,8 @@ const MERGED_ENTRIES_MAX: usize = LEAF_ENTRIES_MAX * 3 / 4;
 const MERGED_BYTES_MAX: usize = LEAF_BYTES_MAX * 3 / 4;
 /// A member of this size is not moved along when a leaf is split for it.
 const BULKY_BYTES: usize = LEAF_BYTES_MAX / 4;
+
+const _: () = assert!(2 * LEAF_BYTES_MIN > LEAF_BYTES_MIN + BLOCK_HEADER_BYTES + SLACK_MAX + 32);
 
 /// The hash of a member.
 #[inline]
@@ -224,9 +226,12 @@ impl Tree {
         let leaf = self.leaf(id);
         let from = rank + leaf.count_before(low);
         let last = leaf.len() - 1;
-        let to = match high.is_after(leaf.score(last), || leaf.member(last)) {
-            true => self.count_before(high),
-            false => rank + leaf.count_before(high),
+        let to = if !high.is_after(leaf.score(last), || leaf.member(last)) {
+            rank + leaf.count_before(high)
+        } else if self.spine.next(id).is_none_or(|next| !self.starts_before(next, high)) {
+            rank + leaf.len()
+        } else {
+            self.count_before(high)
         };
         from..to.max(from)
     }
@@ -326,7 +331,17 @@ impl Tree {
 
     /// The last leaf whose first entry is before a cut, with the number of members before that leaf.
     fn leaf_before(&self, cut: Cut<'_>) -> Option<(NodeId, usize)> {
-        self.spine.last_before_and_rank(|score| cut.order(score), |id| self.starts_before(id, cut))
+        let first_member = |id| self.leaf(id).first_member();
+        // Written out where it matters, so that nothing is asked on the way which kind of cut it is.
+        match cut {
+            Cut::BelowMember(bound) => {
+                self.spine.last_before_and_rank(|_| Ordering::Equal, |id| first_member(id) < bound)
+            }
+            Cut::AboveMember(bound) => {
+                self.spine.last_before_and_rank(|_| Ordering::Equal, |id| first_member(id) <= bound)
+            }
+            _ => self.spine.last_before_and_rank(|score| cut.order(score), |id| self.starts_before(id, cut)),
+        }
     }
 
     /// Adds an entry at a place of a leaf, making room where there is none. Returns the leaf that it came to.
@@ -416,8 +431,12 @@ impl Tree {
             self.drop_leaf(id);
             return;
         }
-        self.change(id, |leaf| leaf.remove(slots));
-        if self.leaf(id).size() < LEAF_BYTES_MIN {
+        let is_small = self.change(id, |leaf| {
+            leaf.remove(slots);
+            // A leaf in a large allocation has a use for it.
+            leaf.memory_usage() < 2 * LEAF_BYTES_MIN && leaf.view().size() < LEAF_BYTES_MIN
+        });
+        if is_small {
             self.merge_with_neighbour(id);
         }
     }

@@ -4,7 +4,8 @@
 //! | references (u32) | capacity (u16) | length (u16) | items ... |
 //! ```
 //!
-//! Its allocation is as large as its items need, up to a size class. Changing it copies it if it is shared.
+//! Its allocation is as large as its items need, up to a size class, or a little larger after some have gone.
+//! Changing it copies it if it is shared.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -25,6 +26,9 @@ const _: () = assert!(size_of::<Header>() == HEADER_BYTES && align_of::<Header>(
 const _: () = assert!(size_of::<SharedSlice<u64>>() == 8);
 /// More references than this mean that some were forgotten.
 const REFERENCES_MAX: u32 = u32::MAX / 2;
+
+/// Items that there is room for at most when others have gone.
+const SPARE_MAX: usize = 2;
 
 /// See the module's description.
 pub(crate) struct SharedSlice<T> {
@@ -157,7 +161,7 @@ impl<T: Copy> SharedSlice<T> {
     fn truncate(&mut self, len: usize) {
         if len == 0 {
             *self = Self::default();
-        } else if self.is_shared() || allocation::<T>(len) < self.memory_usage() {
+        } else if self.is_shared() || allocation::<T>(len + SPARE_MAX) < self.memory_usage() {
             *self = Self::with_items(&self.as_slice()[..len], len);
         } else if let Some(mut start) = self.start {
             // SAFETY: the header is live and this holder's alone; items need no drop.
