@@ -76,13 +76,7 @@ impl<K: Copy> Branch<K> {
 
     #[inline]
     fn position(&self, id: u32) -> usize {
-        let children = self.children();
-        // Much of what happens, happens at the end.
-        if children.last().is_some_and(|last| last.id == id) {
-            return children.len() - 1;
-        }
-        let at = children.iter().position(|child| child.id == id);
-        at.expect("a node or branch is a child of its parent")
+        position_of(self.children(), id)
     }
 
     /// The child that holds the element at a place, and its place below that child. The branch has `count`
@@ -109,6 +103,17 @@ impl<K: Copy> Branch<K> {
     fn count(&self) -> usize {
         self.children().iter().map(|child| child.count).sum()
     }
+}
+
+/// The place of a node or branch among the children of its parent.
+#[inline]
+fn position_of<K>(children: &[Child<K>], id: u32) -> usize {
+    // Much of what happens, happens at the end.
+    if children.last().is_some_and(|last| last.id == id) {
+        return children.len() - 1;
+    }
+    let at = children.iter().position(|child| child.id == id);
+    at.expect("a node or branch is a child of its parent")
 }
 
 /// See the module's description.
@@ -345,8 +350,9 @@ impl<K: Copy> Spine<K> {
         let mut is_first = true;
         while at != NONE {
             let branch = self.branches.get_mut(at as usize);
-            let position = branch.position(child);
-            let place = &mut branch.children.as_mut_slice()[position];
+            let children = branch.children.as_mut_slice();
+            let position = position_of(children, child);
+            let place = &mut children[position];
             let is_lowest = delta.is_none();
             let delta = *delta.get_or_insert(count.wrapping_sub(place.count));
             place.count = place.count.wrapping_add(delta);

@@ -245,6 +245,7 @@ impl Tree {
     /// Puts an entry where it belongs and returns its leaf. The index is the caller's to tell.
     fn insert_in_order(&mut self, member: &[u8], score: f64, hash: u64) -> NodeId {
         let cut = Cut::BelowEntry(score, member);
+        let at_end = self.spine.last().filter(|&last| self.starts_before(last, cut));
         // Written out for this kind of cut, so that scores are compared without asking which one it is.
         let order = |other: f64| match other == score {
             true => Ordering::Equal,
@@ -252,7 +253,8 @@ impl Tree {
             false => Ordering::Greater,
         };
         let is_before = |id| self.leaf(id).first_member() < member;
-        match self.spine.last_before(order, is_before).or(self.spine.first()) {
+        let found = at_end.or_else(|| self.spine.last_before(order, is_before));
+        match found.or(self.spine.first()) {
             Some(id) => self.insert_near(id, self.leaf(id).count_before(cut), member, score, tag_of(hash)),
             None => self.add_leaf_after(None, leaf_of(member, score, tag_of(hash))),
         }
@@ -331,6 +333,11 @@ impl Tree {
 
     /// The last leaf whose first entry is before a cut, with the number of members before that leaf.
     fn leaf_before(&self, cut: Cut<'_>) -> Option<(NodeId, usize)> {
+        // Members are often added, and looked for, at the end.
+        let last = self.spine.last()?;
+        if self.starts_before(last, cut) {
+            return Some((last, self.len() - self.leaf(last).len()));
+        }
         let first_member = |id| self.leaf(id).first_member();
         // Written out where it matters, so that nothing is asked on the way which kind of cut it is.
         match cut {

@@ -146,6 +146,7 @@ impl<T: Copy> SharedSlice<T> {
         self.start.map_or(0, |start| usize::from(unsafe { start.as_ref().capacity }))
     }
 
+    #[inline]
     fn is_shared(&self) -> bool {
         // SAFETY: the pointer leads to a live header.
         self.start.is_some_and(|start| unsafe { start.as_ref().references.load(Ordering::Acquire) != 1 })
@@ -154,8 +155,13 @@ impl<T: Copy> SharedSlice<T> {
     #[inline]
     fn make_own(&mut self) {
         if self.is_shared() {
-            *self = Self::with_items(self.as_slice(), self.as_slice().len());
+            self.copy();
         }
+    }
+
+    #[cold]
+    fn copy(&mut self) {
+        *self = Self::with_items(self.as_slice(), self.as_slice().len());
     }
 
     fn truncate(&mut self, len: usize) {
