@@ -88,9 +88,10 @@ impl Bucket {
         let (_, id_bytes) = self.head();
         let payload = self.block.payload();
         let at = payload.len() - id_bytes * (slot + 1);
-        let mut raw = [0; 4];
-        raw[..id_bytes].copy_from_slice(&payload[at..at + id_bytes]);
-        u32::from_le_bytes(raw)
+        // Three bytes are read with the one before them, which is there: of a hash, or of another number.
+        let narrow = ID_BYTES + 1 - id_bytes;
+        let raw = payload[at - narrow..].first_chunk().map_or(0, |&raw| u32::from_le_bytes(raw));
+        raw >> (8 * narrow)
     }
 
     fn items(&self) -> impl Iterator<Item = Item> {
@@ -222,7 +223,9 @@ impl Bucket {
         let last = self.leaf(len - 1);
         if let Some(payload) = self.block.payload_mut() {
             let (at, last_at) = (HASHES + slot * HASH_BYTES, HASHES + (len - 1) * HASH_BYTES);
-            payload.copy_within(last_at..last_at + HASH_BYTES, at);
+            let mut hash = [0; HASH_BYTES];
+            hash.copy_from_slice(&payload[last_at..last_at + HASH_BYTES]);
+            payload[at..at + HASH_BYTES].copy_from_slice(&hash);
             write_leaf(payload, slot, id_bytes, last);
             write_len(payload, len - 1);
         }
@@ -236,7 +239,13 @@ impl Bucket {
 #[inline]
 fn write_leaf(payload: &mut [u8], slot: usize, id_bytes: usize, leaf: NodeId) {
     let at = payload.len() - id_bytes * (slot + 1);
-    payload[at..at + id_bytes].copy_from_slice(&leaf.to_le_bytes()[..id_bytes]);
+    let raw = leaf.to_le_bytes();
+    // In sizes that are known, which makes them plain moves.
+    if id_bytes == ID_BYTES {
+        payload[at..at + ID_BYTES].copy_from_slice(&raw[..ID_BYTES]);
+    } else {
+        payload[at..at + raw.len()].copy_from_slice(&raw);
+    }
 }
 
 /// Sets the number of items and leaves the mark of a wide bucket.

@@ -623,7 +623,10 @@ fn move_parts(payload: &mut [u8], changes: &[Change<'_>; 4], used: usize, end: u
             from = change.gone.start;
             payload.copy_within(kept, to);
             to -= change.added.len();
-            payload[to..to + change.added.len()].copy_from_slice(change.added);
+            match change.added {
+                [byte] => payload[to] = *byte,
+                added => payload[to..to + added.len()].copy_from_slice(added),
+            }
         }
     } else {
         let mut to = changes[0].gone.start;

@@ -83,7 +83,10 @@ impl Block {
             start.write(Header { references: AtomicU32::new(1), units });
             let mut at = start.add(1).cast::<u8>();
             for part in parts {
-                at.copy_from_nonoverlapping(NonNull::from(*part).cast(), part.len());
+                match part {
+                    [byte] => at.write(*byte),
+                    _ => at.copy_from_nonoverlapping(NonNull::from(*part).cast(), part.len()),
+                }
                 at = at.add(part.len());
             }
             at.write_bytes(0, size - HEADER_BYTES - payload);
