@@ -42,6 +42,11 @@ fn lists_do_as_a_standard_deque_does() {
 }
 
 #[test]
+fn tables_do_as_a_standard_set_does() {
+    run(operations::table_operations);
+}
+
+#[test]
 fn streams_do_as_a_standard_map_does() {
     run(operations::stream_operations);
 }

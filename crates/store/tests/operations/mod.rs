@@ -1,10 +1,11 @@
-//! Collections and their clones against standard ones, driven by bytes: what the fuzz targets and a test run.
+//! The table, and collections and their clones, against standard ones, driven by bytes: what the fuzz targets and a test run.
 
 mod hashes;
 mod lists;
 mod sets;
 mod sorted_sets;
 mod streams;
+mod tables;
 
 pub use hashes::hash_operations;
 pub use lists::list_operations;
@@ -12,6 +13,7 @@ use mantissa_store::EncodingLimits;
 pub use sets::set_operations;
 pub use sorted_sets::sorted_set_operations;
 pub use streams::stream_operations;
+pub use tables::table_operations;
 
 /// Most clones of a collection at a time.
 const CLONES_MAX: usize = 4;
