@@ -410,7 +410,8 @@ pub fn write_keyspace<W: Write>(writer: &mut Writer<'_, W>, shards: &mut LockedS
 
 /// Makes a file of what `write` writes, there whole or not at all: it is written under another name, made
 /// durable, and renamed. After an error the file of that name is what it was before, or the new one where
-/// only making the name durable failed. Returns what `write` returned.
+/// only making the name durable failed. Returns what `write` returned. The file that had the name before, whose
+/// blocks the system frees when it is closed, is closed by another thread: that takes a part of a second.
 pub fn save_file<T>(
     storage: &dyn Storage,
     path: &Path,
@@ -423,13 +424,17 @@ pub fn save_file<T>(
         file.sync()?;
         Ok(outcome)
     });
+    let replaced = storage.open(path).ok();
     let outcome = outcome.and_then(|outcome| storage.rename(&temporary, path).map(|()| outcome));
-    match outcome {
+    let outcome = match outcome {
         Ok(outcome) => storage.sync_directory(directory).map(|()| outcome),
         Err(error) => {
             // The error that matters is the one that led here.
             let _ = storage.remove(&temporary);
             Err(error)
         }
-    }
+    };
+    let closing = std::thread::Builder::new().name("close".to_owned());
+    let _closed_at_once_if_that_fails = closing.spawn(move || drop(replaced));
+    outcome
 }

@@ -41,7 +41,7 @@ const CHUNKS_WAITING_MAX: usize = 4;
 /// Where somebody waits, what has been written is made durable after so many bytes, while writing goes on: so
 /// that little is left to be waited for at the end. In the background that would only make others wait, whose
 /// files are on the same disk.
-const DURABLE_BYTES: usize = 32 << 20;
+const DURABLE_BYTES: usize = 8 << 20;
 
 /// What was when a snapshot was taken.
 #[derive(Clone, Copy, Debug)]
