@@ -275,9 +275,9 @@ impl<K: Copy> Spine<K> {
         }
     }
 
-    /// The last node whose first element lies before a bound. `order` says how a key compares with that of the
-    /// bound; for nodes whose keys are equal to it, `is_before` is asked. Both must agree with the sequence:
-    /// what lies before the bound is its beginning.
+    /// The last node whose first element lies before a bound. `order` says how a key compares with that of
+    /// the bound; for nodes whose keys are equal to it, `is_before` is asked. Both must agree with the
+    /// sequence: what lies before the bound is its beginning.
     pub fn last_before(
         &self,
         order: impl Fn(K) -> Ordering,

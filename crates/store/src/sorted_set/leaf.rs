@@ -288,7 +288,7 @@ impl<'a> View<'a> {
         self.partition_point(0..self.len, |slot| cut.is_after(self.score(slot), || self.member(slot)))
     }
 
-    /// The number of keys below a bound. Which way the search goes is no branch, since nobody could foresee it.
+    /// The number of keys below a bound. Which way the search goes is no branch: nobody could foresee it.
     #[inline]
     fn keys_below(&self, bound: u64) -> usize {
         let Some(distance) = bound.checked_sub(self.form.base) else { return 0 };
