@@ -52,6 +52,16 @@ fn assert_equal(set: &SortedSet, model: &Model, plan: &Plan, random: &mut Random
     assert_eq!(set.count_before(Cut::BelowScore(score)), below, "{context}");
     assert_eq!(set.count_before(Cut::AboveScore(score)), above, "{context}");
     assert!(set.range(below..above).eq(all[below..above].iter().copied()));
+    let other = plan.score(random);
+    for (low, high) in [(score, score), (score, other)] {
+        let below = |cut: fn(f64, f64) -> bool, bound| all.iter().filter(|entry| cut(entry.1, bound)).count();
+        let (from, to) =
+            (below(|score, bound| score < bound, low), below(|score, bound| score <= bound, high));
+        let ranks = set.ranks_between(Cut::BelowScore(low), Cut::AboveScore(high));
+        assert_eq!(ranks, from..to.max(from), "{context}");
+        assert_eq!(set.ranks_between(Cut::Start, Cut::AboveScore(high)), 0..to, "{context}");
+        assert_eq!(set.ranks_between(Cut::AboveScore(low), Cut::End).end, all.len(), "{context}");
+    }
     let mut seen = HashSet::new();
     let mut cursor = 0;
     loop {
@@ -141,6 +151,14 @@ fn equal_scores_are_cut_by_member() {
         assert_eq!(set.count_before(Cut::BelowMember(member.as_bytes())), number);
         assert_eq!(set.count_before(Cut::AboveMember(member.as_bytes())), number + 1);
     }
+    for (low, high) in [(0, 0), (10, 12), (10, 4000), (4999, 4999), (4000, 10), (0, 4999)] {
+        let (first, last) = (format!("m{low:04}"), format!("m{high:04}"));
+        let cuts = (Cut::BelowMember(first.as_bytes()), Cut::AboveMember(last.as_bytes()));
+        assert_eq!(set.ranks_between(cuts.0, cuts.1), low..(high + 1).max(low));
+        assert_eq!(set.ranks_between(Cut::AboveMember(first.as_bytes()), cuts.0).len(), 0);
+    }
+    assert_eq!(set.ranks_between(Cut::BelowMember(b"a"), Cut::BelowMember(b"b")), 0..0);
+    assert_eq!(set.ranks_between(Cut::BelowMember(b"y"), Cut::AboveMember(b"z")), 5000..5000);
     assert_eq!(set.count_before(Cut::AboveMember(b"z")), 5000);
     assert_eq!((set.count_before(Cut::Start), set.count_before(Cut::End)), (0, 5000));
 }
