@@ -410,8 +410,9 @@ pub fn write_keyspace<W: Write>(writer: &mut Writer<'_, W>, shards: &mut LockedS
 
 /// Makes a file of what `write` writes, there whole or not at all: it is written under another name, made
 /// durable, and renamed. After an error the file of that name is what it was before, or the new one where
-/// only making the name durable failed. Returns what `write` returned. The file that had the name before, whose
-/// blocks the system frees when it is closed, is closed by another thread: that takes a part of a second.
+/// only making the name durable failed. Returns what `write` returned. The file that had the name before,
+/// whose blocks the system frees when it is closed, is closed by another thread: that takes a part of a
+/// second.
 pub fn save_file<T>(
     storage: &dyn Storage,
     path: &Path,

@@ -428,8 +428,8 @@ pub fn lock(server: &'static Server, wanted: ShardSet, may_write: bool) -> Outco
     }
 }
 
-/// Waits for shards that somebody holds. Of a wait as long as that for a slow script only the beginning counts:
-/// fewer workers would not make it shorter.
+/// Waits for shards that somebody holds. Of a wait as long as that for a slow script only the beginning
+/// counts: fewer workers would not make it shorter.
 #[cold]
 fn wait_for_shards(server: &'static Server, set: ShardSet) -> Outcome<LockedShards<'static>> {
     const COUNTED_MAX: Duration = Duration::from_millis(1);

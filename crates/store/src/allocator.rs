@@ -34,15 +34,6 @@ pub struct CountingAllocator;
 /// The allocator's name and version.
 pub const NAME: &str = if cfg!(feature = "whole_allocations") { "libc" } else { "jemalloc-5.3.1" };
 
-/// What jemalloc reads when it starts: memory in huge pages where the system offers them on request, since
-/// most of the time of a lookup in a large keyspace goes to cache and address translation misses. Nothing
-/// forks here, which is what makes huge pages costly for other servers. The environment variable
-/// `_RJEM_MALLOC_CONF` overrides it (`thp:default`).
-#[cfg(not(feature = "whole_allocations"))]
-// SAFETY: jemalloc declares a pointer to a NUL-terminated text under this name, which this is.
-#[unsafe(export_name = "_rjem_malloc_conf")]
-pub static SETTINGS: &[u8; 11] = b"thp:always\0";
-
 /// Bytes handed out and not given back, over all threads, each allocation with its whole size class.
 pub fn allocated_bytes() -> usize {
     // Threads that came after the count was read add to counters that are summed from the next time on.

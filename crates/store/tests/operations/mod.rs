@@ -1,4 +1,5 @@
-//! The table, and collections and their clones, against standard ones, driven by bytes: what the fuzz targets and a test run.
+//! The table, and collections and their clones, against standard ones, driven by bytes: what the fuzz
+//! targets and a test run.
 
 mod hashes;
 mod lists;

@@ -85,7 +85,7 @@ pub fn table_operations(data: &[u8]) {
             }
             9 => match table.get_or_take(hash, equal, |item| **item % 2 == 0, hash_of) {
                 Found::Taken(item) => {
-                    assert!(*item == number && number % 2 == 0 && model.remove(&number));
+                    assert!(*item == number && number.is_multiple_of(2) && model.remove(&number));
                     scan.stayed.remove(&number);
                 }
                 Found::Kept(item) => assert!(**item == number && number % 2 == 1 && model.contains(&number)),
