@@ -233,7 +233,10 @@ fn finish_reply(client: &mut Client, reply: &mut Reply, start: usize) {
         ReplyMode::SkipNext => client.reply_mode = ReplyMode::Skip,
         ReplyMode::Skip => {
             reply.truncate(start);
-            client.reply_mode = ReplyMode::On;
+            // Who waits gets the reply that is skipped later.
+            if client.blocked.is_none() {
+                client.reply_mode = ReplyMode::On;
+            }
         }
     }
 }

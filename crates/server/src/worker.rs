@@ -338,7 +338,10 @@ impl Worker {
         };
         let Some(blocked) = client.blocked.take() else { return };
         client.shared.mark(flag::BLOCKED, false);
-        let silent = client.reply_mode == ReplyMode::Off;
+        let silent = client.reply_mode != ReplyMode::On;
+        if client.reply_mode == ReplyMode::Skip {
+            client.reply_mode = ReplyMode::On;
+        }
         self.deadlines.remove(&blocked);
         execute::stop_waiting(self.context.server, &blocked);
         blocking::record(&mut self.context, &blocked);
