@@ -30,6 +30,8 @@ const UNEVEN: f64 = 0.25;
 const BUSY: f64 = 0.5;
 /// Workers leave when those that take part wait for each other for this part of their time on average.
 const CONTENDED_AT: f64 = 0.2;
+/// Periods in which those that have left hand over what they have: nothing is decided then.
+const SETTLING_PERIODS: u32 = 3;
 /// For how many periods none may then come back: at first, and at most.
 const FENCED_PERIODS_MIN: u32 = 50;
 const FENCED_PERIODS_MAX: u32 = 600;
@@ -62,6 +64,12 @@ struct Balance {
 }
 
 impl Balance {
+    fn new(active: usize) -> Self {
+        Balance { active, since_contended: u32::MAX, ..Balance::default() }
+    }
+}
+
+impl Balance {
     /// Decides from the loads of all workers (0 to 1 each), and from how much of their time they waited for
     /// each other (the sum of these parts), how many of them take part, and what they hand over.
     fn plan(&mut self, loads: &[f64], waits: f64, packing: bool) -> Vec<Handover> {
@@ -88,13 +96,16 @@ impl Balance {
 
     fn resize(&mut self, loads: &[f64], waits: f64, packing: bool) {
         if !packing {
-            *self = Balance { active: loads.len(), ..Balance::default() };
+            *self = Balance::new(loads.len());
             return;
         }
         self.fenced_periods = self.fenced_periods.saturating_sub(1);
         self.since_contended = self.since_contended.saturating_add(1);
         if self.active > 1 && waits >= CONTENDED_AT * self.active as f64 {
-            return self.part();
+            if self.since_contended >= SETTLING_PERIODS {
+                self.part();
+            }
+            return;
         }
         let total: f64 = loads.iter().sum();
         let needed = ((total / PACK_TO).ceil() as usize).max(1);
@@ -118,10 +129,13 @@ impl Balance {
     fn part(&mut self) {
         self.active -= self.active.div_ceil(3);
         (self.quiet_periods, self.needed) = (0, 0);
-        let is_again = self.since_contended < 2 * self.next_fenced_periods;
-        let before = if is_again { self.next_fenced_periods } else { 0 };
-        self.fenced_periods = before.clamp(FENCED_PERIODS_MIN, FENCED_PERIODS_MAX);
-        self.next_fenced_periods = 2 * self.fenced_periods;
+        // Those that leave one after the other belong together: the fence grows only if some had come back.
+        if self.fenced_periods == 0 {
+            let is_again = self.since_contended < 2 * self.next_fenced_periods;
+            let before = if is_again { self.next_fenced_periods } else { 0 };
+            self.fenced_periods = before.clamp(FENCED_PERIODS_MIN, FENCED_PERIODS_MAX);
+            self.next_fenced_periods = 2 * self.fenced_periods;
+        }
         self.since_contended = 0;
     }
 }
@@ -144,8 +158,7 @@ impl Balancer {
     /// A balancer of workers with these clocks.
     pub fn new(clocks: Vec<ThreadClock>) -> Self {
         let used = clocks.iter().map(ThreadClock::used).collect();
-        let balance = Balance { active: 1, ..Balance::default() };
-        Balancer { balance, clocks, used, wait_ns: 0, sampled: Instant::now() }
+        Balancer { balance: Balance::new(1), clocks, used, wait_ns: 0, sampled: Instant::now() }
     }
 
     /// To be called often; does something once in a while.
@@ -156,8 +169,9 @@ impl Balancer {
         }
         self.sampled = Instant::now();
         let mut loads = Vec::with_capacity(self.clocks.len());
-        for (clock, before) in self.clocks.iter().zip(&mut self.used) {
-            let used = clock.used();
+        let workers = server.stats.workers.iter().map(|stats| stats.log_ns.load(Ordering::Relaxed));
+        for ((clock, before), log_ns) in self.clocks.iter().zip(&mut self.used).zip(workers) {
+            let used = clock.used() + Duration::from_nanos(log_ns);
             loads.push((used.saturating_sub(*before).as_secs_f64() / elapsed.as_secs_f64()).min(1.0));
             *before = used;
         }
@@ -177,7 +191,7 @@ mod tests {
     use super::*;
 
     fn balance(active: usize) -> Balance {
-        Balance { active, ..Balance::default() }
+        Balance::new(active)
     }
 
     #[test]
@@ -237,6 +251,14 @@ mod tests {
         }
         let pauses: Vec<_> = left_at.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(pauses, [51, 101, 201, 401]);
+        // A moment of it has many leave, and for no longer than it has one.
+        let mut burst = self::balance(8);
+        for _ in 0..20 {
+            let waits = 0.9 * burst.active as f64;
+            burst.plan(&[0.9; 8], waits, true);
+        }
+        assert_eq!(burst.active, 1);
+        assert!(burst.fenced_periods <= FENCED_PERIODS_MIN, "{burst:?}");
         // One that waits a little costs less than it gives.
         let mut many = self::balance(8);
         for _ in 0..100 {

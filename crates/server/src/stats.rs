@@ -74,6 +74,8 @@ counters! {
     input_bytes,
     /// Bytes sent.
     output_bytes,
+    /// Nanoseconds in which it has written the log.
+    log_ns,
     /// Lookups that found their key.
     keyspace_hits,
     /// Lookups that did not.

@@ -44,6 +44,8 @@ const SYNC_TIME_MAX: Duration = Duration::from_secs(2);
 const QUEUED_BYTES_MAX: u64 = 256 << 20;
 /// Where making durable takes no longer than this, waking another thread for it would take as long.
 const QUICK_SYNC: Duration = Duration::from_micros(250);
+/// And where no more than this is to be written.
+const QUICK_BYTES: u64 = 256 << 10;
 /// How often a failed write is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -443,12 +445,18 @@ impl Writer {
         }
     }
 
+    /// Whether everything that was taken from the queue is written.
+    pub fn is_idle(&self) -> bool {
+        self.batch.is_empty() && self.failed_at.is_none()
+    }
+
     /// Whether [`Writer::turn`] is over so soon that one who waits for it had better do it himself.
     pub fn is_quick(&self) -> bool {
         let switches = || locked(&self.log.queue).items.iter().any(|item| matches!(item, Item::Switch(_)));
         self.log.policy() == SyncPolicy::Always
             && !self.sync_time.is_zero()
             && self.sync_time <= QUICK_SYNC
+            && self.log.end() - self.log.written() <= QUICK_BYTES
             && self.failed_at.is_none()
             && self.sync_began.is_none()
             && !switches()

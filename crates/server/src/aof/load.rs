@@ -176,7 +176,7 @@ impl Replayer {
                 return Err(AofError::Damaged { offset: reader.item_offset(), reason });
             }
             count += 1;
-            KeyDelay(self.context.live.config.key_load_delay).wait(count);
+            KeyDelay(self.context.live.config.key_load_delay).wait();
             if count % PROGRESS_COMMANDS == 0 {
                 self.context.refresh();
                 self.context.server.persistence.load.loaded(reader.offset() - reported);

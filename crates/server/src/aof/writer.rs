@@ -8,7 +8,7 @@ use mantissa_persist::aof::{Failure, SyncPolicy, Writer};
 
 use crate::inbox::Message;
 use crate::server::Server;
-use crate::{notice, warning};
+use crate::{notice, stats, warning};
 
 /// How long it sleeps if nobody wakes it.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
@@ -36,7 +36,7 @@ pub(super) fn start(server: &'static Server) -> io::Result<()> {
 }
 
 /// Writes the log on a worker that has something in it to be made durable, if nobody else writes and it is
-/// quick.
+/// quick. False if there is something left to do.
 pub fn write_at_once(server: &'static Server, worker: usize) -> bool {
     let aof = &server.aof;
     let Some(mut writer) = aof.writer.try_lock() else { return false };
@@ -44,8 +44,12 @@ pub fn write_at_once(server: &'static Server, worker: usize) -> bool {
         return false;
     }
     aof.await_no_longer(worker);
+    let began = Instant::now();
     turn(server, &mut writer);
-    true
+    if let Some(counters) = server.stats.workers.get(worker) {
+        stats::add(&counters.log_ns, began.elapsed().as_nanos() as u64);
+    }
+    writer.is_idle()
 }
 
 fn turn(server: &'static Server, writer: &mut Writer) {

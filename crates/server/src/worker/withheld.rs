@@ -9,6 +9,7 @@
 //! service of blocked clients, published messages, invalidations.
 //!
 //! Nothing else waits: requests go on being run, and the log's writer wakes the worker when more is durable.
+//! Only where that takes no longer than waking others would, the worker itself writes, at the end of a turn.
 
 use std::collections::VecDeque;
 
