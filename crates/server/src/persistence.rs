@@ -84,6 +84,8 @@ pub struct Persistence {
     pub scheduled: AtomicBool,
     /// Held by whoever writes a dump.
     writing: Mutex<()>,
+    /// Held by who saves because the server is to end.
+    ending: Mutex<()>,
     /// Held while a snapshot is under way.
     pub snapshot: Mutex<()>,
     /// How far it has come.
@@ -227,6 +229,7 @@ pub fn save_before_exit(server: &'static Server, flags: ShutdownFlags) -> bool {
     if !flags.save && (flags.nosave || !has_points) {
         return true;
     }
+    let _one_at_a_time = server.persistence.ending.lock();
     notice!("Saving the final RDB snapshot before exiting.");
     let paused_until_ms = server.pause.until_ms.swap(i64::MAX, Ordering::Relaxed);
     let Err(error) = save(server, Pace::Hasty) else {
@@ -238,7 +241,13 @@ pub fn save_before_exit(server: &'static Server, flags: ShutdownFlags) -> bool {
         return true;
     }
     warning!("Error trying to save the DB, can't exit: {error}");
-    server.pause.until_ms.store(paused_until_ms, Ordering::Relaxed);
+    // What CLIENT PAUSE or UNPAUSE has said meanwhile holds.
+    let _changed_meanwhile = server.pause.until_ms.compare_exchange(
+        i64::MAX,
+        paused_until_ms,
+        Ordering::Relaxed,
+        Ordering::Relaxed,
+    );
     server.send_all(|| Message::Resume);
     false
 }

@@ -69,6 +69,9 @@ fn start_background_save(session: &mut Session<'_, '_>, args: Args<'_>, reply: &
         reply.simple(STARTED);
         return Ok(());
     }
+    if server.scripting.is_busy() {
+        return Err(server.scripting.busy_error());
+    }
     let client = &mut *session.client;
     let blocked = execute::waiting_without_keys(server, client, args, None, TimeoutReply::Never)?;
     let waits = Arc::clone(&blocked);
