@@ -1,5 +1,6 @@
 //! Time that tests have each key take, so that they can look at a save or a load while it lasts.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// As `key-load-delay` and `rdb-key-save-delay` give it: so many microseconds after each key; for a negative
@@ -8,18 +9,19 @@ use std::time::Duration;
 pub struct KeyDelay(pub i32);
 
 impl KeyDelay {
-    /// Waits after a key, of which there have been `count` so far.
+    /// Waits after a key.
     #[inline]
-    pub fn wait(self, count: u64) {
+    pub fn wait(self) {
         if self.0 != 0 {
-            self.sleep(count);
+            self.sleep();
         }
     }
 
     #[cold]
-    fn sleep(self, count: u64) {
-        let is_due = self.0 > 0 || count.is_multiple_of(u64::from(self.0.unsigned_abs()));
-        if is_due {
+    fn sleep(self) {
+        static KEYS: AtomicU32 = AtomicU32::new(0);
+        let count = KEYS.fetch_add(1, Ordering::Relaxed);
+        if self.0 > 0 || count.is_multiple_of(self.0.unsigned_abs()) {
             std::thread::sleep(Duration::from_micros(self.0.max(1) as u64));
         }
     }

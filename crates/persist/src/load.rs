@@ -277,7 +277,7 @@ impl<'a, R: Read> Loader<'a, R> {
         }
         let outcome = target.insert(Record { offset, database, key: &self.key, value, expiry, access });
         self.summary.keys_loaded += 1;
-        self.options.key_delay.wait(self.summary.keys_loaded);
+        self.options.key_delay.wait();
         self.tell(offset, outcome)
     }
 

@@ -232,7 +232,7 @@ impl<'a> Encoder<'a> {
             bytes += sample.len();
             packed_bytes += packed.len();
         }
-        packed_bytes < bytes
+        packed_bytes + bytes / 16 < bytes
     }
 
     fn string_value(&mut self, text: StringRef<'_>, out: &mut Vec<u8>) {

@@ -73,13 +73,13 @@ pub enum Handed {
 pub enum Delivered<'a> {
     /// A small one, to be looked at at once: its shard is locked.
     Entry(&'a Entry),
-    /// A large one, which shares its value: to be looked at without any lock.
+    /// A larger one: to be looked at without any lock.
     Image(Image),
 }
 
 /// An entry as it was at the cut.
 pub enum Image {
-    /// A copy of a small one, or one of a collection that shares its nodes.
+    /// A copy of a string of up to 256 KiB, or one of a collection, which shares its nodes if it is large.
     Entry(Entry),
     /// One of a long string, which shares its bytes.
     Text {
@@ -157,7 +157,7 @@ impl Snapshot {
         }
     }
 
-    /// Bytes that writers have copied for the snapshot.
+    /// Bytes of the images that writers have handed over, without what these share and is copied later.
     pub fn handed_bytes(&self) -> u64 {
         self.handed_bytes.load(Ordering::Relaxed)
     }

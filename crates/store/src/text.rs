@@ -58,6 +58,9 @@ impl Reading {
 
     /// Keeps the pieces in which these bytes are, before they change.
     fn keep(&mut self, bytes: &[u8], changed: Range<usize>) {
+        if changed.is_empty() {
+            return;
+        }
         let end = changed.end.min(self.len).div_ceil(PIECE_BYTES);
         for piece in (changed.start / PIECE_BYTES).max(self.next)..end {
             let range = self.range(piece);
@@ -217,16 +220,21 @@ impl TextImage {
 
     /// Appends the next piece to `out`. False, and nothing appended, at the end.
     pub fn read(&mut self, out: &mut Vec<u8>) -> bool {
+        out.reserve(PIECE_BYTES);
+        // Who begins a turn on a processor now is hardly interrupted while it holds the lock.
+        std::thread::yield_now();
         let mut reading = self.0.reading.lock();
         let (piece, range) = (reading.next, reading.range(reading.next));
         if range.is_empty() {
             return false;
         }
         reading.next += 1;
-        match reading.kept.remove(&piece) {
-            Some(bytes) => out.extend_from_slice(&bytes),
+        if let Some(kept) = reading.kept.remove(&piece) {
+            drop(reading);
+            out.extend_from_slice(&kept);
+        } else {
             // SAFETY: the lock is held, so nobody changes the buffer.
-            None => out.extend_from_slice(unsafe { &(&*self.0.bytes.get())[range] }),
+            out.extend_from_slice(unsafe { &(&*self.0.bytes.get())[range] });
         }
         true
     }
@@ -343,7 +351,10 @@ mod tests {
         let bytes = vec![7; 2 * PIECE_BYTES + 1];
         let mut text = Text::from(bytes.clone());
         let (mut image, mut second) = (text.share(), text.share());
+        text.append(b"more");
+        assert!(image.0.reading.lock().kept.is_empty(), "what is appended changes no piece");
         text.overwrite(PIECE_BYTES, b"x");
+        assert_eq!(image.0.reading.lock().kept.len(), 1);
         drop(text);
         assert!(rest(&mut image) == bytes && rest(&mut second) == bytes);
     }

@@ -38,7 +38,8 @@ impl Collected {
     /// and what has been emptied, else after the commit.
     #[inline]
     pub(super) fn free_later(&mut self, entry: Entry) {
-        if entry.free_effort() > 1 {
+        const LONG_BYTES: usize = 1 << 20;
+        if entry.free_effort() > 1 || entry.as_string().is_some_and(|text| text.len() > LONG_BYTES) {
             self.effects().trash.entries.push(entry);
         }
     }

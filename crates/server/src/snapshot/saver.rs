@@ -115,7 +115,14 @@ impl<'j, 'a> Saver<'j, 'a> {
                     self.images.push((number, Image::Entry(entry.duplicate(entry.key(), entry.expiry()))))
                 }
             },
-            Delivered::Image(image) => self.images.push((number, image)),
+            Delivered::Image(image) => {
+                let copied_bytes = match &image {
+                    Image::Entry(entry) => entry.as_string().map_or(0, |text| text.len()),
+                    Image::Text { .. } => 0,
+                };
+                self.images.push((number, image));
+                return IMAGE_COST + copied_bytes;
+            }
         }
         IMAGE_COST
     }
@@ -158,7 +165,7 @@ impl<'j, 'a> Saver<'j, 'a> {
     /// Counts an entry and selects its database. False if nothing is to be encoded any more.
     fn begin_entry(&mut self, number: usize) -> bool {
         self.keys += 1;
-        self.job.key_delay.wait(self.keys);
+        self.job.key_delay.wait();
         if self.job.failed.load(Ordering::Relaxed) {
             return false;
         }

@@ -144,7 +144,7 @@ impl Node {
 
     /// Gives back the room for elements to come, at an end where none will.
     pub fn trim(&mut self, end: ListEnd) {
-        let pieces = self.pieces.own();
+        let Some(pieces) = self.pieces.0.as_mut().and_then(Arc::get_mut) else { return };
         let piece = match end {
             ListEnd::Head => pieces.first_mut(),
             ListEnd::Tail => pieces.last_mut(),
