@@ -169,9 +169,8 @@ impl Balancer {
         }
         self.sampled = Instant::now();
         let mut loads = Vec::with_capacity(self.clocks.len());
-        let workers = server.stats.workers.iter().map(|stats| stats.log_ns.load(Ordering::Relaxed));
-        for ((clock, before), log_ns) in self.clocks.iter().zip(&mut self.used).zip(workers) {
-            let used = clock.used() + Duration::from_nanos(log_ns);
+        for (clock, before) in self.clocks.iter().zip(&mut self.used) {
+            let used = clock.used();
             loads.push((used.saturating_sub(*before).as_secs_f64() / elapsed.as_secs_f64()).min(1.0));
             *before = used;
         }

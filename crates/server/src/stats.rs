@@ -74,8 +74,6 @@ counters! {
     input_bytes,
     /// Bytes sent.
     output_bytes,
-    /// Nanoseconds in which it has written the log.
-    log_ns,
     /// Lookups that found their key.
     keyspace_hits,
     /// Lookups that did not.

@@ -8,7 +8,7 @@ use mantissa_persist::aof::{Failure, SyncPolicy, Writer};
 
 use crate::inbox::Message;
 use crate::server::Server;
-use crate::{notice, stats, warning};
+use crate::{notice, warning};
 
 /// How long it sleeps if nobody wakes it.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
@@ -44,11 +44,7 @@ pub fn write_at_once(server: &'static Server, worker: usize) -> bool {
         return false;
     }
     aof.await_no_longer(worker);
-    let began = Instant::now();
     turn(server, &mut writer);
-    if let Some(counters) = server.stats.workers.get(worker) {
-        stats::add(&counters.log_ns, began.elapsed().as_nanos() as u64);
-    }
     writer.is_idle()
 }
 
