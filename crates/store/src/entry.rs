@@ -509,13 +509,13 @@ impl Entry {
     }
 
     /// Whether its value is large enough to be encoded without a lock: a collection in the form for large
-    /// ones, or a string that has an allocation of its own.
+    /// ones, or a string that is better shared than copied.
     pub(crate) fn is_large(&self) -> bool {
         const ELEMENTS_MAX: usize = 1024;
         let is_long = self.free_effort() > ELEMENTS_MAX;
         is_long
             || match self.value() {
-                ValueRef::String(_) => self.shape() == Shape::Large,
+                ValueRef::String(_) => self.is_long_text(),
                 ValueRef::List(list) => list.encoding() != "listpack",
                 ValueRef::Set(set) => set.encoding() == "hashtable",
                 ValueRef::SortedSet(set) => set.encoding() != "listpack",

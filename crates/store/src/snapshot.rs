@@ -73,7 +73,7 @@ pub enum Handed {
 pub enum Delivered<'a> {
     /// A small one, to be looked at at once: its shard is locked.
     Entry(&'a Entry),
-    /// A larger one: to be looked at without any lock.
+    /// A large one, which shares its value: to be looked at without any lock.
     Image(Image),
 }
 

@@ -115,14 +115,7 @@ impl<'j, 'a> Saver<'j, 'a> {
                     self.images.push((number, Image::Entry(entry.duplicate(entry.key(), entry.expiry()))))
                 }
             },
-            Delivered::Image(image) => {
-                let copied_bytes = match &image {
-                    Image::Entry(entry) => entry.as_string().map_or(0, |text| text.len()),
-                    Image::Text { .. } => 0,
-                };
-                self.images.push((number, image));
-                return IMAGE_COST + copied_bytes;
-            }
+            Delivered::Image(image) => self.images.push((number, image)),
         }
         IMAGE_COST
     }
