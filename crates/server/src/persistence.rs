@@ -159,11 +159,11 @@ fn save_and(server: &'static Server, pace: Pace, at_cut: impl FnOnce()) -> std::
     Ok(())
 }
 
-/// Starts a background save. `at_cut` runs on its thread, at the instant whose state is saved, or after it
-/// has failed before that. An error says why it does not start.
+/// Starts a background save. `at_cut` runs on its thread, at the instant whose state is saved, and again at
+/// the end, since the save may fail before that instant. An error says why it does not start.
 pub fn start_background_save(
     server: &'static Server,
-    at_cut: impl FnOnce() + Send + 'static,
+    at_cut: impl Fn() + Send + 'static,
 ) -> Result<(), &'static str> {
     let persistence = &server.persistence;
     if persistence.saving.swap(true, Ordering::AcqRel) {
@@ -173,10 +173,8 @@ pub fn start_background_save(
     persistence.last_try_s.store(now_s, Ordering::Relaxed);
     persistence.saving_since_s.store(now_s, Ordering::Relaxed);
     let body = move || {
-        let mut at_cut = Some(at_cut);
-        let outcome =
-            save_and(server, Pace::Steady, || at_cut.take().into_iter().for_each(|at_cut| at_cut()));
-        at_cut.into_iter().for_each(|at_cut| at_cut());
+        let outcome = save_and(server, Pace::Steady, &at_cut);
+        at_cut();
         let duration_s = unix_ms() / 1000 - now_s;
         server.persistence.last_duration_s.store(duration_s, Ordering::Relaxed);
         if let Err(error) = outcome {
