@@ -67,9 +67,7 @@ impl Balance {
     fn new(active: usize) -> Self {
         Balance { active, since_contended: u32::MAX, ..Balance::default() }
     }
-}
 
-impl Balance {
     /// Decides from the loads of all workers (0 to 1 each), and from how much of their time they waited for
     /// each other (the sum of these parts), how many of them take part, and what they hand over.
     fn plan(&mut self, loads: &[f64], waits: f64, packing: bool) -> Vec<Handover> {
@@ -189,13 +187,9 @@ impl Balancer {
 mod tests {
     use super::*;
 
-    fn balance(active: usize) -> Balance {
-        Balance::new(active)
-    }
-
     #[test]
     fn a_busy_worker_gets_help() {
-        let mut one = balance(1);
+        let mut one = Balance::new(1);
         assert_eq!(one.plan(&[0.7, 0.0, 0.0, 0.0], 0.0, true), []);
         assert_eq!(one.active, 1);
         let half = Handover { from: 0, to: 1, share: 0.5 };
@@ -205,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_load_that_cannot_be_divided_gets_no_more_workers() {
-        let mut two = balance(2);
+        let mut two = Balance::new(2);
         for _ in 0..100 {
             two.plan(&[1.0, 0.3, 0.0, 0.0], 0.0, true);
         }
@@ -214,7 +208,7 @@ mod tests {
 
     #[test]
     fn idle_workers_leave_after_a_while_and_hand_over_what_they_have() {
-        let mut four = balance(4);
+        let mut four = Balance::new(4);
         let loads = [0.2, 0.2, 0.2, 0.1];
         for _ in 1..QUIET_PERIODS {
             assert_eq!(four.plan(&loads, 0.0, true), []);
@@ -228,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_moment_of_load_keeps_the_workers() {
-        let mut four = balance(4);
+        let mut four = Balance::new(4);
         for period in 0..50 {
             let load = if period % 5 == 0 { 0.8 } else { 0.1 };
             four.plan(&[load; 4], 0.0, true);
@@ -238,7 +232,7 @@ mod tests {
 
     #[test]
     fn workers_that_wait_for_each_other_leave_and_come_back_later_each_time() {
-        let mut balance = balance(1);
+        let mut balance = Balance::new(1);
         let mut left_at = Vec::new();
         for period in 0..1_000 {
             let (busy, waits) = if balance.active > 1 { (1.0, 0.9) } else { (1.0, 0.0) };
@@ -251,7 +245,7 @@ mod tests {
         let pauses: Vec<_> = left_at.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(pauses, [51, 101, 201, 401]);
         // A moment of it has many leave, and for no longer than it has one.
-        let mut burst = self::balance(8);
+        let mut burst = Balance::new(8);
         for _ in 0..20 {
             let waits = 0.9 * burst.active as f64;
             burst.plan(&[0.9; 8], waits, true);
@@ -259,7 +253,7 @@ mod tests {
         assert_eq!(burst.active, 1);
         assert!(burst.fenced_periods <= FENCED_PERIODS_MIN, "{burst:?}");
         // One that waits a little costs less than it gives.
-        let mut many = self::balance(8);
+        let mut many = Balance::new(8);
         for _ in 0..100 {
             many.plan(&[0.9; 8], 1.0, true);
             assert_eq!(many.active, 8);
@@ -268,7 +262,7 @@ mod tests {
 
     #[test]
     fn without_packing_all_take_part_and_share_evenly() {
-        let mut one = balance(1);
+        let mut one = Balance::new(1);
         let handovers = one.plan(&[0.9, 0.8, 0.1, 0.0], 0.0, false);
         assert_eq!(one.active, 4);
         let pairs: Vec<_> = handovers.iter().map(|handover| (handover.from, handover.to)).collect();

@@ -144,6 +144,11 @@ impl Queue {
         }
     }
 
+    /// Whether the writer is to go on with another file.
+    fn has_switch(&self) -> bool {
+        self.items.iter().any(|item| matches!(item, Item::Switch(_)))
+    }
+
     /// Adds bytes, and returns how many.
     fn add(&mut self, bytes: &[u8]) -> u64 {
         self.piece().extend_from_slice(bytes);
@@ -317,10 +322,15 @@ impl Log {
         if pause.timeout.is_zero() || is_synced || (pause.ends_with_work && !queue.items.is_empty()) {
             return;
         }
+        drop(self.sleep(queue, pause.timeout));
+    }
+
+    /// Sleeps until it is woken, or for `timeout`.
+    fn sleep<'q>(&self, queue: MutexGuard<'q, Queue>, timeout: Duration) -> MutexGuard<'q, Queue> {
         self.is_asleep.store(true, Ordering::Release);
-        let woken = self.has_work.wait_timeout(queue, pause.timeout);
+        let woken = self.has_work.wait_timeout(queue, timeout);
         self.is_asleep.store(false, Ordering::Release);
-        drop(woken);
+        woken.unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// Has the writer go on with another file, which it gets from `next`, after what was appended so far. The
@@ -452,14 +462,13 @@ impl Writer {
 
     /// Whether [`Writer::turn`] is over so soon that one who waits for it had better do it himself.
     pub fn is_quick(&self) -> bool {
-        let switches = || locked(&self.log.queue).items.iter().any(|item| matches!(item, Item::Switch(_)));
         self.log.policy() == SyncPolicy::Always
             && !self.sync_time.is_zero()
             && self.sync_time <= QUICK_SYNC
             && self.log.end() - self.log.written() <= QUICK_BYTES
             && self.failed_at.is_none()
             && self.sync_began.is_none()
-            && !switches()
+            && !locked(&self.log.queue).has_switch()
     }
 
     /// Waits, where everything is made durable at once, for those to come back who were told last: they share
@@ -474,15 +483,10 @@ impl Writer {
         let mut queue = locked(&self.log.queue);
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let is_urgent = queue.items.iter().any(|item| matches!(item, Item::Switch(_)));
-            if left.is_zero() || is_urgent || self.log.units.load(Ordering::Relaxed) >= expected {
+            if left.is_zero() || queue.has_switch() || self.log.units.load(Ordering::Relaxed) >= expected {
                 return;
             }
-            self.log.is_asleep.store(true, Ordering::Release);
-            let (woken, _) =
-                self.log.has_work.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner);
-            self.log.is_asleep.store(false, Ordering::Release);
-            queue = woken;
+            queue = self.log.sleep(queue, left);
         }
     }
 
