@@ -78,6 +78,17 @@ def test_an_endless_script_is_killed(server, script):
         assert connection("SCRIPT", "KILL").text().startswith("NOTBUSY")
 
 
+def test_no_dump_is_begun_or_put_off_while_a_script_is_slow(server):
+    running = Running(server, "EVAL", "while true do end", 0)
+    wait_until_busy(server)
+    with server.connect() as connection:
+        for request in [("BGSAVE",), ("BGSAVE", "SCHEDULE")]:
+            assert connection(*request).text().startswith("BUSY "), request
+        assert connection.call("SCRIPT", "KILL") == b"OK"
+        assert "killed by user" in running.reply().text()
+        assert connection.call("INFO", "persistence").count(b"rdb_saves:0\r\n") == 1
+
+
 def test_a_function_is_killed_by_its_own_command(server):
     code = "#!lua name=endless\nredis.register_function('endless', function() while true do end end)"
     with server.connect() as connection:

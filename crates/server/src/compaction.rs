@@ -23,8 +23,6 @@ const REST: usize = 64;
 /// Between two looks; and between two walks, at first and after some for nothing.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// A walk is for nothing if it gives back less than one in so many bytes.
-const WORTHWHILE: usize = 64;
 /// Percent of one core that the walk takes, without `activedefrag`.
 const EFFORT_PERCENT: u32 = 10;
 /// How long a shard is locked at a time.
@@ -107,7 +105,7 @@ impl Compactor {
             let released = walk.held_before.saturating_sub(slab::held_bytes());
             slab::end_compaction();
             slab::purge();
-            self.pause = match released >= walk.held_before / WORTHWHILE {
+            self.pause = match released >= walk.held_before / slab::WORTHWHILE {
                 true => PAUSE_MIN,
                 false => (2 * self.pause).min(PAUSE_MAX),
             };

@@ -251,13 +251,17 @@ pub fn save_before_exit(server: &'static Server, flags: ShutdownFlags) -> bool {
 }
 
 /// Saves once more if the server is to end saved and a write was on its way past the pause when it was saved:
-/// what a client was told is in the dump. No worker may run any more.
-pub fn save_the_rest(server: &'static Server) {
+/// what a client was told is in the dump. No worker may run any more. False if that failed: nobody can be
+/// served again, so all that is left is to say so.
+pub fn save_the_rest(server: &'static Server) -> bool {
     let persistence = &server.persistence;
-    if persistence.ends_saved.load(Ordering::Relaxed) && persistence.dirty.get() > 0 {
-        notice!("Saving what has changed meanwhile.");
-        if let Err(error) = save(server, Pace::Hasty) {
-            warning!("Error trying to save the DB, the last changes are lost: {error}");
-        }
+    if !persistence.ends_saved.load(Ordering::Relaxed) || persistence.dirty.get() == 0 {
+        return true;
     }
+    notice!("Saving what has changed meanwhile.");
+    let outcome = save(server, Pace::Hasty);
+    if let Err(error) = &outcome {
+        warning!("Error trying to save the DB, the last changes are lost: {error}");
+    }
+    outcome.is_ok()
 }

@@ -167,7 +167,7 @@ pub fn write(
             .try_for_each(|(number, total)| writer.database(number, total.keys, total.expiring))
     });
     let outcome = run(&job, pace, writer, durable, begun);
-    let copied_bytes = job.snapshot.handed_bytes();
+    let copied_bytes = job.snapshot.copied_bytes();
     progress.end();
     outcome.map(|()| Cut { dirty, copied_bytes })
 }

@@ -26,6 +26,9 @@ pub const DESCRIPTORS_RESERVED: u64 = 32;
 /// milliseconds, until the kernel has ended the operations on them.
 const ADDRESS_PATIENCE: Duration = Duration::from_secs(1);
 
+/// The exit code where the last changes could not be saved.
+const EXIT_UNSAVED: u8 = 1;
+
 const USAGE: &str = "\
 Usage:
   mantissa server [CONFIG-FILE] [--DIRECTIVE VALUE ...] [-]
@@ -124,12 +127,12 @@ fn start(mut config: Config) -> Result<u8, String> {
         let _failed_worker_has_logged = thread.join();
     }
     aof::finish(server);
-    persistence::save_the_rest(server);
+    let is_saved = persistence::save_the_rest(server);
     if let Some(path) = &server.live().config.unixsocket {
         let _may_be_gone = std::fs::remove_file(path);
     }
     notice!("Mantissa is now ready to exit, bye bye...");
-    Ok(code)
+    Ok(if is_saved { code } else { code.max(EXIT_UNSAVED) })
 }
 
 /// Loads what there is, while workers tell clients that it is being loaded. The exit code if the server is to

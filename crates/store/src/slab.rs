@@ -45,6 +45,8 @@ const CLASS_COUNT: usize = 64;
 const NO_CELL: u16 = u16::MAX;
 /// Compaction leaves a size alone while fewer of its slabs than this in a hundred could go.
 const SPARE_PERCENT_MIN: usize = 3;
+/// A compaction is for nothing if it gives back less than one in so many bytes.
+pub const WORTHWHILE: usize = 64;
 /// Slabs that are looked at before a lock is released for others.
 const SLABS_PER_LOCK: usize = 256;
 
@@ -56,6 +58,8 @@ struct Header {
     class: u8,
     /// Chosen by compaction: on the list of such slabs instead of the one with room.
     draining: AtomicBool,
+    /// Had no live cell when [`purge`] looked at it last.
+    was_empty: bool,
     live: u16,
     capacity: u16,
     /// Cells from this number on have never been used.
@@ -146,8 +150,31 @@ pub fn resident_bytes() -> usize {
     held_bytes() + chunks::dirty_bytes()
 }
 
-/// Gives memory that no slab uses back to the system.
+/// How full slabs are, as text: a line for each size of cells that is in use.
+pub fn report() -> String {
+    let mut text = String::from("cell bytes      slabs      cells in use   filled to\n");
+    for class in 0..CLASS_COUNT {
+        let states = arenas_in_use().iter().map(|arena| arena.lock().0[class]);
+        let (slabs, live) = states.fold((0, 0), |sum, state| (sum.0 + state.slabs, sum.1 + state.live));
+        if slabs > 0 {
+            let (bytes, percent) = (cell_bytes(class), live * 100 / (slabs * capacity(class)));
+            text += &format!("{bytes:10} {slabs:10} {live:17} {percent:9} %\n");
+        }
+    }
+    let free_bytes = chunks::dirty_bytes();
+    text + &format!("{} bytes of slabs and pages, {free_bytes} bytes free and kept\n", held_bytes())
+}
+
+/// Gives memory back to the system that nobody has used since the last call: slabs without a live cell, and
+/// what no slab uses. To be called about once a second.
 pub fn purge() {
+    for arena in arenas_in_use() {
+        let with_room = {
+            let arena = arena.lock();
+            Classes::of(|class| !arena.0[class].open.is_null())
+        };
+        with_room.for_each(|class| arena.lock().0[class].close_idle(class));
+    }
     chunks::purge();
 }
 
@@ -279,11 +306,18 @@ pub unsafe fn relocate(memory: NonNull<u8>, size: usize) -> Option<NonNull<u8>> 
     }
 }
 
-/// Chooses the slabs to empty. Returns the number of their live cells, 0 if there is too little to gain:
-/// fewer than `spare_percent` (at least 3) in a hundred slabs of a size could go. One compaction at a time.
-/// No lock is held for more than a few hundred slabs.
+/// Chooses the slabs to empty. Returns the number of their live cells, 0 if there is too little to gain: less
+/// than one in [`WORTHWHILE`] bytes, in sizes of which `spare_percent` (at least 3) in a hundred slabs could
+/// go. One compaction at a time. No lock is held for more than a few hundred slabs.
 pub fn begin_compaction(spare_percent: usize) -> usize {
     let spare_percent = spare_percent.max(SPARE_PERCENT_MIN);
+    let spare_bytes = |arena: &Mutex<Arena>| {
+        let arena = arena.lock();
+        (0..CLASS_COUNT).map(|class| arena.spare(class, spare_percent) * slab_bytes(class)).sum::<usize>()
+    };
+    if arenas_in_use().iter().map(spare_bytes).sum::<usize>() < held_bytes() / WORTHWHILE {
+        return 0;
+    }
     let mut cells = 0;
     for arena in arenas_in_use() {
         let worthwhile = {
@@ -428,10 +462,8 @@ impl Arena {
     /// How many slabs of a class the live cells can do without, if that is worth the work.
     fn spare(&self, class: usize, spare_percent: usize) -> usize {
         let state = &self.0[class];
-        // Some room stays, for what is allocated meanwhile.
-        let needed = (state.live + state.live / 64).div_ceil(capacity(class)) + 1;
-        let spare = state.slabs.saturating_sub(needed);
-        if spare < 2 || spare * 100 < state.slabs * spare_percent { 0 } else { spare }
+        let spare = state.slabs.saturating_sub(state.live.div_ceil(capacity(class)));
+        if spare * 100 < state.slabs * spare_percent { 0 } else { spare }
     }
 
     /// Looks at the first slabs with room, up to `steps` of them: those with at most `live_max` live cells
@@ -497,6 +529,7 @@ impl Class {
                 arena: index as u16,
                 class: class as u8,
                 draining: AtomicBool::new(false),
+                was_empty: false,
                 live: 0,
                 capacity: capacity(class) as u16,
                 untouched: 0,
@@ -506,6 +539,25 @@ impl Class {
         }
         self.slabs += 1;
         HELD.fetch_add(slab_bytes(class) as i64, Ordering::Relaxed);
+    }
+
+    /// Gives back the one empty slab that frees leave, if it was empty the last time as well.
+    fn close_idle(&mut self, class: usize) {
+        if self.open.is_null() {
+            return;
+        }
+        // SAFETY: slabs on the list are live, and the arena is locked, of which this class is a part.
+        unsafe {
+            // It was alone when it became empty, and slabs are linked at the head.
+            let slab = (*self.open).previous;
+            let is_empty = (*slab).live == 0;
+            if is_empty && (*slab).was_empty {
+                unlink(&mut self.open, slab);
+                self.close_slab(slab, class);
+            } else {
+                (*slab).was_empty = is_empty;
+            }
+        }
     }
 
     /// # Safety

@@ -51,7 +51,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::entry::Entry;
 use crate::keyspace::LockedShards;
 use crate::shard::{Database, Shard};
-use crate::text::TextImage;
+use crate::text::{self, TextImage};
 
 #[cfg(test)]
 mod tests;
@@ -120,6 +120,8 @@ pub struct Snapshot {
     queue: Mutex<Queue>,
     changed: Condvar,
     handed_bytes: AtomicU64,
+    /// What [`text::kept_bytes`] told at the cut.
+    kept_bytes_before: u64,
 }
 
 struct Queue {
@@ -157,9 +159,12 @@ impl Snapshot {
         }
     }
 
-    /// Bytes of the images that writers have handed over, without what these share and is copied later.
-    pub fn handed_bytes(&self) -> u64 {
-        self.handed_bytes.load(Ordering::Relaxed)
+    /// Bytes that writers have copied so far: the images that they have handed over, and what they have
+    /// changed of long strings since these are shared with their images. What changes of collections copy is
+    /// not counted.
+    pub fn copied_bytes(&self) -> u64 {
+        let kept_bytes = text::kept_bytes().saturating_sub(self.kept_bytes_before);
+        self.handed_bytes.load(Ordering::Relaxed) + kept_bytes
     }
 
     fn push(&self, handed: Handed) {
@@ -178,6 +183,7 @@ impl LockedShards<'_> {
             queue: Mutex::new(Queue { handed: VecDeque::new(), open_shards: keyspace.shard_count() }),
             changed: Condvar::new(),
             handed_bytes: AtomicU64::new(0),
+            kept_bytes_before: text::kept_bytes(),
         });
         let mut totals = vec![Totals::default(); keyspace.database_count()];
         for index in 0..keyspace.shard_count() {

@@ -13,6 +13,7 @@ use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -29,10 +30,20 @@ enum Buffer {
     Shared(Arc<Shared>),
 }
 
+/// Bytes that have been kept for images, by all texts.
+static KEPT_BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes that changes of texts have copied so far since an image shared them.
+pub(crate) fn kept_bytes() -> u64 {
+    KEPT_BYTES.load(Ordering::Relaxed)
+}
+
 struct Shared {
     /// Read through `&Text` without the lock, or through the image with it; changed through `&mut Text` with
     /// it.
     bytes: UnsafeCell<Vec<u8>>,
+    /// The length of the image. The buffer is never shorter while it is shared.
+    len: usize,
     reading: Mutex<Reading>,
 }
 
@@ -42,37 +53,36 @@ unsafe impl Sync for Shared {}
 
 /// How far the image has been read.
 struct Reading {
-    /// The length of the image. The buffer is never shorter while it is shared.
-    len: usize,
     /// The number of the next piece.
     next: usize,
     /// Pieces from there on that have changed since, as they were.
     kept: BTreeMap<usize, Vec<u8>>,
 }
 
-impl Reading {
+impl Shared {
+    fn new(bytes: Vec<u8>) -> Arc<Self> {
+        let (len, reading) = (bytes.len(), Reading { next: 0, kept: BTreeMap::new() });
+        Arc::new(Shared { bytes: UnsafeCell::new(bytes), len, reading: Mutex::new(reading) })
+    }
+
     /// The place of a piece in the image.
     fn range(&self, piece: usize) -> Range<usize> {
         piece * PIECE_BYTES..self.len.min((piece + 1) * PIECE_BYTES)
     }
 
     /// Keeps the pieces in which these bytes are, before they change.
-    fn keep(&mut self, bytes: &[u8], changed: Range<usize>) {
+    fn keep(&self, reading: &mut Reading, bytes: &[u8], changed: Range<usize>) {
         if changed.is_empty() {
             return;
         }
         let end = changed.end.min(self.len).div_ceil(PIECE_BYTES);
-        for piece in (changed.start / PIECE_BYTES).max(self.next)..end {
-            let range = self.range(piece);
-            self.kept.entry(piece).or_insert_with(|| bytes[range].to_vec());
+        for piece in (changed.start / PIECE_BYTES).max(reading.next)..end {
+            reading.kept.entry(piece).or_insert_with(|| {
+                let range = self.range(piece);
+                KEPT_BYTES.fetch_add(range.len() as u64, Ordering::Relaxed);
+                bytes[range].to_vec()
+            });
         }
-    }
-}
-
-impl Shared {
-    fn new(bytes: Vec<u8>) -> Arc<Self> {
-        let reading = Reading { len: bytes.len(), next: 0, kept: BTreeMap::new() };
-        Arc::new(Shared { bytes: UnsafeCell::new(bytes), reading: Mutex::new(reading) })
     }
 }
 
@@ -156,7 +166,7 @@ impl Text {
                 let mut reading = shared.reading.lock();
                 // SAFETY: `self` is borrowed exclusively and the lock is held; see `Shared::bytes`.
                 let bytes = unsafe { &mut *shared.bytes.get() };
-                reading.keep(bytes, changed);
+                shared.keep(&mut reading, bytes, changed);
                 change(bytes);
             }
         }
@@ -215,7 +225,7 @@ pub struct TextImage(Arc<Shared>);
 impl TextImage {
     /// The number of bytes, those included that have been read.
     pub fn byte_len(&self) -> usize {
-        self.0.reading.lock().len
+        self.0.len
     }
 
     /// Appends the next piece to `out`. False, and nothing appended, at the end.
@@ -224,7 +234,7 @@ impl TextImage {
         // Who begins a turn on a processor now is hardly interrupted while it holds the lock.
         std::thread::yield_now();
         let mut reading = self.0.reading.lock();
-        let (piece, range) = (reading.next, reading.range(reading.next));
+        let (piece, range) = (reading.next, self.0.range(reading.next));
         if range.is_empty() {
             return false;
         }
@@ -243,7 +253,7 @@ impl TextImage {
     /// counted from 0.
     pub fn sample(&self, piece: usize, bytes_max: usize, out: &mut Vec<u8>) {
         let reading = self.0.reading.lock();
-        let range = reading.range(piece);
+        let range = self.0.range(piece);
         let bytes = match reading.kept.get(&piece) {
             Some(bytes) => bytes,
             None if range.is_empty() => return,
@@ -353,8 +363,10 @@ mod tests {
         let (mut image, mut second) = (text.share(), text.share());
         text.append(b"more");
         assert!(image.0.reading.lock().kept.is_empty(), "what is appended changes no piece");
+        let kept_before = kept_bytes();
         text.overwrite(PIECE_BYTES, b"x");
         assert_eq!(image.0.reading.lock().kept.len(), 1);
+        assert!(kept_bytes() - kept_before >= PIECE_BYTES as u64, "what is kept is counted");
         drop(text);
         assert!(rest(&mut image) == bytes && rest(&mut second) == bytes);
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use mantissa_commands::spec::{Flags, Group, KeyFlags, KeySpec};
 use mantissa_commands::{Error, Locks, Outcome, parse};
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::{ShardSet, allocator, heap};
+use mantissa_store::{ShardSet, allocator, heap, slab};
 
 use super::info::{ClientTotals, MemoryFigures, human, ratio};
 use crate::registry::ServerSpec;
@@ -204,12 +204,13 @@ fn malloc_stats(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Repl
     let figures = MemoryFigures::collect(session);
     let text = format!(
         "Counted by the server: {} bytes in use, {} at start, {} at most; {} values to be freed in the \
-         background.\nCounted by the kernel: {} bytes resident.\nBy {} itself:\n{}",
+         background.\nCounted by the kernel: {} bytes resident.\nSlabs:\n{}By {} itself:\n{}",
         figures.used,
         figures.startup,
         figures.peak,
         session.server().lazyfree_pending.load(Ordering::Relaxed),
         figures.resident,
+        slab::report(),
         allocator::NAME,
         heap::report()
     );

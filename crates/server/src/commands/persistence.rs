@@ -30,6 +30,9 @@ fn save(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Ou
 }
 
 fn bgsave(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if session.server().scripting.is_busy() {
+        return Err(session.server().scripting.busy_error());
+    }
     let schedule = match args.get(1) {
         None => false,
         Some(option) if args.len() == 2 && parse::is(option, "SCHEDULE") => true,
@@ -68,9 +71,6 @@ fn start_background_save(session: &mut Session<'_, '_>, args: Args<'_>, reply: &
         persistence::start_background_save(server, || {}).map_err(failed)?;
         reply.simple(STARTED);
         return Ok(());
-    }
-    if server.scripting.is_busy() {
-        return Err(server.scripting.busy_error());
     }
     let client = &mut *session.client;
     let blocked = execute::waiting_without_keys(server, client, args, None, TimeoutReply::Never)?;

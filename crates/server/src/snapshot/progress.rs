@@ -46,7 +46,7 @@ impl Progress {
 
     /// Bytes that writers have copied for the snapshot under way.
     pub fn copied_bytes(&self) -> u64 {
-        self.snapshot.lock().as_ref().map_or(0, |snapshot| snapshot.handed_bytes())
+        self.snapshot.lock().as_ref().map_or(0, |snapshot| snapshot.copied_bytes())
     }
 
     /// The most of that since the start.

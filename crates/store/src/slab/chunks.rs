@@ -31,6 +31,8 @@ struct Chunk {
     /// Whether the system is asked to use a huge page. Not while units of it have been given back: the system
     /// would collect the rest into a new huge page, with memory for all.
     is_huge: bool,
+    /// Whether a slab has been put into it since [`purge`] looked at it last.
+    is_filling: bool,
 }
 
 struct Chunks {
@@ -125,6 +127,7 @@ impl Chunks {
                 let (word, bits) = run(units, start);
                 chunk.free[word] &= !bits;
                 chunk.dirty[word] &= !bits;
+                chunk.is_filling = true;
                 if !chunk.is_huge && chunk.free == [0; WORDS] {
                     chunk.advise_huge(true);
                 }
@@ -140,7 +143,8 @@ impl Chunks {
     fn add(&mut self) {
         let base = take_ready().unwrap_or_else(map);
         let number = self.chunks.partition_point(|chunk| chunk.base < base);
-        let mut chunk = Chunk { base, free: [u64::MAX; WORDS], dirty: [0; WORDS], is_huge: false };
+        let mut chunk =
+            Chunk { base, free: [u64::MAX; WORDS], dirty: [0; WORDS], is_huge: false, is_filling: false };
         chunk.advise_huge(true);
         self.chunks.insert(number, chunk);
         self.empty += 1;
@@ -214,16 +218,18 @@ pub(super) fn dirty_bytes() -> usize {
     chunks.chunks.iter().map(units).sum::<usize>() * UNIT_BYTES + ready_bytes
 }
 
-/// Gives unused memory back to the system, a chunk at a time.
+/// Gives memory back to the system that no slab uses and that is not about to be used, a chunk at a time.
 pub(super) fn purge() {
     let mut next = 0;
     loop {
         let mut chunks = CHUNKS.lock();
         let Some(chunk) = chunks.chunks.get_mut(next) else { return };
         next += 1;
-        if chunk.is_huge && chunk.dirty != [0; WORDS] {
+        // What has never been used lies in the huge page as well: it goes once nobody fills it any more.
+        let is_filling = std::mem::take(&mut chunk.is_filling);
+        let is_left_over = !is_filling && chunk.free != [0; WORDS];
+        if chunk.is_huge && (is_left_over || chunk.dirty != [0; WORDS]) {
             chunk.advise_huge(false);
-            // What has never been used lies in the huge page as well.
             chunk.dirty = chunk.free;
         }
         for word in 0..WORDS {
