@@ -183,7 +183,7 @@ fn run(seed: u64, policy: SyncPolicy) -> Option<AofError> {
             Err(Failure::Write(_)) if policy == SyncPolicy::Always => break,
             Err(Failure::Sync(_)) => break,
             Err(Failure::Write(_)) if random.below(3) == 0 => storage.fill_up_after(None),
-            Err(Failure::Write(_) | Failure::Switch(_)) | Ok(()) => {}
+            Err(Failure::Write(_) | Failure::Switch(_) | Failure::Closed(_)) | Ok(()) => {}
         }
     }
     if seed % 4 == 3 {

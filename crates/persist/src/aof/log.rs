@@ -46,6 +46,8 @@ const QUEUED_BYTES_MAX: u64 = 256 << 20;
 const QUICK_SYNC: Duration = Duration::from_micros(250);
 /// And where no more than this is to be written.
 const QUICK_BYTES: u64 = 256 << 10;
+/// More units than are ever appended.
+const AWAKE: u64 = u64::MAX;
 /// How often a failed write is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -160,8 +162,8 @@ impl Queue {
 pub struct Log {
     queue: Mutex<Queue>,
     has_work: Condvar,
-    /// The writer sleeps until it is told that there is work.
-    is_asleep: AtomicBool,
+    /// The writer sleeps until so many units were appended; [`AWAKE`] while it does not sleep.
+    wakes_at_units: AtomicU64,
     policy: AtomicU8,
     /// What can not be written when the log is closed is given up.
     is_closing: AtomicBool,
@@ -186,7 +188,7 @@ impl Default for Log {
         Log {
             queue: Mutex::default(),
             has_work: Condvar::new(),
-            is_asleep: AtomicBool::new(false),
+            wakes_at_units: AtomicU64::new(AWAKE),
             policy: AtomicU8::new(SyncPolicy::EverySecond as u8),
             is_closing: AtomicBool::new(false),
             holds_syncs: AtomicBool::new(false),
@@ -300,11 +302,11 @@ impl Log {
         end
     }
 
-    /// Has the writer begin with what was appended, if it sleeps.
+    /// Has the writer begin with what was appended, if it sleeps and does not wait for more.
     #[inline]
     pub fn kick(&self) {
         // It falls asleep under the queue's lock, so one who has appended since sees that it sleeps.
-        if self.is_asleep.load(Ordering::Acquire) {
+        if self.units.load(Ordering::Relaxed) >= self.wakes_at_units.load(Ordering::Acquire) {
             self.wake();
         }
     }
@@ -322,14 +324,19 @@ impl Log {
         if pause.timeout.is_zero() || is_synced || (pause.ends_with_work && !queue.items.is_empty()) {
             return;
         }
-        drop(self.sleep(queue, pause.timeout));
+        drop(self.sleep(queue, pause.timeout, 0));
     }
 
-    /// Sleeps until it is woken, or for `timeout`.
-    fn sleep<'q>(&self, queue: MutexGuard<'q, Queue>, timeout: Duration) -> MutexGuard<'q, Queue> {
-        self.is_asleep.store(true, Ordering::Release);
+    /// Sleeps until so many units were appended, something else happens, or `timeout` has passed.
+    fn sleep<'q>(
+        &self,
+        queue: MutexGuard<'q, Queue>,
+        timeout: Duration,
+        units: u64,
+    ) -> MutexGuard<'q, Queue> {
+        self.wakes_at_units.store(units, Ordering::Release);
         let woken = self.has_work.wait_timeout(queue, timeout);
-        self.is_asleep.store(false, Ordering::Release);
+        self.wakes_at_units.store(AWAKE, Ordering::Release);
         woken.unwrap_or_else(PoisonError::into_inner).0
     }
 
@@ -369,6 +376,8 @@ pub enum Failure {
     Sync(io::Error),
     /// The next file: the present one is written on.
     Switch(io::Error),
+    /// Writing or making durable while the log was being closed. It is closed, without what was left.
+    Closed(io::Error),
 }
 
 /// What a writer waits for: see [`Log::wait`].
@@ -486,7 +495,7 @@ impl Writer {
             if left.is_zero() || queue.has_switch() || self.log.units.load(Ordering::Relaxed) >= expected {
                 return;
             }
-            queue = self.log.sleep(queue, left);
+            queue = self.log.sleep(queue, left, expected);
         }
     }
 
@@ -516,16 +525,22 @@ impl Writer {
             return Ok(());
         }
         let outcome = self.write_queued().and_then(|()| self.sync_if_due(now));
-        if matches!(outcome, Err(Failure::Write(_) | Failure::Sync(_)))
-            && self.log.is_closing.load(Ordering::Relaxed)
-        {
-            self.give_up();
-            return outcome;
-        }
+        let outcome = match outcome {
+            Err(Failure::Write(error) | Failure::Sync(error)) if self.gives_up() => {
+                self.give_up();
+                return Err(Failure::Closed(error));
+            }
+            outcome => outcome,
+        };
         if !matches!(outcome, Err(Failure::Switch(_))) {
             self.failed_at = outcome.is_err().then_some(now);
         }
         outcome
+    }
+
+    /// Whether what can not be written is lost: not where somebody waits for it to be durable.
+    fn gives_up(&self) -> bool {
+        self.log.is_closing.load(Ordering::Relaxed) && self.log.policy() != SyncPolicy::Always
     }
 
     /// Closes the file without what could not be written.

@@ -20,6 +20,7 @@ pub(super) fn start(server: &'static Server) -> io::Result<()> {
     let aof = &server.aof;
     aof.writer.lock().start_syncer()?;
     let body = move || {
+        mantissa_net::process::take_short_turns();
         loop {
             let pause = aof.writer.lock().pause(Instant::now(), SLEEP_MAX);
             aof.log.wait(&pause);
@@ -66,6 +67,9 @@ fn turn(server: &'static Server, writer: &mut Writer) {
             }
         }
         Err(Failure::Switch(error)) => warning!("The next file of the AOF could not be begun: {error}"),
+        Err(Failure::Closed(error)) => {
+            warning!("The AOF is switched off without what could not be written: {}", reason(&error));
+        }
         Err(Failure::Write(error)) => fail(server, "write", &error),
         Err(Failure::Sync(error)) => {
             fail(server, "fsync", &error);
