@@ -5,6 +5,10 @@
 //! plain power of two between them, the first lines of all buffers, the only ones that short requests touch,
 //! would fight for a few sets.
 //!
+//! There are as many in the ring as are needed: twice as many once the kernel has run out of them, half as
+//! many after it has not for a while. One that is to leave does so when its loan ends, since only then it is
+//! nobody else's, and its memory goes back to the system.
+//!
 //! ```text
 //! entries:  16 bytes each: address, length, id, (tail of the ring in the first entry's last two bytes)
 //! data:     | buffer 0, 16 KiB | 192 bytes | buffer 1, 16 KiB | 192 bytes | ...
@@ -20,10 +24,14 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
 
+use crate::process;
+
 /// The number of buffers at most; a power of two.
 pub(crate) const BUFFERS: u16 = 256;
-/// The number of buffers in use at the start.
+/// The number of buffers in use at the start, and at least.
 const BUFFERS_FIRST: u16 = 32;
+/// After so many loans without a shortage, half as many buffers will do.
+const CALM_LOANS: u32 = 512;
 /// The bytes of a buffer.
 pub(crate) const BUFFER_BYTES: usize = 16 * 1024;
 const STRIDE: usize = BUFFER_BYTES + 192;
@@ -65,11 +73,17 @@ impl Drop for Mapping {
     }
 }
 
-/// The ring of buffers. `tail` counts the buffers ever put in; the kernel sees it modulo 2^16.
+/// The ring of buffers.
 struct Region {
     entries: Mapping,
     data: Mapping,
+    /// The buffers ever put in; the kernel sees it modulo 2^16.
     tail: Cell<u16>,
+    /// The buffers from this one on are not to be put in.
+    limit: Cell<u16>,
+    /// One bit for each buffer: whether it is in the ring or lent.
+    circulating: Cell<[u64; BUFFERS as usize / 64]>,
+    page_bytes: usize,
 }
 
 impl Region {
@@ -96,37 +110,105 @@ impl Region {
         let shared = unsafe { &*BufRingEntry::tail(entries.as_ptr()).cast::<AtomicU16>() };
         shared.store(next, Ordering::Release);
     }
+
+    fn is_circulating(&self, id: u16) -> bool {
+        id < BUFFERS && self.circulating.get()[usize::from(id / 64)] & 1 << (id % 64) != 0
+    }
+
+    fn set_circulating(&self, id: u16, circulates: bool) {
+        let mut bits = self.circulating.get();
+        let (word, bit) = (&mut bits[usize::from(id / 64)], 1 << (id % 64));
+        *word = if circulates { *word | bit } else { *word & !bit };
+        self.circulating.set(bits);
+    }
+
+    /// Takes a buffer that has been lent into the ring again, or out of circulation if there are too many.
+    fn take_back(&self, id: u16) {
+        if id < self.limit.get() {
+            self.provide(id);
+        } else {
+            self.retire(id);
+        }
+    }
+
+    /// Gives the memory of a buffer that is neither lent nor in the ring back to the system: its pages, but
+    /// for one that holds a part of a neighbour in circulation.
+    #[cold]
+    fn retire(&self, id: u16) {
+        self.set_circulating(id, false);
+        if self.page_bytes > BUFFER_BYTES {
+            return;
+        }
+        let start = usize::from(id) * STRIDE;
+        let first = match id.checked_sub(1).is_some_and(|before| self.is_circulating(before)) {
+            true => start.next_multiple_of(self.page_bytes),
+            false => start / self.page_bytes * self.page_bytes,
+        };
+        let end = match self.is_circulating(id + 1) {
+            true => (start + STRIDE) / self.page_bytes * self.page_bytes,
+            false => (start + STRIDE).next_multiple_of(self.page_bytes).min(self.data.len),
+        };
+        if first < end {
+            // SAFETY: whole pages within the mapping, in which there are only buffers that nobody uses before
+            // they are put in again, as empty ones. A buffer is longer than a page: none but the neighbours
+            // share pages with it.
+            unsafe {
+                let memory = self.data.start.add(first).cast().as_ptr();
+                libc::madvise(memory, end - first, libc::MADV_DONTNEED);
+            }
+        }
+    }
 }
+
+const _: () = assert!(BUFFERS.is_multiple_of(64));
 
 /// The buffers of a driver, registered with its ring. To be dropped after the ring.
 pub(crate) struct Buffers {
     region: Rc<Region>,
-    /// The buffers that are in use: these take turns. The fewer they are, the warmer.
-    used: u16,
+    /// Loans since there was a shortage, or since the number of buffers has changed.
+    calm_loans: Cell<u32>,
 }
 
 impl Buffers {
     pub(crate) fn register(ring: &IoUring) -> io::Result<Buffers> {
         let entries = Mapping::new(ENTRIES_BYTES)?;
         let data = Mapping::new(usize::from(BUFFERS) * STRIDE)?;
-        let region = Rc::new(Region { entries, data, tail: Cell::new(0) });
+        let region = Rc::new(Region {
+            entries,
+            data,
+            tail: Cell::new(0),
+            limit: Cell::new(0),
+            circulating: Cell::default(),
+            page_bytes: process::page_bytes() as usize,
+        });
         let address = region.entries.start.as_ptr() as u64;
         // SAFETY: the entries stay mapped until the ring is gone: `Buffers` is dropped after it.
         unsafe { ring.submitter().register_buf_ring_with_flags(address, BUFFERS, GROUP, 0)? };
-        let mut buffers = Buffers { region, used: 0 };
-        buffers.add(BUFFERS_FIRST);
+        let buffers = Buffers { region, calm_loans: Cell::new(0) };
+        buffers.circulate(BUFFERS_FIRST);
         Ok(buffers)
     }
 
-    fn add(&mut self, count: u16) {
-        let used = BUFFERS.min(self.used + count);
-        (self.used..used).for_each(|id| self.region.provide(id));
-        self.used = used;
+    /// Has so many buffers take turns. The fewer they are, the warmer.
+    fn circulate(&self, count: u16) {
+        let region = &*self.region;
+        region.limit.set(count.min(BUFFERS));
+        for id in (0..region.limit.get()).filter(|id| !region.is_circulating(*id)) {
+            region.set_circulating(id, true);
+            region.provide(id);
+        }
+        self.calm_loans.set(0);
     }
 
     /// The kernel has run out of buffers: doubles the number of those in use, as far as there are more.
-    pub(crate) fn grow(&mut self) {
-        self.add(self.used);
+    pub(crate) fn grow(&self) {
+        self.circulate(self.region.limit.get().saturating_mul(2));
+    }
+
+    /// There has been no shortage for a while: half the buffers go as their loans end.
+    #[cold]
+    fn shrink(&self) {
+        self.circulate((self.region.limit.get() / 2).max(BUFFERS_FIRST));
     }
 
     /// The loan of a buffer that a completion has named, with `len` bytes in it.
@@ -134,7 +216,11 @@ impl Buffers {
     /// # Safety The kernel has written `len` bytes into the buffer and taken it out of the ring, and there is
     /// no other loan of it.
     pub(crate) unsafe fn lend(&self, id: u16, len: usize) -> RingBuffer {
-        debug_assert!(id < BUFFERS && len <= BUFFER_BYTES);
+        debug_assert!(self.region.is_circulating(id) && len <= BUFFER_BYTES);
+        self.calm_loans.set(self.calm_loans.get() + 1);
+        if self.calm_loans.get() == CALM_LOANS {
+            self.shrink();
+        }
         RingBuffer { region: self.region.clone(), id, start: 0, len: len.min(BUFFER_BYTES) }
     }
 
@@ -182,6 +268,87 @@ impl Deref for RingBuffer {
 
 impl Drop for RingBuffer {
     fn drop(&mut self) {
-        self.region.provide(self.id);
+        self.region.take_back(self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::uring::ring::Ring;
+
+    /// What the kernel does with the ring: takes the buffers in their order and writes to them.
+    struct Kernel<'a> {
+        buffers: &'a Buffers,
+        head: u16,
+    }
+
+    impl Kernel<'_> {
+        fn waiting(&self) -> u16 {
+            self.buffers.region.tail.get().wrapping_sub(self.head)
+        }
+
+        fn take(&mut self) -> RingBuffer {
+            assert!(self.waiting() > 0, "the ring is empty");
+            let region = &self.buffers.region;
+            // SAFETY: the index is below `BUFFERS`.
+            let entry = unsafe {
+                region.entries.start.cast::<BufRingEntry>().add(usize::from(self.head % BUFFERS)).as_ref()
+            };
+            self.head = self.head.wrapping_add(1);
+            let id = entry.bid();
+            // SAFETY: the real kernel is given nothing to receive; the bytes are written here.
+            unsafe {
+                region.address(id).as_ptr().write_bytes(id as u8, BUFFER_BYTES);
+                self.buffers.lend(id, BUFFER_BYTES)
+            }
+        }
+    }
+
+    fn resident_pages(region: &Region) -> usize {
+        let mut pages = vec![0; region.data.len.div_ceil(region.page_bytes)];
+        // SAFETY: the mapping is asked about, and there is a byte for each page of it.
+        let answer =
+            unsafe { libc::mincore(region.data.start.as_ptr().cast(), region.data.len, pages.as_mut_ptr()) };
+        assert_eq!(answer, 0);
+        pages.iter().filter(|page| **page & 1 != 0).count()
+    }
+
+    #[test]
+    fn buffers_come_with_a_shortage_and_go_in_calm() {
+        let Ok(ring) = Ring::new() else { return };
+        let Ok(buffers) = Buffers::register(ring.inner()) else { return };
+        let mut kernel = Kernel { buffers: &buffers, head: 0 };
+        for round in 0..3 {
+            let mut lent = Vec::new();
+            while kernel.waiting() > 0 || buffers.region.limit.get() < BUFFERS {
+                if kernel.waiting() == 0 {
+                    buffers.grow();
+                }
+                lent.push(kernel.take());
+            }
+            assert_eq!(lent.len(), usize::from(BUFFERS), "round {round}: each is there once");
+            let mut ids: Vec<_> = lent.iter().map(|buffer| buffer.id).collect();
+            ids.sort_unstable();
+            assert!(ids.iter().copied().eq(0..BUFFERS));
+            drop(lent);
+            let pages_before = resident_pages(&buffers.region);
+            // One is kept for long, and is whole at the end.
+            let mut kept = kernel.take();
+            while kept.id < 2 * BUFFERS_FIRST {
+                kept = kernel.take();
+            }
+            for _ in 0..5 * CALM_LOANS {
+                let buffer = kernel.take();
+                assert!(buffer.iter().all(|byte| *byte == buffer.id as u8));
+            }
+            assert_eq!(buffers.region.limit.get(), BUFFERS_FIRST);
+            assert_eq!(kernel.waiting(), BUFFERS_FIRST);
+            assert!(kept.len() == BUFFER_BYTES && kept.iter().all(|byte| *byte == kept.id as u8));
+            drop(kept);
+            assert_eq!(kernel.waiting(), BUFFERS_FIRST, "what is too many does not come back");
+            let pages = resident_pages(&buffers.region);
+            assert!(pages <= pages_before / 6, "{pages} of {pages_before} pages are left");
+        }
     }
 }
