@@ -18,6 +18,9 @@ pytestmark = pytest.mark.skipif(subject_is_oracle(), reason="the figures are thi
 BATCH = 2_000
 # A gate in the sense of a ratchet: whoever saves memory records the new figure, and nobody loses it again.
 GROWTH_MAX = 1.03
+# What the kernel counts, by what the server says that it uses, once nothing happens any more.
+RESIDENT_RATIO_MAX = 1.08
+REST_SECONDS_MAX = 60
 
 
 @pytest.fixture
@@ -55,6 +58,43 @@ def test_no_shape_takes_more_than_on_record(server, name):
         resident = (server.memory_bytes() - resident_before) / count
     print(f"{name}\t{each:.1f} ({resident:.1f} resident)")
     assert each <= shapes.recorded()[name] * GROWTH_MAX
+
+
+def test_resident_memory_is_little_more_than_what_is_used(start_server):
+    servers = {name: start_server(workers=2) for name in shapes.SHAPES}
+    connections = {name: server.connect(timeout=120) for name, server in servers.items()}
+    # First what every load leaves behind: the stacks, buffers and tables that have been in use.
+    for name, connection in connections.items():
+        send(connection, shapes.SHAPES[name][1](20_000))
+        assert connection.call("FLUSHALL") == b"OK"
+    resting = {name: resident_at_rest(server) for name, server in servers.items()}
+    before = {name: used(connection) for name, connection in connections.items()}
+    for name, connection in connections.items():
+        count, commands = shapes.SHAPES[name]
+        send(connection, commands(count))
+    deadline = time.monotonic() + REST_SECONDS_MAX
+    while True:
+        ratios = {
+            name: (server.memory_anonymous_bytes() - resting[name]) / (used(connections[name]) - before[name])
+            for name, server in servers.items()
+        }
+        if max(ratios.values()) <= RESIDENT_RATIO_MAX or time.monotonic() > deadline:
+            break
+        time.sleep(0.5)
+    for name, ratio in ratios.items():
+        print(f"{name}\t{ratio:.3f}")
+    assert max(ratios.values()) <= RESIDENT_RATIO_MAX, ratios
+
+
+def resident_at_rest(server):
+    """Resident bytes once they have not become fewer for some seconds."""
+    least, changed = server.memory_anonymous_bytes(), time.monotonic()
+    deadline = changed + REST_SECONDS_MAX
+    while changed + 4 > time.monotonic() < deadline:
+        time.sleep(0.2)
+        if (now := server.memory_anonymous_bytes()) < least:
+            least, changed = now, time.monotonic()
+    return least
 
 
 def test_bytes_per_key_are_the_same_at_every_size(server):

@@ -157,6 +157,10 @@ class Server:
         """Resident bytes, as the kernel counts them."""
         return self._status_kib("VmRSS:") * 1024
 
+    def memory_anonymous_bytes(self):
+        """Resident bytes that are not of files, such as the program's own."""
+        return self._status_kib("RssAnon:") * 1024
+
     def memory_peak_bytes(self):
         """The most resident bytes so far, as the kernel counts them."""
         return self._status_kib("VmHWM:") * 1024

@@ -10,6 +10,7 @@ mod select;
 mod table;
 
 use mantissa_protocol::Reply;
+use mantissa_store::{SortedSet, Value};
 
 use crate::access::Access;
 use crate::effects::EventClass;
@@ -37,11 +38,27 @@ fn write_member(reply: &mut Reply, member: &[u8], score: f64, with_scores: bool)
     reply.double(score);
 }
 
+/// What is to be done after members were removed from a sorted set.
+struct Removal {
+    count: usize,
+    is_empty: bool,
+    rest: Option<SortedSet>,
+}
+
+impl Removal {
+    fn of(count: usize, set: &mut SortedSet) -> Self {
+        Removal { count, is_empty: set.is_empty(), rest: set.take_rest() }
+    }
+}
+
 /// Says that members were removed from a sorted set, which goes if none is left.
-fn removed(access: &mut Access<'_>, key: &[u8], event: &'static str, (count, is_empty): (usize, bool)) {
+fn removed(access: &mut Access<'_>, key: &[u8], event: &'static str, removal: Removal) {
+    if let Some(rest) = removal.rest {
+        access.free_later(Value::SortedSet(rest));
+    }
     access.event(EventClass::SORTED_SET, event, key);
-    access.remove_if_empty(key, is_empty);
-    access.changed_by(key, count as u64);
+    access.remove_if_empty(key, removal.is_empty);
+    access.changed_by(key, removal.count as u64);
 }
 
 #[cfg(test)]

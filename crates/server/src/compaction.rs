@@ -26,7 +26,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Percent of one core that the walk takes, without `activedefrag`.
 const EFFORT_PERCENT: u32 = 10;
 /// How long a shard is locked at a time.
-const LOCKED_MAX: Duration = Duration::from_micros(200);
+const LOCKED_MAX: Duration = Duration::from_micros(50);
 /// Buckets that are looked at between two looks at the clock.
 const BUCKETS_PER_LOOK: usize = 16;
 
@@ -157,9 +157,12 @@ impl Walk {
                     break;
                 }
             }
+            drop(locked);
             if Instant::now() >= deadline {
                 return self.shard == keyspace.shard_count();
             }
+            // Whoever waits for the lock, or for the processor, comes first.
+            std::thread::yield_now();
         }
         true
     }

@@ -5,9 +5,10 @@
 //! some ten microseconds, and take in between what writers have handed over, which comes first so that it
 //! does not pile up. Under the lock small strings are copied and collections shared; everything is encoded
 //! outside it. A save that somebody waits for has a saver for each core, one in the background for every
-//! second core, so that workers hardly wait for a processor either. What a saver has encoded goes in chunks
-//! to the thread that writes and keeps the checksum; a large value goes there piece by piece, and no other
-//! chunk comes between its pieces.
+//! second core, which gives way to all other threads, so that workers hardly wait for a processor either;
+//! one more that does not give way takes a part where too much of what writers have handed over waits. What
+//! a saver has encoded goes in chunks to the thread that writes and keeps the checksum; a large value goes
+//! there piece by piece, and no other chunk comes between its pieces.
 //!
 //! Memory: some chunks for each saver, the images that wait, and of a large collection the nodes that
 //! writers change before its image has been encoded: an image gives up its nodes as they are encoded.
@@ -121,9 +122,6 @@ pub fn write(
     at_cut: impl FnOnce(&mut LockedShards<'_>),
 ) -> io::Result<Cut> {
     let _one_at_a_time = server.persistence.snapshot.lock();
-    if pace == Pace::Steady {
-        mantissa_net::process::give_way();
-    }
     let live = server.live();
     let now_ms = unix_ms();
     let access_of = |clock: u32| saved_access(&live, clock, now_ms);
@@ -173,8 +171,8 @@ pub fn write(
 }
 
 /// Has everything encoded and written. The walk comes to its end whatever happens.
-fn run<'a>(
-    job: &Job<'a>,
+fn run<'j, 'a>(
+    job: &'j Job<'a>,
     pace: Pace,
     writer: Writer<'a, &mut dyn StorageFile>,
     durable: Option<Box<dyn StorageFile>>,
@@ -184,20 +182,25 @@ fn run<'a>(
     let savers = pace.savers().min(job.keyspace.shard_count());
     std::thread::scope(|scope| {
         let (sender, chunks) = mpsc::sync_channel::<Chunk>(CHUNKS_WAITING_MAX);
+        let start = |work: fn(Saver<'j, 'a>)| {
+            let sender = sender.clone();
+            let body = move || work(Saver::new(job, sender));
+            std::thread::Builder::new().name("saver".to_owned()).spawn_scoped(scope, body).ok()
+        };
+        let mut others = Vec::new();
+        if pace == Pace::Steady {
+            others.push(start(|saver| saver.relieve(pile_bytes())));
+            mantissa_net::process::give_way();
+        }
         let (due, when_due) = mpsc::sync_channel::<()>(0);
         let synced =
             durable.map(|mut durable| scope.spawn(move || when_due.iter().try_for_each(|()| durable.sync())));
         let written = scope.spawn(move || begun.and_then(|()| write_chunks(job, writer, &chunks, &due)));
         let mut complete = true;
-        let others: Vec<_> = (1..savers)
-            .filter_map(|_| {
-                let sender = sender.clone();
-                let body = move || Saver::new(job, sender).run();
-                std::thread::Builder::new().name("saver".to_owned()).spawn_scoped(scope, body).ok()
-            })
-            .collect();
-        Saver::new(job, sender).run();
-        for other in others {
+        others.extend((1..savers).map(|_| start(Saver::run)));
+        Saver::new(job, sender.clone()).run();
+        drop(sender);
+        for other in others.into_iter().flatten() {
             complete &= other.join().is_ok();
         }
         let written = written.join().unwrap_or_else(|_| Err(io::Error::other("writing failed")));
@@ -231,6 +234,14 @@ fn write_chunks<'a>(
         job.spare.lock().push(chunk);
     }
     writer.finish().map(drop)
+}
+
+/// How much of what writers hand over may wait for savers that give way, in bytes; then one helps that does
+/// not. So a save takes little memory on a machine that is busy with other things.
+fn pile_bytes() -> usize {
+    const PILE_BYTES_MIN: usize = 8 << 20;
+    const PILE_PART: usize = 32;
+    PILE_BYTES_MIN.max(mantissa_store::allocator::allocated_bytes() / PILE_PART)
 }
 
 /// What a dump says about the use of a key with this access clock, under policies that look at it.

@@ -310,6 +310,7 @@ fn start_workers(
             if go_receiver.recv().is_err() {
                 return;
             }
+            process::take_short_turns();
             let mut worker = Worker::new(server, number);
             worker.listen(&mut driver, own_listeners);
             if let Err(error) = worker.run(&mut driver) {

@@ -38,6 +38,9 @@ use withheld::Withheld;
 
 /// Most requests that are parsed and prefetched together.
 const BATCH_MAX: usize = 64;
+/// How long a worker runs before others that wait for its processor get a turn, between two turns of its own.
+/// The system looks only some hundred times a second whether one has run long enough.
+const RUN_MAX: Duration = Duration::from_micros(100);
 /// Keys from which on prefetching pays: fewer of them stay in the caches anyway.
 const PREFETCHED_KEYS_MIN: usize = 32_768;
 /// Reply bytes after which they are handed to the driver although more requests are at hand.
@@ -207,6 +210,7 @@ impl Worker {
 
     /// Serves until told to stop.
     pub fn run(&mut self, driver: &mut Driver) -> std::io::Result<()> {
+        let mut began = Instant::now();
         while !self.stopping {
             let hz = self.context.live.config.hz.max(1);
             let mut timeout_ms = i64::from(1000 / hz).max(1);
@@ -220,6 +224,10 @@ impl Worker {
             self.deliver_local(driver);
             self.tick(driver);
             self.end_turn(driver);
+            if began.elapsed() >= RUN_MAX {
+                std::thread::yield_now();
+                began = Instant::now();
+            }
         }
         Ok(())
     }

@@ -9,8 +9,8 @@
 use std::cell::UnsafeCell;
 use std::hash::{BuildHasher, Hasher};
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::lock_api::{RawMutex as _, RawMutexTimed as _};
@@ -29,14 +29,17 @@ pub const SHARD_COUNT_MAX: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyHash(pub u64);
 
-/// Hashes keys, with a seed of its own for each keyspace, so that nobody outside can foresee collisions.
+/// The seed of all hashes, which nobody outside can know, so that nobody can foresee collisions.
+static SEED: OnceLock<foldhash::quality::RandomState> = OnceLock::new();
+
+/// Hashes keys.
 #[derive(Clone, Copy)]
 pub struct KeyHasher(&'static foldhash::quality::RandomState);
 
 impl KeyHasher {
-    /// A hasher with a seed of its own. The seed lives as long as the program: one is made for each keyspace.
-    fn with_random_seed() -> Self {
-        KeyHasher(Box::leak(Box::default()))
+    /// The hasher of this program: all its keyspaces hash alike, and those of no other run do.
+    fn of_this_run() -> Self {
+        KeyHasher(SEED.get_or_init(Default::default))
     }
 
     /// The hash of a key.
@@ -154,7 +157,7 @@ impl Keyspace {
     /// brought there.
     pub fn new(database_count: usize, shard_count: usize) -> Self {
         let shard_count = shard_count.next_power_of_two().clamp(2, SHARD_COUNT_MAX);
-        let hasher = KeyHasher::with_random_seed();
+        let hasher = KeyHasher::of_this_run();
         let tracked = Arc::<TrackedTotals>::default();
         let cell = |_| ShardCell {
             lock: RawMutex::INIT,

@@ -49,6 +49,15 @@ pub enum ListNode<'a> {
     Plain(&'a [u8]),
 }
 
+impl<'a> ListNode<'a> {
+    fn of(node: &'a Node) -> Self {
+        match node.plain_element() {
+            Some(element) => ListNode::Plain(element),
+            None => ListNode::Packed(NodeElements { cursor: node.cursor_at(0), left: node.count() }),
+        }
+    }
+}
+
 /// The elements of a node.
 #[derive(Clone)]
 pub struct NodeElements<'a> {
@@ -293,11 +302,19 @@ impl List {
             let cursor = Cursor::in_piece(view.cursor(0));
             ListNode::Packed(NodeElements { cursor, left: view.count() })
         });
-        let nodes = nodes.into_iter().flatten().map(|node| match node.plain_element() {
-            Some(element) => ListNode::Plain(element),
-            None => ListNode::Packed(NodeElements { cursor: node.cursor_at(0), left: node.count() }),
-        });
-        packed.into_iter().chain(nodes)
+        packed.into_iter().chain(nodes.into_iter().flatten().map(ListNode::of))
+    }
+
+    /// Has `visit` called with the nodes in order. Memory that is not shared is given back on the way, and
+    /// writers of a clone copy nothing of what has been visited.
+    pub fn into_nodes(mut self, visit: &mut dyn FnMut(ListNode<'_>)) {
+        match self.body.take() {
+            Taken::Large(nodes) => nodes.into_each(&mut |node| visit(ListNode::of(node))),
+            small => {
+                self.body.put(small);
+                self.nodes().for_each(visit);
+            }
+        }
     }
 
     /// Bytes taken, the structure itself not included.

@@ -60,12 +60,16 @@ struct Header {
     draining: AtomicBool,
     /// Had no live cell when [`purge`] looked at it last.
     was_empty: bool,
+    /// The memory from `was_untouched` on has gone back to the system.
+    rest_is_gone: bool,
     live: u16,
     capacity: u16,
     /// Cells from this number on have never been used.
     untouched: u16,
     /// The first free cell of those that have.
     free: u16,
+    /// `untouched` when [`purge`] looked at it last.
+    was_untouched: u16,
 }
 
 const HEADER_BYTES: usize = 32;
@@ -165,15 +169,15 @@ pub fn report() -> String {
     text + &format!("{} bytes of slabs and pages, {free_bytes} bytes free and kept\n", held_bytes())
 }
 
-/// Gives memory back to the system that nobody has used since the last call: slabs without a live cell, and
-/// what no slab uses. To be called about once a second.
+/// Gives memory back to the system that nobody has used since the last call: slabs without a live cell, what
+/// has never been used of a slab, and what no slab uses. To be called about once a second.
 pub fn purge() {
     for arena in arenas_in_use() {
         let with_room = {
             let arena = arena.lock();
             Classes::of(|class| !arena.0[class].open.is_null())
         };
-        with_room.for_each(|class| arena.lock().0[class].close_idle(class));
+        with_room.for_each(|class| arena.lock().0[class].give_idle_back(class));
     }
     chunks::purge();
 }
@@ -530,10 +534,12 @@ impl Class {
                 class: class as u8,
                 draining: AtomicBool::new(false),
                 was_empty: false,
+                rest_is_gone: false,
                 live: 0,
                 capacity: capacity(class) as u16,
                 untouched: 0,
                 free: NO_CELL,
+                was_untouched: 0,
             });
             link(&mut self.open, header);
         }
@@ -541,21 +547,31 @@ impl Class {
         HELD.fetch_add(slab_bytes(class) as i64, Ordering::Relaxed);
     }
 
-    /// Gives back the one empty slab that frees leave, if it was empty the last time as well.
-    fn close_idle(&mut self, class: usize) {
+    /// Gives back the one empty slab that frees leave, if it was empty the last time as well, or what has not
+    /// been used of the slab since the last time and ever.
+    fn give_idle_back(&mut self, class: usize) {
         if self.open.is_null() {
             return;
         }
         // SAFETY: slabs on the list are live, and the arena is locked, of which this class is a part.
         unsafe {
-            // It was alone when it became empty, and slabs are linked at the head.
-            let slab = (*self.open).previous;
-            let is_empty = (*slab).live == 0;
-            if is_empty && (*slab).was_empty {
-                unlink(&mut self.open, slab);
-                self.close_slab(slab, class);
-            } else {
-                (*slab).was_empty = is_empty;
+            // It was alone when it became empty, or was opened, and slabs are linked at the head.
+            let header = (*self.open).previous;
+            let slab = &mut *header;
+            let is_empty = slab.live == 0;
+            if is_empty && slab.was_empty {
+                unlink(&mut self.open, header);
+                self.close_slab(header, class);
+                return;
+            }
+            slab.was_empty = is_empty;
+            if slab.was_untouched != slab.untouched {
+                slab.was_untouched = slab.untouched;
+                slab.rest_is_gone = false;
+            } else if !slab.rest_is_gone {
+                let used = HEADER_BYTES + usize::from(slab.untouched) * cell_bytes(class);
+                let rest = NonNull::new_unchecked(header.cast::<u8>().add(used));
+                slab.rest_is_gone = chunks::discard_rest(rest, slab_bytes(class) - used);
             }
         }
     }

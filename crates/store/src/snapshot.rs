@@ -40,7 +40,8 @@
 //! Without a snapshot: one predictable branch for each change. With one: a copy of a small entry at its first
 //! change; for a collection or a long string some allocations, and later a copy of each node, or piece of
 //! 256 KiB, that is changed while the image lives. Images are passed on in batches, so that what waits is
-//! what the savers have not got to yet. The consumer groups of streams share nothing and are copied whole.
+//! what the savers have not got to yet; who may help them learns when that is much
+//! ([`Snapshot::wait_for_pile`]).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -63,10 +64,27 @@ const VISIT_COST: usize = 64;
 
 /// What a database hands over to the savers.
 pub enum Handed {
-    /// Entries as they were at the cut, of the database with this number.
-    Images(usize, Vec<Image>),
+    /// Entries as they were at the cut.
+    Images {
+        /// The number of their database.
+        database: usize,
+        /// They themselves.
+        images: Vec<Image>,
+        /// Their size in bytes, without what they share.
+        bytes: usize,
+    },
     /// A whole database that was flushed; see [`Database::snapshot_step`].
     Flushed(Database),
+}
+
+impl Handed {
+    /// Memory that is free once it has been taken, of images.
+    fn bytes(&self) -> usize {
+        match self {
+            Handed::Images { bytes, .. } => *bytes,
+            Handed::Flushed(_) => 0,
+        }
+    }
 }
 
 /// An entry that the walk delivers.
@@ -119,6 +137,8 @@ pub struct Totals {
 pub struct Snapshot {
     queue: Mutex<Queue>,
     changed: Condvar,
+    /// So many bytes wait that somebody is to help.
+    piled: Condvar,
     handed_bytes: AtomicU64,
     /// What [`text::kept_bytes`] told at the cut.
     kept_bytes_before: u64,
@@ -126,6 +146,9 @@ pub struct Snapshot {
 
 struct Queue {
     handed: VecDeque<Handed>,
+    /// Bytes of the images among them, and how many of them are a pile for who waits for one.
+    waiting_bytes: usize,
+    pile_bytes: usize,
     /// Shards whose walk is not at its end: more may be handed over.
     open_shards: usize,
 }
@@ -133,14 +156,14 @@ struct Queue {
 impl Snapshot {
     /// What has been handed over, if anything.
     pub fn next(&self) -> Option<Handed> {
-        self.queue.lock().handed.pop_front()
+        self.queue.lock().pop()
     }
 
     /// What has been handed over next; waits for it. `None` when nothing will come any more.
     pub fn wait(&self) -> Option<Handed> {
         let mut queue = self.queue.lock();
         loop {
-            if let Some(handed) = queue.handed.pop_front() {
+            if let Some(handed) = queue.pop() {
                 return Some(handed);
             }
             if queue.open_shards == 0 {
@@ -150,12 +173,27 @@ impl Snapshot {
         }
     }
 
+    /// Waits until images of so many bytes wait to be taken. False when all walks are at their end and there
+    /// are fewer: no pile will come any more. One thread may wait for one.
+    pub fn wait_for_pile(&self, pile_bytes: usize) -> bool {
+        let mut queue = self.queue.lock();
+        queue.pile_bytes = pile_bytes;
+        while queue.waiting_bytes < pile_bytes {
+            if queue.open_shards == 0 {
+                return false;
+            }
+            self.piled.wait(&mut queue);
+        }
+        true
+    }
+
     /// Says that the walk of one more shard is at its end; see [`Shard::snapshot_step`].
     pub fn close_shard(&self) {
         let mut queue = self.queue.lock();
         queue.open_shards -= 1;
         if queue.open_shards == 0 {
             self.changed.notify_all();
+            self.piled.notify_all();
         }
     }
 
@@ -168,8 +206,22 @@ impl Snapshot {
     }
 
     fn push(&self, handed: Handed) {
-        self.queue.lock().handed.push_back(handed);
+        let mut queue = self.queue.lock();
+        queue.waiting_bytes += handed.bytes();
+        queue.handed.push_back(handed);
+        if queue.waiting_bytes >= queue.pile_bytes {
+            self.piled.notify_one();
+        }
+        drop(queue);
         self.changed.notify_one();
+    }
+}
+
+impl Queue {
+    fn pop(&mut self) -> Option<Handed> {
+        let handed = self.handed.pop_front()?;
+        self.waiting_bytes -= handed.bytes();
+        Some(handed)
     }
 }
 
@@ -180,8 +232,14 @@ impl LockedShards<'_> {
     pub fn begin_snapshot(&mut self) -> (Arc<Snapshot>, Vec<Totals>) {
         let keyspace = self.keyspace();
         let snapshot = Arc::new(Snapshot {
-            queue: Mutex::new(Queue { handed: VecDeque::new(), open_shards: keyspace.shard_count() }),
+            queue: Mutex::new(Queue {
+                handed: VecDeque::new(),
+                waiting_bytes: 0,
+                pile_bytes: usize::MAX,
+                open_shards: keyspace.shard_count(),
+            }),
             changed: Condvar::new(),
+            piled: Condvar::new(),
             handed_bytes: AtomicU64::new(0),
             kept_bytes_before: text::kept_bytes(),
         });
@@ -239,9 +297,10 @@ impl Part {
 
     fn pass_on(&mut self) {
         if !self.images.is_empty() {
-            self.snapshot.handed_bytes.fetch_add(self.images_bytes as u64, Ordering::Relaxed);
-            self.images_bytes = 0;
-            self.snapshot.push(Handed::Images(self.number, std::mem::take(&mut self.images)));
+            let bytes = std::mem::take(&mut self.images_bytes);
+            self.snapshot.handed_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            let images = std::mem::take(&mut self.images);
+            self.snapshot.push(Handed::Images { database: self.number, images, bytes });
         }
     }
 }

@@ -363,15 +363,30 @@ impl SortedSet {
         });
     }
 
-    /// Gives the tree up where few members are left.
+    /// Gives the tree up where few members are left. One that was large is kept: see
+    /// [`SortedSet::take_rest`].
     fn untree(&mut self) {
-        if let Some(tree) = self.body.large_mut()
-            && tree.len() <= UNTREED_ENTRIES
-            && (tree.len() == 0 || tree.has_one_leaf())
-        {
-            let leaf = tree.first_leaf().unwrap_or_default();
+        if let Some((leaf, false)) = self.only_leaf() {
             self.body.put(Taken::Small(leaf.into_block()));
         }
+    }
+
+    /// What was made for the many members that are gone, where few are left: it is to be freed where
+    /// nobody waits for that, since it takes half a millisecond for each million that there were.
+    pub fn take_rest(&mut self) -> Option<SortedSet> {
+        let (leaf, _) = self.only_leaf()?;
+        let mut rest = SortedSet::new();
+        rest.body.put(self.body.take());
+        self.body.put(Taken::Small(leaf.into_block()));
+        Some(rest)
+    }
+
+    /// The leaf of a tree with so few members that it had better be that leaf, and whether the tree was
+    /// large.
+    fn only_leaf(&self) -> Option<(Leaf, bool)> {
+        let Held::Large(tree) = self.body.get() else { return None };
+        let is_small = tree.len() <= UNTREED_ENTRIES && (tree.len() == 0 || tree.has_one_leaf());
+        is_small.then(|| (tree.first_leaf().unwrap_or_default(), tree.has_large_tables()))
     }
 }
 

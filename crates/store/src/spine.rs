@@ -10,6 +10,12 @@
 //! Each child of a branch carries a key of type `K`, which the owner keeps equal to something about the
 //! first element below it (a sorted set: its score), so that most searches need not look into nodes.
 //!
+//! A spine with hints does so where keys are equal as well, and texts decide. A branch whose children all
+//! have one key knows how many bytes the texts of their first elements share at least, and which, and of each
+//! the four bytes after that. These tell most neighbours apart, however long and alike texts are, and a node
+//! is looked into only where they do not. Changes note the branches whose hints they make void;
+//! [`Spine::settle`] then makes them anew.
+//!
 //! A clone costs O(1): it shares everything. A change then copies what leads to the branches that it
 //! touches.
 //!
@@ -17,10 +23,15 @@
 //!
 //! - All children of a branch have the same height. A branch has between one and [`FANOUT`] children.
 //! - `Child::count` is the sum of the counts of the nodes below, `Child::key` the key of the first of them.
+//! - In a branch that is hinted all children but the first have the same key. A child's hint stands for a
+//!   text that begins with `Branch::prefix`, is above the texts of all elements before the child, and not
+//!   above those below it. It need not be that of the first element, which may have gone. The first child's
+//!   hint and key have no part in a search: whatever is not further on is there.
 //! - `parents` says in which branch a node is; for a number that is free, which one is free after it. The
 //!   same holds for `Branch::parent`.
 //!
-//! Bytes per node: 4 for its parent, 24 (16 without a key) for its place in a branch.
+//! Bytes per node: 4 for its parent, 24 (16 without a key) for its place in a branch; for a branch 24, its
+//! prefix, and the places not in use.
 
 mod block;
 mod handle;
@@ -29,6 +40,8 @@ mod shared_slice;
 mod shared_vec;
 
 use std::cmp::Ordering;
+
+use smallvec::SmallVec;
 
 pub(crate) use block::{
     Block, HEADER_BYTES as BLOCK_HEADER_BYTES, class_size as block_class_size,
@@ -53,19 +66,40 @@ const MERGED_MAX: usize = FANOUT * 3 / 4;
 /// Children of a branch that is built in bulk.
 const BUILT: usize = FANOUT * 7 / 8;
 
+/// Most bytes of a prefix.
+const PREFIX_MAX: usize = 255;
+
 #[derive(Clone, Copy, Debug)]
 struct Child<K> {
     count: usize,
     id: u32,
+    hint: u32,
     key: K,
 }
+
+const _: () = assert!(size_of::<Child<()>>() == 16 && size_of::<Child<f64>>() == 24);
 
 #[derive(Clone, Debug)]
 struct Branch<K: Copy> {
     children: SharedSlice<Child<K>>,
+    /// What the texts that hints stand for begin with.
+    prefix: SharedSlice<u8>,
     parent: u32,
     /// 0 if the children are nodes.
-    level: u32,
+    level: u16,
+    is_hinted: bool,
+}
+
+const _: () = assert!(size_of::<Branch<f64>>() == 24);
+
+/// The hint of a text, of which this is what follows the prefix: texts whose hints differ have their order.
+#[inline]
+fn hint_of(rest: &[u8]) -> u32 {
+    u32::from_be_bytes(rest.first_chunk().copied().unwrap_or_else(|| {
+        let mut padded = [0; 4];
+        padded[..rest.len()].copy_from_slice(rest);
+        padded
+    }))
 }
 
 impl<K: Copy> Branch<K> {
@@ -103,6 +137,25 @@ impl<K: Copy> Branch<K> {
     fn count(&self) -> usize {
         self.children().iter().map(|child| child.count).sum()
     }
+
+    /// The number of children after the first that a text is not before, as far as hints tell; where they do
+    /// not, `is_before` is asked.
+    #[inline]
+    fn count_before(&self, text: &[u8], is_before: impl Fn(&Child<K>) -> bool) -> usize {
+        let (prefix, rest) = (self.prefix.as_slice(), &self.children()[1..]);
+        let (start, end) = text.split_at(prefix.len().min(text.len()));
+        match start.cmp(prefix) {
+            Ordering::Less => 0,
+            Ordering::Greater => rest.len(),
+            Ordering::Equal => {
+                let hint = hint_of(end);
+                // All are looked at, which takes no branch that nobody could foresee.
+                let below = rest.iter().filter(|child| child.hint < hint).count();
+                let equal = rest[below..].iter().take_while(|child| child.hint == hint).count();
+                below + rest[below..below + equal].partition_point(is_before)
+            }
+        }
+    }
 }
 
 /// The place of a node or branch among the children of its parent.
@@ -116,9 +169,15 @@ fn position_of<K>(children: &[Child<K>], id: u32) -> usize {
     at.expect("a node or branch is a child of its parent")
 }
 
+/// The way from the root to a node: branches, each with the position of the child that leads on.
+#[derive(Debug, Default)]
+pub(crate) struct Way {
+    steps: SmallVec<[(u32, u32); 4]>,
+}
+
 /// See the module's description.
 #[derive(Clone, Debug)]
-pub(crate) struct Spine<K: Copy> {
+pub(crate) struct Spine<K: Copy, const HINTED: bool = false> {
     branches: SharedVec<Branch<K>>,
     parents: SharedVec<u32>,
     free_branch: u32,
@@ -129,13 +188,15 @@ pub(crate) struct Spine<K: Copy> {
     /// Nodes in use.
     nodes: usize,
     total: usize,
+    /// Branches whose hints are to be made, some of them perhaps twice; empty once the owner has settled.
+    stale: SmallVec<[u32; 4]>,
 }
 
 fn some(id: u32) -> Option<NodeId> {
     (id != NONE).then_some(id)
 }
 
-impl<K: Copy> Spine<K> {
+impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
     /// No node.
     pub fn new() -> Self {
         Spine {
@@ -148,6 +209,7 @@ impl<K: Copy> Spine<K> {
             last: NONE,
             nodes: 0,
             total: 0,
+            stale: SmallVec::new(),
         }
     }
 
@@ -156,7 +218,7 @@ impl<K: Copy> Spine<K> {
         let mut spine = Spine::new();
         let mut row: Vec<Child<K>> = Vec::new();
         for (id, (count, key)) in (0..).zip(nodes) {
-            row.push(Child { count, id, key });
+            row.push(Child { count, id, hint: 0, key });
             spine.total += count;
             spine.parents.push(NONE);
         }
@@ -172,7 +234,7 @@ impl<K: Copy> Spine<K> {
             for children in row.chunks(BUILT) {
                 let (count, key) = (children.iter().map(|child| child.count).sum(), children[0].key);
                 let id = spine.new_branch(level, children.iter().copied().collect());
-                above.push(Child { count, id, key });
+                above.push(Child { count, id, hint: 0, key });
             }
             if let [only] = &above[..] {
                 spine.root = only.id;
@@ -275,56 +337,159 @@ impl<K: Copy> Spine<K> {
         }
     }
 
-    /// The last node whose first element lies before a bound. `order` says how a key compares with that of
-    /// the bound; for nodes whose keys are equal to it, `is_before` is asked. Both must agree with the
-    /// sequence: what lies before the bound is its beginning.
+    /// The last node whose first element lies before a bound, or the first node if there is none, and the
+    /// way to it; `None` of no nodes. `order` says how a key compares with that of the bound. Where they are
+    /// equal, the bound's text is compared with hints, and `is_before` asked about nodes that these do not
+    /// tell. All must agree with the sequence: what lies before the bound is its beginning.
     pub fn last_before(
         &self,
         order: impl Fn(K) -> Ordering,
-        is_before: impl FnMut(NodeId) -> bool,
-    ) -> Option<NodeId> {
-        self.descend::<false>(order, is_before).map(|(id, _)| id)
+        text: &[u8],
+        is_before: impl Fn(NodeId) -> bool,
+    ) -> Option<(NodeId, Way)> {
+        let mut way = Way::default();
+        let id = self.descend(order, text, is_before, |at, _, found| way.steps.push((at, found as u32)))?;
+        Some((id, way))
     }
 
-    /// The same, with the sum of the counts before that node.
+    /// The same without the way, but with the sum of the counts before that node.
     pub fn last_before_and_rank(
         &self,
         order: impl Fn(K) -> Ordering,
-        is_before: impl FnMut(NodeId) -> bool,
+        text: &[u8],
+        is_before: impl Fn(NodeId) -> bool,
     ) -> Option<(NodeId, usize)> {
-        self.descend::<true>(order, is_before)
+        let mut rank = 0;
+        let add = |_, children: &[Child<K>], found: usize| {
+            rank += children[..found].iter().map(|child| child.count).sum::<usize>();
+        };
+        let id = self.descend(order, text, is_before, add)?;
+        Some((id, rank))
     }
 
     #[inline]
-    fn descend<const RANKED: bool>(
+    fn descend(
         &self,
         order: impl Fn(K) -> Ordering,
-        mut is_before: impl FnMut(NodeId) -> bool,
-    ) -> Option<(NodeId, usize)> {
-        let (mut at, mut rank) = (some(self.root)?, 0);
+        text: &[u8],
+        is_before: impl Fn(NodeId) -> bool,
+        mut visit: impl FnMut(u32, &[Child<K>], usize),
+    ) -> Option<NodeId> {
+        let mut at = some(self.root)?;
         loop {
             let branch = self.branch(at);
             let children = branch.children();
-            let mut found = children.partition_point(|child| order(child.key).is_lt());
-            if children.get(found).is_some_and(|child| order(child.key).is_eq()) {
-                let equal = &children[found..];
-                let equal = &equal[..equal.partition_point(|child| order(child.key).is_eq())];
-                found += equal.partition_point(|child| is_before(self.first_below(branch.level, child.id)));
-            }
-            let found = found.checked_sub(1)?;
-            if RANKED {
-                rank += children[..found].iter().map(|child| child.count).sum::<usize>();
-            }
+            let (_, rest) = children.split_first()?;
+            let is_before = |child: &Child<K>| is_before(self.first_below(branch.level, child.id));
+            let found = if HINTED && branch.is_hinted {
+                match rest.first().map_or(Ordering::Greater, |child| order(child.key)) {
+                    Ordering::Less => rest.len(),
+                    Ordering::Equal => branch.count_before(text, is_before),
+                    Ordering::Greater => 0,
+                }
+            } else {
+                let below = rest.partition_point(|child| order(child.key).is_lt());
+                match rest.get(below).is_some_and(|child| order(child.key).is_eq()) {
+                    true => {
+                        let equal = &rest[below..];
+                        let equal = &equal[..equal.partition_point(|child| order(child.key).is_eq())];
+                        below + equal.partition_point(is_before)
+                    }
+                    false => below,
+                }
+            };
+            visit(at, children, found);
             let child = &children[found];
             if branch.level == 0 {
-                return Some((child.id, rank));
+                return Some(child.id);
             }
             at = child.id;
         }
     }
 
+    /// The key of the first node.
+    pub fn first_key(&self) -> Option<K> {
+        let branch = self.branch(some(self.root)?);
+        branch.children().first().map(|child| child.key)
+    }
+
+    /// Makes the hints that changes have made void. `text_of` is the text of a node's first element.
     #[inline]
-    fn first_below(&self, level: u32, id: u32) -> NodeId {
+    pub fn settle<'t>(&mut self, text_of: impl Fn(NodeId) -> &'t [u8]) {
+        if HINTED && !self.stale.is_empty() {
+            for at in std::mem::take(&mut self.stale) {
+                self.make_hints(at, &text_of);
+            }
+        }
+    }
+
+    /// Makes the hints of a branch, if its children have one key.
+    #[cold]
+    fn make_hints<'t>(&mut self, at: u32, text_of: impl Fn(NodeId) -> &'t [u8]) {
+        let branch = self.branch(at);
+        let Some((_, rest @ [first, ..])) = branch.children().split_first() else { return };
+        if branch.is_hinted || rest.last().is_none_or(|last| last.key != first.key) {
+            return;
+        }
+        let texts = rest.iter().map(|child| text_of(self.first_below(branch.level, child.id)));
+        let texts: SmallVec<[&[u8]; FANOUT]> = texts.collect();
+        // What the first and the last of them share, all share: they are in order.
+        let ends = texts[0].iter().zip(texts[texts.len() - 1]).take(PREFIX_MAX);
+        let shared = ends.take_while(|(one, other)| one == other).count();
+        let branch = self.branch_mut(at);
+        if branch.prefix.as_slice() != &texts[0][..shared] {
+            branch.prefix = texts[0][..shared].iter().copied().collect();
+        }
+        let children = branch.children.as_mut_slice()[1..].iter_mut();
+        children.zip(&texts).for_each(|(child, text)| child.hint = hint_of(&text[shared..]));
+        branch.is_hinted = true;
+    }
+
+    /// Checks what the module's description says of hints. `ends_of` are the texts of a node's first and last
+    /// elements.
+    #[cfg(test)]
+    pub fn check_hints<'t>(&self, ends_of: impl Fn(NodeId) -> (&'t [u8], &'t [u8])) {
+        assert!(self.stale.is_empty());
+        for at in 0..self.branches.len() as u32 {
+            let branch = self.branch(at);
+            let (prefix, rest) = (branch.prefix.as_slice(), branch.children().get(1..).unwrap_or(&[]));
+            for child in rest.iter().filter(|_| branch.is_hinted) {
+                assert!(child.key == rest[0].key);
+                let first = self.first_below(branch.level, child.id);
+                let place = |text: &[u8]| {
+                    let (start, end) = text.split_at(prefix.len().min(text.len()));
+                    start.cmp(prefix).then(hint_of(end).cmp(&child.hint))
+                };
+                let last_before = self.previous(first).map(|node| ends_of(node).1);
+                assert!(last_before.is_none_or(|text| place(text).is_le()));
+                assert!(place(ends_of(first).0).is_ge());
+            }
+        }
+    }
+
+    /// Says that an element which was below a node, or was put there by a search, goes before it.
+    pub fn touch_start(&mut self, id: NodeId) {
+        let (mut child, mut at) = (id, self.parent(id));
+        while at != NONE {
+            let branch = self.branch(at);
+            if branch.position(child) != 0 {
+                return self.touch(at);
+            }
+            (child, at) = (at, branch.parent);
+        }
+    }
+
+    /// Notes that the hints of a branch do not hold any more.
+    #[inline]
+    fn touch(&mut self, at: u32) {
+        if HINTED {
+            self.branch_mut(at).is_hinted = false;
+            self.stale.push(at);
+        }
+    }
+
+    #[inline]
+    fn first_below(&self, level: u16, id: u32) -> NodeId {
         (0..level).fold(id, |id, _| self.branch(id).children().first().map_or(NONE, |child| child.id))
     }
 
@@ -356,11 +521,16 @@ impl<K: Copy> Spine<K> {
             let is_lowest = delta.is_none();
             let delta = *delta.get_or_insert(count.wrapping_sub(place.count));
             place.count = place.count.wrapping_add(delta);
+            let is_void = is_first && position != 0 && place.key != key;
             if is_first {
                 place.key = key;
             }
             is_first &= position == 0;
-            (child, at) = (at, branch.parent);
+            let above = branch.parent;
+            if is_void {
+                self.touch(at);
+            }
+            (child, at) = (at, above);
             if is_lowest {
                 self.total = self.total.wrapping_add(delta);
             }
@@ -368,6 +538,16 @@ impl<K: Copy> Spine<K> {
                 return;
             }
         }
+    }
+
+    /// Says that the node at the end of a way has one more element, and the key that it had. Nothing may have
+    /// changed since the way was found.
+    pub fn count_one(&mut self, way: &Way) {
+        for &(at, position) in &way.steps {
+            let branch = self.branches.get_mut(at as usize);
+            branch.children.as_mut_slice()[position as usize].count += 1;
+        }
+        self.total += 1;
     }
 
     /// Adds a node after another one, or as the first.
@@ -389,7 +569,8 @@ impl<K: Copy> Spine<K> {
         }
         let branch = self.branch_mut(parent);
         let position = previous.map_or(0, |previous| branch.position(previous) + 1);
-        branch.children.insert(position, Child { count: 0, id, key });
+        branch.children.insert(position, Child { count: 0, id, hint: 0, key });
+        self.touch(parent);
         self.split_if_full(parent, position);
         self.set(id, count, key);
         id
@@ -418,7 +599,10 @@ impl<K: Copy> Spine<K> {
 
     /// Bytes taken, the spine itself not included. O(branches).
     pub fn memory_usage(&self) -> usize {
-        let branches = (0..self.branches.len()).map(|at| self.branches.get(at).children.memory_usage());
+        let branches = (0..self.branches.len()).map(|at| {
+            let branch = self.branches.get(at);
+            branch.children.memory_usage() + branch.prefix.memory_usage()
+        });
         branches.sum::<usize>() + self.branches.memory_usage() + self.parents.memory_usage()
     }
 
@@ -433,8 +617,9 @@ impl<K: Copy> Spine<K> {
         id.expect("four billion nodes take more memory than there is")
     }
 
-    fn new_branch(&mut self, level: u32, children: SharedSlice<Child<K>>) -> u32 {
-        let branch = Branch { children, parent: NONE, level };
+    fn new_branch(&mut self, level: u16, children: SharedSlice<Child<K>>) -> u32 {
+        let branch =
+            Branch { children, prefix: SharedSlice::default(), parent: NONE, level, is_hinted: false };
         let at = match some(self.free_branch) {
             Some(at) => {
                 let old = std::mem::replace(self.branch_mut(at), branch);
@@ -447,6 +632,7 @@ impl<K: Copy> Spine<K> {
             }
         };
         self.adopt(at, 0);
+        self.touch(at);
         at
     }
 
@@ -492,6 +678,7 @@ impl<K: Copy> Spine<K> {
             position = old + usize::from(!is_head);
             above.children.insert(position, new);
             self.branch_mut(new.id).parent = parent;
+            self.touch(parent);
             at = parent;
         }
     }
@@ -499,7 +686,7 @@ impl<K: Copy> Spine<K> {
     /// A branch as a child of the one above.
     fn child_of(&self, at: u32) -> Child<K> {
         let branch = self.branch(at);
-        Child { count: branch.count(), id: at, key: branch.children()[0].key }
+        Child { count: branch.count(), id: at, hint: 0, key: branch.children()[0].key }
     }
 
     /// Takes a child out of a branch; branches that become empty go, small ones merge.
@@ -542,8 +729,11 @@ impl<K: Copy> Spine<K> {
         while let Some(parent) = some(self.branch(at).parent) {
             let above = self.branch_mut(parent);
             let position = above.position(at);
-            above.children.as_mut_slice()[position].key = key;
+            let place = &mut above.children.as_mut_slice()[position];
+            place.key = key;
             if position != 0 {
+                // The elements of the child that has gone may be before this branch now.
+                self.touch(parent);
                 return;
             }
             at = parent;
@@ -570,6 +760,7 @@ impl<K: Copy> Spine<K> {
         let from = self.branch(kept).children().len();
         self.branch_mut(kept).children.extend_from_slice(moved.as_slice());
         self.adopt(kept, from);
+        self.touch(kept);
         let siblings = self.branch_mut(parent).children.as_mut_slice();
         siblings[left].count += std::mem::take(&mut siblings[left + 1].count);
         self.free_branch(gone);
@@ -580,6 +771,7 @@ impl<K: Copy> Spine<K> {
         let next = std::mem::replace(&mut self.free_branch, at);
         let branch = self.branch_mut(at);
         branch.children = SharedSlice::default();
+        branch.prefix = SharedSlice::default();
         branch.parent = next;
     }
 }

@@ -20,6 +20,7 @@
 mod count;
 mod dump;
 mod group;
+mod id_map;
 mod node;
 mod text;
 mod trim;
@@ -30,6 +31,7 @@ use crate::slab;
 use crate::spine::SharedMap;
 pub use count::Extent;
 pub use group::{Consumer, ConsumerId, Group, Pending};
+pub use id_map::IdMap;
 pub use node::{Fields, Node};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -136,7 +138,7 @@ impl Default for NodeLimits {
 }
 
 /// A stream. Its clones share nodes and groups until one of them changes these: a node is then copied alone,
-/// a group with all its pending entries.
+/// of a group the consumer and the short run of pending entries that change.
 #[derive(Clone, Default, Debug)]
 #[repr(transparent)]
 pub struct Stream {
@@ -284,6 +286,11 @@ impl Stream {
         self.length += node.live() as u64;
         self.nodes.push(node.first(), Arc::new(node));
         Ok(())
+    }
+
+    /// Takes the first node out of a stream that is given up piece by piece: its numbers stay what they were.
+    pub fn give_up_first_node(&mut self) -> Option<Arc<Node>> {
+        self.nodes.pop_first()
     }
 
     /// The entry with that identifier.

@@ -3,7 +3,7 @@
 use mantissa_protocol::{Args, Reply};
 use smallvec::SmallVec;
 
-use super::removed;
+use super::{Removal, removed};
 use crate::access::Access;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
@@ -159,8 +159,8 @@ pub(super) fn zrem(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     };
     let count = args.from(2).iter().filter(|member| set.remove(member).is_some()).count();
     if count > 0 {
-        let is_empty = set.is_empty();
-        removed(access, key, "zrem", (count, is_empty));
+        let removal = Removal::of(count, set);
+        removed(access, key, "zrem", removal);
     }
     reply.integer(count as i64);
     Ok(())

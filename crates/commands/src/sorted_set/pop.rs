@@ -2,7 +2,7 @@
 
 use mantissa_protocol::{Args, Reply};
 
-use super::removed;
+use super::{Removal, removed};
 use crate::access::Access;
 use crate::effects::TimeoutReply;
 use crate::error::{Error, Outcome};
@@ -60,8 +60,8 @@ fn take(
         Side::Highest => members.rev().for_each(|(member, score)| write(member, score)),
     }
     set.remove_ranks(ranks);
-    let is_empty = set.is_empty();
-    removed(access, key, side.event(), (count, is_empty));
+    let removal = Removal::of(count, set);
+    removed(access, key, side.event(), removal);
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use mantissa_protocol::{Args, Reply};
 use mantissa_store::{EncodingLimits, SortedSet, Value};
 
 use super::select::{By, Selection};
-use super::{members_header, removed, write_member};
+use super::{Removal, members_header, removed, write_member};
 use crate::access::Access;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
@@ -223,8 +223,8 @@ fn remove_range(
     let count = ranks.len();
     if count > 0 {
         set.remove_ranks(ranks);
-        let is_empty = set.is_empty();
-        removed(access, key, event, (count, is_empty));
+        let removal = Removal::of(count, set);
+        removed(access, key, event, removal);
     }
     reply.integer(count as i64);
     Ok(())

@@ -138,7 +138,7 @@ fn claim(
     if !is_there {
         return group.acknowledge(id).map(|_| Claimed { id, pending: None });
     }
-    let before = group.pending().get(&id).copied();
+    let before = group.pending().get(id);
     if before.is_none() && !options.force {
         return None;
     }
@@ -281,5 +281,5 @@ pub(super) fn xautoclaim(access: &mut Access<'_>, args: Args<'_>, reply: &mut Re
 
 /// The first pending entry from `start` on.
 fn first_pending(stream: &Stream, name: &[u8], start: StreamId) -> Option<StreamId> {
-    stream.group(name)?.pending().range(start..).next().map(|(id, _)| *id)
+    stream.group(name)?.pending().range(start..).next().map(|(id, _)| id)
 }

@@ -142,7 +142,7 @@ pub(super) fn history(
     };
     let held = stream.group(reader.group).and_then(|group| group.consumer(consumer));
     let ids: Vec<StreamId> = match (held, last.next()) {
-        (Some(held), Some(start)) => held.pending().range(start..).take(count).copied().collect(),
+        (Some(held), Some(start)) => held.pending().range(start..).map(|(id, ())| id).take(count).collect(),
         _ => Vec::new(),
     };
     reply.array(ids.len());
@@ -155,7 +155,7 @@ pub(super) fn history(
         };
         reply_entry(reply, entry);
         let Some(group) = stream.group_mut(reader.group) else { continue };
-        if let Some(&pending) = group.pending().get(&id) {
+        if let Some(pending) = group.pending().get(id) {
             let delivery_count = pending.delivery_count.saturating_add(1);
             group.assign(id, Pending { delivered_at_ms: now_ms, delivery_count, ..pending });
         }

@@ -124,7 +124,7 @@ fn position(group: &Group, extent: &Extent, reply: &mut Reply) {
 
 fn full_pending(group: &Group, count: usize, reply: &mut Reply) {
     reply.array(group.pending().len().min(count));
-    for (&id, pending) in group.pending().iter().take(count) {
+    for (id, pending) in group.pending().iter().take(count) {
         reply.array(4);
         reply_id(reply, id);
         reply.bulk(group.consumer(pending.consumer).map_or(b"", Consumer::name));
@@ -145,8 +145,8 @@ fn full_consumer(group: &Group, (_, consumer): (ConsumerId, &Consumer), count: u
     unsigned(reply, consumer.pending().len() as u64);
     reply.bulk(b"pending");
     reply.array(consumer.pending().len().min(count));
-    for &id in consumer.pending().iter().take(count) {
-        let pending = group.pending().get(&id);
+    for id in consumer.pending().ids().take(count) {
+        let pending = group.pending().get(id);
         reply.array(3);
         reply_id(reply, id);
         reply.integer(pending.map_or(0, |pending| pending.delivered_at_ms));

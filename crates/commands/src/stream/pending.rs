@@ -47,8 +47,7 @@ fn idle_ms(pending: &Pending, now_ms: i64) -> i64 {
 fn summarize(group: &Group, reply: &mut Reply) {
     reply.array(4);
     reply.integer(group.pending().len() as i64);
-    let (first, last) = (group.pending().keys().next(), group.pending().keys().next_back());
-    let (Some(&first), Some(&last)) = (first, last) else {
+    let (Some(first), Some(last)) = (group.pending().first_id(), group.pending().last_id()) else {
         reply.null();
         reply.null();
         reply.null_array();
@@ -88,12 +87,12 @@ fn list(group: &Group, filter: &Filter<'_>, now_ms: i64, reply: &mut Reply) {
     match filter.consumer.map(|name| group.find_consumer(name).and_then(|id| group.consumer(id))) {
         _ if !wanted => {}
         None => {
-            let _ = group.pending().range(interval).all(|(&id, pending)| show(id, pending));
+            let _ = group.pending().range(interval).all(|(id, pending)| show(id, &pending));
         }
         Some(None) => {}
         Some(Some(consumer)) => {
             let mut held = consumer.pending().range(interval);
-            let _ = held.all(|&id| group.pending().get(&id).is_none_or(|pending| show(id, pending)));
+            let _ = held.all(|(id, ())| group.pending().get(id).is_none_or(|pending| show(id, &pending)));
         }
     }
     reply.finish_array(header, count);

@@ -161,7 +161,7 @@ impl<W: Write> Rebuilder<W> {
                 &mut self.buffer,
                 &[&b"XGROUP"[..], b"CREATECONSUMER", key, name, consumer.name()],
             );
-            for id in consumer.pending() {
+            for id in consumer.pending().ids() {
                 let Some(pending) = group.pending().get(id) else { continue };
                 let (id, mut time) = (id.to_string(), Vec::new());
                 write_i64(&mut time, pending.delivered_at_ms);

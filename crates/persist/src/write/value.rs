@@ -104,11 +104,20 @@ impl Encoder<'_> {
                     after_element(out);
                 });
             }
-            Value::List(list) => self.list(&list, out, spill),
+            Value::Hash(hash) if hash_shape(&hash) == Shape::CountedWithExpiries => {
+                let base = hash.earliest_expiry().unwrap_or(0);
+                out.extend_from_slice(&base.to_le_bytes());
+                put_length(hash.len() as u64, out);
+                hash.into_each(&mut |(field, value, expiry)| {
+                    self.expiring(field, value, expiry, base, out);
+                    after_element(out);
+                });
+            }
+            Value::List(list) => self.owned_list(list, out, spill),
             Value::Set(set) => self.set(&set, out, spill),
             Value::SortedSet(set) => self.sorted_set(&set, out, spill),
             Value::Hash(hash) => self.hash(&hash, out, spill),
-            Value::Stream(stream) => self.stream(&stream, out, spill),
+            Value::Stream(stream) => self.owned_stream(stream, out, spill),
             Value::Integer(integer) => self.integer(integer, out),
             Value::String(text) => self.string(&text, out),
         }
@@ -117,6 +126,20 @@ impl Encoder<'_> {
     fn scored(&mut self, member: &[u8], score: f64, out: &mut Vec<u8>) {
         self.string(member, out);
         out.extend_from_slice(&score.to_le_bytes());
+    }
+
+    /// A field of a hash whose earliest expiry is `base`.
+    fn expiring(
+        &mut self,
+        field: Element<'_>,
+        value: Element<'_>,
+        expiry: Option<i64>,
+        base: i64,
+        out: &mut Vec<u8>,
+    ) {
+        put_length(expiry.map_or(0, |expiry| expiry.saturating_sub(base) as u64 + 1), out);
+        self.element(field, out);
+        self.element(value, out);
     }
 
     fn element(&mut self, element: Element<'_>, out: &mut Vec<u8>) {
@@ -181,10 +204,7 @@ impl Encoder<'_> {
                 out.extend_from_slice(&base.to_le_bytes());
                 put_length(hash.len() as u64, out);
                 for (index, (field, value, expiry)) in hash.iter().enumerate() {
-                    // No expiry is before the earliest one.
-                    put_length(expiry.map_or(0, |expiry| expiry.saturating_sub(base) as u64 + 1), out);
-                    self.element(field, out);
-                    self.element(value, out);
+                    self.expiring(field, value, expiry, base, out);
                     offer(index, out, spill);
                 }
             }

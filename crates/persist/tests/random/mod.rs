@@ -141,12 +141,12 @@ fn stream_details(stream: &Stream) -> String {
     stream.nodes().for_each(|node| details += &format!(" {} {:?}", node.first(), node.to_listpack()));
     for (name, group) in stream.groups() {
         details += &format!(" {name:?} {} {:?}", group.last_delivered, group.entries_read);
-        for (id, pending) in group.pending() {
+        for (id, pending) in group.pending().iter() {
             details += &format!(" {id} {} {}", pending.delivered_at_ms, pending.delivery_count);
         }
         for (_, consumer) in group.consumers() {
             details += &format!(" {:?} {} {}", consumer.name(), consumer.seen_at_ms, consumer.active_at_ms);
-            details += &format!(" {:?}", consumer.pending());
+            details += &format!(" {:?}", Vec::from_iter(consumer.pending().ids()));
         }
     }
     details

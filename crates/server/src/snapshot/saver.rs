@@ -58,6 +58,20 @@ impl<'j, 'a> Saver<'j, 'a> {
         while let Some(handed) = self.job.snapshot.wait() {
             self.take(handed);
         }
+        self.finish();
+    }
+
+    /// Takes what writers have handed over whenever so many bytes of it wait, until nothing more will come.
+    pub fn relieve(mut self, pile_bytes: usize) {
+        while self.job.snapshot.wait_for_pile(pile_bytes) {
+            if let Some(handed) = self.job.snapshot.next() {
+                self.take(handed);
+            }
+        }
+        self.finish();
+    }
+
+    fn finish(&mut self) {
         self.outlet.borrow_mut().finish(&mut self.chunk);
         self.job.progress.processed(self.keys);
     }
@@ -82,12 +96,13 @@ impl<'j, 'a> Saver<'j, 'a> {
     fn take_handed(&mut self) {
         while let Some(handed) = self.job.snapshot.next() {
             self.take(handed);
+            std::thread::yield_now();
         }
     }
 
     fn take(&mut self, handed: Handed) {
         match handed {
-            Handed::Images(number, images) => {
+            Handed::Images { database: number, images, .. } => {
                 for image in images {
                     self.encode_image(number, image);
                 }

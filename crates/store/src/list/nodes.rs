@@ -74,6 +74,14 @@ impl Nodes {
         ids.map(|id| self.node(id))
     }
 
+    /// Has `visit` called with all nodes in order, giving up each as soon as it has been visited.
+    pub fn into_each(self, visit: &mut dyn FnMut(&Node)) {
+        let Nodes { spine, mut nodes } = self;
+        for id in spine.iter() {
+            visit(&std::mem::take(nodes.get_mut(id as usize)));
+        }
+    }
+
     /// Adds a whole node at the tail.
     pub fn push_node(&mut self, node: Node) {
         if node.count() > 0 {

@@ -11,6 +11,7 @@
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};
+use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 
@@ -240,13 +241,45 @@ pub(super) fn purge() {
                 let offset = (word * 64 + start as usize) * UNIT_BYTES;
                 // SAFETY: these units of the chunk are free: nobody uses them, and whoever takes them expects
                 // nothing of their contents.
-                unsafe {
-                    let memory = chunk.base.add(offset).as_ptr();
-                    libc::madvise(memory.cast(), len as usize * UNIT_BYTES, libc::MADV_DONTNEED);
-                }
+                unsafe { discard(chunk.base.add(offset), len as usize * UNIT_BYTES) };
                 bits &= u64::MAX.checked_shl(start + len).unwrap_or(0);
             }
         }
+    }
+}
+
+/// Gives the memory at the end of a slab back to the system, unless it is in a huge page. False if it is.
+///
+/// # Safety
+/// All of it lies in a slab that is in use and stays so during the call; nobody uses it, or expects anything
+/// of its contents.
+pub(super) unsafe fn discard_rest(memory: NonNull<u8>, bytes: usize) -> bool {
+    let is_huge = {
+        let chunks = CHUNKS.lock();
+        let behind = chunks.chunks.partition_point(|chunk| chunk.base <= memory);
+        behind.checked_sub(1).is_none_or(|number| chunks.chunks[number].is_huge)
+    };
+    if !is_huge {
+        // SAFETY: the caller's promise.
+        unsafe { discard(memory, bytes) };
+    }
+    !is_huge
+}
+
+/// Gives the whole pages of some memory back to the system.
+///
+/// # Safety
+/// The memory is part of a chunk; nobody uses it, or expects anything of its contents.
+unsafe fn discard(memory: NonNull<u8>, bytes: usize) {
+    static PAGE_BYTES: OnceLock<usize> = OnceLock::new();
+    // SAFETY: takes a number.
+    let page_bytes = *PAGE_BYTES
+        .get_or_init(|| usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(CHUNK_BYTES));
+    let before = memory.addr().get().next_multiple_of(page_bytes) - memory.addr().get();
+    let whole = bytes.saturating_sub(before) / page_bytes * page_bytes;
+    if whole > 0 {
+        // SAFETY: whole pages within the caller's memory.
+        unsafe { libc::madvise(memory.as_ptr().add(before).cast(), whole, libc::MADV_DONTNEED) };
     }
 }
 

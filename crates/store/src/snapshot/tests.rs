@@ -226,7 +226,7 @@ impl Bench {
 
     fn receive(&mut self, handed: Handed) {
         match handed {
-            Handed::Images(number, images) => {
+            Handed::Images { database: number, images, .. } => {
                 images.into_iter().for_each(|image| self.deliver(number, image));
             }
             Handed::Flushed(mut database) => {
@@ -338,4 +338,31 @@ fn a_long_string_may_change_and_go_between_its_pieces() {
         assert!(open.is_empty(), "the walk does not end");
         assert!(bench.receive_all(&snapshot) == expected, "changed at turn {cut}: not the state of the cut");
     }
+}
+
+#[test]
+fn who_waits_for_a_pile_is_told_while_there_is_one() {
+    let mut bench = Bench::new(1);
+    let keys: Vec<String> = (0..200).map(|number| format!("key:{number}")).collect();
+    for key in &keys {
+        let entry = Entry::string(key.as_bytes(), &[b'x'; 1_000], None, 0);
+        bench.on(0, key.as_bytes(), |database, hash, _| _ = database.insert(hash, entry));
+    }
+    let (snapshot, _) = bench.keyspace.lock(bench.keyspace.all_shards()).begin_snapshot();
+    let expected = bench.contents();
+    for key in &keys {
+        bench.on(0, key.as_bytes(), |database, hash, _| drop(database.remove(hash, key.as_bytes())));
+    }
+    assert!(snapshot.wait_for_pile(BATCH_BYTES), "what was removed waits");
+    for index in 0..bench.keyspace.shard_count() {
+        assert!(bench.step(index, usize::MAX));
+        snapshot.close_shard();
+    }
+    let mut taken = 0;
+    while snapshot.wait_for_pile(2 * BATCH_BYTES) {
+        bench.receive(snapshot.next().expect("a pile waits"));
+        taken += 1;
+    }
+    assert!(taken >= 3, "of 200,000 bytes no more than one batch is left, but {taken} were taken");
+    assert!(bench.receive_all(&snapshot) == expected, "not the state of the cut");
 }

@@ -37,6 +37,15 @@ impl Cut<'_> {
         if is_before { Ordering::Less } else { Ordering::Greater }
     }
 
+    /// The member that decides among those whose scores do not.
+    #[inline]
+    pub(super) fn member(&self) -> &[u8] {
+        match self {
+            Cut::BelowMember(member) | Cut::AboveMember(member) | Cut::BelowEntry(_, member) => member,
+            Cut::Start | Cut::End | Cut::BelowScore(_) | Cut::AboveScore(_) => b"",
+        }
+    }
+
     /// Whether the place is after a member with this score. The member is asked for only if it matters.
     #[inline]
     pub(super) fn is_after<'m>(self, score: f64, member: impl FnOnce() -> &'m [u8]) -> bool {

@@ -38,6 +38,8 @@ const FILL_MIN: usize = FILL / 2;
 
 /// Items that a bucket which is full gets room for.
 const ROOM: usize = 2;
+/// Bytes of a bucket with as many items as there are on average, up to a cache line.
+const FETCHED_BYTES: usize = 256;
 /// Most unused bytes that a bucket keeps when items go.
 const SLACK_MAX: usize = 40;
 /// Bytes of a bucket's payload before the hashes.
@@ -318,13 +320,14 @@ impl Index {
         bucket.find(hash as u32, |_, leaf| is_it(leaf))
     }
 
-    /// Asks the processor to fetch the bucket of a hash.
+    /// Asks the processor to fetch the bucket of a hash, all of it: where its items are is not known before.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         let count = self.buckets.len();
         if count != 0 {
             let bucket = self.buckets.get(bucket_of(hash, level_of(count), count));
-            crate::table::prefetch(bucket.block.address());
+            let start = bucket.block.address();
+            (0..FETCHED_BYTES).step_by(64).for_each(|at| crate::table::prefetch(start.wrapping_add(at)));
         }
     }
 

@@ -31,6 +31,8 @@ pub(super) const ENTRY_BYTES_MAX: usize = 10;
 pub(super) const SLACK_MAX: usize = 96;
 /// The most entries at which adding one looks for a better form.
 const FORM_SOUGHT_MAX: usize = 16;
+/// Bytes in which the header, lengths, tags and offsets of a leaf usually are.
+const FETCHED_BYTES: usize = 384;
 /// Score widths at which there is no base.
 const FULL_WIDTH: usize = 8;
 /// The offsets of each width.
@@ -376,6 +378,35 @@ impl<'a> View<'a> {
         &self.payload[self.tags..self.offsets]
     }
 
+    /// Whether some of the entries, taken for themselves, can be expected to take no fewer bytes in another
+    /// form. The form has to have a base for that.
+    fn suits(&self, slots: &Range<usize>) -> bool {
+        let Some(last) = slots.clone().last() else { return false };
+        let (width, len) = (usize::from(self.form.width), slots.len());
+        // Zeros may be out of order.
+        let distance = self.key(last).saturating_sub(self.key(slots.start));
+        bytes_of(distance >> self.form.shift) == width
+            && self.form.length_bits == 0
+            && size_of::<u64>() + len * width < len * FULL_WIDTH
+    }
+
+    /// A leaf of some of the entries, in the same form.
+    fn copy(&self, slots: Range<usize>) -> Leaf {
+        let (length_bytes, width) = (1 << self.form.length_bits, usize::from(self.form.width));
+        let of = |at: usize, size: usize| &self.payload[at + slots.start * size..at + slots.end * size];
+        let start = self.start(slots.start);
+        let end = start + self.members_bytes(slots.clone());
+        let mut block = Block::joined(&[
+            &self.payload[..self.lengths],
+            of(self.lengths, length_bytes),
+            of(self.tags, 1),
+            of(self.offsets, width),
+            &self.payload[start..end],
+        ]);
+        self.form.write(slots.len(), block.payload_mut().expect("a new block has one holder"));
+        Leaf { block }
+    }
+
     /// Entries in order.
     fn entries(self, slots: Range<usize>) -> impl Iterator<Item = Entry<'a>> + Clone {
         let mut at = self.start(slots.start);
@@ -435,6 +466,13 @@ impl Leaf {
     /// The block.
     pub fn into_block(self) -> Block {
         self.block
+    }
+
+    /// Asks the processor to fetch the leaf, as far as lengths and scores usually go.
+    #[inline]
+    pub fn prefetch(&self) {
+        let start = self.block.address();
+        (0..FETCHED_BYTES).step_by(64).for_each(|at| crate::table::prefetch(start.wrapping_add(at)));
     }
 
     /// Moves to another place if that lets memory be given back.
@@ -497,9 +535,10 @@ impl Leaf {
     pub fn insert(&mut self, slot: usize, member: &[u8], score: f64, tag: u8, bytes_max: usize) -> bool {
         let view = self.view();
         let entry = Entry { member, key: key_of(score), tag };
-        // A better form is looked for while there are few entries, and where this one takes too much; every
-        // split looks for one as well.
-        let is_early = view.len <= FORM_SOUGHT_MAX && view.len.is_power_of_two();
+        // A form with a base is looked for while there are few entries, and a better one where this one takes
+        // too much; every split looks for one as well.
+        let has_base = usize::from(view.form.width) != FULL_WIDTH;
+        let is_early = !has_base && view.len <= FORM_SOUGHT_MAX && view.len.is_power_of_two();
         let fits_form = !is_early && view.len > 0 && view.form.fits(member.len(), entry.key);
         (fits_form && self.splice(slot..slot, Some(entry), bytes_max))
             || self.insert_anew(slot, entry, bytes_max)
@@ -533,8 +572,12 @@ impl Leaf {
     /// Takes the entries from `slot` on into a leaf of their own.
     pub fn split_off(&mut self, slot: usize) -> Leaf {
         let view = self.view();
-        let tail = build(view.entries(slot..view.len));
-        *self = build(view.entries(0..slot));
+        let part = |slots: Range<usize>| match view.suits(&slots) {
+            true => view.copy(slots),
+            false => build(view.entries(slots)),
+        };
+        let (head, tail) = (part(0..slot), part(slot..view.len));
+        *self = head;
         tail
     }
 

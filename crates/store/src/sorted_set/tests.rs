@@ -139,6 +139,74 @@ fn behaves_like_a_map_and_a_sorted_vector() {
     }
 }
 
+/// A member of one of the kinds that are hard to tell apart: numbers behind a common beginning, beginnings of
+/// each other with zeros, and beginnings longer than any prefix that is kept.
+fn alike_member(kind: usize, random: &mut Random) -> Vec<u8> {
+    let number = random.below(9_000);
+    match kind {
+        0 => format!("member:{number:012}{:130}", "").into_bytes(),
+        1 => (0..random.below(14)).map(|_| [0, b'a', 255][random.below(3)]).collect(),
+        _ => format!("{:a>1$}{number}", "", 245 + number % 20).into_bytes(),
+    }
+}
+
+#[test]
+fn members_of_equal_scores_are_found() {
+    let limits = EncodingLimits::default();
+    for seed in 0..6 {
+        let (mut random, kind, score_count) = (Random::new(seed as u64), seed % 3, 1 + seed / 3);
+        let mut set = SortedSet::new();
+        let mut model: Vec<(usize, Vec<u8>)> = Vec::new();
+        for round in 0..8_000 {
+            let entry = (random.below(score_count), alike_member(kind, &mut random));
+            let score = entry.0 as f64;
+            let below = model.partition_point(|other| *other < entry);
+            let is_there = model.get(below) == Some(&entry);
+            assert_eq!(
+                set.count_before(Cut::BelowEntry(score, &entry.1)),
+                below,
+                "seed {seed} round {round}"
+            );
+            if score_count == 1 {
+                let cuts = (Cut::BelowMember(&entry.1), Cut::AboveMember(&entry.1));
+                let ranks = below..below + usize::from(is_there);
+                assert_eq!(set.ranks_between(cuts.0, cuts.1), ranks, "seed {seed} round {round}");
+                assert_eq!(set.count_before(cuts.1), ranks.end, "seed {seed} round {round}");
+            }
+            if let Held::Large(tree) = set.body.get()
+                && (score_count, round % 32) == (1, 0)
+            {
+                tree.check_hints();
+            }
+            let is_growing = (round / 2_000) % 2 == 0;
+            match random.below(100) {
+                0 if is_growing => {
+                    let bulk = model.iter().map(|(score, member)| (&member[..], *score as f64)).collect();
+                    set = SortedSet::from_entries(bulk, &limits);
+                }
+                0..20 if !is_growing => {
+                    let end = model.len().min(below + random.below(60));
+                    model.drain(below..end);
+                    set.remove_ranks(below..end);
+                }
+                0..85 if !is_there => {
+                    let old = set.update(&entry.1, &limits, |_| Some(score));
+                    model.retain(|other| old.is_none() || other.1 != entry.1);
+                    let below = model.partition_point(|other| *other < entry);
+                    model.insert(below, entry);
+                }
+                _ if is_there => {
+                    assert_eq!(set.remove(&entry.1), Some(score), "seed {seed}");
+                    model.remove(below);
+                }
+                _ => {}
+            }
+        }
+        let all = model.iter().map(|(score, member)| (&member[..], *score as f64));
+        assert!(set.iter().eq(all), "seed {seed}");
+    }
+}
+
 #[test]
 fn equal_scores_are_cut_by_member() {
     let limits = EncodingLimits::default();
@@ -201,6 +269,33 @@ fn a_member_costs_few_bytes() {
             assert!((30.0..33.5).contains(&rising) && (35.0..39.0).contains(&mixed), "{rising} {mixed}");
         }
     }
+}
+
+#[test]
+fn what_is_left_of_many_members_is_taken_away_whole() {
+    let limits = EncodingLimits::default();
+    let member = |number: u32| format!("{number:0120}").into_bytes();
+    let mut set = SortedSet::new();
+    for round in 0..2 {
+        (0..60_000).for_each(|number| _ = set.insert(&member(number), f64::from(number), &limits));
+        assert!(set.take_rest().is_none());
+        let mut rests = 0;
+        for number in 5..60_000 {
+            set.remove(&member(number));
+            rests += usize::from(set.take_rest().is_some());
+            assert!(rests == 0 || set.len() <= UNTREED_ENTRIES, "number {number}, round {round}");
+        }
+        assert_eq!(rests, 1);
+        let left: Vec<_> = set.iter().map(|(member, score)| (member.to_vec(), score)).collect();
+        assert_eq!(left, (0..5).map(|number| (member(number), f64::from(number))).collect::<Vec<_>>());
+        assert_eq!(set.encoding(), "skiplist");
+        assert!(set.memory_usage() < 2000);
+    }
+    // One that was never large is not left to anybody.
+    let mut set = SortedSet::new();
+    (0..1000).for_each(|number| assert!(set.insert(&member(number), 1.0, &limits)));
+    (0..1000).for_each(|number| assert!(set.remove(&member(number)).is_some()));
+    assert!(set.take_rest().is_none() && set.is_empty() && set.memory_usage() == 0);
 }
 
 #[test]

@@ -17,7 +17,7 @@
 //! index                    8
 //! ```
 //!
-//! Leaves filled in random order are filled by 70%, in rising or falling order by 100%.
+//! Leaves filled in random order are filled by 70%, in rising or falling order and in bulk by 7/8.
 
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher};
@@ -30,17 +30,25 @@ use super::cut::Cut;
 use super::index::{Index, Item};
 use super::leaf::{Cursor, ENTRY_BYTES_MAX, Leaf, SLACK_MAX, View};
 use crate::slab;
-use crate::spine::{BLOCK_HEADER_BYTES, NodeId, SharedVec, Spine};
+use crate::spine::{BLOCK_HEADER_BYTES, NodeId, SharedVec, Spine, Way};
 
 /// Most entries of a leaf.
 const LEAF_ENTRIES_MAX: usize = 128;
 /// Most bytes of the payload of a leaf with more than one entry.
 const LEAF_BYTES_MAX: usize = 1024 - BLOCK_HEADER_BYTES;
+/// Most entries and bytes of a leaf that is made in bulk or filled at an end of the set: it has room for the
+/// first entries that come between its own.
+const FILLED_ENTRIES_MAX: usize = LEAF_ENTRIES_MAX * 7 / 8;
+const FILLED_BYTES_MAX: usize = LEAF_BYTES_MAX * 15 / 16;
 /// Below this number of bytes a leaf looks for a neighbour to merge with.
 const LEAF_BYTES_MIN: usize = LEAF_BYTES_MAX / 4;
 /// Most entries and bytes of two leaves that are merged.
-const MERGED_ENTRIES_MAX: usize = LEAF_ENTRIES_MAX * 3 / 4;
-const MERGED_BYTES_MAX: usize = LEAF_BYTES_MAX * 3 / 4;
+const MERGED_ENTRIES_MAX: usize = LEAF_ENTRIES_MAX / 2;
+const MERGED_BYTES_MAX: usize = LEAF_BYTES_MAX / 2;
+/// Leaves from which on they are fetched ahead: fewer of them stay in the caches anyway.
+const FETCHED_FROM: usize = 1024;
+/// The places of so many leaves are freed in some ten microseconds.
+const QUICKLY_FREED_LEAVES_MAX: usize = 4096;
 /// A member of this size is not moved along when a leaf is split for it.
 const BULKY_BYTES: usize = LEAF_BYTES_MAX / 4;
 
@@ -71,15 +79,15 @@ pub(super) struct Place {
 /// See the module's description.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
-    spine: Spine<f64>,
+    spine: Spine<f64, true>,
     leaves: SharedVec<Leaf>,
     index: Index,
     leaf_bytes: usize,
 }
 
-/// How many of these entries (bytes of the member, score), from the first on, fit a leaf; at least one.
+/// How many of these entries (bytes of the member, score), from the first on, a leaf is made of; one or more.
 pub(super) fn fitting(entries: impl Iterator<Item = (usize, f64)>) -> usize {
-    Leaf::fitting(entries, LEAF_BYTES_MAX, LEAF_ENTRIES_MAX)
+    Leaf::fitting(entries, FILLED_BYTES_MAX, FILLED_ENTRIES_MAX)
 }
 
 /// Adds a leaf of these entries, which are in order, and what the index is to say of them.
@@ -117,7 +125,8 @@ impl Tree {
             leaves.push(leaf);
         }
         let heads = (0..leaves.len()).map(|id| leaves.get(id).view()).map(|leaf| (leaf.len(), leaf.score(0)));
-        let spine = Spine::build(heads);
+        let mut spine = Spine::build(heads);
+        spine.settle(|id| leaves.get(id as usize).view().first_member());
         let index = Index::build(items, |hash, one, other| {
             let of_leaf = |id: NodeId| leaves.get(id as usize).view().members().map(|(member, _)| member);
             let others = (one != other).then(|| of_leaf(other)).into_iter().flatten();
@@ -148,6 +157,11 @@ impl Tree {
     /// Whether all members are in one leaf.
     pub fn has_one_leaf(&self) -> bool {
         self.spine.node_count() == 1
+    }
+
+    /// Whether there were so many leaves that freeing what knew them takes long.
+    pub fn has_large_tables(&self) -> bool {
+        self.leaves.len() > QUICKLY_FREED_LEAVES_MAX
     }
 
     /// The first leaf, shared with the tree.
@@ -221,8 +235,7 @@ impl Tree {
 
     /// The ranks of the members between two cuts.
     pub fn ranks_between(&self, low: Cut<'_>, high: Cut<'_>) -> Range<usize> {
-        let Some(first) = self.spine.first() else { return 0..0 };
-        let (id, rank) = self.leaf_before(low).unwrap_or((first, 0));
+        let Some((id, rank)) = self.leaf_before(low) else { return 0..0 };
         let leaf = self.leaf(id);
         let from = rank + leaf.count_before(low);
         let last = leaf.len() - 1;
@@ -240,6 +253,7 @@ impl Tree {
     pub fn insert(&mut self, member: &[u8], score: f64, hash: u64) {
         let leaf = self.insert_in_order(member, score, hash);
         self.index.insert(hash, leaf);
+        self.settle();
     }
 
     /// Puts an entry where it belongs and returns its leaf. The index is the caller's to tell.
@@ -253,9 +267,18 @@ impl Tree {
             false => Ordering::Greater,
         };
         let is_before = |id| self.leaf(id).first_member() < member;
-        let found = at_end.or_else(|| self.spine.last_before(order, is_before));
-        match found.or(self.spine.first()) {
-            Some(id) => self.insert_near(id, self.leaf(id).count_before(cut), member, score, tag_of(hash)),
+        let found = match at_end {
+            Some(id) => Some((id, None)),
+            None => self.spine.last_before(order, member, is_before).map(|(id, way)| (id, Some(way))),
+        };
+        match found {
+            Some((id, way)) => {
+                if self.is_far() {
+                    self.leaves.get(id as usize).prefetch();
+                }
+                let slot = self.leaf(id).count_before(cut);
+                self.insert_near(id, slot, way, member, score, tag_of(hash))
+            }
             None => self.add_leaf_after(None, leaf_of(member, score, tag_of(hash))),
         }
     }
@@ -291,22 +314,25 @@ impl Tree {
                 self.index.set(hash, id, new);
             }
         }
+        self.settle();
     }
 
     /// Removes an entry.
     pub fn remove(&mut self, place: Place) {
         self.remove_in(place.leaf, place.slot..place.slot + 1);
+        self.settle();
     }
 
     /// Removes the entries of these ranks, leaf by leaf.
     pub fn remove_ranks(&mut self, ranks: Range<usize>) {
         let mut left = ranks.len();
         while left > 0 {
-            let Some(Place { leaf, slot }) = self.at(ranks.start) else { return };
+            let Some(Place { leaf, slot }) = self.at(ranks.start) else { break };
             let taken = left.min(self.leaf(leaf).len() - slot);
             self.remove_in(leaf, slot..slot + taken);
             left -= taken;
         }
+        self.settle();
     }
 
     /// Visits a part of the members, about `wanted` or fewer; see [`Index::scan`].
@@ -324,6 +350,15 @@ impl Tree {
         })
     }
 
+    /// Checks the hints of the spine. All scores are equal.
+    #[cfg(test)]
+    pub fn check_hints(&self) {
+        self.spine.check_hints(|id| {
+            let leaf = self.leaf(id);
+            (leaf.first_member(), leaf.member(leaf.len() - 1))
+        });
+    }
+
     /// Whether the first entry of a leaf is before a cut.
     #[inline]
     fn starts_before(&self, id: NodeId, cut: Cut<'_>) -> bool {
@@ -331,7 +366,7 @@ impl Tree {
         cut.is_after(leaf.score(0), || leaf.first_member())
     }
 
-    /// The last leaf whose first entry is before a cut, with the number of members before that leaf.
+    /// The leaf in which a cut is, or before which, with the number of members before that leaf.
     fn leaf_before(&self, cut: Cut<'_>) -> Option<(NodeId, usize)> {
         // Members are often added, and looked for, at the end.
         let last = self.spine.last()?;
@@ -342,29 +377,53 @@ impl Tree {
         // Written out where it matters, so that nothing is asked on the way which kind of cut it is.
         match cut {
             Cut::BelowMember(bound) => {
-                self.spine.last_before_and_rank(|_| Ordering::Equal, |id| first_member(id) < bound)
+                self.spine.last_before_and_rank(|_| Ordering::Equal, bound, |id| first_member(id) < bound)
             }
             Cut::AboveMember(bound) => {
-                self.spine.last_before_and_rank(|_| Ordering::Equal, |id| first_member(id) <= bound)
+                self.spine.last_before_and_rank(|_| Ordering::Equal, bound, |id| first_member(id) <= bound)
             }
-            _ => self.spine.last_before_and_rank(|score| cut.order(score), |id| self.starts_before(id, cut)),
+            _ => {
+                let is_before = |id| self.starts_before(id, cut);
+                self.spine.last_before_and_rank(|score| cut.order(score), cut.member(), is_before)
+            }
         }
     }
 
-    /// Adds an entry at a place of a leaf, making room where there is none. Returns the leaf that it came to.
-    fn insert_near(&mut self, mut id: NodeId, mut slot: usize, member: &[u8], score: f64, tag: u8) -> NodeId {
+    /// Adds an entry at a place of a leaf, to which `way` leads if it is known, making room where there is
+    /// none. Returns the leaf that the entry came to.
+    fn insert_near(
+        &mut self,
+        mut id: NodeId,
+        mut slot: usize,
+        mut way: Option<Way>,
+        member: &[u8],
+        score: f64,
+        tag: u8,
+    ) -> NodeId {
         loop {
             let len = self.leaf(id).len();
-            if len < LEAF_ENTRIES_MAX
-                && self.change(id, |leaf| leaf.insert(slot, member, score, tag, LEAF_BYTES_MAX))
+            let is_last = slot == len && self.spine.last() == Some(id);
+            let is_first = slot == 0 && self.spine.first() == Some(id);
+            let (entries_max, bytes_max) = match is_last || is_first {
+                true => (FILLED_ENTRIES_MAX, FILLED_BYTES_MAX),
+                false => (LEAF_ENTRIES_MAX, LEAF_BYTES_MAX),
+            };
+            if len < entries_max
+                && self.change_leaf(id, |leaf| leaf.insert(slot, member, score, tag, bytes_max))
             {
+                match way {
+                    Some(way) if slot > 0 => self.spine.count_one(&way),
+                    _ => self.tell_spine(id),
+                }
                 return id;
             }
+            way = None;
             let is_bulky = len == 1 || member.len() >= BULKY_BYTES;
-            if slot == len && (is_bulky || self.spine.last() == Some(id)) {
+            if is_last || (slot == len && is_bulky) {
                 return self.add_leaf_after(Some(id), leaf_of(member, score, tag));
             }
-            if slot == 0 && (is_bulky || self.spine.first() == Some(id)) {
+            if is_first || (slot == 0 && is_bulky) {
+                self.spine.touch_start(id);
                 return self.add_leaf_after(self.spine.previous(id), leaf_of(member, score, tag));
             }
             let middle = if is_bulky { slot } else { len / 2 };
@@ -378,13 +437,32 @@ impl Tree {
     /// Changes a leaf, which keeps an entry, and tells the spine.
     #[inline]
     fn change<R>(&mut self, id: NodeId, change: impl FnOnce(&mut Leaf) -> R) -> R {
+        let result = self.change_leaf(id, change);
+        self.tell_spine(id);
+        result
+    }
+
+    /// Changes a leaf. The spine is the caller's to tell.
+    #[inline]
+    fn change_leaf<R>(&mut self, id: NodeId, change: impl FnOnce(&mut Leaf) -> R) -> R {
         let leaf = self.leaves.get_mut(id as usize);
         self.leaf_bytes -= leaf.memory_usage();
         let result = change(leaf);
         self.leaf_bytes += leaf.memory_usage();
-        let view = leaf.view();
-        self.spine.set(id, view.len(), view.score(0));
         result
+    }
+
+    /// Tells the spine what is in a leaf now.
+    #[inline]
+    fn tell_spine(&mut self, id: NodeId) {
+        let leaf = self.leaves.get(id as usize).view();
+        self.spine.set(id, leaf.len(), leaf.score(0));
+    }
+
+    /// Has the spine look at the first members of leaves, where that is due: at the end of each change.
+    #[inline]
+    fn settle(&mut self) {
+        self.spine.settle(|id| self.leaves.get(id as usize).view().first_member());
     }
 
     fn add_leaf_after(&mut self, previous: Option<NodeId>, leaf: Leaf) -> NodeId {
@@ -408,12 +486,17 @@ impl Tree {
 
     /// Makes the index items of a leaf's entries from `slot` on, which were those of another leaf, its own.
     fn reindex(&mut self, id: NodeId, slot: usize, from: NodeId) {
+        let is_far = self.is_far();
         let leaf = self.leaves.get(id as usize).view();
+        let mut cursor = leaf.cursor(slot);
         let mut hashes = [0; LEAF_ENTRIES_MAX];
         let mut moved = 0;
-        for ((member, _), hash) in leaf.members().skip(slot).zip(&mut hashes) {
+        for hash in &mut hashes {
+            let Some((member, _)) = cursor.next() else { break };
             *hash = hash_of(member);
-            self.index.prefetch(*hash);
+            if is_far {
+                self.index.prefetch(*hash);
+            }
             moved += 1;
         }
         debug_assert_eq!(moved, leaf.len() - slot);
@@ -424,12 +507,22 @@ impl Tree {
 
     fn remove_in(&mut self, id: NodeId, slots: Range<usize>) {
         let leaf = self.leaves.get(id as usize).view();
+        if self.is_far() && slots.len() > 1 {
+            let members = leaf.members().skip(slots.start).take(slots.len());
+            members.for_each(|(member, _)| self.index.prefetch(hash_of(member)));
+        }
         let mut cursor = leaf.cursor(slots.start);
         for _ in slots.clone() {
             let Some((member, _)) = cursor.next() else { break };
             self.index.remove(hash_of(member), id);
         }
         self.take_out(id, slots);
+    }
+
+    /// Whether there is more than the caches hold.
+    #[inline]
+    fn is_far(&self) -> bool {
+        self.spine.node_count() >= FETCHED_FROM
     }
 
     /// Takes entries out of a leaf. The index is the caller's to tell.

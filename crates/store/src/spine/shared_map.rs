@@ -16,7 +16,7 @@ pub(crate) struct SharedMap<K: Copy, V: Clone> {
     values: SharedVec<Option<V>>,
 }
 
-impl<K: Copy, V: Clone> Default for SharedMap<K, V> {
+impl<K: Copy + Ord, V: Clone> Default for SharedMap<K, V> {
     fn default() -> Self {
         SharedMap { spine: Spine::new(), values: SharedVec::new() }
     }
@@ -68,12 +68,61 @@ impl<K: Copy + Ord, V: Clone> SharedMap<K, V> {
 
     /// Adds an entry whose key is above all others.
     pub fn push(&mut self, key: K, value: V) {
-        let id = self.spine.insert_after(self.spine.last(), 1, key) as usize;
+        self.place(self.spine.last(), key, value);
+    }
+
+    /// Adds an entry after a node; its key is above that one's and below the next one's.
+    pub fn insert_after(&mut self, node: NodeId, key: K, value: V) {
+        self.place(Some(node), key, value);
+    }
+
+    fn place(&mut self, previous: Option<NodeId>, key: K, value: V) {
+        let id = self.spine.insert_after(previous, 1, key) as usize;
         if id == self.values.len() {
             self.values.push(Some(value));
         } else {
             *self.values.get_mut(id) = Some(value);
         }
+    }
+
+    /// The node of the last entry whose key is not above this one.
+    pub fn floor_node(&self, key: K) -> Option<NodeId> {
+        self.floor(key).map(|(id, _)| id)
+    }
+
+    /// The same; or that of the first entry, which gets this key then.
+    pub fn floor_or_first(&mut self, key: K) -> Option<NodeId> {
+        if let Some((id, _)) = self.floor(key) {
+            return Some(id);
+        }
+        let first = self.spine.first()?;
+        self.spine.set(first, 1, key);
+        Some(first)
+    }
+
+    /// The node before another.
+    pub fn before(&self, node: NodeId) -> Option<NodeId> {
+        self.spine.previous(node)
+    }
+
+    /// The node after another.
+    pub fn after(&self, node: NodeId) -> Option<NodeId> {
+        self.spine.next(node)
+    }
+
+    /// The value of a node.
+    pub fn at(&self, node: NodeId) -> Option<&V> {
+        self.value(node)
+    }
+
+    /// The value of a node, to change.
+    pub fn at_mut(&mut self, node: NodeId) -> Option<&mut V> {
+        self.values.get_mut(node as usize).as_mut()
+    }
+
+    /// Removes a node and returns its value.
+    pub fn remove_at(&mut self, node: NodeId) -> Option<V> {
+        self.remove(node)
     }
 
     /// Removes the last entry whose key is not above this one, and returns its value.
@@ -122,7 +171,8 @@ impl<K: Copy + Ord, V: Clone> SharedMap<K, V> {
     /// The last entry whose key is not above this one, and its rank.
     fn floor(&self, key: K) -> Option<(NodeId, usize)> {
         let order = |other| if other <= key { Ordering::Less } else { Ordering::Greater };
-        self.spine.last_before_and_rank(order, |_| false)
+        self.spine.first_key().filter(|&first| first <= key)?;
+        self.spine.last_before_and_rank(order, b"", |_| false)
     }
 
     fn value(&self, id: NodeId) -> Option<&V> {

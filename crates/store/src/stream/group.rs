@@ -3,10 +3,17 @@
 //! A group owns the list of pending entries by identifier; each consumer owns the set of identifiers that it
 //! holds. Invariant: the sets of the consumers are disjoint and their union is the list, and every pending
 //! entry names the consumer whose set it is in. All changes go through [`Group`], which keeps it. Every
-//! operation is O(log n).
+//! operation is O(log n), but for removing a consumer. A clone is O(1), and a change while it lives copies a
+//! short run of pending entries and one consumer; a new or removed consumer the names of all.
 
-use super::StreamId;
-use std::collections::{BTreeMap, BTreeSet, btree_map};
+use super::{IdMap, StreamId};
+use crate::slab;
+use crate::spine::SharedMap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Why every name has its consumer.
+const NAMED: &str = "names and consumers change together";
 
 /// Names a consumer within its group for as long as it lives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -26,12 +33,13 @@ pub struct Pending {
 /// A consumer of a group.
 #[derive(Clone, Debug)]
 pub struct Consumer {
+    id: ConsumerId,
     name: Box<[u8]>,
     /// When it last asked for anything, as unix time in milliseconds.
     pub seen_at_ms: i64,
     /// When it last got anything, as unix time in milliseconds; -1 for never.
     pub active_at_ms: i64,
-    pending: BTreeSet<StreamId>,
+    pending: IdMap<()>,
 }
 
 impl Consumer {
@@ -41,7 +49,7 @@ impl Consumer {
     }
 
     /// The entries it holds, in order.
-    pub fn pending(&self) -> &BTreeSet<StreamId> {
+    pub fn pending(&self) -> &IdMap<()> {
         &self.pending
     }
 }
@@ -53,9 +61,9 @@ pub struct Group {
     pub last_delivered: StreamId,
     /// How many entries were read up to it, where that is known.
     pub entries_read: Option<u64>,
-    pending: BTreeMap<StreamId, Pending>,
-    consumers: BTreeMap<ConsumerId, Consumer>,
-    names: BTreeMap<Box<[u8]>, ConsumerId>,
+    pending: IdMap<Pending>,
+    consumers: SharedMap<ConsumerId, Arc<Consumer>>,
+    names: Arc<BTreeMap<Box<[u8]>, ConsumerId>>,
     next_consumer: u64,
 }
 
@@ -66,14 +74,13 @@ impl Group {
     }
 
     /// The pending entries by identifier.
-    pub fn pending(&self) -> &BTreeMap<StreamId, Pending> {
+    pub fn pending(&self) -> &IdMap<Pending> {
         &self.pending
     }
 
     /// The consumers by name.
     pub fn consumers(&self) -> impl ExactSizeIterator<Item = (ConsumerId, &Consumer)> {
-        // A name in `names` always has its consumer in `consumers`; both change together below.
-        self.names.values().map(|id| (*id, &self.consumers[id]))
+        self.names.values().map(|id| (*id, self.consumer(*id).expect(NAMED)))
     }
 
     /// The consumer of that name.
@@ -83,41 +90,47 @@ impl Group {
 
     /// The consumer with that identifier.
     pub fn consumer(&self, id: ConsumerId) -> Option<&Consumer> {
-        self.consumers.get(&id)
+        self.consumers.between(id, id).next().map(|consumer| &**consumer).filter(|consumer| consumer.id == id)
+    }
+
+    fn consumer_mut(&mut self, id: ConsumerId) -> Option<&mut Consumer> {
+        self.consumers.floor_mut(id).filter(|consumer| consumer.id == id).map(Arc::make_mut)
     }
 
     /// Notes when a consumer was last seen.
     pub fn set_seen(&mut self, id: ConsumerId, seen_at_ms: i64) {
-        if let Some(consumer) = self.consumers.get_mut(&id) {
+        if let Some(consumer) = self.consumer_mut(id) {
             consumer.seen_at_ms = seen_at_ms;
         }
     }
 
     /// Notes when a consumer last got something.
     pub fn set_active(&mut self, id: ConsumerId, active_at_ms: i64) {
-        if let Some(consumer) = self.consumers.get_mut(&id) {
+        if let Some(consumer) = self.consumer_mut(id) {
             consumer.active_at_ms = active_at_ms;
         }
     }
 
     /// Adds a consumer; `None` where the name is taken.
     pub fn add_consumer(&mut self, name: &[u8], seen_at_ms: i64, active_at_ms: i64) -> Option<ConsumerId> {
-        let btree_map::Entry::Vacant(vacant) = self.names.entry(name.into()) else {
+        if self.names.contains_key(name) {
             return None;
-        };
+        }
         let id = ConsumerId(self.next_consumer);
         self.next_consumer += 1;
-        vacant.insert(id);
-        let consumer = Consumer { name: name.into(), seen_at_ms, active_at_ms, pending: BTreeSet::new() };
-        self.consumers.insert(id, consumer);
+        Arc::make_mut(&mut self.names).insert(name.into(), id);
+        let consumer =
+            Consumer { id, name: name.into(), seen_at_ms, active_at_ms, pending: IdMap::default() };
+        self.consumers.push(id, Arc::new(consumer));
         Some(id)
     }
 
     /// Removes a consumer with all it holds and returns how many entries that were.
     pub fn remove_consumer(&mut self, name: &[u8]) -> Option<usize> {
-        let id = self.names.remove(name)?;
-        let consumer = self.consumers.remove(&id)?;
-        for entry in &consumer.pending {
+        let id = self.find_consumer(name)?;
+        Arc::make_mut(&mut self.names).remove(name);
+        let consumer = self.consumers.remove_floor(id)?;
+        for entry in consumer.pending.ids() {
             self.pending.remove(entry);
         }
         Some(consumer.pending.len())
@@ -126,33 +139,39 @@ impl Group {
     /// Makes `pending.consumer` the holder of `id`, whoever held it before. False where there is no such
     /// consumer.
     pub fn assign(&mut self, id: StreamId, pending: Pending) -> bool {
-        let Some(consumer) = self.consumers.get_mut(&pending.consumer) else {
+        if self.consumer(pending.consumer).is_none() {
             return false;
-        };
-        consumer.pending.insert(id);
-        if let Some(before) = self.pending.insert(id, pending)
-            && before.consumer != pending.consumer
-            && let Some(consumer) = self.consumers.get_mut(&before.consumer)
-        {
-            consumer.pending.remove(&id);
+        }
+        let before = self.pending.insert(id, pending).map(|before| before.consumer);
+        if before == Some(pending.consumer) {
+            return true;
+        }
+        if let Some(consumer) = before.and_then(|before| self.consumer_mut(before)) {
+            consumer.pending.remove(id);
+        }
+        if let Some(consumer) = self.consumer_mut(pending.consumer) {
+            consumer.pending.insert(id, ());
         }
         true
     }
 
     /// Takes `id` off the pending entries; what it was, if it was one.
     pub fn acknowledge(&mut self, id: StreamId) -> Option<Pending> {
-        let pending = self.pending.remove(&id)?;
-        if let Some(consumer) = self.consumers.get_mut(&pending.consumer) {
-            consumer.pending.remove(&id);
+        let pending = self.pending.remove(id)?;
+        if let Some(consumer) = self.consumer_mut(pending.consumer) {
+            consumer.pending.remove(id);
         }
         Some(pending)
     }
 
+    /// Bytes taken, the group itself not included. O(runs of pending entries).
     pub(super) fn memory_usage(&self) -> usize {
-        let names: usize = self.names.keys().map(|name| 2 * name.len()).sum();
-        let consumers =
-            self.consumers.len() * (size_of::<Consumer>() + 2 * size_of::<(Box<[u8]>, ConsumerId)>());
-        let pending = self.pending.len() * (2 * size_of::<StreamId>() + size_of::<Pending>());
-        names + consumers + pending
+        let name_bytes =
+            |name: &[u8]| 2 * slab::class_size(name.len()) + size_of::<(Box<[u8]>, ConsumerId)>();
+        let names: usize = self.names.keys().map(|name| name_bytes(name)).sum();
+        let consumer_bytes = slab::class_size(size_of::<Consumer>() + 16);
+        let held: usize = self.consumers.iter().map(|consumer| consumer.pending.memory_usage()).sum();
+        let consumers = self.consumers.memory_usage() + self.consumers.len() * consumer_bytes;
+        names + consumers + held + self.pending.memory_usage()
     }
 }

@@ -179,12 +179,12 @@ impl Stream {
 
     /// Whether a group has yet to be delivered entry `id` or to acknowledge it. O(groups).
     pub fn is_referenced(&self, id: StreamId) -> bool {
-        self.groups.values().any(|group| group.last_delivered < id || group.pending().contains_key(&id))
+        self.groups.values().any(|group| group.last_delivered < id || group.pending().contains(id))
     }
 
     /// Takes `id` off the pending entries of all groups. O(groups).
     pub fn acknowledge_everywhere(&mut self, id: StreamId) {
-        for group in self.groups.values_mut().filter(|group| group.pending().contains_key(&id)) {
+        for group in self.groups.values_mut().filter(|group| group.pending().contains(id)) {
             Arc::make_mut(group).acknowledge(id);
         }
     }

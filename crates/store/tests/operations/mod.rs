@@ -5,6 +5,7 @@ mod hashes;
 mod lists;
 mod sets;
 mod sorted_sets;
+mod stream_groups;
 mod streams;
 mod tables;
 

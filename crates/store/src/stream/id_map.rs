@@ -1,0 +1,253 @@
+//! A map from identifiers in order, in short sorted runs that its clones share.
+//!
+//! A clone costs O(1); every operation on one identifier O(log n) and one run, and a change while a clone
+//! lives copies no more than that; a step in order O(1) amortised. An entry takes its own
+//! size and what is free at the end of its run: little where identifiers are added in order, up to half
+//! where they are not.
+//!
+//! Invariants: no run is empty or longer than [`RUN_MAX`]; a run's key in the tree is at most its first
+//! identifier and above the last one of the run before.
+
+use super::StreamId;
+use crate::slab;
+use crate::spine::SharedMap;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+/// Most entries of a run.
+const RUN_MAX: usize = 64;
+/// A run of no more entries joins a neighbour, if both together have room left.
+const RUN_SMALL: usize = RUN_MAX / 4;
+
+type Run<V> = Arc<Vec<(StreamId, V)>>;
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct IdMap<V: Copy> {
+    runs: SharedMap<StreamId, Run<V>>,
+    length: usize,
+}
+
+impl<V: Copy> Default for IdMap<V> {
+    fn default() -> Self {
+        IdMap { runs: SharedMap::default(), length: 0 }
+    }
+}
+
+impl<V: Copy> IdMap<V> {
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// True where there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// What belongs to `id`.
+    pub fn get(&self, id: StreamId) -> Option<V> {
+        let run = self.runs.between(id, id).next()?;
+        let at = position(run, id).ok()?;
+        run.get(at).map(|(_, value)| *value)
+    }
+
+    /// Whether `id` is there.
+    pub fn contains(&self, id: StreamId) -> bool {
+        self.get(id).is_some()
+    }
+
+    /// The entries in order.
+    pub fn iter(&self) -> impl Iterator<Item = (StreamId, V)> + Clone {
+        self.runs.iter().flat_map(|run| run.iter().copied())
+    }
+
+    /// The identifiers in order.
+    pub fn ids(&self) -> impl Iterator<Item = StreamId> + Clone {
+        self.iter().map(|(id, _)| id)
+    }
+
+    /// The smallest identifier.
+    pub fn first_id(&self) -> Option<StreamId> {
+        self.runs.first()?.first().map(|(id, _)| *id)
+    }
+
+    /// The largest identifier.
+    pub fn last_id(&self) -> Option<StreamId> {
+        self.runs.last()?.last().map(|(id, _)| *id)
+    }
+
+    /// The entries within bounds, in order.
+    pub fn range(&self, bounds: impl RangeBounds<StreamId>) -> impl Iterator<Item = (StreamId, V)> {
+        let from = match bounds.start_bound() {
+            Bound::Included(&id) => Some(id),
+            Bound::Excluded(&id) => id.next(),
+            Bound::Unbounded => Some(StreamId::MIN),
+        };
+        let to = match bounds.end_bound() {
+            Bound::Included(&id) => Some(id),
+            Bound::Excluded(&id) => id.previous(),
+            Bound::Unbounded => Some(StreamId::MAX),
+        };
+        let interval = from.zip(to).filter(|(from, to)| from <= to);
+        interval.into_iter().flat_map(move |(from, to)| {
+            let entries = self.runs.between(from, to).flat_map(|run| run.iter().copied());
+            entries.skip_while(move |(id, _)| *id < from).take_while(move |(id, _)| *id <= to)
+        })
+    }
+
+    /// Sets what belongs to `id`, and returns what did before.
+    pub fn insert(&mut self, id: StreamId, value: V) -> Option<V> {
+        let Some(node) = self.runs.floor_or_first(id) else {
+            self.runs.push(id, Arc::new(vec![(id, value)]));
+            self.length = 1;
+            return None;
+        };
+        let is_last = self.runs.after(node).is_none();
+        let run = self.runs.at_mut(node).map(Arc::make_mut)?;
+        let at = match position(run, id) {
+            Ok(at) => return run.get_mut(at).map(|entry| std::mem::replace(&mut entry.1, value)),
+            Err(at) => at,
+        };
+        self.length += 1;
+        if run.len() < RUN_MAX {
+            run.insert(at, (id, value));
+        } else if is_last && at == RUN_MAX {
+            self.runs.push(id, Arc::new(vec![(id, value)]));
+        } else {
+            let mut upper = run.split_off(RUN_MAX / 2);
+            if at <= RUN_MAX / 2 {
+                run.insert(at, (id, value));
+            } else {
+                upper.insert(at - RUN_MAX / 2, (id, value));
+            }
+            let first = upper.first().map_or(id, |(id, _)| *id);
+            self.runs.insert_after(node, first, Arc::new(upper));
+        }
+        None
+    }
+
+    /// Takes `id` out, and returns what belonged to it.
+    pub fn remove(&mut self, id: StreamId) -> Option<V> {
+        let node = self.runs.floor_node(id)?;
+        let at = self.runs.at(node).and_then(|run| position(run, id).ok())?;
+        let run = self.runs.at_mut(node).map(Arc::make_mut)?;
+        let (_, value) = run.remove(at);
+        self.length -= 1;
+        if run.is_empty() {
+            self.runs.remove_at(node);
+        } else if run.len() <= RUN_SMALL
+            && !self.join_next(node)
+            && let Some(before) = self.runs.before(node)
+        {
+            self.join_next(before);
+        }
+        Some(value)
+    }
+
+    /// Makes one run of a run and the next, if they have room left then. False if not.
+    fn join_next(&mut self, node: u32) -> bool {
+        let length = |node| self.runs.at(node).map_or(RUN_MAX, |run| run.len());
+        let Some(next) = self.runs.after(node) else { return false };
+        if length(node) + length(next) > RUN_MAX * 3 / 4 {
+            return false;
+        }
+        let Some(upper) = self.runs.remove_at(next) else { return false };
+        if let Some(run) = self.runs.at_mut(node) {
+            Arc::make_mut(run).extend_from_slice(&upper);
+        }
+        true
+    }
+
+    /// Bytes taken, the map itself not included. O(runs).
+    pub fn memory_usage(&self) -> usize {
+        let entry_bytes = size_of::<(StreamId, V)>();
+        let run_bytes = |run: &Run<V>| {
+            slab::class_size(run.capacity() * entry_bytes) + slab::class_size(size_of::<Vec<V>>() + 16)
+        };
+        self.runs.memory_usage() + self.runs.iter().map(run_bytes).sum::<usize>()
+    }
+}
+
+/// Where in a run `id` is or belongs.
+fn position<V>(run: &[(StreamId, V)], id: StreamId) -> Result<usize, usize> {
+    run.binary_search_by_key(&id, |(id, _)| *id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_random::Random;
+    use std::collections::BTreeMap;
+
+    fn check(map: &IdMap<u64>, model: &BTreeMap<StreamId, u64>) {
+        assert!(map.iter().eq(model.iter().map(|(&id, &value)| (id, value))));
+        assert_eq!(map.len(), model.len());
+        assert_eq!(map.first_id(), model.keys().next().copied());
+        assert_eq!(map.last_id(), model.keys().next_back().copied());
+        let runs: Vec<&Run<u64>> = map.runs.iter().collect();
+        assert!(runs.iter().all(|run| (1..=RUN_MAX).contains(&run.len())));
+    }
+
+    #[test]
+    fn behaves_like_a_sorted_map_and_clones_stay() {
+        let seed = 11;
+        let mut numbers = Random::new(seed);
+        let mut random = |bound: u64| numbers.next() % bound;
+        let (mut map, mut model) = (IdMap::default(), BTreeMap::new());
+        let mut clones: Vec<(IdMap<u64>, BTreeMap<StreamId, u64>)> = Vec::new();
+        for round in 0..40_000 {
+            let shrinks = round / 5000 % 2 == 1;
+            let id = StreamId { ms: random(60), seq: random(60) };
+            match random(10) {
+                0 if round % 50 == 0 => clones.push((map.clone(), model.clone())),
+                0..3 => {
+                    let id = model.keys().next_back().and_then(|last: &StreamId| last.next()).unwrap_or(id);
+                    assert_eq!(map.insert(id, round), model.insert(id, round), "seed {seed}, round {round}");
+                }
+                3..5 if !shrinks => {
+                    assert_eq!(map.insert(id, round), model.insert(id, round), "seed {seed}, round {round}");
+                }
+                5 => {
+                    let first = model.keys().next().copied().unwrap_or(id);
+                    assert_eq!(map.remove(first), model.remove(&first), "seed {seed}, round {round}");
+                }
+                _ => {
+                    let id = model.range(id..).next().map_or(id, |(&id, _)| id);
+                    assert_eq!(map.remove(id), model.remove(&id), "seed {seed}, round {round}");
+                }
+            }
+            let (from, to) = (id, StreamId { ms: random(60), seq: random(60) });
+            assert_eq!(map.get(id), model.get(&id).copied());
+            if from <= to && round % 7 == 0 {
+                assert!(map.range(from..=to).eq(model.range(from..=to).map(|(&id, &value)| (id, value))));
+                assert!(map.range(from..).eq(model.range(from..).map(|(&id, &value)| (id, value))));
+                assert!(map.range(..to).eq(model.range(..to).map(|(&id, &value)| (id, value))));
+            } else if from > to {
+                assert_eq!(map.range(from..=to).count(), 0);
+            }
+            if round % 100 == 0 {
+                check(&map, &model);
+            }
+            if clones.len() > 3 {
+                let (clone, model) = clones.remove(0);
+                check(&clone, &model);
+            }
+        }
+    }
+
+    #[test]
+    fn runs_that_are_emptied_at_random_join() {
+        let seed = 5;
+        let mut numbers = Random::new(seed);
+        let mut map = IdMap::default();
+        let mut ids: Vec<StreamId> = (0..20_000).map(|seq| StreamId { ms: 1, seq }).collect();
+        ids.iter().for_each(|&id| assert_eq!(map.insert(id, 0), None));
+        assert_eq!(map.runs.len(), ids.len().div_ceil(RUN_MAX));
+        while ids.len() > 2000 {
+            let id = ids.swap_remove((numbers.next() % ids.len() as u64) as usize);
+            assert_eq!(map.remove(id), Some(0));
+        }
+        assert!(map.runs.len() < ids.len() / RUN_SMALL, "{} runs, seed {seed}", map.runs.len());
+    }
+}
