@@ -38,6 +38,10 @@ class Key:
     def old(self):
         return member(self.picker.randrange(self.size))
 
+    def between(self):
+        """A new one, right after one that is there."""
+        return self.old() + b"+"
+
     def some(self, count):
         return [self.old() for _ in range(count)]
 
@@ -195,6 +199,15 @@ def families():
             lambda k: both(
                 k,
                 k.new,
+                lambda m: ("ZADD", "lex", 0, m),
+                lambda m: ("ZREMRANGEBYLEX", "lex", b"[" + m, b"[" + m),
+            ),
+        ),
+        "ZADD, ZREMRANGEBYLEX between": (
+            1,
+            lambda k: both(
+                k,
+                k.between,
                 lambda m: ("ZADD", "lex", 0, m),
                 lambda m: ("ZREMRANGEBYLEX", "lex", b"[" + m, b"[" + m),
             ),

@@ -12,8 +12,8 @@ proportional resident bytes of the server and its children). Only what was sent 
 was under way counts.
 
 With --large-key the same is done with one sorted set, and then one hash, of so many members, to which all
-clients write. With --long-string a string of so many megabytes changes at its end and within, once for each
-save, while others are measured.
+clients write: the latency of these writes, and of SET to another key. With --long-string a string of so many
+megabytes changes at its end and within, once for each save, while others are measured.
 """
 import argparse
 import array
@@ -137,16 +137,17 @@ def is_saving(server):
     return b"rdb_bgsave_in_progress:1" in server.call(("INFO", "persistence"))[0]
 
 
-def under_load(server, options, keys, command=SET, disturb=lambda: None):
-    """Latencies of a command in seconds while saves are under way, memory before and at most, and saves done.
-    Memory is looked at in a second part, since looking disturbs the server. `disturb` is called once in each
-    save."""
+def under_load(server, options, keys, command=SET, disturb=lambda: None, probed=None):
+    """Latencies of a command in seconds while saves are under way and everybody else sends `command`, memory
+    before and at most, and saves done. Memory is looked at in a second part, since looking disturbs the server.
+    `disturb` is called once in each save."""
+    probed = probed or command
     writers = ["redis-benchmark", "-p", str(server.port), "-q", "-c", "20", "-P", "8", "-n", "100000000"]
     writers += ["-r", str(keys), *command]
     load = subprocess.Popen(writers, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(2)
     results = multiprocessing.Queue()
-    watcher = multiprocessing.Process(target=probe, args=(server.port, command, keys, options.seconds, results))
+    watcher = multiprocessing.Process(target=probe, args=(server.port, probed, keys, options.seconds, results))
     windows = []
     watcher.start()
     until = time.monotonic() + options.seconds - 0.5
@@ -207,15 +208,17 @@ def compare_large_keys(options, starters):
     """One key that everybody writes to."""
     members, step = options.large_key, 50_000
     for kind, (make, command) in LARGE.items():
-        found = {}
+        found, others = {}, {}
         for name, start in starters.items():
             server = started(name, start)
             script = f"for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do {make} end"
             for first in range(0, members, step):
                 server.call(("EVAL", script, 1, "large", first, min(first + step, members) - 1))
             found[name] = under_load(server, options, members, command)
+            others[name] = under_load(server, options, members, command, probed=("SET", "other", "value"))
             server.stop()
         show(f"{command[0]} to a {kind} of {members:,} members", found)
+        show(f"SET to another key, beside {command[0]} to a {kind} of {members:,} members,", others)
 
 
 def compare_long_strings(options, starters):
