@@ -9,6 +9,8 @@ mod scan;
 mod select;
 mod table;
 
+use std::ops::Range;
+
 use mantissa_protocol::Reply;
 use mantissa_store::{SortedSet, Value};
 
@@ -46,8 +48,20 @@ struct Removal {
 }
 
 impl Removal {
+    /// After `count` members were removed.
     fn of(count: usize, set: &mut SortedSet) -> Self {
         Removal { count, is_empty: set.is_empty(), rest: set.take_rest() }
+    }
+
+    /// Removes the members of these ranks; all of a large set at once.
+    fn of_ranks(ranks: Range<usize>, set: &mut SortedSet) -> Self {
+        const FREED_AT_ONCE_MAX: usize = 64;
+        let count = ranks.len();
+        if count == set.len() && count > FREED_AT_ONCE_MAX {
+            return Removal { count, is_empty: true, rest: Some(std::mem::take(set)) };
+        }
+        set.remove_ranks(ranks);
+        Removal::of(count, set)
     }
 }
 

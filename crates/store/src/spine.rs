@@ -446,9 +446,9 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
     }
 
     /// Checks what the module's description says of hints. `ends_of` are the texts of a node's first and last
-    /// elements.
+    /// elements, and the key of the last.
     #[cfg(test)]
-    pub fn check_hints<'t>(&self, ends_of: impl Fn(NodeId) -> (&'t [u8], &'t [u8])) {
+    pub fn check_hints<'t>(&self, ends_of: impl Fn(NodeId) -> (&'t [u8], &'t [u8], K)) {
         assert!(self.stale.is_empty());
         for at in 0..self.branches.len() as u32 {
             let branch = self.branch(at);
@@ -460,8 +460,8 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
                     let (start, end) = text.split_at(prefix.len().min(text.len()));
                     start.cmp(prefix).then(hint_of(end).cmp(&child.hint))
                 };
-                let last_before = self.previous(first).map(|node| ends_of(node).1);
-                assert!(last_before.is_none_or(|text| place(text).is_le()));
+                let last_before = self.previous(first).map(&ends_of).filter(|&(_, _, key)| key == child.key);
+                assert!(last_before.is_none_or(|(_, text, _)| place(text).is_le()));
                 assert!(place(ends_of(first).0).is_ge());
             }
         }

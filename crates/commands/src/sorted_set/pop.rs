@@ -59,8 +59,7 @@ fn take(
         Side::Lowest => members.for_each(|(member, score)| write(member, score)),
         Side::Highest => members.rev().for_each(|(member, score)| write(member, score)),
     }
-    set.remove_ranks(ranks);
-    let removal = Removal::of(count, set);
+    let removal = Removal::of_ranks(ranks, set);
     removed(access, key, side.event(), removal);
     Ok(())
 }

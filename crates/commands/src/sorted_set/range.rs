@@ -222,8 +222,7 @@ fn remove_range(
     let ranks = selection.ranks(set, false);
     let count = ranks.len();
     if count > 0 {
-        set.remove_ranks(ranks);
-        let removal = Removal::of(count, set);
+        let removal = Removal::of_ranks(ranks, set);
         removed(access, key, event, removal);
     }
     reply.integer(count as i64);

@@ -271,23 +271,43 @@ mod tests {
     use crate::load::{LoadOptions, LoadTarget, LoadedValue, Loader, Record};
     use crate::write::{Encoder, WriteOptions};
     use mantissa_store::snapshot::Image;
-    use mantissa_store::{EncodingLimits, Entry, Hash, Kind, Set, SortedSet, Text, Value, ValueMut};
+    use mantissa_store::stream::{Group, NodeLimits, Pending, Stream, StreamId};
+    use mantissa_store::{EncodingLimits, Entry, Hash, Kind, List, Set, SortedSet, Text, Value, ValueMut};
 
-    fn value(kind: Kind, count: usize) -> Value {
+    fn id(number: usize) -> StreamId {
+        StreamId { ms: number as u64 + 1, seq: 0 }
+    }
+
+    fn value(kind: Kind, count: usize, expires: bool) -> Value {
         let limits = EncodingLimits::default();
         let texts: Vec<_> = (0..count).map(|number| format!("element {number}").into_bytes()).collect();
         let mut value = match kind {
+            Kind::List => Value::List(List::new()),
             Kind::Set => Value::Set(Set::new()),
             Kind::SortedSet => Value::SortedSet(SortedSet::new()),
+            Kind::Stream => Value::Stream(Stream::new()),
             _ => Value::Hash(Hash::new()),
         };
         for (number, text) in texts.iter().enumerate() {
             match &mut value {
+                Value::List(list) => list.push_back(text, &limits),
                 Value::Set(set) => _ = set.add(text, &limits),
                 Value::SortedSet(set) => _ = set.insert(text, number as f64, &limits),
                 Value::Hash(hash) => _ = hash.set(text, b"value", &limits),
+                Value::Stream(stream) => _ = stream.append(id(number), &[(text, b"v")], NODE_LIMITS),
                 _ => {}
             }
+            if let (true, Value::Hash(hash)) = (expires && number % 3 == 0, &mut value) {
+                hash.set_expiry(text, Some((1 << 50) + number as i64));
+            }
+        }
+        if let Value::Stream(stream) = &mut value {
+            let mut group = Group::new(id(count), None);
+            let consumer = group.add_consumer(b"consumer", 1, 2).expect("it is new");
+            for number in 0..count {
+                group.assign(id(number), Pending { consumer, delivered_at_ms: 3, delivery_count: 4 });
+            }
+            stream.add_group(b"group", group);
         }
         value
     }
@@ -351,16 +371,25 @@ mod tests {
         }
     }
 
+    const NODE_LIMITS: NodeLimits = NodeLimits { bytes_max: 4096, entries_max: 100 };
+
     #[test]
     fn an_image_is_encoded_as_its_entry_was_and_leaves_it_alone() {
         let mut encoder = Encoder::new(WriteOptions::default(), None);
-        for kind in [Kind::Set, Kind::SortedSet, Kind::Hash] {
+        let kinds =
+            [Kind::List, Kind::Set, Kind::SortedSet, Kind::Hash, Kind::Stream].map(|kind| (kind, false));
+        for (kind, expires) in kinds.into_iter().chain([(Kind::Hash, true)]) {
             for count in [1, 100, 20_000] {
-                let mut entry = Entry::new(b"key", value(kind, count), Some(77), 0);
+                let mut entry = Entry::new(b"key", value(kind, count, expires), Some(77), 0);
                 let mut expected = Vec::new();
                 encoder.entry(&entry, &mut expected);
                 let image = entry.duplicate(b"key", Some(77));
                 match entry.collection_mut() {
+                    Some(ValueMut::List(list)) => list.remove(0, 1),
+                    Some(ValueMut::Stream(stream)) => {
+                        stream.delete(id(0));
+                        stream.group_mut(b"group").map(|group| group.acknowledge(id(count / 2)));
+                    }
                     Some(ValueMut::Set(set)) => _ = set.remove(b"element 0"),
                     Some(ValueMut::SortedSet(set)) => _ = set.remove(b"element 0"),
                     Some(ValueMut::Hash(hash)) => _ = hash.remove(b"element 0"),

@@ -300,7 +300,13 @@ impl Tree {
             _ => self.next(id).and_then(|(_, mut cursor)| cursor.next()).is_none_or(|next| !is_before(next)),
         };
         if stays_after && stays_before() {
+            let is_last = place.slot + 1 == leaf.len();
+            let next = if is_last { self.spine.next(id) } else { None };
             self.change(id, |leaf| leaf.set_score(place.slot, score));
+            // No search has told that the member is before what the hint of the next leaf stands for.
+            if let Some(next) = next.filter(|&next| self.leaf(next).score(0) == score) {
+                self.spine.touch_start(next);
+            }
             // Another form may have made it too large.
             let leaf = self.leaf(id);
             if leaf.len() > 1 && leaf.size() > LEAF_BYTES_MAX {
@@ -350,12 +356,13 @@ impl Tree {
         })
     }
 
-    /// Checks the hints of the spine. All scores are equal.
+    /// Checks the hints of the spine.
     #[cfg(test)]
     pub fn check_hints(&self) {
         self.spine.check_hints(|id| {
             let leaf = self.leaf(id);
-            (leaf.first_member(), leaf.member(leaf.len() - 1))
+            let last = leaf.len() - 1;
+            (leaf.first_member(), leaf.member(last), leaf.score(last))
         });
     }
 

@@ -1,15 +1,15 @@
 //! A map from identifiers in order, in short sorted runs that its clones share.
 //!
 //! A clone costs O(1); every operation on one identifier O(log n) and one run, and a change while a clone
-//! lives copies no more than that; a step in order O(1) amortised. An entry takes its own
-//! size and what is free at the end of its run: little where identifiers are added in order, up to half
-//! where they are not.
+//! lives copies no more than that; a step in order O(1) amortised. An entry takes its own size and what is
+//! free at the end of its run: little where identifiers are added in order, up to half where they are not or
+//! some have gone.
 //!
 //! Invariants: no run is empty or longer than [`RUN_MAX`]; a run's key in the tree is at most its first
 //! identifier and above the last one of the run before.
 
 use super::StreamId;
-use crate::slab;
+use crate::allocator;
 use crate::spine::SharedMap;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -111,6 +111,9 @@ impl<V: Copy> IdMap<V> {
         };
         self.length += 1;
         if run.len() < RUN_MAX {
+            if run.len() == run.capacity() {
+                run.reserve_exact(run.len().max(4).min(RUN_MAX - run.len()));
+            }
             run.insert(at, (id, value));
         } else if is_last && at == RUN_MAX {
             self.runs.push(id, Arc::new(vec![(id, value)]));
@@ -133,6 +136,9 @@ impl<V: Copy> IdMap<V> {
         let at = self.runs.at(node).and_then(|run| position(run, id).ok())?;
         let run = self.runs.at_mut(node).map(Arc::make_mut)?;
         let (_, value) = run.remove(at);
+        if run.len() <= run.capacity() / 2 {
+            run.shrink_to_fit();
+        }
         self.length -= 1;
         if run.is_empty() {
             self.runs.remove_at(node);
@@ -163,7 +169,8 @@ impl<V: Copy> IdMap<V> {
     pub fn memory_usage(&self) -> usize {
         let entry_bytes = size_of::<(StreamId, V)>();
         let run_bytes = |run: &Run<V>| {
-            slab::class_size(run.capacity() * entry_bytes) + slab::class_size(size_of::<Vec<V>>() + 16)
+            allocator::class_size(run.capacity() * entry_bytes)
+                + allocator::class_size(size_of::<Vec<V>>() + 16)
         };
         self.runs.memory_usage() + self.runs.iter().map(run_bytes).sum::<usize>()
     }
@@ -186,7 +193,7 @@ mod tests {
         assert_eq!(map.first_id(), model.keys().next().copied());
         assert_eq!(map.last_id(), model.keys().next_back().copied());
         let runs: Vec<&Run<u64>> = map.runs.iter().collect();
-        assert!(runs.iter().all(|run| (1..=RUN_MAX).contains(&run.len())));
+        assert!(runs.iter().all(|run| (1..=RUN_MAX).contains(&run.len()) && run.capacity() <= RUN_MAX));
     }
 
     #[test]
@@ -249,5 +256,7 @@ mod tests {
             assert_eq!(map.remove(id), Some(0));
         }
         assert!(map.runs.len() < ids.len() / RUN_SMALL, "{} runs, seed {seed}", map.runs.len());
+        let capacity: usize = map.runs.iter().map(|run| run.capacity()).sum();
+        assert!(capacity <= 2 * ids.len(), "room for {capacity}, seed {seed}");
     }
 }
