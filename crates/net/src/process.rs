@@ -266,7 +266,6 @@ pub fn give_way() {
         const NICE: libc::c_int = 10;
         // SAFETY: takes numbers; 0 is the calling thread.
         let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
-        set_turn(Duration::ZERO);
     }
 }
 
@@ -278,7 +277,7 @@ pub fn take_short_turns() {
     set_turn(Duration::from_micros(100));
 }
 
-/// Sets how long the calling thread wants to run at a time; zero is the system's default.
+/// Sets how long the calling thread wants to run at a time.
 #[cfg(target_os = "linux")]
 fn set_turn(turn: Duration) {
     // SAFETY: the structure consists of integers.

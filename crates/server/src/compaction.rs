@@ -27,6 +27,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 const EFFORT_PERCENT: u32 = 10;
 /// How long a shard is locked at a time.
 const LOCKED_MAX: Duration = Duration::from_micros(50);
+/// Attempts to lock a shard.
+const ATTEMPTS_MAX: u32 = 20;
 /// Buckets that are looked at between two looks at the clock.
 const BUCKETS_PER_LOOK: usize = 16;
 
@@ -133,9 +135,18 @@ impl Walk {
     /// Goes on until `deadline`; true at the end.
     fn go_on(&mut self, server: &Server, deadline: Instant) -> bool {
         let keyspace = &server.keyspace;
+        let mut attempts = 0;
         while self.shard < keyspace.shard_count() {
-            // A shard that is in use, perhaps by a slow script, is left to the next call.
-            let Ok(mut locked) = keyspace.try_lock(ShardSet::one(self.shard)) else { return false };
+            let Ok(mut locked) = keyspace.try_lock(ShardSet::one(self.shard)) else {
+                attempts += 1;
+                // A shard that stays in use, perhaps by a slow script, is left to the next call.
+                if attempts == ATTEMPTS_MAX || Instant::now() >= deadline {
+                    return false;
+                }
+                std::thread::yield_now();
+                continue;
+            };
+            attempts = 0;
             let until = (Instant::now() + LOCKED_MAX).min(deadline);
             loop {
                 let Some(shard) = locked.shard_mut(self.shard) else { return false };

@@ -16,6 +16,8 @@
 mod outlet;
 mod progress;
 mod saver;
+#[cfg(test)]
+mod tests;
 mod texts;
 
 use std::io;
@@ -187,18 +189,20 @@ fn run<'j, 'a>(
             let body = move || work(Saver::new(job, sender));
             std::thread::Builder::new().name("saver".to_owned()).spawn_scoped(scope, body).ok()
         };
-        let mut others = Vec::new();
-        if pace == Pace::Steady {
-            others.push(start(|saver| saver.relieve(pile_bytes())));
-            mantissa_net::process::give_way();
-        }
         let (due, when_due) = mpsc::sync_channel::<()>(0);
         let synced =
             durable.map(|mut durable| scope.spawn(move || when_due.iter().try_for_each(|()| durable.sync())));
         let written = scope.spawn(move || begun.and_then(|()| write_chunks(job, writer, &chunks, &due)));
+        let mut others = Vec::new();
+        if pace == Pace::Steady {
+            others.push(start(|saver| saver.relieve(pile_bytes())));
+            // From here on, for this thread and those that it starts.
+            mantissa_net::process::give_way();
+        }
         let mut complete = true;
         others.extend((1..savers).map(|_| start(Saver::run)));
-        Saver::new(job, sender.clone()).run();
+        let own = std::panic::AssertUnwindSafe(|| Saver::new(job, sender.clone()).run());
+        complete &= std::panic::catch_unwind(own).is_ok();
         drop(sender);
         for other in others.into_iter().flatten() {
             complete &= other.join().is_ok();

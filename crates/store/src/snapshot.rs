@@ -70,7 +70,8 @@ pub enum Handed {
         database: usize,
         /// They themselves.
         images: Vec<Image>,
-        /// Their size in bytes, without what they share.
+        /// Memory that may be free once they have been taken, in bytes: their own, and the long strings that
+        /// they share. Of collections nothing that they share counts.
         bytes: usize,
     },
     /// A whole database that was flushed; see [`Database::snapshot_step`].
@@ -278,7 +279,7 @@ pub(crate) struct Part {
     /// The number that the database had at the cut.
     number: usize,
     cursor: u64,
-    /// Images that have not been passed on.
+    /// Images that have not been passed on, and their [`Handed::Images::bytes`].
     images: Vec<Image>,
     images_bytes: usize,
     snapshot: Arc<Snapshot>,
@@ -288,8 +289,12 @@ impl Part {
     /// Keeps the image of an entry that is about to change or is gone.
     #[cold]
     pub(crate) fn hand_over(&mut self, entry: &mut Entry) {
-        self.images_bytes += entry.image_bytes();
-        self.images.push(Image::of(entry));
+        let copied_bytes = entry.image_bytes();
+        self.snapshot.handed_bytes.fetch_add(copied_bytes as u64, Ordering::Relaxed);
+        let image = Image::of(entry);
+        self.images_bytes +=
+            copied_bytes + if let Image::Text { text, .. } = &image { text.byte_len() } else { 0 };
+        self.images.push(image);
         if self.images_bytes >= BATCH_BYTES {
             self.pass_on();
         }
@@ -298,7 +303,6 @@ impl Part {
     fn pass_on(&mut self) {
         if !self.images.is_empty() {
             let bytes = std::mem::take(&mut self.images_bytes);
-            self.snapshot.handed_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
             let images = std::mem::take(&mut self.images);
             self.snapshot.push(Handed::Images { database: self.number, images, bytes });
         }
@@ -324,8 +328,10 @@ impl Database {
     /// Takes all entries out; `None` where a snapshot takes them over, which frees them in the end.
     pub fn take(&mut self) -> Option<Database> {
         let empty = Database::new(self.hasher);
-        let old = std::mem::replace(self, empty);
-        let Some(part) = &old.snapshot else { return Some(old) };
+        let mut old = std::mem::replace(self, empty);
+        let Some(part) = &mut old.snapshot else { return Some(old) };
+        // So that who takes the database hands over nothing more: there may be nobody left to take that.
+        part.pass_on();
         let snapshot = Arc::clone(&part.snapshot);
         snapshot.push(Handed::Flushed(old));
         None

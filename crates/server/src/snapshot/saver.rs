@@ -28,6 +28,8 @@ pub(super) struct Saver<'j, 'a> {
     /// Images of other entries that it has come across, with the numbers of their databases.
     images: Vec<(usize, Image)>,
     keys: u64,
+    /// The shard that is being walked.
+    walked: Option<usize>,
 }
 
 impl<'j, 'a> Saver<'j, 'a> {
@@ -41,6 +43,7 @@ impl<'j, 'a> Saver<'j, 'a> {
             texts: Texts::default(),
             images: Vec::new(),
             keys: 0,
+            walked: None,
         }
     }
 
@@ -48,11 +51,10 @@ impl<'j, 'a> Saver<'j, 'a> {
     pub fn run(mut self) {
         loop {
             self.take_handed();
-            let index = self.job.next_shard.fetch_add(1, Ordering::Relaxed);
-            if index >= self.job.keyspace.shard_count() {
-                break;
-            }
+            self.walked = self.next_shard();
+            let Some(index) = self.walked else { break };
             self.walk(index);
+            self.walked = None;
             self.job.snapshot.close_shard();
         }
         while let Some(handed) = self.job.snapshot.wait() {
@@ -69,6 +71,11 @@ impl<'j, 'a> Saver<'j, 'a> {
             }
         }
         self.finish();
+    }
+
+    fn next_shard(&self) -> Option<usize> {
+        let index = self.job.next_shard.fetch_add(1, Ordering::Relaxed);
+        (index < self.job.keyspace.shard_count()).then_some(index)
     }
 
     fn finish(&mut self) {
@@ -185,6 +192,26 @@ impl<'j, 'a> Saver<'j, 'a> {
         if self.selected != Some(number) {
             self.selected = Some(number);
             self.encoder.select(number, &mut self.chunk);
+        }
+    }
+}
+
+impl Drop for Saver<'_, '_> {
+    /// The walk comes to its end also where a saver panics: the others wait for that, and the next snapshot
+    /// relies on it.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        self.job.failed.store(true, Ordering::Relaxed);
+        while let Some(index) = self.walked.take().or_else(|| self.next_shard()) {
+            let mut is_done = false;
+            while !is_done {
+                let mut locked = self.job.keyspace.lock(ShardSet::one(index));
+                let Some(shard) = locked.shard_mut(index) else { break };
+                is_done = shard.snapshot_step(STEP_COST, &mut |_, _| 1);
+            }
+            self.job.snapshot.close_shard();
         }
     }
 }

@@ -366,3 +366,29 @@ fn who_waits_for_a_pile_is_told_while_there_is_one() {
     assert!(taken >= 3, "of 200,000 bytes no more than one batch is left, but {taken} were taken");
     assert!(bench.receive_all(&snapshot) == expected, "not the state of the cut");
 }
+
+#[test]
+fn who_takes_a_flushed_database_hands_over_nothing_more() {
+    let mut bench = Bench::new(2);
+    let keys: Vec<String> = (0..100).map(|number| format!("key:{number}")).collect();
+    for key in &keys {
+        let entry = Entry::string(key.as_bytes(), b"value", None, 0);
+        bench.on(0, key.as_bytes(), |database, hash, _| _ = database.insert(hash, entry));
+    }
+    let (snapshot, _) = bench.keyspace.lock(bench.keyspace.all_shards()).begin_snapshot();
+    let expected = bench.contents();
+    for key in &keys[..20] {
+        bench.on(0, key.as_bytes(), |database, hash, _| drop(database.remove(hash, key.as_bytes())));
+    }
+    for index in 0..bench.keyspace.shard_count() {
+        let mut locked = bench.keyspace.lock(ShardSet::one(index));
+        drop(locked.shard_mut(index).expect("locked").databases[0].take());
+        drop(locked);
+        assert!(bench.step(index, usize::MAX));
+        snapshot.close_shard();
+    }
+    let handed: Vec<Handed> = std::iter::from_fn(|| snapshot.next()).collect();
+    handed.into_iter().for_each(|handed| bench.receive(handed));
+    assert!(snapshot.next().is_none(), "nobody may be left who would take it");
+    assert!(bench.receive_all(&snapshot) == expected, "not the state of the cut");
+}

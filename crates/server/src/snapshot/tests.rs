@@ -1,0 +1,68 @@
+//! What happens to a snapshot when its savers fail.
+
+use mantissa_persist::storage::{MemoryStorage, Storage};
+use mantissa_store::{Entry, ShardSet};
+
+use super::*;
+
+const KEYS: u64 = 1_000;
+
+fn keyspace() -> Keyspace {
+    let keyspace = Keyspace::new(1, 2);
+    for number in 0..KEYS {
+        let key = format!("key:{number}");
+        let hash = keyspace.hash(key.as_bytes());
+        let index = keyspace.shard_of(hash);
+        let mut locked = keyspace.lock(ShardSet::one(index));
+        let shard = locked.shard_mut(index).expect("it is locked");
+        shard.databases[0].insert(hash, Entry::string(key.as_bytes(), b"value", None, 0));
+    }
+    keyspace
+}
+
+/// Writes a snapshot whose encoding calls `access_of`, and returns how many keys it had, and the outcome.
+fn snapshot(
+    keyspace: &Keyspace,
+    file: &mut dyn StorageFile,
+    pace: Pace,
+    access_of: &(dyn Fn(u32) -> Access + Sync),
+) -> (u64, io::Result<()>) {
+    let options = WriteOptions::default();
+    let mut writer = Writer::new(file, options.clone(), None);
+    writer.begin(&FileFacts::default()).expect("there is room");
+    let (snapshot, totals) = keyspace.lock(keyspace.all_shards()).begin_snapshot();
+    let progress = Progress::default();
+    let job = Job {
+        keyspace,
+        progress: &progress,
+        snapshot,
+        options,
+        key_delay: KeyDelay(0),
+        access_of: Some(access_of),
+        next_shard: AtomicUsize::new(0),
+        failed: AtomicBool::new(false),
+        stream: Mutex::new(()),
+        spare: Mutex::new(Vec::new()),
+    };
+    let outcome = run(&job, pace, writer, None, Ok(()));
+    (totals[0].keys, outcome)
+}
+
+#[test]
+fn a_saver_that_panics_fails_the_save_and_spoils_nothing() {
+    let keyspace = keyspace();
+    let panics = |_| panic!("for the test");
+    let works = |_| Access { idle_s: None, frequency: Some(1) };
+    for pace in [Pace::Steady, Pace::Hasty] {
+        let mut file = MemoryStorage::new().create("dump.rdb".as_ref()).expect("there is room");
+        assert!(snapshot(&keyspace, &mut *file, pace, &panics).1.is_err());
+        let encoded = AtomicUsize::new(0);
+        let counts = |clock| {
+            encoded.fetch_add(1, Ordering::Relaxed);
+            works(clock)
+        };
+        let (keys, outcome) = snapshot(&keyspace, &mut *file, pace, &counts);
+        assert!(outcome.is_ok() && keys == KEYS);
+        assert_eq!(encoded.into_inner() as u64, KEYS, "{pace:?}");
+    }
+}
