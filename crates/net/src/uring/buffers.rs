@@ -5,9 +5,11 @@
 //! plain power of two between them, the first lines of all buffers, the only ones that short requests touch,
 //! would fight for a few sets.
 //!
-//! There are as many in the ring as are needed: twice as many once the kernel has run out of them, half as
-//! many after it has not for a while. One that is to leave does so when its loan ends, since only then it is
-//! nobody else's, and its memory goes back to the system.
+//! There are as many in the ring as are needed: twice as many once several connections of a turn found none,
+//! half as many after that has not happened for seconds. (One connection that floods the server takes what
+//! there is, however much that is: it gets its next turn.) Where fewer turn out to be too few, the next
+//! attempt is later, so that a steady load is disturbed no more. A buffer that is to leave does so when its
+//! loan ends, since only then it is nobody else's, and its memory goes back to the system.
 //!
 //! ```text
 //! entries:  16 bytes each: address, length, id, (tail of the ring in the first entry's last two bytes)
@@ -20,6 +22,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
 
 use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
@@ -30,8 +33,13 @@ use crate::process;
 pub(crate) const BUFFERS: u16 = 256;
 /// The number of buffers in use at the start, and at least.
 const BUFFERS_FIRST: u16 = 32;
-/// After so many loans without a shortage, half as many buffers will do.
-const CALM_LOANS: u32 = 512;
+/// Connections out of so many buffers that may find none without that being a shortage.
+const FLOODS_PART: u16 = 8;
+/// After so long without a shortage half as many buffers will do; the longest time that this grows to.
+const CALM_MIN: Duration = Duration::from_secs(2);
+const CALM_MAX: Duration = Duration::from_secs(3600);
+/// Loans between two looks at the clock.
+const LOANS_PER_LOOK: u32 = 512;
 /// The bytes of a buffer.
 pub(crate) const BUFFER_BYTES: usize = 16 * 1024;
 const STRIDE: usize = BUFFER_BYTES + 192;
@@ -165,8 +173,13 @@ const _: () = assert!(BUFFERS.is_multiple_of(64));
 /// The buffers of a driver, registered with its ring. To be dropped after the ring.
 pub(crate) struct Buffers {
     region: Rc<Region>,
-    /// Loans since there was a shortage, or since the number of buffers has changed.
-    calm_loans: Cell<u32>,
+    /// When there last was a shortage, or the number of buffers has changed.
+    calm_since: Cell<Instant>,
+    /// How long it has to be calm for fewer to be enough.
+    calm_needed: Cell<Duration>,
+    /// The last change was to fewer.
+    has_shrunk: Cell<bool>,
+    loans: Cell<u32>,
 }
 
 impl Buffers {
@@ -184,7 +197,13 @@ impl Buffers {
         let address = region.entries.start.as_ptr() as u64;
         // SAFETY: the entries stay mapped until the ring is gone: `Buffers` is dropped after it.
         unsafe { ring.submitter().register_buf_ring_with_flags(address, BUFFERS, GROUP, 0)? };
-        let buffers = Buffers { region, calm_loans: Cell::new(0) };
+        let buffers = Buffers {
+            region,
+            calm_since: Cell::new(Instant::now()),
+            calm_needed: Cell::new(CALM_MIN),
+            has_shrunk: Cell::new(false),
+            loans: Cell::new(0),
+        };
         buffers.circulate(BUFFERS_FIRST);
         Ok(buffers)
     }
@@ -197,18 +216,30 @@ impl Buffers {
             region.set_circulating(id, true);
             region.provide(id);
         }
-        self.calm_loans.set(0);
+        self.calm_since.set(Instant::now());
     }
 
-    /// The kernel has run out of buffers: doubles the number of those in use, as far as there are more.
-    pub(crate) fn grow(&self) {
-        self.circulate(self.region.limit.get().saturating_mul(2));
+    /// So many connections found no buffer in a turn. Where that is a shortage, doubles the number of those
+    /// in use, as far as there are more.
+    pub(crate) fn grow(&self, starved: u16) {
+        let limit = self.region.limit.get();
+        if starved <= limit / FLOODS_PART {
+            return;
+        }
+        if self.has_shrunk.replace(false) {
+            self.calm_needed.set((2 * self.calm_needed.get()).min(CALM_MAX));
+        }
+        self.circulate(limit.saturating_mul(2));
     }
 
-    /// There has been no shortage for a while: half the buffers go as their loans end.
+    /// Where there has been no shortage for a while half the buffers go, as their loans end.
     #[cold]
-    fn shrink(&self) {
-        self.circulate((self.region.limit.get() / 2).max(BUFFERS_FIRST));
+    fn shrink_if_calm(&self) {
+        let limit = self.region.limit.get();
+        if limit > BUFFERS_FIRST && self.calm_since.get().elapsed() >= self.calm_needed.get() {
+            self.has_shrunk.set(true);
+            self.circulate(limit / 2);
+        }
     }
 
     /// The loan of a buffer that a completion has named, with `len` bytes in it.
@@ -217,9 +248,9 @@ impl Buffers {
     /// no other loan of it.
     pub(crate) unsafe fn lend(&self, id: u16, len: usize) -> RingBuffer {
         debug_assert!(self.region.is_circulating(id) && len <= BUFFER_BYTES);
-        self.calm_loans.set(self.calm_loans.get() + 1);
-        if self.calm_loans.get() == CALM_LOANS {
-            self.shrink();
+        self.loans.set(self.loans.get().wrapping_add(1));
+        if self.loans.get().is_multiple_of(LOANS_PER_LOOK) {
+            self.shrink_if_calm();
         }
         RingBuffer { region: self.region.clone(), id, start: 0, len: len.min(BUFFER_BYTES) }
     }
@@ -319,11 +350,15 @@ mod tests {
         let Ok(ring) = Ring::new() else { return };
         let Ok(buffers) = Buffers::register(ring.inner()) else { return };
         let mut kernel = Kernel { buffers: &buffers, head: 0 };
+        buffers.grow(BUFFERS_FIRST / FLOODS_PART);
+        assert_eq!(buffers.region.limit.get(), BUFFERS_FIRST, "some that flood the server are no shortage");
         for round in 0..3 {
+            // Nothing is calm in an hour that has just begun.
+            buffers.calm_needed.set(CALM_MAX);
             let mut lent = Vec::new();
             while kernel.waiting() > 0 || buffers.region.limit.get() < BUFFERS {
                 if kernel.waiting() == 0 {
-                    buffers.grow();
+                    buffers.grow(buffers.region.limit.get());
                 }
                 lent.push(kernel.take());
             }
@@ -333,12 +368,15 @@ mod tests {
             assert!(ids.iter().copied().eq(0..BUFFERS));
             drop(lent);
             let pages_before = resident_pages(&buffers.region);
+            (0..5 * LOANS_PER_LOOK).for_each(|_| drop(kernel.take()));
+            assert_eq!(buffers.region.limit.get(), BUFFERS, "it has not been calm for long");
+            buffers.calm_needed.set(Duration::ZERO);
             // One is kept for long, and is whole at the end.
             let mut kept = kernel.take();
             while kept.id < 2 * BUFFERS_FIRST {
                 kept = kernel.take();
             }
-            for _ in 0..5 * CALM_LOANS {
+            for _ in 0..5 * LOANS_PER_LOOK {
                 let buffer = kernel.take();
                 assert!(buffer.iter().all(|byte| *byte == buffer.id as u8));
             }

@@ -204,7 +204,7 @@ impl Uring {
             0 => self.peer_ended(conn),
             // The next receive starts with the next turn.
             libc::ENOBUFS => {
-                self.short_of_buffers = true;
+                self.starved = self.starved.saturating_add(1);
                 None
             }
             libc::ECANCELED | libc::EINTR | libc::EAGAIN => None,

@@ -125,8 +125,8 @@ pub(crate) struct Uring {
     // Before `buffers`: the ring goes first.
     ring: Ring,
     buffers: Buffers,
-    /// The kernel ran out of buffers in the last turn.
-    short_of_buffers: bool,
+    /// Connections for which the kernel had no buffer in the last turn.
+    starved: u16,
     waker: Waker,
     wake_armed: bool,
     patience: Patience,
@@ -164,7 +164,7 @@ impl Uring {
         let mut uring = Uring {
             ring,
             buffers,
-            short_of_buffers: false,
+            starved: 0,
             waker: Waker::new()?,
             wake_armed: false,
             patience: Patience::new(),

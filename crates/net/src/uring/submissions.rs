@@ -47,8 +47,9 @@ impl Uring {
     /// Submits everything that is queued, waits, and takes in what has completed.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.release_limbo();
-        if std::mem::take(&mut self.short_of_buffers) {
-            self.buffers.grow();
+        match std::mem::take(&mut self.starved) {
+            0 => {}
+            starved => self.buffers.grow(starved),
         }
         let ending = std::mem::take(&mut self.ending);
         self.flush();

@@ -545,7 +545,11 @@ impl Writer {
 
     /// Closes the file without what could not be written.
     fn give_up(&mut self) {
-        self.batch.append(&mut locked(&self.log.queue).items);
+        let end = {
+            let mut queue = locked(&self.log.queue);
+            self.batch.append(&mut queue.items);
+            self.log.end()
+        };
         (self.done_items, self.done_bytes) = (0, 0);
         for item in std::mem::take(&mut self.batch) {
             if let Item::Switch(next) = item {
@@ -553,7 +557,7 @@ impl Writer {
             }
         }
         (self.is_dirty, self.failed_at) = (false, None);
-        let end = self.log.end();
+        // Nobody waits any more for what is lost to be durable.
         self.log.written.store(end, Ordering::Release);
         self.log.durable.store(end, Ordering::SeqCst);
     }

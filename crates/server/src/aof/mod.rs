@@ -33,6 +33,10 @@ use crate::{notice, persistence, warning};
 use files::Files;
 use rewrite::Rewrite;
 
+/// The error of a client in WAITAOF that waits for the log while there is none.
+pub const WAITAOF_WITHOUT_LOG: &str =
+    "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
+
 /// The state of the append-only file.
 pub struct Aof {
     /// What is logged.
@@ -128,8 +132,8 @@ impl Aof {
         }
     }
 
-    /// Wakes the workers that wait for more to be durable.
-    fn tell_durable(&self, server: &Server) {
+    /// Wakes the workers that wait for more to be durable, or, where `is_lost`, for what will never be.
+    fn tell_durable(&self, server: &Server, is_lost: bool) {
         for (worker, waits) in self.waiting.iter().enumerate() {
             if waits.swap(false, Ordering::SeqCst) {
                 server.wake(worker);
@@ -141,7 +145,10 @@ impl Aof {
             let waits = *blocked.waiting.lock();
             if waits && *position <= durable {
                 let mut reply = Reply::new(blocked.protocol);
-                write_confirmations(&mut reply, true);
+                match is_lost {
+                    true => reply.error(WAITAOF_WITHOUT_LOG),
+                    false => write_confirmations(&mut reply, true),
+                }
                 blocking::release(server, blocked, reply.into_bytes());
             }
             waits && *position > durable
@@ -157,7 +164,7 @@ impl Aof {
     pub fn wait(&self, server: &Server, position: u64, blocked: Arc<BlockedClient>) {
         self.waiters.lock().push((position, blocked));
         if self.log.durable() >= position {
-            self.tell_durable(server);
+            self.tell_durable(server, false);
         }
     }
 

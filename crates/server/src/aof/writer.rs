@@ -54,8 +54,9 @@ fn turn(server: &'static Server, writer: &mut Writer) {
     let (before, was_stalled) = (aof.log.durable(), aof.log.is_stalled());
     let outcome = writer.turn(Instant::now());
     aof.increment_bytes.store(writer.file_bytes(), Ordering::Relaxed);
-    if aof.log.durable() > before {
-        aof.tell_durable(server);
+    let is_lost = matches!(outcome, Err(Failure::Closed(_)));
+    if is_lost || aof.log.durable() > before {
+        aof.tell_durable(server, is_lost);
     }
     if was_stalled && !aof.log.is_stalled() {
         server.send_all(|| Message::Resume);

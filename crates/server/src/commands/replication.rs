@@ -10,7 +10,7 @@ use mantissa_commands::spec::{Categories, Flags, Group};
 use mantissa_commands::{Access, DataSpec, Error, Locks, Outcome, TimeoutReply, parse};
 use mantissa_protocol::{Args, Reply};
 
-use crate::aof::write_confirmations;
+use crate::aof::{WAITAOF_WITHOUT_LOG, write_confirmations};
 use crate::execute;
 use crate::registry::ServerSpec;
 use crate::session::Session;
@@ -53,9 +53,7 @@ fn waitaof(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> 
     let deadline = deadline(args.at(3), session.context.now_ms)?;
     let server = session.server();
     if local > 0 && !session.context.live.config.appendonly {
-        return Err(Error::fixed(
-            "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
-        ));
+        return Err(Error::fixed(WAITAOF_WITHOUT_LOG));
     }
     let position = server.aof.log.end();
     let is_durable = server.aof.is_confirmed(position);
