@@ -266,6 +266,9 @@ pub fn give_way() {
         const NICE: libc::c_int = 10;
         // SAFETY: takes numbers; 0 is the calling thread.
         let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
+        // Longer turns than those of others, who then need not wait for the end of one; and yet short ones:
+        // the system counts a turn that is given up as a whole one.
+        set_turn(2 * TURN);
     }
 }
 
@@ -274,8 +277,12 @@ pub fn give_way() {
 /// processors. Nothing changes where the system knows no such wish (Linux does from 6.12 on).
 pub fn take_short_turns() {
     #[cfg(target_os = "linux")]
-    set_turn(Duration::from_micros(100));
+    set_turn(TURN);
 }
+
+/// See [`take_short_turns`].
+#[cfg(target_os = "linux")]
+const TURN: Duration = Duration::from_micros(100);
 
 /// Sets how long the calling thread wants to run at a time.
 #[cfg(target_os = "linux")]

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant};
 
 use mantissa_persist::write::Encoder;
 use mantissa_store::ShardSet;
@@ -14,6 +15,8 @@ use super::texts::Texts;
 
 /// What a step with a shard locked may cost, in bytes.
 const STEP_COST: usize = 32 << 10;
+/// How long a large value is encoded before others that wait for the processor get a turn.
+const RUN_MAX: Duration = Duration::from_micros(100);
 
 /// See the module's description.
 pub(super) struct Saver<'j, 'a> {
@@ -169,7 +172,14 @@ impl<'j, 'a> Saver<'j, 'a> {
             return;
         }
         let outlet = &self.outlet;
-        let mut spill = |bytes: &mut Vec<u8>| outlet.borrow_mut().spill(bytes);
+        let mut began = Instant::now();
+        let mut spill = |bytes: &mut Vec<u8>| {
+            outlet.borrow_mut().spill(bytes);
+            if began.elapsed() >= RUN_MAX {
+                std::thread::yield_now();
+                began = Instant::now();
+            }
+        };
         self.encoder.image(image, &mut self.chunk, &mut spill);
         let mut outlet = self.outlet.borrow_mut();
         if outlet.end_value(&mut self.chunk) || outlet.offer(&mut self.chunk) {
