@@ -26,7 +26,14 @@ def places(connection):
 
 
 def packed(places):
-    return all(worker == 0 for worker in places.values())
+    """Whether all but some stragglers are on the first worker. A worker with next to no load is left alone, so that a
+    connection which could not move with the others, and has little to do, may stay."""
+    return sum(worker != 0 for worker in places.values()) <= len(places) // 8
+
+
+def new_ones_spread(server):
+    with server.connect() as probe:
+        return places(probe)[probe.call("CLIENT", "ID")] != 0
 
 
 def count_in_order(connection, random, stop):
@@ -98,10 +105,13 @@ def test_busy_connections_move_and_keep_their_order(server):
         for packing in ["yes", "no", "yes"]:
             connection.call("CONFIG", "SET", "worker-packing", packing)
             if packing == "no":
-                # New connections go everywhere, and some find their way back when it is over.
+                # Once the workers know of it new connections go everywhere, and some find their way back when it
+                # is over.
+                while not new_ones_spread(server):
+                    assert time.monotonic() < deadline and not crowd.stop.is_set()
                 more = [crowd.start(count_in_order, generator("more", number)) for number in range(CLIENTS)]
                 assert len(more) == CLIENTS
-                while packed(places(connection)):
+                while not any(places(connection).values()):
                     assert time.monotonic() < deadline and not crowd.stop.is_set(), places(connection)
             else:
                 while not packed(places(connection)):
