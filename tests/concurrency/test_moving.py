@@ -26,9 +26,7 @@ def places(connection):
 
 
 def packed(places):
-    """Whether all but some stragglers are on the first worker. A worker with next to no load is left alone, so that a
-    connection which could not move with the others, and has little to do, may stay."""
-    return sum(worker != 0 for worker in places.values()) <= len(places) // 8
+    return all(worker == 0 for worker in places.values())
 
 
 def new_ones_spread(server):
@@ -111,7 +109,7 @@ def test_busy_connections_move_and_keep_their_order(server):
                     assert time.monotonic() < deadline and not crowd.stop.is_set()
                 more = [crowd.start(count_in_order, generator("more", number)) for number in range(CLIENTS)]
                 assert len(more) == CLIENTS
-                while not any(places(connection).values()):
+                while packed(places(connection)):
                     assert time.monotonic() < deadline and not crowd.stop.is_set(), places(connection)
             else:
                 while not packed(places(connection)):
