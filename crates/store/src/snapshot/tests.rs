@@ -340,14 +340,20 @@ fn a_long_string_may_change_and_go_between_its_pieces() {
     }
 }
 
-#[test]
-fn who_waits_for_a_pile_is_told_while_there_is_one() {
+/// A bench with so many keys in database 0, all with this value, and the keys.
+fn with_strings(count: usize, value: &[u8]) -> (Bench, Vec<String>) {
     let mut bench = Bench::new(1);
-    let keys: Vec<String> = (0..200).map(|number| format!("key:{number}")).collect();
+    let keys: Vec<String> = (0..count).map(|number| format!("key:{number}")).collect();
     for key in &keys {
-        let entry = Entry::string(key.as_bytes(), &[b'x'; 1_000], None, 0);
+        let entry = Entry::string(key.as_bytes(), value, None, 0);
         bench.on(0, key.as_bytes(), |database, hash, _| _ = database.insert(hash, entry));
     }
+    (bench, keys)
+}
+
+#[test]
+fn who_waits_for_a_pile_is_told_while_there_is_one() {
+    let (mut bench, keys) = with_strings(200, &[b'x'; 1_000]);
     let (snapshot, _) = bench.keyspace.lock(bench.keyspace.all_shards()).begin_snapshot();
     let expected = bench.contents();
     for key in &keys {
@@ -369,12 +375,7 @@ fn who_waits_for_a_pile_is_told_while_there_is_one() {
 
 #[test]
 fn who_takes_a_flushed_database_hands_over_nothing_more() {
-    let mut bench = Bench::new(2);
-    let keys: Vec<String> = (0..100).map(|number| format!("key:{number}")).collect();
-    for key in &keys {
-        let entry = Entry::string(key.as_bytes(), b"value", None, 0);
-        bench.on(0, key.as_bytes(), |database, hash, _| _ = database.insert(hash, entry));
-    }
+    let (mut bench, keys) = with_strings(100, b"value");
     let (snapshot, _) = bench.keyspace.lock(bench.keyspace.all_shards()).begin_snapshot();
     let expected = bench.contents();
     for key in &keys[..20] {
