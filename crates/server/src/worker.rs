@@ -589,20 +589,31 @@ impl Worker {
         while self.requests.len() < batch_max {
             let first = self.slices.len();
             let parsed = parser.parse_at(input, *position, &limits, &mut self.slices);
-            let (consumed, owned) = match parsed {
-                Parsed::Request { consumed } => (consumed, None),
-                Parsed::Inline { consumed, arguments } => (consumed, Some(arguments)),
-                Parsed::Empty { consumed } => {
-                    *position += consumed;
-                    continue;
+            let (start, count) = (*position, self.slices.len() - first);
+            let consumed = match parsed {
+                Parsed::Request { consumed } => {
+                    let end = start + consumed;
+                    self.requests.push(Request { first, count, owned: None, start, end, hash: None });
+                    consumed
                 }
+                Parsed::Inline { consumed, arguments } => {
+                    self.push_inline(start, consumed, arguments);
+                    consumed
+                }
+                Parsed::Empty { consumed } => consumed,
                 Parsed::Incomplete { .. } | Parsed::Error(_) => return parsed,
             };
-            let (start, count) = (*position, self.slices.len() - first);
             *position += consumed;
-            self.requests.push(Request { first, count, owned, start, end: *position, hash: None });
         }
         Parsed::Empty { consumed: 0 }
+    }
+
+    /// Adds an inline request with quotes to the batch: apart, so that the others are written right to where
+    /// they are kept.
+    #[cold]
+    fn push_inline(&mut self, start: usize, consumed: usize, arguments: OwnedArgs) {
+        let owned = Some(arguments);
+        self.requests.push(Request { first: 0, count: 0, owned, start, end: start + consumed, hash: None });
     }
 
     /// Hashes the keys of the batch's requests and fetches their buckets, then their entries.

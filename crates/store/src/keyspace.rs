@@ -239,19 +239,19 @@ impl Keyspace {
     /// Takes the lock of one shard if it is free.
     #[inline]
     pub fn try_lock_one(&self, index: usize) -> Option<LockedShards<'_>> {
-        let locked = || LockedShards { keyspace: self, set: ShardSet::one(index), not_send: PhantomData };
+        let locked = || LockedShards { keyspace: self, held: Held::One(index), not_send: PhantomData };
         self.cells[index].lock.try_lock().then(locked)
     }
 
     /// Takes the locks of these shards if all of them are free; otherwise the number of one that is not.
     #[inline]
     pub fn try_lock(&self, set: ShardSet) -> Result<LockedShards<'_>, usize> {
-        let mut locked = LockedShards { keyspace: self, set: ShardSet::EMPTY, not_send: PhantomData };
+        let mut locked = LockedShards { keyspace: self, held: Held::None, not_send: PhantomData };
         let mut missing = None;
         set.for_each(|index| {
             if missing.is_none() {
                 if self.cells[index].lock.try_lock() {
-                    locked.set.insert(index);
+                    locked.held.insert(index);
                 } else {
                     missing = Some(index);
                 }
@@ -268,7 +268,7 @@ impl Keyspace {
     #[cold]
     pub fn lock_unless(&self, set: ShardSet, mut give_up: impl FnMut() -> bool) -> Option<LockedShards<'_>> {
         loop {
-            let mut locked = LockedShards { keyspace: self, set: ShardSet::EMPTY, not_send: PhantomData };
+            let mut locked = LockedShards { keyspace: self, held: Held::None, not_send: PhantomData };
             let mut refused = false;
             set.for_each(|index| refused = refused || !locked.wait_for(index, &mut give_up));
             if !refused {
@@ -316,10 +316,59 @@ impl Keyspace {
     }
 }
 
+/// Which shards are locked. A set takes four words, and whoever moves it waits for those just written to it:
+/// most commands lock one shard, whose number goes from register to register.
+enum Held {
+    None,
+    One(usize),
+    Many(Box<ShardSet>),
+}
+
+impl Held {
+    #[inline]
+    fn contains(&self, index: usize) -> bool {
+        match self {
+            Held::None => false,
+            Held::One(one) => *one == index,
+            Held::Many(set) => set.contains(index),
+        }
+    }
+
+    #[inline]
+    fn set(&self) -> ShardSet {
+        match self {
+            Held::None => ShardSet::EMPTY,
+            Held::One(one) => ShardSet::one(*one),
+            Held::Many(set) => **set,
+        }
+    }
+
+    #[inline]
+    fn insert(&mut self, index: usize) {
+        match self {
+            Held::None => *self = Held::One(index),
+            Held::One(one) => *self = Held::Many(Box::new(ShardSet::one(*one).union(ShardSet::one(index)))),
+            Held::Many(set) => set.insert(index),
+        }
+    }
+
+    fn remove(&mut self, index: usize) {
+        match self {
+            Held::One(one) if *one == index => *self = Held::None,
+            Held::None | Held::One(_) => {}
+            Held::Many(set) => set.remove(index),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.set().is_empty()
+    }
+}
+
 /// Shards whose locks are held; they are released on drop.
 pub struct LockedShards<'k> {
     keyspace: &'k Keyspace,
-    set: ShardSet,
+    held: Held,
     /// Locks are released by the thread that took them.
     not_send: PhantomData<*const ()>,
 }
@@ -334,27 +383,27 @@ impl<'k> LockedShards<'k> {
     /// Which shards are locked.
     #[inline]
     pub fn set(&self) -> ShardSet {
-        self.set
+        self.held.set()
     }
 
     /// Whether the shard is locked.
     #[inline]
     pub fn contains(&self, index: usize) -> bool {
-        self.set.contains(index)
+        self.held.contains(index)
     }
 
     /// A locked shard, `None` if it is not locked.
     #[inline]
     pub fn shard(&self, index: usize) -> Option<&Shard> {
         // SAFETY: the lock is held by `self`, and the borrow of `self` is shared.
-        self.set.contains(index).then(|| unsafe { &*self.keyspace.cells[index].shard.get() })
+        self.held.contains(index).then(|| unsafe { &*self.keyspace.cells[index].shard.get() })
     }
 
     /// A locked shard, to change, `None` if it is not locked.
     #[inline]
     pub fn shard_mut(&mut self, index: usize) -> Option<&mut Shard> {
         // SAFETY: the lock is held by `self`, and the borrow of `self` is exclusive.
-        self.set.contains(index).then(|| unsafe { &mut *self.keyspace.cells[index].shard.get() })
+        self.held.contains(index).then(|| unsafe { &mut *self.keyspace.cells[index].shard.get() })
     }
 
     /// Takes one more lock, in ascending order. False if `give_up` says so, or if another thread extends what
@@ -362,11 +411,11 @@ impl<'k> LockedShards<'k> {
     fn wait_for(&mut self, index: usize, give_up: &mut impl FnMut() -> bool) -> bool {
         let lock = &self.keyspace.cells[index].lock;
         while !lock.try_lock_for(PATIENCE) {
-            if give_up() || (!self.set.is_empty() && self.keyspace.extending.is_locked()) {
+            if give_up() || (!self.held.is_empty() && self.keyspace.extending.is_locked()) {
                 return false;
             }
         }
-        self.set.insert(index);
+        self.held.insert(index);
         true
     }
 
@@ -377,12 +426,12 @@ impl<'k> LockedShards<'k> {
     pub fn extend(&mut self, more: ShardSet, mut give_up: impl FnMut() -> bool) -> bool {
         let keyspace = self.keyspace;
         let Some(_sole) = keyspace.extending.try_lock() else { return false };
-        let before = self.set;
+        let before = self.held.set();
         let mut complete = true;
         more.for_each(|index| {
-            while complete && !self.set.contains(index) {
+            while complete && !self.held.contains(index) {
                 if keyspace.cells[index].lock.try_lock_for(PATIENCE) {
-                    self.set.insert(index);
+                    self.held.insert(index);
                 } else if give_up() {
                     complete = false;
                 }
@@ -400,8 +449,8 @@ impl<'k> LockedShards<'k> {
 
     /// Releases one lock before the others.
     pub fn release(&mut self, index: usize) {
-        if self.set.contains(index) {
-            self.set.remove(index);
+        if self.held.contains(index) {
+            self.held.remove(index);
             // SAFETY: the lock was held by `self`, which gives up its part of the set with it.
             unsafe { self.keyspace.cells[index].lock.unlock() };
         }
@@ -415,18 +464,22 @@ impl<'k> LockedShards<'k> {
         if let Some(shard) = self.shard_mut(index) {
             return work(shard);
         }
-        assert!(self.set.is_empty(), "commands that sweep the keyspace lock no shard or all of them");
+        assert!(self.held.is_empty(), "commands that sweep the keyspace lock no shard or all of them");
         let mut locked = self.keyspace.lock(ShardSet::one(index));
         work(locked.shard_mut(index).expect("it was locked just now"))
     }
 }
 
 impl Drop for LockedShards<'_> {
+    #[inline]
     fn drop(&mut self) {
-        self.set.for_each(|index| {
-            // SAFETY: `lock` took the locks of exactly this set, on this thread (guards are not Send).
-            unsafe { self.keyspace.cells[index].lock.unlock() };
-        });
+        // SAFETY: the locks of exactly these shards were taken, on this thread (guards are not Send).
+        let unlock = |index: usize| unsafe { self.keyspace.cells[index].lock.unlock() };
+        match &self.held {
+            Held::None => {}
+            Held::One(one) => unlock(*one),
+            Held::Many(set) => set.for_each(unlock),
+        }
     }
 }
 

@@ -162,15 +162,14 @@ impl SortedSet {
     ) -> Option<f64> {
         let hash = hash_of(member);
         let found = self.find(member, hash);
-        let old = found.map(|(place, leaf)| leaf.score(place.slot));
-        let place = found.map(|(place, _)| place);
+        let old = found.map(|(_, score)| score);
         let Some(new) = decide(old) else { return old };
         debug_assert!(!new.is_nan());
         if old == Some(new) {
             return old;
         }
-        match place {
-            Some(place) => {
+        match found {
+            Some((place, _)) => {
                 let new = if self.is_listpack() { new + 0.0 } else { new };
                 self.set_score(place, member, new, hash);
             }
@@ -185,27 +184,27 @@ impl SortedSet {
 
     /// The score of a member.
     pub fn score(&self, member: &[u8]) -> Option<f64> {
-        let (place, leaf) = self.find(member, hash_of(member))?;
-        Some(leaf.score(place.slot))
+        let (_, score) = self.find(member, hash_of(member))?;
+        Some(score)
     }
 
     /// The number of members before one, and its score.
     pub fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
-        let (place, leaf) = self.find(member, hash_of(member))?;
+        let (place, score) = self.find(member, hash_of(member))?;
         let rank = match self.body.get() {
             Held::Small(_) => place.slot,
             Held::Large(tree) => tree.rank(place),
         };
-        Some((rank, leaf.score(place.slot)))
+        Some((rank, score))
     }
 
     /// Removes a member and returns its score.
     pub fn remove(&mut self, member: &[u8]) -> Option<f64> {
-        let (place, leaf) = self.find(member, hash_of(member))?;
-        let score = leaf.score(place.slot);
+        let hash = hash_of(member);
+        let (place, score) = self.find(member, hash)?;
         match self.body.large_mut() {
             None => self.change_packed(|leaf| leaf.remove(place.slot..place.slot + 1)),
-            Some(tree) => tree.remove(place),
+            Some(tree) => tree.remove(place, hash),
         }
         self.untree();
         Some(score)
@@ -297,12 +296,13 @@ impl SortedSet {
         }
     }
 
+    /// Where a member is, and its score.
     #[inline]
-    fn find(&self, member: &[u8], hash: u64) -> Option<(Place, View<'_>)> {
+    fn find(&self, member: &[u8], hash: u64) -> Option<(Place, f64)> {
         match self.body.get() {
             Held::Small(payload) => {
                 let leaf = View::new(payload);
-                leaf.find(member, tag_of(hash)).map(|slot| (Place { leaf: 0, slot }, leaf))
+                leaf.find(member, tag_of(hash)).map(|slot| (Place { leaf: 0, slot }, leaf.score(slot)))
             }
             Held::Large(tree) => tree.find(member, hash),
         }
@@ -348,7 +348,7 @@ impl SortedSet {
 
     fn set_score(&mut self, place: Place, member: &[u8], score: f64, hash: u64) {
         if let Some(tree) = self.body.large_mut() {
-            return tree.set_score(place, score, hash);
+            return tree.set_score(place, member, score, hash);
         }
         self.change_packed(|leaf| {
             let slot = leaf.view().count_before(Cut::BelowEntry(score, member));

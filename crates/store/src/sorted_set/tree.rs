@@ -205,12 +205,12 @@ impl Tree {
         }
     }
 
-    /// Where a member is; `hash` is its hash.
+    /// Where a member is, and its score; `hash` is its hash.
     #[inline]
-    pub fn find(&self, member: &[u8], hash: u64) -> Option<(Place, View<'_>)> {
+    pub fn find(&self, member: &[u8], hash: u64) -> Option<(Place, f64)> {
         self.index.find(hash, |leaf| {
             let view = self.leaf(leaf);
-            view.find(member, tag_of(hash)).map(|slot| (Place { leaf, slot }, view))
+            view.find(member, tag_of(hash)).map(|slot| (Place { leaf, slot }, view.score(slot)))
         })
     }
 
@@ -283,11 +283,10 @@ impl Tree {
         }
     }
 
-    /// Gives an entry another score.
-    pub fn set_score(&mut self, place: Place, score: f64, hash: u64) {
+    /// Gives an entry, of which member and hash are known, another score.
+    pub fn set_score(&mut self, place: Place, member: &[u8], score: f64, hash: u64) {
         let id = place.leaf;
         let leaf = self.leaf(id);
-        let member = leaf.member(place.slot);
         let cut = Cut::BelowEntry(score, member);
         let is_before = |(member, score): (&'_ [u8], f64)| cut.is_after(score, || member);
         let is_before_slot = |slot| cut.is_after(leaf.score(slot), || leaf.member(slot));
@@ -313,9 +312,8 @@ impl Tree {
                 self.split(id, leaf.len() / 2);
             }
         } else {
-            let member = SmallVec::<[u8; 64]>::from_slice(member);
             self.take_out(id, place.slot..place.slot + 1);
-            let new = self.insert_in_order(&member, score, hash);
+            let new = self.insert_in_order(member, score, hash);
             if new != id {
                 self.index.set(hash, id, new);
             }
@@ -323,9 +321,10 @@ impl Tree {
         self.settle();
     }
 
-    /// Removes an entry.
-    pub fn remove(&mut self, place: Place) {
-        self.remove_in(place.leaf, place.slot..place.slot + 1);
+    /// Removes an entry, of which the hash is known.
+    pub fn remove(&mut self, place: Place, hash: u64) {
+        self.index.remove(hash, place.leaf);
+        self.take_out(place.leaf, place.slot..place.slot + 1);
         self.settle();
     }
 
@@ -534,15 +533,18 @@ impl Tree {
 
     /// Takes entries out of a leaf. The index is the caller's to tell.
     fn take_out(&mut self, id: NodeId, slots: Range<usize>) {
-        if slots.len() == self.leaf(id).len() {
+        let leaf = self.leaves.get_mut(id as usize);
+        if slots.len() == leaf.view().len() {
             self.drop_leaf(id);
             return;
         }
-        let is_small = self.change(id, |leaf| {
-            leaf.remove(slots);
-            // A leaf in a large allocation has a use for it.
-            leaf.memory_usage() < 2 * LEAF_BYTES_MIN && leaf.view().size() < LEAF_BYTES_MIN
-        });
+        self.leaf_bytes -= leaf.memory_usage();
+        leaf.remove(slots);
+        self.leaf_bytes += leaf.memory_usage();
+        let view = leaf.view();
+        // A leaf in a large allocation has a use for it.
+        let is_small = leaf.memory_usage() < 2 * LEAF_BYTES_MIN && view.size() < LEAF_BYTES_MIN;
+        self.spine.set(id, view.len(), view.score(0));
         if is_small {
             self.merge_with_neighbour(id);
         }

@@ -181,7 +181,9 @@ impl Drop for Block {
     fn drop(&mut self) {
         let (Some(start), Some(header)) = (self.start, self.header()) else { return };
         let size = header.units as usize * 8;
-        if header.references.fetch_sub(1, Ordering::Release) == 1 {
+        // The only holder stays the only one: nobody else could make another.
+        let is_only = header.references.load(Ordering::Acquire) == 1;
+        if is_only || header.references.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
             // SAFETY: this was the last holder; the allocation has this size.
             unsafe { slab::dealloc(start.cast(), size) };
