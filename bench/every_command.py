@@ -4,9 +4,10 @@
     bench/every_command.py [--mantissa PATH] [--redis PATH] [--sizes N ...] [--families NAME ...] [--only TEXT]
                            [--rounds N] [--slower-only]
 
-One key of the size is loaded into both servers, then each command runs on it, pipelined by 50 on one connection,
-with random members. Shown are microseconds of the server's processor time for one command (all threads, from /proc),
-as medians of rounds in which the same calls go to one server and then to the other, by turns, and their ratio.
+One key of the size is loaded into both servers, then each command runs on it, pipelined by up to 500 on one
+connection, with random members. Shown are microseconds of the server's processor time for one command (all threads,
+from /proc), as medians of many short slices in which the same calls go to one server and then to the other, by
+turns, and the median of their ratios within a slice: what else the machine does comes and goes more slowly.
 Commands that add run with the one that removes the same again, so that the size stays as it is: "SADD, SREM" is
 the time of both.
 """
@@ -14,10 +15,15 @@ import argparse
 import random
 import statistics
 import sys
+from operator import truediv
 
 from servers import Server, add_programs, encode, programs
 
-PIPELINE = 50
+PIPELINE = 500
+# Elements that the commands of a pipeline touch at most, so that replies stay small.
+PIPELINE_TOUCHED = 5_000
+# Calls of a slice.
+SLICE = 1_000
 # Elements that a round touches at most: what walks a whole key runs a few times only.
 TOUCHED_MAX = 2_000_000
 CALLS_MAX = 20_000
@@ -282,10 +288,10 @@ def load_elements(size, _picker):
     yield from in_parts(("RPUSH", "l"), size - size // 2, lambda n: (VALUE,))
 
 
-def calls_of(touched, size):
-    """How often a command runs in a round."""
-    each = {0: size, -1: max(size // 500, 1)}.get(touched, touched)
-    return max(2, min(CALLS_MAX, TOUCHED_MAX // max(each, 1)))
+def plan(touched, size):
+    """How often a command runs in a round, and how many of these are pipelined."""
+    each = max({0: size, -1: size // 500}.get(touched, touched), 1)
+    return max(2, min(CALLS_MAX, TOUCHED_MAX // each)), max(1, min(PIPELINE, PIPELINE_TOUCHED // each))
 
 
 def exchange(server, batches):
@@ -302,13 +308,11 @@ def exchange(server, batches):
             tail = (tail + bytes(buffer[max(0, count - len(END)) : count]))[-len(END) :]
 
 
-def measure(server, calls):
-    """Microseconds of processor time for a call, or for its commands if it has several."""
-    encoded = [b"".join(map(encode, call if isinstance(call, list) else [call])) for call in calls]
-    batches = [b"".join(encoded[start : start + PIPELINE]) for start in range(0, len(encoded), PIPELINE)]
+def measure(server, batches):
+    """Microseconds of processor time for all batches."""
     before = server.run_seconds()
     exchange(server, batches)
-    return (server.run_seconds() - before) / len(calls) * 1e6
+    return (server.run_seconds() - before) * 1e6
 
 
 def compare(servers, load, steps, size, options):
@@ -322,12 +326,17 @@ def compare(servers, load, steps, size, options):
         server.call(*batch)
     key = Key(size, random.Random(7))
     for name, (touched, call) in steps.items():
+        count, pipelined = plan(touched, size)
         figures = {server.name: [] for server in servers}
-        for round_number in range(options.rounds):
-            calls = [call(key) for _ in range(calls_of(touched, size))]
-            for server in servers if round_number % 2 == 0 else reversed(servers):
-                figures[server.name].append(measure(server, calls))
-        yield name, [statistics.median(figures[server.name]) for server in servers]
+        slices = options.rounds * max(1, count // SLICE)
+        for number in range(slices):
+            calls = [call(key) for _ in range(min(count, SLICE))]
+            encoded = [b"".join(map(encode, call if isinstance(call, list) else [call])) for call in calls]
+            batches = [b"".join(encoded[start : start + pipelined]) for start in range(0, len(encoded), pipelined)]
+            for server in servers if number % 2 == 0 else reversed(servers):
+                figures[server.name].append(measure(server, batches) / len(calls))
+        mine, theirs = (figures[server.name] for server in servers)
+        yield name, statistics.median(mine), statistics.median(theirs), statistics.median(map(truediv, mine, theirs))
 
 
 def main():
@@ -346,9 +355,9 @@ def main():
         for size in options.sizes:
             servers = [Server(name, command) for name, command in programs(options).items()]
             try:
-                for name, (ours, theirs) in compare(servers, load, steps, size, options):
-                    if ours > theirs or not options.slower_only:
-                        print(f"| {name} | {size:,} | {ours:.2f} | {theirs:.2f} | {ours / theirs:.2f} |", flush=True)
+                for name, ours, theirs, ratio in compare(servers, load, steps, size, options):
+                    if ratio > 1 or not options.slower_only:
+                        print(f"| {name} | {size:,} | {ours:.2f} | {theirs:.2f} | {ratio:.2f} |", flush=True)
             finally:
                 for server in servers:
                     server.stop()
