@@ -5,13 +5,15 @@
 //! Lines that begin with `#` stand between commands; `#TS:1700000000` says when what follows was written.
 //! A file may begin with a whole RDB file; [`has_preamble`] tells.
 //!
-//! There is no checksum over commands. A length that is wrong or a line that is none is found; a byte that
-//! changed within an argument is not, as in Redis.
+//! A length that is wrong or a line that is none is found; a byte that changed within an argument is not, as
+//! in Redis, unless the command belongs to a group with a checksum. Those are written where every write is
+//! made durable at once, into [room reserved](reserve) at the end of the file.
 
 pub mod log;
 pub mod manifest;
 pub mod read;
 pub mod rebuild;
+pub mod reserve;
 pub mod write;
 
 pub use log::{Failure, Log, NextFile, SyncPolicy, Unit, Writer};

@@ -28,6 +28,9 @@ pub trait StorageFile: Read + Write + Send {
     /// Cuts the file, or lengthens it by zeros. What is written next goes to its end.
     fn set_length(&mut self, bytes: u64) -> io::Result<()>;
 
+    /// Has what is written next go to this offset, over what is there.
+    fn go_to(&mut self, offset: u64) -> io::Result<()>;
+
     /// Another handle of the same open file, for another thread to make it durable.
     fn duplicate(&self) -> io::Result<Box<dyn StorageFile>>;
 }
@@ -107,6 +110,10 @@ impl StorageFile for File {
         self.seek(SeekFrom::End(0)).map(drop)
     }
 
+    fn go_to(&mut self, offset: u64) -> io::Result<()> {
+        self.seek(SeekFrom::Start(offset)).map(drop)
+    }
+
     fn duplicate(&self) -> io::Result<Box<dyn StorageFile>> {
         Ok(Box::new(self.try_clone()?))
     }
@@ -123,7 +130,9 @@ impl Storage for FileSystem {
     }
 
     fn append(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
-        Ok(Box::new(OpenOptions::new().append(true).create(true).open(path)?))
+        let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+        file.seek(SeekFrom::End(0))?;
+        Ok(Box::new(file))
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {

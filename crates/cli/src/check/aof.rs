@@ -149,6 +149,9 @@ impl<'a> Check<'a> {
             bytes - whole_end
         );
         if analysis.damage.is_none() {
+            if whole_end < bytes {
+                println!("AOF {name}: its last {} bytes are room reserved for more", bytes - whole_end);
+            }
             println!("{label} {name} is valid");
             return Ok(true);
         }

@@ -5,9 +5,13 @@
 //! A length that reaches past the end of the file while further commands follow is damage: to cut there would
 //! drop what was written after it.
 //!
-//! The reader holds one command at a time and what it has read ahead, 256 KB. A length costs memory only as
-//! its bytes arrive.
+//! Where there may be [reserved room](super::reserve) the file ends with the last whole group, and it ends
+//! within a command if there is more of another one.
+//!
+//! The reader holds one command or group at a time and what it has read ahead, 256 KB. A length costs memory
+//! only as its bytes arrive.
 
+use super::reserve::{self, CLOSED, CUT_HEAD, FILLER, GROUP_BYTES_MAX, HEAD_BYTES_MAX, Head, MARK};
 use crate::storage::Storage;
 use mantissa_number::parse_i64;
 use mantissa_protocol::{Args, Slice};
@@ -96,6 +100,12 @@ pub struct Reader<R> {
     slices: Vec<Slice>,
     whole_end: u64,
     in_transaction: bool,
+    /// There may be groups and filler from here on.
+    has_reserve: bool,
+    /// Where the group ends whose bytes have been compared with their checksum.
+    group_end: u64,
+    /// What is to be changed before the file is written on.
+    patches: Vec<(u64, &'static [u8])>,
     failure: Option<AofError>,
 }
 
@@ -122,6 +132,9 @@ impl<R: Read> Reader<R> {
             slices: Vec::new(),
             whole_end: offset,
             in_transaction: false,
+            has_reserve: false,
+            group_end: 0,
+            patches: Vec::new(),
             failure: None,
         }
     }
@@ -171,6 +184,12 @@ impl<R: Read> Reader<R> {
         self.in_transaction
     }
 
+    /// What is to be written over, at which offsets, before anything is written behind what was read: see
+    /// [`reserve`].
+    pub fn patches(&self) -> &[(u64, &'static [u8])] {
+        &self.patches
+    }
+
     fn step_over_item(&mut self) {
         self.start += self.cursor;
         self.cursor = 0;
@@ -189,6 +208,9 @@ impl<R: Read> Reader<R> {
             b'*' => {
                 self.command()?;
                 Ok(Some(Found::Command))
+            }
+            b'#' if self.has_reserve && !self.in_transaction && self.item_offset() >= self.group_end => {
+                self.group_or_filler()
             }
             b'#' => self.annotation().map(Some),
             other => self.damaged(self.item_offset(), format!("expected a command, found {}", shown(other))),
@@ -306,12 +328,119 @@ impl<R: Read> Reader<R> {
         };
         self.cursor = bytes;
         let line = &self.buffer[self.start..self.start + bytes];
+        self.has_reserve &= line != CLOSED;
         let text = line.strip_suffix(b"\n").unwrap_or(line);
         let text = text.strip_suffix(b"\r").unwrap_or(text);
+        self.has_reserve |= text == MARK;
         Ok(match text.strip_prefix(b"#TS:").and_then(parse_i64) {
             Some(time_s) => Found::Timestamp(time_s),
             None => Found::Annotation(text.len()),
         })
+    }
+
+    /// A line before a group, filler, or any other line, where each may stand.
+    fn group_or_filler(&mut self) -> Result<Option<Found>, AofError> {
+        self.fill(HEAD_BYTES_MAX)?;
+        let text = &self.buffer[self.start..self.end];
+        if let Some((head, line)) = Head::read(text) {
+            return self.group(head, line).map(Some);
+        }
+        let text = &text[1..text.len().min(HEAD_BYTES_MAX)];
+        let line = text.iter().position(|&byte| byte == b'\n');
+        // What is left of a line before a group goes on with filler.
+        let is_part = text[..line.unwrap_or(text.len())].iter().any(|&byte| matches!(byte, b'#' | 0));
+        let is_line = line.map_or(text.len() + 1 == HEAD_BYTES_MAX, |bytes| bytes > 0);
+        if is_line && !is_part { self.annotation().map(Some) } else { self.filler() }
+    }
+
+    /// The line before a group, whose bytes are compared with their checksum.
+    fn group(&mut self, head: Head, line: usize) -> Result<Found, AofError> {
+        let (offset, bytes) = (self.item_offset(), line + head.bytes);
+        let end = offset + bytes as u64;
+        if end > self.total {
+            self.patches.push((offset, CUT_HEAD));
+        } else if !self.fill(bytes + 1)? && self.offset_read() < end {
+            return self.truncated("a group");
+        } else {
+            let text = &self.buffer[self.start..self.end];
+            if Head::of([&text[line..bytes]]) == head {
+                self.group_end = end;
+            } else if matches!(text.get(bytes), None | Some(b'*' | b'#')) {
+                self.cursor = bytes;
+                return match self.skip_filler()? {
+                    Some(filler) if filler > 0 => self.truncated("a group that was being written"),
+                    _ => self.damaged(offset, "the checksum does not match the commands behind it"),
+                };
+            }
+        }
+        self.cursor = line;
+        Ok(Found::Annotation(line - if self.buffer[self.start + line - 2] == b'\r' { 2 } else { 1 }))
+    }
+
+    /// Filler, up to the end of the file or with something behind it, or what there is of a group.
+    fn filler(&mut self) -> Result<Option<Found>, AofError> {
+        let offset = self.item_offset();
+        self.fill(HEAD_BYTES_MAX + GROUP_BYTES_MAX + reserve::FILLER_BYTES_MIN)?;
+        let text = &self.buffer[self.start..self.end];
+        let written = reserve::without_filler(text);
+        // Less than a whole group, up to the end of the file.
+        let is_part = (1..HEAD_BYTES_MAX + GROUP_BYTES_MAX).contains(&written)
+            && written < text.len()
+            && !reserve::has_group(&text[..written]);
+        if is_part {
+            self.cursor = written;
+            return match self.skip_filler()? {
+                Some(_) => self.truncated("a group that was being written"),
+                None => self.damaged(offset, "expected a group"),
+            };
+        }
+        if self.skip_filler()?.is_some() {
+            return Ok(None);
+        }
+        let is_filled = self.item_offset() - offset >= reserve::FILLER_BYTES_MIN as u64;
+        if !is_filled || !matches!(self.buffer[self.start], b'*' | b'#') {
+            return self.damaged(offset, "expected a group");
+        }
+        // Another server has written commands behind it.
+        self.patches.push((offset, CLOSED));
+        self.has_reserve = false;
+        self.find()
+    }
+
+    /// Reads up to the end of the file if there is only filler from the cursor on, and what a file was
+    /// lengthened by without its being written; how much that is. Reads up to the line that is no filler
+    /// otherwise.
+    fn skip_filler(&mut self) -> Result<Option<u64>, AofError> {
+        self.start += self.cursor;
+        self.cursor = 0;
+        let mut bytes = 0;
+        // Two, so that no line of filler is seen in halves but at the end of the file.
+        while self.fill(2)? || self.fill(1)? {
+            let text = &self.buffer[self.start..self.end];
+            let filler = text.as_chunks().0.iter().take_while(|&pair| pair == FILLER).count() * FILLER.len();
+            let rest = &text[filler..];
+            let step = match rest {
+                [] => filler,
+                [b'#'] if filler > 0 && self.offset_read() < self.total => filler,
+                // As far as it reaches: what follows is looked at in the next turn.
+                rest if reserve::without_filler(rest) == 0 => text.len(),
+                _ => {
+                    self.start += filler;
+                    return Ok(None);
+                }
+            };
+            bytes += step as u64;
+            self.start += step;
+            if step > filler && self.fill(1)? && self.buffer[self.start] != 0 {
+                return Ok(None);
+            }
+        }
+        Ok(Some(bytes))
+    }
+
+    /// The offset in the file up to which it has been read.
+    fn offset_read(&self) -> u64 {
+        self.buffer_offset + self.end as u64
     }
 
     /// The length of the line at the cursor with its end; `None` if it does not end within `bytes_max`.

@@ -33,10 +33,11 @@ struct MemoryBytes {
 }
 
 impl MemoryBytes {
-    fn append(&mut self, bytes: &[u8]) {
-        let start = self.live.len();
-        self.live.extend_from_slice(bytes);
-        self.dirty.extend(start / PAGE_BYTES..self.live.len().div_ceil(PAGE_BYTES));
+    fn write(&mut self, start: usize, bytes: &[u8]) {
+        let end = start + bytes.len();
+        self.live.resize(self.live.len().max(end), 0);
+        self.live[start..end].copy_from_slice(bytes);
+        self.dirty.extend(start / PAGE_BYTES..end.div_ceil(PAGE_BYTES));
     }
 
     fn set_length(&mut self, length: usize) {
@@ -283,15 +284,19 @@ impl Read for MemoryFile {
 impl Write for MemoryFile {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         let mut state = self.storage.changing_operation()?;
+        let mut file = locked(&self.node);
         let mut count = buffer.len();
+        // What is written over takes no space.
+        let over = file.live.len().saturating_sub(self.position);
         if let Some(space_bytes) = &mut state.space_bytes {
-            count = count.min(usize::try_from(*space_bytes).unwrap_or(usize::MAX));
+            count = count.min(usize::try_from(*space_bytes).unwrap_or(usize::MAX).saturating_add(over));
             if count == 0 && !buffer.is_empty() {
                 return Err(io::Error::from(io::ErrorKind::StorageFull));
             }
-            *space_bytes -= count as u64;
+            *space_bytes -= count.saturating_sub(over) as u64;
         }
-        locked(&self.node).append(&buffer[..count]);
+        file.write(self.position, &buffer[..count]);
+        self.position += count;
         Ok(count)
     }
 
@@ -332,6 +337,13 @@ impl StorageFile for MemoryFile {
             *space_bytes += file.live.len().saturating_sub(length) as u64;
         }
         file.set_length(length);
+        self.position = length;
+        Ok(())
+    }
+
+    fn go_to(&mut self, offset: u64) -> io::Result<()> {
+        drop(self.storage.operation()?);
+        self.position = usize::try_from(offset).map_err(|_| io::ErrorKind::FileTooLarge)?;
         Ok(())
     }
 }
@@ -358,7 +370,8 @@ impl Storage for MemoryStorage {
                 node
             }
         };
-        Ok(Box::new(MemoryFile { storage: self.clone(), node, position: 0 }))
+        let position = locked(&node).live.len();
+        Ok(Box::new(MemoryFile { storage: self.clone(), node, position }))
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {

@@ -8,7 +8,7 @@
 //! one and `aof-load-truncated` allows it; any other damage stops the start. No file is changed then.
 
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -101,9 +101,14 @@ fn load_file(server: &'static Server, path: &Path, is_base: bool, is_last: bool)
     file.seek(SeekFrom::Start(start)).map_err(unreadable)?;
     let mut reader = Reader::resume(Vec::new(), file, start, total);
     let mut replayer = Replayer::new(server, path.to_owned());
-    match replayer.run(&mut reader, total) {
+    let outcome = replayer.run(&mut reader, total);
+    match outcome {
+        Ok(()) if is_last => trim(path, total, reader.whole_end(), reader.patches()),
         Ok(()) => Ok(()),
-        Err(AofError::Truncated { whole, reason }) if is_last => truncate(server, path, whole, &reason),
+        Err(AofError::Truncated { whole, reason }) if is_last => {
+            truncate(server, path, whole, &reason)?;
+            trim(path, whole, whole, reader.patches())
+        }
         Err(AofError::Truncated { whole, reason }) => Err(format!(
             "The AOF file {} is cut off: {reason}. It is whole up to byte {whole}, but it is not the last \
              one, so what follows it can't be loaded without the rest. {}",
@@ -144,6 +149,23 @@ fn truncate(server: &Server, path: &Path, whole: u64, reason: &str) -> Result<()
     cut(path).map_err(|error| format!("Error truncating the AOF file {}: {error}", path.display()))?;
     warning!("Truncating the AOF file {} to {whole} bytes", path.display());
     Ok(())
+}
+
+/// Cuts reserved room off the last file, and changes what has to be changed before anything is written on.
+fn trim(path: &Path, total: u64, whole: u64, patches: &[(u64, &[u8])]) -> Result<(), String> {
+    if whole == total && patches.is_empty() {
+        return Ok(());
+    }
+    let change = |path: &Path| {
+        let mut file = FileSystem.append(path)?;
+        for (offset, bytes) in patches {
+            file.go_to(*offset)?;
+            file.write_all(bytes)?;
+        }
+        file.set_length(whole)?;
+        file.sync()
+    };
+    change(path).map_err(|error| format!("Error trimming the AOF file {}: {error}", path.display()))
 }
 
 /// Runs the commands of a file.

@@ -114,6 +114,7 @@ impl Aof {
             AppendFsync::No => SyncPolicy::Never,
         };
         self.log.set_policy(policy);
+        self.log.set_reserve(config.aof_reserve_size);
         self.holds_replies.store(config.appendonly && policy == SyncPolicy::Always, Ordering::Relaxed);
         self.notes_time.store(config.aof_timestamp_enabled, Ordering::Relaxed);
     }

@@ -136,6 +136,10 @@ settings! {
     /// Shards of the keyspace, rounded up to a power of two; 0 chooses by the cores. (Mantissa's own.)
     shards: usize = "shards", Integer { min: 0, max: 65536 }, "0", IMMUTABLE;
 
+    /// Bytes that the append-only file is lengthened by ahead with `appendfsync always`, which then waits
+    /// half to a third of the time for the disk; 64 MB at most, 0: none. (Mantissa's own.)
+    aof_reserve_size: u64 = "aof-reserve-size", Memory { min: 0, signed: true }, "1mb", 0;
+
     // ---- Network ------------------------------------------------------------------------------------------
 
     /// The TCP port to listen on; 0 listens on none.

@@ -1,0 +1,259 @@
+//! Files with reserved room: whatever a loss of power leaves of the last group, and whoever cut the file,
+//! what was durable is read, and nothing that was never written.
+
+use mantissa_persist::aof::log::{Log, SyncPolicy, Unit, Writer};
+use mantissa_persist::aof::reserve::{CLOSED, CUT_HEAD, FILLER, HEAD_BYTES_MAX, MARK};
+use mantissa_persist::aof::{AofError, Item, Reader};
+use mantissa_persist::storage::{MemoryStorage, Storage, StorageFile};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+const PATH: &str = "log";
+const RESERVE: u64 = 3000;
+/// A command that is no part of a group.
+const MORE: &[u8] = b"*2\r\n$3\r\nADD\r\n$4\r\nmore\r\n";
+
+/// A file that a writer of the log writes, and where each group begins.
+struct Written {
+    storage: MemoryStorage,
+    writer: Writer,
+    log: Arc<Log>,
+    groups: Vec<usize>,
+}
+
+impl Written {
+    fn new() -> Self {
+        let storage = MemoryStorage::new();
+        let log = Arc::new(Log::default());
+        log.set_policy(SyncPolicy::Always);
+        log.set_reserve(RESERVE);
+        let file: Box<dyn StorageFile> = storage.append(Path::new(PATH)).expect("no fault is set");
+        log.switch(Box::new(move || Ok(Some(file))));
+        let mut writer = Writer::new(Arc::clone(&log));
+        writer.turn(Instant::now()).expect("no fault is set");
+        Written { storage, writer, log, groups: Vec::new() }
+    }
+
+    /// Logs units of one word each, which become one group.
+    fn group(&mut self, words: &[&[u8]]) {
+        self.groups.push((self.writer.file_bytes() as usize).max(MARK.len() + 1));
+        for word in words {
+            let mut unit = Unit::default();
+            unit.push(0, [&b"ADD"[..], word]);
+            self.log.append(&mut unit, None);
+        }
+        self.writer.turn(Instant::now()).expect("no fault is set");
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        self.storage.read(Path::new(PATH)).expect("it was made")
+    }
+
+    /// Where the last group ends.
+    fn end(&self) -> usize {
+        self.writer.file_bytes() as usize
+    }
+}
+
+type Patches = Vec<(u64, &'static [u8])>;
+
+/// The words that are read, what is wrong at the end, where the file is whole, and what is to be changed.
+fn read(bytes: &[u8]) -> (Vec<Vec<u8>>, Option<AofError>, usize, Patches) {
+    let mut reader = Reader::new(bytes, bytes.len() as u64);
+    let mut words = Vec::new();
+    let failure = loop {
+        match reader.next_item() {
+            Ok(Some(Item::Command(command))) if command.get(0) == Some(b"ADD") => {
+                words.push(command.at(1).to_vec());
+            }
+            Ok(Some(_)) => {}
+            Ok(None) => break None,
+            Err(failure) => break Some(failure),
+        }
+    };
+    (words, failure, reader.whole_end() as usize, reader.patches().to_vec())
+}
+
+fn words_of(words: &[&str]) -> Vec<Vec<u8>> {
+    words.iter().map(|word| word.as_bytes().to_vec()).collect()
+}
+
+fn patch(bytes: &mut [u8], patches: &Patches) {
+    for &(offset, patch) in patches {
+        bytes[offset as usize..][..patch.len()].copy_from_slice(patch);
+    }
+}
+
+/// Three groups: the first two make up `old`, the third has filler in its values.
+fn three_groups() -> (Vec<u8>, Vec<u8>, Written) {
+    let mut written = Written::new();
+    written.group(&[b"one", b"two"]);
+    written.group(&[b"three"]);
+    let old = written.bytes();
+    written.group(&[&b"#\n".repeat(350), &[b'x'; 601], b"end"]);
+    (old, written.bytes(), written)
+}
+
+#[test]
+fn whole_groups_are_read_and_filler_is_not() {
+    let (old, new, written) = three_groups();
+    assert_eq!(old.len(), new.len(), "the third group lengthens nothing");
+    assert!(old.starts_with(MARK) && new.ends_with(b"#\n#\n"));
+    let (words, failure, whole, patches) = read(&new);
+    assert_eq!((words.len(), failure, whole, patches), (6, None, written.end(), Vec::new()));
+    // A file system may have lengthened the file without what it was lengthened by.
+    let (words, failure, whole, _) = read(&[&new[..], &[0; 5000]].concat());
+    assert_eq!((words.len(), failure, whole), (6, None, written.end()));
+}
+
+#[test]
+fn what_power_leaves_of_a_group_is_no_command() {
+    let (old, new, written) = three_groups();
+    let (start, end) = (written.groups[2], written.end());
+    // Any of the parts may be written or not; the file's own borders of sectors do not matter to the reader.
+    let parts: Vec<_> = (0..8).map(|part| start + (end - start) * part / 16 * 2).chain([end]).collect();
+    for kept in 0..1_usize << 8 {
+        let mut bytes = old.clone();
+        for part in (0..8).filter(|part| kept >> part & 1 != 0) {
+            let range = parts[part]..parts[part + 1];
+            bytes[range.clone()].copy_from_slice(&new[range]);
+        }
+        let (words, failure, whole, _) = read(&bytes);
+        if bytes == new {
+            assert_eq!((words.len(), failure, whole), (6, None, end));
+        } else if bytes == old {
+            assert_eq!((words.len(), failure, whole), (3, None, start));
+        } else {
+            assert_eq!((words.len(), whole), (3, start), "{kept:b}");
+            assert!(matches!(failure, Some(AofError::Truncated { .. })), "{kept:b}: {failure:?}");
+        }
+    }
+    // And at every even offset.
+    for at in (start..end).step_by(2) {
+        let bytes = [&new[..at], &old[at..]].concat();
+        let (words, failure, whole, _) = read(&bytes);
+        let expected = if bytes == new { 6 } else { 3 };
+        assert_eq!((words.len(), whole), (expected, if bytes == new { end } else { start }), "{at}");
+        assert_eq!(failure.is_some(), bytes != new && bytes != old, "{at}: {failure:?}");
+    }
+}
+
+#[test]
+fn damage_before_the_last_group_is_never_taken_for_an_unfinished_one() {
+    let (_, new, written) = three_groups();
+    for at in written.groups[0]..written.groups[2] {
+        for change in [b'#', b'\n', 0, b'*', new[at] ^ 1] {
+            let mut bytes = new.clone();
+            bytes[at] = change;
+            if bytes == new {
+                continue;
+            }
+            let (words, failure, ..) = read(&bytes);
+            // A line before a group that has become a note is none: its commands are read as they are.
+            let is_note =
+                failure.is_none() && words.len() == 6 && !words.iter().any(|word| word.contains(&0));
+            let is_in_head =
+                written.groups[..2].iter().any(|&start| (start..start + HEAD_BYTES_MAX).contains(&at));
+            assert!(
+                matches!(failure, Some(AofError::Damaged { .. })) || (is_note && is_in_head),
+                "byte {at} as {change}: {failure:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_file_that_was_cut_within_a_group_goes_on_from_there() {
+    let (_, new, written) = three_groups();
+    let start = written.groups[0];
+    // Behind the first command of the first group, as a repair to a timestamp may cut.
+    let first = new.windows(3).position(|window| window == b"one").expect("it is there") + 5;
+    let cut = &new[..first];
+    let (words, failure, whole, patches) = read(cut);
+    assert_eq!((words, failure, whole), (vec![b"one".to_vec()], None, first));
+    assert_eq!(patches, [(start as u64, CUT_HEAD)]);
+    let mut unmarked = [cut, MORE, MORE].concat();
+    patch(&mut unmarked, &patches);
+    assert_eq!(read(&unmarked), (words_of(&["one", "more", "more"]), None, unmarked.len(), Vec::new()));
+    // A server that knows nothing of groups does not unmark it.
+    let marked = [cut, MORE, MORE].concat();
+    assert_eq!(read(&marked).0, words_of(&["one", "more", "more"]));
+}
+
+#[test]
+fn what_another_server_wrote_behind_filler_is_read() {
+    let (_, new, written) = three_groups();
+    let end = written.end();
+    for reserved in [CLOSED.len(), new.len() - end, 100_000, 256 << 10, 700_000] {
+        let mut bytes = [&new[..end], &FILLER.repeat(reserved / 2), MORE, MORE].concat();
+        let (words, failure, whole, patches) = read(&bytes);
+        assert_eq!((words.len(), failure, whole), (8, None, bytes.len()));
+        assert_eq!(patches, [(end as u64, CLOSED)]);
+        // What power leaves of a group of ours behind that does not put it in question.
+        patch(&mut bytes, &patches);
+        bytes.extend_from_slice(MARK);
+        bytes.extend_from_slice(if bytes.len() % 2 == 0 { b"\r\n" } else { b"\n" });
+        let end = bytes.len();
+        bytes.extend_from_slice(&[&FILLER.repeat(20), &b"some"[..], &FILLER.repeat(20)].concat());
+        let (words, failure, whole, patches) = read(&bytes);
+        assert_eq!((words.len(), whole, patches), (8, end, Vec::new()));
+        assert!(matches!(failure, Some(AofError::Truncated { .. })), "{failure:?}");
+    }
+}
+
+#[test]
+fn other_policies_leave_no_room_and_large_batches_need_none() {
+    let mut written = Written::new();
+    written.group(&[b"one"]);
+    assert!(written.bytes().len() > written.end());
+    written.log.set_policy(SyncPolicy::EverySecond);
+    written.group(&[b"two"]);
+    assert_eq!(written.bytes().len(), written.end());
+    written.log.set_policy(SyncPolicy::Always);
+    written.group(&[b"three"]);
+    assert!(written.bytes().len() > written.end());
+    written.group(&[&vec![b'x'; 300 << 10]]);
+    assert_eq!(written.bytes().len(), written.end());
+    written.group(&[b"five"]);
+    written.writer.finish().expect("no fault is set");
+    assert_eq!(written.bytes().len(), written.end());
+    let (words, failure, whole, patches) = read(&written.bytes());
+    assert_eq!((words.len(), failure, whole, patches), (5, None, written.end(), Vec::new()));
+}
+
+#[test]
+fn a_full_disk_gives_no_room_but_takes_what_fits() {
+    let mut written = Written::new();
+    written.storage.fill_up_after(Some(200));
+    written.group(&[b"one"]);
+    written.group(&[b"two"]);
+    assert_eq!(written.bytes().len(), written.end());
+    assert_eq!(read(&written.bytes()).0.len(), 2);
+}
+
+#[test]
+fn any_damage_is_read_to_an_end() {
+    let (_, new, written) = three_groups();
+    let mut state = 7_u64;
+    let mut random = |bound: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % bound
+    };
+    for _ in 0..20_000 {
+        let mut bytes = new[..written.end() + random(400)].to_vec();
+        for _ in 0..1 + random(4) {
+            let (at, other) = (random(bytes.len()), random(bytes.len()));
+            match random(4) {
+                0 => bytes[at] = *b"#\n\r*$0\0:"[random(8)..].first().expect("it is below the length"),
+                1 => bytes.truncate(at.max(1)),
+                2 => drop(bytes.splice(at..at, FILLER.repeat(random(5)))),
+                _ => drop(bytes.drain(
+                    at.min(other)..(at.min(other) + random(30)).min(bytes.len() - 1).max(at.min(other)),
+                )),
+            }
+        }
+        let (words, failure, whole, _) = read(&bytes);
+        assert!(words.len() <= 6 && whole <= bytes.len(), "{failure:?}");
+    }
+}
