@@ -207,7 +207,7 @@ fn run(seed: u64, policy: SyncPolicy) -> Option<AofError> {
         .enumerate()
         .flat_map(|(number, (_, commands))| (0..*commands).map(move |part| (number, part)));
     let expected: Vec<_> = expected.take(found.len()).collect();
-    assert_eq!(found, expected, "seed {seed}: not a prefix of what was appended");
+    assert_eq!(found, expected, "seed {seed} {policy:?} {reserve}: not a prefix of what was appended");
     let units = found.last().map_or(0, |(number, _)| number + 1);
     assert!(
         found.last().is_none_or(|(number, part)| part + 1 == server.units[*number].1),
@@ -215,6 +215,12 @@ fn run(seed: u64, policy: SyncPolicy) -> Option<AofError> {
     );
     let acknowledged = server.units.iter().filter(|(end, _)| *end <= durable).count();
     assert!(units >= acknowledged, "seed {seed}: {acknowledged} were acknowledged, {units} are there");
+    // What is larger than a group only lengthens the file.
+    let is_group = server.log.end() - durable <= 256 << 10;
+    if policy == SyncPolicy::Always && reserve > 0 && seed % 4 == 3 && is_group {
+        let is_damaged = matches!(failure, Some(AofError::Damaged { .. }));
+        assert!(!is_damaged, "seed {seed}: a loss of power is taken for damage: {failure:?}");
+    }
     failure
 }
 

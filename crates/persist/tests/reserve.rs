@@ -2,7 +2,9 @@
 //! what was durable is read, and nothing that was never written.
 
 use mantissa_persist::aof::log::{Log, SyncPolicy, Unit, Writer};
-use mantissa_persist::aof::reserve::{CLOSED, CUT_HEAD, FILLER, HEAD_BYTES_MAX, MARK};
+use mantissa_persist::aof::reserve::{
+    CUT_HEAD, END_BYTES, FILLER, HEAD_BYTES_MAX, Head, MARK, Nonce, put_line,
+};
 use mantissa_persist::aof::{AofError, Item, Reader};
 use mantissa_persist::storage::{MemoryStorage, Storage, StorageFile};
 use std::path::Path;
@@ -37,13 +39,19 @@ impl Written {
 
     /// Logs units of one word each, which become one group.
     fn group(&mut self, words: &[&[u8]]) {
-        self.groups.push((self.writer.file_bytes() as usize).max(MARK.len() + 1));
         for word in words {
             let mut unit = Unit::default();
             unit.push(0, [&b"ADD"[..], word]);
             self.log.append(&mut unit, None);
         }
+        let before = self.bytes();
         self.writer.turn(Instant::now()).expect("no fault is set");
+        let after = self.bytes();
+        let begins = |at: &usize| {
+            after[*at..].starts_with(b"#SUM:")
+                && !before.get(*at..).is_some_and(|old| old.starts_with(b"#SUM:"))
+        };
+        self.groups.extend((0..after.len()).find(begins));
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -75,6 +83,10 @@ fn read(bytes: &[u8]) -> (Vec<Vec<u8>>, Option<AofError>, usize, Patches) {
     (words, failure, reader.whole_end() as usize, reader.patches().to_vec())
 }
 
+fn nonce_of(bytes: &[u8]) -> Nonce {
+    Nonce::read(&bytes[..MARK.len() + 8]).expect("it begins with the mark")
+}
+
 fn words_of(words: &[&str]) -> Vec<Vec<u8>> {
     words.iter().map(|word| word.as_bytes().to_vec()).collect()
 }
@@ -99,12 +111,9 @@ fn three_groups() -> (Vec<u8>, Vec<u8>, Written) {
 fn whole_groups_are_read_and_filler_is_not() {
     let (old, new, written) = three_groups();
     assert_eq!(old.len(), new.len(), "the third group lengthens nothing");
-    assert!(old.starts_with(MARK) && new.ends_with(b"#\n#\n"));
+    assert!(old.starts_with(MARK) && new.ends_with(&nonce_of(&new).end()));
     let (words, failure, whole, patches) = read(&new);
     assert_eq!((words.len(), failure, whole, patches), (6, None, written.end(), Vec::new()));
-    // A file system may have lengthened the file without what it was lengthened by.
-    let (words, failure, whole, _) = read(&[&new[..], &[0; 5000]].concat());
-    assert_eq!((words.len(), failure, whole), (6, None, written.end()));
 }
 
 #[test]
@@ -182,24 +191,91 @@ fn a_file_that_was_cut_within_a_group_goes_on_from_there() {
 }
 
 #[test]
-fn what_another_server_wrote_behind_filler_is_read() {
-    let (_, new, written) = three_groups();
-    let end = written.end();
-    for reserved in [CLOSED.len(), new.len() - end, 100_000, 256 << 10, 700_000] {
-        let mut bytes = [&new[..end], &FILLER.repeat(reserved / 2), MORE, MORE].concat();
-        let (words, failure, whole, patches) = read(&bytes);
-        assert_eq!((words.len(), failure, whole), (8, None, bytes.len()));
-        assert_eq!(patches, [(end as u64, CLOSED)]);
-        // What power leaves of a group of ours behind that does not put it in question.
-        patch(&mut bytes, &patches);
-        bytes.extend_from_slice(MARK);
-        bytes.extend_from_slice(if bytes.len() % 2 == 0 { b"\r\n" } else { b"\n" });
-        let end = bytes.len();
-        bytes.extend_from_slice(&[&FILLER.repeat(20), &b"some"[..], &FILLER.repeat(20)].concat());
-        let (words, failure, whole, patches) = read(&bytes);
-        assert_eq!((words.len(), whole, patches), (8, end, Vec::new()));
+fn what_another_server_wrote_behind_the_room_is_read() {
+    let (old, new, written) = three_groups();
+    let (start, end, nonce) = (written.groups[2], written.end(), nonce_of(&new));
+    for filler in [0, 2, 3000, 256 << 10, 700_000] {
+        let room = [&FILLER.repeat(filler / 2)[..], &nonce.end()].concat();
+        let bytes = [&new[..end], &room, MORE, MORE].concat();
+        assert_eq!((read(&bytes).0.len(), read(&bytes).1), (8, None));
+        assert_eq!(read(&bytes).2, bytes.len());
+        // With the room of this server behind that, and what power leaves of a group there.
+        let (again, mut bytes) = (Nonce::new(), bytes);
+        put_line(&again.mark(), bytes.len() as u64, &mut bytes);
+        let whole = bytes.len();
+        bytes
+            .extend_from_slice(&[&FILLER.repeat(20)[..], b"some", &FILLER.repeat(20), &again.end()].concat());
+        let (words, failure, at, _) = read(&bytes);
+        assert_eq!((words.len(), at), (8, whole));
         assert!(matches!(failure, Some(AofError::Truncated { .. })), "{failure:?}");
+        // The other server may itself have been cut off, or may have written many zeros.
+        let tail = [&new[..end], &room, MORE, &MORE[..20]].concat();
+        assert!(matches!(read(&tail), (words, Some(AofError::Truncated { .. }), ..) if words.len() == 7));
+        let zeros =
+            [&new[..end], &room, b"*2\r\n$3\r\nADD\r\n$600000\r\n", &[0; 600_000], b"\r\n", MORE].concat();
+        assert_eq!((read(&zeros).0.len(), read(&zeros).1), (8, None));
     }
+    // A group that was being written is no reason to drop what came behind the room.
+    let torn = [&new[..start + 100], &old[start + 100..], MORE].concat();
+    assert_eq!((read(&torn).0.len(), read(&torn).1), (4, None));
+}
+
+#[test]
+fn no_value_is_taken_for_a_group() {
+    let mut written = Written::new();
+    written.group(&[b"one"]);
+    let old = written.bytes();
+    let forged = |nonce: Nonce| {
+        let inner = b"*1\r\n$8\r\nFLUSHALL\r\n";
+        let mut group = Vec::new();
+        put_line(&Head::of(nonce, [&inner[..]]).line(), inner.len() as u64, &mut group);
+        [&group[..], inner].concat()
+    };
+    let value = [&FILLER.repeat(600)[..], &forged(Nonce::new()), &Nonce::new().end(), MORE, MORE].concat();
+    written.group(&[&value]);
+    let (new, start) = (written.bytes(), written.groups[1]);
+    for at in (start..written.end()).step_by(2) {
+        // The first part was not written.
+        let bytes = [&old[..at], &new[at..]].concat();
+        let (words, failure, whole, _) = read(&bytes);
+        if at > start {
+            assert_eq!((words, whole), (words_of(&["one"]), start), "{at}");
+            assert!(matches!(failure, Some(AofError::Truncated { .. })), "{at}: {failure:?}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_lengthened_or_cut_may_have_zeros() {
+    let (_, new, written) = three_groups();
+    let (end, nonce) = (written.end(), nonce_of(&new));
+    // The room was cut off, and its old length survives.
+    let cut = [&new[..end], &[0; 1000], &new[end + 1000..]].concat();
+    assert_eq!((read(&cut).0.len(), read(&cut).1, read(&cut).2), (6, None, end));
+    // Room was added; any of its pages may be missing, and the line that ends it.
+    let added = [&FILLER.repeat(2048)[..], &FILLER.repeat(2048), &FILLER.repeat(2048), &nonce.end()];
+    for missing in 1..16_usize {
+        let part = |part: usize| match missing >> part & 1 {
+            0 => added[part].to_vec(),
+            _ => vec![0; added[part].len()],
+        };
+        let bytes = [&new[..new.len() - END_BYTES], &(0..4).flat_map(part).collect::<Vec<_>>()].concat();
+        let (words, failure, whole, _) = read(&bytes);
+        assert_eq!((words.len(), failure, whole), (6, None, end), "{missing:b}");
+        // The line that ended it before may still be there.
+        let bytes = [&new[..], &(0..4).flat_map(part).collect::<Vec<_>>()].concat();
+        let (words, failure, whole, _) = read(&bytes);
+        assert_eq!((words.len(), failure, whole), (6, None, end), "{missing:b}");
+    }
+    // The mark itself was being written.
+    for at in 0..MARK.len() + 10 {
+        let bytes = [MORE, &new[..at], &[0; 30]].concat();
+        let (words, failure, ..) = read(&bytes);
+        assert!(words.len() == 1 && matches!(failure, Some(AofError::Truncated { .. })), "{at}: {failure:?}");
+    }
+    let zeros = [MORE, &[0; 70_000]].concat();
+    assert!(matches!(read(&zeros), (_, Some(AofError::Truncated { .. }), ..)));
+    assert!(matches!(read(&[&zeros[..], MORE].concat()), (_, Some(AofError::Damaged { .. }), ..)));
 }
 
 #[test]

@@ -655,6 +655,14 @@ impl<'a> Iterator for Iter<'a> {
         }
     }
 
+    #[inline]
+    fn fold<B, F: FnMut(B, Field<'a>) -> B>(self, init: B, f: F) -> B {
+        match self {
+            Iter::Packed(iter) => iter.map(field_of).fold(init, f),
+            Iter::Table(iter) => iter.map(field_of).fold(init, f),
+        }
+    }
+
     fn size_hint(&self) -> (usize, Option<usize>) {
         match self {
             Iter::Packed(iter) => iter.size_hint(),

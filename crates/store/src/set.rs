@@ -493,6 +493,17 @@ impl<'a> Iterator for Iter<'a> {
         }
     }
 
+    #[inline]
+    fn fold<B, F: FnMut(B, Element<'a>) -> B>(self, init: B, mut f: F) -> B {
+        match self {
+            Iter::Integers(integers, from) => {
+                (from..integers.len()).map(|index| Element::Integer(integers.get(index))).fold(init, f)
+            }
+            Iter::Packed(iter) => iter.fold(init, |result, item| f(result, item.key)),
+            Iter::Table(iter) => iter.fold(init, |result, item| f(result, item.key)),
+        }
+    }
+
     fn size_hint(&self) -> (usize, Option<usize>) {
         match self {
             Iter::Integers(integers, index) => {

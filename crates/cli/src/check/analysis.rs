@@ -91,6 +91,8 @@ pub(super) struct Analysis {
     pub(super) damage: Option<String>,
     /// Where to cut it so that nothing stays that was written after the time asked for.
     pub(super) cut: Option<u64>,
+    /// What is to be written over, at which offsets, where it is cut.
+    pub(super) patches: Vec<(u64, &'static [u8])>,
 }
 
 impl Analysis {
@@ -110,7 +112,8 @@ pub(super) fn analyze<R: Read>(
     tally: &mut Tally,
     mut progress: impl FnMut(u64),
 ) -> Analysis {
-    let mut analysis = Analysis { bytes, whole_end: 0, preamble: None, damage: None, cut: None };
+    let mut analysis =
+        Analysis { bytes, whole_end: 0, preamble: None, damage: None, cut: None, patches: Vec::new() };
     tally.begin_file();
     let mut reader = if has_preamble {
         let (report, (ahead, rest)) = look_through(input, bytes, 0, &mut progress);
@@ -131,6 +134,8 @@ pub(super) fn analyze<R: Read>(
                 let cut = if reader.in_transaction() { reader.whole_end() } else { reader.item_offset() };
                 analysis.cut = Some(cut);
                 analysis.whole_end = cut;
+                analysis.patches = reader.patches().to_vec();
+                analysis.patches.extend(reader.patch_of_cut(cut));
                 return analysis;
             }
             Ok(Some(item)) => {
@@ -151,5 +156,6 @@ pub(super) fn analyze<R: Read>(
         progress(reader.offset());
     }
     analysis.whole_end = reader.whole_end();
+    analysis.patches = reader.patches().to_vec();
     analysis
 }

@@ -137,7 +137,7 @@ impl<'a> Check<'a> {
                 println!("{label} {name} is valid");
                 return Ok(true);
             };
-            return self.cut_to_time(target, cut, until_s, is_last);
+            return self.cut_to_time(target, analysis, cut, is_last);
         }
         if let Some(damage) = &analysis.damage {
             println!("AOF {name}: {damage}");
@@ -168,11 +168,17 @@ impl<'a> Check<'a> {
             self.explain_order(target);
             return Ok(false);
         }
-        self.cut(target, whole_end, "")
+        self.cut(target, analysis, whole_end, "")
     }
 
-    fn cut_to_time(&self, target: &Target, cut: u64, until_s: i64, is_last: bool) -> Result<bool, Failure> {
-        let name = &target.name;
+    fn cut_to_time(
+        &self,
+        target: &Target,
+        analysis: &Analysis,
+        cut: u64,
+        is_last: bool,
+    ) -> Result<bool, Failure> {
+        let (name, until_s) = (&target.name, self.options.truncate_to_timestamp.unwrap_or_default());
         if cut == 0 {
             println!("AOF {name} has nothing before timestamp {until_s}, aborting...");
             return Ok(false);
@@ -185,7 +191,7 @@ impl<'a> Check<'a> {
             self.explain_order(target);
             return Ok(false);
         }
-        self.cut(target, cut, &format!(" to timestamp {until_s}"))
+        self.cut(target, analysis, cut, &format!(" to timestamp {until_s}"))
     }
 
     fn explain_order(&self, target: &Target) {
@@ -197,7 +203,7 @@ impl<'a> Check<'a> {
     }
 
     /// Asks, keeps a copy, and cuts; whether it was done.
-    fn cut(&self, target: &Target, length: u64, to_what: &str) -> Result<bool, Failure> {
+    fn cut(&self, target: &Target, analysis: &Analysis, length: u64, to_what: &str) -> Result<bool, Failure> {
         let Target { path, name, bytes, .. } = target;
         let lost = bytes - length;
         println!("This will shrink the AOF {name} from {bytes} bytes, with {lost} bytes, to {length} bytes");
@@ -213,7 +219,15 @@ impl<'a> Check<'a> {
             .map_err(|error| failed("copy", &error))?;
         println!("The file as it was is kept as {}", copy.display());
         let mut file = self.storage.append(path).map_err(|error| failed("truncate", &error))?;
-        file.set_length(length).and_then(|()| file.sync()).map_err(|error| failed("truncate", &error))?;
+        let mut change = || {
+            for (offset, bytes) in &analysis.patches {
+                file.go_to(*offset)?;
+                file.write_all(bytes)?;
+            }
+            file.set_length(length)?;
+            file.sync()
+        };
+        change().map_err(|error| failed("truncate", &error))?;
         println!("Successfully truncated AOF {name}{to_what}");
         Ok(true)
     }

@@ -34,7 +34,9 @@ use std::time::{Duration, Instant};
 
 use mantissa_protocol::encode_request;
 
-use super::reserve::{self, FILLER, FILLER_BYTES_MIN, GROUP_BYTES_MAX, HEAD_BYTES_MAX, Head, MARK};
+use super::reserve::{
+    self, END_BYTES, FILLER, GROUP_BYTES_MAX, HEAD_BYTES_MAX, Head, Nonce, RESERVE_BYTES_MAX,
+};
 use super::write::put_timestamp;
 use crate::storage::StorageFile;
 
@@ -52,9 +54,8 @@ const QUEUED_BYTES_MAX: u64 = 256 << 20;
 const QUICK_SYNC: Duration = Duration::from_micros(250);
 /// And where no more than this is to be written.
 const QUICK_BYTES: u64 = 256 << 10;
-/// Bytes that a file is lengthened by ahead of what is written, and the most that it can be told to be.
+/// Bytes that a file is lengthened by ahead of what is written.
 const RESERVE_BYTES: u64 = 1 << 20;
-const RESERVE_BYTES_MAX: u64 = 64 << 20;
 /// More units than are ever appended.
 const AWAKE: u64 = u64::MAX;
 /// How often a failed write is tried again.
@@ -421,8 +422,11 @@ pub struct Writer {
     reserved_end: u64,
     /// No room could be reserved in this file.
     is_full: bool,
-    /// The batch with what precedes it, as it goes to the reserved room.
+    /// The nonce of the room, and the batch with what precedes it, as it goes there.
+    nonce: Nonce,
     group: Vec<u8>,
+    /// A group was written since the file was made durable: that is due, whatever the policy is now.
+    has_group: bool,
     /// Something was written since the file was made durable.
     is_dirty: bool,
     synced_at: Option<Instant>,
@@ -450,7 +454,9 @@ impl Writer {
             length: 0,
             reserved_end: 0,
             is_full: false,
+            nonce: Nonce::new(),
             group: Vec::new(),
+            has_group: false,
             is_dirty: false,
             synced_at: None,
             syncer: None,
@@ -642,31 +648,44 @@ impl Writer {
     /// Sees to it that there is durable room for a group of so many bytes, and some behind it. False if the
     /// disk gives none.
     fn reserve(&mut self, group: u64) -> Result<bool, Failure> {
-        let needed = self.length + HEAD_BYTES_MAX as u64 + group + FILLER_BYTES_MIN as u64;
+        if self.reserved_end == 0 {
+            self.nonce = Nonce::new();
+            let mut mark = Vec::new();
+            reserve::put_line(&self.nonce.mark(), self.length, &mut mark);
+            let length = self.length + mark.len() as u64;
+            mark.extend_from_slice(&self.nonce.end());
+            if !self.lengthen(self.length, &mark)? {
+                return Ok(false);
+            }
+            self.length = length;
+        }
+        let needed = self.length + (HEAD_BYTES_MAX + END_BYTES) as u64 + group;
         if needed <= self.reserved_end {
             return Ok(true);
         }
+        // The line that ends the room is written over, and written anew.
+        let start = self.reserved_end - END_BYTES as u64;
+        let room = self.log.reserve_bytes.load(Ordering::Relaxed) + (needed - start);
+        let mut added = FILLER.repeat((room / 2) as usize);
+        added.extend_from_slice(&self.nonce.end());
+        if !self.lengthen(start, &added)? {
+            return Ok(false);
+        }
         let Some(file) = &mut self.file else { return Ok(false) };
-        let mut added = Vec::new();
-        let start = match self.reserved_end {
-            0 => {
-                reserve::put_line(MARK, self.length, &mut added);
-                self.length
-            }
-            end => end,
-        };
-        let mark = added.len() as u64;
-        let room = self.log.reserve_bytes.load(Ordering::Relaxed) + needed.saturating_sub(start);
-        (0..room.div_ceil(2)).for_each(|_| added.extend_from_slice(FILLER));
+        file.go_to(self.length).map_err(Failure::Write)?;
+        Ok(true)
+    }
+
+    /// Writes durable room from `start` on to the end of the file. False if the disk does not take it.
+    fn lengthen(&mut self, start: u64, room: &[u8]) -> Result<bool, Failure> {
+        let Some(file) = &mut self.file else { return Ok(false) };
         // Until all of it is done: what there is of it is cut off before anything else is written.
         self.is_full = true;
-        self.reserved_end = start + added.len() as u64;
-        if file.go_to(start).and_then(|()| file.write_all(&added)).is_err() {
+        self.reserved_end = start + room.len() as u64;
+        if file.go_to(start).and_then(|()| file.write_all(room)).is_err() {
             return Ok(false);
         }
         file.sync().map_err(Failure::Sync)?;
-        file.go_to(self.length + mark).map_err(Failure::Write)?;
-        self.length += mark;
         self.is_full = false;
         Ok(true)
     }
@@ -680,12 +699,12 @@ impl Writer {
                 Item::Switch(_) => None,
             })
         };
-        let head = Head::of(parts());
+        let head = Head::of(self.nonce, parts());
         self.group.clear();
         reserve::put_line(&head.line(), self.length + head.bytes as u64, &mut self.group);
         let line = self.group.len() as u64;
         parts().for_each(|part| self.group.extend_from_slice(part));
-        self.is_dirty = true;
+        (self.is_dirty, self.has_group) = (true, true);
         if let Err(error) = file.write_all(&self.group) {
             // The next attempt cuts off what there is of it.
             self.is_full = true;
@@ -696,13 +715,16 @@ impl Writer {
         Ok(())
     }
 
-    /// Cuts reserved room off.
+    /// Cuts reserved room off, durably: what is written next may share its last block.
     fn cut_reserve(&mut self) -> Result<(), Failure> {
+        if self.has_group {
+            self.sync()?;
+        }
         if let Some(file) = &mut self.file
             && self.reserved_end > 0
         {
             file.set_length(self.length).map_err(Failure::Write)?;
-            self.is_dirty = true;
+            file.sync().map_err(Failure::Sync)?;
         }
         self.reserved_end = 0;
         Ok(())
@@ -778,6 +800,7 @@ impl Writer {
     fn sync_if_due(&mut self, now: Instant) -> Result<(), Failure> {
         self.note_synced(now)?;
         match self.log.policy() {
+            _ if self.has_group => self.sync(),
             SyncPolicy::Always => self.sync(),
             SyncPolicy::EverySecond => {
                 let synced_at = *self.synced_at.get_or_insert(now);
@@ -856,7 +879,7 @@ impl Writer {
             self.awaited_units = self.log.units.load(Ordering::Relaxed) - self.synced_units;
             self.synced_units = self.written_units;
         }
-        self.is_dirty = false;
+        (self.is_dirty, self.has_group) = (false, false);
         self.log.durable.store(self.log.written(), Ordering::SeqCst);
         Ok(())
     }

@@ -11,7 +11,7 @@
 //! The reader holds one command or group at a time and what it has read ahead, 256 KB. A length costs memory
 //! only as its bytes arrive.
 
-use super::reserve::{self, CLOSED, CUT_HEAD, FILLER, GROUP_BYTES_MAX, HEAD_BYTES_MAX, Head, MARK};
+use super::reserve::{self, CUT_HEAD, END_BYTES, HEAD_BYTES_MAX, Head, Nonce, ROOM_BYTES_MAX};
 use crate::storage::Storage;
 use mantissa_number::parse_i64;
 use mantissa_protocol::{Args, Slice};
@@ -100,9 +100,10 @@ pub struct Reader<R> {
     slices: Vec<Slice>,
     whole_end: u64,
     in_transaction: bool,
-    /// There may be groups and filler from here on.
-    has_reserve: bool,
-    /// Where the group ends whose bytes have been compared with their checksum.
+    /// There may be groups and filler here, with this nonce.
+    room: Option<Nonce>,
+    /// Where the group begins and ends whose bytes have been compared with their checksum.
+    group_start: u64,
     group_end: u64,
     /// What is to be changed before the file is written on.
     patches: Vec<(u64, &'static [u8])>,
@@ -132,7 +133,8 @@ impl<R: Read> Reader<R> {
             slices: Vec::new(),
             whole_end: offset,
             in_transaction: false,
-            has_reserve: false,
+            room: None,
+            group_start: 0,
             group_end: 0,
             patches: Vec::new(),
             failure: None,
@@ -190,6 +192,11 @@ impl<R: Read> Reader<R> {
         &self.patches
     }
 
+    /// What is to be written over at which offset if the file is cut where the last item begins or ends.
+    pub fn patch_of_cut(&self, cut: u64) -> Option<(u64, &'static [u8])> {
+        (self.group_start < cut && cut < self.group_end).then_some((self.group_start, CUT_HEAD))
+    }
+
     fn step_over_item(&mut self) {
         self.start += self.cursor;
         self.cursor = 0;
@@ -206,12 +213,15 @@ impl<R: Read> Reader<R> {
         }
         match self.buffer[self.start] {
             b'*' => {
+                if self.is_in_room() {
+                    // The room has been cut off.
+                    self.room = None;
+                }
                 self.command()?;
                 Ok(Some(Found::Command))
             }
-            b'#' if self.has_reserve && !self.in_transaction && self.item_offset() >= self.group_end => {
-                self.group_or_filler()
-            }
+            b'#' | 0 if self.is_in_room() => self.group_or_filler(),
+            0 => self.zeros(),
             b'#' => self.annotation().map(Some),
             other => self.damaged(self.item_offset(), format!("expected a command, found {}", shown(other))),
         }
@@ -328,14 +338,18 @@ impl<R: Read> Reader<R> {
         };
         self.cursor = bytes;
         let line = &self.buffer[self.start..self.start + bytes];
-        self.has_reserve &= line != CLOSED;
         let text = line.strip_suffix(b"\n").unwrap_or(line);
         let text = text.strip_suffix(b"\r").unwrap_or(text);
-        self.has_reserve |= text == MARK;
+        self.room = Nonce::read(text).or(self.room);
         Ok(match text.strip_prefix(b"#TS:").and_then(parse_i64) {
             Some(time_s) => Found::Timestamp(time_s),
             None => Found::Annotation(text.len()),
         })
+    }
+
+    /// Whether the next item may be a line before a group, or filler.
+    fn is_in_room(&self) -> bool {
+        self.room.is_some() && !self.in_transaction && self.item_offset() >= self.group_end
     }
 
     /// A line before a group, filler, or any other line, where each may stand.
@@ -343,104 +357,80 @@ impl<R: Read> Reader<R> {
         self.fill(HEAD_BYTES_MAX)?;
         let text = &self.buffer[self.start..self.end];
         if let Some((head, line)) = Head::read(text) {
-            return self.group(head, line).map(Some);
+            return self.group(head, line);
         }
-        let text = &text[1..text.len().min(HEAD_BYTES_MAX)];
+        let text = &text[..text.len().min(HEAD_BYTES_MAX)];
         let line = text.iter().position(|&byte| byte == b'\n');
-        // What is left of a line before a group goes on with filler.
-        let is_part = text[..line.unwrap_or(text.len())].iter().any(|&byte| matches!(byte, b'#' | 0));
-        let is_line = line.map_or(text.len() + 1 == HEAD_BYTES_MAX, |bytes| bytes > 0);
-        if is_line && !is_part { self.annotation().map(Some) } else { self.filler() }
+        // What is left of a line before a group goes on with filler or zeros.
+        let is_part =
+            text[0] == 0 || text[1..line.unwrap_or(text.len())].iter().any(|byte| matches!(byte, b'#' | 0));
+        let is_line = line.map_or(text.len() == HEAD_BYTES_MAX, |bytes| bytes > 1);
+        if is_line && !is_part { self.annotation().map(Some) } else { self.rest_of_room() }
     }
 
     /// The line before a group, whose bytes are compared with their checksum.
-    fn group(&mut self, head: Head, line: usize) -> Result<Found, AofError> {
+    fn group(&mut self, head: Head, line: usize) -> Result<Option<Found>, AofError> {
+        let Some(nonce) = self.room else { return self.annotation().map(Some) };
         let (offset, bytes) = (self.item_offset(), line + head.bytes);
         let end = offset + bytes as u64;
         if end > self.total {
             self.patches.push((offset, CUT_HEAD));
-        } else if !self.fill(bytes + 1)? && self.offset_read() < end {
+        } else if !self.fill(bytes)? {
             return self.truncated("a group");
+        } else if Head::of(nonce, [&self.buffer[self.start + line..self.start + bytes]]) == head {
+            (self.group_start, self.group_end) = (offset, end);
         } else {
+            self.fill(ROOM_BYTES_MAX)?;
             let text = &self.buffer[self.start..self.end];
-            if Head::of([&text[line..bytes]]) == head {
-                self.group_end = end;
-            } else if matches!(text.get(bytes), None | Some(b'*' | b'#')) {
-                self.cursor = bytes;
-                return match self.skip_filler()? {
-                    Some(filler) if filler > 0 => self.truncated("a group that was being written"),
-                    _ => self.damaged(offset, "the checksum does not match the commands behind it"),
-                };
+            if reserve::has_group(nonce, text) || reserve::find(text, &nonce.end()).is_some() {
+                return self.rest_of_room();
             }
         }
         self.cursor = line;
-        Ok(Found::Annotation(line - if self.buffer[self.start + line - 2] == b'\r' { 2 } else { 1 }))
+        Ok(Some(Found::Annotation(line - if self.buffer[self.start + line - 2] == b'\r' { 2 } else { 1 })))
     }
 
-    /// Filler, up to the end of the file or with something behind it, or what there is of a group.
-    fn filler(&mut self) -> Result<Option<Found>, AofError> {
+    /// The room behind the last whole group, with what there may be of another group.
+    fn rest_of_room(&mut self) -> Result<Option<Found>, AofError> {
+        let Some(nonce) = self.room else { return self.annotation().map(Some) };
         let offset = self.item_offset();
-        self.fill(HEAD_BYTES_MAX + GROUP_BYTES_MAX + reserve::FILLER_BYTES_MIN)?;
+        self.fill(ROOM_BYTES_MAX)?;
         let text = &self.buffer[self.start..self.end];
-        let written = reserve::without_filler(text);
-        // Less than a whole group, up to the end of the file.
-        let is_part = (1..HEAD_BYTES_MAX + GROUP_BYTES_MAX).contains(&written)
-            && written < text.len()
-            && !reserve::has_group(&text[..written]);
-        if is_part {
-            self.cursor = written;
-            return match self.skip_filler()? {
-                Some(_) => self.truncated("a group that was being written"),
-                None => self.damaged(offset, "expected a group"),
-            };
-        }
-        if self.skip_filler()?.is_some() {
-            return Ok(None);
-        }
-        let is_filled = self.item_offset() - offset >= reserve::FILLER_BYTES_MIN as u64;
-        if !is_filled || !matches!(self.buffer[self.start], b'*' | b'#') {
+        let end = reserve::find(text, &nonce.end());
+        let (room, rest) = match end {
+            Some(at) => (&text[..at], &text[at + END_BYTES..]),
+            None => (text, &[][..]),
+        };
+        // It may be that it was being lengthened.
+        let is_end = text.len() < ROOM_BYTES_MAX && reserve::is_room(nonce, rest);
+        if reserve::has_group(nonce, room) || (end.is_none() && !is_end) {
             return self.damaged(offset, "expected a group");
         }
-        // Another server has written commands behind it.
-        self.patches.push((offset, CLOSED));
-        self.has_reserve = false;
-        self.find()
-    }
-
-    /// Reads up to the end of the file if there is only filler from the cursor on, and what a file was
-    /// lengthened by without its being written; how much that is. Reads up to the line that is no filler
-    /// otherwise.
-    fn skip_filler(&mut self) -> Result<Option<u64>, AofError> {
-        self.start += self.cursor;
-        self.cursor = 0;
-        let mut bytes = 0;
-        // Two, so that no line of filler is seen in halves but at the end of the file.
-        while self.fill(2)? || self.fill(1)? {
-            let text = &self.buffer[self.start..self.end];
-            let filler = text.as_chunks().0.iter().take_while(|&pair| pair == FILLER).count() * FILLER.len();
-            let rest = &text[filler..];
-            let step = match rest {
-                [] => filler,
-                [b'#'] if filler > 0 && self.offset_read() < self.total => filler,
-                // As far as it reaches: what follows is looked at in the next turn.
-                rest if reserve::without_filler(rest) == 0 => text.len(),
-                _ => {
-                    self.start += filler;
-                    return Ok(None);
-                }
-            };
-            bytes += step as u64;
-            self.start += step;
-            if step > filler && self.fill(1)? && self.buffer[self.start] != 0 {
-                return Ok(None);
+        let is_filler = reserve::is_room(nonce, room);
+        self.cursor = if is_end { text.len() } else { room.len() + END_BYTES };
+        match (is_end, is_filler) {
+            (true, true) => {
+                self.step_over_item();
+                Ok(None)
+            }
+            (true, false) => self.truncated("a group that was being written"),
+            (false, _) => {
+                // Another server has written commands behind it.
+                self.step_over_item();
+                self.room = None;
+                self.find()
             }
         }
-        Ok(Some(bytes))
     }
 
-    /// The offset in the file up to which it has been read.
-    fn offset_read(&self) -> u64 {
-        self.buffer_offset + self.end as u64
+    /// Zeros up to the end of the file: it was lengthened, and what was to be written there was not.
+    fn zeros<T>(&mut self) -> Result<T, AofError> {
+        self.fill(ROOM_BYTES_MAX)?;
+        let text = &self.buffer[self.start..self.end];
+        if text.len() < ROOM_BYTES_MAX && text.iter().all(|&byte| byte == 0) {
+            return self.truncated("what was not written");
+        }
+        self.damaged(self.item_offset(), format!("expected a command, found {}", shown(0)))
     }
 
     /// The length of the line at the cursor with its end; `None` if it does not end within `bytes_max`.

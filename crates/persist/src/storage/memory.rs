@@ -3,7 +3,8 @@
 //! **What survives a crash.** A file is a row of pages. `sync` makes its dirty pages and its length durable.
 //! After [`MemoryStorage::crash`] only that is left. After [`MemoryStorage::crash_anyhow`] of the pages that
 //! were dirty any may have survived, each whole, up to a sector within it, or not at all, and the length is
-//! the durable one, the live one, or in between; what lies under pages that were lost is zeros. Names are
+//! the durable one, the live one, or in between; what lies under pages that were lost is zeros, and so is
+//! the rest of the last page of a file that was cut, whose old length may have survived. Names are
 //! durable after `sync_directory`; of the changes of names since then the first few survive, as a journal
 //! has them.
 //!
@@ -48,12 +49,17 @@ impl MemoryBytes {
         self.dirty.extend(first..pages);
     }
 
-    /// Copies the first `count` bytes of a page to the durable bytes, as far as those reach.
+    /// Copies the first `count` bytes of a page to the durable bytes, as far as those reach. Behind the end
+    /// of a file that was cut there are zeros in its last page, also where its old length survives.
     fn persist(&mut self, page: usize, count: usize) {
         let start = page * PAGE_BYTES;
-        let end = (start + count).min(self.live.len()).min(self.durable.len());
-        if start < end {
-            self.durable[start..end].copy_from_slice(&self.live[start..end]);
+        let end = (start + count).min(self.durable.len());
+        let own = end.min(self.live.len());
+        if start < own {
+            self.durable[start..own].copy_from_slice(&self.live[start..own]);
+        }
+        if own.max(start) < end {
+            self.durable[own.max(start)..end].fill(0);
         }
     }
 

@@ -152,6 +152,7 @@ fn truncate(server: &Server, path: &Path, whole: u64, reason: &str) -> Result<()
 }
 
 /// Cuts reserved room off the last file, and changes what has to be changed before anything is written on.
+/// That is durable then: what is written next may share the last block.
 fn trim(path: &Path, total: u64, whole: u64, patches: &[(u64, &[u8])]) -> Result<(), String> {
     if whole == total && patches.is_empty() {
         return Ok(());

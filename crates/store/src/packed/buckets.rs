@@ -467,6 +467,15 @@ impl<'a> Iterator for Iter<'a> {
         }
     }
 
+    #[inline]
+    fn fold<B, F: FnMut(B, Item<'a>) -> B>(self, init: B, mut f: F) -> B {
+        let mut result = self.items.fold(init, &mut f);
+        for bucket in self.bucket..self.buckets.blocks.len() {
+            result = self.buckets.blocks.get(bucket).view().items().fold(result, &mut f);
+        }
+        result
+    }
+
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.left, Some(self.left))
     }

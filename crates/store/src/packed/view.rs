@@ -286,10 +286,21 @@ pub(crate) struct Items<'a> {
     data: &'a [u8],
 }
 
-impl Items<'_> {
+impl<'a> Items<'a> {
     /// Of no block.
     pub(super) fn none() -> Self {
         Items { stride: 1, codes: &[], data: &[] }
+    }
+
+    /// [`Iterator::fold`] where items have so many codes.
+    #[inline]
+    fn fold_by<const STRIDE: usize, B, F: FnMut(B, Item<'a>) -> B>(self, init: B, mut f: F) -> B {
+        let (mut result, mut data) = (init, self.data);
+        for codes in self.codes.as_chunks::<STRIDE>().0 {
+            result = f(result, read_item(codes, data));
+            data = &data[codes.iter().map(|&code| span(code)).sum::<usize>()..];
+        }
+        result
     }
 }
 
@@ -304,6 +315,15 @@ impl<'a> Iterator for Items<'a> {
         self.codes = rest;
         self.data = &self.data[codes.iter().map(|&code| span(code)).sum::<usize>()..];
         Some(item)
+    }
+
+    #[inline]
+    fn fold<B, F: FnMut(B, Item<'a>) -> B>(self, init: B, f: F) -> B {
+        match self.stride {
+            1 => self.fold_by::<1, B, F>(init, f),
+            2 => self.fold_by::<2, B, F>(init, f),
+            _ => self.fold_by::<3, B, F>(init, f),
+        }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
