@@ -423,12 +423,12 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Zeros up to the end of the file: it was lengthened, and what was to be written there was not.
+    /// Zeros up to the end of the file where room was about to begin.
     fn zeros<T>(&mut self) -> Result<T, AofError> {
-        self.fill(ROOM_BYTES_MAX)?;
+        self.fill(reserve::FIRST_BYTES_MAX + 1)?;
         let text = &self.buffer[self.start..self.end];
-        if text.len() < ROOM_BYTES_MAX && text.iter().all(|&byte| byte == 0) {
-            return self.truncated("what was not written");
+        if text.len() <= reserve::FIRST_BYTES_MAX && text.iter().all(|&byte| byte == 0) {
+            return self.truncated("room that was being reserved");
         }
         self.damaged(self.item_offset(), format!("expected a command, found {}", shown(0)))
     }

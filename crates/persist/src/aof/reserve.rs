@@ -45,6 +45,8 @@ const END: &[u8] = b"#END:";
 /// Bytes of the line that ends the room, and of a nonce in it.
 pub const END_BYTES: usize = 14;
 const NONCE_BYTES: usize = 8;
+/// Most bytes of the lines that begin and end room, which are written first.
+pub const FIRST_BYTES_MAX: usize = MARK.len() + NONCE_BYTES + 2 + END_BYTES;
 /// Most bytes of the line before a group.
 pub const HEAD_BYTES_MAX: usize = 22;
 /// Most bytes of a group.
