@@ -191,8 +191,6 @@ def test_a_file_with_reserved_room_goes_from_server_to_server(start_server):
             connection.call("SET", f"step {step}", "x" * 700 * step)
             before = digest(connection)
         server.kill()
-        shutil.rmtree(other.directory / FOLDER)
-        shutil.copytree(server.directory / FOLDER, other.directory / FOLDER)
         # Every second time the same one starts again first.
         if step % 2 == 0:
             server.start()
@@ -201,8 +199,8 @@ def test_a_file_with_reserved_room_goes_from_server_to_server(start_server):
                 connection.call("SET", "again", step)
                 before = digest(connection)
             server.kill()
-            shutil.rmtree(other.directory / FOLDER)
-            shutil.copytree(server.directory / FOLDER, other.directory / FOLDER)
+        shutil.rmtree(other.directory / FOLDER)
+        shutil.copytree(server.directory / FOLDER, other.directory / FOLDER)
         server, other = other, server
         server.start()
         with server.connect() as connection:

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 
+use mantissa_persist::aof::reserve::Patches;
 use mantissa_persist::aof::{AofError, Item, Reader};
 
 use super::kinds::{keys_of, kind_of};
@@ -92,7 +93,7 @@ pub(super) struct Analysis {
     /// Where to cut it so that nothing stays that was written after the time asked for.
     pub(super) cut: Option<u64>,
     /// What is to be written over, at which offsets, where it is cut.
-    pub(super) patches: Vec<(u64, &'static [u8])>,
+    pub(super) patches: Patches,
 }
 
 impl Analysis {
@@ -113,7 +114,7 @@ pub(super) fn analyze<R: Read>(
     mut progress: impl FnMut(u64),
 ) -> Analysis {
     let mut analysis =
-        Analysis { bytes, whole_end: 0, preamble: None, damage: None, cut: None, patches: Vec::new() };
+        Analysis { bytes, whole_end: 0, preamble: None, damage: None, cut: None, patches: Patches::new() };
     tally.begin_file();
     let mut reader = if has_preamble {
         let (report, (ahead, rest)) = look_through(input, bytes, 0, &mut progress);
@@ -134,7 +135,7 @@ pub(super) fn analyze<R: Read>(
                 let cut = if reader.in_transaction() { reader.whole_end() } else { reader.item_offset() };
                 analysis.cut = Some(cut);
                 analysis.whole_end = cut;
-                analysis.patches = reader.patches().to_vec();
+                analysis.patches = reader.patches().clone();
                 analysis.patches.extend(reader.patch_of_cut(cut));
                 return analysis;
             }
@@ -156,6 +157,6 @@ pub(super) fn analyze<R: Read>(
         progress(reader.offset());
     }
     analysis.whole_end = reader.whole_end();
-    analysis.patches = reader.patches().to_vec();
+    analysis.patches = reader.patches().clone();
     analysis
 }

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use mantissa_persist::aof::has_preamble;
+use mantissa_persist::aof::{has_preamble, reserve};
 use mantissa_persist::storage::{FileSystem, Storage, directory_of};
 
 use super::analysis::{Analysis, Tally, analyze};
@@ -132,12 +132,12 @@ impl<'a> Check<'a> {
             return Ok(true);
         }
         if let (Some(until_s), None) = (self.options.truncate_to_timestamp, &analysis.damage) {
-            let Some(cut) = analysis.cut else {
+            if analysis.cut.is_none() {
                 println!("Truncate nothing in AOF {name} to timestamp {until_s}");
                 println!("{label} {name} is valid");
                 return Ok(true);
-            };
-            return self.cut_to_time(target, analysis, cut, is_last);
+            }
+            return self.cut_to_time(target, analysis, until_s, is_last);
         }
         if let Some(damage) = &analysis.damage {
             println!("AOF {name}: {damage}");
@@ -168,17 +168,17 @@ impl<'a> Check<'a> {
             self.explain_order(target);
             return Ok(false);
         }
-        self.cut(target, analysis, whole_end, "")
+        self.cut(target, analysis, "")
     }
 
     fn cut_to_time(
         &self,
         target: &Target,
         analysis: &Analysis,
-        cut: u64,
+        until_s: i64,
         is_last: bool,
     ) -> Result<bool, Failure> {
-        let (name, until_s) = (&target.name, self.options.truncate_to_timestamp.unwrap_or_default());
+        let (name, cut) = (&target.name, analysis.whole_end);
         if cut == 0 {
             println!("AOF {name} has nothing before timestamp {until_s}, aborting...");
             return Ok(false);
@@ -191,7 +191,7 @@ impl<'a> Check<'a> {
             self.explain_order(target);
             return Ok(false);
         }
-        self.cut(target, analysis, cut, &format!(" to timestamp {until_s}"))
+        self.cut(target, analysis, &format!(" to timestamp {until_s}"))
     }
 
     fn explain_order(&self, target: &Target) {
@@ -202,9 +202,10 @@ impl<'a> Check<'a> {
         );
     }
 
-    /// Asks, keeps a copy, and cuts; whether it was done.
-    fn cut(&self, target: &Target, analysis: &Analysis, length: u64, to_what: &str) -> Result<bool, Failure> {
+    /// Asks, keeps a copy, and cuts where the file is whole; whether it was done.
+    fn cut(&self, target: &Target, analysis: &Analysis, to_what: &str) -> Result<bool, Failure> {
         let Target { path, name, bytes, .. } = target;
+        let length = analysis.whole_end;
         let lost = bytes - length;
         println!("This will shrink the AOF {name} from {bytes} bytes, with {lost} bytes, to {length} bytes");
         if !self.options.yes && !confirmed() {
@@ -219,15 +220,7 @@ impl<'a> Check<'a> {
             .map_err(|error| failed("copy", &error))?;
         println!("The file as it was is kept as {}", copy.display());
         let mut file = self.storage.append(path).map_err(|error| failed("truncate", &error))?;
-        let mut change = || {
-            for (offset, bytes) in &analysis.patches {
-                file.go_to(*offset)?;
-                file.write_all(bytes)?;
-            }
-            file.set_length(length)?;
-            file.sync()
-        };
-        change().map_err(|error| failed("truncate", &error))?;
+        reserve::cut(&mut *file, length, &analysis.patches).map_err(|error| failed("truncate", &error))?;
         println!("Successfully truncated AOF {name}{to_what}");
         Ok(true)
     }

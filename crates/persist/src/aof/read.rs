@@ -11,7 +11,7 @@
 //! The reader holds one command or group at a time and what it has read ahead, 256 KB. A length costs memory
 //! only as its bytes arrive.
 
-use super::reserve::{self, CUT_HEAD, END_BYTES, HEAD_BYTES_MAX, Head, Nonce, ROOM_BYTES_MAX};
+use super::reserve::{self, CUT_HEAD, END_BYTES, HEAD_BYTES_MAX, Head, Nonce, Patches, ROOM_BYTES_MAX};
 use crate::storage::Storage;
 use mantissa_number::parse_i64;
 use mantissa_protocol::{Args, Slice};
@@ -106,7 +106,7 @@ pub struct Reader<R> {
     group_start: u64,
     group_end: u64,
     /// What is to be changed before the file is written on.
-    patches: Vec<(u64, &'static [u8])>,
+    patches: Patches,
     failure: Option<AofError>,
 }
 
@@ -136,7 +136,7 @@ impl<R: Read> Reader<R> {
             room: None,
             group_start: 0,
             group_end: 0,
-            patches: Vec::new(),
+            patches: Patches::new(),
             failure: None,
         }
     }
@@ -188,7 +188,7 @@ impl<R: Read> Reader<R> {
 
     /// What is to be written over, at which offsets, before anything is written behind what was read: see
     /// [`reserve`].
-    pub fn patches(&self) -> &[(u64, &'static [u8])] {
+    pub fn patches(&self) -> &Patches {
         &self.patches
     }
 
@@ -386,8 +386,7 @@ impl<R: Read> Reader<R> {
                 return self.rest_of_room();
             }
         }
-        self.cursor = line;
-        Ok(Some(Found::Annotation(line - if self.buffer[self.start + line - 2] == b'\r' { 2 } else { 1 })))
+        self.annotation().map(Some)
     }
 
     /// The room behind the last whole group, with what there may be of another group.

@@ -33,8 +33,10 @@
 //! ([`CUT_HEAD`]), so that it is taken for an ordinary note.
 
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 
 use crate::format::Checksum;
+use crate::storage::StorageFile;
 
 /// What the line begins with behind which there may be groups and filler; the nonce follows.
 pub const MARK: &[u8] = b"#RESERVED:";
@@ -59,6 +61,20 @@ pub const ROOM_BYTES_MAX: usize = RESERVE_BYTES_MAX as usize + (1 << 20);
 const HEAD: &[u8] = b"#SUM:";
 /// With what of the same length it begins instead where the file was cut within the group.
 pub const CUT_HEAD: &[u8] = b"#CUT:";
+
+/// What is to be written over in a file, at which offsets.
+pub type Patches = Vec<(u64, &'static [u8])>;
+
+/// Cuts a file after writing over what has to be before anything is written on, durably: what is written next
+/// may share the last block.
+pub fn cut(file: &mut dyn StorageFile, length: u64, patches: &Patches) -> io::Result<()> {
+    for (offset, bytes) in patches {
+        file.go_to(*offset)?;
+        file.write_all(bytes)?;
+    }
+    file.set_length(length)?;
+    file.sync()
+}
 
 /// A line with the end that lets what is `bytes` long together with it end at an even offset.
 pub fn put_line(line: &[u8], bytes: u64, out: &mut Vec<u8>) {

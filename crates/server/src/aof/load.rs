@@ -8,13 +8,14 @@
 //! one and `aof-load-truncated` allows it; any other damage stops the start. No file is changed then.
 
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use mantissa_commands::{Access, Mode, Outcome, parse};
 use mantissa_net::{Conn, Peer};
+use mantissa_persist::aof::reserve::{self, Patches};
 use mantissa_persist::aof::{AofError, Item, Manifest, Reader};
 use mantissa_persist::delay::KeyDelay;
 use mantissa_persist::storage::{FileSystem, Storage, directory_of};
@@ -101,13 +102,11 @@ fn load_file(server: &'static Server, path: &Path, is_base: bool, is_last: bool)
     file.seek(SeekFrom::Start(start)).map_err(unreadable)?;
     let mut reader = Reader::resume(Vec::new(), file, start, total);
     let mut replayer = Replayer::new(server, path.to_owned());
-    let outcome = replayer.run(&mut reader, total);
-    match outcome {
+    match replayer.run(&mut reader, total) {
         Ok(()) if is_last => trim(path, total, reader.whole_end(), reader.patches()),
         Ok(()) => Ok(()),
         Err(AofError::Truncated { whole, reason }) if is_last => {
-            truncate(server, path, whole, &reason)?;
-            trim(path, whole, whole, reader.patches())
+            truncate(server, path, whole, &reason, reader.patches())
         }
         Err(AofError::Truncated { whole, reason }) => Err(format!(
             "The AOF file {} is cut off: {reason}. It is whole up to byte {whole}, but it is not the last \
@@ -130,7 +129,7 @@ fn repair(path: &Path) -> String {
 }
 
 /// Cuts the last file where it is whole, if that is allowed.
-fn truncate(server: &Server, path: &Path, whole: u64, reason: &str) -> Result<(), String> {
+fn truncate(server: &Server, path: &Path, whole: u64, reason: &str, patches: &Patches) -> Result<(), String> {
     if !server.live().config.aof_load_truncated {
         return Err(format!(
             "Unexpected end of file reading the append only file {}: {reason}. You can: 1) Make a backup of \
@@ -141,32 +140,23 @@ fn truncate(server: &Server, path: &Path, whole: u64, reason: &str) -> Result<()
     }
     warning!("!!! Warning: short read while loading the AOF file {}: {reason} !!!", path.display());
     warning!("AOF loaded anyway because aof-load-truncated is enabled");
-    let cut = |path: &Path| {
-        let mut file = FileSystem.append(path)?;
-        file.set_length(whole)?;
-        file.sync()
-    };
-    cut(path).map_err(|error| format!("Error truncating the AOF file {}: {error}", path.display()))?;
+    cut(path, whole, patches)
+        .map_err(|error| format!("Error truncating the AOF file {}: {error}", path.display()))?;
     warning!("Truncating the AOF file {} to {whole} bytes", path.display());
     Ok(())
 }
 
+fn cut(path: &Path, length: u64, patches: &Patches) -> io::Result<()> {
+    reserve::cut(&mut *FileSystem.append(path)?, length, patches)
+}
+
 /// Cuts reserved room off the last file, and changes what has to be changed before anything is written on.
-/// That is durable then: what is written next may share the last block.
-fn trim(path: &Path, total: u64, whole: u64, patches: &[(u64, &[u8])]) -> Result<(), String> {
+fn trim(path: &Path, total: u64, whole: u64, patches: &Patches) -> Result<(), String> {
     if whole == total && patches.is_empty() {
         return Ok(());
     }
-    let change = |path: &Path| {
-        let mut file = FileSystem.append(path)?;
-        for (offset, bytes) in patches {
-            file.go_to(*offset)?;
-            file.write_all(bytes)?;
-        }
-        file.set_length(whole)?;
-        file.sync()
-    };
-    change(path).map_err(|error| format!("Error trimming the AOF file {}: {error}", path.display()))
+    cut(path, whole, patches)
+        .map_err(|error| format!("Error trimming the AOF file {}: {error}", path.display()))
 }
 
 /// Runs the commands of a file.
