@@ -26,8 +26,10 @@ pub fn start(server: &'static Server, mut balancer: Balancer) -> std::io::Result
         let mut next_round = Instant::now();
         server.pressure.work_here();
         while !server.stopping.load(Ordering::Relaxed) {
-            std::thread::park_timeout(next_round.saturating_duration_since(Instant::now()));
+            let next = compactor.next_stint().map_or(next_round, |stint| stint.min(next_round));
+            std::thread::park_timeout(next.saturating_duration_since(Instant::now()));
             context.refresh();
+            compactor.go_on(server, &context.live.config);
             let has_room = eviction::make_room(&mut context, EVICTION_TIME) != Verdict::Running;
             let now = Instant::now();
             if now >= next_round {
@@ -45,7 +47,7 @@ pub fn start(server: &'static Server, mut balancer: Balancer) -> std::io::Result
                 }
                 crate::persistence::tick(&mut context);
                 crate::aof::rewrite::tick(&mut context);
-                compactor.tick(server, &context.live.config, hz);
+                compactor.tick(server, &context.live.config);
             }
             if context.outbox.has_changed() {
                 crate::tracking::broadcast(&mut context.outbox);

@@ -1,11 +1,12 @@
 //! Moves entries together, so that the memory that deletions left in holes goes back to the system.
 //!
 //! Once a second it is looked at how many slabs the live cells could do without ([`slab::begin_compaction`]).
-//! If it is worth it, a walk over all shards moves what lies in the emptiest ones: a shard's lock is held for
-//! a fraction of a millisecond at a time, and the walk takes a share of one core. While much is written,
-//! holes fill up by themselves and only a lot of waste is worth it; when memory has come to rest, less is.
-//! `activedefrag yes` begins at `active-defrag-threshold-lower` and takes the share of
-//! `active-defrag-cycle-max`. A walk that gave little back is followed by a longer and longer pause.
+//! If it is worth it, a walk over all shards moves what lies in the emptiest ones, in short stints that make
+//! up a share of one core: they lie apart, so that a shard that is in demand is locked for a small part of
+//! the time, and never for long. While much is written, holes fill up by themselves and only a lot of waste
+//! is worth it; when memory has come to rest, less is. `activedefrag yes` begins at
+//! `active-defrag-threshold-lower` and takes the share of `active-defrag-cycle-max`. A walk that gave little
+//! back is followed by a longer and longer pause.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -25,8 +26,9 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Percent of one core that the walk takes, without `activedefrag`.
 const EFFORT_PERCENT: u32 = 10;
-/// How long a shard is locked at a time.
-const LOCKED_MAX: Duration = Duration::from_micros(50);
+/// How long the walk goes on at a time, and a shard is locked at most. Whoever wants it meanwhile has it
+/// until the next stint, which is several times as long.
+const STINT: Duration = Duration::from_micros(50);
 /// Attempts to lock a shard.
 const ATTEMPTS_MAX: u32 = 20;
 /// Buckets that are looked at between two looks at the clock.
@@ -53,6 +55,7 @@ struct Walk {
     /// Of large collections.
     slice: usize,
     held_before: usize,
+    next_stint: Instant,
 }
 
 /// The part of the background thread that does this.
@@ -79,46 +82,59 @@ impl Default for Compactor {
 }
 
 impl Compactor {
-    /// To be called `hz` times a second.
-    pub fn tick(&mut self, server: &Server, config: &Config, hz: u32) {
+    /// Has memory ready, and begins a walk if it is time and worth it. To be called several times a second.
+    pub fn tick(&mut self, server: &Server, config: &Config) {
         slab::prepare();
-        let began = Instant::now();
-        let effort_percent =
-            if config.activedefrag { config.active_defrag_cycle_max } else { EFFORT_PERCENT };
-        if self.walk.is_none() {
-            if self.looked.elapsed() < PAUSE_MIN {
-                return;
-            }
-            self.looked = Instant::now();
-            let spare_percent = self.spare_percent(config);
-            let held_before = slab::held_bytes();
-            if self.ended.elapsed() >= self.pause && slab::begin_compaction(spare_percent) > 0 {
-                self.walk = Some(Walk { shard: 0, database: 0, cursor: 0, slice: 0, held_before });
-                server.compaction.is_running.store(true, Ordering::Relaxed);
-            } else {
-                slab::purge();
-                return;
-            }
+        if self.walk.is_some() || self.looked.elapsed() < PAUSE_MIN {
+            return;
         }
-        let deadline = began + Duration::from_secs(1) / hz.max(1) * effort_percent.min(100) / 100;
-        if let Some(walk) = &mut self.walk
-            && walk.go_on(server, deadline)
-        {
-            let released = walk.held_before.saturating_sub(slab::held_bytes());
-            slab::end_compaction();
+        self.looked = Instant::now();
+        let spare_percent = self.spare_percent(config);
+        let held_before = slab::held_bytes();
+        if self.ended.elapsed() >= self.pause && slab::begin_compaction(spare_percent) > 0 {
+            let next_stint = Instant::now();
+            self.walk = Some(Walk { shard: 0, database: 0, cursor: 0, slice: 0, held_before, next_stint });
+            server.compaction.is_running.store(true, Ordering::Relaxed);
+        } else {
             slab::purge();
-            self.pause = match released >= walk.held_before / slab::WORTHWHILE {
-                true => PAUSE_MIN,
-                false => (2 * self.pause).min(PAUSE_MAX),
-            };
-            self.walk = None;
-            (self.looked, self.ended) = (Instant::now(), Instant::now());
-            server.compaction.is_running.store(false, Ordering::Relaxed);
-            server.compaction.walks.fetch_add(1, Ordering::Relaxed);
-            server.compaction.released_bytes.fetch_add(released as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// When the walk goes on, if one is under way.
+    pub fn next_stint(&self) -> Option<Instant> {
+        self.walk.as_ref().map(|walk| walk.next_stint)
+    }
+
+    /// Goes on with the walk if it is time.
+    pub fn go_on(&mut self, server: &Server, config: &Config) {
+        let began = Instant::now();
+        let Some(walk) = self.walk.as_mut().filter(|walk| walk.next_stint <= began) else { return };
+        let is_done = walk.go_on(server, began + STINT);
+        if is_done {
+            let held_before = walk.held_before;
+            self.end(server, held_before);
+        } else {
+            let share = if config.activedefrag { config.active_defrag_cycle_max } else { EFFORT_PERCENT };
+            let share = share.clamp(1, 100);
+            walk.next_stint = began + (began.elapsed() * 100 / share).max(STINT);
         }
         let spent = began.elapsed().as_micros() as u64;
         server.compaction.spent_us.fetch_add(spent, Ordering::Relaxed);
+    }
+
+    fn end(&mut self, server: &Server, held_before: usize) {
+        let released = held_before.saturating_sub(slab::held_bytes());
+        slab::end_compaction();
+        slab::purge();
+        self.pause = match released >= held_before / slab::WORTHWHILE {
+            true => PAUSE_MIN,
+            false => (2 * self.pause).min(PAUSE_MAX),
+        };
+        self.walk = None;
+        (self.looked, self.ended) = (Instant::now(), Instant::now());
+        server.compaction.is_running.store(false, Ordering::Relaxed);
+        server.compaction.walks.fetch_add(1, Ordering::Relaxed);
+        server.compaction.released_bytes.fetch_add(released as u64, Ordering::Relaxed);
     }
 
     /// Percent of slabs that must be superfluous for a walk to begin now.
@@ -139,15 +155,14 @@ impl Walk {
         while self.shard < keyspace.shard_count() {
             let Ok(mut locked) = keyspace.try_lock(ShardSet::one(self.shard)) else {
                 attempts += 1;
-                // A shard that stays in use, perhaps by a slow script, is left to the next call.
-                if attempts == ATTEMPTS_MAX || Instant::now() >= deadline {
+                // A shard that stays in use, perhaps by a slow script, is left to the next stint.
+                if attempts == ATTEMPTS_MAX {
                     return false;
                 }
                 std::thread::yield_now();
                 continue;
             };
             attempts = 0;
-            let until = (Instant::now() + LOCKED_MAX).min(deadline);
             loop {
                 let Some(shard) = locked.shard_mut(self.shard) else { return false };
                 let Some(database) = shard.databases.get_mut(self.database) else {
@@ -164,16 +179,10 @@ impl Walk {
                         break;
                     }
                 }
-                if Instant::now() >= until {
-                    break;
+                if Instant::now() >= deadline {
+                    return false;
                 }
             }
-            drop(locked);
-            if Instant::now() >= deadline {
-                return self.shard == keyspace.shard_count();
-            }
-            // Whoever waits for the lock, or for the processor, comes first.
-            std::thread::yield_now();
         }
         true
     }

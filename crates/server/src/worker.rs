@@ -6,6 +6,7 @@
 //! that have sent something in a turn are fetched in the same way before the first of them is served, where
 //! the driver shows them.
 
+mod fetching;
 mod moving;
 mod withheld;
 
@@ -90,6 +91,8 @@ pub struct Worker {
     upcoming: Vec<(usize, KeyHash)>,
     /// Whether there are so many keys that it pays to prefetch them.
     prefetches: bool,
+    /// In so many batches it will be looked whether requests use large collections.
+    until_fetching: u32,
     deadlines: Deadlines,
     tcp_listeners: Vec<TcpListener>,
     /// Clients that have moved on, by the connection that they had here.
@@ -195,6 +198,7 @@ impl Worker {
             requests: Vec::new(),
             upcoming: Vec::new(),
             prefetches: false,
+            until_fetching: 0,
             deadlines: Deadlines::default(),
             tcp_listeners: Vec::new(),
             departures: HashMap::new(),
@@ -616,22 +620,6 @@ impl Worker {
         self.requests.push(Request { first: 0, count: 0, owned, start, end: start + consumed, hash: None });
     }
 
-    /// Hashes the keys of the batch's requests and fetches their buckets, then their entries.
-    fn prefetch(&mut self, client: &Client, input: &[u8]) {
-        let keyspace = &self.context.server.keyspace;
-        for request in &mut self.requests {
-            if request.count >= 2 {
-                let key = &input[self.slices[request.first + 1].range()];
-                let hash = keyspace.hash(key);
-                request.hash = Some(hash);
-                keyspace.prefetch_bucket(client.database, hash);
-            }
-        }
-        for hash in self.requests.iter().filter_map(|request| request.hash) {
-            keyspace.prefetch_entry(client.database, hash);
-        }
-    }
-
     /// Runs the requests of the batch. Returns how much of the input has been used if it had to stop before
     /// the end.
     fn run_batch(
@@ -641,8 +629,11 @@ impl Worker {
         input: &[u8],
         reply: &mut Reply,
     ) -> Option<usize> {
-        if self.prefetches && self.requests.len() > 1 {
-            self.prefetch(client, input);
+        if self.requests.len() > 1 {
+            if self.prefetches {
+                self.prefetch(client, input);
+            }
+            self.fetch_ahead(client, input);
         }
         let mut requests = std::mem::take(&mut self.requests);
         let mut stopped = None;

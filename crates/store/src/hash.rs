@@ -369,6 +369,15 @@ impl Hash {
         *self = Hash::of(fields, TABLE);
     }
 
+    /// Fetches ahead what looking for a field will look at, if the hash is larger than the caches; false if
+    /// it is not.
+    pub fn fetch_ahead(&self, field: &[u8]) -> bool {
+        match self.body() {
+            Body::Table(fields) => fields.table.fetch_ahead(Encoded::new(field).hash()),
+            _ => false,
+        }
+    }
+
     /// The value of a field and its expiry.
     pub fn get(&self, field: &[u8]) -> Option<(Element<'_>, Option<i64>)> {
         let field = Encoded::new(field);

@@ -5,6 +5,7 @@
 //! collections [`List`], [`Set`], [`SortedSet`], [`Hash`], [`Stream`], whose encodings are their own affair.
 //! No layer above names a concrete container.
 
+mod ahead;
 pub mod allocator;
 pub mod bits;
 mod distinct;
@@ -31,6 +32,7 @@ mod tracked;
 mod value;
 mod volatile;
 
+pub use ahead::Ahead;
 pub use entry::{Entry, KEY_BYTES_MAX, canonical_integer};
 pub use hash::{Field, FieldChange, Hash};
 pub use keyspace::{KeyHash, KeyHasher, Keyspace, LockedShards, SHARD_COUNT_MAX, ShardSet};

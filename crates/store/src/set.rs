@@ -324,6 +324,15 @@ impl Set {
         self.contains_encoded(&Encoded::of(member))
     }
 
+    /// Fetches ahead what looking for a member will look at, if the set is larger than the caches; false if
+    /// it is not.
+    pub fn fetch_ahead(&self, member: &[u8]) -> bool {
+        match self.body() {
+            Body::Table(table) => table.fetch_ahead(Encoded::new(member).hash()),
+            _ => false,
+        }
+    }
+
     #[inline]
     fn contains_encoded(&self, member: &Encoded<'_>) -> bool {
         match self.body() {

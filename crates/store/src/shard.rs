@@ -426,9 +426,15 @@ impl Database {
     /// Fetches the entry of a key ahead of its use; its bucket should be near already.
     #[inline]
     pub fn prefetch_entry(&self, hash: KeyHash) {
-        if let Some(entry) = self.table.candidate(hash.0) {
+        if let Some(entry) = self.candidate(hash) {
             entry.prefetch();
         }
+    }
+
+    /// The entry that a key with this hash very likely has, if there is one.
+    #[inline]
+    pub(crate) fn candidate(&self, hash: KeyHash) -> Option<&Entry> {
+        self.table.candidate(hash.0)
     }
 
     /// Bytes that the table takes, without its entries.

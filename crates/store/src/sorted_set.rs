@@ -11,6 +11,7 @@
 //!
 //! No score is NaN. As in Redis, a negative zero is kept as one only while the encoding is `skiplist`.
 
+mod ahead;
 mod bulk;
 mod cut;
 mod index;
@@ -111,6 +112,18 @@ impl SortedSet {
     /// Whether there is no member.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Fetches ahead what finding these members, and giving them these scores, will look at, if the set is
+    /// larger than the caches; false if it is not. Changes nothing: a wrong guess costs time only.
+    pub fn fetch_ahead(&self, aims: &[(&[u8], Option<f64>)]) -> bool {
+        match self.body.get() {
+            Held::Large(tree) if tree.is_far() => {
+                tree.fetch_ahead(aims);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Has `visit` called with all members and scores from the highest to the lowest. Memory that is not

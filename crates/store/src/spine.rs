@@ -407,6 +407,48 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
         }
     }
 
+    /// The lowest branch on the way to the last node whose key lies before a bound, which the processor is
+    /// asked to fetch. `order` never says that keys are equal.
+    pub fn fetch_lowest(&self, order: impl Fn(K) -> Ordering) -> Option<u32> {
+        let mut at = some(self.root)?;
+        for _ in 0..self.branch(at).level {
+            at = self.chosen_of(at, &order)?;
+        }
+        self.branches.prefetch(at as usize);
+        Some(at)
+    }
+
+    /// The child of a branch below which the last node is whose key lies before a bound.
+    pub fn chosen_of(&self, at: u32, order: impl Fn(K) -> Ordering) -> Option<u32> {
+        let children = self.branch(at).children();
+        let rest = children.get(1..)?;
+        Some(children[rest.partition_point(|child| order(child.key).is_lt())].id)
+    }
+
+    /// Asks the processor to fetch the children of a branch.
+    #[inline]
+    pub fn fetch_children(&self, at: u32) {
+        self.branch(at).children.prefetch(FANOUT * size_of::<Child<K>>());
+    }
+
+    /// Asks the processor to fetch what tells in which branch a node is.
+    #[inline]
+    pub fn fetch_place(&self, id: NodeId) {
+        self.parents.prefetch(id as usize);
+    }
+
+    /// Asks the processor to fetch the branch that a node is in.
+    #[inline]
+    pub fn fetch_parent(&self, id: NodeId) {
+        some(self.parent(id)).into_iter().for_each(|at| self.branches.prefetch(at as usize));
+    }
+
+    /// Asks the processor to fetch the children of the branch that a node is in.
+    #[inline]
+    pub fn fetch_siblings(&self, id: NodeId) {
+        some(self.parent(id)).into_iter().for_each(|at| self.fetch_children(at));
+    }
+
     /// The key of the first node.
     pub fn first_key(&self) -> Option<K> {
         let branch = self.branch(some(self.root)?);

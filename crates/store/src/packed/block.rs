@@ -37,6 +37,8 @@ use crate::table::prefetch;
 
 const CACHE_LINE_BYTES: usize = 64;
 const PREFETCHED_LINES: usize = 6;
+/// Cache lines of a block in a table whose items are small.
+const TABLE_LINES: usize = 8;
 const NARROW_HEADER: usize = 8;
 /// Tags are compared as words of so many.
 const TAGS_AT_ONCE: usize = 8;
@@ -216,6 +218,12 @@ impl Block {
     #[inline]
     pub(super) fn prefetch(&self) {
         (1..PREFETCHED_LINES).for_each(|line| prefetch(self.0.wrapping_add(line * CACHE_LINE_BYTES)));
+    }
+
+    /// Asks the processor for as many cache lines as a block in a table usually has.
+    #[inline]
+    pub(super) fn prefetch_all(&self) {
+        (0..TABLE_LINES).for_each(|line| prefetch(self.0.wrapping_add(line * CACHE_LINE_BYTES)));
     }
 
     /// How items look; `form` if there are none.

@@ -48,6 +48,8 @@ use crate::spine::SharedVec;
 const BUCKET_BYTES_MAX: usize = 448;
 /// Mean bytes below which it shrinks.
 const BUCKET_BYTES_MIN: usize = 256;
+/// Buckets from which on they are fetched ahead: fewer of them stay in the caches anyway.
+const FETCHED_FROM: usize = 2048;
 /// Splits that one insertion makes at most, as an item can be larger than a bucket should be.
 const SPLITS_MAX: usize = 2;
 /// The place of a tag in a hash. Buckets use the low bits.
@@ -125,6 +127,16 @@ impl Buckets {
     fn index(&self, hash: u64) -> usize {
         let low = hash as usize & (2 * self.level_size - 1);
         if low < self.blocks.len() { low } else { low - self.level_size }
+    }
+
+    /// Fetches ahead what looking for the item with this hash will look at, if the table is larger than the
+    /// caches; false if it is not.
+    pub(crate) fn fetch_ahead(&self, hash: u64) -> bool {
+        let is_far = self.blocks.len() >= FETCHED_FROM;
+        if is_far {
+            self.blocks.get(self.index(hash)).prefetch_all();
+        }
+        is_far
     }
 
     /// Where the item with this first element is.

@@ -325,8 +325,9 @@ impl Index {
     pub fn prefetch(&self, hash: u64) {
         let count = self.buckets.len();
         if count != 0 {
-            let bucket = self.buckets.get(bucket_of(hash, level_of(count), count));
-            let start = bucket.block.address();
+            let number = bucket_of(hash, level_of(count), count);
+            self.buckets.prefetch(number);
+            let start = self.buckets.get(number).block.address();
             (0..FETCHED_BYTES).step_by(64).for_each(|at| crate::table::prefetch(start.wrapping_add(at)));
         }
     }

@@ -33,6 +33,8 @@ pub(super) const SLACK_MAX: usize = 96;
 const FORM_SOUGHT_MAX: usize = 16;
 /// Bytes in which the header, lengths, tags and offsets of a leaf usually are.
 const FETCHED_BYTES: usize = 384;
+/// Most bytes of a leaf that are fetched ahead.
+const LEAF_BYTES_FETCHED_MAX: usize = 1024;
 /// Score widths at which there is no base.
 const FULL_WIDTH: usize = 8;
 /// The offsets of each width.
@@ -473,6 +475,14 @@ impl Leaf {
     pub fn prefetch(&self) {
         let start = self.block.address();
         (0..FETCHED_BYTES).step_by(64).for_each(|at| crate::table::prefetch(start.wrapping_add(at)));
+    }
+
+    /// Asks the processor for what is behind that, of which the header tells how much there is.
+    #[inline]
+    pub fn prefetch_rest(&self) {
+        let start = self.block.address();
+        let bytes = self.block.payload().len().min(LEAF_BYTES_FETCHED_MAX);
+        (FETCHED_BYTES..bytes).step_by(64).for_each(|at| crate::table::prefetch(start.wrapping_add(at)));
     }
 
     /// Moves to another place if that lets memory be given back.

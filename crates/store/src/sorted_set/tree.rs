@@ -79,9 +79,9 @@ pub(super) struct Place {
 /// See the module's description.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
-    spine: Spine<f64, true>,
-    leaves: SharedVec<Leaf>,
-    index: Index,
+    pub(super) spine: Spine<f64, true>,
+    pub(super) leaves: SharedVec<Leaf>,
+    pub(super) index: Index,
     leaf_bytes: usize,
 }
 
@@ -443,8 +443,12 @@ impl Tree {
     /// Changes a leaf, which keeps an entry, and tells the spine.
     #[inline]
     fn change<R>(&mut self, id: NodeId, change: impl FnOnce(&mut Leaf) -> R) -> R {
-        let result = self.change_leaf(id, change);
-        self.tell_spine(id);
+        let leaf = self.leaves.get_mut(id as usize);
+        self.leaf_bytes -= leaf.memory_usage();
+        let result = change(leaf);
+        self.leaf_bytes += leaf.memory_usage();
+        let view = leaf.view();
+        self.spine.set(id, view.len(), view.score(0));
         result
     }
 
@@ -527,24 +531,21 @@ impl Tree {
 
     /// Whether there is more than the caches hold.
     #[inline]
-    fn is_far(&self) -> bool {
+    pub fn is_far(&self) -> bool {
         self.spine.node_count() >= FETCHED_FROM
     }
 
     /// Takes entries out of a leaf. The index is the caller's to tell.
     fn take_out(&mut self, id: NodeId, slots: Range<usize>) {
-        let leaf = self.leaves.get_mut(id as usize);
-        if slots.len() == leaf.view().len() {
+        if slots.len() == self.leaf(id).len() {
             self.drop_leaf(id);
             return;
         }
-        self.leaf_bytes -= leaf.memory_usage();
-        leaf.remove(slots);
-        self.leaf_bytes += leaf.memory_usage();
-        let view = leaf.view();
-        // A leaf in a large allocation has a use for it.
-        let is_small = leaf.memory_usage() < 2 * LEAF_BYTES_MIN && view.size() < LEAF_BYTES_MIN;
-        self.spine.set(id, view.len(), view.score(0));
+        let is_small = self.change(id, |leaf| {
+            leaf.remove(slots);
+            // A leaf in a large allocation has a use for it.
+            leaf.memory_usage() < 2 * LEAF_BYTES_MIN && leaf.view().size() < LEAF_BYTES_MIN
+        });
         if is_small {
             self.merge_with_neighbour(id);
         }

@@ -81,6 +81,13 @@ impl<T: Copy> SharedSlice<T> {
         }
     }
 
+    /// Asks the processor to fetch the allocation's first bytes.
+    #[inline]
+    pub fn prefetch(&self, bytes: usize) {
+        let start = self.start.map_or(std::ptr::null(), |start| start.as_ptr().cast_const().cast::<u8>());
+        (0..bytes).step_by(64).for_each(|at| crate::table::prefetch(start.wrapping_add(at)));
+    }
+
     /// The items, to change.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [T] {

@@ -169,6 +169,16 @@ impl<T: Clone> SharedVec<T> {
         }
     }
 
+    /// Asks the processor to fetch an item, and what a change of it looks at besides; the index must be below
+    /// the length.
+    #[inline]
+    pub fn prefetch(&self, index: usize) {
+        let item = std::ptr::from_ref(self.get(index));
+        crate::table::prefetch(item.cast());
+        // The count of the chunk's holders, which lies before its items.
+        crate::table::prefetch(item.wrapping_sub(index % WIDTH).cast::<u8>().wrapping_sub(HEADER_BYTES));
+    }
+
     /// An item to change; the index must be below the length.
     #[inline]
     pub fn get_mut(&mut self, index: usize) -> &mut T {
