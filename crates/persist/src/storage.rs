@@ -11,11 +11,17 @@ pub use memory::MemoryStorage;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::num::NonZeroU64;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
+use rustix::fs::{Advice, fadvise};
+
 /// Rights of a directory that is created: what the user's mask leaves of these.
 const DIRECTORY_MODE: u32 = 0o755;
+
+/// Bytes of a file that the system forgets in one step, which takes it some hundred microseconds.
+const FORGOTTEN_BYTES: NonZeroU64 = NonZeroU64::new(1 << 20).unwrap();
 
 /// An open file.
 pub trait StorageFile: Read + Write + Send {
@@ -33,6 +39,10 @@ pub trait StorageFile: Read + Write + Send {
 
     /// Another handle of the same open file, for another thread to make it durable.
     fn duplicate(&self) -> io::Result<Box<dyn StorageFile>>;
+
+    /// Has the system forget what it keeps in memory of the file, in many small steps. What is not durable it
+    /// keeps.
+    fn forget_cached(&self) {}
 }
 
 /// Where files are.
@@ -116,6 +126,15 @@ impl StorageFile for File {
 
     fn duplicate(&self) -> io::Result<Box<dyn StorageFile>> {
         Ok(Box::new(self.try_clone()?))
+    }
+
+    fn forget_cached(&self) {
+        let steps = 0..self.length().unwrap_or(0).div_ceil(FORGOTTEN_BYTES.get());
+        for step in steps {
+            // It is advice: where it is not taken, nothing is lost but time.
+            let _ = fadvise(self, step * FORGOTTEN_BYTES.get(), Some(FORGOTTEN_BYTES), Advice::DontNeed);
+            std::thread::yield_now();
+        }
     }
 }
 

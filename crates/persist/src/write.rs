@@ -412,7 +412,8 @@ pub fn write_keyspace<W: Write>(writer: &mut Writer<'_, W>, shards: &mut LockedS
 /// durable, and renamed. After an error the file of that name is what it was before, or the new one where
 /// only making the name durable failed. Returns what `write` returned. The file that had the name before,
 /// whose blocks the system frees when it is closed, is closed by another thread: that takes a part of a
-/// second.
+/// second, in which a system that does not interrupt itself lets nobody else on the processor. So what it
+/// keeps of the file in memory, which is most of the work, goes first and bit by bit.
 pub fn save_file<T>(
     storage: &dyn Storage,
     path: &Path,
@@ -436,6 +437,7 @@ pub fn save_file<T>(
         }
     };
     let closing = std::thread::Builder::new().name("close".to_owned());
-    let _closed_at_once_if_that_fails = closing.spawn(move || drop(replaced));
+    let _closed_at_once_if_that_fails =
+        closing.spawn(move || replaced.iter().for_each(|file| file.forget_cached()));
     outcome
 }

@@ -29,6 +29,8 @@ const EFFORT_PERCENT: u32 = 10;
 /// How long the walk goes on at a time, and a shard is locked at most. Whoever wants it meanwhile has it
 /// until the next stint, which is several times as long.
 const STINT: Duration = Duration::from_micros(50);
+/// While a snapshot is written, which shares much that could be moved, and takes its time of locks and cores.
+const PAUSE_WHILE_SAVING: Duration = Duration::from_millis(10);
 /// Attempts to lock a shard.
 const ATTEMPTS_MAX: u32 = 20;
 /// Buckets that are looked at between two looks at the clock.
@@ -109,6 +111,10 @@ impl Compactor {
     pub fn go_on(&mut self, server: &Server, config: &Config) {
         let began = Instant::now();
         let Some(walk) = self.walk.as_mut().filter(|walk| walk.next_stint <= began) else { return };
+        if server.persistence.saving.load(Ordering::Relaxed) {
+            walk.next_stint = began + PAUSE_WHILE_SAVING;
+            return;
+        }
         let is_done = walk.go_on(server, began + STINT);
         if is_done {
             let held_before = walk.held_before;
