@@ -89,6 +89,23 @@ def test_no_dump_is_begun_or_put_off_while_a_script_is_slow(server):
         assert connection.call("INFO", "persistence").count(b"rdb_saves:0\r\n") == 1
 
 
+def test_pipelines_wait_for_no_slow_script(server):
+    """Nor do those that look into a large collection, which is fetched ahead where its shard is free."""
+    with server.connect() as connection:
+        for first in range(0, 60_000, 1000):
+            pairs = [word for number in range(first, first + 1000) for word in (f"field:{number}", "v" * 16)]
+            connection.call("HSET", "held", *pairs)
+        requests = [("HGET", "held", f"field:{number * 97}") for number in range(500)]
+        assert [reply.value for reply in connection.pipeline(requests)] == [b"v" * 16] * 500
+        running = Running(server, "EVAL", "redis.call('HLEN', KEYS[1]) while true do end", 1, "held")
+        wait_until_busy(server, "other")
+        for _ in range(3):
+            assert all(reply.text().startswith("BUSY ") for reply in connection.pipeline(requests))
+        assert connection.call("SCRIPT", "KILL") == b"OK"
+        assert "killed by user" in running.reply().text()
+        assert [reply.value for reply in connection.pipeline(requests)] == [b"v" * 16] * 500
+
+
 def test_a_function_is_killed_by_its_own_command(server):
     code = "#!lua name=endless\nredis.register_function('endless', function() while true do end end)"
     with server.connect() as connection:

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::{Database, KeyHash, Keyspace, ShardSet, ValueRef};
+use crate::{Database, KeyHash, Keyspace, ValueRef};
 
 /// What a command is about to do with a key, if it has the usual shape: the arguments behind the key, empty
 /// if there are none.
@@ -16,13 +16,18 @@ pub struct Ahead<'a> {
 
 impl Keyspace {
     /// Fetches what these commands will look at in collections that are larger than the caches, those of one
-    /// key side by side. Their order is changed. Returns how many of them are about to use such collections.
+    /// key side by side. Their order is changed. A shard that is in use is left out: who holds it may do so
+    /// for long, and on this thread. Returns how many of them are about to use such collections, or may be,
+    /// as their shard was left out.
     pub fn fetch_ahead(&self, database: usize, commands: &mut [Ahead<'_>]) -> usize {
         commands.sort_unstable_by_key(|command| command.key.0);
         let mut large = 0;
         for group in commands.chunk_by(|one, other| one.key == other.key) {
             let index = self.shard_of(group[0].key);
-            let locked = self.lock(ShardSet::one(index));
+            let Some(locked) = self.try_lock_one(index) else {
+                large += group.len();
+                continue;
+            };
             let database = locked.shard(index).map(|shard| &shard.databases[database]);
             if database.is_some_and(|database| database.fetch_ahead(group)) {
                 large += group.len();
@@ -63,7 +68,7 @@ fn aim([first, second]: [&[u8]; 2]) -> (&[u8], Option<f64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EncodingLimits, Entry, Hash, Set, SortedSet, Value};
+    use crate::{EncodingLimits, Entry, Hash, Set, ShardSet, SortedSet, Value};
 
     const MEMBERS: usize = 100_000;
 
@@ -126,6 +131,8 @@ mod tests {
         let hash = keyspace.hash(b"scored");
         let index = keyspace.shard_of(hash);
         let locked = keyspace.lock(ShardSet::one(index));
+        // It waits for no lock.
+        assert!(keyspace.fetch_ahead(1, &mut commands) >= 3 * arguments.len());
         let entry = locked.shard(index).and_then(|shard| shard.databases[1].candidate(hash));
         let Some(ValueRef::SortedSet(scored)) = entry.map(|entry| entry.value()) else {
             panic!("the sorted set is there")
