@@ -92,20 +92,26 @@ mod tests {
         }
         let mut small = SortedSet::new();
         small.insert(b"one", 1.0, &limits);
+        // Each in a database of its own, so that none is taken for another with the same fingerprint.
         let values = [
-            (&b"set"[..], Value::Set(set)),
-            (b"hash", Value::Hash(hash)),
-            (b"scored", Value::SortedSet(scored)),
-            (b"small", Value::SortedSet(small)),
-            (b"text", Value::String(b"a text".to_vec())),
+            (Some(Value::Set(set)), true),
+            (Some(Value::Hash(hash)), true),
+            (Some(Value::SortedSet(scored)), true),
+            (Some(Value::SortedSet(small)), false),
+            (Some(Value::String(b"a text".to_vec())), false),
+            (None, false),
         ];
-        let keyspace = Keyspace::new(2, 4);
-        for (key, value) in values {
-            let hash = keyspace.hash(key);
-            let index = keyspace.shard_of(hash);
+        let keyspace = Keyspace::new(values.len(), 4);
+        let hash = keyspace.hash(b"key");
+        let index = keyspace.shard_of(hash);
+        let mut are_large = Vec::new();
+        for (number, (value, is_large)) in values.into_iter().enumerate() {
             let mut locked = keyspace.lock(ShardSet::one(index));
             let shard = locked.shard_mut(index).expect("the shard is locked");
-            shard.databases[1].insert(hash, Entry::new(key, value, None, 0));
+            if let Some(value) = value {
+                shard.databases[number].insert(hash, Entry::new(b"key", value, None, 0));
+            }
+            are_large.push(is_large);
         }
         let (known, unknown) = (member(MEMBERS / 3), member(2 * MEMBERS));
         let arguments: [[&[u8]; 2]; 10] = [
@@ -120,20 +126,17 @@ mod tests {
             [b"", b""],
             [b"12", b""],
         ];
-        let keys = [&b"scored"[..], b"none", b"set", b"text", b"hash", b"small"];
-        let mut commands: Vec<Ahead<'_>> = Vec::new();
-        for arguments in arguments {
-            commands.extend(keys.iter().map(|key| Ahead { key: keyspace.hash(key), arguments }));
+        let command = |arguments| Ahead { key: hash, arguments };
+        let mut commands: Vec<Ahead<'_>> = arguments.into_iter().map(command).collect();
+        for (number, is_large) in are_large.into_iter().enumerate() {
+            let large = keyspace.fetch_ahead(number, &mut commands);
+            assert_eq!(large, if is_large { arguments.len() } else { 0 }, "database {number}");
         }
-        assert_eq!(keyspace.fetch_ahead(1, &mut commands), 3 * arguments.len());
-        assert_eq!(keyspace.fetch_ahead(0, &mut commands), 0);
-        assert_eq!(keyspace.fetch_ahead(1, &mut []), 0);
-        let hash = keyspace.hash(b"scored");
-        let index = keyspace.shard_of(hash);
+        assert_eq!(keyspace.fetch_ahead(0, &mut []), 0);
         let locked = keyspace.lock(ShardSet::one(index));
         // It waits for no lock.
-        assert!(keyspace.fetch_ahead(1, &mut commands) >= 3 * arguments.len());
-        let entry = locked.shard(index).and_then(|shard| shard.databases[1].candidate(hash));
+        assert_eq!(keyspace.fetch_ahead(5, &mut commands), arguments.len());
+        let entry = locked.shard(index).and_then(|shard| shard.databases[2].candidate(hash));
         let Some(ValueRef::SortedSet(scored)) = entry.map(|entry| entry.value()) else {
             panic!("the sorted set is there")
         };
