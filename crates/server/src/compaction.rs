@@ -115,10 +115,8 @@ impl Compactor {
             walk.next_stint = began + PAUSE_WHILE_SAVING;
             return;
         }
-        let is_done = walk.go_on(server, began + STINT);
-        if is_done {
-            let held_before = walk.held_before;
-            self.end(server, held_before);
+        if walk.go_on(server, began + STINT) {
+            self.end(server);
         } else {
             let share = if config.activedefrag { config.active_defrag_cycle_max } else { EFFORT_PERCENT };
             let share = share.clamp(1, 100);
@@ -128,7 +126,9 @@ impl Compactor {
         server.compaction.spent_us.fetch_add(spent, Ordering::Relaxed);
     }
 
-    fn end(&mut self, server: &Server, held_before: usize) {
+    /// Ends the walk and notes what came of it.
+    fn end(&mut self, server: &Server) {
+        let held_before = self.walk.take().map_or(0, |walk| walk.held_before);
         let released = held_before.saturating_sub(slab::held_bytes());
         slab::end_compaction();
         slab::purge();
@@ -136,7 +136,6 @@ impl Compactor {
             true => PAUSE_MIN,
             false => (2 * self.pause).min(PAUSE_MAX),
         };
-        self.walk = None;
         (self.looked, self.ended) = (Instant::now(), Instant::now());
         server.compaction.is_running.store(false, Ordering::Relaxed);
         server.compaction.walks.fetch_add(1, Ordering::Relaxed);

@@ -91,7 +91,7 @@ pub struct Worker {
     upcoming: Vec<(usize, KeyHash)>,
     /// Whether there are so many keys that it pays to prefetch them.
     prefetches: bool,
-    /// In so many batches it will be looked whether requests use large collections.
+    /// Batches until it is looked again whether requests use large collections.
     until_fetching: u32,
     deadlines: Deadlines,
     tcp_listeners: Vec<TcpListener>,

@@ -23,13 +23,8 @@ impl Keyspace {
         commands.sort_unstable_by_key(|command| command.key.0);
         let mut large = 0;
         for group in commands.chunk_by(|one, other| one.key == other.key) {
-            let index = self.shard_of(group[0].key);
-            let Some(locked) = self.try_lock_one(index) else {
-                large += group.len();
-                continue;
-            };
-            let database = locked.shard(index).map(|shard| &shard.databases[database]);
-            if database.is_some_and(|database| database.fetch_ahead(group)) {
+            let is_large = self.peek(database, group[0].key, |database| database.fetch_ahead(group));
+            if is_large.unwrap_or(true) {
                 large += group.len();
             }
         }
@@ -47,11 +42,9 @@ impl Database {
                 set.fetch_ahead(&aims)
             }
             Some(ValueRef::Hash(hash)) => {
-                commands.iter().fold(false, |_, command| hash.fetch_ahead(command.arguments[0]))
+                commands.iter().all(|command| hash.fetch_ahead(command.arguments[0]))
             }
-            Some(ValueRef::Set(set)) => {
-                commands.iter().fold(false, |_, command| set.fetch_ahead(command.arguments[0]))
-            }
+            Some(ValueRef::Set(set)) => commands.iter().all(|command| set.fetch_ahead(command.arguments[0])),
             _ => false,
         }
     }

@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::allocator;
 use crate::slab;
+use crate::table::{CACHE_LINE_BYTES, prefetch_lines};
 use crate::text::{PIECE_BYTES, Text, TextImage};
 use crate::value::{Kind, StringRef, Value, ValueMut, ValueRef};
 use crate::{Hash, List, Set, SortedSet, Stream};
@@ -545,9 +546,7 @@ impl Entry {
     /// Fetches the entry ahead of its use. A key with a short value takes up to three cache lines.
     #[inline]
     pub fn prefetch(&self) {
-        for line in 0..3 {
-            crate::table::prefetch(self.memory().wrapping_add(64 * line));
-        }
+        prefetch_lines(self.memory(), 0..3 * CACHE_LINE_BYTES);
     }
 
     /// Moves what lies in sparsely used memory (see [`slab::begin_compaction`]); of a large collection, a

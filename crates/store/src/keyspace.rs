@@ -304,15 +304,23 @@ impl Keyspace {
         Some(count * self.cells.len())
     }
 
-    fn peek(&self, database: usize, hash: KeyHash, look: impl FnOnce(&crate::Database)) {
+    /// Has `look` called with the part of a database that a key is in, if its lock is free.
+    #[inline]
+    pub(crate) fn peek<R>(
+        &self,
+        database: usize,
+        hash: KeyHash,
+        look: impl FnOnce(&crate::Database) -> R,
+    ) -> Option<R> {
         let cell = &self.cells[self.shard_of(hash)];
-        if cell.lock.try_lock() {
+        cell.lock.try_lock().then(|| {
             // SAFETY: the lock is held, and released right after the shared use.
             unsafe {
-                look(&(&(*cell.shard.get()).databases)[database]);
+                let result = look(&(&(*cell.shard.get()).databases)[database]);
                 cell.lock.unlock();
+                result
             }
-        }
+        })
     }
 }
 

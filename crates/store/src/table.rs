@@ -32,6 +32,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::mem::{align_of, size_of};
+use std::ops::Range;
 use std::ptr::NonNull;
 
 use smallvec::SmallVec;
@@ -47,7 +48,9 @@ const SLOTS: usize = 7;
 const FILL_MAX_OF_TWO: usize = 11;
 /// Mean number of items per bucket below which the table shrinks.
 const FILL_MIN: usize = 3;
-const BUCKET_BYTES: usize = 64;
+/// What a processor fetches at a time.
+pub(crate) const CACHE_LINE_BYTES: usize = 64;
+const BUCKET_BYTES: usize = CACHE_LINE_BYTES;
 /// Buckets that are allocated together once a table is large.
 const SEGMENT_BUCKETS: usize = slab::PAGE_BYTES / BUCKET_BYTES;
 const ITEM_BYTES: usize = 8;
@@ -829,6 +832,13 @@ impl<'a, T> Iterator for Iter<'a, T> {
 }
 
 impl<T> ExactSizeIterator for Iter<'_, T> {}
+
+/// Asks the processor to bring the cache lines near that begin in a range of bytes behind an address, if that
+/// is the beginning of one.
+#[inline(always)]
+pub(crate) fn prefetch_lines(start: *const u8, bytes: Range<usize>) {
+    bytes.step_by(CACHE_LINE_BYTES).for_each(|at| prefetch(start.wrapping_add(at)));
+}
 
 /// Asks the processor to bring a cache line near. Any address is fine; nothing is read.
 #[inline]

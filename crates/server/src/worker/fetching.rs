@@ -29,19 +29,20 @@ impl Worker {
     /// Fetches what the batch's requests will look at in large collections, as long as it finds that many of
     /// them do. When they do not, it looks again now and then.
     pub(super) fn fetch_ahead(&mut self, client: &Client, input: &[u8]) {
-        self.until_fetching = self.until_fetching.saturating_sub(1);
         if self.until_fetching > 0 {
+            self.until_fetching -= 1;
             return;
         }
         let keyspace = &self.context.server.keyspace;
         let mut commands: SmallVec<[Ahead<'_>; BATCH_MAX]> = SmallVec::new();
-        for request in self.requests.iter().filter(|request| request.count >= 3) {
-            let argument = |index: usize| &input[self.slices[request.first + index].range()];
-            let key = request.hash.unwrap_or_else(|| keyspace.hash(argument(1)));
+        for request in self.requests.iter_mut().filter(|request| request.count >= 3) {
+            let first = request.first;
+            let argument = |index: usize| &input[self.slices[first + index].range()];
+            let key = *request.hash.get_or_insert_with(|| keyspace.hash(argument(1)));
             let second: &[u8] = if request.count > 3 { argument(3) } else { &[] };
             commands.push(Ahead { key, arguments: [argument(2), second] });
         }
         let large = keyspace.fetch_ahead(client.database, &mut commands);
-        self.until_fetching = if 2 * large >= self.requests.len() { 1 } else { UNFETCHED_BATCHES };
+        self.until_fetching = if 2 * large >= self.requests.len() { 0 } else { UNFETCHED_BATCHES };
     }
 }

@@ -33,9 +33,8 @@ use smallvec::SmallVec;
 use super::element::{Count, Encoded, count_externals, span};
 use super::view::{Form, Item, Position, View};
 use crate::slab;
-use crate::table::prefetch;
+use crate::table::{CACHE_LINE_BYTES, prefetch_lines};
 
-const CACHE_LINE_BYTES: usize = 64;
 const PREFETCHED_LINES: usize = 6;
 /// Cache lines of a block in a table whose items are small.
 const TABLE_LINES: usize = 8;
@@ -217,13 +216,13 @@ impl Block {
     /// and the beginning of the data.
     #[inline]
     pub(super) fn prefetch(&self) {
-        (1..PREFETCHED_LINES).for_each(|line| prefetch(self.0.wrapping_add(line * CACHE_LINE_BYTES)));
+        prefetch_lines(self.0, CACHE_LINE_BYTES..PREFETCHED_LINES * CACHE_LINE_BYTES);
     }
 
     /// Asks the processor for as many cache lines as a block in a table usually has.
     #[inline]
     pub(super) fn prefetch_all(&self) {
-        (0..TABLE_LINES).for_each(|line| prefetch(self.0.wrapping_add(line * CACHE_LINE_BYTES)));
+        prefetch_lines(self.0, 0..TABLE_LINES * CACHE_LINE_BYTES);
     }
 
     /// How items look; `form` if there are none.

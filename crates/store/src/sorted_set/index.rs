@@ -30,6 +30,7 @@
 
 use crate::slab;
 use crate::spine::{BLOCK_HEADER_BYTES, Block, NodeId, SharedVec, block_class_size};
+use crate::table::prefetch_lines;
 
 /// Mean number of items of a bucket above which the index grows.
 pub(super) const FILL: usize = 32;
@@ -328,7 +329,7 @@ impl Index {
             let number = bucket_of(hash, level_of(count), count);
             self.buckets.prefetch(number);
             let start = self.buckets.get(number).block.address();
-            (0..FETCHED_BYTES).step_by(64).for_each(|at| crate::table::prefetch(start.wrapping_add(at)));
+            prefetch_lines(start, 0..FETCHED_BYTES);
         }
     }
 

@@ -22,6 +22,7 @@ use std::ops::Range;
 
 use super::cut::Cut;
 use crate::spine::{Block, block_class_size};
+use crate::table::prefetch_lines;
 
 /// Bytes of the payload before the base.
 const BASE: usize = 4;
@@ -473,16 +474,14 @@ impl Leaf {
     /// Asks the processor to fetch the leaf, as far as lengths and scores usually go.
     #[inline]
     pub fn prefetch(&self) {
-        let start = self.block.address();
-        (0..FETCHED_BYTES).step_by(64).for_each(|at| crate::table::prefetch(start.wrapping_add(at)));
+        prefetch_lines(self.block.address(), 0..FETCHED_BYTES);
     }
 
     /// Asks the processor for what is behind that, of which the header tells how much there is.
     #[inline]
     pub fn prefetch_rest(&self) {
-        let start = self.block.address();
         let bytes = self.block.payload().len().min(LEAF_BYTES_FETCHED_MAX);
-        (FETCHED_BYTES..bytes).step_by(64).for_each(|at| crate::table::prefetch(start.wrapping_add(at)));
+        prefetch_lines(self.block.address(), FETCHED_BYTES..bytes);
     }
 
     /// Moves to another place if that lets memory be given back.

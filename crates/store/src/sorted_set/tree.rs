@@ -443,12 +443,12 @@ impl Tree {
     /// Changes a leaf, which keeps an entry, and tells the spine.
     #[inline]
     fn change<R>(&mut self, id: NodeId, change: impl FnOnce(&mut Leaf) -> R) -> R {
-        let leaf = self.leaves.get_mut(id as usize);
-        self.leaf_bytes -= leaf.memory_usage();
-        let result = change(leaf);
-        self.leaf_bytes += leaf.memory_usage();
-        let view = leaf.view();
-        self.spine.set(id, view.len(), view.score(0));
+        let (result, len, score) = self.change_leaf(id, |leaf| {
+            let result = change(leaf);
+            let view = leaf.view();
+            (result, view.len(), view.score(0))
+        });
+        self.spine.set(id, len, score);
         result
     }
 

@@ -13,6 +13,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use crate::slab;
+use crate::table::prefetch_lines;
 
 #[repr(C, align(8))]
 struct Header {
@@ -85,7 +86,7 @@ impl<T: Copy> SharedSlice<T> {
     #[inline]
     pub fn prefetch(&self, bytes: usize) {
         let start = self.start.map_or(std::ptr::null(), |start| start.as_ptr().cast_const().cast::<u8>());
-        (0..bytes).step_by(64).for_each(|at| crate::table::prefetch(start.wrapping_add(at)));
+        prefetch_lines(start, 0..bytes);
     }
 
     /// The items, to change.
