@@ -4,6 +4,7 @@
 //! [`FileSystem`] is the real one. [`MemoryStorage`] keeps what was written apart from what is durable: a
 //! file's bytes are durable after `sync`, its name after `sync_directory`.
 
+mod direct;
 mod memory;
 
 pub use memory::MemoryStorage;
@@ -15,6 +16,7 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
+use direct::DirectFile;
 use rustix::fs::{Advice, fadvise};
 
 /// Rights of a directory that is created: what the user's mask leaves of these.
@@ -23,11 +25,14 @@ const DIRECTORY_MODE: u32 = 0o755;
 /// Bytes of a file that the system forgets in one step, which takes it some hundred microseconds.
 const FORGOTTEN_BYTES: NonZeroU64 = NonZeroU64::new(1 << 20).unwrap();
 
-/// An open file.
-pub trait StorageFile: Read + Write + Send {
+/// A file that is being written.
+pub trait OutputFile: Write + Send {
     /// Makes what was written durable.
     fn sync(&mut self) -> io::Result<()>;
+}
 
+/// An open file.
+pub trait StorageFile: OutputFile + Read {
     /// The file's length in bytes.
     fn length(&self) -> io::Result<u64>;
 
@@ -49,6 +54,12 @@ pub trait StorageFile: Read + Write + Send {
 pub trait Storage: Send + Sync {
     /// Creates a file, or empties one, for writing.
     fn create(&self, path: &Path) -> io::Result<Box<dyn StorageFile>>;
+
+    /// Creates a file, or empties one, that is written from its beginning to its end and is not read soon. It
+    /// is complete only after [`OutputFile::sync`].
+    fn create_output(&self, path: &Path) -> io::Result<Box<dyn OutputFile>> {
+        Ok(self.create(path)?)
+    }
 
     /// Opens a file for reading.
     fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>>;
@@ -106,11 +117,13 @@ pub fn directory_of(path: &Path) -> &Path {
 #[derive(Clone, Copy, Default, Debug)]
 pub struct FileSystem;
 
-impl StorageFile for File {
+impl OutputFile for File {
     fn sync(&mut self) -> io::Result<()> {
         self.sync_data()
     }
+}
 
+impl StorageFile for File {
     fn length(&self) -> io::Result<u64> {
         self.metadata().map(|metadata| metadata.len())
     }
@@ -142,6 +155,10 @@ impl Storage for FileSystem {
     fn create(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
         Ok(Box::new(file))
+    }
+
+    fn create_output(&self, path: &Path) -> io::Result<Box<dyn OutputFile>> {
+        Ok(Box::new(DirectFile::create(path)?))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {

@@ -15,7 +15,7 @@ use crate::format::{
 };
 use crate::load::Access;
 use crate::lzf;
-use crate::storage::{Storage, StorageFile, directory_of};
+use crate::storage::{OutputFile, Storage, directory_of};
 use mantissa_number::{INTEGER_TEXT_MAX, format_i64, parse_i64};
 use mantissa_store::snapshot::Image;
 use mantissa_store::{EncodingLimits, Entry, Kind, LockedShards, StringRef, TextImage, ValueRef};
@@ -417,11 +417,11 @@ pub fn write_keyspace<W: Write>(writer: &mut Writer<'_, W>, shards: &mut LockedS
 pub fn save_file<T>(
     storage: &dyn Storage,
     path: &Path,
-    write: impl FnOnce(&mut dyn StorageFile) -> io::Result<T>,
+    write: impl FnOnce(&mut dyn OutputFile) -> io::Result<T>,
 ) -> io::Result<T> {
     let directory = directory_of(path);
     let temporary = directory.join(format!("temp-{}.rdb", std::process::id()));
-    let outcome = storage.create(&temporary).and_then(|mut file| {
+    let outcome = storage.create_output(&temporary).and_then(|mut file| {
         let outcome = write(&mut *file)?;
         file.sync()?;
         Ok(outcome)

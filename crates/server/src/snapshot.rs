@@ -26,7 +26,7 @@ use std::sync::{Arc, mpsc};
 
 use mantissa_persist::delay::KeyDelay;
 use mantissa_persist::load::Access;
-use mantissa_persist::storage::StorageFile;
+use mantissa_persist::storage::OutputFile;
 use mantissa_persist::write::{FileFacts, WriteOptions, Writer};
 use mantissa_store::snapshot::Snapshot;
 use mantissa_store::{Keyspace, LockedShards};
@@ -41,10 +41,6 @@ use saver::Saver;
 
 /// Encoded chunks that may wait to be written.
 const CHUNKS_WAITING_MAX: usize = 4;
-/// Where somebody waits, what has been written is made durable after so many bytes, while writing goes on: so
-/// that little is left to be waited for at the end. In the background that would only make others wait, whose
-/// files are on the same disk.
-const DURABLE_BYTES: usize = 8 << 20;
 
 /// What was when a snapshot was taken.
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +114,7 @@ struct Job<'a> {
 /// thread. Waits where another snapshot is under way.
 pub fn write(
     server: &'static Server,
-    file: &mut dyn StorageFile,
+    file: &mut dyn OutputFile,
     facts: &FileFacts,
     pace: Pace,
     at_cut: impl FnOnce(&mut LockedShards<'_>),
@@ -134,7 +130,6 @@ pub fn write(
         checksum: live.config.rdbchecksum,
         limits: live.settings.limits.clone(),
     };
-    let durable = if pace == Pace::Hasty { Some(file.duplicate()?) } else { None };
     let mut writer = Writer::new(file, options.clone(), None);
     writer.begin(facts)?;
 
@@ -166,7 +161,7 @@ pub fn write(
             .into_iter()
             .try_for_each(|(number, total)| writer.database(number, total.keys, total.expiring))
     });
-    let outcome = run(&job, pace, writer, durable, begun);
+    let outcome = run(&job, pace, writer, begun);
     let copied_bytes = job.snapshot.copied_bytes();
     progress.end();
     outcome.map(|()| Cut { dirty, copied_bytes })
@@ -176,8 +171,7 @@ pub fn write(
 fn run<'j, 'a>(
     job: &'j Job<'a>,
     pace: Pace,
-    writer: Writer<'a, &mut dyn StorageFile>,
-    durable: Option<Box<dyn StorageFile>>,
+    writer: Writer<'a, &mut dyn OutputFile>,
     begun: io::Result<()>,
 ) -> io::Result<()> {
     job.failed.store(begun.is_err(), Ordering::Relaxed);
@@ -189,10 +183,7 @@ fn run<'j, 'a>(
             let body = move || work(Saver::new(job, sender));
             std::thread::Builder::new().name("saver".to_owned()).spawn_scoped(scope, body).ok()
         };
-        let (due, when_due) = mpsc::sync_channel::<()>(0);
-        let synced =
-            durable.map(|mut durable| scope.spawn(move || when_due.iter().try_for_each(|()| durable.sync())));
-        let written = scope.spawn(move || begun.and_then(|()| write_chunks(job, writer, &chunks, &due)));
+        let written = scope.spawn(move || begun.and_then(|()| write_chunks(job, writer, &chunks)));
         let mut others = Vec::new();
         if pace == Pace::Steady {
             others.push(start(|saver| saver.relieve(pile_bytes())));
@@ -208,31 +199,19 @@ fn run<'j, 'a>(
             complete &= other.join().is_ok();
         }
         let written = written.join().unwrap_or_else(|_| Err(io::Error::other("writing failed")));
-        // The system tells an error only once: it is not told again when the whole file is made durable.
-        let synced = synced.map_or(Ok(Ok(())), |synced| synced.join());
-        let written = written.and(synced.unwrap_or_else(|_| Err(io::Error::other("writing failed"))));
         written.and_then(|()| if complete { Ok(()) } else { Err(io::Error::other("encoding failed")) })
     })
 }
 
 fn write_chunks<'a>(
     job: &Job<'_>,
-    mut writer: Writer<'a, &mut dyn StorageFile>,
+    mut writer: Writer<'a, &mut dyn OutputFile>,
     chunks: &mpsc::Receiver<Chunk>,
-    due: &mpsc::SyncSender<()>,
 ) -> io::Result<()> {
-    let mut volatile_bytes = 0;
     for mut chunk in chunks {
-        volatile_bytes += chunk.len();
         if let Err(error) = writer.chunk(&chunk) {
             job.failed.store(true, Ordering::Relaxed);
             return Err(error);
-        }
-        if volatile_bytes >= DURABLE_BYTES {
-            volatile_bytes = 0;
-            // It fails where the last time is not over, or has failed, which is told at the end; or where
-            // nobody waits.
-            let _ = due.try_send(());
         }
         chunk.clear();
         job.spare.lock().push(chunk);

@@ -13,7 +13,7 @@
 //! [`MemoryStorage::fail_sync`]: a sync fails, and the pages that it should have written count as clean, as
 //! on Linux: a later sync succeeds and does not write them. [`MemoryStorage::make_read_only`].
 
-use super::{Storage, StorageFile, directory_of};
+use super::{OutputFile, Storage, StorageFile, directory_of};
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -311,7 +311,7 @@ impl Write for MemoryFile {
     }
 }
 
-impl StorageFile for MemoryFile {
+impl OutputFile for MemoryFile {
     fn sync(&mut self) -> io::Result<()> {
         let mut state = self.storage.operation()?;
         let number = state.syncs;
@@ -323,7 +323,9 @@ impl StorageFile for MemoryFile {
         locked(&self.node).sync();
         Ok(())
     }
+}
 
+impl StorageFile for MemoryFile {
     fn length(&self) -> io::Result<u64> {
         drop(self.storage.operation()?);
         Ok(locked(&self.node).live.len() as u64)

@@ -95,7 +95,7 @@ pub fn open_at_start(server: &'static Server) -> Result<(), String> {
 
 /// Writes a base with the present data, durable but for its name.
 fn write_base(server: &'static Server, path: &Path) -> std::io::Result<()> {
-    let mut file = FileSystem.create(path)?;
+    let mut file = FileSystem.create_output(path)?;
     let facts = mantissa_persist::write::FileFacts { is_aof_base: true, ..snapshot::facts() };
     snapshot::write(server, &mut *file, &facts, Pace::Hasty, |_| {})?;
     file.sync()

@@ -212,7 +212,7 @@ impl Work {
     /// Writes the base, and has the log go on with the new increment at its instant.
     fn write_base(&self, increment: Option<Box<dyn StorageFile>>) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.temporary.display());
-        let mut base = FileSystem.create(&self.temporary).map_err(failed)?;
+        let mut base = FileSystem.create_output(&self.temporary).map_err(failed)?;
         let (sender, switched) = mpsc::channel();
         let at_cut = |_: &mut LockedShards<'_>| {
             if let Some(file) = increment.filter(|_| !self.is_void()) {

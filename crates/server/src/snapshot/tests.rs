@@ -23,7 +23,7 @@ fn keyspace() -> Keyspace {
 /// Writes a snapshot whose encoding calls `access_of`, and returns how many keys it had, and the outcome.
 fn snapshot(
     keyspace: &Keyspace,
-    file: &mut dyn StorageFile,
+    file: &mut dyn OutputFile,
     pace: Pace,
     access_of: &(dyn Fn(u32) -> Access + Sync),
 ) -> (u64, io::Result<()>) {
@@ -44,7 +44,7 @@ fn snapshot(
         stream: Mutex::new(()),
         spare: Mutex::new(Vec::new()),
     };
-    let outcome = run(&job, pace, writer, None, Ok(()));
+    let outcome = run(&job, pace, writer, Ok(()));
     (totals[0].keys, outcome)
 }
 
