@@ -90,7 +90,7 @@ def resident_at_rest(server):
     """Resident bytes once they have not become fewer for some seconds."""
     least, changed = server.memory_anonymous_bytes(), time.monotonic()
     deadline = changed + REST_SECONDS_MAX
-    while changed + 4 > time.monotonic() < deadline:
+    while changed + 7 > time.monotonic() < deadline:
         time.sleep(0.2)
         if (now := server.memory_anonymous_bytes()) < least:
             least, changed = now, time.monotonic()

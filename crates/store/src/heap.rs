@@ -81,7 +81,7 @@ pub fn tick() {
 
 /// Gives all free pages back at once.
 pub fn give_back() {
-    slab::purge();
+    slab::purge_all();
     call(c"arena.4096.purge");
 }
 

@@ -49,6 +49,8 @@ const SPARE_PERCENT_MIN: usize = 3;
 pub const WORTHWHILE: usize = 64;
 /// Slabs that are looked at before a lock is released for others.
 const SLABS_PER_LOCK: usize = 256;
+/// Calls of [`purge`] during which memory has to be idle.
+const PURGES_IDLE: u8 = 4;
 
 #[repr(C)]
 struct Header {
@@ -169,9 +171,19 @@ pub fn report() -> String {
     text + &format!("{} bytes of slabs and pages, {free_bytes} bytes free and kept\n", held_bytes())
 }
 
-/// Gives memory back to the system that nobody has used since the last call: slabs without a live cell, what
-/// has never been used of a slab, and what no slab uses. To be called about once a second.
+/// Gives memory back to the system that nobody has used for some calls: slabs without a live cell, what has
+/// never been used of a slab, and what no slab uses. To be called about once a second.
 pub fn purge() {
+    purge_idle(PURGES_IDLE);
+}
+
+/// The same with all that no slab uses now.
+pub fn purge_all() {
+    chunks::give_ready_back();
+    purge_idle(0);
+}
+
+fn purge_idle(idle_calls: u8) {
     for arena in arenas_in_use() {
         let with_room = {
             let arena = arena.lock();
@@ -179,7 +191,7 @@ pub fn purge() {
         };
         with_room.for_each(|class| arena.lock().0[class].give_idle_back(class));
     }
-    chunks::purge();
+    chunks::purge(idle_calls);
 }
 
 /// Has memory ready for as much growth as there was since the last call; to be called a few times a second,

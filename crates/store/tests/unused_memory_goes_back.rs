@@ -38,7 +38,7 @@ fn slabs_that_were_opened_for_little_cost_little() {
     // They all lie in one huge page, where the system has those.
     let held = slab::held_bytes();
     assert!((1_000_000..2_000_000).contains(&held), "{held} bytes of slabs");
-    for _ in 0..4 {
+    for _ in 0..10 {
         slab::purge();
     }
     let resident = resident_bytes().saturating_sub(resident_before);

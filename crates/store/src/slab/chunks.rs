@@ -3,11 +3,13 @@
 //! A chunk is 256 units of 8 KB; a slab takes one, two or four, aligned to its size. Slabs are put into the
 //! first chunk that has room, so that the last ones become empty: an empty chunk goes back to the system.
 //! Units that are free in a chunk that stays are given back by [`purge`], which the server calls now and
-//! then; until then they are reused without a page fault.
+//! then, once no slab has been put into the chunk for some calls; until then they are reused without a page
+//! fault.
 //!
 //! The first touch of a chunk has the system clear a huge page, perhaps after it has moved others to make
 //! one: that takes up to milliseconds. While memory grows, [`prepare`] has as many chunks ready as the last
-//! while took, so that this seldom happens to somebody who holds a lock.
+//! while took, so that this seldom happens to somebody who holds a lock. Where memory shrinks and grows again,
+//! as from one snapshot to the next, some of the chunks that have become empty are kept ready for that.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};
@@ -32,8 +34,8 @@ struct Chunk {
     /// Whether the system is asked to use a huge page. Not while units of it have been given back: the system
     /// would collect the rest into a new huge page, with memory for all.
     is_huge: bool,
-    /// Whether a slab has been put into it since [`purge`] looked at it last.
-    is_filling: bool,
+    /// Calls of [`purge`] since a slab was put into it.
+    idle_calls: u8,
 }
 
 struct Chunks {
@@ -65,6 +67,8 @@ unsafe impl Send for Ready {}
 static READY: Mutex<Ready> = Mutex::new(Ready { chunks: Vec::new(), taken: 0, idle_calls: 0 });
 /// Most chunks that are kept ready.
 const READY_MAX: usize = 32;
+/// One in so many empty chunks is kept ready.
+const READY_PART: usize = 16;
 /// Calls of [`prepare`] after which chunks that nobody takes are given back.
 const IDLE_CALLS_MAX: usize = 30;
 
@@ -128,7 +132,7 @@ impl Chunks {
                 let (word, bits) = run(units, start);
                 chunk.free[word] &= !bits;
                 chunk.dirty[word] &= !bits;
-                chunk.is_filling = true;
+                chunk.idle_calls = 0;
                 if !chunk.is_huge && chunk.free == [0; WORDS] {
                     chunk.advise_huge(true);
                 }
@@ -145,7 +149,7 @@ impl Chunks {
         let base = take_ready().unwrap_or_else(map);
         let number = self.chunks.partition_point(|chunk| chunk.base < base);
         let mut chunk =
-            Chunk { base, free: [u64::MAX; WORDS], dirty: [0; WORDS], is_huge: false, is_filling: false };
+            Chunk { base, free: [u64::MAX; WORDS], dirty: [0; WORDS], is_huge: false, idle_calls: 0 };
         chunk.advise_huge(true);
         self.chunks.insert(number, chunk);
         self.empty += 1;
@@ -163,7 +167,10 @@ impl Chunks {
         self.first_with_room.iter_mut().for_each(|first| *first = (*first).min(number));
         if self.chunks[number].is_empty() {
             if self.empty >= SPARE_CHUNKS {
-                unmap(self.chunks.remove(number).base);
+                let chunk = self.chunks.remove(number);
+                if !(chunk.is_huge && keep_ready(chunk.base, self.chunks.len() / READY_PART)) {
+                    unmap(chunk.base);
+                }
             } else {
                 self.empty += 1;
             }
@@ -190,6 +197,16 @@ fn take_ready() -> Option<NonNull<u8>> {
     ready.chunks.pop()
 }
 
+/// Keeps a chunk ready if some have been taken lately and fewer than `count_max` are. False if not.
+fn keep_ready(base: NonNull<u8>, count_max: usize) -> bool {
+    let mut ready = READY.lock();
+    let is_kept = ready.chunks.len() < count_max.min(READY_MAX) && ready.idle_calls <= IDLE_CALLS_MAX;
+    if is_kept {
+        ready.chunks.push(base);
+    }
+    is_kept
+}
+
 /// Has one chunk more ready than were taken since the last call. If none were in many calls, gives one back.
 pub(super) fn prepare() {
     let (wanted, superfluous) = {
@@ -211,6 +228,12 @@ pub(super) fn prepare() {
     }
 }
 
+/// Gives back what is ready.
+pub(super) fn give_ready_back() {
+    let ready = std::mem::take(&mut READY.lock().chunks);
+    ready.into_iter().for_each(unmap);
+}
+
 /// Bytes that are free and may still be in memory.
 pub(super) fn dirty_bytes() -> usize {
     let ready_bytes = READY.lock().chunks.len() * CHUNK_BYTES;
@@ -219,17 +242,20 @@ pub(super) fn dirty_bytes() -> usize {
     chunks.chunks.iter().map(units).sum::<usize>() * UNIT_BYTES + ready_bytes
 }
 
-/// Gives memory back to the system that no slab uses and that is not about to be used, a chunk at a time.
-pub(super) fn purge() {
+/// Gives memory back to the system that no slab uses, a chunk at a time, of those into which no slab has been
+/// put for `idle_calls` calls.
+pub(super) fn purge(idle_calls: u8) {
     let mut next = 0;
     loop {
         let mut chunks = CHUNKS.lock();
         let Some(chunk) = chunks.chunks.get_mut(next) else { return };
         next += 1;
-        // What has never been used lies in the huge page as well: it goes once nobody fills it any more.
-        let is_filling = std::mem::take(&mut chunk.is_filling);
-        let is_left_over = !is_filling && chunk.free != [0; WORDS];
-        if chunk.is_huge && (is_left_over || chunk.dirty != [0; WORDS]) {
+        if chunk.idle_calls < idle_calls {
+            chunk.idle_calls += 1;
+            continue;
+        }
+        // What has never been used lies in the huge page as well.
+        if chunk.is_huge && chunk.free != [0; WORDS] {
             chunk.advise_huge(false);
             chunk.dirty = chunk.free;
         }
