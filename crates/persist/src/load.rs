@@ -9,6 +9,7 @@
 //! without elements are left out and counted, and hash fields that have expired are kept for the expiry to
 //! notice.
 
+mod ahead;
 mod module;
 mod parallel;
 mod skip;

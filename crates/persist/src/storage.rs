@@ -7,6 +7,7 @@
 mod direct;
 mod memory;
 
+pub(crate) use direct::AlignedBuffer;
 pub use memory::MemoryStorage;
 
 use std::ffi::OsString;

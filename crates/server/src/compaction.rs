@@ -86,7 +86,12 @@ impl Default for Compactor {
 impl Compactor {
     /// Has memory ready, and begins a walk if it is time and worth it. To be called several times a second.
     pub fn tick(&mut self, server: &Server, config: &Config) {
-        slab::prepare();
+        if server.persistence.loading.load(Ordering::Relaxed) {
+            // All threads make memory ready by using it, and no client waits for that.
+            slab::forget_growth();
+        } else {
+            slab::prepare();
+        }
         if self.walk.is_some() || self.looked.elapsed() < PAUSE_MIN {
             return;
         }

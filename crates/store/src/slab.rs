@@ -200,6 +200,11 @@ pub fn prepare() {
     chunks::prepare();
 }
 
+/// To be called in its place where growth is about to end, or nobody would wait for memory.
+pub fn forget_growth() {
+    chunks::forget_growth();
+}
+
 /// Memory for `size` bytes, aligned to eight. It must be given back through [`dealloc`].
 #[inline]
 pub fn alloc(size: usize) -> NonNull<u8> {

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::ahead::ReadAhead;
 use super::skip::{Skipped, Slice, Stop, skip_record};
 use super::{
     ChecksumState, LoadOptions, LoadSummary, LoadTarget, Loader, Record, VERSION_WITH_CHECKSUM,
@@ -88,9 +89,11 @@ fn attempt(file: &File, total: u64, job: &LoadJob<'_>) -> Result<LoadSummary, Op
         for _ in 0..job.threads {
             scope.spawn(|| (job.work)(&mut |target| shared.work(file, job, &receiver, target)));
         }
+        let ahead = ReadAhead::start(scope, file, total);
         let (bytes, filled, shared) = (Vec::new(), 0, &shared);
+        let offset = begin;
         let mut cutter =
-            Cutter { file, total, offset: begin, bytes, filled, database: 0, checksum, job, shared, sender };
+            Cutter { file, ahead, total, offset, bytes, filled, database: 0, checksum, job, shared, sender };
         let end = cutter.cut()?;
         Ok::<_, Stop>((end, cutter.checksum.value()))
     });
@@ -225,6 +228,7 @@ fn load_part<'a, R: Read>(
 /// Reads a file and cuts it into parts.
 struct Cutter<'a, 'j> {
     file: &'a File,
+    ahead: ReadAhead,
     total: u64,
     /// Offset of `bytes`.
     offset: u64,
@@ -292,12 +296,13 @@ impl Cutter<'_, '_> {
         }
         while self.filled < wanted {
             let offset = self.offset + self.filled as u64;
-            match self.file.read_at(&mut self.bytes[self.filled..wanted], offset) {
-                Ok(0) => return Err(Stop::Incomplete),
-                Ok(count) => self.filled += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return Err(Stop::Unknown),
+            let bytes = self.ahead.bytes_at(offset).map_err(|_| Stop::Unknown)?;
+            if bytes.is_empty() {
+                return Err(Stop::Incomplete);
             }
+            let count = bytes.len().min(wanted - self.filled);
+            self.bytes[self.filled..][..count].copy_from_slice(&bytes[..count]);
+            self.filled += count;
         }
         Ok(self.offset + self.filled as u64 == self.total)
     }

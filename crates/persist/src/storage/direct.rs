@@ -30,6 +30,32 @@ const WRITE_TIME_MAX: Duration = Duration::from_millis(8);
 /// So many writes go the usual way before a slow disk is tried again.
 const CACHED_WRITES: u32 = 31;
 
+/// Memory at an address that suits direct reads and writes.
+pub(crate) struct AlignedBuffer {
+    memory: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl AlignedBuffer {
+    /// So many zeros.
+    pub fn new(len: usize) -> Self {
+        let memory = vec![0; len + BLOCK_BYTES];
+        let start = memory.as_ptr().align_offset(BLOCK_BYTES).min(BLOCK_BYTES);
+        AlignedBuffer { memory, start, len }
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.memory[self.start..][..self.len]
+    }
+
+    /// Its bytes, to be changed.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..][..self.len]
+    }
+}
+
 /// See the module's description.
 pub(super) struct DirectFile {
     /// The file as it is usually written.
@@ -38,9 +64,7 @@ pub(super) struct DirectFile {
     direct: Option<File>,
     /// The offset in the file of what the buffer holds, a multiple of its size.
     offset: u64,
-    /// The buffer lies in here, at an aligned address.
-    memory: Vec<u8>,
-    start: usize,
+    buffer: AlignedBuffer,
     filled: usize,
     /// Bytes of the buffer that are in the file already.
     flushed: usize,
@@ -54,14 +78,13 @@ impl DirectFile {
         let cached = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
         let flags = OFlags::DIRECT.bits().cast_signed();
         let direct = OpenOptions::new().write(true).custom_flags(flags).open(path).ok();
-        let memory = vec![0; BUFFER_BYTES + BLOCK_BYTES];
-        let start = memory.as_ptr().align_offset(BLOCK_BYTES).min(BLOCK_BYTES);
-        Ok(DirectFile { cached, direct, offset: 0, memory, start, filled: 0, flushed: 0, cached_writes: 0 })
+        let buffer = AlignedBuffer::new(BUFFER_BYTES);
+        Ok(DirectFile { cached, direct, offset: 0, buffer, filled: 0, flushed: 0, cached_writes: 0 })
     }
 
     /// Writes the whole buffer and begins anew.
     fn write_buffer(&mut self) -> io::Result<()> {
-        let bytes = &self.memory[self.start..][..BUFFER_BYTES];
+        let bytes = self.buffer.bytes();
         match &self.direct {
             Some(direct) if self.cached_writes == 0 => {
                 let began = Instant::now();
@@ -93,13 +116,13 @@ impl Write for DirectFile {
             self.write_buffer()?;
         }
         let count = bytes.len().min(BUFFER_BYTES - self.filled);
-        self.memory[self.start + self.filled..][..count].copy_from_slice(&bytes[..count]);
+        self.buffer.bytes_mut()[self.filled..][..count].copy_from_slice(&bytes[..count]);
         self.filled += count;
         Ok(count)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let bytes = &self.memory[self.start..][self.flushed..self.filled];
+        let bytes = &self.buffer.bytes()[self.flushed..self.filled];
         self.cached.write_all_at(bytes, self.offset + self.flushed as u64)?;
         self.flushed = self.filled;
         Ok(())

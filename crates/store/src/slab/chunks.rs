@@ -228,6 +228,11 @@ pub(super) fn prepare() {
     }
 }
 
+/// Has the next call of [`prepare`] not count what has been taken up to now.
+pub(super) fn forget_growth() {
+    READY.lock().taken = 0;
+}
+
 /// Gives back what is ready.
 pub(super) fn give_ready_back() {
     let ready = std::mem::take(&mut READY.lock().chunks);
