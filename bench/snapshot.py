@@ -2,6 +2,7 @@
 """Saving and loading side by side: this server and redis-server, on the same data.
 
     bench/snapshot.py [--mantissa PATH] [--redis PATH] [--rounds N] [--seconds N] [--svg FILE] [--scale F]
+                      [--backed MEGABYTES]
     bench/snapshot.py --large-key MEMBERS [--alone] [--seconds N]
     bench/snapshot.py --long-string MEGABYTES [--alone] [--seconds N]
 
@@ -10,6 +11,9 @@ then, while clients write as fast as they can and one BGSAVE follows the other, 
 more connection, as a histogram by percentile, and the memory that saving takes beside the data (the
 proportional resident bytes of the server and its children). Only what was sent and answered while a save
 was under way counts.
+
+Hosts of virtual machines may take free memory back, so that using it again is many times as slow, of huge
+pages above all. With --backed another process uses so many megabytes before each start of a server.
 
 With --large-key the same is done with one sorted set, and then one hash, of so many members, to which all
 clients write: the latency of these writes, and of SET to another key. With --long-string a string of so many
@@ -25,6 +29,7 @@ import re
 import shutil
 import statistics
 import subprocess
+import sys
 import time
 
 from servers import Server, add_programs, encode, programs
@@ -81,10 +86,21 @@ def loaded_server(name, command, dump, *options):
     return server, float(re.search(r"DB loaded from disk: ([0-9.]+)", log).group(1))
 
 
+def back(megabytes):
+    """Has the host back so much memory that is free, where there is one."""
+    if megabytes:
+        program = (
+            f"import mmap; memory = mmap.mmap(-1, {megabytes} << 20, mmap.MAP_PRIVATE); memory.madvise(mmap.MADV_HUGEPAGE); "
+            "memory[::4096] = bytes(len(memory) // 4096)"
+        )
+        subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def compare_saving(options, starters, folders):
     times = {(work, name): [] for work in WORKS for name in starters}
     for _ in range(options.rounds):
         for name, command in starters.items():
+            back(options.backed)
             server, seconds = loaded_server(name, command, os.path.join(folders[name], "dump.rdb"))
             times["load", name].append(seconds)
             times["load, CPU", name].append(server.cpu_seconds())
@@ -273,6 +289,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=15, help="seconds of load for each server")
     parser.add_argument("--svg", help="where to draw the latencies")
     parser.add_argument("--scale", type=float, default=1, help="a part of the data")
+    parser.add_argument("--backed", type=int, default=0, help="megabytes to use before each start of a server")
     parser.add_argument("--large-key", type=int, help="members of one key that everybody writes to")
     parser.add_argument("--long-string", type=int, help="megabytes of a string that changes in each save")
     parser.add_argument("--alone", action="store_true", help="without redis-server, with one key only")

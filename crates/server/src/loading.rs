@@ -127,6 +127,7 @@ pub fn load_file(
         },
     };
     let summary = load_in_parallel(&file, &job).map_err(|error| failed(error.to_string()))?;
+    mantissa_store::slab::forget_growth();
     let codes = codes.into_inner();
     crate::scripting::eval::with_machine(server, |vm| {
         server.scripting.libraries.restore(vm, &codes, Policy::Append, true)
