@@ -90,8 +90,8 @@ def back(megabytes):
     """Has the host back so much memory that is free, where there is one."""
     if megabytes:
         program = (
-            f"import mmap; memory = mmap.mmap(-1, {megabytes} << 20, mmap.MAP_PRIVATE); memory.madvise(mmap.MADV_HUGEPAGE); "
-            "memory[::4096] = bytes(len(memory) // 4096)"
+            f"import mmap; memory = mmap.mmap(-1, {megabytes} << 20, mmap.MAP_PRIVATE); "
+            "memory.madvise(mmap.MADV_HUGEPAGE); memory[::4096] = bytes(len(memory) // 4096)"
         )
         subprocess.run([sys.executable, "-c", program], check=True)
 

@@ -8,8 +8,8 @@
 //!
 //! The first touch of a chunk has the system clear a huge page, perhaps after it has moved others to make
 //! one: that takes up to milliseconds. While memory grows, [`prepare`] has as many chunks ready as the last
-//! while took, so that this seldom happens to somebody who holds a lock. Where memory shrinks and grows again,
-//! as from one snapshot to the next, some of the chunks that have become empty are kept ready for that.
+//! while took, so that this seldom happens to somebody who holds a lock. Where memory shrinks and grows
+//! again, as from one snapshot to the next, some of the chunks that have become empty are kept ready for it.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};
