@@ -2,7 +2,6 @@
 """Saving and loading side by side: this server and redis-server, on the same data.
 
     bench/snapshot.py [--mantissa PATH] [--redis PATH] [--rounds N] [--seconds N] [--svg FILE] [--scale F]
-                      [--backed MEGABYTES]
     bench/snapshot.py --large-key MEMBERS [--alone] [--seconds N]
     bench/snapshot.py --long-string MEGABYTES [--alone] [--seconds N]
 
@@ -10,10 +9,11 @@ Prints the time of SAVE and of loading (as each server's log states it), medians
 then, while clients write as fast as they can and one BGSAVE follows the other, the latency of SET on one
 more connection, as a histogram by percentile, and the memory that saving takes beside the data (the
 proportional resident bytes of the server and its children). Only what was sent and answered while a save
-was under way counts.
+was under way counts; half as long before, the same is measured without saves.
 
-Hosts of virtual machines may take free memory back, so that using it again is many times as slow, of huge
-pages above all. With --backed another process uses so many megabytes before each start of a server.
+Each round starts a server twice: after the other one has run, and again as soon as it has stopped. Hosts of
+virtual machines take free memory back, and then the first use of it is many times as slow, of huge pages
+above all; the second start finds what the server itself has just given back.
 
 With --large-key the same is done with one sorted set, and then one hash, of so many members, to which all
 clients write: the latency of these writes, and of SET to another key. With --long-string a string of so many
@@ -35,7 +35,7 @@ import time
 from servers import Server, add_programs, encode, programs
 from shapes import values
 
-WORKS = ("SAVE", "load", "SAVE, CPU", "load, CPU")
+WORKS = ("SAVE", "load", "load, restarted", "SAVE, CPU", "load, CPU", "load, restarted, CPU")
 # How data of one key is made, in the server, and what is then written to it.
 LARGE = {
     "sorted set": (
@@ -86,29 +86,20 @@ def loaded_server(name, command, dump, *options):
     return server, float(re.search(r"DB loaded from disk: ([0-9.]+)", log).group(1))
 
 
-def back(megabytes):
-    """Has the host back so much memory that is free, where there is one."""
-    if megabytes:
-        program = (
-            f"import mmap; memory = mmap.mmap(-1, {megabytes} << 20, mmap.MAP_PRIVATE); "
-            "memory.madvise(mmap.MADV_HUGEPAGE); memory[::4096] = bytes(len(memory) // 4096)"
-        )
-        subprocess.run([sys.executable, "-c", program], check=True)
-
-
 def compare_saving(options, starters, folders):
     times = {(work, name): [] for work in WORKS for name in starters}
     for _ in range(options.rounds):
         for name, command in starters.items():
-            back(options.backed)
-            server, seconds = loaded_server(name, command, os.path.join(folders[name], "dump.rdb"))
-            times["load", name].append(seconds)
-            times["load, CPU", name].append(server.cpu_seconds())
-            began, cpu_before = time.monotonic(), server.cpu_seconds()
-            server.call(("SAVE",))
-            times["SAVE", name].append(time.monotonic() - began)
-            times["SAVE, CPU", name].append(server.cpu_seconds() - cpu_before)
-            server.stop()
+            for work in ("load", "load, restarted"):
+                server, seconds = loaded_server(name, command, os.path.join(folders[name], "dump.rdb"))
+                times[work, name].append(seconds)
+                times[f"{work}, CPU", name].append(server.cpu_seconds())
+                if work == "load":
+                    began, cpu_before = time.monotonic(), server.cpu_seconds()
+                    server.call(("SAVE",))
+                    times["SAVE", name].append(time.monotonic() - began)
+                    times["SAVE, CPU", name].append(server.cpu_seconds() - cpu_before)
+                server.stop()
     print("| work | mantissa s | redis s | ratio |\n| --- | --- | --- | --- |")
     for work in WORKS:
         own, rival = (statistics.median(times[work, name]) for name in starters)
@@ -158,30 +149,41 @@ def is_saving(server):
     return b"rdb_bgsave_in_progress:1" in server.call(("INFO", "persistence"))[0]
 
 
+def measure(server, command, keys, seconds, save=lambda: time.sleep(0.1)):
+    """When commands were answered, after how long in seconds, and when the saves were that `save` made."""
+    results = multiprocessing.Queue()
+    watcher = multiprocessing.Process(target=probe, args=(server.port, command, keys, seconds, results))
+    windows = []
+    watcher.start()
+    until = time.monotonic() + seconds - 0.5
+    while time.monotonic() < until:
+        began = time.monotonic()
+        save()
+        windows.append((began, time.monotonic()))
+        time.sleep(0.1)
+    ends, latencies = (array.array("d", part) for part in results.get())
+    watcher.join()
+    return ends, latencies, windows
+
+
 def under_load(server, options, keys, command=SET, disturb=lambda: None, probed=None):
-    """Latencies of a command in seconds while saves are under way and everybody else sends `command`, memory
-    before and at most, and saves done. Memory is looked at in a second part, since looking disturbs the server.
-    `disturb` is called once in each save."""
+    """Latencies of a command in seconds while saves are under way and everybody else sends `command`, those
+    without saves, memory before and at most, and saves done. Memory is looked at in a last part, since looking
+    disturbs the server. `disturb` is called once in each save."""
+
+    def save():
+        server.call(("BGSAVE",))
+        disturb()
+        while is_saving(server):
+            time.sleep(0.05)
+
     probed = probed or command
     writers = ["redis-benchmark", "-p", str(server.port), "-q", "-c", "20", "-P", "8", "-n", "100000000"]
     writers += ["-r", str(keys), *command]
     load = subprocess.Popen(writers, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(2)
-    results = multiprocessing.Queue()
-    watcher = multiprocessing.Process(target=probe, args=(server.port, probed, keys, options.seconds, results))
-    windows = []
-    watcher.start()
-    until = time.monotonic() + options.seconds - 0.5
-    while time.monotonic() < until:
-        began = time.monotonic()
-        server.call(("BGSAVE",))
-        disturb()
-        while is_saving(server):
-            time.sleep(0.05)
-        windows.append((began, time.monotonic()))
-        time.sleep(0.1)
-    ends, latencies = (array.array("d", part) for part in results.get())
-    watcher.join()
+    _, quiet, _ = measure(server, probed, keys, options.seconds / 2)
+    ends, latencies, windows = measure(server, probed, keys, options.seconds, save)
     before = peak = family_bytes(server.process.pid)
     server.call(("BGSAVE",))
     while is_saving(server):
@@ -191,7 +193,7 @@ def under_load(server, options, keys, command=SET, disturb=lambda: None, probed=
     load.wait()
     within = lambda end, latency: any(end > since and end - latency < until for since, until in windows)
     chosen = sorted(latency for end, latency in zip(ends, latencies) if within(end, latency))
-    return chosen, before, peak, len(windows)
+    return chosen, sorted(quiet), before, peak, len(windows)
 
 
 def percentile(latencies, percent):
@@ -221,7 +223,9 @@ def show(work, found):
     print(f"\n| | {head}")
     print(f"| samples | {columns(str(len(latencies)) for latencies, *_ in found.values())} |")
     print(f"| saves | {columns(str(saves) for *_, saves in found.values())} |")
-    extra = (f"{(peak / before - 1) * 100:.0f} %" for _, before, peak, _ in found.values())
+    without = (f"{percentile(quiet, 99.9):.3f}" for _, quiet, *_ in found.values())
+    print(f"| 99.9 without saves | {columns(without)} |")
+    extra = (f"{(peak / before - 1) * 100:.0f} %" for *_, before, peak, _ in found.values())
     print(f"| extra memory at most | {columns(extra)} |", flush=True)
 
 
@@ -289,7 +293,6 @@ def main():
     parser.add_argument("--seconds", type=float, default=15, help="seconds of load for each server")
     parser.add_argument("--svg", help="where to draw the latencies")
     parser.add_argument("--scale", type=float, default=1, help="a part of the data")
-    parser.add_argument("--backed", type=int, default=0, help="megabytes to use before each start of a server")
     parser.add_argument("--large-key", type=int, help="members of one key that everybody writes to")
     parser.add_argument("--long-string", type=int, help="megabytes of a string that changes in each save")
     parser.add_argument("--alone", action="store_true", help="without redis-server, with one key only")
