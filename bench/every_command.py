@@ -99,6 +99,10 @@ def families():
         "SINTER small": (10, lambda k: ("SINTER", "s", "s-small")),
         "SINTERCARD small": (10, lambda k: ("SINTERCARD", 2, "s", "s-small")),
         "SDIFF small": (10, lambda k: ("SDIFF", "s-small", "s")),
+        "SINTER half": (0, lambda k: ("SINTER", "s", "s-half")),
+        "SINTERCARD half": (0, lambda k: ("SINTERCARD", 2, "s", "s-half")),
+        "SDIFF half": (0, lambda k: ("SDIFF", "s", "s-half")),
+        "SINTERSTORE half": (0, lambda k: ("SINTERSTORE", "s3", "s", "s-half")),
         "SMEMBERS": (0, lambda k: ("SMEMBERS", "s")),
         "SUNION": (0, lambda k: ("SUNION", "s", "s-small")),
         "SINTERSTORE": (0, lambda k: ("SINTERSTORE", "s3", "s", "s")),
@@ -265,6 +269,7 @@ def in_parts(head, size, part):
 
 def load_texts(size, picker):
     yield from in_parts(("SADD", "s"), size, lambda n: (member(n),))
+    yield from in_parts(("SADD", "s-half"), size, lambda n: (member(2 * n),))
     yield ("SADD", "s-small", *(member(picker.randrange(size * 2)) for _ in range(10)))
 
 

@@ -38,7 +38,7 @@ pub use hash::{Field, FieldChange, Hash};
 pub use keyspace::{KeyHash, KeyHasher, Keyspace, LockedShards, SHARD_COUNT_MAX, ShardSet};
 pub use limits::EncodingLimits;
 pub use list::{Iter as ListIter, List, ListEnd, ListNode, NodeElements, Sought};
-pub use set::Set;
+pub use set::{Presence, Set};
 pub use shard::{Before, Database, DatabaseKey, LiveEntry, Lookup, Shard, Waiter};
 pub use sorted_set::{Cut, Iter as SortedSetIter, SortedSet, SortedSetBuilder};
 pub use stream::Stream;

@@ -5,6 +5,7 @@
 //! - [`view`]: reading a block;
 //! - [`bulk`]: making a block of all its elements;
 //! - [`buckets`]: a hash table whose buckets are blocks;
+//! - [`common`]: what two such tables have in common;
 //! - [`handle`]: one of several forms behind eight bytes.
 //!
 //! An item's first element is the member of a set or the field of a hash, the second its value, the third its
@@ -13,6 +14,7 @@
 mod block;
 mod buckets;
 mod bulk;
+mod common;
 mod element;
 mod handle;
 mod view;
@@ -20,6 +22,7 @@ mod view;
 pub(crate) use block::Block;
 pub(crate) use buckets::{Buckets, Iter, Place};
 pub(crate) use bulk::block_of;
+pub(crate) use common::Tagged;
 pub(crate) use element::{Encoded, decode_integer, width_of};
 pub(crate) use handle::{Handle, Held, Thin};
 pub(crate) use view::{Form, Item, Items, Position, View};

@@ -22,6 +22,7 @@
 //! A clone of one of the last two forms shares all blocks and costs the same at any size; what is changed
 //! later is copied then, block by block. An `intset` is copied: it has few members.
 
+mod among;
 mod combine;
 mod integers;
 pub(crate) mod sample;
@@ -36,6 +37,7 @@ use mantissa_number::integer_text_length;
 use crate::listpack::Element;
 use crate::packed::{self, Block, Buckets, Encoded, Form, Handle, Items, Thin, View};
 use crate::{EncodingLimits, allocator};
+pub use among::Presence;
 use integers::{INTEGERS_MAX, Integers, Sorted};
 
 /// Forms, as the handle's tag.

@@ -6,7 +6,7 @@
 
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::listpack::Element;
-use mantissa_store::{Set, Value};
+use mantissa_store::{Presence, Set, Value};
 
 use super::write_set;
 use crate::access::Access;
@@ -21,15 +21,9 @@ fn sets_at<'a>(access: &'a Access<'_>, keys: Args<'_>) -> Outcome<Vec<Option<&'a
 }
 
 /// Visits the members of an intersection, until `visit` returns false. None at all if a set is missing.
-fn intersect(sets: &[Option<&Set>], mut visit: impl FnMut(Element<'_>) -> bool) {
-    let Some(sets) = by_size(sets) else { return };
-    let Some((smallest, others)) = sets.split_first() else { return };
-    for member in smallest.iter() {
-        let is_common =
-            others.iter().all(|other| std::ptr::eq(*other, *smallest) || other.contains_element(member));
-        if is_common && !visit(member) {
-            return;
-        }
+fn intersect(sets: &[Option<&Set>], visit: impl FnMut(Element<'_>) -> bool) {
+    if let Some([smallest, others @ ..]) = by_size(sets).as_deref() {
+        smallest.visit_among(Presence::All, others, visit);
     }
 }
 
@@ -136,12 +130,11 @@ pub(super) fn sunion(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
 /// Replies the members of a set that are in none of the others, and returns how many these are.
 fn write_missing(reply: &mut Reply, set: &Set, others: &[&Set]) -> usize {
     let mut len = 0;
-    for member in set.iter() {
-        if !others.iter().any(|other| std::ptr::eq(*other, set) || other.contains_element(member)) {
-            write_element(reply, member);
-            len += 1;
-        }
-    }
+    set.visit_among(Presence::None, others, |member| {
+        write_element(reply, member);
+        len += 1;
+        true
+    });
     len
 }
 

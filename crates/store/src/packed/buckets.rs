@@ -123,8 +123,27 @@ impl Buckets {
         }
     }
 
+    /// The number of buckets.
     #[inline]
-    fn index(&self, hash: u64) -> usize {
+    pub(crate) fn block_count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// A bucket.
+    #[inline]
+    pub(crate) fn block(&self, bucket: usize) -> &Block {
+        self.blocks.get(bucket)
+    }
+
+    /// The hashes of a bucket's items are congruent modulo this.
+    pub(super) fn pattern_size(&self, bucket: usize) -> usize {
+        let is_split = bucket >= self.level_size || bucket + self.level_size < self.blocks.len();
+        if is_split { 2 * self.level_size } else { self.level_size }
+    }
+
+    /// The bucket of a hash, of which only the low bits matter.
+    #[inline]
+    pub(super) fn index(&self, hash: u64) -> usize {
         let low = hash as usize & (2 * self.level_size - 1);
         if low < self.blocks.len() { low } else { low - self.level_size }
     }
@@ -262,6 +281,12 @@ impl Buckets {
     /// The items that `keep` holds for, which is asked about each. Buckets all of whose items stay are shared
     /// with this table.
     pub(crate) fn filtered(&self, mut keep: impl FnMut(Item<'_>) -> bool) -> Buckets {
+        self.filtered_by_block(|_, block| block.filtered(&mut keep))
+    }
+
+    /// The items that `filter` leaves in each bucket: it gets a bucket's number and block, and returns the
+    /// block with what stays.
+    pub(crate) fn filtered_by_block(&self, mut filter: impl FnMut(usize, &Block) -> Block) -> Buckets {
         let mut filtered = Buckets {
             blocks: SharedVec::new(),
             level_size: self.level_size,
@@ -273,7 +298,7 @@ impl Buckets {
             round_start: self.round_start,
         };
         for bucket in 0..self.blocks.len() {
-            let block = self.blocks.get(bucket).filtered(&mut keep);
+            let block = filter(bucket, self.blocks.get(bucket));
             let view = block.view();
             filtered.len += view.len();
             filtered.content_bytes += view.content_bytes();

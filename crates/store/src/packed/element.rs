@@ -272,6 +272,22 @@ pub(super) unsafe fn decode<'a>(code: u8, bytes: &'a [u8]) -> Element<'a> {
     }
 }
 
+/// Whether two elements with the same code are the same, given the bytes of one, and of the other and what
+/// follows it.
+///
+/// # Safety
+/// As for [`decode`].
+#[inline]
+pub(super) unsafe fn are_equal(code: u8, one: &[u8], other: &[u8]) -> bool {
+    let other = &other[..one.len()];
+    match code {
+        // SAFETY: the caller's promise.
+        EXTERNAL_CODE => unsafe { decode(code, one) == decode(code, other) },
+        // The last byte tells more often than the first that two are different.
+        _ => one.last() == other.last() && one == other,
+    }
+}
+
 /// The hash of the first element of an item, given its code and bytes.
 ///
 /// # Safety

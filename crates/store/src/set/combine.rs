@@ -4,7 +4,7 @@
 //! begins as a copy of one of the sets, which shares its blocks, wherever the encoding would be the same, so
 //! what it costs is what the sets do not have in common.
 
-use super::{Body, EncodingLimits, INTEGERS, INTEGERS_MAX, Integers, LISTPACK, Set, TABLE, sample};
+use super::{Body, EncodingLimits, INTEGERS, INTEGERS_MAX, Integers, LISTPACK, Presence, Set, TABLE, sample};
 use crate::listpack::Element;
 use crate::packed::{Block, Buckets, View};
 
@@ -35,7 +35,7 @@ impl Set {
         let others: Vec<&Set> = others.iter().copied().filter(|other| !std::ptr::eq(*other, self)).collect();
         let mut result = match others[..] {
             [] => self.clone(),
-            _ => self.filtered(|member| others.iter().all(|other| other.contains_element(member))),
+            _ => self.filtered_among(Presence::All, &others),
         };
         result.repack(limits);
         let may_be_intset = result.len() <= limits.set_intset_entries_max;
@@ -62,8 +62,7 @@ impl Set {
     /// members up in the others if `looks_up`, and else removes the others' members from a copy.
     pub fn difference(&self, others: &[&Set], looks_up: bool, limits: &EncodingLimits) -> Set {
         if looks_up {
-            let is_kept = |member: Element<'_>| !others.iter().any(|other| other.contains_element(member));
-            return self.filtered(is_kept).settled(limits);
+            return self.filtered_among(Presence::None, others).settled(limits);
         }
         let mut result = self.clone().settled(limits);
         result.remove_all(others);

@@ -371,6 +371,67 @@ fn combinations_are_as_if_made_member_by_member() {
     }
 }
 
+/// A set of so many members below `bound`, and what it is to hold; after growth alone, or after both.
+fn large_set(
+    random: &mut impl FnMut() -> u64,
+    len: usize,
+    bound: u64,
+    limits: &EncodingLimits,
+) -> (Set, BTreeSet<Vec<u8>>) {
+    let text = |number: u64| match number % 5 {
+        0 => number.to_string().into_bytes(),
+        1 => format!("{number:0300}").into_bytes(),
+        _ => format!("member:{number}").into_bytes(),
+    };
+    let (mut set, mut model) = (Set::new_listpack(), BTreeSet::new());
+    let extra = random().is_multiple_of(2);
+    while model.len() < if extra { 2 * len } else { len } {
+        let member = text(random() % bound);
+        set.add(&member, limits);
+        model.insert(member);
+    }
+    while model.len() > len {
+        let gone = model.pop_first().expect("there are more");
+        set.remove(&gone);
+    }
+    (set, model)
+}
+
+#[test]
+fn members_are_found_among_sets_of_other_sizes() {
+    const SIZES: [usize; 6] = [5, 40, 150, 400, 1_000, 2_500];
+    let limits = EncodingLimits { set_listpack_entries_max: 8, ..EncodingLimits::default() };
+    for seed in 0..24 {
+        let mut random = random_numbers(seed);
+        let mut size = || SIZES[random() as usize % SIZES.len()];
+        let sizes = [size(), size(), size()];
+        let bound = 3 * sizes.iter().max().copied().unwrap_or(1) as u64;
+        let [one, two, three] = sizes.map(|size| large_set(&mut random, size, bound, &limits));
+        for others in [&[][..], &[&two], &[&two, &three], &[&three, &one]] {
+            let sets: Vec<&Set> = others.iter().map(|(set, _)| set).collect();
+            let is_in = |text: &Vec<u8>| others.iter().filter(|(_, model)| model.contains(text)).count();
+            for (presence, count) in [(Presence::All, others.len()), (Presence::None, 0)] {
+                let expected: BTreeSet<Vec<u8>> =
+                    one.1.iter().filter(|text| is_in(text) == count).cloned().collect();
+                let mut found = Vec::new();
+                one.0.visit_among(presence, &sets, |member| {
+                    found.push(member.to_vec());
+                    true
+                });
+                assert_eq!(found.len(), expected.len(), "seed {seed} {sizes:?} {presence:?}");
+                assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), expected, "seed {seed}");
+                check(&one.0.filtered_among(presence, &sets), &expected, seed);
+                let (mut visited, stop) = (0, expected.len().min(3));
+                one.0.visit_among(presence, &sets, |_| {
+                    visited += 1;
+                    visited < stop
+                });
+                assert_eq!(visited, stop.max(usize::from(!expected.is_empty())), "seed {seed}");
+            }
+        }
+    }
+}
+
 /// Whether two sets look the same to a client; what comes out of a table has no order.
 fn same(set: &Set, expected: &Set, ordered: bool, seed: u64) {
     assert_eq!(set.encoding(), expected.encoding(), "seed {seed}");
