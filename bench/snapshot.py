@@ -29,7 +29,6 @@ import re
 import shutil
 import statistics
 import subprocess
-import sys
 import time
 
 from servers import Server, add_programs, encode, programs

@@ -27,10 +27,12 @@ fn intersect(sets: &[Option<&Set>], visit: impl FnMut(Element<'_>) -> bool) {
     }
 }
 
-/// The sets from the smallest to the largest; `None` if one is missing.
+/// The sets from the smallest to the largest, without repetitions that follow each other; `None` if one is
+/// missing.
 fn by_size<'a>(sets: &[Option<&'a Set>]) -> Option<Vec<&'a Set>> {
     let mut sets: Vec<&Set> = sets.iter().copied().collect::<Option<_>>()?;
     sets.sort_by_key(|set| set.len());
+    sets.dedup_by(|one, other| std::ptr::eq(*one, *other));
     Some(sets)
 }
 
@@ -129,6 +131,9 @@ pub(super) fn sunion(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
 
 /// Replies the members of a set that are in none of the others, and returns how many these are.
 fn write_missing(reply: &mut Reply, set: &Set, others: &[&Set]) -> usize {
+    if others.iter().any(|other| std::ptr::eq(*other, set)) {
+        return 0;
+    }
     let mut len = 0;
     set.visit_among(Presence::None, others, |member| {
         write_element(reply, member);

@@ -7,14 +7,13 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-use rustix::fs::OFlags;
-
-use crate::storage::AlignedBuffer;
+use crate::storage::{AlignedBuffer, open_direct};
 
 /// Bytes of a block.
 const BLOCK_BYTES: usize = if cfg!(test) { 4 << 10 } else { 1 << 20 };
@@ -143,8 +142,7 @@ impl Reader<'_> {
 
     fn go_past_cache(&mut self) {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        let flags = OFlags::DIRECT.bits().cast_signed();
-        self.direct = OpenOptions::new().read(true).custom_flags(flags).open(path).ok();
+        self.direct = open_direct(OpenOptions::new().read(true), Path::new(&path));
         self.stays_cached = self.direct.is_none();
     }
 }

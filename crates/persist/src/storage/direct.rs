@@ -56,6 +56,11 @@ impl AlignedBuffer {
     }
 }
 
+/// Opens a file that is there for direct reads or writes; `None` where the file system takes none.
+pub(crate) fn open_direct(options: &mut OpenOptions, path: &Path) -> Option<File> {
+    options.custom_flags(OFlags::DIRECT.bits().cast_signed()).open(path).ok()
+}
+
 /// See the module's description.
 pub(super) struct DirectFile {
     /// The file as it is usually written.
@@ -76,8 +81,7 @@ impl DirectFile {
     /// Creates a file, or empties one.
     pub fn create(path: &Path) -> io::Result<Self> {
         let cached = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
-        let flags = OFlags::DIRECT.bits().cast_signed();
-        let direct = OpenOptions::new().write(true).custom_flags(flags).open(path).ok();
+        let direct = open_direct(OpenOptions::new().write(true), path);
         let buffer = AlignedBuffer::new(BUFFER_BYTES);
         Ok(DirectFile { cached, direct, offset: 0, buffer, filled: 0, flushed: 0, cached_writes: 0 })
     }

@@ -69,7 +69,7 @@ struct Chooser<'a> {
     others: &'a [&'a Set],
     /// For each item of the bucket, whether it is chosen.
     chosen: Vec<bool>,
-    /// For each, whether it is in one of the others.
+    /// For each, whether it is in one of the others; true where that does not matter any more.
     common: Vec<bool>,
     tagged: Tagged,
 }
@@ -95,7 +95,7 @@ impl<'a> Chooser<'a> {
 
     fn compare(&mut self, bucket: usize, other: &Buckets) {
         self.common.clear();
-        self.common.resize(self.chosen.len(), false);
+        self.common.extend(self.chosen.iter().map(|is_chosen| !is_chosen));
         self.table.mark_common(bucket, other, &mut self.tagged, &mut self.common);
         for (is_chosen, is_common) in self.chosen.iter_mut().zip(&self.common) {
             *is_chosen &= *is_common == (self.presence == Presence::All);
