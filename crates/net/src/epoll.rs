@@ -291,17 +291,23 @@ impl Epoll {
 
     // One turn.
 
-    /// Sends what is queued, then waits for events.
+    /// Sends what is queued, then waits for events, if all of the last ones have been reported.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.release_limbo();
         self.flush();
+        if self.events_done < self.events.len() || !self.reading.is_empty() {
+            return Ok(());
+        }
         std::mem::swap(&mut self.reading, &mut self.again);
         let retry = self.resume_accepting();
         let timeout = match (timeout, retry) {
             (Some(timeout), Some(retry)) => Some(timeout.min(retry)),
             (timeout, retry) => timeout.or(retry),
         };
-        let idle = self.ready.is_empty() && self.reading.is_empty() && self.listed.is_empty();
+        let idle = self.ready.is_empty()
+            && self.accepted.is_empty()
+            && self.reading.is_empty()
+            && self.listed.is_empty();
         let may_sleep = idle && timeout != Some(Duration::ZERO) && self.waker.fall_asleep();
         if may_sleep
             && let Some((events, longest)) = self.patience.plan(timeout)

@@ -36,7 +36,7 @@ mod tls;
 mod uring;
 mod waker;
 
-pub use driver::{Driver, DriverKind, Event, Handler};
+pub use driver::{Driver, DriverKind, Event, Handler, Urgency};
 pub use listener::{Listener, LocalAddress};
 pub use slots::Conn;
 pub use socket::{Peer, Socket};

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use mantissa_net::{Conn, Driver, Event, Handler, Listener, LocalAddress, Socket};
+use mantissa_net::{Conn, Driver, Event, Handler, Listener, LocalAddress, Socket, Urgency};
 use mantissa_protocol::{
     Args, OwnedArgs, Parsed, ProtocolError, Reply, RequestLimits, RequestParser, Slice, put_quoted,
 };
@@ -42,6 +42,9 @@ const BATCH_MAX: usize = 64;
 /// How long a worker runs before others that wait for its processor get a turn, between two turns of its own.
 /// The system looks only some hundred times a second whether one has run long enough.
 const RUN_MAX: Duration = Duration::from_micros(100);
+/// How long a turn goes on, where others wait with a request or two, before replies leave and what has come
+/// of these goes first, although more requests are at hand.
+const TURN_MAX: Duration = Duration::from_micros(100);
 /// Keys from which on prefetching pays: fewer of them stay in the caches anyway.
 const PREFETCHED_KEYS_MIN: usize = 32_768;
 /// Reply bytes after which they are handed to the driver although more requests are at hand.
@@ -879,6 +882,16 @@ impl Handler for Worker {
     fn upcoming_all_seen(&mut self) {
         let keyspace = &self.context.server.keyspace;
         self.upcoming.drain(..).for_each(|(database, hash)| keyspace.prefetch_entry(database, hash));
+    }
+
+    /// Where replies wait for the disk, a long turn has more of them wait for it together.
+    fn ends_turn(&mut self, began: Instant, urgency: Urgency) -> bool {
+        let is_time = match urgency {
+            Urgency::None => false,
+            Urgency::Lately => began.elapsed() >= TURN_MAX,
+            Urgency::Now => true,
+        };
+        is_time && !self.context.server.aof.holds_replies()
     }
 }
 

@@ -8,6 +8,7 @@ use io_uring::cqueue;
 
 use super::ring::Completion;
 use super::{ACCEPT_PAUSE, Purpose, Sending, Standing, Uring};
+use crate::driver::Urgency;
 use crate::link::{BROKEN, Due, Leaving, Lent, Reading, Step};
 use crate::listener::AcceptError;
 use crate::slots::Conn;
@@ -29,6 +30,8 @@ impl Uring {
                 self.resolve(due)
             } else {
                 let completion = self.completions.pop_front()?;
+                self.short_done = self.short_count == 1;
+                self.short_count = self.short_count.saturating_sub(1);
                 self.complete(completion)
             };
             if step.is_some() {
@@ -37,13 +40,19 @@ impl Uring {
         }
     }
 
-    /// Shows the received bytes that are about to be reported, if they are of several connections. Whether
-    /// they are.
+    /// How urgent the end of this turn is after the step that `next` has returned.
+    pub(crate) fn urgency(&self, began: Instant) -> Urgency {
+        if self.short_done { Urgency::Now } else { self.order.urgency(began) }
+    }
+
+    /// Shows the received bytes that are about to be reported and have come since the last turn, if they are
+    /// of several connections. Whether they are.
     pub(crate) fn look_ahead(&self, mut show: impl FnMut(Conn, &[u8])) -> bool {
-        if self.completions.len() < 2 {
+        let (before, between) = (self.short_count, self.left_count);
+        if self.completions.len() < between + 2 {
             return false;
         }
-        for completion in &self.completions {
+        for completion in self.completions.range(..before).chain(self.completions.range(before + between..)) {
             if let (Some(Purpose::Receive), Some(id), Ok(len @ 1..)) = (
                 Purpose::of(completion.data),
                 cqueue::buffer_select(completion.flags),

@@ -16,6 +16,7 @@
 
 mod buffers;
 mod completions;
+mod order;
 mod probe;
 mod ring;
 mod submissions;
@@ -35,6 +36,7 @@ use crate::socket::Socket;
 use crate::system;
 use crate::waker::Waker;
 use buffers::Buffers;
+use order::Order;
 use ring::{Completion, Ring};
 use submissions::Message;
 
@@ -135,6 +137,12 @@ pub(crate) struct Uring {
     pool: BufferPool,
     /// Completions to be reported, in the order in which they came.
     completions: VecDeque<Completion>,
+    /// How many at the front were put there for being short, and whether the last of these has just gone.
+    short_count: usize,
+    short_done: bool,
+    /// After a wait: how many behind these were left over.
+    left_count: usize,
+    order: Order,
     /// What to report before them.
     ready: VecDeque<Due>,
     /// Bytes left over from a fill, to be reported before anything else.
@@ -172,6 +180,10 @@ impl Uring {
             listeners: Vec::new(),
             pool: BufferPool::new(),
             completions: VecDeque::new(),
+            short_count: 0,
+            short_done: false,
+            left_count: 0,
+            order: Order::default(),
             ready: VecDeque::new(),
             carried: None,
             listed: Vec::new(),

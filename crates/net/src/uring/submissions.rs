@@ -60,7 +60,10 @@ impl Uring {
             (Some(timeout), Some(retry)) => Some(timeout.min(retry)),
             (timeout, retry) => timeout.or(retry),
         };
-        let idle = self.ready.is_empty() && ending.is_empty() && self.completions.is_empty();
+        let idle = self.carried.is_none()
+            && self.ready.is_empty()
+            && ending.is_empty()
+            && self.completions.is_empty();
         let may_sleep = idle && timeout != Some(Duration::ZERO) && self.waker.fall_asleep();
         let waiting = if may_sleep { self.waiting(timeout) } else { Waiting::NOT };
         let result = self.ring.enter(waiting);
@@ -99,6 +102,8 @@ impl Uring {
             }
         }
         completions.truncate(kept);
+        self.left_count = first;
+        self.short_count = self.order.put_short_first(&mut completions, first, self.conns.capacity());
         self.completions = completions;
         result?;
         while self.messages.front().is_some_and(|(number, _)| *number < submitted) {

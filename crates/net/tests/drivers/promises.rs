@@ -6,10 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::{Log, Server, With, descriptor_limit, driver, pattern, read_exactly, reset, write};
-use mantissa_net::{Driver, DriverKind, Event, Listener, LocalAddress, Peer};
+use mantissa_net::{Driver, DriverKind, Event, Handler, Listener, LocalAddress, Peer, Urgency};
 
 with_both_drivers!(
     echo_with_pipelining,
@@ -36,7 +36,44 @@ with_both_drivers!(
     a_handler_may_close_any_connection,
     a_driver_is_dropped_with_work_in_flight,
     a_timeout_ends_a_turn,
+    a_turn_ends_when_its_handler_says_so,
 );
+
+#[test]
+fn few_bytes_go_before_many_with_io_uring() {
+    let Some(mut server) = Server::new(DriverKind::IoUring) else { return };
+    let (mut many, mut few) = (server.connect(), server.connect());
+    // How often both were there in one turn: where the many bytes were sent first, and the few.
+    let mut together = [0, 0];
+    for round in 0.. {
+        assert!(round < 10_000, "they never come together");
+        if together.iter().all(|count| *count >= 20) {
+            break;
+        }
+        if round % 2 == 1 {
+            write(&mut few.0, b"f");
+        }
+        write(&mut many.0, &[b'm'; 5000]);
+        if round % 2 == 0 {
+            write(&mut few.0, b"f");
+        }
+        let mut bytes_left = 5001;
+        while bytes_left > 0 {
+            let mut received = Vec::new();
+            let mut handler = With(|_: &mut Driver, event: Event<'_>| {
+                if let Event::Received { conn, bytes } = event {
+                    received.push(conn);
+                    bytes_left -= bytes.len();
+                }
+            });
+            server.driver.turn(Some(Duration::from_millis(20)), &mut handler).expect("the driver works");
+            if received.contains(&many.1) && received.contains(&few.1) {
+                assert_eq!(received[0], few.1, "round {round}");
+                together[round % 2] += 1;
+            }
+        }
+    }
+}
 
 fn echo_with_pipelining(kind: DriverKind) {
     let Some(mut server) = Server::new(kind) else { return };
@@ -674,6 +711,54 @@ fn a_driver_is_dropped_with_work_in_flight(kind: DriverKind) {
     let _ = reading.read_to_end(&mut scrap);
     let _ = (&idle).read_to_end(&mut scrap);
     assert!(scrap.len() < 16 << 20);
+}
+
+/// Ends each turn after one event.
+#[derive(Default)]
+struct OneByOne {
+    log: Log,
+    events: usize,
+}
+
+impl Handler for OneByOne {
+    fn event(&mut self, driver: &mut Driver, event: Event<'_>) {
+        self.log.event(driver, event);
+        self.events += 1;
+    }
+
+    fn ends_turn(&mut self, _: Instant, _: Urgency) -> bool {
+        true
+    }
+}
+
+fn a_turn_ends_when_its_handler_says_so(kind: DriverKind) {
+    let Some(mut server) = Server::new(kind) else { return };
+    let (filling, conn) = server.connect();
+    let mut handler = OneByOne::default();
+    // A turn that waited while something is left over would wait for ever.
+    let mut until = |done: &dyn Fn(&Log) -> bool| {
+        while !done(&handler.log) {
+            let before = handler.events;
+            server.driver.turn(None, &mut handler).expect("the driver works");
+            assert!(handler.events <= before + 1, "more than one event in a turn");
+        }
+    };
+    let connect = |_| TcpStream::connect(server.address).expect("the listener accepts");
+    let clients: Vec<_> = (0..20).map(connect).collect();
+    until(&|log| log.accepted.len() == 20);
+    clients.iter().for_each(|client| write(client, b"one"));
+    until(&|log| log.received.len() == 20);
+    write(&filling, b"a");
+    until(&|log| log.received(conn) == b"a");
+    write(&filling, b"bcdefg");
+    server.driver.fill(conn, Vec::new(), 3);
+    let mut until = |done: &dyn Fn(&Log) -> bool| {
+        while !done(&handler.log) {
+            server.driver.turn(None, &mut handler).expect("the driver works");
+        }
+    };
+    until(&|log| log.received(conn) == b"aefg");
+    assert_eq!(handler.log.filled, [(conn, b"bcd".to_vec())]);
 }
 
 fn a_timeout_ends_a_turn(kind: DriverKind) {

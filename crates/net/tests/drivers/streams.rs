@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::{Random, Server, descriptor_limit, pattern};
-use mantissa_net::{Conn, Driver, DriverKind, Event, Handler};
+use mantissa_net::{Conn, Driver, DriverKind, Event, Handler, Urgency};
 
 with_both_drivers!(streams_survive_random_operations);
 
@@ -83,6 +83,10 @@ impl Handler for Owner {
             self.disturb(driver, conn);
         }
     }
+
+    fn ends_turn(&mut self, _: Instant, _: Urgency) -> bool {
+        self.random.below(3) == 0
+    }
 }
 
 impl Owner {
@@ -143,7 +147,9 @@ struct Client {
 
 impl Client {
     fn step(&mut self, random: &mut Random) {
-        let len = random.below(20_000).min(self.outgoing.len() - self.sent);
+        // As much as a request or two, or as many of them.
+        let limit = if random.below(2) == 0 { 300 } else { 20_000 };
+        let len = random.below(limit).min(self.outgoing.len() - self.sent);
         match self.stream.write(&self.outgoing[self.sent..self.sent + len]) {
             Ok(count) => self.sent += count,
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),

@@ -1,0 +1,158 @@
+//! The order in which what has come is reported.
+//!
+//! Who sends one request and waits for the reply would wait behind all the pipelines that came before it.
+//! Receives of few bytes go before the others, therefore, also before those that were left over when the last
+//! turn ended. What came of one connection keeps its order.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::Purpose;
+use super::ring::Completion;
+use crate::driver::Urgency;
+
+/// The bytes of a request or two.
+const SHORT_BYTES: i32 = 256;
+/// Turns in a row in which what was left over may be overtaken.
+const OVERTAKEN_MAX: u32 = 4;
+/// How long ends of turns stay urgent after some have gone before others.
+const LATELY: Duration = Duration::from_millis(100);
+
+/// Puts completions in order. What it has are buffers for that, and a count.
+#[derive(Default)]
+pub(super) struct Order {
+    short: Vec<Completion>,
+    rest: VecDeque<Completion>,
+    /// A bit for each slot: there is something in `rest` that came of its connection.
+    held: Vec<u64>,
+    /// Turns in a row in which something left over was overtaken.
+    overtaken: u32,
+    /// When short ones and others came together last.
+    mixed_at: Option<Instant>,
+}
+
+fn is_receive(completion: &Completion) -> bool {
+    Purpose::of(completion.data) == Some(Purpose::Receive)
+}
+
+fn is_short(completion: &Completion) -> bool {
+    is_receive(completion) && (1..=SHORT_BYTES).contains(&completion.result)
+}
+
+impl Order {
+    /// Puts short receives first, of those that follow the first `left`, and returns how many. No slot is
+    /// above `slots`.
+    pub(super) fn put_short_first(
+        &mut self,
+        completions: &mut VecDeque<Completion>,
+        left: usize,
+        slots: usize,
+    ) -> usize {
+        let short = completions.iter().skip(left).filter(|completion| is_short(completion)).count();
+        if short == 0 || short == completions.len() {
+            self.overtaken = 0;
+            return 0;
+        }
+        self.mixed_at = Some(Instant::now());
+        if self.overtaken == OVERTAKEN_MAX {
+            self.overtaken = 0;
+            return 0;
+        }
+        self.overtaken = if left == 0 { 0 } else { self.overtaken + 1 };
+        self.held.clear();
+        self.held.resize(slots / 64 + 1, 0);
+        for (index, completion) in completions.drain(..).enumerate() {
+            let slot = completion.data as u32 as usize;
+            let (word, bit) = (slot / 64, 1 << (slot % 64));
+            if index >= left && is_short(&completion) && self.held[word] & bit == 0 {
+                self.short.push(completion);
+                continue;
+            }
+            if is_receive(&completion) {
+                self.held[word] |= bit;
+            }
+            self.rest.push_back(completion);
+        }
+        let count = self.short.len();
+        completions.extend(self.short.drain(..));
+        completions.append(&mut self.rest);
+        count
+    }
+
+    /// How urgent it is, as far as this can tell, to end a turn that began then.
+    pub(super) fn urgency(&self, began: Instant) -> Urgency {
+        let is_recent = |mixed_at| began.saturating_duration_since(mixed_at) < LATELY;
+        if self.mixed_at.is_some_and(is_recent) { Urgency::Lately } else { Urgency::None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn received(slot: u32, bytes: i32) -> Completion {
+        Completion { data: Purpose::Receive.data(slot), result: bytes, flags: 0 }
+    }
+
+    fn slots(completions: &VecDeque<Completion>) -> Vec<(u32, i32)> {
+        completions.iter().map(|completion| (completion.data as u32, completion.result)).collect()
+    }
+
+    #[test]
+    fn short_ones_go_first_and_those_of_a_connection_stay_in_order() {
+        let mut order = Order::default();
+        let accepted = Completion { data: Purpose::Accept.data(7), result: 9, flags: 0 };
+        let mut completions = VecDeque::from([
+            received(100, 5000),
+            received(1, 20),
+            accepted,
+            received(2, 4000),
+            received(7, 30),
+            received(2, 10),
+            received(1, 6000),
+            received(1, 25),
+            received(3, 0),
+            received(100, 40),
+        ]);
+        assert_eq!(order.put_short_first(&mut completions, 1, 100), 2);
+        let expected = [(1, 20), (7, 30), (100, 5000), (7, 9), (2, 4000), (2, 10), (1, 6000), (1, 25)];
+        assert_eq!(slots(&completions)[..8], expected);
+        assert_eq!(slots(&completions)[8..], [(3, 0), (100, 40)]);
+    }
+
+    #[test]
+    fn nothing_is_overtaken_for_ever() {
+        let mut order = Order::default();
+        let mut completions = VecDeque::from([received(0, 5000)]);
+        let mut overtaken = 0;
+        while completions.front().is_some_and(|front| front.result != 5000) || overtaken == 0 {
+            completions.push_back(received(1, 10));
+            let left = completions.len() - 1;
+            assert_eq!(order.put_short_first(&mut completions, left, 1), 1);
+            overtaken += 1;
+            completions.pop_front();
+            if overtaken == OVERTAKEN_MAX {
+                completions.push_back(received(1, 10));
+                assert_eq!(order.put_short_first(&mut completions, 1, 1), 0);
+                assert_eq!(completions[0].result, 5000);
+                return;
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_alike_stays_as_it_is_and_is_not_urgent() {
+        let mut order = Order::default();
+        let mut short: VecDeque<Completion> = (0..5).map(|slot| received(slot, 10)).collect();
+        assert_eq!(order.put_short_first(&mut short, 0, 5), 0);
+        let mut long: VecDeque<Completion> = (0..5).map(|slot| received(slot, 1000)).collect();
+        assert_eq!(order.put_short_first(&mut long, 0, 5), 0);
+        assert_eq!(slots(&long), (0..5).map(|slot| (slot, 1000)).collect::<Vec<_>>());
+        assert_eq!(order.urgency(Instant::now()), Urgency::None);
+        long.push_back(received(5, 10));
+        assert_eq!(order.put_short_first(&mut long, 0, 5), 1);
+        let now = Instant::now();
+        assert_eq!(order.urgency(now), Urgency::Lately);
+        assert_eq!(order.urgency(now + LATELY), Urgency::None);
+    }
+}
