@@ -79,7 +79,7 @@ pub trait Handler {
     /// Whether the turn, which has reported since `began`, is to end after this event: what it still has to
     /// report comes in the next ones, after what is queued has been sent.
     fn ends_turn(&mut self, began: Instant, urgency: Urgency) -> bool {
-        let (_, _) = (began, urgency);
+        let _ = (began, urgency);
         false
     }
 }
@@ -296,7 +296,7 @@ impl Driver {
             }
         }
         on!(self, inner => inner.wait(timeout))?;
-        if let Mechanism::Uring(uring) = &mut self.mechanism {
+        if let Mechanism::Uring(uring) = &self.mechanism {
             let sessions = &self.sessions;
             let show = |conn, bytes: &[u8]| {
                 if !sessions.has(conn) {

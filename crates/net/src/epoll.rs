@@ -295,7 +295,8 @@ impl Epoll {
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.release_limbo();
         self.flush();
-        if self.events_done < self.events.len() || !self.reading.is_empty() {
+        let has_events = self.events_done < self.events.len();
+        if has_events || !self.accepted.is_empty() || !self.reading.is_empty() {
             return Ok(());
         }
         std::mem::swap(&mut self.reading, &mut self.again);
@@ -304,10 +305,7 @@ impl Epoll {
             (Some(timeout), Some(retry)) => Some(timeout.min(retry)),
             (timeout, retry) => timeout.or(retry),
         };
-        let idle = self.ready.is_empty()
-            && self.accepted.is_empty()
-            && self.reading.is_empty()
-            && self.listed.is_empty();
+        let idle = self.ready.is_empty() && self.reading.is_empty() && self.listed.is_empty();
         let may_sleep = idle && timeout != Some(Duration::ZERO) && self.waker.fall_asleep();
         if may_sleep
             && let Some((events, longest)) = self.patience.plan(timeout)

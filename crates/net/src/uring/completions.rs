@@ -48,11 +48,12 @@ impl Uring {
     /// Shows the received bytes that are about to be reported and have come since the last turn, if they are
     /// of several connections. Whether they are.
     pub(crate) fn look_ahead(&self, mut show: impl FnMut(Conn, &[u8])) -> bool {
-        let (before, between) = (self.short_count, self.left_count);
-        if self.completions.len() < between + 2 {
+        let [short_left, rest_left] = self.left_counts;
+        if self.completions.len() < short_left + rest_left + 2 {
             return false;
         }
-        for completion in self.completions.range(..before).chain(self.completions.range(before + between..)) {
+        let short = self.completions.range(short_left..self.short_count);
+        for completion in short.chain(self.completions.range(self.short_count + rest_left..)) {
             if let (Some(Purpose::Receive), Some(id), Ok(len @ 1..)) = (
                 Purpose::of(completion.data),
                 cqueue::buffer_select(completion.flags),

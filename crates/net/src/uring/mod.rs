@@ -135,13 +135,14 @@ pub(crate) struct Uring {
     conns: Slots<UringLink>,
     listeners: Vec<Accepting>,
     pool: BufferPool,
-    /// Completions to be reported, in the order in which they came.
+    /// Completions to be reported, in this order.
     completions: VecDeque<Completion>,
     /// How many at the front were put there for being short, and whether the last of these has just gone.
     short_count: usize,
     short_done: bool,
-    /// After a wait: how many behind these were left over.
-    left_count: usize,
+    /// After a wait: how many of those at the front were left over from the last turn, and how many behind
+    /// them.
+    left_counts: [usize; 2],
     order: Order,
     /// What to report before them.
     ready: VecDeque<Due>,
@@ -182,7 +183,7 @@ impl Uring {
             completions: VecDeque::new(),
             short_count: 0,
             short_done: false,
-            left_count: 0,
+            left_counts: [0, 0],
             order: Order::default(),
             ready: VecDeque::new(),
             carried: None,

@@ -18,17 +18,28 @@ const OVERTAKEN_MAX: u32 = 4;
 /// How long ends of turns stay urgent after some have gone before others.
 const LATELY: Duration = Duration::from_millis(100);
 
-/// Puts completions in order. What it has are buffers for that, and a count.
+/// Puts completions in order.
 #[derive(Default)]
 pub(super) struct Order {
+    // Buffers for that.
     short: Vec<Completion>,
     rest: VecDeque<Completion>,
     /// A bit for each slot: there is something in `rest` that came of its connection.
     held: Vec<u64>,
     /// Turns in a row in which something left over was overtaken.
     overtaken: u32,
-    /// When short ones and others came together last.
+    /// Whether this turn is to report everything, so that nothing is overtaken for ever.
+    is_whole: bool,
+    /// When short ones and long ones came together last.
     mixed_at: Option<Instant>,
+}
+
+/// What was put at the front.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub(super) struct Front {
+    pub len: usize,
+    /// How many of these were left over.
+    pub left: usize,
 }
 
 fn is_receive(completion: &Completion) -> bool {
@@ -39,32 +50,40 @@ fn is_short(completion: &Completion) -> bool {
     is_receive(completion) && (1..=SHORT_BYTES).contains(&completion.result)
 }
 
+fn is_long(completion: &Completion) -> bool {
+    is_receive(completion) && completion.result > SHORT_BYTES
+}
+
 impl Order {
-    /// Puts short receives first, of those that follow the first `left`, and returns how many. No slot is
-    /// above `slots`.
+    /// Puts short receives before everything else, where there are long ones. The first `left` completions
+    /// were left over when the last turn ended. No slot is above `slots`.
     pub(super) fn put_short_first(
         &mut self,
         completions: &mut VecDeque<Completion>,
         left: usize,
         slots: usize,
-    ) -> usize {
-        let short = completions.iter().skip(left).filter(|completion| is_short(completion)).count();
-        if short == 0 || short == completions.len() {
+    ) -> Front {
+        self.is_whole = false;
+        let first_long = completions.iter().position(is_long);
+        let Some(first_long) = first_long.filter(|_| completions.iter().any(is_short)) else {
             self.overtaken = 0;
-            return 0;
-        }
+            return Front::default();
+        };
         self.mixed_at = Some(Instant::now());
         if self.overtaken == OVERTAKEN_MAX {
             self.overtaken = 0;
-            return 0;
+            self.is_whole = true;
+            return Front::default();
         }
-        self.overtaken = if left == 0 { 0 } else { self.overtaken + 1 };
+        self.overtaken = if first_long < left { self.overtaken + 1 } else { 0 };
         self.held.clear();
         self.held.resize(slots / 64 + 1, 0);
+        let mut front = Front::default();
         for (index, completion) in completions.drain(..).enumerate() {
             let slot = completion.data as u32 as usize;
             let (word, bit) = (slot / 64, 1 << (slot % 64));
-            if index >= left && is_short(&completion) && self.held[word] & bit == 0 {
+            if is_short(&completion) && self.held[word] & bit == 0 {
+                front.left += usize::from(index < left);
                 self.short.push(completion);
                 continue;
             }
@@ -73,16 +92,16 @@ impl Order {
             }
             self.rest.push_back(completion);
         }
-        let count = self.short.len();
+        front.len = self.short.len();
         completions.extend(self.short.drain(..));
         completions.append(&mut self.rest);
-        count
+        front
     }
 
     /// How urgent it is, as far as this can tell, to end a turn that began then.
     pub(super) fn urgency(&self, began: Instant) -> Urgency {
         let is_recent = |mixed_at| began.saturating_duration_since(mixed_at) < LATELY;
-        if self.mixed_at.is_some_and(is_recent) { Urgency::Lately } else { Urgency::None }
+        if !self.is_whole && self.mixed_at.is_some_and(is_recent) { Urgency::Lately } else { Urgency::None }
     }
 }
 
@@ -114,7 +133,7 @@ mod tests {
             received(3, 0),
             received(100, 40),
         ]);
-        assert_eq!(order.put_short_first(&mut completions, 1, 100), 2);
+        assert_eq!(order.put_short_first(&mut completions, 1, 100), Front { len: 2, left: 0 });
         let expected = [(1, 20), (7, 30), (100, 5000), (7, 9), (2, 4000), (2, 10), (1, 6000), (1, 25)];
         assert_eq!(slots(&completions)[..8], expected);
         assert_eq!(slots(&completions)[8..], [(3, 0), (100, 40)]);
@@ -124,33 +143,41 @@ mod tests {
     fn nothing_is_overtaken_for_ever() {
         let mut order = Order::default();
         let mut completions = VecDeque::from([received(0, 5000)]);
-        let mut overtaken = 0;
-        while completions.front().is_some_and(|front| front.result != 5000) || overtaken == 0 {
+        for overtaken in 0..OVERTAKEN_MAX {
+            let left = completions.len();
             completions.push_back(received(1, 10));
-            let left = completions.len() - 1;
-            assert_eq!(order.put_short_first(&mut completions, left, 1), 1);
-            overtaken += 1;
+            assert_eq!(order.put_short_first(&mut completions, left, 1), Front { len: 1, left: 0 });
+            assert_eq!(order.urgency(Instant::now()), Urgency::Lately, "{overtaken}");
             completions.pop_front();
-            if overtaken == OVERTAKEN_MAX {
-                completions.push_back(received(1, 10));
-                assert_eq!(order.put_short_first(&mut completions, 1, 1), 0);
-                assert_eq!(completions[0].result, 5000);
-                return;
-            }
         }
+        completions.push_back(received(1, 10));
+        assert_eq!(order.put_short_first(&mut completions, 1, 1), Front::default());
+        assert_eq!(slots(&completions), [(0, 5000), (1, 10)]);
+        assert_eq!(order.urgency(Instant::now()), Urgency::None, "this turn reports everything");
+    }
+
+    #[test]
+    fn short_ones_that_were_left_over_are_not_overtaken_by_others() {
+        let mut order = Order::default();
+        let mut completions = VecDeque::from([received(1, 10), received(2, 5000), received(3, 10)]);
+        assert_eq!(order.put_short_first(&mut completions, 2, 3), Front { len: 2, left: 1 });
+        assert_eq!(slots(&completions), [(1, 10), (3, 10), (2, 5000)]);
     }
 
     #[test]
     fn what_is_alike_stays_as_it_is_and_is_not_urgent() {
         let mut order = Order::default();
         let mut short: VecDeque<Completion> = (0..5).map(|slot| received(slot, 10)).collect();
-        assert_eq!(order.put_short_first(&mut short, 0, 5), 0);
+        assert_eq!(order.put_short_first(&mut short, 0, 5), Front::default());
+        // Some of them were left over: these are not overtaken either.
+        assert_eq!(order.put_short_first(&mut short, 2, 5), Front::default());
+        assert_eq!(slots(&short), (0..5).map(|slot| (slot, 10)).collect::<Vec<_>>());
         let mut long: VecDeque<Completion> = (0..5).map(|slot| received(slot, 1000)).collect();
-        assert_eq!(order.put_short_first(&mut long, 0, 5), 0);
+        assert_eq!(order.put_short_first(&mut long, 0, 5), Front::default());
         assert_eq!(slots(&long), (0..5).map(|slot| (slot, 1000)).collect::<Vec<_>>());
         assert_eq!(order.urgency(Instant::now()), Urgency::None);
         long.push_back(received(5, 10));
-        assert_eq!(order.put_short_first(&mut long, 0, 5), 1);
+        assert_eq!(order.put_short_first(&mut long, 0, 5), Front { len: 1, left: 0 });
         let now = Instant::now();
         assert_eq!(order.urgency(now), Urgency::Lately);
         assert_eq!(order.urgency(now + LATELY), Urgency::None);

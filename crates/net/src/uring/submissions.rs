@@ -102,8 +102,9 @@ impl Uring {
             }
         }
         completions.truncate(kept);
-        self.left_count = first;
-        self.short_count = self.order.put_short_first(&mut completions, first, self.conns.capacity());
+        let front = self.order.put_short_first(&mut completions, first, self.conns.capacity());
+        self.short_count = front.len;
+        self.left_counts = [front.left, first - front.left];
         self.completions = completions;
         result?;
         while self.messages.front().is_some_and(|(number, _)| *number < submitted) {

@@ -731,33 +731,31 @@ impl Handler for OneByOne {
     }
 }
 
+impl OneByOne {
+    fn until(&mut self, driver: &mut Driver, done: impl Fn(&Log) -> bool) {
+        while !done(&self.log) {
+            let before = self.events;
+            // A turn that waited while something is left over would wait for ever.
+            driver.turn(None, self).expect("the driver works");
+            assert!(self.events <= before + 1, "more than one event in a turn");
+        }
+    }
+}
+
 fn a_turn_ends_when_its_handler_says_so(kind: DriverKind) {
     let Some(mut server) = Server::new(kind) else { return };
     let (filling, conn) = server.connect();
     let mut handler = OneByOne::default();
-    // A turn that waited while something is left over would wait for ever.
-    let mut until = |done: &dyn Fn(&Log) -> bool| {
-        while !done(&handler.log) {
-            let before = handler.events;
-            server.driver.turn(None, &mut handler).expect("the driver works");
-            assert!(handler.events <= before + 1, "more than one event in a turn");
-        }
-    };
     let connect = |_| TcpStream::connect(server.address).expect("the listener accepts");
     let clients: Vec<_> = (0..20).map(connect).collect();
-    until(&|log| log.accepted.len() == 20);
+    handler.until(&mut server.driver, |log| log.accepted.len() == 20);
     clients.iter().for_each(|client| write(client, b"one"));
-    until(&|log| log.received.len() == 20);
+    handler.until(&mut server.driver, |log| log.received.len() == 20);
     write(&filling, b"a");
-    until(&|log| log.received(conn) == b"a");
+    handler.until(&mut server.driver, |log| log.received(conn) == b"a");
     write(&filling, b"bcdefg");
     server.driver.fill(conn, Vec::new(), 3);
-    let mut until = |done: &dyn Fn(&Log) -> bool| {
-        while !done(&handler.log) {
-            server.driver.turn(None, &mut handler).expect("the driver works");
-        }
-    };
-    until(&|log| log.received(conn) == b"aefg");
+    handler.until(&mut server.driver, |log| log.received(conn) == b"aefg");
     assert_eq!(handler.log.filled, [(conn, b"bcd".to_vec())]);
 }
 
