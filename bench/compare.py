@@ -2,7 +2,7 @@
 """Side by side: this server and redis-server, by the server's CPU for an operation and memory for a key.
 
     bench/compare.py [--mantissa PATH] [--redis PATH] [--rounds N] [--requests N] [--threads N]
-                     [--driver auto|epoll|io_uring] [--only TEXT] [--memory]
+                     [--driver auto|epoll|io_uring] [--only TEXT] [--memory] [--appendfsync POLICY]
 
 Both servers run at the same time, idle but for the one that is measured; every figure is the median of
 rounds that alternate between them. Needs redis-benchmark. Figures are CPU microseconds for an operation
@@ -97,11 +97,13 @@ def main():
     parser.add_argument("--driver", default="auto")
     parser.add_argument("--threads", default="0", help="worker-threads of this server")
     parser.add_argument("--only", help="only works whose name contains this")
+    parser.add_argument("--appendfsync", help="both servers log to an append-only file, with this policy")
     parser.add_argument("--memory", action="store_true", help="bytes per key instead of CPU")
     options = parser.parse_args()
     commands = programs(options)
     commands["mantissa"] += ["--io-driver", options.driver, "--worker-threads", options.threads]
-    start = lambda: [Server(name, command) for name, command in commands.items()]
+    logged = ["--appendonly", "yes", "--appendfsync", options.appendfsync] if options.appendfsync else []
+    start = lambda: [Server(name, command, *logged) for name, command in commands.items()]
     if options.memory:
         compare_memory(start)
         return
