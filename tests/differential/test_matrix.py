@@ -46,6 +46,12 @@ ODD_VALUES = [
     b"[a",
     b"*",
     b"1e400",
+    b"1e-400",
+    b"0x1p3",
+    b" -1",
+    b"1\n",
+    b"1\x00",
+    b"-9223372036854775809",
 ]
 SETUPS = {
     "none": [],
@@ -118,6 +124,7 @@ def variants(call):
         yield TYPICAL[kind], [*good[:position], *good[position + 1 :]]
         yield TYPICAL[kind], [*good[: position + 1], *good[position:]]
         yield TYPICAL[kind], good[:position]
+        yield TYPICAL[kind], [*good[:position], b"abc", *good[position + 1 :], b"extra"]
         yield "string", [*good[:position], b"abc", *good[position + 1 :]]
     yield TYPICAL[kind], good[:1]
     yield TYPICAL[kind], [*good, b"extra"]

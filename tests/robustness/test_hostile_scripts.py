@@ -7,6 +7,7 @@ import time
 import pytest
 
 from support.resp import Closed, Connection
+from support.servers import Server
 
 THRESHOLD_MS = 100
 WAIT_SECONDS_MAX = 30
@@ -76,6 +77,140 @@ def test_an_endless_script_is_killed(server, script):
         assert "killed by user" in running.reply().text()
         assert connection.call("GET", "held") is None
         assert connection("SCRIPT", "KILL").text().startswith("NOTBUSY")
+
+
+# Scripts of few instructions, each of which takes long. None ends by itself.
+LONG_CALLS = {
+    "balanced": "return string.find(string.rep('(', 2e6), '%b()')",
+    "back reference": "return string.find(string.rep('a', 5e6), '(.*)%1b')",
+    "long set": "return string.find(string.rep('b', 1e6), '[' .. string.rep('a', 1e6) .. ']')",
+    "long set repeated": "return string.find(string.rep('b', 1e6), '[^' .. string.rep('a', 1e6) .. ']*c')",
+    "frontier": "return string.find(string.rep('b', 1e6), '%f[' .. string.rep('a', 1e6) .. ']x')",
+    "plain find": "return string.find(string.rep('a', 5e6), string.rep('a', 2e6) .. 'b', 1, true)",
+    "fewest": "return string.find(string.rep('a', 1e6), '.-.-b')",
+    "most": "return string.find(string.rep('a', 3e6), '.*b')",
+    "gsub": "local s = string.rep('a', 1e6) while true do string.gsub(s, 'a', 'b') end",
+    "gsub by upper": "local s = string.rep('a', 1e7) while true do string.gsub(s, '.+', string.upper) end",
+    "gmatch": "local s = string.rep('a', 1e6) while true do for w in string.gmatch(s, 'b') do end end",
+    "rep": "while true do local s = string.rep('ab', 1e7) end",
+    "upper": "local s = string.rep('a', 1e7) while true do string.upper(s) end",
+    "lower": "local s = string.rep('a', 5e7) while true do string.lower(s) collectgarbage() end",
+    "reverse": "local s = string.rep('a', 1e6) while true do string.reverse(s) end",
+    "sub": "local s, i = string.rep('a', 4e7), 1 while true do i = i + 1 local x = s:sub(i) end",
+    "format": "local s = string.rep('a', 1e7) while true do string.format('%q', s) end",
+    "byte": "local s = string.rep('a', 7000) while true do s:byte(1, -1) end",
+    "tonumber": "local s = string.rep('1', 1e7) while true do tonumber(s) end",
+    "number of text": "local s = string.rep(' ', 1e7) .. '1' while true do local x = s + 1 end",
+    "concatenation": "local s, i = string.rep('a', 1e7), 0 while true do i = i + 1 local x = s .. i end",
+    "comparison": "local s = string.rep('a', 5e7) local t, u = s .. 'b', s .. 'c' while true do local x = t < u end",
+    "comparison of zeros": "local s = string.rep('\\0', 1e7) local t, u = s .. 'b', s .. 'c' "
+    "while true do local x = t < u end",
+    "comparison after doubling": "local s, t = '\\0\\0\\0\\0a', '\\0\\0\\0\\0b' "
+    "while #s < 2e7 do s, t = s .. s, s .. t end while true do local x = s < t end",
+    "comparison in a coroutine": "local s, t = '\\0\\0\\0\\0a', '\\0\\0\\0\\0b' "
+    "while #s < 2e7 do s, t = s .. s, s .. t end coroutine.wrap(function() while true do local x = s < t end end)()",
+    "doubling in a coroutine": "local s, t = '\\0\\0\\0\\0a', '\\0\\0\\0\\0b' coroutine.wrap(function() "
+    "while #s < 2e7 do s, t = s .. s, s .. t end end)() while true do local x = s < t end",
+    "coroutines": "local f = coroutine.wrap(function() while true do coroutine.yield() end end) while true do f() end",
+    "remove": "local t = {} for i = 1, 1e6 do t[i] = i end while true do table.remove(t, 1) table.insert(t, 1) end",
+    "insert": "local t = {} for i = 1, 1e6 do t[i] = i end while true do table.insert(t, 1, 1) table.remove(t) end",
+    "insert far away": "table.insert({}, -2 ^ 31, 1)",
+    "insert with a false length": "local t = {} for i = 0, 30 do t[2 ^ i] = 1 end while true do "
+    "table.insert(t, 1, 1) end",
+    "concat": "local t = {} for i = 1, 1e5 do t[i] = i end while true do table.concat(t) end",
+    "sort": "local t = {} for i = 1, 1e6 do t[i] = i * 7919 % 1000003 end while true do table.sort(t) end",
+    "sort of long texts": "local s, t = string.rep('a', 1e7), {} local a, b = s .. 'a', s .. 'b' "
+    "for i = 1, 1e5 do t[i] = i % 2 == 0 and a or b end table.sort(t)",
+    "sort by upper": "local s, t = string.rep('a', 1e6), {} for i = 1, 1e6 do t[i] = s end table.sort(t, string.upper)",
+    "sort by a wrong order": "local t = {} for i = 1, 1e5 do t[i] = i end "
+    "while true do pcall(table.sort, t, function() return true end) end",
+    "maxn": "local t = {} for i = 1, 1e6 do t[i] = i end while true do table.maxn(t) end",
+    "next": "local t = {} for i = 1, 1e6 do t[i] = i end for i = 1, 1e6 do t[i] = nil end while true do next(t) end",
+    "foreachi": "local t = {} for i = 1, 1e6 do t[i] = i end while true do table.foreachi(t, rawequal) end",
+    "full table": "local t, n, i = {}, 2 ^ 19, 1 for i = 1, n do t[i + 0.5] = 1 end "
+    "while true do t[i + 0.5] = nil t[i + n + 0.5] = 1 i = i + 1 end",
+    "unpack": "local t = {} for i = 1, 7000 do t[i] = i end while true do select('#', unpack(t)) end",
+    "collectgarbage": "local t = {} for i = 1, 3e5 do t[i] = {} end while true do collectgarbage() end",
+    "loadstring": "local s = string.rep('a=1 ', 1e7) while true do loadstring(s) end",
+    "loadstring of branches": "local s = 'if a then ' .. string.rep('elseif a then ', 2e4) .. 'end ' "
+    "s = string.rep(s, 50) while true do loadstring(s) end",
+    "load": "while true do load(function() return 'a = 1 ' end) end",
+    "sparse json": "cjson.encode_sparse_array(true, 0) local t = {} t[2e7] = 1 while true do cjson.encode(t) end",
+    "shared json": "local t = {1} for i = 1, 60 do t = {t, t} end return cjson.encode(t)",
+    "json object": "local t = {} for i = 1, 1e5 do t['k' .. i] = i end while true do cjson.encode(t) end",
+    "json array read": "local s = '[' .. string.rep('1,', 1e6) .. '1]' while true do cjson.decode(s) end",
+    "json text read": "local s = '\"' .. string.rep('a', 3e7) .. '\"' while true do cjson.decode(s) end",
+    "json number read": "local s = string.rep('1', 1e7) while true do cjson.decode(s) end",
+    "shared messagepack": "local t = {1} for i = 1, 15 do local u = {} for j = 1, 100 do u[j] = t end t = u end "
+    "return cmsgpack.pack(t)",
+    "messagepack": "local s = string.rep('x', 1e7) while true do cmsgpack.unpack(cmsgpack.pack(s)) end",
+    "struct.pack": "local f = string.rep(' ', 1e7) while true do struct.pack(f) end",
+    "struct.size": "local f = string.rep('b', 1e7) while true do struct.size(f) end",
+    "struct.unpack": "local f, d = string.rep('x', 1e7), string.rep('a', 1e7) while true do struct.unpack(f, d) end",
+    "bit": "local s = string.rep('1', 1e7) while true do pcall(bit.band, s, s) end",
+    "sha1hex": "local s = string.rep('a', 1e8) while true do redis.sha1hex(s) end",
+    "log": "local s = string.rep('x', 1e7) while true do redis.log(redis.LOG_DEBUG, s) end",
+    "error_reply": "local s = string.rep('x', 1e7) while true do redis.error_reply(s) end",
+    "call": "local s = string.rep('x', 1e7) while true do redis.pcall('ECHO', s) end",
+    "call with many arguments": "local s, t = string.rep('x', 1e6), {} for i = 1, 7000 do t[i] = s end "
+    "while true do redis.pcall('DEL', unpack(t)) end",
+    "shared reply": "local t = {1} for i = 1, 60 do t = {t, t} end return t",
+    "shared map": "local t = {map = {a = 1}} for i = 1, 60 do t = {map = {a = t, b = t}} end return t",
+}
+ANSWER_SECONDS_MAX = 10
+RESIDENT_BYTES_MAX = 1536 * MIB
+
+
+@pytest.fixture(scope="module")
+def lasting_server():
+    server = Server("subject", workers=1, options={"busy-reply-threshold": THRESHOLD_MS})
+    yield server
+    server.stop()
+
+
+def resident_bytes_max(server):
+    """The most memory that a server has had at a time."""
+    with open(f"/proc/{server.process.pid}/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
+
+
+@pytest.mark.parametrize("script", LONG_CALLS.values(), ids=LONG_CALLS.keys())
+def test_long_calls_are_killed(lasting_server, script):
+    running = Running(lasting_server, "EVAL", script, 0)
+    with lasting_server.connect(timeout=ANSWER_SECONDS_MAX) as connection:
+        deadline = time.monotonic() + WAIT_SECONDS_MAX
+        while not connection("PING").is_error:
+            assert time.monotonic() < deadline
+        for _ in range(3):
+            assert connection("PING").text().startswith("BUSY ")
+        began = time.monotonic()
+        assert connection.call("SCRIPT", "KILL") == b"OK"
+        assert "killed by user" in running.reply().text()
+        assert time.monotonic() - began < ANSWER_SECONDS_MAX
+    assert resident_bytes_max(lasting_server) < RESIDENT_BYTES_MAX
+
+
+OVERSIZED = {
+    "reply": "local s, t = string.rep('x', 1e6), {} for i = 1, 1e6 do t[i] = s end return t",
+    "map": "local s, t = string.rep('x', 1e6), {} for i = 1, 1e6 do t[i] = s end return {map = t}",
+    "json": "local s, t = string.rep('x', 1e6), {} for i = 1, 1e6 do t[i] = s end return cjson.encode(t)",
+    "sparse json": "cjson.encode_sparse_array(true, 0) return cjson.encode({[2 ^ 30] = 1})",
+    "messagepack": "local s, t = string.rep('x', 1e6), {} for i = 1, 1e6 do t[i] = s end return cmsgpack.pack(t)",
+    "gsub": "return #string.gsub(string.rep('x', 1e6), 'x', string.rep('y', 1e6))",
+    "struct": "local s, t = string.rep('x', 1e7), {} for i = 1, 100 do t[i] = s end "
+    "return struct.pack(string.rep('s', 100), unpack(t))",
+    "arguments": "local s, t = string.rep('x', 1e7), {} for i = 1, 5000 do t[i] = s end "
+    "return redis.call('ECHO', unpack(t))",
+}
+
+
+@pytest.mark.parametrize("script", OVERSIZED.values(), ids=OVERSIZED.keys())
+def test_what_is_made_outside_of_lua_is_bounded(lasting_server, script):
+    with lasting_server.connect(timeout=WAIT_SECONDS_MAX) as connection:
+        connection.call("CONFIG", "SET", "busy-reply-threshold", 0)
+        assert "not enough memory" in connection("EVAL", script, 0).text()
+        connection.call("CONFIG", "SET", "busy-reply-threshold", THRESHOLD_MS)
+    assert resident_bytes_max(lasting_server) < RESIDENT_BYTES_MAX
 
 
 def test_no_dump_is_begun_or_put_off_while_a_script_is_slow(server):
@@ -216,7 +351,7 @@ FAILING = {
     "huge messagepack": "return cmsgpack.unpack('\\221\\255\\255\\255\\255')",
     "unpack": "return unpack({}, 0, 2^31 - 1)",
     "unpack backwards": "return unpack({}, -2^31, 2^31 - 1)",
-    "unpack far": "return unpack({}, 2^31 - 3, 2^31 + 2^31)",
+    "unpack far": "return unpack({}, -3, 2^31 - 1)",
     "struct": "return struct.pack('i2147483647', 1)",
     "struct position": "return struct.unpack('c0', 'abc', -2^53)",
     "bytecode": "return loadstring(string.dump(function() end))()",

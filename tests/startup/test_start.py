@@ -25,8 +25,8 @@ def test_the_log_ends_in_ready(start_server):
     "name, words, shown",
     [
         ("mantissa", ["server", "--help"], "mantissa server [CONFIG-FILE]"),
-        ("mantissa", ["server", "-v"], "as Redis server v=8.2.3"),
-        ("redis-server", ["--version"], "as Redis server v=8.2.3"),
+        ("mantissa", ["server", "-v"], "Redis server v=8.2.3 sha="),
+        ("redis-server", ["--version"], "Redis server v=8.2.3 sha="),
         ("valkey-server", ["-h"], "mantissa server [CONFIG-FILE]"),
         ("redis-cli", ["--version"], "mantissa"),
         ("redis-benchmark", ["--version"], "mantissa"),

@@ -147,6 +147,12 @@ impl<'a> Access<'a> {
         self.is_logged = false;
     }
 
+    /// Ends that for the commands that follow.
+    pub fn end_loading(&mut self) {
+        self.now_ms = self.clock_ms;
+        self.is_logged = self.locked.keyspace().is_logged();
+    }
+
     /// Whether the command comes from a log.
     pub(crate) fn is_loading(&self) -> bool {
         self.now_ms == LOADING_MS
@@ -165,6 +171,11 @@ impl<'a> Access<'a> {
     #[inline]
     pub fn now_ms(&self) -> i64 {
         self.now_ms
+    }
+
+    /// Lets the clock go on, to a Unix time in ms.
+    pub fn advance_clock(&mut self, now_ms: i64) {
+        (self.now_ms, self.clock_ms) = (now_ms, now_ms);
     }
 
     /// The time that is noted, and that durations begin at, Unix time in ms. It differs from
@@ -265,6 +276,13 @@ impl<'a> Access<'a> {
             self.toucher().touch(entry);
         }
         entry
+    }
+
+    /// Marks a key as used, also where reads do not. False if it is not there.
+    pub fn touch(&self, key: &[u8]) -> bool {
+        let entry = self.read_untouched(key);
+        let toucher = Toucher { clock: Some(self.settings.access_clock), now_ms: self.clock_ms };
+        entry.inspect(|entry| toucher.touch(entry)).is_some()
     }
 
     /// The live entry of a key, for reading: counts the lookup but does not mark the key as used.
@@ -482,6 +500,18 @@ impl<'a> Access<'a> {
         is_removed
     }
 
+    /// The same, as UNLINK does: a value that takes long to free is counted as freed in the background.
+    pub fn unlink(&mut self, key: &[u8]) -> bool {
+        let Some(entry) = self.take(key) else { return false };
+        let is_lazy = crate::object::is_freed_lazily(&entry);
+        self.collected.free_later(entry);
+        if is_lazy {
+            self.collected.effects().trash.lazy_objects += 1;
+        }
+        self.modified(key, EventClass::GENERIC, "del");
+        true
+    }
+
     /// Removes a collection of which a command has taken the last element, and says so.
     pub fn remove_if_empty(&mut self, key: &[u8], is_empty: bool) {
         if is_empty {
@@ -654,6 +684,12 @@ impl<'a> Access<'a> {
         if let Some(trash) = trash {
             self.collected.effects().trash.append(trash);
         }
+    }
+
+    /// Takes the databases that are to be freed, before the end.
+    pub fn take_databases(&mut self) -> Option<Trash> {
+        let databases = std::mem::take(&mut self.collected.effects().trash.databases);
+        Trash { databases, ..Trash::default() }.if_any()
     }
 
     /// Takes the handler's wish to wait.

@@ -83,7 +83,7 @@ impl<'a> ScanOptions<'a> {
 pub(crate) fn found_elements(reply: &Reply) -> Reply {
     /// Enough for what a step of a scan finds as a rule.
     const FOUND_BYTES: usize = 1 << 10;
-    let mut found = Reply::new(reply.protocol());
+    let mut found = reply.part();
     found.reserve(FOUND_BYTES);
     found
 }
@@ -93,7 +93,7 @@ pub(crate) fn write_scan(reply: &mut Reply, cursor: u64, len: usize, found: &Rep
     reply.array(2);
     reply.bulk(mantissa_number::format_u64(&mut [0; 20], cursor));
     reply.array(len);
-    reply.raw(found.as_bytes());
+    reply.append(found);
 }
 
 /// Reads a count that may be negative, but not the least integer.

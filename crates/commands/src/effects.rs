@@ -138,10 +138,10 @@ pub struct Effects {
     pub changed: Vec<(usize, Box<[u8]>)>,
     /// Keys that went because they had expired, noted like those.
     pub lapsed: Vec<(usize, Box<[u8]>)>,
-    /// Keys that came or went with their whole database, which those who watch them have to know.
-    pub swept: Vec<(usize, Box<[u8]>)>,
     /// All keys of a database are gone: whoever holds copies is told that all are invalid.
     pub flushed: bool,
+    /// A command has flushed all databases: dumps of what was before are out of date.
+    pub emptied: bool,
     /// Events that are wanted by `notify-keyspace-events`.
     pub events: Vec<Event>,
     /// What to log.
@@ -177,13 +177,17 @@ pub struct Trash {
     pub values: Vec<Value>,
     /// Whole tables.
     pub databases: Vec<mantissa_store::Database>,
+    /// Keys among these that Redis would leave to its background thread, as it counts them.
+    pub lazy_objects: u64,
+    /// All databases were flushed, which is to be noted in the dump file.
+    pub emptied: bool,
 }
 
 impl Trash {
     /// The same, if there is anything to free.
     pub fn if_any(self) -> Option<Self> {
         let is_empty = self.entries.is_empty() && self.values.is_empty() && self.databases.is_empty();
-        (!is_empty).then_some(self)
+        (!is_empty || self.emptied || self.lazy_objects > 0).then_some(self)
     }
 
     /// Adds what another one holds.
@@ -191,6 +195,8 @@ impl Trash {
         join(&mut self.entries, other.entries);
         join(&mut self.values, other.values);
         join(&mut self.databases, other.databases);
+        self.lazy_objects += other.lazy_objects;
+        self.emptied |= other.emptied;
     }
 
     /// Whether freeing may take long enough to leave it to another thread.

@@ -41,18 +41,21 @@ impl Error {
 
     /// An error with a text of its own.
     pub fn new(text: impl Into<String>) -> Error {
-        Error(Cow::Owned(text.into().into_bytes()))
+        Error::from_bytes(text.into().into_bytes())
     }
 
     /// An error that quotes a client's bytes between two texts: as they are, up to the first NUL, as Redis
     /// does.
     pub fn quoting(before: &str, quoted: &[u8], after: &str) -> Error {
         let shown = quoted.split(|&byte| byte == 0).next().unwrap_or_default();
-        Error(Cow::Owned([before.as_bytes(), shown, after.as_bytes()].concat()))
+        Error::from_bytes([before.as_bytes(), shown, after.as_bytes()].concat())
     }
 
-    /// An error with any bytes as its text.
-    pub fn from_bytes(text: Vec<u8>) -> Error {
+    /// An error with any bytes as its text, but for line ends behind it.
+    pub fn from_bytes(mut text: Vec<u8>) -> Error {
+        while text.last().is_some_and(|byte| matches!(byte, b'\r' | b'\n')) {
+            text.pop();
+        }
         Error(Cow::Owned(text))
     }
 

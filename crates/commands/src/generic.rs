@@ -12,16 +12,19 @@ use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec, Locks};
 const SAME_OBJECT: Error = Error::fixed("ERR source and destination objects are the same");
 
 fn del(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let is_lazy = access.settings().lazy_user_del;
     let mut count = 0;
     for key in args.from(1) {
-        count += i64::from(access.delete(key));
+        count += i64::from(if is_lazy { access.unlink(key) } else { access.delete(key) });
     }
     reply.integer(count);
     Ok(())
 }
 
 fn unlink(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    del(access, args, reply)
+    let count = args.from(1).iter().filter(|key| access.unlink(key)).count();
+    reply.integer(count as i64);
+    Ok(())
 }
 
 fn exists(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -31,7 +34,7 @@ fn exists(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
 }
 
 fn touch(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let count = args.from(1).iter().filter(|key| access.read(key).is_some()).count();
+    let count = args.from(1).iter().filter(|key| access.touch(key)).count();
     reply.integer(count as i64);
     Ok(())
 }
@@ -192,27 +195,29 @@ fn swapdb(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
 }
 
 fn flushall(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    check_flush_options(args)?;
-    access.flush(0..access.database_count());
+    let is_lazy = flushes_lazily(access, args)?;
+    access.flush_all(is_lazy);
     reply.ok();
     Ok(())
 }
 
 fn flushdb(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    check_flush_options(args)?;
-    access.flush(access.database()..access.database() + 1);
+    let is_lazy = flushes_lazily(access, args)?;
+    access.flush(access.database()..access.database() + 1, is_lazy);
     reply.ok();
     Ok(())
 }
 
-/// `SYNC` and `ASYNC` make no difference: taking the tables out takes no time, and they are always freed in
-/// the background.
-fn check_flush_options(args: Args<'_>) -> Outcome {
-    match (args.len(), args.get(1)) {
-        (1, _) => Ok(()),
-        (2, Some(option)) if parse::is(option, "SYNC") || parse::is(option, "ASYNC") => Ok(()),
-        _ => Err(Error::SYNTAX),
-    }
+/// Whether keys count as freed in the background. Taking the tables out takes no time, and they always are;
+/// Redis does that inside a transaction or a script only with `ASYNC`.
+fn flushes_lazily(access: &Access<'_>, args: Args<'_>) -> Outcome<bool> {
+    let is_async = match (args.len(), args.get(1)) {
+        (1, _) => access.settings().lazy_user_flush,
+        (2, Some(option)) if parse::is(option, "SYNC") => false,
+        (2, Some(option)) if parse::is(option, "ASYNC") => true,
+        _ => return Err(Error::SYNTAX),
+    };
+    Ok(is_async || access.mode().may_block)
 }
 
 /// The registration table.

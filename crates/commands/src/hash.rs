@@ -84,6 +84,9 @@ fn set_pairs(access: &mut Access<'_>, args: Args<'_>, name: &str) -> Outcome<usi
     for at in (0..pairs.len()).step_by(2) {
         added += usize::from(hash.set(pairs.at(at), pairs.at(at + 1), limits));
     }
+    if hash.is_tracked_in_vain() {
+        access.track_fields(key);
+    }
     access.event(EventClass::HASH, "hset", key);
     access.changed_by(key, pairs.len() as u64 / 2);
     Ok(added)
@@ -163,6 +166,9 @@ fn hdel(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     };
     let removed = fields.iter().filter(|field| hash.remove(field)).count();
     let is_empty = hash.is_empty();
+    if hash.is_tracked_in_vain() {
+        access.track_fields(key);
+    }
     if removed > 0 {
         access.event(EventClass::HASH, "hdel", key);
         access.changed_by(key, removed as u64);

@@ -95,6 +95,18 @@ fn object_help(_: &mut Access<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome {
     Ok(())
 }
 
+/// Whether Redis would free the value in the background: it looks at the number of allocations.
+pub(crate) fn is_freed_lazily(entry: &Entry) -> bool {
+    const EFFORT_MAX: usize = 64;
+    let effort = match entry.value() {
+        ValueRef::List(list) => list.nodes().take(EFFORT_MAX + 1).count(),
+        ValueRef::Stream(_) => entry.free_effort(),
+        _ if matches!(encoding(entry), "hashtable" | "skiplist") => entry.free_effort(),
+        _ => 1,
+    };
+    effort > EFFORT_MAX
+}
+
 /// The registration table.
 pub(crate) const COMMANDS: &[DataSpec] = &[DataSpec::container("object", -2, Flags::NONE)
     .docs(Group::Generic, "2.2.3", "Depends on the subcommand.", "Looks behind the values.")

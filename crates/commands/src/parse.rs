@@ -32,6 +32,30 @@ pub fn negatable(argument: &[u8]) -> Outcome<i64> {
     }
 }
 
+/// A number of 64 bits as Redis reads it: what is no integer of the usual form is left to C's `strtoull`,
+/// which skips blanks and a sign and negates.
+pub fn unsigned(text: &[u8]) -> Option<u64> {
+    if let Some(number) = mantissa_number::parse_i64(text) {
+        return u64::try_from(number).ok();
+    }
+    let blank = |byte: &u8| !matches!(byte, b' ' | b'\t'..=b'\r');
+    let text = &text[text.iter().position(blank)?..];
+    let (is_negative, digits) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, text),
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    let mut number = 0u64;
+    for digit in digits {
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit < 10)?;
+        number = number.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    Some(if is_negative { number.wrapping_neg() } else { number })
+}
+
 /// A number, not NaN.
 pub fn float(argument: &[u8]) -> Outcome<f64> {
     float_or(argument, "ERR value is not a valid float")

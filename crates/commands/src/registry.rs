@@ -99,14 +99,12 @@ impl<H> Registry<H> {
         self.position(name).map(|at| &self.commands[at])
     }
 
-    /// The command or subcommand that a request calls, or the error to reply.
+    /// The command or subcommand that a request calls, or the error to reply. A container that is called
+    /// without a subcommand is refused by its arity.
     #[inline]
     pub fn resolve(&self, args: Args<'_>) -> Result<&Command<H>, Error> {
         let Some(command) = self.lookup(args.at(0)) else { return Err(unknown_command(args)) };
-        if command.subcommands.is_empty() || (args.len() < 2 && command.handler.is_some()) {
-            return Ok(command);
-        }
-        let Some(name) = args.get(1) else { return Err(Error::arity(&command.name)) };
+        let Some(name) = args.get(1).filter(|_| !command.subcommands.is_empty()) else { return Ok(command) };
         match command.subcommand(name) {
             Some(subcommand) => Ok(subcommand),
             None => {

@@ -65,19 +65,10 @@ impl Cursor {
     }
 }
 
-/// Reads a cursor, with the spaces and the sign before it that C's number parser skips. Only 0 may be
-/// negative.
+/// Reads a cursor, up to a NUL byte.
 pub(crate) fn parse_cursor(argument: &[u8]) -> Outcome<u64> {
-    let text = argument.trim_ascii_start();
-    let digits = text.strip_prefix(b"+").or(text.strip_prefix(b"-")).unwrap_or(text);
-    let number = (!digits.is_empty()).then(|| {
-        digits.iter().try_fold(0_u64, |number, digit| {
-            let digit = digit.wrapping_sub(b'0');
-            if digit > 9 { None } else { number.checked_mul(10)?.checked_add(u64::from(digit)) }
-        })
-    });
-    let number = number.flatten().filter(|&number| number == 0 || !text.starts_with(b"-"));
-    number.ok_or(Error::fixed("ERR invalid cursor"))
+    let text = argument.split(|&byte| byte == 0).next().unwrap_or_default();
+    parse::unsigned(text).ok_or(Error::fixed("ERR invalid cursor"))
 }
 
 /// The options of SCAN.
@@ -128,7 +119,7 @@ fn scan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let mut cursor = Cursor::unpack(cursor, shard_count);
     let mut steps_left = options.count.saturating_mul(STEPS_PER_KEY_MAX);
     let (mut visited, mut returned) = (0, 0);
-    let mut keys = Reply::new(reply.protocol());
+    let mut keys = reply.part();
     while cursor.shard < shard_count && visited < options.count && steps_left > 0 {
         access.visit_shard(cursor.shard, |shard| {
             let database = &shard.databases[database];
@@ -153,7 +144,7 @@ fn scan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     reply.array(2);
     reply.bulk(mantissa_number::format_u64(&mut [0; 20], cursor.pack(shard_count)));
     reply.array(returned);
-    reply.raw(keys.as_bytes());
+    reply.append(&keys);
     Ok(())
 }
 

@@ -33,6 +33,10 @@ pub struct Settings {
     pub sparse_hyperloglog_bytes_max: usize,
     /// `rdbcompression`: whether DUMP compresses strings.
     pub compress_dumps: bool,
+    /// `lazyfree-lazy-user-del`: DEL counts what it frees in the background, as UNLINK does.
+    pub lazy_user_del: bool,
+    /// `lazyfree-lazy-user-flush`: the same for flushing.
+    pub lazy_user_flush: bool,
 }
 
 impl Default for Settings {
@@ -45,6 +49,8 @@ impl Default for Settings {
             sample_volatile: false,
             sparse_hyperloglog_bytes_max: 3000,
             compress_dumps: true,
+            lazy_user_del: false,
+            lazy_user_flush: false,
         }
     }
 }

@@ -161,26 +161,29 @@ fn scans_filter_by_pattern_and_type() {
 
 #[test]
 fn flushing_and_swapping_reach_watchers_and_waiters() {
-    use std::sync::{Arc, atomic::AtomicBool};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
     let mut bench = logging_bench();
     bench.run("SET there 1");
+    let mut flags = Vec::new();
     for key in [&b"there"[..], b"missing"] {
         let shard = bench.keyspace.shard_of(bench.keyspace.hash(key));
         let flag = Arc::new(AtomicBool::new(false));
         let mut locked = bench.keyspace.lock(mantissa_store::ShardSet::one(shard));
-        locked.shard_mut(shard).expect("locked").watch(0, key, flag);
+        locked.shard_mut(shard).expect("locked").watch(0, key, Arc::clone(&flag), false);
+        flags.push(flag);
     }
     bench.run("SWAPDB 0 1");
-    let there = |database: usize| (database, Box::<[u8]>::from(&b"there"[..]));
-    assert_eq!(bench.effects.swept, [there(0)]);
+    let marked = || flags.iter().map(|flag| flag.swap(false, Ordering::Relaxed)).collect::<Vec<_>>();
+    assert_eq!(marked(), [true, false]);
     bench.run("SWAPDB 0 1");
-    assert_eq!(bench.effects.swept, [there(0)]);
+    assert_eq!(marked(), [true, false]);
     bench.run("FLUSHALL");
-    assert_eq!(bench.effects.swept, [there(0)]);
+    assert_eq!(marked(), [true, false]);
     assert_eq!(bench.effects.trash.databases.len(), 1);
     bench.run("FLUSHALL");
     assert_eq!(bench.effects.dirty, 1);
-    assert!(bench.effects.swept.is_empty());
+    assert_eq!(marked(), [false, false]);
 }
 
 #[test]

@@ -124,6 +124,8 @@ enum Mechanism {
 pub struct Driver {
     mechanism: Mechanism,
     sessions: Sessions,
+    /// When the present turn began to report.
+    began: Instant,
 }
 
 /// Calls a method of whichever mechanism it is.
@@ -148,7 +150,7 @@ impl Driver {
                 Err(_) => Mechanism::Epoll(Box::new(Epoll::new()?)),
             },
         };
-        Ok(Driver { mechanism, sessions: Sessions::default() })
+        Ok(Driver { mechanism, sessions: Sessions::default(), began: Instant::now() })
     }
 
     /// The mechanism that this driver uses.
@@ -312,6 +314,7 @@ impl Driver {
             self.sessions.end_if_due(conn);
         }
         let began = Instant::now();
+        self.began = began;
         while let Some(step) = on!(self, inner => inner.next()) {
             self.deliver(step, handler);
             let urgency = match &self.mechanism {
@@ -331,7 +334,15 @@ impl Driver {
         while let Some(step) = on!(self, inner => inner.next()) {
             self.deliver(step, handler);
         }
-        self.turn(Some(Duration::ZERO), handler)
+        let began = self.began;
+        let outcome = self.turn(Some(Duration::ZERO), handler);
+        self.began = began;
+        outcome
+    }
+
+    /// When the last turn had done its waiting, and began to report.
+    pub fn turn_began(&self) -> Instant {
+        self.began
     }
 
     fn deliver<H: Handler>(&mut self, step: Step, handler: &mut H) {

@@ -10,17 +10,18 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::accepting::Listeners;
 use crate::link::{BROKEN, Due, Fill, Leaving, Lent, Link, Reading, SENT_EVENT_BYTES, Step};
-use crate::listener::{AcceptError, Listener, accept};
+use crate::listener::Listener;
 use crate::outgoing::BufferPool;
 use crate::patience::Patience;
 use crate::slots::{Conn, Slots};
 use crate::socket::Socket;
-use crate::system;
+use crate::system::{self, epoll_control};
 use crate::waker::Waker;
 
 /// What one `recv` may take, and so one connection in one turn.
@@ -31,19 +32,15 @@ const FILL_BYTES: usize = 1024 * 1024;
 const TRANSMIT_BYTES: usize = 4 * 1024 * 1024;
 /// The events taken from the kernel in one turn.
 const EVENTS: usize = 1024;
-/// The connections accepted from one listener in one turn.
-const ACCEPTS: usize = 64;
 /// Sends do not wait for the end of the turn when this many connections have some.
 const LISTED_MAX: usize = 128;
 /// Buffers handed to one `sendmsg`.
 const GATHERED: usize = 64;
-/// How long accepting pauses when descriptors have run out.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The data of the waker's events. That of a connection's is its id, which is never this.
 const WAKER_BITS: u64 = u64::MAX;
-/// In place of a slot, in the data of a listener's events; the number of the listener is in the upper half.
-const LISTENER_SLOT: u32 = u32::MAX - 1;
+/// The data of the events of all listeners. It is no connection's id either.
+const LISTENERS_BITS: u64 = u64::MAX - 1;
 
 const INPUT: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
 const OUTPUT: u32 = libc::EPOLLOUT as u32;
@@ -61,29 +58,23 @@ struct EpollLink {
     queued: bool,
 }
 
-struct Accepting {
-    listener: Listener,
-    /// Accepting pauses until then.
-    retry_at: Option<Instant>,
-}
-
 pub(crate) struct Epoll {
     epoll: OwnedFd,
     waker: Waker,
     patience: Patience,
     conns: Slots<EpollLink>,
-    listeners: Vec<Option<Accepting>>,
+    listeners: Listeners,
     pool: BufferPool,
     memory: Rc<Vec<u8>>,
     /// What to report before anything else.
     ready: VecDeque<Due>,
-    accepted: VecDeque<(usize, Socket)>,
     /// Connections with something new to send.
     listed: Vec<Conn>,
     /// Connections to read from without a new event, in this turn and in the next one.
     reading: Vec<Conn>,
     again: Vec<Conn>,
-    events: Vec<libc::epoll_event>,
+    events: Box<[libc::epoll_event]>,
+    events_count: usize,
     events_done: usize,
     /// A slot whose connection's end has been reported and that may be reused after the handler has returned.
     limbo: Option<u32>,
@@ -91,26 +82,25 @@ pub(crate) struct Epoll {
 
 impl Epoll {
     pub(crate) fn new() -> io::Result<Epoll> {
-        // SAFETY: no memory is involved.
-        let epoll =
-            system::checked(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }).map(system::owned)?;
-        let waker = Waker::new()?;
+        let (epoll, waker, listeners) = (system::epoll()?, Waker::new()?, Listeners::new()?);
         let input = (libc::EPOLLIN | libc::EPOLLET) as u32;
-        control(&epoll, libc::EPOLL_CTL_ADD, waker.raw_fd(), input, WAKER_BITS)?;
+        epoll_control(&epoll, libc::EPOLL_CTL_ADD, waker.raw_fd(), input, WAKER_BITS)?;
+        let waiting = libc::EPOLLIN as u32;
+        epoll_control(&epoll, libc::EPOLL_CTL_ADD, listeners.raw_fd(), waiting, LISTENERS_BITS)?;
         Ok(Epoll {
             epoll,
             waker,
             patience: Patience::new(),
             conns: Slots::new(),
-            listeners: Vec::new(),
+            listeners,
             pool: BufferPool::new(),
             memory: Rc::new(vec![0; READ_BYTES]),
             ready: VecDeque::new(),
-            accepted: VecDeque::new(),
             listed: Vec::new(),
             reading: Vec::new(),
             again: Vec::new(),
-            events: Vec::with_capacity(EVENTS),
+            events: vec![libc::epoll_event { events: 0, u64: 0 }; EVENTS].into(),
+            events_count: 0,
             events_done: 0,
             limbo: None,
         })
@@ -133,26 +123,11 @@ impl Epoll {
     }
 
     pub(crate) fn add_listener(&mut self, listener: Listener) -> usize {
-        let id = self.listeners.len();
-        self.listeners.push(Some(Accepting { listener, retry_at: None }));
-        self.watch_listener(id);
-        id
-    }
-
-    /// Registers a listener with epoll; if that fails it is tried again after a pause.
-    fn watch_listener(&mut self, id: usize) {
-        let Some(Some(accepting)) = self.listeners.get_mut(id) else { return };
-        let data = u64::from(id as u32) << 32 | u64::from(LISTENER_SLOT);
-        let fd = accepting.listener.raw_fd();
-        let watched = control(&self.epoll, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, data);
-        accepting.retry_at = watched.err().map(|_| Instant::now() + ACCEPT_PAUSE);
+        self.listeners.add(listener)
     }
 
     pub(crate) fn remove_listener(&mut self, id: usize) {
-        if let Some(place) = self.listeners.get_mut(id) {
-            *place = None;
-            self.accepted.retain(|(listener, _)| *listener != id);
-        }
+        self.listeners.remove(id);
     }
 
     pub(crate) fn adopt(&mut self, socket: Socket) -> io::Result<Conn> {
@@ -165,7 +140,7 @@ impl Epoll {
             queued: false,
         };
         let conn = self.conns.insert(link);
-        if let Err(error) = control(&self.epoll, libc::EPOLL_CTL_ADD, fd, INPUT, conn.to_bits()) {
+        if let Err(error) = epoll_control(&self.epoll, libc::EPOLL_CTL_ADD, fd, INPUT, conn.to_bits()) {
             self.close(conn);
             return Err(error);
         }
@@ -295,12 +270,12 @@ impl Epoll {
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.release_limbo();
         self.flush();
-        let has_events = self.events_done < self.events.len();
-        if has_events || !self.accepted.is_empty() || !self.reading.is_empty() {
+        let has_events = self.events_done < self.events_count;
+        if has_events || self.listeners.has_accepted() || !self.reading.is_empty() {
             return Ok(());
         }
         std::mem::swap(&mut self.reading, &mut self.again);
-        let retry = self.resume_accepting();
+        let retry = self.listeners.watch();
         let timeout = match (timeout, retry) {
             (Some(timeout), Some(retry)) => Some(timeout.min(retry)),
             (timeout, retry) => timeout.or(retry),
@@ -309,7 +284,7 @@ impl Epoll {
         let may_sleep = idle && timeout != Some(Duration::ZERO) && self.waker.fall_asleep();
         if may_sleep
             && let Some((events, longest)) = self.patience.plan(timeout)
-            && self.events.len() < events as usize
+            && self.events_count < events as usize
         {
             // The last turn had little to do: what arrives in the meantime is found by the poll.
             std::thread::sleep(longest);
@@ -323,14 +298,9 @@ impl Epoll {
         // Rounded up, so that a driver does not spin through the last millisecond.
         let milliseconds =
             timeout.map_or(-1, |time| i32::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX));
-        self.events.clear();
-        self.events_done = 0;
-        let fd = self.epoll.as_raw_fd();
-        // SAFETY: the vector has room for `EVENTS` events, which the kernel fills from the start.
-        let got = unsafe { libc::epoll_wait(fd, self.events.as_mut_ptr(), EVENTS as i32, milliseconds) };
-        match system::checked(got) {
-            // SAFETY: the kernel has written `got` events, at most `EVENTS`.
-            Ok(got) => unsafe { self.events.set_len(got as usize) },
+        (self.events_count, self.events_done) = (0, 0);
+        match system::epoll_wait(&self.epoll, &mut self.events, milliseconds) {
+            Ok(count) => self.events_count = count,
             Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
             Err(error) => return Err(error),
         }
@@ -348,7 +318,7 @@ impl Epoll {
                 if let Some(step) = self.resolve(due) {
                     return Some(step);
                 }
-            } else if let Some((listener, socket)) = self.accepted.pop_front() {
+            } else if let Some((listener, socket)) = self.listeners.next() {
                 return Some(Step::Accepted { listener, socket });
             } else if let Some(conn) = self.reading.pop() {
                 if let Some(it) = self.conns.get_mut(conn) {
@@ -357,7 +327,7 @@ impl Epoll {
                         return Some(step);
                     }
                 }
-            } else if let Some(event) = self.events.get(self.events_done).copied() {
+            } else if let Some(event) = self.events[..self.events_count].get(self.events_done).copied() {
                 self.events_done += 1;
                 if let Some(step) = self.dispatch(event) {
                     return Some(step);
@@ -399,7 +369,7 @@ impl Epoll {
                 self.limbo = Some(conn.slot());
                 let socket = it.link.socket;
                 // A descriptor that is not registered needs no removing.
-                let _ = control(&self.epoll, libc::EPOLL_CTL_DEL, socket.fd(), 0, 0);
+                let _ = epoll_control(&self.epoll, libc::EPOLL_CTL_DEL, socket.fd(), 0, 0);
                 Some(Step::Detached { conn, socket })
             }
         }
@@ -410,8 +380,8 @@ impl Epoll {
         if bits == WAKER_BITS {
             return None;
         }
-        if bits as u32 == LISTENER_SLOT {
-            self.accept((bits >> 32) as usize);
+        if bits == LISTENERS_BITS {
+            self.listeners.accept();
             return None;
         }
         let conn = Conn::from_bits(bits);
@@ -545,7 +515,8 @@ impl Epoll {
                         if !link.behind {
                             link.behind = true;
                             let (fd, bits) = (link.socket.fd(), conn.to_bits());
-                            let changed = control(&self.epoll, libc::EPOLL_CTL_MOD, fd, INPUT | OUTPUT, bits);
+                            let changed =
+                                epoll_control(&self.epoll, libc::EPOLL_CTL_MOD, fd, INPUT | OUTPUT, bits);
                             if let Err(error) = changed {
                                 self.ready.push_back(Due::Closed { conn, error: Some(error) });
                             }
@@ -565,61 +536,12 @@ impl Epoll {
         }
         if std::mem::take(&mut link.behind) {
             // If this fails the connection is told about room that it does not need, which does no harm.
-            let _ = control(&self.epoll, libc::EPOLL_CTL_MOD, link.socket.fd(), INPUT, conn.to_bits());
+            let _ = epoll_control(&self.epoll, libc::EPOLL_CTL_MOD, link.socket.fd(), INPUT, conn.to_bits());
         }
         if link.leaving != Leaving::No {
             self.leave_if_due(conn);
         }
     }
-
-    // Accepting.
-
-    fn accept(&mut self, id: usize) {
-        for _ in 0..ACCEPTS {
-            let Some(Some(accepting)) = self.listeners.get_mut(id) else { return };
-            match accept(&accepting.listener) {
-                Ok(fd) => {
-                    // A connection that is gone before its address could be asked for is dropped.
-                    if let Ok(socket) = Socket::from_accepted(fd, accepting.listener.unix_path()) {
-                        self.accepted.push_back((id, socket));
-                    }
-                }
-                Err(error) => match AcceptError::of(&error) {
-                    AcceptError::Next => {}
-                    AcceptError::Empty => return,
-                    AcceptError::BackOff => {
-                        accepting.retry_at = Some(Instant::now() + ACCEPT_PAUSE);
-                        let fd = accepting.listener.raw_fd();
-                        // A listener that stays registered is only reported again at once.
-                        let _ = control(&self.epoll, libc::EPOLL_CTL_DEL, fd, 0, 0);
-                        return;
-                    }
-                },
-            }
-        }
-    }
-
-    /// Takes listeners up again whose pause is over. Returns how long the next pause still lasts.
-    fn resume_accepting(&mut self) -> Option<Duration> {
-        let mut next: Option<Duration> = None;
-        for id in 0..self.listeners.len() {
-            let retry_at = |place: &Option<Accepting>| place.as_ref().and_then(|it| it.retry_at);
-            let Some(at) = self.listeners.get(id).and_then(retry_at) else { continue };
-            let left = at.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                self.watch_listener(id);
-            } else {
-                next = Some(next.map_or(left, |next| next.min(left)));
-            }
-        }
-        next
-    }
-}
-
-fn control(epoll: &OwnedFd, operation: i32, fd: RawFd, events: u32, data: u64) -> io::Result<()> {
-    let mut event = libc::epoll_event { events, u64: data };
-    // SAFETY: `event` is valid for the length of the call, which does not keep it.
-    system::checked(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), operation, fd, &mut event) }).map(drop)
 }
 
 /// One attempt to hand the front of a queue to the kernel.

@@ -21,6 +21,8 @@
 //! one `recv` and one `send` for each active connection. While many connections are busy a turn
 //! waits some microseconds for more of them ([`Driver::set_patience`]).
 
+mod accepting;
+pub mod crash;
 mod driver;
 mod epoll;
 mod link;

@@ -87,12 +87,6 @@ impl Listener {
         &self.address
     }
 
-    /// Stops listening while an operation still holds the descriptor: the address is free again.
-    pub(crate) fn stop(&mut self) {
-        system::shutdown(self.raw_fd(), libc::SHUT_RDWR);
-        self.remove_file();
-    }
-
     fn remove_file(&mut self) {
         if let LocalAddress::Unix(path) = &self.address
             && self.path.take().is_some()

@@ -258,6 +258,20 @@ fn usage(who: libc::c_int) -> CpuTime {
     CpuTime { user: duration(usage.ru_utime), system: duration(usage.ru_stime) }
 }
 
+/// Whether the system has a locale of this name for the order of texts. An empty name is that of the
+/// environment.
+pub fn is_locale(name: &str) -> bool {
+    let Ok(name) = std::ffi::CString::new(name) else { return false };
+    // SAFETY: the name ends in a NUL byte, and no locale is changed.
+    let locale = unsafe { libc::newlocale(libc::LC_COLLATE_MASK, name.as_ptr(), std::ptr::null_mut()) };
+    if locale.is_null() {
+        return false;
+    }
+    // SAFETY: the locale was made above, and nobody else has it.
+    unsafe { libc::freelocale(locale) };
+    true
+}
+
 /// Has the calling thread, and those that it starts from now on, give way to the others of this machine.
 /// Nothing changes where the system knows no priorities of threads.
 pub fn give_way() {

@@ -30,6 +30,38 @@ pub(crate) fn set_option(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: c
     checked(result).map(drop)
 }
 
+/// A new epoll instance.
+pub(crate) fn epoll() -> io::Result<OwnedFd> {
+    // SAFETY: no memory is involved.
+    checked(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }).map(owned)
+}
+
+/// Registers a descriptor with an epoll instance, changes what is registered, or removes it.
+pub(crate) fn epoll_control(
+    epoll: &OwnedFd,
+    operation: c_int,
+    fd: RawFd,
+    events: u32,
+    data: u64,
+) -> io::Result<()> {
+    let mut event = libc::epoll_event { events, u64: data };
+    // SAFETY: `event` is valid for the length of the call, which does not keep it.
+    checked(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), operation, fd, &mut event) }).map(drop)
+}
+
+/// Waits for events, for as many milliseconds or, with -1, as long as it takes. Returns how many there are.
+pub(crate) fn epoll_wait(
+    epoll: &OwnedFd,
+    events: &mut [libc::epoll_event],
+    milliseconds: c_int,
+) -> io::Result<usize> {
+    let room = c_int::try_from(events.len()).unwrap_or(c_int::MAX);
+    // SAFETY: `events` is writable for `room` events.
+    let count =
+        checked(unsafe { libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), room, milliseconds) })?;
+    Ok(count as usize)
+}
+
 /// One `recv` that never waits. Appends at most `len` bytes to `buffer`, into capacity that it already has.
 pub(crate) fn receive_into(fd: RawFd, buffer: &mut Vec<u8>, len: usize) -> io::Result<usize> {
     let spare = buffer.spare_capacity_mut();

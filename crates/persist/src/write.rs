@@ -21,6 +21,7 @@ use mantissa_store::snapshot::Image;
 use mantissa_store::{EncodingLimits, Entry, Kind, LockedShards, StringRef, TextImage, ValueRef};
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that a writer collects before it hands them on.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -419,23 +420,40 @@ pub fn save_file<T>(
     path: &Path,
     write: impl FnOnce(&mut dyn OutputFile) -> io::Result<T>,
 ) -> io::Result<T> {
+    save_file_if(storage, path, write, |_| Ok(Some(())))
+}
+
+/// The same, where `admit` decides whether the file gets its name once it is durable. What `admit` returns is
+/// dropped when the name is durable. `None` discards the file, which is no error.
+pub fn save_file_if<T, G>(
+    storage: &dyn Storage,
+    path: &Path,
+    write: impl FnOnce(&mut dyn OutputFile) -> io::Result<T>,
+    admit: impl FnOnce(&T) -> io::Result<Option<G>>,
+) -> io::Result<T> {
+    static FILES: AtomicU64 = AtomicU64::new(0);
     let directory = directory_of(path);
-    let temporary = directory.join(format!("temp-{}.rdb", std::process::id()));
+    let number = FILES.fetch_add(1, Ordering::Relaxed);
+    let temporary = directory.join(format!("temp-{}-{number}.rdb", std::process::id()));
     let outcome = storage.create_output(&temporary).and_then(|mut file| {
         let outcome = write(&mut *file)?;
         file.sync()?;
         Ok(outcome)
     });
     let replaced = storage.open(path).ok();
-    let outcome = outcome.and_then(|outcome| storage.rename(&temporary, path).map(|()| outcome));
-    let outcome = match outcome {
-        Ok(outcome) => storage.sync_directory(directory).map(|()| outcome),
-        Err(error) => {
-            // The error that matters is the one that led here.
-            let _ = storage.remove(&temporary);
-            Err(error)
-        }
-    };
+    let outcome = outcome.and_then(|outcome| {
+        let Some(_admitted) = admit(&outcome)? else {
+            storage.remove(&temporary)?;
+            return Ok(outcome);
+        };
+        storage.rename(&temporary, path)?;
+        storage.sync_directory(directory)?;
+        Ok(outcome)
+    });
+    if outcome.is_err() {
+        // The error that matters is the one that led here. The name may be that of the new file already.
+        let _ = storage.remove(&temporary);
+    }
     let closing = std::thread::Builder::new().name("close".to_owned());
     let _closed_at_once_if_that_fails =
         closing.spawn(move || replaced.iter().for_each(|file| file.forget_cached()));

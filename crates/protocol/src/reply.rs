@@ -17,10 +17,20 @@ pub enum Protocol {
 }
 
 /// A reply or message under construction.
-#[derive(Default)]
+///
+/// It may have a limit. Where its buffer would have to grow beyond that, the buffer is freed, and nothing is
+/// written any more: [`Reply::has_overflowed`].
 pub struct Reply {
     buffer: Vec<u8>,
+    bytes_max: usize,
+    has_overflowed: bool,
     protocol: Protocol,
+}
+
+impl Default for Reply {
+    fn default() -> Self {
+        Reply::new(Protocol::default())
+    }
 }
 
 /// A header whose count is not known yet; see [`Reply::defer`].
@@ -37,12 +47,63 @@ const DEFERRED_HEADER_SIZE: usize = 4;
 impl Reply {
     /// An empty reply.
     pub fn new(protocol: Protocol) -> Self {
-        Reply { buffer: Vec::new(), protocol }
+        Reply::with_buffer(Vec::new(), protocol)
     }
 
     /// Goes on after what `buffer` holds.
     pub fn with_buffer(buffer: Vec<u8>, protocol: Protocol) -> Self {
-        Reply { buffer, protocol }
+        Reply { buffer, bytes_max: usize::MAX, has_overflowed: false, protocol }
+    }
+
+    /// The same with a limit in bytes, which includes what is written already. A buffer whose capacity is
+    /// larger may be filled.
+    pub fn limited(self, bytes_max: usize) -> Self {
+        Reply { bytes_max, ..self }
+    }
+
+    /// An empty reply with the same protocol and limit, for a part that is appended later.
+    pub fn part(&self) -> Self {
+        Reply::new(self.protocol).limited(self.bytes_max)
+    }
+
+    /// Appends a part. One that has overflowed has this reply overflow.
+    pub fn append(&mut self, part: &Reply) {
+        if part.has_overflowed {
+            self.overflow();
+        }
+        self.raw(&part.buffer);
+    }
+
+    /// Whether the limit has been exceeded. Loops that can run long look at it now and then.
+    #[inline]
+    pub fn has_overflowed(&self) -> bool {
+        self.has_overflowed
+    }
+
+    #[cold]
+    fn overflow(&mut self) {
+        self.has_overflowed = true;
+        self.buffer = Vec::new();
+    }
+
+    /// Makes room for `additional` bytes, unless the reply has or would overflow.
+    #[inline]
+    fn make_room(&mut self, additional: usize) -> bool {
+        additional <= self.buffer.capacity() - self.buffer.len() || self.grow(additional)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, additional: usize) -> bool {
+        let (len, capacity) = (self.buffer.len(), self.buffer.capacity());
+        let needed = len.saturating_add(additional);
+        if self.has_overflowed || needed > self.bytes_max {
+            self.overflow();
+            return false;
+        }
+        let wanted = needed.max(capacity.saturating_mul(2)).min(self.bytes_max);
+        self.buffer.reserve_exact(wanted - len);
+        true
     }
 
     /// The protocol in use.
@@ -81,10 +142,12 @@ impl Reply {
         self.buffer.truncate(len);
     }
 
-    /// Makes room for `additional` bytes.
+    /// Makes room for `additional` bytes, as far as the limit allows.
     #[inline]
     pub fn reserve(&mut self, additional: usize) {
-        self.buffer.reserve(additional);
+        if !self.has_overflowed {
+            self.buffer.reserve(additional.min(self.bytes_max.saturating_sub(self.buffer.len())));
+        }
     }
 
     /// What is written.
@@ -125,7 +188,9 @@ impl Reply {
 
     /// [`Reply::error`] for a text that quotes bytes of the client.
     pub fn error_bytes(&mut self, text: &[u8]) {
-        self.buffer.reserve(text.len() + 3);
+        if !self.make_room(text.len() + 3) {
+            return;
+        }
         self.buffer.push(b'-');
         self.buffer.extend(text.iter().map(|&byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));
         self.buffer.extend_from_slice(b"\r\n");
@@ -144,7 +209,9 @@ impl Reply {
     /// A bulk string.
     #[inline]
     pub fn bulk(&mut self, data: &[u8]) {
-        self.buffer.reserve(data.len() + 32);
+        if !self.make_room(data.len() + 32) {
+            return;
+        }
         self.header(b'$', data.len());
         self.buffer.extend_from_slice(data);
         self.buffer.extend_from_slice(b"\r\n");
@@ -248,6 +315,9 @@ impl Reply {
         match self.protocol {
             Protocol::Resp2 => self.bulk(text),
             Protocol::Resp3 => {
+                if !self.make_room(text.len() + 32) {
+                    return;
+                }
                 self.header(b'=', extension.len() + 1 + text.len());
                 self.buffer.extend_from_slice(extension.as_bytes());
                 self.buffer.push(b':');
@@ -260,7 +330,9 @@ impl Reply {
     /// Bytes that are in the protocol already.
     #[inline]
     pub fn raw(&mut self, bytes: &[u8]) {
-        self.buffer.extend_from_slice(bytes);
+        if self.make_room(bytes.len()) {
+            self.buffer.extend_from_slice(bytes);
+        }
     }
 
     /// Leaves room for the header of an aggregate whose count will be known once its elements are written.
@@ -269,7 +341,7 @@ impl Reply {
     /// Costs nothing for up to nine elements; beyond, the elements move by a few bytes, once.
     pub fn defer(&mut self) -> Deferred {
         let at = self.buffer.len();
-        self.buffer.extend_from_slice(b"*0\r\n");
+        self.raw(b"*0\r\n");
         Deferred { at }
     }
 
@@ -298,6 +370,9 @@ impl Reply {
         let mut buffer = [0; INTEGER_TEXT_MAX];
         let digits = format_u64(&mut buffer, count as u64);
         let shift = digits.len() - 1;
+        if !self.make_room(shift) || self.has_overflowed {
+            return;
+        }
         if shift > 0 {
             let (elements, end) = (at + DEFERRED_HEADER_SIZE, self.buffer.len());
             self.buffer.resize(end + shift, 0);
@@ -325,9 +400,37 @@ impl Reply {
     /// A type byte, a text, and a line end.
     #[inline]
     fn line(&mut self, kind: u8, text: &[u8]) {
-        self.buffer.reserve(text.len() + 3);
+        if !self.make_room(text.len() + 3) {
+            return;
+        }
         self.buffer.push(kind);
         self.buffer.extend_from_slice(text);
         self.buffer.extend_from_slice(b"\r\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_stops_growing_at_its_limit() {
+        let mut reply = Reply::new(Protocol::Resp2).limited(1000);
+        for _ in 0..100 {
+            let deferred = reply.defer();
+            let mut part = reply.part();
+            part.bulk(&[b'x'; 100]);
+            reply.append(&part);
+            reply.integer(-12345);
+            reply.finish_array(deferred, 12);
+        }
+        assert!(reply.has_overflowed() && reply.as_bytes().is_empty() && reply.buffer.capacity() == 0);
+        let mut within = Reply::new(Protocol::Resp2).limited(120);
+        within.bulk(&[b'x'; 80]);
+        assert!(!within.has_overflowed() && within.buffer.capacity() <= 120);
+        let mut part = within.part();
+        part.bulk(&[b'x'; 200]);
+        within.append(&part);
+        assert!(within.has_overflowed() && within.is_empty());
     }
 }

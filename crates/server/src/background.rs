@@ -32,7 +32,8 @@ pub fn start(server: &'static Server, mut balancer: Balancer) -> std::io::Result
             compactor.go_on(server, &context.live.config);
             let has_room = eviction::make_room(&mut context, EVICTION_TIME) != Verdict::Running;
             let now = Instant::now();
-            if now >= next_round {
+            let is_paused = server.pauses_cron.load(Ordering::Relaxed);
+            if now >= next_round && !is_paused {
                 let hz = context.live.config.hz.clamp(1, 500);
                 next_round = now + Duration::from_micros(1_000_000 / u64::from(hz));
                 if server.active_expire.load(Ordering::Relaxed) && !server.pauses(context.now_ms, true) {
@@ -49,10 +50,13 @@ pub fn start(server: &'static Server, mut balancer: Balancer) -> std::io::Result
                 crate::aof::rewrite::tick(&mut context);
                 compactor.tick(server, &context.live.config);
             }
+            if is_paused {
+                next_round = now + Duration::from_millis(1);
+            }
             if context.outbox.has_changed() {
                 crate::tracking::broadcast(&mut context.outbox);
             }
-            context.outbox.end_turn();
+            context.outbox.end_turn(false);
             if !has_room {
                 // What is being freed by others needs a moment.
                 std::thread::sleep(Duration::from_micros(200));
@@ -75,6 +79,10 @@ fn sample(
     stats.operations_per_second.store(rate(totals.commands, before.commands), Ordering::Relaxed);
     stats.input_bytes_per_second.store(rate(totals.input_bytes, before.input_bytes), Ordering::Relaxed);
     stats.output_bytes_per_second.store(rate(totals.output_bytes, before.output_bytes), Ordering::Relaxed);
+    stats.turns_per_second.store(rate(totals.turns, before.turns), Ordering::Relaxed);
+    let turns = totals.turns.saturating_sub(before.turns).max(1);
+    let turn_us = totals.turn_ns.saturating_sub(before.turn_ns) / turns / 1000;
+    stats.turn_us.store(turn_us, Ordering::Relaxed);
     let used = mantissa_store::allocator::allocated_bytes() as u64;
     stats.note_memory(used, unix_ms());
     (Instant::now(), totals)

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use mantissa_commands::TimeoutReply;
 use mantissa_protocol::Reply;
 
+use crate::aof;
+use crate::calls::Served;
 use crate::client::BlockedClient;
 use crate::context::Context;
 use crate::inbox::Message;
 use crate::server::Server;
-use crate::{aof, stats};
 
 /// The blocked clients of a worker by deadline, soonest first.
 #[derive(Default)]
@@ -24,7 +25,7 @@ pub fn release(server: &Server, blocked: &BlockedClient, reply: Vec<u8>) -> bool
         return false;
     }
     let target = *blocked.client.target.lock();
-    server.send(target.worker, Message::Unblock(target.conn, reply));
+    server.send(target.worker, Message::Unblock(target.conn, Served::without_run(reply)));
     true
 }
 
@@ -33,19 +34,11 @@ pub fn timeout_reply(server: &Server, blocked: &BlockedClient) -> Vec<u8> {
     let mut reply = Reply::new(blocked.protocol);
     match blocked.blocking.on_timeout {
         TimeoutReply::Confirmations { position } => {
-            aof::write_confirmations(&mut reply, server.aof.is_confirmed(position));
+            aof::write_confirmations(&mut reply, server.aof.is_durable(position));
         }
         on_timeout => on_timeout.write(&mut reply),
     }
     reply.into_bytes()
-}
-
-/// Counts the call of a command that waited and has now been replied to.
-pub fn record(context: &mut Context, blocked: &BlockedClient) {
-    let server = context.server;
-    stats::add(&server.stats.workers[context.worker].commands, 1);
-    stats::add(&blocked.client.command_count, 1);
-    stats::add(&server.stats.commands[context.worker][blocked.command.index].calls, 1);
 }
 
 impl Deadlines {

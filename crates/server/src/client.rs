@@ -11,7 +11,7 @@ use crate::acl::User;
 use crate::inbox::Target;
 use crate::registry::Command;
 use crate::tracking::Tracker;
-use crate::worker::Replies;
+use crate::worker::{Replies, Weight};
 
 /// Bits of [`ClientShared::flags`], which CLIENT LIST prints as letters.
 pub mod flag {
@@ -52,6 +52,8 @@ pub mod flag {
         | TRACKING_BROKEN;
     /// Has been named as the one to be told in the place of another.
     pub const GETS_MESSAGES: u32 = 1 << 15;
+    /// CLIENT REPLY OFF: it gets pushed messages, and nothing else.
+    pub const SILENT: u32 = 1 << 16;
 }
 
 /// Texts that a client gives itself.
@@ -104,14 +106,22 @@ pub struct ClientShared {
     pub transaction_bytes: AtomicU64,
     /// Watched keys.
     pub watched_count: AtomicU32,
+    /// Bytes of the watched keys.
+    pub watched_bytes: AtomicU64,
     /// The client that is told in its place when keys change; 0 if it is told itself.
     pub redirect: AtomicU64,
     /// While keys are watched: set by whoever changes one of them.
     pub watch_dirty: Mutex<Option<Arc<AtomicBool>>>,
     /// Bytes of an unfinished request.
     pub query_bytes: AtomicU64,
+    /// Bytes of its buffer that are free.
+    pub query_free_bytes: AtomicU64,
     /// Bytes queued and not sent.
     pub output_bytes: AtomicU64,
+    /// Bytes of the names.
+    pub identity_bytes: AtomicU64,
+    /// All bytes that it takes.
+    pub memory_bytes: AtomicU64,
     /// Bytes received.
     pub received_bytes: AtomicU64,
     /// Bytes sent.
@@ -149,14 +159,27 @@ impl ClientShared {
             queued_plus_1: AtomicU32::new(0),
             transaction_bytes: AtomicU64::new(0),
             watched_count: AtomicU32::new(0),
+            watched_bytes: AtomicU64::new(0),
             watch_dirty: Mutex::default(),
             redirect: AtomicU64::new(0),
             query_bytes: AtomicU64::new(0),
+            query_free_bytes: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
+            identity_bytes: AtomicU64::new(0),
+            memory_bytes: AtomicU64::new(0),
             received_bytes: AtomicU64::new(0),
             sent_bytes: AtomicU64::new(0),
             command_count: AtomicU64::new(0),
         }
+    }
+
+    /// Changes names.
+    pub fn change_identity(&self, change: impl FnOnce(&mut Identity)) {
+        let mut identity = self.identity.lock();
+        change(&mut identity);
+        let Identity { name, library_name, library_version } = &*identity;
+        let bytes = name.capacity() + library_name.capacity() + library_version.capacity();
+        self.identity_bytes.store(bytes as u64, Ordering::Relaxed);
     }
 
     /// Whether any of these bits is set.
@@ -208,7 +231,9 @@ pub struct Transaction {
     pub queue: Vec<Queued>,
     /// A command could not be queued: EXEC will refuse.
     pub aborted: bool,
-    /// Bytes of the queued arguments.
+    /// Bytes that the queued commands take.
+    pub bytes: usize,
+    /// Bytes of the queued arguments alone, which count as bytes of a request.
     pub argument_bytes: usize,
 }
 
@@ -217,8 +242,8 @@ pub struct Transaction {
 pub struct Watching {
     /// Set by whoever changes one of the keys.
     pub dirty: Arc<AtomicBool>,
-    /// Database, key, and whether the key had already expired when it was first watched.
-    pub keys: Vec<(usize, Box<[u8]>, bool)>,
+    /// Database and key.
+    pub keys: Vec<(usize, Box<[u8]>)>,
 }
 
 /// CLIENT REPLY.
@@ -233,6 +258,14 @@ pub enum ReplyMode {
     SkipNext,
     /// This one is not.
     Skip,
+}
+
+impl ReplyMode {
+    /// Whether the reply of the present command is not sent.
+    #[inline]
+    pub fn is_silent(self) -> bool {
+        matches!(self, ReplyMode::Off | ReplyMode::Skip)
+    }
 }
 
 /// A command that waits for one of its keys. The owner's worker and whoever serves it agree through the
@@ -256,6 +289,8 @@ pub struct BlockedClient {
     pub ticket: u64,
     /// What it waits for.
     pub blocking: mantissa_commands::Blocking,
+    /// The time that it took until it began to wait, in ns.
+    pub spent_ns: AtomicU64,
     /// Whether it still waits. Whoever serves, times out or unblocks it holds this lock meanwhile.
     pub waiting: Mutex<bool>,
 }
@@ -269,6 +304,8 @@ pub struct Subscriptions {
     pub patterns: indexmap::IndexSet<Vec<u8>>,
     /// Shard channels.
     pub shard_channels: indexmap::IndexSet<Vec<u8>>,
+    /// Bytes that all names take.
+    pub bytes: usize,
 }
 
 impl Subscriptions {
@@ -329,6 +366,8 @@ pub struct Client {
     pub counted_commands: u64,
     /// The worker that it is to move to, once the driver has let go of it.
     pub moving_to: Option<usize>,
+    /// What its worker has noted of the memory that it takes.
+    pub weight: Weight,
 }
 
 impl Client {
@@ -358,6 +397,7 @@ impl Client {
             withheld: None,
             counted_commands: 0,
             moving_to: None,
+            weight: Weight::default(),
         }
     }
 
@@ -395,6 +435,12 @@ impl Client {
     pub fn select(&mut self, number: usize) {
         self.database = number;
         self.shared.database.store(number as u32, Ordering::Relaxed);
+    }
+
+    /// Sets CLIENT REPLY.
+    pub fn set_reply_mode(&mut self, mode: ReplyMode) {
+        self.reply_mode = mode;
+        self.shared.mark(flag::SILENT, mode == ReplyMode::Off);
     }
 
     /// Switches to a protocol.

@@ -5,17 +5,20 @@
 //! on keys that came into being. Serving runs the blocked command, whose own effects are committed in turn.
 //! What all of them have for the log goes there as one unit, at the end.
 
+use std::time::Instant;
+
 use mantissa_commands::{Access, Counts, Effects, Event, EventClass, ExpiredFields, LogChoice, Mode, Trash};
 use mantissa_persist::aof::Unit;
 use mantissa_protocol::{Args, Reply};
 
+use crate::calls::Served;
 use crate::client::{BlockedClient, flag};
-use crate::context::Outbox;
+use crate::context::{Outbox, unix_ms};
 use crate::inbox::Message;
 use crate::pubsub::Scope;
 use crate::registry::Handler;
 use crate::server::Server;
-use crate::{acl, aof, stats, tracking};
+use crate::{acl, aof, persistence, stats, tracking};
 
 /// A command that has run: the database that it was given in, and its arguments. Nothing for what the server
 /// does by itself.
@@ -52,6 +55,10 @@ pub fn commit(
         return trash.if_any();
     }
     let mut next = 0;
+    if !ready.is_empty() {
+        // A transaction or script may have run for longer than the keys that it has left live.
+        access.advance_clock(unix_ms());
+    }
     while next < ready.len() {
         let (database, key) = ready[next].clone();
         next += 1;
@@ -81,17 +88,15 @@ fn apply(
     }
     let counts = Counts { dirty: effects.dirty, hits: effects.hits, misses: effects.misses };
     settle_counts(server, outbox.worker(), counts);
-    for (database, key) in &effects.swept {
-        let index = access.keyspace().shard_of(access.keyspace().hash(key));
-        if let Some(shard) = access.locked_mut().shard(index) {
-            shard.mark_watchers(*database, key);
-        }
-    }
     if effects.flushed {
         tracking::invalidate_all(outbox);
     }
-    tell_of_changes(outbox, access, &effects.lapsed, None);
-    tell_of_changes(outbox, access, &effects.changed, outbox.current);
+    if effects.emptied {
+        persistence::note_flush(server);
+        trash.emptied = true;
+    }
+    tell_of_changes(outbox, access, &effects.lapsed, true);
+    tell_of_changes(outbox, access, &effects.changed, false);
     let notify = access.settings().notify;
     for event in &effects.events {
         publish_event(server, outbox, notify, event);
@@ -128,19 +133,23 @@ fn note(unit: &mut Unit, database: usize, effects: &Effects, command: Command<'_
     }
 }
 
-/// Tells those who watch changed keys and those who hold copies of them. `by` is the client that changed
-/// them.
+/// Tells those who watch changed keys and those who hold copies of them. `lapsed` says that the keys went
+/// because they had expired; otherwise the present client has changed them.
 fn tell_of_changes(
     outbox: &mut Outbox,
     access: &mut Access<'_>,
     changed: &[(usize, Box<[u8]>)],
-    by: Option<u64>,
+    lapsed: bool,
 ) {
+    let by = outbox.current.filter(|_| !lapsed);
     let keyspace = access.keyspace();
     for (database, key) in changed {
         let hash = keyspace.hash(key);
         let Some(shard) = access.locked_mut().shard_mut(keyspace.shard_of(hash)) else { continue };
-        shard.mark_watchers(*database, key);
+        match lapsed {
+            true => shard.mark_lapsed(*database, key),
+            false => shard.mark_watchers(*database, key),
+        }
         if !shard.tracked.is_empty()
             && let Some(holders) = shard.tracked.take(hash, key)
         {
@@ -216,6 +225,10 @@ fn serve_key(
     let mut ready = Vec::new();
     let mut after = 0;
     access.select(database);
+    if access.remove_if_expired(key) {
+        let effects = access.take_effects();
+        ready.extend(apply(server, outbox, access, effects, None, trash));
+    }
     loop {
         let kind = access.kind(key);
         let Some(shard) = access.locked_mut().shard_mut(index) else { break };
@@ -264,8 +277,10 @@ fn serve_client(
     }
     let mut reply = Reply::new(blocked.protocol);
     let mut effects = Effects::default();
+    let began = Instant::now();
     let mut outcome = acl::admit_waiting(server, blocked);
-    if outcome.is_ok() {
+    let is_rejected = outcome.is_err();
+    if !is_rejected {
         let mode = access.mode();
         access.set_mode(Mode { may_block: true, serving: true, no_touch: false });
         outcome = handler(access, blocked.args.as_args(), &mut reply);
@@ -281,6 +296,8 @@ fn serve_client(
     }
     *waiting = false;
     let target = *blocked.client.target.lock();
-    outbox.send(target.worker, Message::Unblock(target.conn, reply.into_bytes()));
+    let spent_ns = began.elapsed().as_nanos() as u64;
+    let served = Served { reply: reply.into_bytes(), spent_ns, is_rejected };
+    outbox.send_served(target.worker, Message::Unblock(target.conn, served));
     Some(effects)
 }

@@ -28,6 +28,8 @@ pub struct Context {
     pub now_ms: i64,
     /// When the present command began, to time it: when the one before it ended, or its batch began.
     pub command_began: Instant,
+    /// The present command has replied an error.
+    pub has_failed: bool,
     /// The configuration as of the last time this worker looked.
     pub live: Arc<Live>,
     /// State of the random numbers.
@@ -82,6 +84,7 @@ impl Context {
             worker,
             now_ms: unix_ms(),
             command_began: Instant::now(),
+            has_failed: false,
             live: server.live(),
             random_state: unix_us() as u64 ^ ((worker as u64) << 56),
             last_command: LastCommand::default(),
@@ -137,7 +140,9 @@ pub struct Outbox {
     pub unit: Unit,
     /// Messages for other workers that wait for the present unit's place in the log.
     waiting: Vec<(usize, Message)>,
-    /// The position in the log that has to be durable before the replies of the present client may leave.
+    /// Messages about clients that the present command has served, until it ends.
+    served: Vec<(usize, Message)>,
+    /// The position in the log that has to be confirmed before the replies of the present client may leave.
     pub needs: u64,
     /// The position behind the last unit that was logged here.
     pub logged: u64,
@@ -156,6 +161,7 @@ impl Outbox {
             changed: BTreeMap::new(),
             unit: Unit::default(),
             waiting: Vec::new(),
+            served: Vec::new(),
             needs: 0,
             logged: 0,
             has_logged: false,
@@ -181,12 +187,31 @@ impl Outbox {
         }
     }
 
-    /// Leaves a message for a worker. Where replies wait until what they tell of is durable, it does so too.
+    /// Leaves a message for a worker. Where replies wait until what they tell of is confirmed, it does so
+    /// too.
     pub fn send(&mut self, worker: usize, message: Message) {
         if self.server.aof.holds_replies() {
             self.waiting.push((worker, message));
         } else {
             self.server.send(worker, message);
+        }
+    }
+
+    /// Leaves a message about a client that waited, for after the command that runs now, if one does: so the
+    /// command counts before those that it has served.
+    pub fn send_served(&mut self, worker: usize, message: Message) {
+        match self.current {
+            Some(_) => self.served.push((worker, message)),
+            None => self.send(worker, message),
+        }
+    }
+
+    /// To be called when a command has ended: lets what it had to say to clients that waited go.
+    #[inline]
+    pub fn command_ended(&mut self) {
+        if !self.served.is_empty() {
+            let served = std::mem::take(&mut self.served);
+            served.into_iter().for_each(|(worker, message)| self.send(worker, message));
         }
     }
 
@@ -206,14 +231,13 @@ impl Outbox {
         }
     }
 
-    /// To be called at the end of a turn: has what was logged be written.
+    /// To be called at the end of a turn: has what was logged be written, here or by the log's own thread.
+    /// `waits`: something is withheld until the log is confirmed further.
     #[inline]
-    pub fn end_turn(&mut self) {
+    pub fn end_turn(&mut self, waits: bool) {
         self.send_waiting();
-        if std::mem::take(&mut self.has_logged)
-            && !(self.server.aof.holds_replies() && aof::writer::write_at_once(self.server, self.worker))
-        {
-            self.server.aof.log.kick();
+        if std::mem::take(&mut self.has_logged) || waits {
+            aof::writer::write(self.server, self.worker);
         }
     }
 
@@ -222,7 +246,7 @@ impl Outbox {
     pub fn push_behind(&mut self, client: &ClientShared, bytes: Arc<[u8]>) {
         let target = *client.target.lock();
         if client.has(flag::BLOCKED) {
-            self.send(target.worker, Message::Push(target.conn, bytes));
+            self.send_served(target.worker, Message::Push(target.conn, bytes));
         } else {
             self.push(target, bytes);
         }

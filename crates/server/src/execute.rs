@@ -1,7 +1,7 @@
 //! Running one request: whether it may run, which shards it locks, its handler, its commit.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use mantissa_commands::spec::{BeginSearch, FindKeys, Flags, KeySpec};
@@ -17,10 +17,16 @@ use crate::context::Context;
 use crate::registry::{Command, Handler};
 use crate::server::Server;
 use crate::session::Session;
-use crate::{acl, aof, eviction, hot_keys, monitor, stats, tracking, transaction, warning};
+use crate::{acl, aof, calls, eviction, monitor, tracking, transaction, warning};
 
 /// Commands that run at once inside MULTI instead of being queued.
 const NOT_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
+
+/// The refusal of commands on data while these are loaded.
+pub const LOADING: Error = Error::fixed("LOADING Redis is loading the dataset in memory");
+
+/// Bytes of a reply that nobody gets that are kept while it is made.
+const UNHEARD_BYTES_MAX: usize = 64 << 10;
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,16 +46,16 @@ pub fn execute(
     reply: &mut Reply,
 ) -> Progress {
     let mut start = reply.len();
+    let silent = client.reply_mode.is_silent();
+    let mut unheard = silent.then(|| Reply::new(client.protocol).limited(UNHEARD_BYTES_MAX));
     let resolved = match context.resolve(args) {
         Ok(command) => {
             client.shared.last_command.store(command.index as u32 + 1, Ordering::Relaxed);
             make_room(context, client, reply);
             start = reply.len();
-            admit(context, client, command, args).map(|()| command).inspect_err(|_| {
-                stats::add(&context.server.stats.commands[context.worker][command.index].rejected, 1);
-            })
+            admit(context, client, command, args).map(|()| command).map_err(|error| (Some(command), error))
         }
-        Err(error) => Err(error),
+        Err(error) => Err((None, error)),
     };
     let command = match resolved {
         Ok(command) => command,
@@ -58,29 +64,30 @@ pub fn execute(
             client.killed = true;
             return Progress::Done;
         }
-        Err(error) => {
-            reject(context, client, args, error, reply);
-            finish(context, client, None, args, reply, start);
+        Err((command, error)) => {
+            reject(context, client, (command, args), error, unheard.as_mut().unwrap_or(reply));
+            finish(context, client, None, args, (reply, start, unheard));
             return Progress::Done;
         }
     };
     let queues = client.transaction.is_some() && !NOT_QUEUED.contains(&command.info.name);
     let stalls = context.server.aof.holds_writes();
-    if !queues && (stalls || context.server.pause.until_ms.load(Ordering::Relaxed) != 0) {
+    if stalls || context.server.pause.until_ms.load(Ordering::Relaxed) != 0 {
         let may_write = transaction::may_write(client, command);
         let is_paused = context.server.pauses(context.now_ms, may_write);
-        if (stalls && may_write) || (is_paused && command.name != "client|unpause") {
+        if (stalls && may_write && !queues) || (is_paused && command.name != "client|unpause") {
             return Progress::Postponed;
         }
     }
     if queues {
-        transaction::queue(client, command, args, reply);
+        transaction::queue(client, command, args, unheard.as_mut().unwrap_or(reply));
     } else {
         context.outbox.current = Some(client.shared.id);
-        run(context, client, command, args, hint, reply);
+        run(context, client, command, args, hint, unheard.as_mut().unwrap_or(reply));
         context.outbox.current = None;
+        context.outbox.command_ended();
     }
-    finish(context, client, Some(command), args, reply, start);
+    finish(context, client, Some(command), args, (reply, start, unheard));
     Progress::Done
 }
 
@@ -93,17 +100,17 @@ fn make_room(context: &mut Context, client: &Client, reply: &mut Reply) {
     }
 }
 
-/// Completes the reply that begins at `start` with what is for the same client beside it.
+/// Completes the reply that begins at `start` with what is for the same client beside it. `unheard` is the
+/// reply of a client that had none coming.
 #[inline]
 fn finish(
     context: &mut Context,
     client: &mut Client,
     command: Option<&'static Command>,
     args: Args<'_>,
-    reply: &mut Reply,
-    start: usize,
+    (reply, start, unheard): (&mut Reply, usize, Option<Reply>),
 ) {
-    finish_reply(client, reply, start);
+    finish_reply(client, reply, unheard);
     if client.shared.has(flag::TRACKING) {
         tracking::command_ended(context, client, command);
     }
@@ -157,7 +164,7 @@ fn admit(context: &Context, client: &Client, command: &'static Command, args: Ar
     }
     let persistence = &context.server.persistence;
     if persistence.loading.load(Ordering::Relaxed) && !info.flags.has(Flags::LOADING) {
-        return Err(Error::fixed("LOADING Redis is loading the dataset in memory"));
+        return Err(LOADING);
     }
     if context.server.scripting.is_busy() && !info.flags.has(Flags::ALLOW_BUSY) {
         // Of the rest, commands on keys run if a slow script does not hold their shards.
@@ -213,7 +220,13 @@ fn is_http(args: Args<'_>) -> bool {
 }
 
 /// Replies an error to a request that does not run.
-fn reject(context: &mut Context, client: &mut Client, args: Args<'_>, mut error: Error, reply: &mut Reply) {
+fn reject(
+    context: &mut Context,
+    client: &mut Client,
+    (command, args): (Option<&'static Command>, Args<'_>),
+    mut error: Error,
+    reply: &mut Reply,
+) {
     if parse::is(args.at(0), "EXEC") {
         transaction::end(context, client);
         let reason = error.text().trim_start_matches("ERR ").to_owned();
@@ -221,23 +234,26 @@ fn reject(context: &mut Context, client: &mut Client, args: Args<'_>, mut error:
     } else if let Some(transaction) = &mut client.transaction {
         transaction.aborted = true;
     }
-    context.server.stats.count_error(context.worker, &error.text());
+    calls::rejected(context, command, &error);
     reply.error_bytes(error.bytes());
 }
 
-/// Applies CLIENT REPLY to what has been written since `start`.
-fn finish_reply(client: &mut Client, reply: &mut Reply, start: usize) {
-    match client.reply_mode {
-        ReplyMode::On => {}
-        ReplyMode::Off => reply.truncate(start),
-        ReplyMode::SkipNext => client.reply_mode = ReplyMode::Skip,
-        ReplyMode::Skip => {
-            reply.truncate(start);
-            // Who waits gets the reply that is skipped later.
-            if client.blocked.is_none() {
-                client.reply_mode = ReplyMode::On;
-            }
+/// Applies CLIENT REPLY after a command. `unheard` is the reply of a client that had none coming. It is sent
+/// if the command has changed that.
+#[inline]
+fn finish_reply(client: &mut Client, reply: &mut Reply, unheard: Option<Reply>) {
+    if let Some(unheard) = unheard {
+        reply.set_protocol(unheard.protocol());
+        if client.reply_mode == ReplyMode::On {
+            reply.append(&unheard);
         }
+    }
+    match client.reply_mode {
+        ReplyMode::On | ReplyMode::Off => {}
+        ReplyMode::SkipNext => client.reply_mode = ReplyMode::Skip,
+        // Who waits gets the reply that is skipped later.
+        ReplyMode::Skip if client.blocked.is_some() => {}
+        ReplyMode::Skip => client.reply_mode = ReplyMode::On,
     }
 }
 
@@ -268,15 +284,13 @@ fn run(
     if context.server.monitor_count.load(Ordering::Relaxed) > 0 {
         monitor::show(context, client, command, args);
     }
-    // A script writes its error itself.
-    let failed = outcome.is_err() || reply.as_bytes().get(start) == Some(&b'-');
-    if let Err(error) = outcome {
+    if let Err(error) = &outcome {
         reply.truncate(start);
         reply.error_bytes(error.bytes());
-        context.server.stats.count_error(context.worker, &error.text());
     }
-    if client.blocked.is_none() {
-        record(context, client, command, args, failed);
+    match &client.blocked {
+        None => calls::ended(context, client, (command, args), &outcome),
+        Some(blocked) => calls::waits(context, blocked),
     }
 }
 
@@ -286,43 +300,6 @@ fn sweeps(command: &Command) -> bool {
     let container = || command.name.split('|').next().unwrap_or_default();
     command.info.locks == Locks::Sweep
         || (matches!(command.handler, Some(Handler::Server(_))) && SWEEPING.contains(&container()))
-}
-
-/// Counts a call that ends now and logs it if it was slow. It began when the one before it ended.
-pub fn record(
-    context: &mut Context,
-    client: &Client,
-    command: &'static Command,
-    args: Args<'_>,
-    failed: bool,
-) {
-    if context.sampler.is_chosen(&mut context.random_state) {
-        hot_keys::note(context, client.database, command, args);
-    }
-    let now = Instant::now();
-    let elapsed = now.duration_since(context.command_began).as_nanos() as u64;
-    context.command_began = now;
-    let server = context.server;
-    stats::add(&server.stats.workers[context.worker].commands, 1);
-    stats::add(&client.shared.command_count, 1);
-    let counters = &server.stats.commands[context.worker][command.index];
-    stats::add(&counters.calls, 1);
-    stats::add(&counters.nanoseconds, elapsed);
-    let config = &context.live.config;
-    if config.latency_tracking {
-        counters.histogram.get_or_init(Box::default).record(elapsed);
-    }
-    if config.latency_monitor_threshold_ms > 0 && elapsed / 1_000_000 >= config.latency_monitor_threshold_ms {
-        let event = if command.info.flags.has(Flags::FAST) { "fast-command" } else { "command" };
-        server.latency.lock().add(event, elapsed / 1_000_000, context.now_ms / 1000);
-    }
-    if failed {
-        stats::add(&counters.failed, 1);
-    }
-    let threshold = config.slowlog_log_slower_than_us;
-    if threshold >= 0 && elapsed / 1000 >= threshold as u64 && !command.info.flags.has(Flags::SKIP_SLOWLOG) {
-        crate::commands::note_slow(context, client, command, args, elapsed / 1000);
-    }
 }
 
 /// Runs a command on data that locks its own shards.
@@ -469,6 +446,7 @@ fn block(
         remembers_reads: client.remembers_reads(),
         ticket,
         blocking,
+        spent_ns: AtomicU64::new(0),
         waiting: parking_lot::Mutex::new(true),
     });
     for key in &blocked.blocking.keys {
@@ -507,6 +485,7 @@ pub fn waiting_without_keys(
             on_loss: false,
             instead: None,
         },
+        spent_ns: AtomicU64::new(0),
         waiting: parking_lot::Mutex::new(true),
     }))
 }

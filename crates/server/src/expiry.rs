@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use mantissa_commands::{Access, ExpireProgress, Mode};
 use mantissa_store::ShardSet;
 
+use crate::calls;
 use crate::commit::commit;
 use crate::context::Context;
 
@@ -68,8 +69,10 @@ impl Expirer {
         }
         let figures = &context.server.expiry;
         figures.rounds_cut.fetch_add(u64::from(is_cut), Ordering::Relaxed);
-        figures.spent_us.fetch_add(began.elapsed().as_micros() as u64, Ordering::Relaxed);
+        let spent = began.elapsed();
+        figures.spent_us.fetch_add(spent.as_micros() as u64, Ordering::Relaxed);
         figures.stale_basis_points.store(self.stale * 10_000 / self.seen.max(1), Ordering::Relaxed);
+        calls::note_latency(context, "expire-cycle", spent.as_nanos() as u64);
     }
 
     /// Walks on in the next shard for as long as it pays. False if the time was up before.

@@ -7,6 +7,7 @@ use mantissa_net::{Conn, Listener, Socket, Waker};
 use parking_lot::Mutex;
 
 use crate::balance::Handover;
+use crate::calls::Served;
 use crate::client::{BlockedClient, Client};
 use crate::context::Context;
 
@@ -33,7 +34,7 @@ pub enum Message {
     /// Send bytes to a client, outside of any reply.
     Push(Conn, Arc<[u8]>),
     /// A blocked client has been served: send its reply and go on with its requests.
-    Unblock(Conn, Vec<u8>),
+    Unblock(Conn, Served),
     /// What a client's command has waited for is there: do the rest, which gives the reply, also if the
     /// client is gone.
     Complete(Conn, Arc<BlockedClient>, Completion),
@@ -41,6 +42,8 @@ pub enum Message {
     Kill(Conn),
     /// The server is no longer paused.
     Resume,
+    /// Evict clients if all take too much.
+    WeighClients,
     /// Listen on these TCP sockets in the place of the present ones, but for the addresses that are kept.
     Listen {
         /// Whether they are those for TLS.
@@ -61,7 +64,7 @@ impl Message {
             Message::Push(conn, _) | Message::Unblock(conn, _) | Message::Kill(conn) => Some(*conn),
             Message::Complete(conn, ..) => Some(*conn),
             Message::Adopt(_) | Message::Move(..) | Message::HandOver(_) => None,
-            Message::Resume | Message::Listen { .. } | Message::Stop => None,
+            Message::Resume | Message::WeighClients | Message::Listen { .. } | Message::Stop => None,
         }
     }
 
@@ -84,7 +87,7 @@ impl Inbox {
         Inbox { messages: Mutex::default(), waker }
     }
 
-    /// Leaves a message and wakes the worker. The message is for when the log is durable up to `position`.
+    /// Leaves a message and wakes the worker. The message is for when the log is confirmed up to `position`.
     pub fn put(&self, message: Message, position: u64) {
         self.messages.lock().push((position, message));
         self.waker.wake();

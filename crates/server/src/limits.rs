@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
-use mantissa_net::{Conn, Peer};
+use mantissa_net::Peer;
 
 use crate::client::{Client, flag};
-use crate::config::Config;
+use crate::config::{Config, OutputBufferLimit};
 use crate::context::Context;
 use crate::server::Server;
 use crate::{stats, warning};
@@ -23,11 +23,24 @@ pub fn refusal(server: &Server, config: &Config, peer: &Peer) -> Option<&'static
     )
 }
 
+/// The limits of a client's class.
+fn output_limit<'a>(config: &'a Config, client: &Client) -> &'a OutputBufferLimit {
+    let class = if client.shared.has(flag::PUBSUB) { 2 } else { 0 };
+    &config.client_output_buffer_limits[class]
+}
+
+/// The bytes that a client may leave unread.
+pub fn output_bytes_max(config: &Config, client: &Client) -> usize {
+    match output_limit(config, client).hard_bytes {
+        0 => usize::MAX,
+        bytes => usize::try_from(bytes).unwrap_or(usize::MAX),
+    }
+}
+
 /// Whether a client has left more unread than its class may. Keeps track of how long the soft limit has been
 /// exceeded.
 pub fn output_exceeded(config: &Config, client: &mut Client, unsent: u64, now_ms: i64) -> bool {
-    let class = if client.shared.has(flag::PUBSUB) { 2 } else { 0 };
-    let limit = &config.client_output_buffer_limits[class];
+    let limit = output_limit(config, client);
     if limit.hard_bytes > 0 && unsent >= limit.hard_bytes {
         return true;
     }
@@ -43,41 +56,37 @@ pub fn output_exceeded(config: &Config, client: &mut Client, unsent: u64, now_ms
 
 /// Marks a client for closing if it has left more unread than it may.
 pub fn bound_output(context: &Context, client: &mut Client, unsent: u64) {
-    if client.killed || !output_exceeded(&context.live.config, client, unsent, context.now_ms) {
-        return;
+    if !client.killed && output_exceeded(&context.live.config, client, unsent, context.now_ms) {
+        close_for_output(context, client);
     }
+}
+
+/// Marks a client for closing because its replies exceed its limits.
+pub fn close_for_output(context: &Context, client: &mut Client) {
     client.killed = true;
     let counters = &context.server.stats.workers[context.worker];
     stats::add(&counters.output_limit_disconnections, 1);
     let origin = client.shared.peer.remote_text();
-    warning!("Client {} at {origin} is closed: it has left {unsent} bytes unread", client.shared.id);
+    warning!("Client {} at {origin} is closed: it has exceeded its output limits", client.shared.id);
 }
 
-/// Says in the log that a client is closed because of an unfinished request.
-pub fn log_query_limit(client: &Client, bytes: u64) {
+/// Marks a client for closing if a request takes too much: the bytes at hand, with what is queued in MULTI.
+pub fn bound_query(context: &Context, client: &mut Client, bytes: usize) {
+    let queued = client.transaction.as_ref().map_or(0, |transaction| transaction.argument_bytes);
+    let bytes = (bytes + queued) as u64;
+    if client.killed || bytes <= context.live.config.client_query_buffer_limit {
+        return;
+    }
+    client.killed = true;
+    stats::add(&context.server.stats.workers[context.worker].query_limit_disconnections, 1);
     let origin = client.shared.peer.remote_text();
     warning!("Client {} at {origin} is closed: its unfinished request has {bytes} bytes", client.shared.id);
 }
 
-/// The clients that have been idle for longer than `timeout` allows, and those whose soft limit has run out.
-pub fn idle_clients(context: &Context, clients: &mut [Option<Box<Client>>]) -> Vec<Conn> {
-    let config = &context.live.config;
-    let allowed_ms = i64::from(config.timeout_s) * 1000;
-    let mut idle = Vec::new();
-    for client in clients.iter_mut().flatten() {
-        let active_ms = client.shared.active_ms.load(Ordering::Relaxed);
-        let exempt = client.blocked.is_some() || client.shared.has(flag::PUBSUB | flag::MONITOR);
-        let timed_out = allowed_ms > 0 && !exempt && context.now_ms - active_ms > allowed_ms;
-        let over_soft_limit = client.soft_limit_since_ms > 0
-            && output_exceeded(
-                config,
-                client,
-                client.shared.output_bytes.load(Ordering::Relaxed),
-                context.now_ms,
-            );
-        if timed_out || over_soft_limit {
-            idle.push(client.conn);
-        }
-    }
-    idle
+/// Whether a client has been idle for longer than `timeout` allows.
+pub fn is_idle(context: &Context, client: &Client) -> bool {
+    let allowed_ms = i64::from(context.live.config.timeout_s) * 1000;
+    let exempt = || client.blocked.is_some() || client.shared.has(flag::PUBSUB | flag::MONITOR);
+    let active_ms = client.shared.active_ms.load(Ordering::Relaxed);
+    allowed_ms > 0 && context.now_ms - active_ms > allowed_ms && !exempt()
 }

@@ -54,5 +54,7 @@ fn settings(config: &Config) -> Settings {
         sample_volatile: Policy::needs_volatile(config),
         sparse_hyperloglog_bytes_max: config.hll_sparse_max_bytes,
         compress_dumps: config.rdbcompression,
+        lazy_user_del: config.lazyfree_lazy_user_del,
+        lazy_user_flush: config.lazyfree_lazy_user_flush,
     }
 }

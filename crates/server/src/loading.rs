@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use mantissa_persist::delay::KeyDelay;
 use mantissa_persist::load::{Access, KeyspaceTarget, LoadJob, LoadOptions, LoadSummary, load_in_parallel};
-use mantissa_store::ShardSet;
+use mantissa_store::{Keyspace, ShardSet};
 use parking_lot::Mutex;
 
 use crate::context::unix_ms;
@@ -72,13 +72,24 @@ impl Loading {
     }
 }
 
-/// Reads a dump into the keyspace, with one thread for each core. A key that is there already is replaced, or
-/// else an error. As the base of a log it keeps keys that have expired: the log goes on from there. No shard
-/// may be locked by this thread.
+/// What is there when a dump is loaded, and becomes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Present {
+    /// Nothing; but for libraries of functions, which go.
+    None,
+    /// It stays: what the dump has as well is an error.
+    Kept,
+    /// It stays, but for what the dump has as well.
+    Replaced,
+}
+
+/// Reads a dump into a keyspace, with one thread for each core. As the base of a log it keeps keys that have
+/// expired: the log goes on from there. No shard of it may be locked by this thread.
 pub fn load_file(
     server: &'static Server,
+    keyspace: &Keyspace,
     path: &Path,
-    replace: bool,
+    present: Present,
     is_base: bool,
 ) -> Result<LoadSummary, String> {
     let live = server.live();
@@ -104,18 +115,19 @@ pub fn load_file(
             limits: live.settings.limits.clone(),
             now_ms,
             skip_expired: !is_base,
-            verify_checksum: live.config.rdbchecksum,
+            verify_checksum: live.config.rdbchecksum && mantissa_persist::payload::verifies_checksums(),
             skip_modules: false,
             key_delay: KeyDelay(live.config.key_load_delay),
         },
         threads: std::thread::available_parallelism().map_or(1, usize::from),
         work: &|run| {
-            let mut none_locked = server.keyspace.lock(ShardSet::EMPTY);
-            let mut target = KeyspaceTarget::new(&mut none_locked, &clock_of, replace);
+            let mut none_locked = keyspace.lock(ShardSet::EMPTY);
+            let replaces = present == Present::Replaced;
+            let mut target = KeyspaceTarget::new(&mut none_locked, &clock_of, replaces);
             run(&mut target);
             codes.lock().append(&mut target.functions);
         },
-        reserve: &|database, keys| reserve(server, database, keys),
+        reserve: &|database, keys| reserve(keyspace, database, keys),
         progress: &|bytes| {
             loading.loaded(bytes);
             if let Some(mut shown) = shown.try_lock()
@@ -130,7 +142,8 @@ pub fn load_file(
     mantissa_store::slab::forget_growth();
     let codes = codes.into_inner();
     crate::scripting::eval::with_machine(server, |vm| {
-        server.scripting.libraries.restore(vm, &codes, Policy::Append, true)
+        let policy = if present == Present::Replaced { Policy::Replace } else { Policy::Append };
+        server.scripting.libraries.restore(vm, &codes, policy, present == Present::None)
     })
     .map_err(|error| failed(format!("a library of functions does not load: {}", error.text())))?;
     server.persistence.loaded_keys.store(summary.keys_loaded, Ordering::Relaxed);
@@ -139,8 +152,7 @@ pub fn load_file(
 }
 
 /// Makes the tables of a database as large as they will be.
-fn reserve(server: &Server, database: usize, keys: u64) {
-    let keyspace = &server.keyspace;
+fn reserve(keyspace: &Keyspace, database: usize, keys: u64) {
     let keys_of_one = usize::try_from(keys).unwrap_or(usize::MAX) / keyspace.shard_count();
     for index in 0..keyspace.shard_count() {
         let mut locked = keyspace.lock(ShardSet::one(index));

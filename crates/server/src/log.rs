@@ -96,6 +96,10 @@ pub fn set_role(role: Role) {
 /// the folder the process is in now.
 pub fn set_file(path: &str) {
     LOG.set_file(path);
+    match &*LOG.target.read() {
+        Some(Target::File(path)) => crate::crash::set_output(Some(path)),
+        _ => crate::crash::set_output(None),
+    }
 }
 
 /// Colours are for people: only on a terminal, and not if `NO_COLOR` is set to anything.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mantissa_commands::spec::Flags;
 use mantissa_protocol::{Args, put_quoted};
 
-use crate::client::Client;
+use crate::client::{Client, flag};
 use crate::context::{Context, unix_us};
 use crate::registry::Command;
 
@@ -38,7 +38,8 @@ fn show_as(context: &mut Context, client: &Client, name: &str, args: Args<'_>) {
     }
     line.extend_from_slice(b"\r\n");
     let line: Arc<[u8]> = line.into();
-    for monitor in context.server.monitors.read().iter() {
+    let monitors = context.server.monitors.read();
+    for monitor in monitors.iter().filter(|monitor| !monitor.has(flag::SILENT)) {
         let target = *monitor.target.lock();
         context.outbox.push(target, Arc::clone(&line));
     }

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
-use mantissa_persist::storage::FileSystem;
-use mantissa_persist::write::save_file;
-use parking_lot::Mutex;
+use mantissa_persist::storage::{FileSystem, OutputFile};
+use mantissa_persist::write::{WriteOptions, Writer, save_file_if};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::config::ShutdownFlags;
 use crate::context::{Context, unix_ms};
 use crate::inbox::Message;
 use crate::live::Live;
-use crate::loading::{Loading, load_file};
+use crate::loading::{Loading, Present, load_file};
 use crate::server::Server;
 use crate::snapshot::{self, Cut, Pace, Progress};
 use crate::{notice, warning};
@@ -57,10 +57,50 @@ impl Changes {
         self.total().saturating_sub(self.saved.load(Ordering::Relaxed))
     }
 
-    /// Says that so many changes have been saved.
-    fn saved(&self, changes: u64) {
-        self.saved.fetch_add(changes, Ordering::Relaxed);
+    /// Says that the changes up to this total have been saved.
+    fn saved(&self, total: u64) {
+        self.saved.fetch_max(total, Ordering::Relaxed);
     }
+}
+
+/// The order of what is saved. Each state that a dump may hold has the number of its cut, the instant whose
+/// state it is: all shards are locked then. No dump takes the place of one with a later cut.
+#[derive(Default)]
+pub struct Cuts {
+    last: AtomicU64,
+    /// The number of the last FLUSHALL.
+    flushed: AtomicU64,
+    /// The number of the dump that has the file's name; held while one gets it.
+    published: Mutex<u64>,
+}
+
+impl Cuts {
+    /// The number of a cut at this instant. All shards must be locked, or those of another keyspace whose
+    /// state is that of all.
+    pub fn next(&self) -> u64 {
+        self.last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Whether the data have been flushed since the cut with this number.
+    pub fn is_void(&self, number: u64) -> bool {
+        self.flushed.load(Ordering::Relaxed) > number
+    }
+
+    /// Leave to give the dump of this cut the file's name; `None` where a later one has it.
+    fn publish(&self, number: u64) -> Option<MutexGuard<'_, u64>> {
+        let mut published = self.published.lock();
+        (number > *published).then(|| {
+            *published = number;
+            published
+        })
+    }
+}
+
+/// The state after a FLUSHALL.
+#[derive(Clone, Copy)]
+struct Flush {
+    number: u64,
+    changes: u64,
 }
 
 /// What is known of dump files.
@@ -82,8 +122,14 @@ pub struct Persistence {
     pub saving_since_s: AtomicI64,
     /// One is to follow it: BGSAVE SCHEDULE.
     pub scheduled: AtomicBool,
-    /// Held by whoever writes a dump.
-    writing: Mutex<()>,
+    /// Held by whoever writes a dump of the data.
+    pub writing: Mutex<()>,
+    /// The order of dumps.
+    pub cuts: Cuts,
+    /// The last FLUSHALL, until its dump is written.
+    flush: Mutex<Option<Flush>>,
+    /// Held by who writes that dump.
+    saving_flush: Mutex<()>,
     /// Held by who saves because the server is to end.
     ending: Mutex<()>,
     /// Held while a snapshot is under way.
@@ -94,6 +140,8 @@ pub struct Persistence {
     pub last_copied_bytes: AtomicU64,
     /// A dump is being read; commands get an error meanwhile.
     pub loading: AtomicBool,
+    /// That dump is large, and all shards are locked for it: who waits for one gets an error instead.
+    pub reloading: AtomicBool,
     /// How far that has come.
     pub load: Loading,
     /// Saves since the start.
@@ -126,7 +174,7 @@ pub fn load(server: &'static Server) -> Result<(), String> {
         return Ok(());
     }
     let started = Instant::now();
-    let summary = load_file(server, &path, false, false)?;
+    let summary = load_file(server, &server.keyspace, &path, Present::None, false)?;
     notice!(
         "Done loading RDB, keys loaded: {}, keys expired: {}.",
         summary.keys_loaded,
@@ -144,19 +192,60 @@ pub fn save(server: &'static Server, pace: Pace) -> std::io::Result<()> {
 /// The same; `at_cut` runs at the instant whose state is written.
 fn save_and(server: &'static Server, pace: Pace, at_cut: impl FnOnce()) -> std::io::Result<()> {
     let _one_at_a_time = server.persistence.writing.lock();
+    publish(server, |file| snapshot::write(server, file, &snapshot::facts(), pace, |_| at_cut()))?;
+    server.persistence.save_count.fetch_add(1, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Makes the dump file of what `write` writes, unless there is a later one.
+pub fn publish(
+    server: &'static Server,
+    write: impl FnOnce(&mut dyn OutputFile) -> std::io::Result<Cut>,
+) -> std::io::Result<()> {
+    let persistence = &server.persistence;
     let path = dump_path(&server.live());
     let started = Instant::now();
-    let Cut { dirty, copied_bytes } = save_file(&FileSystem, &path, |file| {
-        snapshot::write(server, file, &snapshot::facts(), pace, |_| at_cut())
-    })?;
-    let persistence = &server.persistence;
-    persistence.dirty.saved(dirty);
+    let admit = |cut: &Cut| Ok(persistence.cuts.publish(cut.number));
+    let Cut { changes, copied_bytes, .. } = save_file_if(&FileSystem, &path, write, admit)?;
+    persistence.dirty.saved(changes);
     persistence.last_copied_bytes.store(copied_bytes, Ordering::Relaxed);
     persistence.last_save_s.store(unix_ms() / 1000, Ordering::Relaxed);
     persistence.last_save_failed.store(false, Ordering::Relaxed);
-    persistence.save_count.fetch_add(1, Ordering::Relaxed);
     notice!("DB saved on disk: {:.3} seconds", started.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// Takes notice that all data have been flushed, which ends a background save that is under way. All shards
+/// must be locked.
+pub fn note_flush(server: &Server) {
+    let persistence = &server.persistence;
+    let flush = Flush { number: persistence.cuts.next(), changes: persistence.dirty.total() };
+    persistence.cuts.flushed.store(flush.number, Ordering::Relaxed);
+    *persistence.flush.lock() = Some(flush);
+}
+
+/// Writes a dump of the state after the last FLUSHALL, if save points are configured: what was flushed does
+/// not come back with the next start. It holds libraries of functions only.
+#[cold]
+pub fn save_flush(server: &'static Server) {
+    let _who_waited_finds_it_done = server.persistence.saving_flush.lock();
+    let Some(Flush { number, changes }) = server.persistence.flush.lock().take() else { return };
+    let live = server.live();
+    if live.config.save_points.is_empty() {
+        return;
+    }
+    let options = WriteOptions { checksum: live.config.rdbchecksum, ..WriteOptions::default() };
+    let outcome = publish(server, |file| {
+        let mut writer = Writer::new(file, options, None);
+        writer.begin(&snapshot::facts())?;
+        let libraries = server.scripting.libraries.snapshot();
+        libraries.values().try_for_each(|library| writer.function(&library.code))?;
+        writer.finish()?;
+        Ok(Cut { number, changes, copied_bytes: 0 })
+    });
+    if let Err(error) = outcome {
+        warning!("Error saving the DB on disk after it was flushed: {error}");
+    }
 }
 
 /// Starts a background save. `at_cut` runs on its thread, at the instant whose state is saved, and again at
@@ -177,7 +266,11 @@ pub fn start_background_save(
         at_cut();
         let duration_s = unix_ms() / 1000 - now_s;
         server.persistence.last_duration_s.store(duration_s, Ordering::Relaxed);
-        if let Err(error) = outcome {
+        if let Err(error) = outcome.as_ref().map_err(std::io::Error::kind)
+            && error == std::io::ErrorKind::Interrupted
+        {
+            notice!("Background saving ended: the data were flushed");
+        } else if let Err(error) = outcome {
             warning!("Background saving error: {error}");
             server.persistence.last_save_failed.store(true, Ordering::Relaxed);
         } else {

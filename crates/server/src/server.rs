@@ -16,6 +16,7 @@ use crate::acl::Acl;
 use crate::aof::Aof;
 use crate::census::Census;
 use crate::client::{BlockedClient, ClientShared};
+use crate::client_memory::{self, ClientMemory};
 use crate::config::Config;
 use crate::eviction::{Freeing, Pressure};
 use crate::expiry::ExpiryFigures;
@@ -23,7 +24,7 @@ use crate::hot_keys::HotKeys;
 use crate::inbox::{Inbox, Message};
 use crate::latency::LatencyMonitor;
 use crate::live::Live;
-use crate::persistence::Persistence;
+use crate::persistence::{self, Persistence};
 use crate::pubsub::PubSub;
 use crate::registry::Registry;
 use crate::scripting::Scripting;
@@ -57,6 +58,8 @@ pub struct Server {
     /// The number of connected clients, also readable without the lock.
     pub client_count: AtomicUsize,
     next_client: AtomicU64,
+    /// The memory of all clients.
+    pub client_memory: ClientMemory,
     /// Subscriptions of all clients.
     pub pubsub: PubSub,
     /// Clients that keep copies of keys.
@@ -94,9 +97,9 @@ pub struct Server {
     pub census: Census,
     /// Counts of active expiry.
     pub expiry: ExpiryFigures,
-    /// Values waiting to be freed in the background.
+    /// Keys waiting to be freed in the background, as Redis counts them.
     pub lazyfree_pending: Arc<AtomicUsize>,
-    /// Values that have been freed in the background.
+    /// Keys that have been freed in the background.
     pub lazyfreed: Arc<AtomicUsize>,
     /// How the kernel is asked about sockets; known once the workers run.
     pub driver_name: OnceLock<&'static str>,
@@ -121,6 +124,10 @@ pub struct Server {
     pub port: AtomicUsize,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expire: AtomicBool,
+    /// DEBUG PAUSE-CRON: what is done in the background rests.
+    pub pauses_cron: AtomicBool,
+    /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call DEBUG.
+    pub debug_in_scripts: AtomicBool,
     /// The server is about to end.
     pub stopping: AtomicBool,
     /// Told when the server is to end: the process's exit code.
@@ -140,7 +147,7 @@ impl Server {
         pressure.set_limit(config.maxmemory);
         let command_count = registry.index_count();
         let acl = Acl::new(&registry, &config);
-        let aof = Aof::new(shard_count, worker_count);
+        let aof = Aof::new(worker_count);
         Server {
             keyspace,
             registry,
@@ -151,6 +158,7 @@ impl Server {
             clients: RwLock::default(),
             client_count: AtomicUsize::new(0),
             next_client: AtomicU64::new(1),
+            client_memory: ClientMemory::new(worker_count),
             pubsub: PubSub::default(),
             tracking: Tracking::default(),
             blocked: Mutex::default(),
@@ -184,6 +192,8 @@ impl Server {
             acceptor: RwLock::default(),
             port: AtomicUsize::new(0),
             active_expire: AtomicBool::new(true),
+            pauses_cron: AtomicBool::new(false),
+            debug_in_scripts: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             shutdown: Mutex::default(),
         }
@@ -203,10 +213,14 @@ impl Server {
     /// Puts a new configuration in force. The caller holds `config_change`.
     pub fn set_config(&self, config: Config) {
         self.pressure.set_limit(config.maxmemory);
+        let limits_clients = client_memory::limit(&config).is_some();
         let version = self.live_version() + 1;
         self.live.store(Arc::new(Live::new(version, config)));
         self.live_version.store(version, Ordering::Release);
         self.pressure.wake_background();
+        if limits_clients {
+            self.send_all(|| Message::WeighClients);
+        }
     }
 
     /// The number for the next client.
@@ -243,7 +257,7 @@ impl Server {
         self.send_after(worker, message, 0);
     }
 
-    /// The same, for when the log is durable up to `position`.
+    /// The same, for when the log is confirmed up to `position`.
     pub fn send_after(&self, worker: usize, message: Message, position: u64) {
         if let Some(inbox) = self.inbox(worker) {
             inbox.put(message, position);
@@ -274,10 +288,11 @@ impl Server {
         let pressure = Arc::clone(&self.pressure);
         std::thread::Builder::new().name("reaper".to_owned()).spawn(move || {
             for (trash, freeing) in receiver {
+                let objects = trash.lazy_objects as usize;
                 drop(trash);
                 pressure.end_freeing(freeing);
-                pending.fetch_sub(1, Ordering::Relaxed);
-                freed.fetch_add(1, Ordering::Relaxed);
+                pending.fetch_sub(objects, Ordering::Relaxed);
+                freed.fetch_add(objects, Ordering::Relaxed);
             }
         })?;
         let _already_set = self.reaper.set(sender);
@@ -286,22 +301,28 @@ impl Server {
 
     /// Frees what commands have left, here if it is little, else in the background. No shard may be locked.
     #[inline]
-    pub fn free(&self, trash: Option<Trash>) {
+    pub fn free(&'static self, trash: Option<Trash>) {
         if let Some(trash) = trash {
             self.free_all(trash);
         }
     }
 
-    fn free_all(&self, trash: Trash) {
+    fn free_all(&'static self, trash: Trash) {
+        if trash.emptied {
+            persistence::save_flush(self);
+        }
+        let objects = trash.lazy_objects as usize;
         if !trash.is_large() {
-            return drop(trash);
+            drop(trash);
+            self.lazyfreed.fetch_add(objects, Ordering::Relaxed);
+            return;
         }
         if let Some(reaper) = self.reaper.get() {
-            self.lazyfree_pending.fetch_add(1, Ordering::Relaxed);
+            self.lazyfree_pending.fetch_add(objects, Ordering::Relaxed);
             let freeing = self.pressure.begin_freeing(&trash);
             if reaper.send((trash, freeing)).is_err() {
                 self.pressure.end_freeing(freeing);
-                self.lazyfree_pending.fetch_sub(1, Ordering::Relaxed);
+                self.lazyfree_pending.fetch_sub(objects, Ordering::Relaxed);
             }
         }
     }

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use mantissa_commands::{Access, Collected, Mode, Outcome};
-use mantissa_protocol::Args;
+use mantissa_protocol::{Args, Reply};
 use mantissa_store::ShardSet;
 
 use crate::client::Client;
 use crate::commit::{Command, commit};
 use crate::context::Context;
 use crate::server::Server;
-use crate::{execute, registry, tracking};
+use crate::{calls, execute, registry, tracking};
 
 /// See the module's description.
 pub struct Session<'s, 'k> {
@@ -32,6 +32,17 @@ impl Session<'_, '_> {
     /// Whether the command runs inside EXEC.
     pub fn in_transaction(&self) -> bool {
         self.access.is_some()
+    }
+
+    /// Writes a message that belongs to the reply. A client without replies gets it all the same.
+    pub fn push(&mut self, reply: &mut Reply, write: impl FnOnce(&mut Reply)) {
+        if !self.client.reply_mode.is_silent() {
+            return write(reply);
+        }
+        let mut message = Reply::new(self.client.protocol);
+        write(&mut message);
+        let target = *self.client.shared.target.lock();
+        self.context.outbox.push(target, message.into_bytes().into());
     }
 
     /// Runs `work` with a view of these shards: the transaction's inside EXEC, else one locked for just that.
@@ -98,7 +109,7 @@ pub fn commit_one(
     client: &Client,
     access: &mut Access<'_>,
     (command, args): (&'static registry::Command, Args<'_>),
-    failed: bool,
+    outcome: &Outcome,
 ) {
     let (server, outbox) = (context.server, &mut context.outbox);
     let trash = commit(server, outbox, access, Some((client.database, args)), false);
@@ -107,5 +118,5 @@ pub fn commit_one(
         let keys_max = context.live.config.tracking_table_max_keys;
         tracking::remember(outbox, access, &client.shared, command, args, keys_max);
     }
-    execute::record(context, client, command, args, failed);
+    calls::ended(context, client, (command, args), outcome);
 }

@@ -45,8 +45,10 @@ const CHUNKS_WAITING_MAX: usize = 4;
 /// What was when a snapshot was taken.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
-    /// The changes that had not been saved; the snapshot includes them.
-    pub dirty: u64,
+    /// Its number: see [`crate::persistence::Cuts`].
+    pub number: u64,
+    /// The changes since the start; the snapshot includes them.
+    pub changes: u64,
     /// Bytes that writers copied while the snapshot was written.
     pub copied_bytes: u64,
 }
@@ -103,15 +105,25 @@ struct Job<'a> {
     next_shard: AtomicUsize,
     /// Writing has failed: the walk goes on, since it has to end, but nothing is encoded.
     failed: AtomicBool,
+    /// Whether nobody wants the file any more: the same follows.
+    is_void: &'a (dyn Fn() -> bool + Sync),
     /// Held by who sends, so that the pieces of a value stay together.
     stream: Mutex<()>,
     /// Chunks that have been written, to be filled again.
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
-/// Writes a snapshot into `file`, which is not made durable. `at_cut` runs at the instant whose state is
-/// written, while all shards are locked, on this thread; it should be quick. No shard may be locked by this
-/// thread. Waits where another snapshot is under way.
+impl Job<'_> {
+    /// Whether what is encoded from now on is for nothing.
+    fn has_ended(&self) -> bool {
+        self.failed.load(Ordering::Relaxed) || (self.is_void)()
+    }
+}
+
+/// Writes a snapshot of `keyspace` into `file`, which is not made durable. `at_cut` runs at the instant
+/// whose state is written, while all shards are locked, on this thread; it should be quick. No shard may
+/// be locked by this thread. Waits where another snapshot is under way. A dump that is written at a
+/// steady pace ends with an error soon after the data have been flushed.
 pub fn write(
     server: &'static Server,
     file: &mut dyn OutputFile,
@@ -120,6 +132,19 @@ pub fn write(
     at_cut: impl FnOnce(&mut LockedShards<'_>),
 ) -> io::Result<Cut> {
     let _one_at_a_time = server.persistence.snapshot.lock();
+    write_keyspace(server, &server.keyspace, file, facts, pace, at_cut)
+}
+
+/// Writes a snapshot of a keyspace that is not the server's, or that no other snapshot is taken of: see
+/// [`write`].
+pub fn write_keyspace(
+    server: &'static Server,
+    keyspace: &Keyspace,
+    file: &mut dyn OutputFile,
+    facts: &FileFacts,
+    pace: Pace,
+    at_cut: impl FnOnce(&mut LockedShards<'_>),
+) -> io::Result<Cut> {
     let live = server.live();
     let now_ms = unix_ms();
     let access_of = |clock: u32| saved_access(&live, clock, now_ms);
@@ -133,18 +158,21 @@ pub fn write(
     let mut writer = Writer::new(file, options.clone(), None);
     writer.begin(facts)?;
 
-    let mut locked = lock_all(&server.keyspace);
+    let mut locked = lock_all(keyspace);
     at_cut(&mut locked);
     let libraries = server.scripting.libraries.snapshot();
-    let dirty = server.persistence.dirty.get();
+    let changes = server.persistence.dirty.total();
+    let number = server.persistence.cuts.next();
     let (snapshot, totals) = locked.begin_snapshot();
     drop(locked);
 
     let keys = totals.iter().map(|total| total.keys).sum();
     let progress = &server.persistence.progress;
     progress.begin(keys, &snapshot);
+    let can_be_void = pace == Pace::Steady && !facts.is_aof_base;
+    let is_void = || can_be_void && server.persistence.cuts.is_void(number);
     let job = Job {
-        keyspace: &server.keyspace,
+        keyspace,
         progress,
         snapshot,
         options,
@@ -152,6 +180,7 @@ pub fn write(
         access_of: tells_access.then_some(&access_of),
         next_shard: AtomicUsize::new(0),
         failed: AtomicBool::new(false),
+        is_void: &is_void,
         stream: Mutex::new(()),
         spare: Mutex::new(Vec::new()),
     };
@@ -164,7 +193,10 @@ pub fn write(
     let outcome = run(&job, pace, writer, begun);
     let copied_bytes = job.snapshot.copied_bytes();
     progress.end();
-    outcome.map(|()| Cut { dirty, copied_bytes })
+    if is_void() {
+        return Err(io::Error::new(io::ErrorKind::Interrupted, "the data were flushed"));
+    }
+    outcome.map(|()| Cut { number, changes, copied_bytes })
 }
 
 /// Has everything encoded and written. The walk comes to its end whatever happens.

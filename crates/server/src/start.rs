@@ -18,7 +18,7 @@ use crate::config::{Config, IoDriver};
 use crate::inbox::{Inbox, Message};
 use crate::server::Server;
 use crate::worker::Worker;
-use crate::{aof, daemon, log, notice, persistence, registry, secure, warning};
+use crate::{aof, crash, daemon, log, notice, persistence, registry, secure, warning};
 
 /// File descriptors needed beside those of clients.
 pub const DESCRIPTORS_RESERVED: u64 = 32;
@@ -80,9 +80,10 @@ fn answer(argument: &OsString) -> Option<String> {
     match argument.to_str()? {
         "--help" | "-h" => Some(USAGE.to_owned()),
         "--version" | "-v" => Some(format!(
-            "Mantissa server v={}, as Redis server v={REDIS_VERSION} malloc=jemalloc bits={}\n",
+            "Redis server v={REDIS_VERSION} sha=00000000:0 malloc=jemalloc-5.3.0 bits={} build=0, by \
+             Mantissa server v={}\n",
+            usize::BITS,
             env!("CARGO_PKG_VERSION"),
-            usize::BITS
         )),
         _ => None,
     }
@@ -106,6 +107,7 @@ fn start(mut config: Config) -> Result<u8, String> {
     );
     let mut signals = Signals::install().map_err(|error| format!("Could not take over signals: {error}"))?;
     let server: &'static Server = Box::leak(Box::new(Server::new(config, registry, worker_count)));
+    crash::start(server).map_err(|error| format!("Could not take over crashes: {error}"))?;
     server.start_reaper().map_err(|error| format!("Could not start a thread: {error}"))?;
     server.startup_bytes.store(mantissa_store::allocator::allocated_bytes() as u64, Ordering::Relaxed);
     server.acl.load_at_start(server)?;
@@ -311,6 +313,7 @@ fn start_workers(
                 return;
             }
             process::take_short_turns();
+            crash::enter_worker(number);
             let mut worker = Worker::new(server, number);
             worker.listen(&mut driver, own_listeners);
             if let Err(error) = worker.run(&mut driver) {

@@ -58,6 +58,8 @@ macro_rules! counters {
                     }
                 }
                 self.peak_bytes.store(0, Ordering::Relaxed);
+                self.turn_ns_max.store(0, Ordering::Relaxed);
+                self.turn_commands_max.store(0, Ordering::Relaxed);
             }
         }
     };
@@ -90,6 +92,8 @@ counters! {
     unexpected_error_replies,
     /// Clients closed because of output limits.
     output_limit_disconnections,
+    /// Clients closed because all clients took too much memory.
+    evicted_clients,
     /// Clients closed because of query limits.
     query_limit_disconnections,
     /// Read events.
@@ -98,6 +102,14 @@ counters! {
     writes,
     /// Turns of the event loop.
     turns,
+    /// Time that turns took, without their waiting, in ns.
+    turn_ns,
+    /// The part of it for what is done a few times a second, in ns.
+    cron_ns,
+    /// The part of it for the append-only file, in ns.
+    log_ns,
+    /// Time of commands that scripts have called, which counts as theirs too, in ns.
+    scripted_ns,
 }
 
 /// Adds to a counter that only one thread writes.
@@ -114,6 +126,14 @@ pub struct Stats {
     pub commands: Vec<Box<[CommandStats]>>,
     /// Error replies by their code (`ERR`, `WRONGTYPE`).
     pub errors: parking_lot::Mutex<std::collections::BTreeMap<String, u64>>,
+    /// The longest turn of an event loop, in ns.
+    pub turn_ns_max: AtomicU64,
+    /// The most commands in one turn of an event loop.
+    pub turn_commands_max: AtomicU64,
+    /// Turns of the event loops per second, as last sampled.
+    pub turns_per_second: AtomicU64,
+    /// How long they took on average without their waiting, as last sampled, in us.
+    pub turn_us: AtomicU64,
     /// Nanoseconds that commands have waited for shards that other commands held; of each wait the beginning.
     pub shard_wait_ns: AtomicU64,
     /// The most bytes in use so far.
@@ -142,6 +162,10 @@ impl Stats {
             workers: (0..thread_count).map(|_| WorkerStats::default()).collect(),
             commands: (0..thread_count).map(|_| commands()).collect(),
             errors: parking_lot::Mutex::default(),
+            turn_ns_max: AtomicU64::new(0),
+            turn_commands_max: AtomicU64::new(0),
+            turns_per_second: AtomicU64::new(0),
+            turn_us: AtomicU64::new(0),
             shard_wait_ns: AtomicU64::new(0),
             peak_bytes: AtomicU64::new(0),
             peak_ms: AtomicI64::new(0),
@@ -149,6 +173,19 @@ impl Stats {
             input_bytes_per_second: AtomicU64::new(0),
             output_bytes_per_second: AtomicU64::new(0),
             reset_ms: AtomicI64::new(0),
+        }
+    }
+
+    /// Notes a turn of a worker's event loop: its time, and the commands that it has run.
+    #[inline]
+    pub fn note_turn(&self, worker: usize, ns: u64, commands: u64) {
+        let stats = &self.workers[worker];
+        add(&stats.turns, 1);
+        add(&stats.turn_ns, ns);
+        for (max, figure) in [(&self.turn_ns_max, ns), (&self.turn_commands_max, commands)] {
+            if figure > max.load(Ordering::Relaxed) {
+                max.fetch_max(figure, Ordering::Relaxed);
+            }
         }
     }
 

@@ -10,14 +10,14 @@ use std::sync::atomic::Ordering;
 use mantissa_commands::spec::Flags;
 use mantissa_commands::{Access, Error, Locks, Outcome};
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::ShardSet;
+use mantissa_store::{Entry, KeyHash, Shard, ShardSet};
 
 use crate::client::{Client, Queued, Transaction, Watching, flag};
 use crate::context::Context;
 use crate::registry::{Command, Handler};
 use crate::server::Server;
 use crate::session::{Session, commit_one, run_as_one};
-use crate::{acl, execute};
+use crate::{acl, calls, execute};
 
 /// Whether running the command may write: for EXEC, whether any queued command may.
 pub fn may_write(client: &Client, command: &Command) -> bool {
@@ -36,10 +36,11 @@ pub fn may_write(client: &Client, command: &Command) -> bool {
 pub fn queue(client: &mut Client, command: &'static Command, args: Args<'_>, reply: &mut Reply) {
     let Some(transaction) = &mut client.transaction else { return };
     let args = args.to_owned();
-    transaction.argument_bytes += args.memory_usage();
+    transaction.argument_bytes += args.as_args().iter().map(<[u8]>::len).sum::<usize>();
+    transaction.bytes += size_of::<Queued>() + args.memory_usage();
     transaction.queue.push(Queued { command, args });
     client.shared.queued_plus_1.store(transaction.queue.len() as u32 + 1, Ordering::Relaxed);
-    client.shared.transaction_bytes.store(transaction.argument_bytes as u64, Ordering::Relaxed);
+    client.shared.transaction_bytes.store(transaction.bytes as u64, Ordering::Relaxed);
     reply.simple("QUEUED");
 }
 
@@ -104,7 +105,7 @@ fn shards_of(context: &Context, client: &Client, transaction: &Transaction) -> S
             }
         }
     }
-    for (_, key, _) in client.watching.iter().flat_map(|watching| &watching.keys) {
+    for (_, key) in client.watching.iter().flat_map(|watching| &watching.keys) {
         shards.insert(server.keyspace.shard_of(server.keyspace.hash(key)));
     }
     shards
@@ -132,16 +133,23 @@ fn run_all(
 /// Whether a watched key has changed, or has expired since it was watched.
 fn is_dirty(client: &Client, access: &mut Access<'_>) -> bool {
     let Some(watching) = &client.watching else { return false };
-    if watching.dirty.load(Ordering::Acquire) {
-        return true;
-    }
-    let mut expired = false;
-    for (database, key, was_expired) in &watching.keys {
-        access.select(*database);
-        expired |= !was_expired && access.remove_if_expired(key);
-    }
-    access.select(client.database);
-    expired
+    let (keyspace, now_ms) = (access.keyspace(), access.now_ms());
+    let mut has_lapsed = |database: usize, key: &[u8]| {
+        let hash = keyspace.hash(key);
+        let shard = access.locked_mut().shard(keyspace.shard_of(hash));
+        shard.is_some_and(|shard| {
+            has_expired(shard, database, (hash, key), now_ms)
+                && !shard.watches_expired(database, key, &watching.dirty)
+        })
+    };
+    watching.dirty.load(Ordering::Acquire)
+        || watching.keys.iter().any(|(database, key)| has_lapsed(*database, key))
+}
+
+/// Whether a key is there, and its time has passed.
+fn has_expired(shard: &Shard, database: usize, (hash, key): (KeyHash, &[u8]), now_ms: i64) -> bool {
+    let entry = shard.databases[database].get(hash, key);
+    entry.and_then(Entry::expiry).is_some_and(|time| time <= now_ms)
 }
 
 fn run_one(
@@ -157,7 +165,7 @@ fn run_one(
     let mut permission = Ok(());
     if !client.user.is_unrestricted() {
         if let Err(error) = acl::admit_queued(context, client, queued.command, args) {
-            context.server.stats.count_error(context.worker, &error.text());
+            calls::rejected(context, None, &error);
             return reply.error_bytes(error.bytes());
         }
         permission = acl::check_options(client, queued.command, args);
@@ -174,13 +182,11 @@ fn run_one(
     if context.server.monitor_count.load(Ordering::Relaxed) > 0 {
         crate::monitor::show(context, client, queued.command, args);
     }
-    let failed = outcome.is_err();
-    if let Err(error) = outcome {
+    if let Err(error) = &outcome {
         reply.truncate(start);
         reply.error_bytes(error.bytes());
-        context.server.stats.count_error(context.worker, &error.text());
     }
-    commit_one(context, client, access, (queued.command, args), failed);
+    commit_one(context, client, access, (queued.command, args), &outcome);
 }
 
 /// WATCH.
@@ -193,7 +199,7 @@ pub fn watch(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -
     let mut outcome = Ok(());
     if !watching.dirty.load(Ordering::Acquire) {
         for key in args.from(1) {
-            if !watching.keys.iter().any(|(number, other, _)| *number == database && **other == *key) {
+            if !watching.keys.iter().any(|(number, other)| *number == database && **other == *key) {
                 outcome = outcome.and_then(|()| watch_key(session, &mut watching, key));
             }
         }
@@ -213,11 +219,11 @@ fn watch_key(session: &mut Session<'_, '_>, watching: &mut Watching, key: &[u8])
     let database = session.client.database;
     let mut locked = execute::lock(server, ShardSet::one(index), false)?;
     if let Some(shard) = locked.shard_mut(index) {
-        let entry = shard.databases[database].get(hash, key);
-        let expiry = entry.and_then(mantissa_store::Entry::expiry);
-        let is_expired = expiry.is_some_and(|time| time <= session.context.now_ms);
-        shard.watch(database, key, Arc::clone(&watching.dirty));
-        watching.keys.push((database, key.into(), is_expired));
+        let expired = has_expired(shard, database, (hash, key), session.context.now_ms);
+        shard.watch(database, key, Arc::clone(&watching.dirty), expired);
+        watching.keys.push((database, key.into()));
+        let bytes = (size_of_val(&watching.keys[0]) + key.len()) as u64;
+        session.client.shared.watched_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
     Ok(())
 }
@@ -237,12 +243,13 @@ pub fn unwatch_all(context: &Context, client: &mut Client) {
     let Some(watching) = client.watching.take() else { return };
     forget_watched(context.server, *watching);
     client.shared.watched_count.store(0, Ordering::Relaxed);
+    client.shared.watched_bytes.store(0, Ordering::Relaxed);
     *client.shared.watch_dirty.lock() = None;
 }
 
 /// Takes watched keys out of their shards, later if a slow script holds one of them.
 fn forget_watched(server: &'static Server, watching: Watching) {
-    for (database, key, _) in &watching.keys {
+    for (database, key) in &watching.keys {
         let index = server.keyspace.shard_of(server.keyspace.hash(key));
         let Ok(mut locked) = execute::lock(server, ShardSet::one(index), false) else {
             return server.scripting.postpone(move |server| forget_watched(server, watching));

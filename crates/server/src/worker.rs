@@ -7,7 +7,10 @@
 //! the driver shows them.
 
 mod fetching;
+mod input;
 mod moving;
+mod output;
+mod weights;
 mod withheld;
 
 use std::collections::HashMap;
@@ -24,7 +27,8 @@ use mantissa_protocol::{
 };
 use mantissa_store::KeyHash;
 
-use crate::blocking::{self, Deadlines};
+use crate::blocking::Deadlines;
+use crate::calls::{self, Served};
 use crate::client::{Client, ClientShared, Partial, ReplyMode, flag};
 use crate::context::{Context, unix_ms};
 use crate::execute::{self, Progress};
@@ -32,8 +36,11 @@ use crate::inbox::{Message, Target};
 use crate::limits;
 use crate::scripting::pump::{self, Pump};
 use crate::server::Server;
-use crate::{notice, stats, tracking, transaction, verbose, warning};
+use crate::{crash, notice, stats, tracking, transaction, verbose, warning};
+use input::Input;
 use moving::Departure;
+pub use weights::Weight;
+use weights::Weights;
 pub use withheld::Replies;
 use withheld::Withheld;
 
@@ -49,12 +56,6 @@ const TURN_MAX: Duration = Duration::from_micros(100);
 const PREFETCHED_KEYS_MIN: usize = 32_768;
 /// Reply bytes after which they are handed to the driver although more requests are at hand.
 const FLUSH_BYTES: usize = 256 << 10;
-/// Unsent bytes beyond which a client's requests wait until some have left. Far more than a client that sends
-/// a whole pipeline before it reads will ever leave unread, and still a bound.
-const UNSENT_BYTES_MAX: usize = 1 << 30;
-/// Unsent bytes from which on they are noted for all to see: the driver tells when so many have left. Less
-/// has nearly always left before anybody could look.
-const NOTED_BYTES_MIN: usize = 64 << 10;
 /// Missing bytes of an argument above which they are received straight into the request's own buffer.
 const FILL_BYTES_MIN: usize = 32 << 10;
 /// How much more such a buffer is made ready to receive at a time, at least.
@@ -100,15 +101,18 @@ pub struct Worker {
     tcp_listeners: Vec<TcpListener>,
     /// Clients that have moved on, by the connection that they had here.
     departures: HashMap<Conn, Departure>,
-    /// What may not leave before the log is durable.
+    /// What may not leave before the log is confirmed.
     withheld: Withheld,
+    /// What clients take, and which are evicted first.
+    weights: Weights,
     /// Where the next look for connections to hand over begins.
     looked_at: usize,
+    /// Where the next look at what clients do over time begins.
+    inspected: usize,
     /// Whether CLIENT PAUSE holds back any client of this worker.
     has_paused: bool,
     stopping: bool,
     last_tick_ms: i64,
-    last_idle_scan_ms: i64,
     /// Inside a slow script: its client, which is not in its place.
     absent: Option<Absent>,
 }
@@ -140,6 +144,7 @@ struct Rest<'a> {
     tcp_listeners: &'a mut Vec<TcpListener>,
     departures: &'a mut HashMap<Conn, Departure>,
     withheld: &'a mut Withheld,
+    weights: &'a mut Weights,
     has_paused: &'a mut bool,
     stopping: &'a mut bool,
     conn: Conn,
@@ -154,6 +159,7 @@ impl Rest<'_> {
         std::mem::swap(&mut worker.tcp_listeners, self.tcp_listeners);
         std::mem::swap(&mut worker.departures, self.departures);
         std::mem::swap(&mut worker.withheld, self.withheld);
+        std::mem::swap(&mut worker.weights, self.weights);
     }
 }
 
@@ -182,6 +188,24 @@ impl Pump for Rest<'_> {
     }
 }
 
+/// What requests are parsed and replies are made under. A command may change it for those after it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Terms {
+    authenticated: bool,
+    config_version: u64,
+    is_subscriber: bool,
+}
+
+/// How far a batch was run.
+enum BatchEnd {
+    /// To its end.
+    Whole,
+    /// The rest, from here on, has to wait, or is not to be run.
+    Stopped(usize),
+    /// The rest, from here on, is to be parsed under other terms.
+    Changed(usize),
+}
+
 /// What to do with a client after some of its requests have run.
 enum Next {
     /// All of the input has been used but for this many bytes at its end.
@@ -206,18 +230,21 @@ impl Worker {
             tcp_listeners: Vec::new(),
             departures: HashMap::new(),
             withheld: Withheld::default(),
+            weights: Weights::default(),
             looked_at: 0,
+            inspected: 0,
             has_paused: false,
             stopping: false,
             last_tick_ms: 0,
-            last_idle_scan_ms: 0,
             absent: None,
         }
     }
 
     /// Serves until told to stop.
     pub fn run(&mut self, driver: &mut Driver) -> std::io::Result<()> {
-        let mut began = Instant::now();
+        let (stats, worker) = (&self.context.server.stats, self.context.worker);
+        let commands = || stats.workers[worker].commands.load(Ordering::Relaxed);
+        let (mut began, mut commands_before) = (Instant::now(), commands());
         while !self.stopping {
             let hz = self.context.live.config.hz.max(1);
             let mut timeout_ms = i64::from(1000 / hz).max(1);
@@ -226,12 +253,16 @@ impl Worker {
             }
             driver.turn(Some(Duration::from_millis(timeout_ms as u64)), self)?;
             self.context.refresh();
-            stats::add(&self.context.server.stats.workers[self.context.worker].turns, 1);
             self.read_messages(driver);
             self.deliver_local(driver);
             self.tick(driver);
             self.end_turn(driver);
-            if began.elapsed() >= RUN_MAX {
+            let now = Instant::now();
+            let turn_ns = now.duration_since(driver.turn_began()).as_nanos() as u64;
+            let commands_now = commands();
+            stats.note_turn(worker, turn_ns, commands_now.wrapping_sub(commands_before));
+            commands_before = commands_now;
+            if now.duration_since(began) >= RUN_MAX {
                 std::thread::yield_now();
                 began = Instant::now();
             }
@@ -241,8 +272,9 @@ impl Worker {
 
     /// Has what was logged be written, and sends what may leave.
     fn end_turn(&mut self, driver: &mut Driver) {
-        self.context.outbox.end_turn();
+        self.context.outbox.end_turn(!self.withheld.is_empty());
         self.release_withheld(driver);
+        self.weigh_clients(driver);
     }
 
     // ---- messages from other workers ----
@@ -267,17 +299,25 @@ impl Worker {
             Message::Move(client, socket) => self.arrived(driver, client, socket),
             Message::HandOver(handover) => self.hand_over(driver, handover),
             Message::Push(conn, bytes) => self.push(driver, conn, bytes, 0),
-            Message::Unblock(conn, bytes) => self.unblock(driver, conn, bytes, 0),
+            Message::Unblock(conn, served) => self.unblock(driver, conn, served, 0),
             Message::Complete(conn, blocked, work) => {
                 self.context.refresh();
                 self.context.outbox.needs = 0;
-                let bytes = work(&mut self.context);
+                let began = Instant::now();
+                let reply = work(&mut self.context);
+                let spent_ns = began.elapsed().as_nanos() as u64;
                 if std::mem::replace(&mut *blocked.waiting.lock(), false) {
-                    self.unblock(driver, conn, bytes, self.context.outbox.needs);
+                    let served = Served { reply, spent_ns, is_rejected: false };
+                    self.unblock(driver, conn, served, self.context.outbox.needs);
                 }
             }
             Message::Kill(conn) => self.kill(driver, conn),
             Message::Resume => self.resume_paused(driver),
+            Message::WeighClients => {
+                self.context.server.client_memory.heed(self.context.worker);
+                self.context.refresh();
+                self.weigh_clients(driver);
+            }
             Message::Listen { for_tls, kept, opened } => {
                 self.stop_listening(driver, for_tls, &kept);
                 self.listen(driver, opened);
@@ -344,24 +384,26 @@ impl Worker {
     }
 
     /// A blocked client has been served.
-    fn unblock(&mut self, driver: &mut Driver, conn: Conn, bytes: Vec<u8>, position: u64) {
-        let Some(client) = self.client_mut(conn) else {
+    fn unblock(&mut self, driver: &mut Driver, conn: Conn, served: Served, position: u64) {
+        if self.client_mut(conn).is_none() {
             if let Some(target) = self.moved_to(conn) {
-                self.context.server.send(target.worker, Message::Unblock(target.conn, bytes));
+                self.context.server.send(target.worker, Message::Unblock(target.conn, served));
             }
             return;
-        };
+        }
+        // Found by its place, so that the rest of the worker can be used beside it.
+        let Some(client) = self.clients.get_mut(conn.index()).and_then(Option::as_deref_mut) else { return };
         let Some(blocked) = client.blocked.take() else { return };
         client.shared.mark(flag::BLOCKED, false);
         let silent = client.reply_mode != ReplyMode::On;
         if client.reply_mode == ReplyMode::Skip {
             client.reply_mode = ReplyMode::On;
         }
+        calls::ended_waiting(&mut self.context, client, &blocked, &served);
         self.deadlines.remove(&blocked);
         execute::stop_waiting(self.context.server, &blocked);
-        blocking::record(&mut self.context, &blocked);
         if !silent {
-            self.send_bytes(driver, conn, bytes, position);
+            self.send_bytes(driver, conn, served.reply, position);
         }
         self.resume(driver, conn);
     }
@@ -436,7 +478,8 @@ impl Worker {
     }
 
     /// Puts a client in its place.
-    fn place(&mut self, client: Box<Client>) {
+    fn place(&mut self, mut client: Box<Client>) {
+        self.weights.note(&self.context, &mut client);
         let index = client.conn.index();
         if self.clients.len() <= index {
             self.clients.resize_with(index + 1, || None);
@@ -467,6 +510,7 @@ impl Worker {
 
     fn forget(&mut self, client: &mut Client) {
         let server = self.context.server;
+        self.weights.remove(&self.context, client);
         if let Some(blocked) = client.blocked.take() {
             *blocked.waiting.lock() = false;
             self.deadlines.remove(&blocked);
@@ -526,6 +570,7 @@ impl Worker {
     fn serve(&mut self, driver: &mut Driver, conn: Conn, mut input: Input<'_>) {
         let Some(mut client) = self.clients[conn.index()].take() else { return };
         client.killed |= client.shared.has(flag::KILLED);
+        limits::bound_query(&self.context, &mut client, input.bytes().len());
         let next = if client.is_waiting() || client.held || client.closing || client.killed {
             Next::Stopped { consumed: 0 }
         } else {
@@ -553,12 +598,21 @@ impl Worker {
         self.context.outbox.needs = 0;
         let mut parser = input.take_parser();
         let mut position = 0;
-        let mut reply = Reply::with_buffer(driver.take_buffer(), client.protocol);
+        let mut reply = self.begin_reply(driver, client);
         let next = loop {
             self.slices.clear();
             let parsed = self.parse_batch(client, input.bytes(), &mut position, &mut parser);
-            if let Some(consumed) = self.run_batch(driver, client, input.bytes(), &mut reply) {
-                break Next::Stopped { consumed };
+            match self.run_batch(driver, client, input.bytes(), &mut reply) {
+                BatchEnd::Whole => {}
+                BatchEnd::Stopped(consumed) => break Next::Stopped { consumed },
+                BatchEnd::Changed(consumed) => {
+                    (position, parser) = (consumed, RequestParser::default());
+                    self.flush(driver, client, &mut reply);
+                    if client.killed || client.held {
+                        break Next::Stopped { consumed };
+                    }
+                    continue;
+                }
             }
             match parsed {
                 Parsed::Incomplete { missing } => break Next::Waiting { consumed: position, missing },
@@ -577,6 +631,14 @@ impl Worker {
         }
         self.send(driver, client, reply);
         next
+    }
+
+    fn terms(&self, client: &Client) -> Terms {
+        Terms {
+            authenticated: client.authenticated,
+            config_version: self.context.live.version,
+            is_subscriber: client.shared.has(flag::PUBSUB),
+        }
     }
 
     /// Parses requests from `position` on, until the batch is full or the input ends.
@@ -623,15 +685,15 @@ impl Worker {
         self.requests.push(Request { first: 0, count: 0, owned, start, end: start + consumed, hash: None });
     }
 
-    /// Runs the requests of the batch. Returns how much of the input has been used if it had to stop before
-    /// the end.
+    /// Runs the requests of the batch, until one changes what the rest depends on.
     fn run_batch(
         &mut self,
         driver: &mut Driver,
         client: &mut Client,
         input: &[u8],
         reply: &mut Reply,
-    ) -> Option<usize> {
+    ) -> BatchEnd {
+        let terms = self.terms(client);
         if self.requests.len() > 1 {
             if self.prefetches {
                 self.prefetch(client, input);
@@ -639,7 +701,7 @@ impl Worker {
             self.fetch_ahead(client, input);
         }
         let mut requests = std::mem::take(&mut self.requests);
-        let mut stopped = None;
+        let mut end = BatchEnd::Whole;
         self.context.command_began = Instant::now();
         for request in &requests {
             let args = request.args(input, &self.slices);
@@ -652,25 +714,26 @@ impl Worker {
                 client.paused = true;
                 client.shared.mark(flag::BLOCKED, true);
                 self.has_paused = true;
-                stopped = Some(request.start);
+                end = BatchEnd::Stopped(request.start);
                 break;
             }
-            if reply.len() >= FLUSH_BYTES {
-                let full =
-                    std::mem::replace(reply, Reply::with_buffer(driver.take_buffer(), client.protocol));
-                self.send(driver, client, full);
-                let unsent = self.unsent(driver, client);
-                client.held = unsent > UNSENT_BYTES_MAX;
-                limits::bound_output(&self.context, client, unsent as u64);
+            if reply.has_overflowed() {
+                self.close_overflowed(client);
+            } else if reply.len() >= FLUSH_BYTES {
+                self.flush(driver, client, reply);
             }
             if client.closing || client.killed || client.is_waiting() || client.held {
-                stopped = Some(request.end);
+                end = BatchEnd::Stopped(request.end);
+                break;
+            }
+            if self.terms(client) != terms {
+                end = BatchEnd::Changed(request.end);
                 break;
             }
         }
         requests.clear();
         self.requests = requests;
-        stopped
+        end
     }
 
     /// Runs a request that may run a script, which may serve other clients meanwhile.
@@ -696,6 +759,7 @@ impl Worker {
             tcp_listeners: &mut self.tcp_listeners,
             departures: &mut self.departures,
             withheld: &mut self.withheld,
+            weights: &mut self.weights,
             has_paused: &mut self.has_paused,
             stopping: &mut self.stopping,
             conn: client.conn,
@@ -705,6 +769,7 @@ impl Worker {
         let work = || execute_guarded(context, client, args, request.hash, reply);
         let progress = pump::lend(&mut rest, work);
         if let Some(absent) = rest.absent {
+            client.weight.forget_magnitude();
             client.killed |= absent.closed;
             if !absent.closed {
                 driver.resume_reading(client.conn);
@@ -732,7 +797,7 @@ impl Worker {
         self.deliver(driver, client, bytes, self.context.outbox.needs);
     }
 
-    /// Sends bytes to a client that is in its place, as soon as the log is durable up to `position`.
+    /// Sends bytes to a client that is in its place, as soon as the log is confirmed up to `position`.
     fn send_bytes(&mut self, driver: &mut Driver, conn: Conn, bytes: Vec<u8>, position: u64) {
         if let Some(mut client) = self.clients.get_mut(conn.index()).and_then(Option::take) {
             self.deliver(driver, &mut client, bytes, position);
@@ -762,54 +827,22 @@ impl Worker {
             }
         };
         client.partial = kept;
-        let query_bytes = client.partial.as_ref().map_or(0, |partial| partial.buffer.len() as u64);
-        client.shared.query_bytes.store(query_bytes, Ordering::Relaxed);
+        let buffer = client.partial.as_ref().map(|partial| &partial.buffer);
+        let (len, capacity) = buffer.map_or((0, 0), |buffer| (buffer.len(), buffer.capacity()));
+        client.shared.query_bytes.store(len as u64, Ordering::Relaxed);
+        client.shared.query_free_bytes.store((capacity - len) as u64, Ordering::Relaxed);
         if client.is_waiting() || client.closing {
             driver.pause_reading(client.conn);
         } else if client.held {
             driver.hold_reading(client.conn);
         }
         let Some(partial) = &mut client.partial else { return };
-        if query_bytes > self.context.live.config.client_query_buffer_limit {
-            limits::log_query_limit(client, query_bytes);
-            let counters = &self.context.server.stats.workers[self.context.worker];
-            stats::add(&counters.query_limit_disconnections, 1);
-            client.killed = true;
-        } else if missing >= FILL_BYTES_MIN {
+        if missing >= FILL_BYTES_MIN && len as u64 <= self.context.live.config.client_query_buffer_limit {
             let step = missing.min(partial.buffer.len().max(FILL_STEP_BYTES));
-            let buffer = std::mem::take(&mut partial.buffer);
-            let len = buffer.len() + step;
-            driver.fill(client.conn, buffer, len);
-        }
-    }
-
-    /// Looks at what a client has not taken yet, and closes it if that is beyond its limits.
-    fn after_send(&mut self, driver: &mut Driver, conn: Conn) {
-        let Some(client) = self.clients.get(conn.index()).and_then(Option::as_deref) else { return };
-        let unsent = self.unsent(driver, client);
-        let Some(client) = self.clients.get_mut(conn.index()).and_then(Option::as_deref_mut) else { return };
-        limits::bound_output(&self.context, client, unsent as u64);
-        let noted = client.shared.output_bytes.load(Ordering::Relaxed) > 0 || client.soft_limit_since_ms > 0;
-        if noted {
-            driver.notify_sent(conn);
-        }
-        if noted || unsent >= NOTED_BYTES_MIN {
-            client.shared.output_bytes.store(unsent as u64, Ordering::Relaxed);
-        }
-        if client.killed {
-            self.close(driver, conn, true);
-        }
-    }
-
-    /// The driver has sent everything of a client.
-    fn sent(&mut self, driver: &mut Driver, conn: Conn) {
-        let Some(client) = self.client_mut(conn) else { return };
-        client.shared.output_bytes.store(0, Ordering::Relaxed);
-        client.soft_limit_since_ms = 0;
-        if client.held {
-            client.held = false;
-            self.context.refresh();
-            self.resume(driver, conn);
+            client.shared.query_free_bytes.store(step as u64, Ordering::Relaxed);
+            driver.fill(client.conn, std::mem::take(&mut partial.buffer), len + step);
+        } else {
+            limits::bound_query(&self.context, client, len);
         }
     }
 
@@ -824,18 +857,16 @@ impl Worker {
         if now_ms - self.last_tick_ms < 1000 / hz {
             return;
         }
-        self.last_tick_ms = now_ms;
+        let elapsed_ms = now_ms - std::mem::replace(&mut self.last_tick_ms, now_ms);
+        let began = Instant::now();
         let keys = self.context.server.keyspace.estimate_keys();
         self.prefetches = keys.map_or(self.prefetches, |keys| keys >= PREFETCHED_KEYS_MIN);
         if self.context.server.pause.until_ms.load(Ordering::Relaxed) <= now_ms {
             self.resume_paused(driver);
         }
-        if now_ms - self.last_idle_scan_ms >= 1000 {
-            self.last_idle_scan_ms = now_ms;
-            for conn in limits::idle_clients(&self.context, &mut self.clients) {
-                self.close(driver, conn, true);
-            }
-        }
+        self.inspect_clients(driver, elapsed_ms);
+        let counters = &self.context.server.stats.workers[self.context.worker];
+        stats::add(&counters.cron_ns, began.elapsed().as_nanos() as u64);
     }
 }
 
@@ -891,39 +922,7 @@ impl Handler for Worker {
             Urgency::Lately => began.elapsed() >= TURN_MAX,
             Urgency::Now => true,
         };
-        is_time && !self.context.server.aof.holds_replies()
-    }
-}
-
-/// Where requests are: in the driver's buffer, or in the client's own.
-enum Input<'a> {
-    Lent(&'a [u8]),
-    LentUnfinished(&'a [u8], RequestParser),
-    Kept(Box<Partial>),
-}
-
-impl Input<'_> {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Input::Lent(bytes) | Input::LentUnfinished(bytes, _) => bytes,
-            Input::Kept(partial) => &partial.buffer,
-        }
-    }
-
-    fn take_parser(&mut self) -> RequestParser {
-        match self {
-            Input::Kept(partial) => std::mem::take(&mut partial.parser),
-            _ => RequestParser::default(),
-        }
-    }
-
-    fn put_parser(&mut self, parser: RequestParser) {
-        match self {
-            Input::Kept(partial) => partial.parser = parser,
-            Input::Lent(bytes) | Input::LentUnfinished(bytes, _) => {
-                *self = Input::LentUnfinished(bytes, parser)
-            }
-        }
+        is_time && !self.context.server.aof.waits_for_disk()
     }
 }
 
@@ -935,7 +934,10 @@ fn execute_guarded(
     hash: Option<KeyHash>,
     reply: &mut Reply,
 ) -> Progress {
-    let run = AssertUnwindSafe(|| execute::execute(context, client, args, hash, reply));
+    let call = crash::Call { client: client.shared.id, args };
+    let run = AssertUnwindSafe(|| {
+        mantissa_net::crash::during(&call, || execute::execute(context, client, args, hash, reply))
+    });
     std::panic::catch_unwind(run).unwrap_or_else(|_| {
         let mut shown = Vec::new();
         for argument in args.iter().take(8) {

@@ -500,6 +500,16 @@ impl Hash {
         limit
     }
 
+    /// Whether it is on the list of whoever removes expired fields although none of its fields expires.
+    #[inline]
+    pub fn is_tracked_in_vain(&self) -> bool {
+        match self.body() {
+            Body::Packed(_) => false,
+            Body::Expiring(expiring) => expiring.tracked().is_some() && expiring.earliest_expiry().is_none(),
+            Body::Table(fields) => fields.tracked.is_some() && fields.earliest_expiry().is_none(),
+        }
+    }
+
     /// The expiry under which whoever removes expired fields has this hash on a list; `None` if on none. The
     /// hash only keeps it for the owner of the list. A clone is on no list.
     pub fn tracked_expiry(&self) -> Option<i64> {
@@ -534,13 +544,13 @@ impl Hash {
         }
     }
 
-    /// Visits `count` fields picked at random, each time from all that live.
+    /// Visits `count` fields picked at random, each time from all that live, as long as `visit` returns true.
     pub fn pick(
         &self,
         count: usize,
         now_ms: i64,
         mut random: impl FnMut() -> u64,
-        mut visit: impl FnMut(Field<'_>),
+        mut visit: impl FnMut(Field<'_>) -> bool,
     ) {
         let expired = self.expired_len(now_ms);
         if expired == self.len() {
@@ -551,7 +561,9 @@ impl Hash {
                 let is_live = |item: &Item<'_>| item.expiry().is_none_or(|time| time > now_ms);
                 let draw = || fields.table.random(&mut random).map(|place| fields.table.item(place));
                 let pick = std::iter::from_fn(draw).find(is_live);
-                pick.into_iter().for_each(|item| visit(field_of(item)));
+                if !pick.is_some_and(|item| visit(field_of(item))) {
+                    return;
+                }
             }
             return;
         }
@@ -559,12 +571,14 @@ impl Hash {
             // By rising expiry, so those that have expired are the first.
             for _ in 0..count {
                 let item = expired + sample::below(random(), view.len() - expired);
-                visit(field_of(view.item(view.position(item))));
+                if !visit(field_of(view.item(view.position(item)))) {
+                    return;
+                }
             }
             return;
         }
         let live: Vec<Field<'_>> = self.live(now_ms).collect();
-        (0..count).for_each(|_| visit(live[sample::below(random(), live.len())]));
+        let _done_or_stopped = (0..count).all(|_| visit(live[sample::below(random(), live.len())]));
     }
 
     /// Visits `count` different fields that live, picked at random, or all if there are no more.

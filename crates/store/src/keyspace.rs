@@ -371,6 +371,15 @@ impl Held {
     fn is_empty(&self) -> bool {
         self.set().is_empty()
     }
+
+    #[inline]
+    fn for_each(&self, mut visit: impl FnMut(usize)) {
+        match self {
+            Held::None => {}
+            Held::One(one) => visit(*one),
+            Held::Many(set) => set.for_each(visit),
+        }
+    }
 }
 
 /// Shards whose locks are held; they are released on drop.
@@ -412,6 +421,24 @@ impl<'k> LockedShards<'k> {
     pub fn shard_mut(&mut self, index: usize) -> Option<&mut Shard> {
         // SAFETY: the lock is held by `self`, and the borrow of `self` is exclusive.
         self.held.contains(index).then(|| unsafe { &mut *self.keyspace.cells[index].shard.get() })
+    }
+
+    /// Notes that these shards' last change is in the log of commits before this position.
+    #[inline]
+    pub fn note_logged(&mut self, position: u64) {
+        let cells = &self.keyspace.cells;
+        // SAFETY: the locks are held by `self`, and the borrow of `self` is exclusive.
+        self.held.for_each(|index| unsafe { (*cells[index].shard.get()).logged_at = position });
+    }
+
+    /// The position in the log of commits behind the last change of any of these shards, as far as noted.
+    #[inline]
+    pub fn logged_at(&self) -> u64 {
+        let cells = &self.keyspace.cells;
+        let mut position = 0;
+        // SAFETY: the locks are held by `self`, and the borrow of `self` is shared.
+        self.held.for_each(|index| position = position.max(unsafe { (*cells[index].shard.get()).logged_at }));
+        position
     }
 
     /// Takes one more lock, in ascending order. False if `give_up` says so, or if another thread extends what

@@ -393,11 +393,18 @@ impl Set {
         }
     }
 
-    /// Visits `count` members picked at random, each time from all of them.
-    pub fn pick(&self, count: usize, mut random: impl FnMut() -> u64, mut visit: impl FnMut(Element<'_>)) {
+    /// Visits `count` members picked at random, each time from all of them, as long as `visit` returns true.
+    pub fn pick(
+        &self,
+        count: usize,
+        mut random: impl FnMut() -> u64,
+        mut visit: impl FnMut(Element<'_>) -> bool,
+    ) {
         for _ in 0..count {
             let Some(member) = self.random(&mut random) else { return };
-            visit(member);
+            if !visit(member) {
+                return;
+            }
         }
     }
 

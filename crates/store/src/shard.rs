@@ -225,6 +225,11 @@ impl Database {
         self.expiring.keys
     }
 
+    /// The number of hashes with fields that expire.
+    pub fn expiring_hashes_len(&self) -> usize {
+        self.expiring.hashes.len()
+    }
+
     /// Whether a hash may have a field whose time has passed.
     #[inline]
     pub fn has_due_hash(&self, now_ms: i64) -> bool {
@@ -464,13 +469,29 @@ pub struct Waiter {
     pub on_loss: bool,
 }
 
+/// Somebody who watches a key.
+struct Watcher {
+    /// To be set when the key changes.
+    flag: Arc<AtomicBool>,
+    /// The key's time had passed when it was first watched, and it is still there: to remove it is no change.
+    has_expired: bool,
+}
+
+impl Watcher {
+    fn mark(&self) {
+        self.flag.store(true, Ordering::Release);
+    }
+}
+
 /// Everything that one lock protects.
 pub struct Shard {
     /// One per database number.
     pub databases: Vec<Database>,
     /// Keys of which clients may hold copies.
     pub tracked: TrackedKeys,
-    watchers: HashMap<DatabaseKey, Vec<Arc<AtomicBool>>, foldhash::fast::RandomState>,
+    /// See [`crate::LockedShards::note_logged`].
+    pub(crate) logged_at: u64,
+    watchers: HashMap<DatabaseKey, Vec<Watcher>, foldhash::fast::RandomState>,
     waiters: HashMap<DatabaseKey, BTreeMap<u64, Waiter>, foldhash::fast::RandomState>,
     /// The number of waiters with several shards.
     wide_waiter_count: usize,
@@ -484,6 +505,7 @@ impl Shard {
         Shard {
             databases: (0..database_count).map(|_| Database::new(hasher)).collect(),
             tracked: TrackedKeys::new(hasher, totals),
+            logged_at: 0,
             watchers: HashMap::default(),
             waiters: HashMap::default(),
             wide_waiter_count: 0,
@@ -491,16 +513,24 @@ impl Shard {
         }
     }
 
-    /// Files a flag to be set when the key changes.
-    pub fn watch(&mut self, database: usize, key: &[u8], flag: Arc<AtomicBool>) {
-        self.watchers.entry((database, key.into())).or_default().push(flag);
+    /// Files a flag to be set when the key changes. `has_expired` says that the key is there, and its time
+    /// has passed.
+    pub fn watch(&mut self, database: usize, key: &[u8], flag: Arc<AtomicBool>, has_expired: bool) {
+        let watcher = Watcher { flag, has_expired };
+        self.watchers.entry((database, key.into())).or_default().push(watcher);
+    }
+
+    /// Whether who watches a key with this flag found it expired.
+    pub fn watches_expired(&self, database: usize, key: &[u8], flag: &Arc<AtomicBool>) -> bool {
+        let watchers = self.watchers.get(&(database, Box::<[u8]>::from(key))).into_iter().flatten();
+        watchers.into_iter().any(|watcher| watcher.has_expired && Arc::ptr_eq(&watcher.flag, flag))
     }
 
     /// Takes a flag back.
     pub fn unwatch(&mut self, database: usize, key: &[u8], flag: &Arc<AtomicBool>) {
         let place = (database, key.into());
         if let Some(flags) = self.watchers.get_mut(&place) {
-            flags.retain(|other| !Arc::ptr_eq(other, flag));
+            flags.retain(|other| !Arc::ptr_eq(&other.flag, flag));
             if flags.is_empty() {
                 self.watchers.remove(&place);
             }
@@ -522,7 +552,26 @@ impl Shard {
     /// Sets the flags of those who watch the key.
     pub fn mark_watchers(&self, database: usize, key: &[u8]) {
         if let Some(flags) = self.watchers.get(&(database, Box::<[u8]>::from(key))) {
-            flags.iter().for_each(|flag| flag.store(true, Ordering::Release));
+            flags.iter().for_each(Watcher::mark);
+        }
+    }
+
+    /// The same for a key that has been removed because its time had passed.
+    pub fn mark_lapsed(&mut self, database: usize, key: &[u8]) {
+        self.mark_swept(database, key, true, None);
+    }
+
+    /// The same for a key whose database has been emptied or replaced by another. `was_there` says whether
+    /// the key was there before, `after` whether it is there now, and if so whether its time has passed.
+    pub fn mark_swept(&mut self, database: usize, key: &[u8], was_there: bool, after: Option<bool>) {
+        let watchers = self.watchers.get_mut(&(database, Box::<[u8]>::from(key)));
+        for watcher in watchers.into_iter().flatten() {
+            match after {
+                None if watcher.has_expired => watcher.has_expired = false,
+                Some(true) if watcher.has_expired || !was_there => watcher.has_expired = true,
+                None if !was_there => {}
+                _ => watcher.mark(),
+            }
         }
     }
 

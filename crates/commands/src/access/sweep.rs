@@ -47,10 +47,32 @@ impl Access<'_> {
         }
     }
 
+    /// Takes all keys out of all databases, as FLUSHALL does.
+    pub fn flush_all(&mut self, lazily: bool) {
+        self.flush(0..self.database_count(), lazily);
+        let is_loading = self.is_loading();
+        self.collected.effects().emptied |= !is_loading;
+    }
+
+    /// The same, without counting or logging a change: what is put in their place is known to the files.
+    pub fn take_all(&mut self) {
+        self.take_keys(0..self.database_count());
+    }
+
     /// Takes all keys out of some databases and returns how many there were. Those who watch one of them are
     /// marked, and copies that clients hold are forgotten; what was taken is freed after the command. All
-    /// shards must be locked, so that the log has the flush in its place among the writes.
-    pub fn flush(&mut self, databases: Range<usize>) -> u64 {
+    /// shards must be locked, so that the log has the flush in its place among the writes. `lazily` says
+    /// whether they count as freed in the background.
+    pub fn flush(&mut self, databases: Range<usize>, lazily: bool) -> u64 {
+        let count = self.take_keys(databases);
+        if lazily {
+            self.collected.effects().trash.lazy_objects += count;
+        }
+        self.collected.dirty += count.max(1);
+        count
+    }
+
+    fn take_keys(&mut self, databases: Range<usize>) -> u64 {
         let keyspace = self.locked.keyspace();
         let mut count = 0;
         for index in 0..keyspace.shard_count() {
@@ -61,9 +83,10 @@ impl Access<'_> {
                     continue;
                 }
                 if shard.has_watchers() {
-                    let there = |key: &[u8]| shard.databases[number].get(keyspace.hash(key), key).is_some();
-                    let watched = shard.watched_keys(number).into_iter().filter(|key| there(key));
-                    self.collected.effects().swept.extend(watched.map(|key| (number, key)));
+                    for key in shard.watched_keys(number) {
+                        let was_there = shard.databases[number].get(keyspace.hash(&key), &key).is_some();
+                        shard.mark_swept(number, &key, was_there, None);
+                    }
                 }
                 let awaited = shard.awaited_keys(number).into_iter();
                 self.collected.effects().ready.extend(awaited.map(|key| (number, key)));
@@ -72,7 +95,6 @@ impl Access<'_> {
             }
         }
         self.collected.effects().flushed = true;
-        self.collected.dirty += count.max(1);
         count
     }
 
@@ -87,13 +109,17 @@ impl Access<'_> {
         for index in 0..keyspace.shard_count() {
             let Some(shard) = self.locked.shard_mut(index) else { continue };
             shard.databases.swap(first, second);
-            for number in [first, second] {
+            for (number, other) in [(first, second), (second, first)] {
+                for key in shard.watched_keys(number) {
+                    let hash = keyspace.hash(&key);
+                    let was_there = shard.databases[other].get(hash, &key).is_some();
+                    let entry = shard.databases[number].get(hash, &key);
+                    let after = entry.map(|entry| entry.expiry().is_some_and(|time| time <= self.now_ms));
+                    shard.mark_swept(number, &key, was_there, after);
+                }
                 let there = |number: usize, key: &[u8]| {
                     shard.databases[number].get(keyspace.hash(key), key).is_some()
                 };
-                let watched = shard.watched_keys(number).into_iter();
-                let changed = watched.filter(|key| there(first, key) || there(second, key));
-                self.collected.effects().swept.extend(changed.map(|key| (number, key)));
                 let awaited = shard.awaited_keys(number).into_iter();
                 let ready = awaited.filter(|key| there(first, key) || there(second, key));
                 self.collected.effects().ready.extend(ready.map(|key| (number, key)));

@@ -104,13 +104,13 @@ fn bitpos(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
     if !(0..=1).contains(&wanted) {
         return Err(Error::fixed("ERR The bit argument must be 1 or 0."));
     }
+    if args.len() > 6 {
+        return Err(Error::SYNTAX);
+    }
     let wanted = wanted == 1;
     let start = args.get(3).map_or(Ok(0), parse::integer)?;
     let in_bits = unit_is_bit(args.get(5))?;
     let end = args.get(4).map_or(Ok(-1), parse::integer)?;
-    if args.len() > 6 {
-        return Err(Error::SYNTAX);
-    }
     let mut digits = [0; 20];
     let Some(text) = access.string(args.at(1))? else {
         reply.integer(if wanted { -1 } else { 0 });

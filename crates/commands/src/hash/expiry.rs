@@ -284,6 +284,9 @@ pub(super) fn hpersist(access: &mut Access<'_>, args: Args<'_>, reply: &mut Repl
         changed += u64::from(result == Some(1));
         reply.integer(result.unwrap_or(NO_FIELD));
     }
+    if hash.is_tracked_in_vain() {
+        access.track_fields(key);
+    }
     if changed > 0 {
         access.event(EventClass::HASH, "hpersist", key);
         access.changed_by(key, changed);

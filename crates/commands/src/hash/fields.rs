@@ -101,6 +101,9 @@ pub(super) fn hgetdel(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
             None => reply.null(),
         }
     }
+    if hash.is_tracked_in_vain() {
+        access.track_fields(key);
+    }
     if !removed.is_empty() {
         access.changed_by(key, removed.len() as u64);
         note_deleted(access, key, &removed);

@@ -18,6 +18,7 @@ pub(super) fn hrandfield(access: &mut Access<'_>, args: Args<'_>, reply: &mut Re
             hash.pick(1, now_ms, random, |(field, _, _)| {
                 write_element(reply, field);
                 picked = true;
+                true
             });
         }
         if !picked {
@@ -43,7 +44,7 @@ pub(super) fn hrandfield(access: &mut Access<'_>, args: Args<'_>, reply: &mut Re
         wanted = wanted.min(hash.live_len(now_ms));
     }
     reply.array(if with_values && !reply.is_resp3() { wanted.saturating_mul(2) } else { wanted });
-    let visit = |(field, value, _): Field<'_>| {
+    let mut visit = |(field, value, _): Field<'_>| {
         if with_values && reply.is_resp3() {
             reply.array(2);
         }
@@ -51,11 +52,12 @@ pub(super) fn hrandfield(access: &mut Access<'_>, args: Args<'_>, reply: &mut Re
         if with_values {
             write_element(reply, value);
         }
+        !reply.has_overflowed()
     };
     if count < 0 {
         hash.pick(wanted, now_ms, random, visit);
     } else {
-        hash.sample(wanted, now_ms, random, visit);
+        hash.sample(wanted, now_ms, random, |field| _ = visit(field));
     }
     Ok(())
 }

@@ -204,7 +204,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .keys(&[KeySpec::one(1, ADDS)])
         .docs(Group::HyperLogLog, "2.8.9", "O(1) for each element", "Shows elements to a sketch.")
         .arguments("key:key#0 element:string?*"),
-    DataSpec::new("pfcount", -2, pfcount, Flags::READONLY)
+    DataSpec::new("pfcount", -2, pfcount, Flags::READONLY.or(Flags::MAY_REPLICATE))
         .categories(Categories::HYPERLOGLOG)
         .keys(&[KeySpec::range(1, -1, 1, KeyFlags::RW.or(KeyFlags::ACCESS))
             .notes("The estimate is noted in the string, which is a change")])

@@ -31,7 +31,10 @@ pub(super) fn srandmember(access: &mut Access<'_>, args: Args<'_>, reply: &mut R
     let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
     if count < 0 {
         reply.array(wanted);
-        set.pick(wanted, random, |member| write_element(reply, member));
+        set.pick(wanted, random, |member| {
+            write_element(reply, member);
+            !reply.has_overflowed()
+        });
     } else {
         reply.array(wanted.min(set.len()));
         set.sample(wanted, random, |member| write_element(reply, member));

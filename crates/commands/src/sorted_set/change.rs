@@ -145,8 +145,14 @@ pub(crate) fn zadd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     add(access, reply, args.at(1), rules, (&scores, pairs))
 }
 
+/// The options of ZADD, which are none of ZINCRBY, but no scores either.
+const OPTIONS: [&str; 6] = ["NX", "XX", "CH", "INCR", "GT", "LT"];
+
 pub(super) fn zincrby(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let rules = Rules { increment: true, ..Rules::default() };
+    if OPTIONS.iter().any(|option| parse::is(args.at(2), option)) {
+        return Err(Error::SYNTAX);
+    }
     let score = parse::float(args.at(2))?;
     add(access, reply, args.at(1), rules, (&[score], args.from(2)))
 }

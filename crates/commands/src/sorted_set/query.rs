@@ -118,6 +118,9 @@ fn random_members(
             if let Some((member, score)) = set.get(below(&mut state, len)) {
                 write_member(reply, member, score, with_scores);
             }
+            if reply.has_overflowed() {
+                break;
+            }
         }
     } else if wanted >= len {
         members_header(reply, len, with_scores);

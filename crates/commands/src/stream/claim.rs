@@ -15,7 +15,7 @@ const ATTEMPTS_PER_ENTRY: u64 = 10;
 /// More cannot be asked for.
 const AUTO_COUNT_MAX: i64 = i64::MAX / 16;
 /// Redis makes room for all that is asked for at once, which fails beyond some amount.
-const AUTO_COUNT_SENSIBLE: i64 = 1 << 40;
+const AUTO_COUNT_SENSIBLE: u64 = 1 << 40;
 const COUNT_TOO_HIGH: Error =
     Error::fixed("ERR Insufficient memory, failed allocating transient memory, COUNT too high.");
 
@@ -231,9 +231,6 @@ fn parse_auto(args: Args<'_>) -> Outcome<(u64, bool)> {
             _ => return Err(Error::SYNTAX),
         }
     }
-    if count > AUTO_COUNT_SENSIBLE {
-        return Err(COUNT_TOO_HIGH);
-    }
     Ok((count as u64, just_ids))
 }
 
@@ -243,6 +240,9 @@ pub(super) fn xautoclaim(access: &mut Access<'_>, args: Args<'_>, reply: &mut Re
     let start = parse_start(args.at(5))?;
     let (mut count, just_ids) = parse_auto(args)?;
     has_group(access, key, name)?;
+    if count > AUTO_COUNT_SENSIBLE {
+        return Err(COUNT_TOO_HIGH);
+    }
     let Some(consumer) = claimant(access, args)? else { return Ok(()) };
     let now_ms = access.clock_ms();
     let Some(stream) = access.stream_mut(key)? else { return Ok(()) };
@@ -258,7 +258,7 @@ pub(super) fn xautoclaim(access: &mut Access<'_>, args: Args<'_>, reply: &mut Re
     };
     reply.array(3);
     let mut all = Vec::new();
-    let mut entries = Reply::new(reply.protocol());
+    let mut entries = reply.part();
     let mut next = first_pending(stream, name, start);
     while let Some(id) = next.filter(|_| attempts > 0 && count > 0) {
         attempts -= 1;
@@ -272,7 +272,7 @@ pub(super) fn xautoclaim(access: &mut Access<'_>, args: Args<'_>, reply: &mut Re
     }
     reply_id(reply, next.unwrap_or(StreamId::MIN));
     reply.array(all.iter().filter(|claimed| claimed.pending.is_some()).count());
-    reply.raw(entries.as_bytes());
+    reply.append(&entries);
     let gone: Vec<_> = all.iter().filter(|claimed| claimed.pending.is_none()).collect();
     reply.array(gone.len());
     gone.iter().for_each(|claimed| reply_id(reply, claimed.id));

@@ -107,7 +107,11 @@ pub(super) fn set_id(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     existing_group(access, args)?;
     check_len(args, 7)?;
     let stream = existing(access, args)?;
-    let id = position(Some(stream), args.at(4))?;
+    let id = match args.at(4) {
+        b"-" => StreamId::MIN,
+        b"+" => StreamId::MAX,
+        text => position(Some(stream), text)?,
+    };
     let entries_read = options.entries_read.map(|count| count.min(stream.entries_added));
     if let Some(group) = stream.group_mut(args.at(3)) {
         group.last_delivered = id;

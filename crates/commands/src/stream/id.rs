@@ -1,10 +1,11 @@
 //! Identifiers of entries as clients write and read them.
 
-use mantissa_number::{INTEGER_TEXT_MAX, format_u64, parse_i64};
+use mantissa_number::{INTEGER_TEXT_MAX, format_u64};
 use mantissa_protocol::Reply;
 use mantissa_store::stream::StreamId;
 
 use crate::error::{Error, Outcome};
+use crate::parse::unsigned;
 
 const INVALID: Error = Error::fixed("ERR Invalid stream ID specified as stream command argument");
 const INVALID_START: Error = Error::fixed("ERR invalid start ID for the interval");
@@ -43,29 +44,6 @@ pub(super) fn reply_id(reply: &mut Reply, id: StreamId) {
     reply.bulk(IdText::new(id).as_bytes());
 }
 
-/// A number as C's `strtoull` reads it, whole, but negative only behind a space, as Redis takes it.
-fn number(text: &[u8]) -> Option<u64> {
-    if let Some(number) = parse_i64(text) {
-        return u64::try_from(number).ok();
-    }
-    let blank = |byte: &u8| !matches!(byte, b' ' | b'\t'..=b'\r');
-    let text = &text[text.iter().position(blank)?..];
-    let (is_negative, digits) = match text {
-        [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        _ => (false, text),
-    };
-    if digits.is_empty() {
-        return None;
-    }
-    let mut number = 0u64;
-    for digit in digits {
-        let digit = digit.checked_sub(b'0').filter(|digit| *digit < 10)?;
-        number = number.checked_mul(10)?.checked_add(u64::from(digit))?;
-    }
-    Some(if is_negative { number.wrapping_neg() } else { number })
-}
-
 /// `text` without what a NUL and the bytes after it would add; `None` if it is too long.
 fn visible(text: &[u8]) -> Option<&[u8]> {
     let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
@@ -83,8 +61,8 @@ fn halves(text: &[u8]) -> (&[u8], Option<&[u8]>) {
 pub(super) fn parse_id(text: &[u8], seq: u64) -> Outcome<StreamId> {
     let parse = || {
         let (ms, given) = halves(visible(text)?);
-        let seq = given.map_or(Some(seq), number)?;
-        Some(StreamId { ms: number(ms)?, seq })
+        let seq = given.map_or(Some(seq), unsigned)?;
+        Some(StreamId { ms: unsigned(ms)?, seq })
     };
     parse().ok_or(INVALID)
 }
@@ -107,7 +85,7 @@ impl NewId {
         }
         let partial = || {
             let (ms, seq) = halves(visible(text)?);
-            (seq == Some(b"*")).then(|| number(ms)).flatten()
+            (seq == Some(b"*")).then(|| unsigned(ms)).flatten()
         };
         match partial() {
             Some(ms) => Ok(NewId::AutoSequence(ms)),

@@ -1,19 +1,15 @@
 //! What comes back from the kernel, and the steps that follow from it.
 
 use std::io;
-use std::os::fd::RawFd;
 use std::time::Instant;
 
 use io_uring::cqueue;
 
 use super::ring::Completion;
-use super::{ACCEPT_PAUSE, Purpose, Sending, Standing, Uring};
+use super::{Purpose, Sending, Standing, Uring};
 use crate::driver::Urgency;
 use crate::link::{BROKEN, Due, Leaving, Lent, Reading, Step};
-use crate::listener::AcceptError;
 use crate::slots::Conn;
-use crate::socket::Socket;
-use crate::system;
 
 fn error_of(result: i32) -> io::Error {
     io::Error::from_raw_os_error(-result)
@@ -28,6 +24,8 @@ impl Uring {
                 self.arrived(conn, bytes)
             } else if let Some(due) = self.ready.pop_front() {
                 self.resolve(due)
+            } else if let Some((listener, socket)) = self.listeners.next() {
+                Some(Step::Accepted { listener, socket })
             } else {
                 let completion = self.completions.pop_front()?;
                 self.short_done = self.short_count == 1;
@@ -118,7 +116,12 @@ impl Uring {
         let more = cqueue::more(completion.flags);
         match Purpose::of(completion.data)? {
             Purpose::Receive => self.received(number, completion),
-            Purpose::Accept => self.accepted(number as usize, completion.result, more),
+            Purpose::Accept => {
+                self.accept_armed = false;
+                self.operations -= 1;
+                self.listeners.accept();
+                None
+            }
             Purpose::Wake => {
                 if !more {
                     self.wake_armed = false;
@@ -309,30 +312,6 @@ impl Uring {
             self.ready.push_back(Due::Sent { conn });
         }
         self.leave_if_due(conn);
-    }
-
-    // Accepting.
-
-    fn accepted(&mut self, id: usize, result: i32, more: bool) -> Option<Step> {
-        // A connection that nobody wants any more is closed here.
-        let fd = RawFd::try_from(result).ok().filter(|fd| *fd >= 0).map(system::owned);
-        let it = self.listeners.get_mut(id)?;
-        if !more {
-            it.armed = false;
-            self.operations -= 1;
-        }
-        if it.removed {
-            return None;
-        }
-        if let Some(fd) = fd {
-            // One that is gone before its address could be asked for is dropped.
-            let socket = Socket::from_accepted(fd, it.listener.unix_path()).ok()?;
-            return Some(Step::Accepted { listener: id, socket });
-        }
-        if let AcceptError::BackOff = AcceptError::of(&error_of(result)) {
-            it.retry_at = Some(Instant::now() + ACCEPT_PAUSE);
-        }
-        None
     }
 
     /// Counts the end of an operation. Whether it was the last one of a connection that has ended.

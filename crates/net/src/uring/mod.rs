@@ -10,6 +10,8 @@
 //! after the call has returned, silence means that everything has gone (`Sending::AtOnce`). A short one is
 //! followed by sends that do wait for room and do report (`Sending::Waiting`) until the queue is empty.
 //!
+//! Accepting: a poll stands for the listeners of this driver (`crate::accepting` says why nothing else does).
+//!
 //! Memory that the kernel may read or write (queues, fill buffers) and descriptors named in entries belong to
 //! a connection's slot, and the slot is kept until every operation on it has reported its end
 //! (`Uring::operations`).
@@ -23,10 +25,11 @@ mod submissions;
 
 use std::collections::VecDeque;
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(crate) use buffers::RingBuffer;
 
+use crate::accepting::Listeners;
 use crate::link::{Due, Fill, Leaving, Lent, Link, Reading};
 use crate::listener::Listener;
 use crate::outgoing::BufferPool;
@@ -39,9 +42,6 @@ use buffers::Buffers;
 use order::Order;
 use ring::{Completion, Ring};
 use submissions::Message;
-
-/// How long accepting pauses when descriptors have run out.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The receiving operation that stands for a connection, or that should.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,15 +90,7 @@ struct UringLink {
 
 const _: () = assert!(size_of::<UringLink>() <= 176, "an idle connection is to stay cheap");
 
-struct Accepting {
-    listener: Listener,
-    armed: bool,
-    removed: bool,
-    /// Accepting pauses until then.
-    retry_at: Option<Instant>,
-}
-
-/// What an entry is for, in the top byte of its data. The slot or listener number is in the lower half.
+/// What an entry is for, in the top byte of its data. The slot is in the lower half.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 enum Purpose {
@@ -133,7 +125,9 @@ pub(crate) struct Uring {
     wake_armed: bool,
     patience: Patience,
     conns: Slots<UringLink>,
-    listeners: Vec<Accepting>,
+    listeners: Listeners,
+    /// A poll stands for connections that wait to be accepted.
+    accept_armed: bool,
     pool: BufferPool,
     /// Completions to be reported, in this order.
     completions: VecDeque<Completion>,
@@ -159,7 +153,7 @@ pub(crate) struct Uring {
     at_once: VecDeque<(u64, u32)>,
     /// Headers of gathering sends, until the kernel has copied them, with the numbers of the entries.
     messages: VecDeque<(u64, Box<Message>)>,
-    /// Operations of connections and listeners that have not reported their end.
+    /// Operations that have not reported their end.
     operations: usize,
     /// A slot whose connection's end has been reported and that may be reused after the handler has returned.
     limbo: Option<u32>,
@@ -178,7 +172,8 @@ impl Uring {
             wake_armed: false,
             patience: Patience::new(),
             conns: Slots::new(),
-            listeners: Vec::new(),
+            listeners: Listeners::new()?,
+            accept_armed: false,
             pool: BufferPool::new(),
             completions: VecDeque::new(),
             short_count: 0,
@@ -216,16 +211,11 @@ impl Uring {
     }
 
     pub(crate) fn add_listener(&mut self, listener: Listener) -> usize {
-        self.listeners.push(Accepting { listener, armed: false, removed: false, retry_at: None });
-        self.listeners.len() - 1
+        self.listeners.add(listener)
     }
 
     pub(crate) fn remove_listener(&mut self, id: usize) {
-        if let Some(accepting) = self.listeners.get_mut(id) {
-            accepting.removed = true;
-            // The descriptor stays until the operation on it has ended, which this brings about.
-            accepting.listener.stop();
-        }
+        self.listeners.remove(id);
     }
 
     pub(crate) fn adopt(&mut self, socket: Socket) -> io::Result<Conn> {

@@ -1,7 +1,8 @@
-//! What goes to the kernel: the operations of connections and listeners, and the call that submits and waits.
+//! What goes to the kernel: the operations of connections, the polls for wake-ups and listeners, and the
+//! call that submits and waits.
 
 use std::io::{self, IoSlice};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{opcode, squeue};
@@ -55,7 +56,7 @@ impl Uring {
         self.flush();
         self.settle_all();
         self.arm_waker();
-        let retry = self.arm_listeners();
+        let retry = self.watch_listeners();
         let timeout = match (timeout, retry) {
             (Some(timeout), Some(retry)) => Some(timeout.min(retry)),
             (timeout, retry) => timeout.or(retry),
@@ -63,7 +64,8 @@ impl Uring {
         let idle = self.carried.is_none()
             && self.ready.is_empty()
             && ending.is_empty()
-            && self.completions.is_empty();
+            && self.completions.is_empty()
+            && !self.listeners.has_accepted();
         let may_sleep = idle && timeout != Some(Duration::ZERO) && self.waker.fall_asleep();
         let waiting = if may_sleep { self.waiting(timeout) } else { Waiting::NOT };
         let result = self.ring.enter(waiting);
@@ -240,27 +242,16 @@ impl Uring {
         }
     }
 
-    /// Has every listener accept whose pause is over. Returns how long the next pause still lasts.
-    fn arm_listeners(&mut self) -> Option<Duration> {
-        let mut next: Option<Duration> = None;
-        for (id, it) in self.listeners.iter_mut().enumerate() {
-            if it.armed || it.removed {
-                continue;
-            }
-            if let Some(at) = it.retry_at {
-                let left = at.saturating_duration_since(Instant::now());
-                if !left.is_zero() {
-                    next = Some(next.map_or(left, |next| next.min(left)));
-                    continue;
-                }
-                it.retry_at = None;
-            }
-            it.armed = true;
+    /// Watches the listeners. Returns how long it takes until the next of those comes back that pause.
+    fn watch_listeners(&mut self) -> Option<Duration> {
+        let next = self.listeners.watch();
+        if !self.accept_armed && self.listeners.are_watched() {
+            self.accept_armed = true;
             self.operations += 1;
-            let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-            let entry = opcode::AcceptMulti::new(Fd(it.listener.raw_fd())).flags(flags).build();
-            // SAFETY: the entry names no memory, and the listener is kept until the operation has ended.
-            unsafe { self.ring.push(entry.user_data(Purpose::Accept.data(id as u32))) };
+            let fd = Fd(self.listeners.raw_fd());
+            let entry = opcode::PollAdd::new(fd, libc::POLLIN as u32).build();
+            // SAFETY: the entry names no memory, and the descriptor is closed after the ring.
+            unsafe { self.ring.push(entry.user_data(Purpose::Accept.data(0))) };
         }
         next
     }
@@ -293,9 +284,6 @@ impl Drop for Uring {
             if let Some((conn, _)) = self.conns.at(slot) {
                 self.close(conn);
             }
-        }
-        for id in 0..self.listeners.len() {
-            self.remove_listener(id);
         }
         if !self.cancel_all() {
             // The kernel may still write to this memory, so it stays for good.

@@ -52,7 +52,8 @@ const SYNC_TIME_MAX: Duration = Duration::from_secs(2);
 const QUEUED_BYTES_MAX: u64 = 256 << 20;
 /// Where making durable takes no longer than this, waking another thread for it would take as long.
 const QUICK_SYNC: Duration = Duration::from_micros(250);
-/// And where no more than this is to be written.
+/// And where no more than this is to be written. It takes a quarter of a millisecond where it is not made
+/// durable.
 const QUICK_BYTES: u64 = 256 << 10;
 /// Bytes that a file is lengthened by ahead of what is written.
 const RESERVE_BYTES: u64 = 1 << 20;
@@ -141,6 +142,8 @@ struct Queue {
     stamped_s: i64,
     /// Whether appended units go anywhere.
     is_open: bool,
+    /// Something is due at another time than when the writer fell asleep.
+    is_to_recheck: bool,
 }
 
 impl Queue {
@@ -269,8 +272,9 @@ impl Log {
     }
 
     /// The position up to which the system has it.
+    #[inline]
     pub fn written(&self) -> u64 {
-        self.written.load(Ordering::Acquire)
+        self.written.load(Ordering::SeqCst)
     }
 
     /// The position up to which it survives a crash.
@@ -336,9 +340,18 @@ impl Log {
         self.has_work.notify_all();
     }
 
+    /// Has who waits in [`Log::wait`] ask the writer again what to wait for.
+    pub fn recheck(&self) {
+        locked(&self.queue).is_to_recheck = true;
+        self.has_work.notify_all();
+    }
+
     /// Sleeps until there is something for the writer to do.
     pub fn wait(&self, pause: &Pause) {
-        let queue = locked(&self.queue);
+        let mut queue = locked(&self.queue);
+        if std::mem::take(&mut queue.is_to_recheck) {
+            return;
+        }
         let is_synced = pause.ends_with_sync && !self.is_syncing.load(Ordering::Acquire);
         if pause.timeout.is_zero() || is_synced || (pause.ends_with_work && !queue.items.is_empty()) {
             return;
@@ -502,13 +515,22 @@ impl Writer {
         self.batch.is_empty() && self.failed_at.is_none()
     }
 
+    /// Whether something is to be tried at some time although nobody appends anything.
+    pub fn has_deadline(&self) -> bool {
+        self.next_attempt().is_some()
+    }
+
     /// Whether [`Writer::turn`] is over so soon that one who waits for it had better do it himself.
     pub fn is_quick(&self) -> bool {
-        self.log.policy() == SyncPolicy::Always
-            && !self.sync_time.is_zero()
-            && self.sync_time <= QUICK_SYNC
+        let is_sync_quick = match self.log.policy() {
+            SyncPolicy::Always => !self.sync_time.is_zero() && self.sync_time <= QUICK_SYNC,
+            // A group of before is still to be made durable.
+            _ => !self.has_group && self.reserved_end == 0,
+        };
+        is_sync_quick
             && self.log.end() - self.log.written() <= QUICK_BYTES
             && self.failed_at.is_none()
+            // A write may wait for the sync of the same file.
             && self.sync_began.is_none()
             && !locked(&self.log.queue).has_switch()
     }
@@ -593,7 +615,7 @@ impl Writer {
         }
         (self.is_dirty, self.failed_at) = (false, None);
         // Nobody waits any more for what is lost to be durable.
-        self.log.written.store(end, Ordering::Release);
+        self.log.written.store(end, Ordering::SeqCst);
         self.log.durable.store(end, Ordering::SeqCst);
     }
 
@@ -779,7 +801,7 @@ impl Writer {
             .sum();
         (self.done_items, self.done_bytes) = (0, 0);
         self.length += bytes;
-        self.log.written.fetch_add(bytes, Ordering::Release);
+        self.log.written.fetch_add(bytes, Ordering::SeqCst);
     }
 
     /// Goes on with the next file.

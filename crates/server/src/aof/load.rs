@@ -28,10 +28,11 @@ use crate::context::Context;
 use crate::execute;
 use crate::inbox::Target;
 use crate::live::Live;
+use crate::loading::{self, Present};
 use crate::registry::{self, Command, Handler, Registry};
 use crate::server::Server;
 use crate::session::Session;
-use crate::{loading, notice, warning};
+use crate::{notice, reload, warning};
 
 /// Commands between two looks at the clock.
 const PROGRESS_COMMANDS: u64 = 10_000;
@@ -39,7 +40,9 @@ const PROGRESS_COMMANDS: u64 = 10_000;
 const PROGRESS_SECONDS: u64 = 2;
 
 /// Loads all files that there are. False if there are none.
-pub(super) fn load(server: &'static Server) -> Result<bool, String> {
+///
+/// With `access`, in which all shards are locked, everything is put there, in the place of nothing.
+pub fn load(server: &'static Server, mut access: Option<&mut Access<'_>>) -> Result<bool, String> {
     let live = server.live();
     let mut files = Files::find(&live.config)?;
     adopt_old_file(&live, &mut files)?;
@@ -57,7 +60,7 @@ pub(super) fn load(server: &'static Server) -> Result<bool, String> {
             ));
         }
         let is_base = number == 0 && files.manifest.base.is_some();
-        load_file(server, &path, is_base, number + 1 == names.len())?;
+        load_file(server, access.as_deref_mut(), &path, is_base, number + 1 == names.len())?;
     }
     notice!("DB loaded from append only file: {:.3} seconds", started.elapsed().as_secs_f64());
     Ok(true)
@@ -86,11 +89,21 @@ fn adopt_old_file(live: &Live, files: &mut Files) -> Result<(), String> {
 }
 
 /// Loads one file.
-fn load_file(server: &'static Server, path: &Path, is_base: bool, is_last: bool) -> Result<(), String> {
+fn load_file(
+    server: &'static Server,
+    mut access: Option<&mut Access<'_>>,
+    path: &Path,
+    is_base: bool,
+    is_last: bool,
+) -> Result<(), String> {
     let unreadable = |error: io::Error| format!("The AOF file {} can not be read: {error}", path.display());
     let mut start = 0;
     if is_base && mantissa_persist::aof::has_preamble(&FileSystem, path).map_err(unreadable)? {
-        start = loading::load_file(server, path, false, true)?.bytes;
+        let summary = match access.as_deref_mut() {
+            None => loading::load_file(server, &server.keyspace, path, Present::None, true)?,
+            Some(access) => reload::load_base(server, access, path)?,
+        };
+        start = summary.bytes;
         notice!("Reading RDB base file on AOF loading...");
     }
     let mut file = File::open(path).map_err(unreadable)?;
@@ -101,7 +114,7 @@ fn load_file(server: &'static Server, path: &Path, is_base: bool, is_last: bool)
     server.persistence.load.expect(total - start);
     file.seek(SeekFrom::Start(start)).map_err(unreadable)?;
     let mut reader = Reader::resume(Vec::new(), file, start, total);
-    let mut replayer = Replayer::new(server, path.to_owned());
+    let mut replayer = Replayer::new(server, access, path.to_owned());
     match replayer.run(&mut reader, total) {
         Ok(()) if is_last => trim(path, total, reader.whole_end(), reader.patches()),
         Ok(()) => Ok(()),
@@ -160,8 +173,10 @@ fn trim(path: &Path, total: u64, whole: u64, patches: &Patches) -> Result<(), St
 }
 
 /// Runs the commands of a file.
-struct Replayer {
+struct Replayer<'a, 'k> {
     context: Context,
+    /// All shards, where they are locked already.
+    access: Option<&'a mut Access<'k>>,
     client: Client,
     path: PathBuf,
     /// The commands of the transaction at hand.
@@ -169,15 +184,15 @@ struct Replayer {
     shown: Instant,
 }
 
-impl Replayer {
-    fn new(server: &'static Server, path: PathBuf) -> Self {
+impl<'a, 'k> Replayer<'a, 'k> {
+    fn new(server: &'static Server, access: Option<&'a mut Access<'k>>, path: PathBuf) -> Self {
         let context = Context::new(server, server.worker_count());
         let target = Target { worker: 0, conn: Conn::NONE };
         let peer = Peer::Unix { path: Arc::from("") };
         let user = server.acl.default_user();
         let shared = ClientShared::new(0, peer, -1, context.now_ms, target, user);
         let client = Client::new(Arc::new(shared), Conn::NONE, true);
-        Replayer { context, client, path, transaction: None, shown: Instant::now() }
+        Replayer { context, access, client, path, transaction: None, shown: Instant::now() }
     }
 
     fn run(&mut self, reader: &mut Reader<File>, total: u64) -> Result<(), AofError> {
@@ -255,8 +270,8 @@ impl Replayer {
         let outcome = match command.handler {
             Some(Handler::Data(handler)) => self.run_data(command, handler, args, &mut reply),
             Some(Handler::Server(handler)) => {
-                let mut session =
-                    Session { context: &mut self.context, client: &mut self.client, access: None };
+                let access = self.access.as_deref_mut();
+                let mut session = Session { context: &mut self.context, client: &mut self.client, access };
                 handler(&mut session, args, &mut reply)
             }
             None => return Err(format!("'{}' is no command by itself", command.name)),
@@ -280,6 +295,13 @@ impl Replayer {
         reply: &mut Reply,
     ) -> Outcome {
         let server = self.context.server;
+        if let Some(access) = self.access.as_deref_mut() {
+            access.select(self.client.database);
+            let outcome = handler(access, args, reply);
+            let trash = commit(server, &mut self.context.outbox, access, None, true);
+            server.free(trash);
+            return outcome;
+        }
         let locked = execute::lock(server, execute::shards_of(server, command, args), true)?;
         let Context { live, now_ms, random_state, collected, outbox, .. } = &mut self.context;
         let mode = Mode::default();

@@ -9,7 +9,7 @@
 //! that the log begins with. While it is off a commit pays for a test of a flag.
 
 pub mod files;
-mod load;
+pub mod load;
 pub mod rewrite;
 pub mod writer;
 
@@ -20,7 +20,6 @@ use mantissa_commands::{Access, Error, Outcome};
 use mantissa_persist::aof::{Log, SyncPolicy, Writer};
 use mantissa_persist::storage::{FileSystem, Storage};
 use mantissa_protocol::Reply;
-use mantissa_store::{LockedShards, ShardSet};
 use parking_lot::Mutex;
 
 use crate::blocking;
@@ -47,13 +46,11 @@ pub struct Aof {
     pub files: Mutex<Option<Files>>,
     /// Whether there are any.
     pub is_listed: AtomicBool,
-    /// Replies wait until what they tell of is durable: `appendfsync always`.
+    /// Replies wait until the log has got as far as `appendfsync` promises: `appendonly yes`.
     holds_replies: AtomicBool,
     /// The log notes the time: `aof-timestamp-enabled`.
     notes_time: AtomicBool,
-    /// The position in the log behind the last write to each shard, kept while replies wait.
-    shards: Box<[AtomicU64]>,
-    /// Workers that want to be woken when more of the log is durable.
+    /// Workers that want to be woken when more of the log is confirmed.
     waiting: Box<[AtomicBool]>,
     /// Why the last attempt to write failed; empty if it did not.
     pub write_error: Mutex<String>,
@@ -73,7 +70,7 @@ pub struct Aof {
 
 impl Aof {
     /// An append-only file that is off.
-    pub fn new(shard_count: usize, worker_count: usize) -> Self {
+    pub fn new(worker_count: usize) -> Self {
         let log = Arc::new(Log::default());
         Aof {
             writer: Mutex::new(Writer::new(Arc::clone(&log))),
@@ -82,7 +79,6 @@ impl Aof {
             is_listed: AtomicBool::new(false),
             holds_replies: AtomicBool::new(false),
             notes_time: AtomicBool::new(false),
-            shards: (0..shard_count).map(|_| AtomicU64::new(0)).collect(),
             waiting: (0..worker_count).map(|_| AtomicBool::new(false)).collect(),
             write_error: Mutex::default(),
             write_failed: AtomicBool::new(false),
@@ -94,10 +90,29 @@ impl Aof {
         }
     }
 
-    /// Whether replies wait until what they tell of is durable.
+    /// Whether replies wait until what they tell of is confirmed.
     #[inline]
     pub fn holds_replies(&self) -> bool {
         self.holds_replies.load(Ordering::Relaxed)
+    }
+
+    /// Whether they wait for the disk: `appendfsync always`.
+    #[inline]
+    pub fn waits_for_disk(&self) -> bool {
+        self.holds_replies() && self.log.policy() == SyncPolicy::Always
+    }
+
+    /// The position up to which the log is where `appendfsync` promises it to be before anybody is told: on
+    /// the disk with `always`, else in the file, which a killed process leaves behind. While writing fails
+    /// under another policy than `always`, that is everything: as in Redis, who has written is told, the log
+    /// keeps what it could not write, and further writes are refused.
+    #[inline]
+    pub fn confirmed(&self) -> u64 {
+        match self.log.policy() {
+            SyncPolicy::Always => self.log.durable(),
+            _ if self.write_failed.load(Ordering::Relaxed) => u64::MAX,
+            _ => self.log.written(),
+        }
     }
 
     /// Whether writes have to wait until the disk has caught up.
@@ -115,12 +130,12 @@ impl Aof {
         };
         self.log.set_policy(policy);
         self.log.set_reserve(config.aof_reserve_size);
-        self.holds_replies.store(config.appendonly && policy == SyncPolicy::Always, Ordering::Relaxed);
+        self.holds_replies.store(config.appendonly, Ordering::Relaxed);
         self.notes_time.store(config.aof_timestamp_enabled, Ordering::Relaxed);
     }
 
-    /// Has a worker be woken when more is durable than is now.
-    pub fn await_durable(&self, worker: usize) {
+    /// Has a worker be woken when more is confirmed than is now.
+    pub fn await_confirmed(&self, worker: usize) {
         if let Some(waits) = self.waiting.get(worker) {
             waits.store(true, Ordering::SeqCst);
         }
@@ -133,8 +148,9 @@ impl Aof {
         }
     }
 
-    /// Wakes the workers that wait for more to be durable, or, where `is_lost`, for what will never be.
-    fn tell_durable(&self, server: &Server, is_lost: bool) {
+    /// Wakes the workers that wait for more to be confirmed, and serves the clients in WAITAOF for which
+    /// enough is durable, or never will be, where `is_lost`.
+    fn tell_waiters(&self, server: &Server, is_lost: bool) {
         for (worker, waits) in self.waiting.iter().enumerate() {
             if waits.swap(false, Ordering::SeqCst) {
                 server.wake(worker);
@@ -157,7 +173,7 @@ impl Aof {
     }
 
     /// Whether the log is on, and durable up to `position`.
-    pub fn is_confirmed(&self, position: u64) -> bool {
+    pub fn is_durable(&self, position: u64) -> bool {
         self.is_listed.load(Ordering::Relaxed) && self.log.durable() >= position
     }
 
@@ -165,24 +181,13 @@ impl Aof {
     pub fn wait(&self, server: &Server, position: u64, blocked: Arc<BlockedClient>) {
         self.waiters.lock().push((position, blocked));
         if self.log.durable() >= position {
-            self.tell_durable(server, false);
+            self.tell_waiters(server, false);
         }
     }
 
     /// The length of all files that a start would load.
     pub fn bytes(&self) -> u64 {
         self.former_bytes.load(Ordering::Relaxed) + self.increment_bytes.load(Ordering::Relaxed)
-    }
-
-    /// The position behind the last write to any of these shards.
-    fn last_write(&self, shards: ShardSet) -> u64 {
-        let mut position = 0;
-        shards.for_each(|index| {
-            if let Some(last) = self.shards.get(index) {
-                position = position.max(last.load(Ordering::Relaxed));
-            }
-        });
-        position
     }
 }
 
@@ -201,16 +206,12 @@ pub fn seal(server: &'static Server, outbox: &mut Outbox, access: &mut Access<'_
         let position = aof.log.append(&mut outbox.unit, notes_time.then(|| access.clock_ms() / 1000));
         outbox.note_logged(position);
         if aof.holds_replies() {
-            access.locked_mut().set().for_each(|index| {
-                if let Some(last) = aof.shards.get(index) {
-                    last.store(position, Ordering::Relaxed);
-                }
-            });
+            access.locked_mut().note_logged(position);
             outbox.needs = position;
         }
         outbox.send_waiting();
     } else if aof.holds_replies() {
-        outbox.needs = outbox.needs.max(aof.last_write(access.locked_mut().set()));
+        outbox.needs = outbox.needs.max(access.locked_mut().logged_at());
         outbox.send_waiting();
     }
 }
@@ -241,7 +242,7 @@ pub fn start(server: &'static Server) -> Result<(), String> {
     persistence::begin(server);
     server.aof.configure(&live.config);
     writer::start(server).map_err(|error| format!("Could not start a thread: {error}"))?;
-    let is_loaded = live.config.appendonly && load::load(server)?;
+    let is_loaded = live.config.appendonly && load::load(server, None)?;
     if !is_loaded {
         persistence::load(server)?;
     }
@@ -252,16 +253,10 @@ pub fn start(server: &'static Server) -> Result<(), String> {
     Ok(())
 }
 
-/// DEBUG LOADAOF: loads what has been logged in the place of the data. Nothing is logged meanwhile, and
-/// clients are told that data are being loaded. No shard may be locked by this thread.
-pub fn reload(server: &'static Server, clear: impl FnOnce(&mut LockedShards<'_>)) -> Result<(), String> {
-    let all = server.keyspace.all_shards();
+/// Waits until everything that was logged is written, and durable. All shards must be locked, and no rewrite
+/// be under way.
+pub fn drain(server: &'static Server) {
     let path = server.aof.files.lock().as_ref().and_then(Files::last_increment);
-    server.persistence.load.begin();
-    server.persistence.loading.store(true, Ordering::Release);
-    let mut locked = server.keyspace.lock(all);
-    let was_logged = server.keyspace.is_logged();
-    server.keyspace.set_logged(false);
     if let Some(path) = path {
         let (sender, written) = std::sync::mpsc::channel::<()>();
         server.aof.log.switch(Box::new(move || {
@@ -269,18 +264,6 @@ pub fn reload(server: &'static Server, clear: impl FnOnce(&mut LockedShards<'_>)
             FileSystem.append(&path).map(Some)
         }));
         let _all_senders_are_gone_when_it_is_written = written.recv();
-    }
-    clear(&mut locked);
-    drop(locked);
-    let outcome = load::load(server);
-    let locked = server.keyspace.lock(all);
-    server.keyspace.set_logged(was_logged);
-    drop(locked);
-    server.persistence.loading.store(false, Ordering::Release);
-    match outcome {
-        Ok(true) => Ok(()),
-        Ok(false) => Err("There is no append only file".to_owned()),
-        Err(reason) => Err(reason),
     }
 }
 

@@ -1,4 +1,8 @@
-//! Writing the log: by a thread of its own, or by the worker that waits for it where that is quicker.
+//! Writing the log: by the worker that waits for it where that is quick, else by a thread of its own.
+//!
+//! Workers write at the end of an event-loop iteration, all that has been queued by then, whoever queued
+//! it. The thread does what may take long: syncs with `always` on slow disks, large batches, what comes
+//! while the file is being synced once a second, and going on to another file.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -8,12 +12,13 @@ use mantissa_persist::aof::{Failure, SyncPolicy, Writer};
 
 use crate::inbox::Message;
 use crate::server::Server;
-use crate::{notice, warning};
+use crate::{notice, stats, warning};
 
 /// How long it sleeps if nobody wakes it.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
-/// How long it gathers what is logged before it writes, where nobody waits for that.
-const GATHERING: Duration = Duration::from_millis(1);
+/// Maximum time that a worker waits for another that is writing, before it leaves the rest to the thread. A
+/// write of 4 KB takes 4 microseconds, one of 64 KB 39 (medians on ext4, Xeon at 2.5 GHz).
+const OTHER_WRITE_MAX: Duration = Duration::from_micros(50);
 
 /// Starts it.
 pub(super) fn start(server: &'static Server) -> io::Result<()> {
@@ -27,37 +32,48 @@ pub(super) fn start(server: &'static Server) -> io::Result<()> {
             let mut writer = aof.writer.lock();
             writer.gather();
             turn(server, &mut writer);
-            drop(writer);
-            if server.aof.log.policy() != SyncPolicy::Always && !server.stopping.load(Ordering::Relaxed) {
-                std::thread::sleep(GATHERING);
-            }
         }
     };
     std::thread::Builder::new().name("aof".to_owned()).spawn(body).map(drop)
 }
 
-/// Writes the log on a worker that has something in it to be made durable, if nobody else writes and it is
-/// quick. False if there is something left to do.
-pub fn write_at_once(server: &'static Server, worker: usize) -> bool {
+/// Has the log be written: at once, by this thread, if it is a worker, replies wait for it and it is quick;
+/// else by the log's own thread.
+pub fn write(server: &'static Server, worker: usize) {
     let aof = &server.aof;
-    let Some(mut writer) = aof.writer.try_lock() else { return false };
+    if !aof.holds_replies() || !write_at_once(server, worker) {
+        aof.log.kick();
+    }
+}
+
+/// False if there is something left to do.
+fn write_at_once(server: &'static Server, worker: usize) -> bool {
+    let aof = &server.aof;
+    let writer = match aof.log.policy() {
+        SyncPolicy::Always => aof.writer.try_lock(),
+        _ => aof.writer.try_lock_for(OTHER_WRITE_MAX),
+    };
+    let Some(mut writer) = writer else { return false };
     if !writer.is_quick() {
         return false;
     }
     aof.await_no_longer(worker);
+    let (had_deadline, began) = (writer.has_deadline(), Instant::now());
     turn(server, &mut writer);
+    stats::add(&server.stats.workers[worker].log_ns, began.elapsed().as_nanos() as u64);
+    if !had_deadline && writer.has_deadline() {
+        // The thread sleeps for as long as nothing is due.
+        aof.log.recheck();
+    }
     writer.is_idle()
 }
 
 fn turn(server: &'static Server, writer: &mut Writer) {
     let aof = &server.aof;
-    let (before, was_stalled) = (aof.log.durable(), aof.log.is_stalled());
+    let (durable, confirmed, was_stalled) = (aof.log.durable(), aof.confirmed(), aof.log.is_stalled());
     let outcome = writer.turn(Instant::now());
     aof.increment_bytes.store(writer.file_bytes(), Ordering::Relaxed);
     let is_lost = matches!(outcome, Err(Failure::Closed(_)));
-    if is_lost || aof.log.durable() > before {
-        aof.tell_durable(server, is_lost);
-    }
     if was_stalled && !aof.log.is_stalled() {
         server.send_all(|| Message::Resume);
     }
@@ -77,6 +93,9 @@ fn turn(server: &'static Server, writer: &mut Writer) {
             // The system has dropped what it could not write: only a new base has it for sure.
             aof.rewrite.is_scheduled.store(true, Ordering::Relaxed);
         }
+    }
+    if is_lost || aof.log.durable() > durable || aof.confirmed() > confirmed {
+        aof.tell_waiters(server, is_lost);
     }
 }
 

@@ -36,7 +36,7 @@ fn setname(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> 
     if !is_plain_word(args.at(2)) {
         return Err(NAME_NOT_PLAIN);
     }
-    session.client.shared.identity.lock().name = args.at(2).to_vec();
+    session.client.shared.change_identity(|identity| identity.name = args.at(2).to_vec());
     reply.ok();
     Ok(())
 }
@@ -51,12 +51,13 @@ fn setinfo(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> 
         const REFUSED: &str = " cannot contain spaces, newlines or special characters.";
         return Err(Error::quoting("ERR ", option, REFUSED));
     }
-    let mut identity = session.client.shared.identity.lock();
-    if is_name {
-        identity.library_name = value.to_vec();
-    } else {
-        identity.library_version = value.to_vec();
-    }
+    session.client.shared.change_identity(|identity| {
+        if is_name {
+            identity.library_name = value.to_vec();
+        } else {
+            identity.library_version = value.to_vec();
+        }
+    });
     reply.ok();
     Ok(())
 }
@@ -85,16 +86,16 @@ fn no_touch(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) ->
 }
 
 fn reply_mode(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let mode = &mut session.client.reply_mode;
+    let client = &mut *session.client;
     match args.at(2) {
         word if parse::is(word, "ON") => {
-            *mode = ReplyMode::On;
+            client.set_reply_mode(ReplyMode::On);
             reply.ok();
         }
-        word if parse::is(word, "OFF") => *mode = ReplyMode::Off,
+        word if parse::is(word, "OFF") => client.set_reply_mode(ReplyMode::Off),
         word if parse::is(word, "SKIP") => {
-            if *mode != ReplyMode::Off {
-                *mode = ReplyMode::SkipNext;
+            if client.reply_mode != ReplyMode::Off {
+                client.set_reply_mode(ReplyMode::SkipNext);
             }
         }
         _ => return Err(Error::SYNTAX),

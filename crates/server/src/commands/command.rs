@@ -101,11 +101,8 @@ fn filter<'a>(by: &[u8], value: &'a [u8]) -> Outcome<Filter<'a>> {
 /// The command that the arguments from 2 on call, and whether it can have keys and accepts so many arguments.
 fn called(session: &Session<'_, '_>, args: Args<'_>) -> Outcome<&'static Command> {
     let call = args.from(2);
-    let registry = &session.server().registry;
-    let command = match registry.lookup(call.at(0)) {
-        Some(container) if call.len() == 1 && container.handler.is_none() => container,
-        _ => registry.resolve(call).map_err(|_| Error::fixed("ERR Invalid command specified"))?,
-    };
+    let found = session.server().registry.resolve(call);
+    let command = found.map_err(|_| Error::fixed("ERR Invalid command specified"))?;
     let is_key =
         |flags: mantissa_commands::spec::KeyFlags| !flags.has(mantissa_commands::spec::KeyFlags::NOT_KEY);
     if !command.info.keys.iter().any(|spec| is_key(spec.flags)) {

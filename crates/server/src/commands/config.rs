@@ -14,7 +14,7 @@ use crate::inbox::Message;
 use crate::registry::ServerSpec;
 use crate::server::Server;
 use crate::session::Session;
-use crate::{aof, log, notice, secure, start, warning};
+use crate::{aof, crash, log, notice, secure, start, warning};
 
 fn get(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let patterns: Vec<&[u8]> = args.from(2).iter().collect();
@@ -84,6 +84,7 @@ fn apply(server: &'static Server, old: &Config, new: &mut Config) -> Result<(), 
             "dir" => std::env::set_current_dir(&new.dir)
                 .map_err(|error| SetError::failed("dir", error.to_string()))?,
             "loglevel" => log::set_level(new.loglevel),
+            "crash-log-enabled" | "watchdog-period" | "hz" => crash::configure(server, new),
             _ => {}
         }
     }
@@ -153,6 +154,7 @@ fn resetstat(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) 
     stats.reset();
     server.pressure.reset();
     server.expiry.reset();
+    server.lazyfreed.store(0, Ordering::Relaxed);
     stats.errors.lock().clear();
     stats.reset_ms.store(unix_ms(), Ordering::Relaxed);
     reply.ok();
@@ -160,6 +162,13 @@ fn resetstat(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) 
 }
 
 fn rewrite(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    rewrite_file(session)?;
+    reply.ok();
+    Ok(())
+}
+
+/// Brings the configuration file up to date.
+pub(super) fn rewrite_file(session: &mut Session<'_, '_>) -> Outcome {
     let server = session.server();
     let live = server.live();
     let Some(path) = live.config.file() else {
@@ -171,7 +180,6 @@ fn rewrite(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) ->
         return Err(Error::new(format!("ERR Rewriting config file: {error}")));
     }
     notice!("CONFIG REWRITE executed with success.");
-    reply.ok();
     Ok(())
 }
 

@@ -121,7 +121,7 @@ fn hello(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Ou
         ));
     }
     if let Some(name) = name {
-        session.client.shared.identity.lock().name = name.to_vec();
+        session.client.shared.change_identity(|identity| identity.name = name.to_vec());
     }
     session.client.set_protocol(protocol);
     reply.set_protocol(protocol);
@@ -176,12 +176,12 @@ fn reset(session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> O
         count.store(0, Ordering::Relaxed);
     }
     client.no_touch = false;
-    client.reply_mode = ReplyMode::On;
+    client.set_reply_mode(ReplyMode::On);
     client.select(0);
     client.set_protocol(Protocol::Resp2);
     client.set_user(session.context.server.acl.default_user());
     client.authenticated = !session.context.server.acl.needs_login();
-    client.shared.identity.lock().name.clear();
+    client.shared.change_identity(|identity| identity.name = Vec::new());
     reply.set_protocol(Protocol::Resp2);
     reply.simple("RESET");
     Ok(())

@@ -1,25 +1,26 @@
-//! DEBUG: what tests and tools look at. Nothing here crashes the server on purpose.
+//! DEBUG: what tests and tools look at and set.
+
+mod end;
+mod help;
+mod tables;
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mantissa_commands::spec::{Flags, Group};
-use mantissa_commands::{Error, Locks, NewExpiry, Outcome, object_encoding, parse};
+use mantissa_commands::{Error, Locks, NewExpiry, Outcome, parse};
 use mantissa_persist::digest::{digest_keyspace, digest_value};
-use mantissa_persist::payload::dump_value;
-use mantissa_persist::write::WriteOptions;
+use mantissa_persist::payload;
 use mantissa_protocol::{Args, Protocol, Reply};
-use mantissa_store::{Entry, LockedShards};
+use mantissa_store::Entry;
 
 use crate::registry::ServerSpec;
+use crate::reload::{self, Options};
 use crate::session::Session;
-use crate::snapshot::Pace;
-use crate::{aof, loading, notice, persistence, warning};
+use crate::{notice, warning};
 
 /// Seconds that DEBUG SLEEP takes at most.
 const SLEEP_SECONDS_MAX: f64 = 3600.0;
-/// Bytes of a serialized value that are not the value itself: its type, the version and the checksum.
-const PAYLOAD_FRAME_BYTES: usize = 11;
 
 fn debug(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let peer = &session.client.shared.peer;
@@ -33,63 +34,124 @@ fn debug(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Ou
         ));
     }
     let name = args.at(1).to_ascii_lowercase();
+    if accepts(&name, args.len()) || end(session, &name, args)? || set(session, &name, args)? {
+        reply.ok();
+        return Ok(());
+    }
     match (&name[..], args.len()) {
-        (b"help", 2) => help(reply),
+        (b"help", 2) => super::write_help(reply, "DEBUG", help::LINES),
         (b"digest", 2) => digest(session, reply),
         (b"digest-value", _) => digest_values(session, args, reply),
-        (b"object", 3..) => object(session, args, reply)?,
-        (b"sleep", 3) => sleep(args, reply),
-        (b"loadaof", 2) => load_log(session, reply)?,
+        (b"object", 3) => tables::object(session, args, reply)?,
         (b"reload", _) => reload(session, args, reply)?,
-        (b"set-active-expire", 3) => {
-            let on = mantissa_number::parse_i64(args.at(2)).unwrap_or(0) != 0;
-            session.server().active_expire.store(on, Ordering::Relaxed);
-            reply.ok();
-        }
-        (b"quicklist-packed-threshold", 3) => packed_threshold(args, reply)?,
-        (b"protocol", 3) => protocol(args, reply)?,
-        (b"sdslen", 3) => sdslen(session, args, reply)?,
-        (b"listpack", 3) => listpack(session, args, reply)?,
+        (b"protocol", 3) => protocol(session, args, reply)?,
+        (b"sdslen", 3) => tables::sdslen(session, args, reply)?,
+        (b"listpack", 3) => tables::structure(session, args, ("listpack", "Listpack"), reply)?,
+        (b"quicklist", 3 | 4) => tables::structure(session, args, ("quicklist", "Quicklist"), reply)?,
+        (b"htstats", 3 | 4) => tables::database(session, args, reply)?,
+        (b"htstats-key", 3 | 4) => tables::value(session, args, reply)?,
         (b"error", 3) => reply.error_bytes(args.at(2)),
-        (b"log", 3) => {
-            warning!("DEBUG LOG: {}", String::from_utf8_lossy(args.at(2)));
-            reply.ok();
-        }
         (b"populate", 3..=5) => populate(session, args, reply)?,
-        (b"change-repl-id", 2) => {
-            notice!("Changing replication IDs after receiving change-repl-id");
-            *session.server().replication_id.lock() = crate::server::random_id();
-            reply.ok();
+        (b"stringmatch-test", 2) => match_hard_patterns(reply),
+        (b"structsize", 2) => {
+            let text = format!("bits:{} entry:{} hash:8 listpack:7 ", usize::BITS, size_of::<Entry>());
+            reply.bulk(text.as_bytes());
         }
-        // Settings of mechanisms that work otherwise here: accepted, so that test tools go on.
-        (b"stringmatch-test" | b"dict-resizing" | b"pause-cron" | b"replybuffer", _) => reply.ok(),
+        (b"internal_secret", 2) => return Err(Error::fixed("ERR Internal secret is missing")),
+        (b"client-eviction", 2) => return Err(Error::fixed("ERR maxmemory-clients is disabled.")),
+        (b"mallctl" | b"mallctl-str", 3 | 4) => return Err(Error::fixed("ERR No such file or directory")),
+        (b"clusterlink", 5) => {
+            return Err(Error::fixed("ERR Debug option only available for cluster mode enabled setup!"));
+        }
         _ => return Err(super::wrong_subcommand(args)),
     }
     Ok(())
 }
 
-fn help(reply: &mut Reply) {
-    super::write_help(
-        reply,
-        "DEBUG",
-        &[
-            ("CHANGE-REPL-ID", "Takes a new replication id."),
-            ("DIGEST", "A fingerprint of all data, equal for equal data."),
-            ("DIGEST-VALUE <key> [<key> ...]", "Fingerprints of the values of these keys."),
-            ("ERROR <text>", "Replies the text as an error."),
-            ("LISTPACK <key>", "Tells whether the value is a listpack."),
-            ("LOADAOF", "Loads the append-only file in the place of the data."),
-            ("LOG <text>", "Writes the text into the log."),
-            ("OBJECT <key>", "How the value of a key is stored."),
-            ("POPULATE <count> [<prefix>] [<size>]", "Makes that many string keys."),
-            ("PROTOCOL <type>", "Replies a sample of a type of the protocol."),
-            ("QUICKLIST-PACKED-THRESHOLD <size>", "Accepted for test tools."),
-            ("RELOAD [NOSAVE] [NOFLUSH] [MERGE]", "Saves a dump and reads it back."),
-            ("SDSLEN <key>", "How many bytes the key and its string take."),
-            ("SET-ACTIVE-EXPIRE <0|1>", "Whether expired keys are looked for in the background."),
-            ("SLEEP <seconds>", "Keeps this client's worker busy doing nothing."),
-        ],
-    );
+/// Clients keep no buffer for replies between commands, so there is nothing to be resized. The arguments are
+/// checked all the same.
+fn reply_buffer(args: Args<'_>) -> Outcome {
+    let is_time = parse::is(args.at(2), "PEAK-RESET-TIME");
+    if !is_time && !parse::is(args.at(2), "RESIZING") {
+        return Err(super::wrong_subcommand(args));
+    }
+    if is_time && !parse::is(args.at(3), "NEVER") && !parse::is(args.at(3), "RESET") {
+        parse::integer(args.at(3))?;
+    }
+    Ok(())
+}
+
+/// Whether a subcommand sets up a mechanism that works otherwise here or does not exist: accepted, so that
+/// test tools go on.
+fn accepts(name: &[u8], words: usize) -> bool {
+    const ACCEPTED: [(&[u8], std::ops::RangeInclusive<usize>); 5] = [
+        (b"aof-flush-sleep", 3..=3),
+        (b"dict-resizing", 3..=3),
+        (b"keysizes-hist-assert", 3..=3),
+        (b"mark-internal-client", 2..=2),
+        (b"replicate", 3..=usize::MAX),
+    ];
+    ACCEPTED.iter().any(|(accepted, allowed)| *accepted == name && allowed.contains(&words))
+}
+
+/// The subcommands that end the server. False if it is none of them.
+fn end(session: &mut Session<'_, '_>, name: &[u8], args: Args<'_>) -> Outcome<bool> {
+    match (name, args.len()) {
+        (b"segfault", 2) => end::segfault(),
+        (b"panic", 2) => end::panic(),
+        (b"assert", 2) => end::assertion(),
+        (b"oom", 2) => end::out_of_memory(),
+        (b"restart", 2 | 3) => end::restart(session, args, true)?,
+        (b"crash-and-recover", 2 | 3) => end::restart(session, args, false)?,
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// The subcommands that do something and reply OK. False if it is none of them.
+fn set(session: &mut Session<'_, '_>, name: &[u8], args: Args<'_>) -> Outcome<bool> {
+    let server = session.server();
+    let is_on = || mantissa_number::parse_i64(args.at(2)).unwrap_or(0) != 0;
+    match (name, args.len()) {
+        (b"sleep", 3) => sleep(args),
+        (b"loadaof", _) => reload::load_log(session)?,
+        (b"set-active-expire", 3) => server.active_expire.store(is_on(), Ordering::Relaxed),
+        (b"set-disable-deny-scripts", 3) => server.debug_in_scripts.store(is_on(), Ordering::Relaxed),
+        (b"pause-cron", 3) => server.pauses_cron.store(is_on(), Ordering::Relaxed),
+        (b"set-skip-checksum-validation", 3) => payload::skip_checksums(is_on()),
+        (b"quicklist-packed-threshold", 3) => tables::packed_threshold(args)?,
+        (b"replybuffer", 4) => reply_buffer(args)?,
+        (b"script", 3) => tables::script(session, args)?,
+        (b"leak", 3) => drop(Box::leak(Box::<[u8]>::from(args.at(2)))),
+        (b"log", 3) => warning!("DEBUG LOG: {}", String::from_utf8_lossy(args.at(2))),
+        (b"mark-internal-client", 3) if parse::is(args.at(2), "UNMARK") => {}
+        (b"drop-cluster-packet-filter", 3) => {
+            mantissa_number::parse_i64(args.at(2)).map(drop).ok_or(Error::NOT_INTEGER)?;
+        }
+        (b"repl-pause", 3) => {
+            let known = ["clear", "after-fork", "before-rdb-channel", "on-streaming-repl-buf"];
+            return Ok(known.iter().any(|word| parse::is(args.at(2), word)));
+        }
+        (b"config-rewrite-force-all", 2) => super::config::rewrite_file(session).map_err(|error| {
+            let reason = error.text().trim_start_matches("ERR ").to_owned();
+            Error::new(format!("ERR CONFIG-REWRITE-FORCE-ALL failed: {reason}"))
+        })?,
+        (b"change-repl-id", 2) => {
+            notice!("Changing replication IDs after receiving change-repl-id");
+            *server.replication_id.lock() = crate::server::random_id();
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Patterns that take a matcher without a bound for ever.
+fn match_hard_patterns(reply: &mut Reply) {
+    let text = [b'a'; 1000];
+    for pattern in [&b"*a*a*a*a*a*a*a*a*b"[..], b"[^", b"\\", b"a[", b"***?***", b"[a-\\]]*"] {
+        mantissa_commands::glob::matches(pattern, &text);
+    }
+    reply.simple("Apparently Redis did not crash: test passed");
 }
 
 fn hexadecimal(digest: [u8; 20]) -> String {
@@ -124,78 +186,10 @@ fn with_entry<R>(
     })
 }
 
-fn object(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let text = with_entry(session, args, |entry, now_ms| {
-        let payload = dump_value(entry.value(), &WriteOptions::default());
-        format!(
-            "Value at:{:p} refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
-            entry.address(),
-            object_encoding(entry),
-            payload.len().saturating_sub(PAYLOAD_FRAME_BYTES),
-            entry.clock(),
-            mantissa_commands::idle_seconds(entry.clock(), now_ms),
-        )
-    })?;
-    reply.simple(&text);
-    Ok(())
-}
-
-fn listpack(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let encoding = with_entry(session, args, |entry, _| object_encoding(entry))?;
-    if !encoding.starts_with("listpack") {
-        return Err(Error::fixed("ERR Not a listpack encoded object."));
-    }
-    reply.simple("Listpack structure printed on stdout");
-    Ok(())
-}
-
-/// The lengths of a key and of its string. Neither has room to spare here; the sizes are those of what is
-/// allocated for both.
-fn sdslen(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let text = with_entry(session, args, |entry, _| {
-        let value = entry.as_string().filter(|_| entry.string_encoding() != Some("int"))?;
-        let mut digits = [0; 20];
-        Some(format!(
-            "key_sds_len:{}, key_sds_avail:0, key_zmalloc: {}, \
-             val_sds_len:{}, val_sds_avail:0, val_zmalloc: 0",
-            entry.key().len(),
-            entry.memory_usage(),
-            value.text(&mut digits).len(),
-        ))
-    })?;
-    reply.simple(&text.ok_or(Error::fixed("ERR Not an sds encoded string."))?);
-    Ok(())
-}
-
-fn sleep(args: Args<'_>, reply: &mut Reply) {
+fn sleep(args: Args<'_>) {
     let seconds = mantissa_number::parse_f64(args.at(2)).unwrap_or(0.0);
     let seconds = if seconds.is_finite() { seconds.clamp(0.0, SLEEP_SECONDS_MAX) } else { 0.0 };
     std::thread::sleep(Duration::from_secs_f64(seconds));
-    reply.ok();
-}
-
-/// Drops all data.
-fn clear(locked: &mut LockedShards<'_>) {
-    for index in 0..locked.keyspace().shard_count() {
-        if let Some(shard) = locked.shard_mut(index) {
-            shard.tracked.clear();
-            shard.databases.iter_mut().for_each(|database| drop(database.take()));
-        }
-    }
-}
-
-fn load_log(session: &mut Session<'_, '_>, reply: &mut Reply) -> Outcome {
-    if session.in_transaction() {
-        return Err(Error::fixed("ERR DEBUG LOADAOF is not possible inside a transaction"));
-    }
-    aof::reload(session.server(), clear).map_err(|reason| {
-        warning!("{reason}");
-        Error::fixed("ERR Error trying to load the AOF files, check server logs.")
-    })?;
-    crate::tracking::invalidate_all(&mut session.context.outbox);
-    notice!("Append Only File loaded by DEBUG LOADAOF");
-    reply.ok();
-    Ok(())
 }
 
 fn reload(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -213,59 +207,12 @@ fn reload(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> O
             ));
         }
     }
-    if session.in_transaction() {
-        return Err(Error::fixed("ERR DEBUG RELOAD is not possible inside a transaction"));
-    }
-    let server = session.server();
-    if saves && let Err(error) = persistence::save(server, Pace::Hasty) {
-        warning!("DEBUG RELOAD could not save: {error}");
-        return Err(Error::fixed("ERR Error trying to save the DB, check server logs."));
-    }
-    let path = persistence::dump_path(&session.context.live);
-    server.persistence.load.begin();
-    server.persistence.loading.store(true, Ordering::Relaxed);
-    if flushes {
-        let all = server.keyspace.all_shards();
-        clear(&mut server.keyspace.lock(all));
-        crate::tracking::invalidate_all(&mut session.context.outbox);
-    }
-    let loaded = loading::load_file(server, &path, merges, false);
-    server.persistence.loading.store(false, Ordering::Relaxed);
-    if let Err(reason) = loaded {
-        warning!("{reason}");
-        return Err(Error::fixed("ERR Error trying to load the RDB dump, check server logs."));
-    }
-    notice!("DB reloaded by DEBUG RELOAD");
+    reload::reload(session, Options { saves, flushes, merges })?;
     reply.ok();
     Ok(())
 }
 
-/// Our lists have no such threshold: their nodes split by bytes alone. The argument is checked all the same.
-fn packed_threshold(args: Args<'_>, reply: &mut Reply) -> Outcome {
-    const REFUSED: Error =
-        Error::fixed("ERR argument must be a memory value bigger than 1 and smaller than 4gb");
-    let text = args.at(2).to_ascii_lowercase();
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let number = mantissa_number::parse_u64(&text[..digits]).ok_or(REFUSED)?;
-    let factor: u64 = match &text[digits..] {
-        b"" | b"b" => 1,
-        b"k" => 1_000,
-        b"kb" => 1 << 10,
-        b"m" => 1_000_000,
-        b"mb" => 1 << 20,
-        b"g" => 1_000_000_000,
-        b"gb" => 1 << 30,
-        _ => return Err(REFUSED),
-    };
-    let bytes = number.checked_mul(factor).filter(|&bytes| bytes <= 4 << 30).ok_or(REFUSED)?;
-    if bytes == 1 {
-        return Err(REFUSED);
-    }
-    reply.ok();
-    Ok(())
-}
-
-fn protocol(args: Args<'_>, reply: &mut Reply) -> Outcome {
+fn protocol(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     match &args.at(2).to_ascii_lowercase()[..] {
         b"string" => reply.bulk(b"Hello World"),
         b"integer" => reply.integer(12345),
@@ -301,9 +248,11 @@ fn protocol(args: Args<'_>, reply: &mut Reply) -> Outcome {
                 return Err(Error::fixed("ERR RESP2 is not supported by this command"));
             }
             reply.bulk(b"Some real reply following the push reply");
-            reply.push(2);
-            reply.bulk(b"server-cpu-usage");
-            reply.integer(42);
+            session.push(reply, |message| {
+                message.push(2);
+                message.bulk(b"server-cpu-usage");
+                message.integer(42);
+            });
         }
         b"verbatim" => reply.verbatim("txt", b"This is a verbatim\nstring"),
         b"true" => reply.boolean(true),

@@ -30,6 +30,8 @@ struct Section {
     name: &'static str,
     title: &'static str,
     shown: Shown,
+    /// What writes it looks at shards.
+    visits: bool,
     write: fn(&mut Lines, &mut Session<'_, '_>),
 }
 
@@ -38,12 +40,13 @@ struct Section {
 enum Shown {
     ByDefault,
     WithAll,
+    IfNamed,
 }
 
 const SECTIONS: &[Section] = &[
     section("server", "Server", Shown::ByDefault, state::server),
-    section("clients", "Clients", Shown::ByDefault, state::clients),
-    section("memory", "Memory", Shown::ByDefault, memory::section),
+    visiting(section("clients", "Clients", Shown::ByDefault, state::clients)),
+    visiting(section("memory", "Memory", Shown::ByDefault, memory::section)),
     section("persistence", "Persistence", Shown::ByDefault, state::persistence),
     section("threads", "Threads", Shown::ByDefault, state::threads),
     section("stats", "Stats", Shown::ByDefault, activity::stats),
@@ -54,8 +57,9 @@ const SECTIONS: &[Section] = &[
     section("errorstats", "Errorstats", Shown::ByDefault, activity::errorstats),
     section("latencystats", "Latencystats", Shown::WithAll, activity::latencystats),
     section("cluster", "Cluster", Shown::ByDefault, state::cluster),
-    section("keyspace", "Keyspace", Shown::ByDefault, state::keyspace),
-    section("keysizes", "Keysizes", Shown::ByDefault, keysizes::section),
+    visiting(section("keyspace", "Keyspace", Shown::ByDefault, state::keyspace)),
+    visiting(section("keysizes", "Keysizes", Shown::ByDefault, keysizes::section)),
+    section("debug", "Debug", Shown::IfNamed, activity::debug),
 ];
 
 const fn section(
@@ -64,7 +68,11 @@ const fn section(
     shown: Shown,
     write: fn(&mut Lines, &mut Session<'_, '_>),
 ) -> Section {
-    Section { name, title, shown, write }
+    Section { name, title, shown, visits: false, write }
+}
+
+const fn visiting(section: Section) -> Section {
+    Section { visits: true, ..section }
 }
 
 /// The text so far.
@@ -108,10 +116,20 @@ fn is_wanted(section: &Section, args: Args<'_>) -> bool {
         return section.shown == Shown::ByDefault;
     }
     names.iter().any(|name| match &name.to_ascii_lowercase()[..] {
-        b"all" | b"everything" => true,
+        b"all" | b"everything" => section.shown != Shown::IfNamed,
         b"default" => section.shown == Shown::ByDefault,
         name => name == section.name.as_bytes(),
     })
+}
+
+/// Writes all sections, one after another; without `visits` those that need no shard.
+pub fn write_all(session: &mut Session<'_, '_>, visits: bool, mut write: impl FnMut(&str)) {
+    for section in SECTIONS.iter().filter(|section| visits || !section.visits) {
+        let mut lines = Lines(format!("# {}\r\n", section.title));
+        (section.write)(&mut lines, session);
+        lines.0.push_str("\r\n");
+        write(&lines.0);
+    }
 }
 
 fn info(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

@@ -316,10 +316,7 @@ fn start(
             let mut reply = Reply::new(protocol);
             match outcome {
                 Ok(()) => reply.ok(),
-                Err(error) => {
-                    context.server.stats.count_error(context.worker, &error.text());
-                    reply.error_bytes(error.bytes());
-                }
+                Err(error) => reply.error_bytes(error.bytes()),
             }
             reply.into_bytes()
         };

@@ -13,6 +13,7 @@ mod introspection;
 mod key_reports;
 mod memory;
 mod migrate;
+mod modules;
 mod persistence;
 mod pubsub;
 mod replication;
@@ -21,6 +22,7 @@ mod transactions;
 
 pub use client_commands::{ClientFigures, kill_all};
 pub use connection::REDIS_VERSION;
+pub use info::write_all as write_info;
 pub use introspection::{note_slow, shown_arguments};
 
 use std::sync::Arc;
@@ -50,6 +52,7 @@ pub const FAMILIES: &[&[ServerSpec]] = &[
     key_reports::COMMANDS,
     memory::COMMANDS,
     migrate::COMMANDS,
+    modules::COMMANDS,
     persistence::COMMANDS,
     pubsub::COMMANDS,
     replication::COMMANDS,

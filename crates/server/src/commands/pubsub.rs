@@ -21,6 +21,12 @@ fn names(subscriptions: &mut Subscriptions, scope: Scope) -> &mut IndexSet<Vec<u
     }
 }
 
+/// Bytes that a name takes in the list of its client.
+fn bytes_of(name: &[u8]) -> usize {
+    const BYTES_PER_NAME: usize = 2 * size_of::<Vec<u8>>();
+    BYTES_PER_NAME + name.len()
+}
+
 /// The count that a reply gives: shard channels are counted apart.
 fn count(client: &Client, scope: Scope) -> i64 {
     let Some(subscriptions) = &client.subscriptions else { return 0 };
@@ -42,6 +48,21 @@ fn show(client: &mut Client) {
     client.subscriptions = subscriptions;
 }
 
+/// Tells the client of one change of its subscriptions. This is a message: it is sent although CLIENT REPLY
+/// is off.
+fn confirm(session: &mut Session<'_, '_>, reply: &mut Reply, kind: &[u8], name: Option<&[u8]>, scope: Scope) {
+    let count = count(session.client, scope);
+    session.push(reply, |message| {
+        message.push(3);
+        message.bulk(kind);
+        match name {
+            Some(name) => message.bulk(name),
+            None => message.null(),
+        }
+        message.integer(count);
+    });
+}
+
 fn join(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply, scope: Scope) -> Outcome {
     let kind: &[u8] = match scope {
         Scope::Channel => b"subscribe",
@@ -52,12 +73,10 @@ fn join(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply, scope:
     for name in args.from(1) {
         let subscriptions = session.client.subscriptions.get_or_insert_default();
         if names(subscriptions, scope).insert(name.to_vec()) {
+            subscriptions.bytes += bytes_of(name);
             server.pubsub.subscribe(scope, name, &session.client.shared);
         }
-        reply.push(3);
-        reply.bulk(kind);
-        reply.bulk(name);
-        reply.integer(count(session.client, scope));
+        confirm(session, reply, kind, Some(name), scope);
     }
     show(session.client);
     // Whoever takes the right away has either seen these subscriptions or is seen here.
@@ -79,21 +98,17 @@ fn leave(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply, scope
         leaving = subscribed.map_or_else(Vec::new, |all| names(all, scope).iter().cloned().collect());
     }
     if leaving.is_empty() {
-        reply.push(3);
-        reply.bulk(kind);
-        reply.null();
-        reply.integer(count(session.client, scope));
+        confirm(session, reply, kind, None, scope);
     }
     let (server, id) = (session.server(), session.client.shared.id);
     for name in leaving {
-        let subscribed = session.client.subscriptions.as_mut();
-        if subscribed.is_some_and(|subscriptions| names(subscriptions, scope).shift_remove(&name)) {
+        if let Some(subscriptions) = &mut session.client.subscriptions
+            && names(subscriptions, scope).shift_remove(&name)
+        {
+            subscriptions.bytes -= bytes_of(&name);
             server.pubsub.unsubscribe(scope, &name, id);
         }
-        reply.push(3);
-        reply.bulk(kind);
-        reply.bulk(&name);
-        reply.integer(count(session.client, scope));
+        confirm(session, reply, kind, Some(&name), scope);
     }
     show(session.client);
     Ok(())

@@ -56,7 +56,7 @@ fn waitaof(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> 
         return Err(Error::fixed(WAITAOF_WITHOUT_LOG));
     }
     let position = server.aof.log.end();
-    let is_durable = server.aof.is_confirmed(position);
+    let is_durable = server.aof.is_durable(position);
     if session.in_transaction() || (replicas == 0 && (local == 0 || is_durable)) {
         write_confirmations(reply, is_durable);
         return Ok(());

@@ -106,7 +106,12 @@ impl Kind {
         }
     }
 
+    /// A text ends before a NUL byte, a number must not have one.
     fn parse_word(&self, word: &[u8], context: &Context<'_>) -> Result<Value, Refusal> {
+        let word = match self {
+            Kind::Integer { .. } | Kind::Unsigned { .. } | Kind::Bytes => word,
+            _ => word.split(|&byte| byte == 0).next().unwrap_or_default(),
+        };
         match *self {
             Kind::Bool if word.eq_ignore_ascii_case(b"yes") => Ok(Value::Bool(true)),
             Kind::Bool if word.eq_ignore_ascii_case(b"no") => Ok(Value::Bool(false)),
@@ -201,6 +206,13 @@ fn parse_octal(word: &[u8]) -> Option<u64> {
 /// A size in bytes: digits and a unit of `b`, `k`, `kb`, `m`, `mb`, `g`, `gb` in any case. The units with a
 /// `b` count by 1024, those without by 1000. No digits count as 0. The inner `None` is a size above 2^63 - 1.
 pub(super) fn parse_memory(word: &[u8]) -> Option<Option<i64>> {
+    let (number, scale) = split_memory(word)?;
+    let add = |sum: i64, digit: &u8| sum.checked_mul(10)?.checked_add(i64::from(digit - b'0'));
+    Some(number.iter().try_fold(0i64, add).and_then(|number| number.checked_mul(scale)))
+}
+
+/// The digits of a size, and the bytes of its unit.
+pub(super) fn split_memory(word: &[u8]) -> Option<(&[u8], i64)> {
     let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, unit) = word.split_at(digits);
     let scale: i64 = match unit.to_ascii_lowercase().as_slice() {
@@ -213,6 +225,5 @@ pub(super) fn parse_memory(word: &[u8]) -> Option<Option<i64>> {
         b"gb" => 1 << 30,
         _ => return None,
     };
-    let add = |sum: i64, digit: &u8| sum.checked_mul(10)?.checked_add(i64::from(digit - b'0'));
-    Some(number.iter().try_fold(0i64, add).and_then(|number| number.checked_mul(scale)))
+    Some((number, scale))
 }

@@ -9,8 +9,8 @@
 
 use super::kind::Kind::{self, *};
 use super::special::{
-    check_database_file, check_hostname, check_log_file_name, check_log_folder_name, check_node_name,
-    check_title,
+    check_database_file, check_hostname, check_locale, check_log_file_name, check_log_folder_name,
+    check_node_name, check_title,
 };
 use super::value::*;
 use std::path::PathBuf;
@@ -233,15 +233,15 @@ settings! {
     syslog_facility: SyslogFacility = "syslog-facility", Choice(SyslogFacility::NAMES), "local0",
         IMMUTABLE | INERT;
     /// Write a report into the log on a crash.
-    crash_log_enabled: bool = "crash-log-enabled", Bool, "yes", INERT;
+    crash_log_enabled: bool = "crash-log-enabled", Bool, "yes", 0;
     /// Test memory on a crash.
     crash_memcheck_enabled: bool = "crash-memcheck-enabled", Bool, "yes", INERT;
     /// End with an exit code rather than an abort when the server finds a fault in itself.
     use_exit_on_panic: bool = "use-exit-on-panic", Bool, "no", HIDDEN | INERT;
     /// Milliseconds after which a stuck thread is reported.
-    watchdog_period: u32 = "watchdog-period", INT, "0", HIDDEN | INERT;
+    watchdog_period: u32 = "watchdog-period", INT, "0", HIDDEN;
     /// Keep keys and arguments out of the log.
-    hide_user_data_from_log: bool = "hide-user-data-from-log", Bool, "no", INERT;
+    hide_user_data_from_log: bool = "hide-user-data-from-log", Bool, "no", 0;
     /// The number of databases.
     databases: usize = "databases", ONE_UP, "16", IMMUTABLE;
     /// Draw the logo at the start also where the log is no terminal.
@@ -252,7 +252,7 @@ settings! {
     proc_title_template: String = "proc-title-template", Checked(check_title),
         "{title} {listen-addr} {server-mode}", INERT;
     /// The locale whose order SORT ALPHA follows.
-    locale_collate: String = "locale-collate", Text, "", INERT;
+    locale_collate: String = "locale-collate", Checked(check_locale), "", INERT;
     /// Start although these checks of the machine fail.
     ignore_warnings: String = "ignore-warnings", Text, "", INERT;
     /// Times a second that background work runs.
@@ -370,7 +370,7 @@ settings! {
     client_output_buffer_limits: [OutputBufferLimit; 3] = "client-output-buffer-limit", OutputLimits,
         "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60", MULTI;
     /// The most memory for all clients, in bytes or in percent of `maxmemory`.
-    maxmemory_clients: MemoryOrPercent = "maxmemory-clients", MemoryOrPercentage, "0", INERT;
+    maxmemory_clients: MemoryOrPercent = "maxmemory-clients", MemoryOrPercentage, "0", 0;
     /// The most keys remembered for client-side caching.
     tracking_table_max_keys: usize = "tracking-table-max-keys", COUNT, "1000000", 0;
     /// Milliseconds after which other clients are told that a script is busy.
@@ -381,7 +381,7 @@ settings! {
     enable_debug_command: Permission = "enable-debug-command", Choice(Permission::NAMES), "no", IMMUTABLE;
     /// Who may use MODULE.
     enable_module_command: Permission = "enable-module-command", Choice(Permission::NAMES), "no",
-        IMMUTABLE | INERT;
+        IMMUTABLE;
     /// Who may change protected settings.
     enable_protected_configs: Permission = "enable-protected-configs", Choice(Permission::NAMES), "no",
         IMMUTABLE;

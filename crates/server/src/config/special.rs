@@ -1,7 +1,7 @@
 //! The settings whose values have a grammar of their own: save points, addresses, output limits, event
 //! classes, percentiles and the like. Each has its parser and its printer side by side.
 
-use super::kind::{Context, Refusal, WRONG_COUNT, parse_memory, text};
+use super::kind::{Context, Refusal, WRONG_COUNT, parse_memory, split_memory, text};
 use super::value::{MemoryOrPercent, OutputBufferLimit, SavePoint, ShutdownFlags, Value};
 use mantissa_commands::EventClass;
 use mantissa_number::parse_i64;
@@ -187,8 +187,7 @@ pub(super) fn parse_percentiles(words: &[&[u8]]) -> Result<Value, Refusal> {
     }
     let mut numbers = Vec::with_capacity(words.len());
     for word in words {
-        let number = mantissa_number::parse_f64(word)
-            .filter(|number| !number.is_nan())
+        let number = mantissa_number::parse_score(word)
             .ok_or("Invalid latency-tracking-info-percentiles parameters")?;
         if !(0.0..=100.0).contains(&number) {
             return Err("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]".into());
@@ -211,14 +210,21 @@ pub fn format_percentile(number: f64) -> String {
 
 // ---- Memory in bytes or percent ---------------------------------------------------------------------------
 
-/// None where it is neither a size nor a percentage.
+/// None where it is neither a size nor a percentage. As in redis-server a size beyond 63 bits wraps around.
+/// A negative one is a percentage.
 pub(super) fn parse_memory_or_percent(word: &[u8]) -> Option<Result<Value, Refusal>> {
-    let memory = match word.strip_suffix(b"%") {
-        Some(percent) => match parse_i64(percent).filter(|&percent| percent >= 0)? {
-            percent @ 0..=100 => MemoryOrPercent::Percent(percent as u8),
-            _ => return Some(Err("percentage argument must be less or equal to 100".into())),
-        },
-        None => MemoryOrPercent::Bytes(parse_memory(word)?.unwrap_or(i64::MAX) as u64),
+    let number = match word.strip_suffix(b"%") {
+        Some(percent) => -parse_i64(percent).filter(|&percent| percent >= 0)?,
+        None => {
+            let (digits, scale) = split_memory(word)?;
+            let add = |sum: u64, digit: &u8| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
+            digits.iter().fold(0, add).wrapping_mul(scale as u64) as i64
+        }
+    };
+    let memory = match number {
+        0.. => MemoryOrPercent::Bytes(number as u64),
+        -100..0 => MemoryOrPercent::Percent(number.unsigned_abs() as u8),
+        _ => return Some(Err("percentage argument must be less or equal to 100".into())),
     };
     Some(Ok(Value::Memory(memory)))
 }
@@ -324,11 +330,15 @@ pub(super) fn check_hostname(name: &str) -> Result<(), &'static str> {
 
 /// A node name is printed in lines of text whose parts are set off by some of these signs.
 pub(super) fn check_node_name(name: &str) -> Result<(), &'static str> {
-    let refused = |byte: u8| byte.is_ascii_control() || b"!#$%&()*+:;<>?@[]^{|}~".contains(&byte);
+    let refused = |byte: u8| b"!#$%&()*+:;<>?@[]^{|}~".contains(&byte);
     match name.bytes().any(refused) {
         true => Err("Announced human node name contained invalid character"),
         false => Ok(()),
     }
+}
+
+pub(super) fn check_locale(name: &str) -> Result<(), &'static str> {
+    if mantissa_net::process::is_locale(name) { Ok(()) } else { Err("Invalid locale name") }
 }
 
 /// The names that a title may hold in braces.

@@ -171,6 +171,10 @@ const SETTINGS: &[(&str, &str, &str)] = &[
     ("maxmemory-clients", "0%", "=0"),
     ("maxmemory-clients", "5mb", "=5242880"),
     ("maxmemory-clients", "101%", "percentage argument must be less or equal to 100"),
+    ("maxmemory-clients", "9223372036854775807", "=9223372036854775807"),
+    ("maxmemory-clients", "9223372036854775808", "percentage argument must be less or equal to 100"),
+    ("maxmemory-clients", "18446744073709551610", "=6%"),
+    ("maxmemory-clients", "18446744073709551616", "=1%"),
     ("maxmemory-clients", "-5%", "argument must be a memory or percent value"),
     ("maxmemory-clients", "%", "argument must be a memory or percent value"),
     ("loglevel", "WARNING", "=warning"),
@@ -595,6 +599,7 @@ fn every_setting_survives_a_rewrite() {
             Kind::Choice(names) => {
                 names.iter().find(|name| **name != directive.default).unwrap_or(&"").to_string()
             }
+            Kind::Checked(_) if directive.name == "locale-collate" => "C".into(),
             Kind::Text | Kind::Checked(_) => "other".into(),
             Kind::Bytes => "a \"b\" \\ \x07".into(),
             Kind::Directory => "/".into(),

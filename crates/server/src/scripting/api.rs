@@ -5,9 +5,10 @@ use std::sync::Mutex;
 use mantissa_protocol::Protocol;
 use mlua::{Lua, Table, Value};
 
+use super::budget::{self, Output};
 use super::host;
 use super::native::{self, Arguments, Native, Problem};
-use super::source::{digest_of, hexadecimal};
+use super::source::{Digester, hexadecimal};
 use super::vm::{command_arguments, reply_problem};
 use crate::config::LogLevel;
 use crate::log;
@@ -19,6 +20,8 @@ const LEVELS: [(&str, LogLevel); 4] = [
     ("LOG_WARNING", LogLevel::Warning),
 ];
 
+/// Bytes of a digest between two looks at the clock.
+const DIGEST_BYTES: usize = 64 << 10;
 /// The effects of a script go to the append-only file.
 const REPL_AOF: i64 = 1;
 /// Where a script's effects may go: `redis.REPL_*`.
@@ -71,7 +74,7 @@ pub fn script_fields(lua: &Lua) -> mlua::Result<Table> {
     Ok(fields)
 }
 
-fn write_log(_lua: &Lua, args: &Arguments) -> Native<()> {
+fn write_log(lua: &Lua, args: &Arguments) -> Native<()> {
     if args.len() < 2 {
         return reply_problem("ERR redis.log() requires two arguments or more.");
     }
@@ -83,9 +86,14 @@ fn write_log(_lua: &Lua, args: &Arguments) -> Native<()> {
     let Some((_, level)) = usize::try_from(level).ok().and_then(|level| LEVELS.get(level)) else {
         return reply_problem("ERR Invalid log level.");
     };
-    let words: Vec<Vec<u8>> =
-        args.iter().skip(1).filter_map(native::text_of).map(|text| text.as_ref().to_vec()).collect();
-    log::write(*level, format_args!("{}", String::from_utf8_lossy(&words.join(&b' '))));
+    let mut line = Output::new(lua);
+    for text in args.iter().skip(1).filter_map(native::text_of) {
+        if line.len() > 0 {
+            line.push(b' ')?;
+        }
+        line.extend(text.as_ref())?;
+    }
+    log::write(*level, format_args!("{}", String::from_utf8_lossy(line.as_bytes())));
     Ok(())
 }
 
@@ -94,7 +102,12 @@ fn sha1hex(_lua: &Lua, args: &Arguments) -> Native<String> {
         return reply_problem("ERR wrong number of arguments");
     }
     let text = args.get(0).and_then(native::text_of);
-    Ok(hexadecimal(&digest_of(text.as_ref().map_or(b"", AsRef::as_ref))))
+    let mut digest = Digester::default();
+    for part in text.as_ref().map_or(&b""[..], AsRef::as_ref).chunks(DIGEST_BYTES) {
+        budget::charge(part.len())?;
+        digest.add(part);
+    }
+    Ok(hexadecimal(&digest.finish()))
 }
 
 fn error_reply(lua: &Lua, args: &Arguments) -> Native<Table> {
@@ -102,6 +115,7 @@ fn error_reply(lua: &Lua, args: &Arguments) -> Native<Table> {
         return Ok(native::error_table(lua, b"ERR wrong number or type of arguments")?);
     };
     let text = text.as_bytes();
+    budget::admit(lua, text.len())?;
     let text = text.strip_prefix(b"-").unwrap_or(&text);
     let whole = match text.contains(&b' ') {
         true => text.to_vec(),

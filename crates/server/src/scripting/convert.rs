@@ -1,11 +1,16 @@
 //! Values between Lua and the protocol, both ways, by Redis's rules.
 
+use mantissa_commands::Error;
 use mantissa_number::parse_i64;
 use mantissa_protocol::{Protocol, Reply};
 use mlua::{Lua, Table, Value};
 
+use super::budget;
+
 /// How deep a value that a script returns may nest. Redis's limit is what fits on the stack of its machine.
 const NESTING_MAX: usize = 1000;
+/// Work that a value takes besides its bytes.
+const VALUE_WORK: usize = 32;
 
 /// A reply under conversion.
 struct Reader<'a> {
@@ -36,6 +41,7 @@ impl<'a> Reader<'a> {
     fn value(&mut self) -> mlua::Result<Value> {
         let lua = self.lua;
         let line = self.line();
+        budget::charge(VALUE_WORK)?;
         let Some((kind, text)) = line.split_first() else { return Ok(Value::Nil) };
         let count = || parse_i64(text).and_then(|count| usize::try_from(count).ok());
         Ok(match kind {
@@ -43,7 +49,10 @@ impl<'a> Reader<'a> {
             b'-' => field(lua, "err", lua.create_string(text)?)?,
             b':' => Value::Number(parse_i64(text).unwrap_or(0) as f64),
             b'$' => match count() {
-                Some(len) => Value::String(lua.create_string(self.take(len))?),
+                Some(len) => {
+                    budget::charge(len)?;
+                    Value::String(lua.create_string(self.take(len))?)
+                }
                 None => Value::Boolean(false),
             },
             b'*' | b'>' => match count() {
@@ -121,8 +130,13 @@ fn write_nested(reply: &mut Reply, value: &Value, protocol: Protocol, depth: usi
         reply.error("ERR reached lua stack limit");
         return Ok(());
     }
+    budget::admit_reply(VALUE_WORK, reply.len())?;
     match value {
-        Value::String(text) => reply.bulk(&text.as_bytes()),
+        Value::String(text) => {
+            let text = text.as_bytes();
+            budget::admit_reply(text.len(), reply.len() + text.len())?;
+            reply.bulk(&text);
+        }
         Value::Integer(number) => reply.integer(truncate(*number as f64)),
         Value::Number(number) => reply.integer(truncate(*number)),
         Value::Boolean(value) => match (protocol, *value) {
@@ -148,7 +162,7 @@ pub fn truncate(number: f64) -> i64 {
 /// for.
 fn write_table(reply: &mut Reply, table: &Table, protocol: Protocol, depth: usize) -> mlua::Result<()> {
     if let Value::String(text) = table.raw_get("err")? {
-        reply.error_bytes(&text.as_bytes());
+        reply.error_bytes(Error::from_bytes(text.as_bytes().to_vec()).bytes());
         return Ok(());
     }
     if let Value::String(text) = table.raw_get("ok")? {

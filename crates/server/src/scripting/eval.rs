@@ -9,11 +9,13 @@ use mantissa_protocol::{Args, Reply};
 use mantissa_store::ShardSet;
 use mlua::{Function, Table, Value};
 
+use super::budget;
 use super::convert;
 use super::host;
+use super::native;
 use super::run::{Abort, Rules, Run};
 use super::source::{self, Habits, Script};
-use super::vm::Vm;
+use super::vm::{SCRIPT_NAME, Vm};
 use crate::client::Client;
 use crate::context::Context;
 use crate::server::Server;
@@ -42,8 +44,7 @@ pub fn with_machine<R>(server: &Server, work: impl FnOnce(&mut Vm) -> Outcome<R>
 
 /// An error of the machine itself, such as a lack of memory.
 pub fn internal(error: mlua::Error) -> Error {
-    let text = error.to_string();
-    Error::new(format!("ERR {}", text.lines().next().unwrap_or_default()))
+    Error::new(format!("ERR {}", native::first_line(&error)))
 }
 
 /// The number of keys that a call declares.
@@ -136,7 +137,8 @@ fn compile(vm: &mut Vm, script: &Arc<Script>) -> Outcome<Function> {
 }
 
 fn compile_body(vm: &Vm, script: &Script) -> Outcome<Function> {
-    let compiled = vm.scripts.compile(&vm.lua, script.body(), "@user_script").map_err(internal)?;
+    let compiled =
+        vm.scripts.compile(&vm.lua, script.body(), &format!("@{SCRIPT_NAME}")).map_err(internal)?;
     compiled.map_err(|problem| {
         let parts: [&[u8]; 2] = [b"ERR Error compiling script (new function): ", &problem];
         Error::from_bytes(parts.concat())
@@ -160,6 +162,7 @@ fn run_script(
         allow_oom: script.flags.allow_oom,
         is_function: false,
         name: source::hexadecimal(&script.digest),
+        is_one_line: !script.body().contains(&b'\n'),
         habits: &script.habits,
         refused: Cell::default(),
     };
@@ -196,6 +199,8 @@ pub struct Call<'a> {
     pub allow_oom: bool,
     /// It is a function.
     pub is_function: bool,
+    /// It is a script of one line.
+    pub is_one_line: bool,
     /// The name that errors show.
     pub name: String,
     /// What is known of its keys.
@@ -284,7 +289,8 @@ impl Call<'_> {
         reply: &mut Reply,
         body: &impl Fn(&Vm, Table, Table) -> Ending,
     ) -> Outcome<Option<Abort>> {
-        let (server, worker) = (context.server, context.worker);
+        let server = context.server;
+        let worker = context.worker;
         let rules = Rules {
             read_only: self.read_only,
             allow_oom: self.allow_oom,
@@ -300,12 +306,13 @@ impl Call<'_> {
             };
             let Some(vm) = machine.as_ref() else { return (Err(Error::fixed("ERR no machine")), 0) };
             let mut run = Run::new(context, client, access, rules);
-            let ending = self.begin(vm, &mut run, body);
+            let start = reply.len();
+            let ending = self.begin(vm, &mut run, reply, body);
             self.habits.note(run.touched_undeclared);
             self.refused.set(run.refused_count);
-            let (abort, protocol) = (run.abort, run.protocol());
+            let abort = run.abort;
             if abort != Some(Abort::Restart) {
-                self.reply_ending(server, worker, ending, abort, protocol, reply);
+                self.reply_ending(context, (ending, abort), start, reply);
             }
             vm.settle();
             (Ok(abort), vm.lua.used_memory())
@@ -317,7 +324,14 @@ impl Call<'_> {
         ended
     }
 
-    fn begin(&self, vm: &Vm, run: &mut Run<'_, '_>, body: &impl Fn(&Vm, Table, Table) -> Ending) -> Ending {
+    /// Runs it, and replies if all went well.
+    fn begin(
+        &self,
+        vm: &Vm,
+        run: &mut Run<'_, '_>,
+        reply: &mut Reply,
+        body: &impl Fn(&Vm, Table, Table) -> Ending,
+    ) -> Ending {
         let texts = |args: Args<'_>| -> mlua::Result<Table> {
             let table = vm.lua.create_table_with_capacity(args.len(), 0)?;
             for (index, text) in args.iter().enumerate() {
@@ -326,20 +340,24 @@ impl Call<'_> {
             Ok(table)
         };
         let (keys, arguments) = (texts(self.keys())?, texts(self.args.from(3 + self.key_count))?);
-        host::lend(run, || body(vm, keys, arguments))
+        budget::begin(&vm.lua)?;
+        native::note_one_line(self.is_one_line);
+        host::lend(run, || {
+            let (is_well, value) = body(vm, keys, arguments)?;
+            if let (true, Some(protocol)) = (is_well, host::ask(|host| host.protocol())) {
+                convert::write_reply(reply, &value, protocol)?;
+            }
+            Ok((is_well, value))
+        })
     }
 
-    #[allow(clippy::too_many_arguments, reason = "each is a part of how a run ends")]
     fn reply_ending(
         &self,
-        server: &Server,
-        worker: usize,
-        ending: Ending,
-        abort: Option<Abort>,
-        protocol: mantissa_protocol::Protocol,
+        context: &mut Context,
+        (ending, abort): (Ending, Option<Abort>),
+        start: usize,
         reply: &mut Reply,
     ) {
-        let start = reply.len();
         let (text, counted) = match (abort, ending) {
             (Some(_), ending) => {
                 warning!("The script {} has been ended", self.name);
@@ -349,24 +367,19 @@ impl Call<'_> {
                 }
                 (text, false)
             }
-            (None, Ok((true, value))) => match convert::write_reply(reply, &value, protocol) {
-                Ok(()) => {
-                    if reply.as_bytes().get(start) == Some(&b'-') && !is_counted(&value) {
-                        let text = String::from_utf8_lossy(&reply.as_bytes()[start + 1..]).into_owned();
-                        server.stats.count_error(worker, &text);
-                    }
-                    return;
+            (None, Ok((true, value))) => {
+                if reply.as_bytes().get(start) == Some(&b'-') {
+                    let text = String::from_utf8_lossy(&reply.as_bytes()[start + 1..]).into_owned();
+                    count_error(context, &text, is_counted(&value));
                 }
-                Err(error) => (internal(error).bytes().to_vec(), false),
-            },
+                return;
+            }
             (None, Ok((false, value))) => (self.describe(&value), is_counted(&value)),
             (None, Err(error)) => (internal(error).bytes().to_vec(), false),
         };
         reply.truncate(start);
-        if !counted {
-            server.stats.count_error(worker, &String::from_utf8_lossy(&text));
-        }
-        reply.error_bytes(&text);
+        count_error(context, &String::from_utf8_lossy(&text), counted);
+        reply.error_bytes(Error::from_bytes(text).bytes());
     }
 
     /// The text of an error that a script raised, with its place.
@@ -399,7 +412,15 @@ impl Call<'_> {
 /// The text of a field.
 fn field(table: &Table, name: &str) -> Option<Vec<u8>> {
     let value: Value = table.raw_get(name).ok()?;
-    super::native::text_of(&value).map(|text| text.as_ref().to_vec())
+    native::text_of(&value).map(|text| text.as_ref().to_vec())
+}
+
+/// Marks the script's call as failed, and counts the error unless that has been done.
+fn count_error(context: &mut Context, text: &str, is_counted: bool) {
+    match is_counted {
+        true => context.has_failed = true,
+        false => context.count_error(text),
+    }
 }
 
 /// Whether an error reply that a script returns or raises has been counted when its command failed.

@@ -44,6 +44,7 @@ fn run(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply, read_on
         read_only: read_only || info.flags.no_writes,
         allow_oom: info.flags.allow_oom,
         is_function: true,
+        is_one_line: false,
         name: String::from_utf8_lossy(&info.name).into_owned(),
         habits: &info.habits,
         refused: Cell::default(),

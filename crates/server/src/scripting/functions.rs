@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use mantissa_commands::{Error, Outcome};
-use mantissa_protocol::Protocol;
+use mantissa_protocol::{Protocol, Reply};
 use mlua::{Function, Lua, Value};
 use parking_lot::RwLock;
 
+use super::budget;
 use super::host::{self, Host, Text};
 use super::native::{self, Arguments, Native, Raised};
 use super::source::{Habits, ScriptFlags, declaration_words};
@@ -230,6 +231,8 @@ fn run_code(vm: &mut Vm, code: &[u8]) -> Outcome<Registered> {
     })?;
     REGISTERED.with(|registered| *registered.borrow_mut() = Some(Vec::new()));
     let mut loading = Loading { deadline: Instant::now() + LOAD_TIME_MAX, is_late: false };
+    native::note_one_line(false);
+    budget::begin(&vm.lua).map_err(super::eval::internal)?;
     let ended = host::lend(&mut loading, || vm.functions.load(&chunk));
     let registered = REGISTERED.with(|registered| registered.borrow_mut().take()).unwrap_or_default();
     const FAILED: &[u8] = b"ERR Error registering functions: ";
@@ -273,9 +276,9 @@ struct Loading {
 }
 
 impl Host for Loading {
-    fn call(&mut self, _lua: &Lua, _args: &[Text]) -> mlua::Result<Result<Value, Raised>> {
+    fn call(&mut self, _args: &[Text]) -> Result<Reply, Raised> {
         let text = "ERR redis.call/pcall can only be called inside a script invocation";
-        Ok(Err(Raised::Reply(text.as_bytes().to_vec(), false)))
+        Err(Raised::Reply(text.as_bytes().to_vec(), false))
     }
 
     fn is_aborted(&self) -> bool {
@@ -285,6 +288,10 @@ impl Host for Loading {
     fn tick(&mut self) -> bool {
         self.is_late = self.is_late || Instant::now() > self.deadline;
         !self.is_late
+    }
+
+    fn protocol(&self) -> Protocol {
+        Protocol::Resp2
     }
 
     fn set_protocol(&mut self, _protocol: Protocol) {}

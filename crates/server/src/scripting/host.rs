@@ -3,22 +3,24 @@
 //! The functions live as long as their virtual machine, the run only while its script does; so the run is
 //! lent to the thread for that time.
 
-use mantissa_protocol::Protocol;
-use mlua::{Lua, Value};
+use mantissa_protocol::{Protocol, Reply};
 use scoped_tls_hkt::scoped_thread_local;
 
 use super::native::Raised;
 
 /// What a running script may ask of the server.
 pub trait Host {
-    /// Runs a command: its value or its error.
-    fn call(&mut self, lua: &Lua, args: &[Text]) -> mlua::Result<Result<Value, Raised>>;
+    /// Runs a command: its reply or its error.
+    fn call(&mut self, args: &[Text]) -> Result<Reply, Raised>;
 
     /// Whether the script is to end, whatever it makes of errors.
     fn is_aborted(&self) -> bool;
 
     /// Called every so often while Lua code runs. False if the script is to end.
     fn tick(&mut self) -> bool;
+
+    /// The protocol of the replies that the script sees and gives.
+    fn protocol(&self) -> Protocol;
 
     /// Chooses the protocol of the replies that the script sees.
     fn set_protocol(&mut self, protocol: Protocol);

@@ -5,6 +5,7 @@
 //! Texts and what is known of them are shared by all workers ([`source`]); compiled code is not.
 
 mod api;
+mod budget;
 pub mod convert;
 pub mod eval;
 pub mod function_commands;

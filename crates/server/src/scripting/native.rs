@@ -4,13 +4,18 @@
 //! for a script (the prelude's `pcall` and its like, and the end of the script) first turns it into the text
 //! or table that it stands for ([`reveal`]).
 
+use std::cell::Cell;
 use std::fmt;
 
 use mlua::{Function, IntoLuaMulti, Lua, MultiValue, Table, Value};
 
+use super::budget;
 use super::convert;
 use super::host::Text;
-use super::vm::PRELUDE_NAME;
+use super::vm::{PRELUDE_NAME, SCRIPT_NAME};
+
+/// Bytes that can be read in the time of a unit of work.
+const READ_BYTES: usize = 16;
 
 /// What an error of a native function stands for.
 #[derive(Clone, Debug)]
@@ -65,7 +70,8 @@ pub fn function<R: IntoLuaMulti>(
     lua.create_function(move |lua, values: MultiValue| {
         body(lua, &Arguments { values }).map_err(|problem| match problem {
             Problem::Text(text) => {
-                mlua::Error::external(Raised::Text(format!("{}{text}", place_of_call(lua))))
+                let place = place_of_call(lua, false);
+                mlua::Error::external(Raised::Text(format!("{place}{text}")))
             }
             Problem::Reply(text) => mlua::Error::external(Raised::Reply(text.as_bytes().to_vec(), false)),
             Problem::Lua(error) => error,
@@ -73,13 +79,25 @@ pub fn function<R: IntoLuaMulti>(
     })
 }
 
-/// The position of the call of the native function that runs, as errors begin with it.
-fn place_of_call(lua: &Lua) -> String {
-    for level in 1..8 {
+/// The position of the call of the native function that runs, as errors begin with it. `raised` says that
+/// this is called after an error of a function of Lua's, which may still be there.
+///
+/// Where a script returns the results of a call of the prelude, the prelude's function has taken the place of
+/// the script's, and the line is not known unless it is the only one.
+pub fn place_of_call(lua: &Lua, raised: bool) -> String {
+    // Below the handler of the error lie functions in C, and the one of the prelude that called the last of
+    // them.
+    let (mut skips_native, mut skipped, mut is_replaced) = (raised, false, false);
+    for level in 1..12 {
         let found = lua.inspect_stack(level, |frame| {
             let source = frame.source();
-            let is_inner = source.what == "tail" || source.source.as_deref() == Some(PRELUDE_NAME);
-            if is_inner {
+            is_replaced = is_replaced || source.what == "tail";
+            if source.what == "C" && skips_native {
+                skipped = true;
+                return None;
+            }
+            if source.what == "tail" || source.source.as_deref() == Some(PRELUDE_NAME) {
+                skips_native = skips_native && !skipped;
                 return None;
             }
             let line = frame.current_line().filter(|_| matches!(source.what, "Lua" | "main"));
@@ -88,11 +106,26 @@ fn place_of_call(lua: &Lua) -> String {
         });
         match found {
             None => break,
+            Some(Some(place)) if place.is_empty() && is_replaced => break,
             Some(Some(place)) => return place,
             Some(None) => {}
         }
     }
-    String::new()
+    if is_replaced && is_one_line() { format!("{SCRIPT_NAME}:1: ") } else { String::new() }
+}
+
+thread_local! {
+    static ONE_LINE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the script that runs has one line only.
+pub fn is_one_line() -> bool {
+    ONE_LINE.get()
+}
+
+/// Notes whether the script that is about to run has one line only.
+pub fn note_one_line(is_one: bool) {
+    ONE_LINE.set(is_one);
 }
 
 /// What an error stands for, for scripts: a text or a table. Other values are returned as they are.
@@ -111,11 +144,17 @@ pub fn reveal(lua: &Lua, problem: Value) -> mlua::Result<Value> {
             }
             Ok(Value::Table(table))
         }
-        None => {
-            let text = error.to_string();
-            Ok(Value::String(lua.create_string(text.lines().next().unwrap_or_default())?))
-        }
+        None => Ok(Value::String(lua.create_string(first_line(error))?)),
     }
+}
+
+/// The text of an error of the machine itself.
+pub fn first_line(error: &mlua::Error) -> String {
+    let text = match error {
+        mlua::Error::MemoryError(text) => text.clone(),
+        other => other.to_string(),
+    };
+    text.lines().next().unwrap_or_default().to_owned()
 }
 
 /// A table that stands for an error reply.
@@ -156,9 +195,11 @@ impl Arguments {
         Problem::Text(format!("bad argument #{} to '{function}' ({wanted} expected, got {got})", index + 1))
     }
 
-    /// A string; numbers are converted.
+    /// A string; numbers are converted. Reading it once is accounted for.
     pub fn text(&self, index: usize, function: &str) -> Native<Text> {
-        self.get(index).and_then(text_of).ok_or_else(|| self.wrong(index, function, "string"))
+        let text = self.get(index).and_then(text_of).ok_or_else(|| self.wrong(index, function, "string"))?;
+        budget::charge(text.as_ref().len() / READ_BYTES)?;
+        Ok(text)
     }
 
     /// A number; strings are converted.
@@ -171,7 +212,17 @@ impl Arguments {
         self.number(index, function).map(convert::truncate)
     }
 
+    /// A number as C makes one of 32 bits of it.
+    pub fn int(&self, index: usize, function: &str) -> Native<i64> {
+        self.integer(index, function).map(|number| i64::from(number as i32))
+    }
+
     /// The same, or a value for a missing one.
+    pub fn int_or(&self, index: usize, otherwise: i64, function: &str) -> Native<i64> {
+        if self.is_none(index) { Ok(otherwise) } else { self.int(index, function) }
+    }
+
+    /// An integer, or a value for a missing one.
     pub fn integer_or(&self, index: usize, otherwise: i64, function: &str) -> Native<i64> {
         if self.is_none(index) { Ok(otherwise) } else { self.integer(index, function) }
     }

@@ -13,9 +13,12 @@ local assert, error, getmetatable, ipairs, next, pairs, pcall, rawequal =
   assert, error, getmetatable, ipairs, next, pairs, pcall, rawequal
 local rawget, rawset, select, setfenv, setmetatable, tonumber, tostring, type, unpack, xpcall =
   rawget, rawset, select, setfenv, setmetatable, tonumber, tostring, type, unpack, xpcall
-local resume = coroutine.resume
-local concat, floor = table.concat, math.floor
-local aborted, reveal, where = native.aborted, native.reveal, native.where
+local create, resume, yield = coroutine.create, coroutine.resume, coroutine.yield
+local concat, insert, remove, sort = table.concat, table.insert, table.remove, table.sort
+local find, floor, sub = string.find, math.floor, string.sub
+local gcinfo, newproxy = gcinfo, newproxy
+local aborted, at, heed, reveal, switched, where =
+  native.aborted, native.at, native.heed, native.reveal, native.switched, native.where
 
 local READ_ONLY = 'Attempt to modify a readonly table'
 
@@ -36,13 +39,32 @@ local function seal(real)
   return sealed
 end
 
-local function bad_argument(number, name, wanted, got, level)
-  error(("bad argument #%d to '%s' (%s expected, got %s)"):format(number, name, wanted, got), level + 1)
+-- Raises an error with the position of the call of a function of this file.
+local function fail(text)
+  error(at(false) .. text, 0)
+end
+
+local function bad_argument(number, name, wanted, got)
+  fail(("bad argument #%d to '%s' (%s expected, got %s)"):format(number, name, wanted, got))
 end
 
 -- The name of an argument's type for an error; `count` is the number of arguments given.
 local function type_name(value, number, count)
   return number > count and 'no value' or type(value)
+end
+
+-- Functions of Lua that are called from here name a line of this file in their errors: replaces it by the line
+-- of the script. Those that compare name none.
+local function relocate(problem)
+  local _, last = find(problem, '^prelude:%d+: ')
+  if not last then
+    return problem
+  end
+  local text = sub(problem, last + 1)
+  if find(text, '^attempt to compare ') then
+    return text
+  end
+  return at(true) .. text
 end
 
 -- A script that is to end must not go on after pcall and its like.
@@ -51,7 +73,9 @@ local function caught(ok, problem, ...)
     if aborted() then
       error(problem, 0)
     end
-    if type(problem) == 'userdata' then
+    if type(problem) == 'string' then
+      return ok, relocate(problem)
+    elseif type(problem) == 'userdata' then
       problem = reveal(problem)
     end
     if type(problem) == 'table' then
@@ -79,6 +103,9 @@ end
 local function describe(problem)
   local source, line = where()
   problem = reveal(problem)
+  if type(problem) == 'string' then
+    problem = relocate(problem)
+  end
   if type(problem) ~= 'table' then
     problem = { err = 'ERR ' .. tostring(problem) }
   end
@@ -95,14 +122,14 @@ local base = {}
 
 function base.pcall(...)
   if select('#', ...) == 0 then
-    error("bad argument #1 to 'pcall' (value expected)", 2)
+    fail("bad argument #1 to 'pcall' (value expected)")
   end
   return caught(pcall(...))
 end
 
 function base.xpcall(...)
   if select('#', ...) < 2 then
-    error("bad argument #2 to 'xpcall' (value expected)", 2)
+    fail("bad argument #2 to 'xpcall' (value expected)")
   end
   local f, handler = ...
   return caught_whole(xpcall(f, function(problem)
@@ -117,7 +144,7 @@ end
 function base.next(...)
   local t, key = ...
   if type(t) ~= 'table' then
-    bad_argument(1, 'next', 'table', type_name(t, 1, select('#', ...)), 2)
+    bad_argument(1, 'next', 'table', type_name(t, 1, select('#', ...)))
   end
   return next(real_of[t] or t, key)
 end
@@ -125,7 +152,7 @@ end
 function base.pairs(...)
   local t = ...
   if type(t) ~= 'table' then
-    bad_argument(1, 'pairs', 'table', type_name(t, 1, select('#', ...)), 2)
+    bad_argument(1, 'pairs', 'table', type_name(t, 1, select('#', ...)))
   end
   return next, real_of[t] or t, nil
 end
@@ -134,9 +161,9 @@ function base.rawget(...)
   local t, key = ...
   local count = select('#', ...)
   if type(t) ~= 'table' then
-    bad_argument(1, 'rawget', 'table', type_name(t, 1, count), 2)
+    bad_argument(1, 'rawget', 'table', type_name(t, 1, count))
   elseif count < 2 then
-    error("bad argument #2 to 'rawget' (value expected)", 2)
+    fail("bad argument #2 to 'rawget' (value expected)")
   end
   return rawget(real_of[t] or t, key)
 end
@@ -145,9 +172,9 @@ function base.rawset(...)
   local t, key, value = ...
   local count = select('#', ...)
   if type(t) ~= 'table' then
-    bad_argument(1, 'rawset', 'table', type_name(t, 1, count), 2)
+    bad_argument(1, 'rawset', 'table', type_name(t, 1, count))
   elseif count < 3 then
-    error(("bad argument #%d to 'rawset' (value expected)"):format(count + 1), 2)
+    fail(("bad argument #%d to 'rawset' (value expected)"):format(count + 1))
   elseif real_of[t] then
     error(READ_ONLY, 0)
   elseif key == nil or key ~= key then
@@ -158,7 +185,7 @@ end
 
 function base.getmetatable(...)
   if select('#', ...) == 0 then
-    error("bad argument #1 to 'getmetatable' (value expected)", 2)
+    fail("bad argument #1 to 'getmetatable' (value expected)")
   end
   local value = ...
   if real_of[value] then
@@ -173,15 +200,15 @@ function base.setmetatable(...)
   local t, metatable = ...
   local count = select('#', ...)
   if type(t) ~= 'table' then
-    bad_argument(1, 'setmetatable', 'table', type_name(t, 1, count), 2)
+    bad_argument(1, 'setmetatable', 'table', type_name(t, 1, count))
   elseif count < 2 or (metatable ~= nil and type(metatable) ~= 'table') then
-    error("bad argument #2 to 'setmetatable' (nil or table expected)", 2)
+    fail("bad argument #2 to 'setmetatable' (nil or table expected)")
   elseif real_of[t] then
     error(READ_ONLY, 0)
   end
   local before = getmetatable(t)
   if before ~= nil and (type(before) ~= 'table' or rawget(before, '__metatable') ~= nil) then
-    error('cannot change a protected metatable', 2)
+    fail('cannot change a protected metatable')
   end
   return setmetatable(t, real_of[metatable] or metatable)
 end
@@ -193,9 +220,15 @@ local function integer_argument(value, fallback, number, name)
   end
   local converted = tonumber(value)
   if not converted or type(value) == 'boolean' then
-    bad_argument(number, name, 'number', type(value), 3)
+    bad_argument(number, name, 'number', type(value))
   end
-  return converted < 0 and -floor(-converted) or floor(converted)
+  converted = converted < 0 and -floor(-converted) or floor(converted)
+  if converted >= -2147483648 and converted < 2147483648 then
+    return converted
+  elseif not (converted >= -9223372036854775808 and converted < 9223372036854775808) then
+    return 0
+  end
+  return (converted + 2147483648) % 4294967296 - 2147483648
 end
 
 -- The most results that fit on the stack beside the arguments.
@@ -205,7 +238,7 @@ function base.unpack(...)
   local t, first, last = ...
   local count = select('#', ...)
   if type(t) ~= 'table' then
-    bad_argument(1, 'unpack', 'table', type_name(t, 1, count), 2)
+    bad_argument(1, 'unpack', 'table', type_name(t, 1, count))
   end
   local real = real_of[t] or t
   first = integer_argument(first, 1, 2, 'unpack')
@@ -215,7 +248,7 @@ function base.unpack(...)
   end
   local room = RESULTS_MAX - (count > 1 and count - 1 or 0)
   if not (first >= -2147483648 and last <= 2147483647 and last - first < room) then
-    error('too many results to unpack', 2)
+    fail('too many results to unpack')
   end
   if count == 1 then
     return unpack(real)
@@ -226,10 +259,14 @@ function base.unpack(...)
 end
 
 function base.collectgarbage(option, argument)
+  if option ~= nil and type(option) ~= 'string' and type(option) ~= 'number' then
+    bad_argument(1, 'collectgarbage', 'string', type(option))
+  end
   local result = native.collect(option or 'collect', argument)
   if not result then
-    error(("bad argument #1 to 'collectgarbage' (invalid option '%s')"):format(tostring(option)), 2)
+    fail(("bad argument #1 to 'collectgarbage' (invalid option '%s')"):format(tostring(option)))
   end
+  integer_argument(argument, nil, 2, 'collectgarbage')
   return result
 end
 
@@ -242,9 +279,18 @@ local function loaders(world)
   local function compile(code, name)
     local chunk, problem = native.load(code, name)
     if not chunk then
+      if type(problem) == 'userdata' then
+        error(problem, 0)
+      end
       return nil, problem
     end
     return setfenv(chunk, world.globals)
+  end
+
+  local function check_name(name, function_name)
+    if name ~= nil and type(name) ~= 'string' and type(name) ~= 'number' then
+      bad_argument(2, function_name, 'string', type(name))
+    end
   end
 
   local function loadstring(...)
@@ -252,8 +298,9 @@ local function loaders(world)
     if type(code) == 'number' then
       code = tostring(code)
     elseif type(code) ~= 'string' then
-      bad_argument(1, 'loadstring', 'string', type_name(code, 1, select('#', ...)), 2)
+      bad_argument(1, 'loadstring', 'string', type_name(code, 1, select('#', ...)))
     end
+    check_name(name, 'loadstring')
     return compile(code, name or code)
   end
 
@@ -274,8 +321,9 @@ local function loaders(world)
 
   local function load(...)
     local reader, name = ...
+    check_name(name, 'load')
     if type(reader) ~= 'function' then
-      bad_argument(1, 'load', 'function', type_name(reader, 1, select('#', ...)), 2)
+      bad_argument(1, 'load', 'function', type_name(reader, 1, select('#', ...)))
     end
     local ok, code = caught_whole(pcall(gather, reader))
     if not ok then
@@ -304,28 +352,30 @@ local function text_argument(value, number, count, name)
   if type(value) == 'number' then
     return tostring(value)
   elseif type(value) ~= 'string' then
-    bad_argument(number, name, 'string', type_name(value, number, count), 3)
+    bad_argument(number, name, 'string', type_name(value, number, count))
   end
   return value
 end
 
 local search, replace = native.patterns.search, native.patterns.replace
 
-local function gmatch(...)
-  local count = select('#', ...)
-  local text, pattern = ...
-  text = text_argument(text, 1, count, 'gmatch')
-  pattern = text_argument(pattern, 2, count, 'gmatch')
-  local at = 1
-  local function advance(first, last, ...)
-    if first then
-      at = (last >= first and last or first) + 1
-      return ...
+local function new_gmatch(name)
+  return function(...)
+    local count = select('#', ...)
+    local text, pattern = ...
+    text = text_argument(text, 1, count, name)
+    pattern = text_argument(pattern, 2, count, name)
+    local at = 1
+    local function advance(first, last, ...)
+      if first then
+        at = (last >= first and last or first) + 1
+        return ...
+      end
+      at = #text + 2
     end
-    at = #text + 2
-  end
-  return function()
-    return advance(search(text, pattern, at))
+    return function()
+      return advance(search(text, pattern, at))
+    end
   end
 end
 
@@ -342,7 +392,7 @@ local function substitute(by, whole, first_capture, ...)
   elseif type(value) == 'string' or type(value) == 'number' then
     return tostring(value)
   end
-  error(('invalid replacement value (a %s)'):format(type(value)), 4)
+  fail(('invalid replacement value (a %s)'):format(type(value)))
 end
 
 local function gsub(...)
@@ -352,7 +402,8 @@ local function gsub(...)
     if kind ~= 'string' and kind ~= 'number' and select('#', ...) >= 2 then
       text_argument(text, 1, 3, 'gsub')
       text_argument(pattern, 2, 3, 'gsub')
-      error("bad argument #3 to 'gsub' (string/function/table expected)", 2)
+      integer_argument(most, nil, 4, 'gsub')
+      fail("bad argument #3 to 'gsub' (string/function/table expected)")
     end
     return replace(...)
   end
@@ -391,28 +442,255 @@ local function gsub(...)
   return concat(pieces), found
 end
 
+-- ---- coroutines ----
+
+local routines = copy(coroutine, {})
+
+-- What went on meanwhile may have changed how often to look at the clock.
+local function back(...)
+  switched()
+  return ...
+end
+
+function routines.resume(...)
+  return caught_whole(back(resume(...)))
+end
+
+function routines.yield(...)
+  return back(yield(...))
+end
+
+local function pass(ok, problem, ...)
+  if not ok and type(problem) == 'string' then
+    fail(problem)
+  elseif not ok then
+    error(problem, 0)
+  end
+  return problem, ...
+end
+
+function routines.wrap(...)
+  local f = ...
+  if type(f) ~= 'function' or native.is_native(f) then
+    fail("bad argument #1 to 'wrap' (Lua function expected)")
+  end
+  local routine = create(f)
+  return function(...)
+    return pass(back(resume(routine, ...)))
+  end
+end
+
+-- ---- replacements for functions of the table library, which may take long ----
+
+local tables = copy(table, {})
+-- Elements that are moved by a call that nothing interrupts.
+local MOVES_MAX = 100000
+-- Elements times kilobytes in use up to which a table is sorted by a call that nothing interrupts ...
+local SORT_MAX = 50000
+-- ... or elements times the bytes of the longest one.
+local SORT_BYTES_MAX = 4e6
+
+local function table_argument(t, name, count)
+  if type(t) ~= 'table' then
+    bad_argument(1, name, 'table', type_name(t, 1, count))
+  end
+end
+
+function tables.insert(...)
+  local count = select('#', ...)
+  if count == 2 then
+    insert(...)
+    return
+  end
+  local t, place, value = ...
+  if count == 3 and type(place) == 'number' and place >= 0 and type(t) == 'table' and #t <= MOVES_MAX then
+    insert(t, place, value)
+    return
+  end
+  table_argument(t, 'insert', count)
+  if count ~= 3 then
+    fail("wrong number of arguments to 'insert'")
+  end
+  place = integer_argument(place, nil, 2, 'insert') or bad_argument(2, 'insert', 'number', type(place))
+  local last = #t
+  if last - place <= MOVES_MAX then
+    return insert(t, place, value)
+  end
+  for index = last, place, -1 do
+    rawset(t, index + 1, rawget(t, index))
+  end
+  rawset(t, place, value)
+end
+
+local function same(...)
+  return ...
+end
+
+function tables.remove(...)
+  local t, place = ...
+  if place == nil or type(t) ~= 'table' or #t <= MOVES_MAX then
+    return same(remove(...))
+  end
+  local last = #t
+  place = integer_argument(place, last, 2, 'remove')
+  if last - place <= MOVES_MAX or place < 1 then
+    return remove(t, place)
+  end
+  local removed = rawget(t, place)
+  for index = place, last - 1 do
+    rawset(t, index, rawget(t, index + 1))
+  end
+  rawset(t, last, nil)
+  return removed
+end
+
+function tables.foreach(...)
+  local t, f = ...
+  local count = select('#', ...)
+  table_argument(t, 'foreach', count)
+  if type(f) ~= 'function' then
+    bad_argument(2, 'foreach', 'function', type_name(f, 2, count))
+  end
+  for key, value in next, real_of[t] or t do
+    local result = f(key, value)
+    if result ~= nil then
+      return result
+    end
+  end
+end
+
+function tables.foreachi(...)
+  local t, f = ...
+  local count = select('#', ...)
+  table_argument(t, 'foreachi', count)
+  if type(f) ~= 'function' then
+    bad_argument(2, 'foreachi', 'function', type_name(f, 2, count))
+  end
+  for index = 1, #t do
+    local result = f(index, rawget(t, index))
+    if result ~= nil then
+      return result
+    end
+  end
+end
+
+local function less(left, right)
+  return left < right
+end
+
+-- Sorts t[low] to t[high]: the quicksort of Lua 5.1, which calls nothing that takes long.
+local function sort_range(t, low, high, before)
+  while low < high do
+    if before(t[high], t[low]) then
+      t[low], t[high] = t[high], t[low]
+    end
+    if high - low == 1 then
+      return
+    end
+    local middle = floor((low + high) / 2)
+    if before(t[middle], t[low]) then
+      t[middle], t[low] = t[low], t[middle]
+    elseif before(t[high], t[middle]) then
+      t[middle], t[high] = t[high], t[middle]
+    end
+    if high - low == 2 then
+      return
+    end
+    local pivot = t[middle]
+    t[middle], t[high - 1] = t[high - 1], pivot
+    local left, right = low, high - 1
+    while true do
+      left = left + 1
+      while before(t[left], pivot) do
+        if left > high then
+          error('invalid order function for sorting')
+        end
+        left = left + 1
+      end
+      right = right - 1
+      while before(pivot, t[right]) do
+        if right < low then
+          error('invalid order function for sorting')
+        end
+        right = right - 1
+      end
+      if right < left then
+        break
+      end
+      t[left], t[right] = t[right], t[left]
+    end
+    t[high - 1], t[left] = t[left], t[high - 1]
+    if left - low < high - left then
+      sort_range(t, low, left - 1, before)
+      low = left + 1
+    else
+      sort_range(t, left + 1, high, before)
+      high = left - 1
+    end
+  end
+end
+
+-- Whether the elements are numbers and strings that are quickly compared.
+local function is_light(t, count)
+  local longest = 16
+  for index = 1, count do
+    local value = rawget(t, index)
+    local kind = type(value)
+    if kind == 'string' and #value > longest then
+      longest = #value
+    elseif kind ~= 'string' and kind ~= 'number' then
+      return false
+    end
+  end
+  return count * longest < SORT_BYTES_MAX
+end
+
+function tables.sort(...)
+  local t, before = ...
+  table_argument(t, 'sort', select('#', ...))
+  if before ~= nil and type(before) ~= 'function' then
+    bad_argument(2, 'sort', 'function', type(before))
+  end
+  local count = #t
+  if before and not native.is_native(before) then
+    sort(t, before)
+    return
+  elseif not before and (count * gcinfo() < SORT_MAX or count < SORT_BYTES_MAX / 16 and is_light(t, count)) then
+    sort(t)
+    return
+  elseif getmetatable(t) == nil then
+    return sort_range(t, 1, count, before or less)
+  end
+  -- The functions of the table library do not look at metatables.
+  local plain = {}
+  for index = 1, count do
+    plain[index] = rawget(t, index)
+  end
+  sort_range(plain, 1, count, before or less)
+  for index = 1, count do
+    rawset(t, index, plain[index])
+  end
+end
+
+-- The collector goes round when memory has doubled or so, and then takes this object, which leaves another one.
+getmetatable(newproxy(true)).__gc = function(object)
+  newproxy(object)
+  heed()
+end
+
 -- The libraries, the same in every world.
 local libraries = {}
 
 do
   local strings = copy(native.strings, copy(string, {}))
-  strings.gmatch = gmatch
-  strings.gfind = gmatch
+  strings.gmatch = new_gmatch('gmatch')
+  strings.gfind = new_gmatch('gfind')
   strings.gsub = gsub
   libraries.string = seal(strings)
   getmetatable('').__index = strings
   local shown = seal({ __index = libraries.string })
   shown_metatable.string = shown
 
-  local tables = copy(table, {})
-  function tables.foreach(t, f)
-    for key, value in base.pairs(t) do
-      local result = f(key, value)
-      if result ~= nil then
-        return result
-      end
-    end
-  end
   libraries.table = seal(tables)
 
   local numbers = copy(math, {})
@@ -421,10 +699,6 @@ do
 
   libraries.os = seal({ clock = os.clock })
 
-  local routines = copy(coroutine, {})
-  routines.resume = function(...)
-    return caught_whole(resume(...))
-  end
   libraries.coroutine = seal(routines)
 
   for name, raw in next, native.libraries do

@@ -22,9 +22,8 @@ use mantissa_commands::spec::Flags;
 use mantissa_commands::{Access, Error, Locks, Outcome, find_keys};
 use mantissa_protocol::{Args, OwnedArgs, Protocol, Reply};
 use mantissa_store::ShardSet;
-use mlua::{Lua, Value};
 
-use super::convert;
+use super::budget::{self, MEMORY_BYTES_MAX};
 use super::host::{Host, Text};
 use super::native::Raised;
 use crate::client::Client;
@@ -33,7 +32,7 @@ use crate::eviction;
 use crate::execute;
 use crate::registry::{Command, Handler};
 use crate::session::{Session, commit_one};
-use crate::{acl, monitor, stats, warning};
+use crate::{acl, calls, monitor, warning};
 
 #[cfg(doc)]
 use mantissa_store::LockedShards;
@@ -114,19 +113,18 @@ impl<'s, 'k> Run<'s, 'k> {
         }
     }
 
-    /// The protocol that the script has chosen.
-    pub fn protocol(&self) -> Protocol {
-        self.protocol
-    }
-
     /// Checks whether a command may run and runs it, and replies.
     fn execute(&mut self, args: Args<'_>, reply: &mut Reply) -> Outcome {
-        let command = resolve(self.context, args)?;
-        self.admit(command, args).inspect_err(|_| {
-            let counters = &self.context.server.stats.commands[self.context.worker][command.index];
-            stats::add(&counters.rejected, 1);
+        let command = resolve(self.context, args).inspect_err(|error| {
+            calls::rejected(self.context, None, error);
         })?;
-        self.hold_shards(command, args)?;
+        let admitted = self.admit(command, args).and_then(|()| self.hold_shards(command, args));
+        if let Err(error) = admitted {
+            if self.abort.is_none() {
+                calls::rejected(self.context, Some(command), &error);
+            }
+            return Err(error);
+        }
         if command.info.flags.has(Flags::WRITE) {
             self.context.server.scripting.slot(self.context.worker).wrote.store(true, Ordering::Relaxed);
         }
@@ -136,13 +134,10 @@ impl<'s, 'k> Run<'s, 'k> {
         }
         self.context.command_began = Instant::now();
         let outcome = self.run_guarded(command, args, reply);
-        if let Err(error) = &outcome {
-            self.context.server.stats.count_error(self.context.worker, &error.text());
-        }
         if !self.logs {
             self.access.discard_log();
         }
-        commit_one(self.context, self.client, self.access, (command, args), outcome.is_err());
+        commit_one(self.context, self.client, self.access, (command, args), &outcome);
         outcome
     }
 
@@ -174,7 +169,8 @@ impl<'s, 'k> Run<'s, 'k> {
         if !info.accepts(args.len()) || command.handler.is_none() {
             return Err(Error::fixed("ERR Wrong number of args calling Redis command from script"));
         }
-        if info.flags.has(Flags::NOSCRIPT) {
+        let debugs = info.name == "debug" && self.context.server.debug_in_scripts.load(Ordering::Relaxed);
+        if info.flags.has(Flags::NOSCRIPT) && !debugs {
             return Err(Error::fixed("ERR This Redis command is not allowed from script"));
         }
         self.check_permission(command, args)?;
@@ -237,22 +233,26 @@ impl<'s, 'k> Run<'s, 'k> {
 }
 
 impl Host for Run<'_, '_> {
-    fn call(&mut self, lua: &Lua, args: &[Text]) -> mlua::Result<Result<Value, Raised>> {
-        if self.abort.is_some() {
-            return Ok(Err(Raised::Reply(b"ERR the script is ended".to_vec(), true)));
+    fn call(&mut self, args: &[Text]) -> Result<Reply, Raised> {
+        let is_due = budget::is_due(self.context.command_began);
+        if self.abort.is_some() || (is_due && !self.tick()) {
+            return Err(Raised::Reply(b"ERR the script is ended".to_vec(), true));
         }
         let args: OwnedArgs = args.iter().collect();
-        let mut reply = Reply::new(self.protocol);
+        let mut reply = Reply::new(self.protocol).limited(MEMORY_BYTES_MAX);
         let in_script = std::mem::replace(&mut self.context.in_script, true);
         let outcome = self.execute(args.as_args(), &mut reply);
         self.context.in_script = in_script;
         match outcome {
+            Ok(()) if reply.has_overflowed() => {
+                Err(Raised::Reply(b"ERR the reply is larger than a script may hold".to_vec(), true))
+            }
             Ok(()) if reply.as_bytes().first() == Some(&b'-') => {
                 let line = reply.as_bytes().get(1..reply.len().saturating_sub(2)).unwrap_or_default();
-                Ok(Err(Raised::Reply(line.to_vec(), true)))
+                Err(Raised::Reply(line.to_vec(), true))
             }
-            Ok(()) => convert::to_lua(lua, reply.as_bytes()).map(Ok),
-            Err(error) => Ok(Err(Raised::Reply(error.bytes().to_vec(), true))),
+            Ok(()) => Ok(reply),
+            Err(error) => Err(Raised::Reply(error.bytes().to_vec(), true)),
         }
     }
 
@@ -283,11 +283,16 @@ impl Host for Run<'_, '_> {
             }
             super::pump::serve_others();
         }
+        budget::note_look();
         if slot.killed.load(Ordering::Relaxed) || server.stopping.load(Ordering::Relaxed) {
             self.abort = Some(Abort::Killed);
             return false;
         }
         true
+    }
+
+    fn protocol(&self) -> Protocol {
+        self.protocol
     }
 
     fn set_protocol(&mut self, protocol: Protocol) {

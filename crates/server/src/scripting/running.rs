@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use super::functions::LibraryStore;
 use super::host;
 use super::source::ScriptCache;
+use crate::execute;
 use crate::server::Server;
 
 /// How long those wait at a time who wait for scripts, or scripts for them.
@@ -202,13 +203,24 @@ impl Scripting {
         })
     }
 
-    /// Waits for shards that are not free. Fails if a slow script is in the way.
+    /// Waits for shards that are not free. Fails if a slow script or a large file that is loaded is in
+    /// the way.
     #[cold]
     pub fn wait_for_shards(&self, server: &'static Server, set: ShardSet) -> Outcome<LockedShards<'static>> {
         // A thread that serves others from within a script must not wait for what the script holds.
         let inside = host::is_lent();
-        let give_up = || inside || self.is_busy() || server.stopping.load(Ordering::Relaxed);
-        server.keyspace.lock_unless(set, give_up).ok_or_else(|| self.busy_error())
+        let reloading = &server.persistence.reloading;
+        let give_up = || {
+            inside
+                || self.is_busy()
+                || reloading.load(Ordering::Relaxed)
+                || server.stopping.load(Ordering::Relaxed)
+        };
+        let locked = server.keyspace.lock_unless(set, give_up);
+        locked.ok_or_else(|| match reloading.load(Ordering::Relaxed) {
+            true => execute::LOADING,
+            false => self.busy_error(),
+        })
     }
 
     /// Leaves work for when no slow script is in its way.
@@ -217,9 +229,10 @@ impl Scripting {
         self.has_postponed.store(true, Ordering::Release);
     }
 
-    /// Does what was left, if no script is slow. No shard may be locked.
+    /// Does what was left, if no script is slow and no file is loaded. No shard may be locked.
     pub fn do_postponed(&self, server: &'static Server) {
-        if self.has_postponed.load(Ordering::Acquire) && !self.is_busy() {
+        let is_reloading = server.persistence.reloading.load(Ordering::Relaxed);
+        if self.has_postponed.load(Ordering::Acquire) && !self.is_busy() && !is_reloading {
             self.has_postponed.store(false, Ordering::Release);
             let all = std::mem::take(&mut *self.postponed.lock());
             all.into_iter().for_each(|work| work(server));

@@ -134,6 +134,22 @@ pub fn digest_of(text: &[u8]) -> Digest {
     Sha1::digest(text).into()
 }
 
+/// The digest of a text that comes in parts.
+#[derive(Default)]
+pub struct Digester(Sha1);
+
+impl Digester {
+    /// Adds a part.
+    pub fn add(&mut self, part: &[u8]) {
+        self.0.update(part);
+    }
+
+    /// The digest.
+    pub fn finish(self) -> Digest {
+        self.0.finalize().into()
+    }
+}
+
 /// A digest in hexadecimal.
 pub fn hexadecimal(digest: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -233,6 +249,12 @@ impl ScriptCache {
             self.evict(&mut scripts);
         }
         script
+    }
+
+    /// Has `visit` called with the digest and the text of every script.
+    pub fn for_each(&self, mut visit: impl FnMut(&str, &[u8])) {
+        let scripts: Vec<Arc<Script>> = self.scripts.read().values().map(Arc::clone).collect();
+        scripts.iter().for_each(|script| visit(&hexadecimal(&script.digest), script.body()));
     }
 
     /// Marks a script as one to keep.

@@ -15,30 +15,32 @@
 //! - Bytecode (the interpreter trusts it): a text that begins with the mark of bytecode is refused.
 //! - Patterns (they recurse on the C stack): they are matched in Rust, with bounds on depth and time.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use mlua::chunk::ChunkMode;
-use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, VmState};
+use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
 
+use super::budget::{self, MEMORY_BYTES_MAX};
 use super::functions::Libraries;
 use super::host::{self, Text};
 use super::native::{self, Native, Problem, Raised};
 use super::source::{Digest, Script};
 use super::{api, convert, libraries};
 
-/// Most bytes that scripts of a worker may hold at a time.
-pub const MEMORY_BYTES_MAX: usize = 512 << 20;
 /// Bytes in use after a script from which on garbage is collected at once.
 const COLLECT_BYTES: usize = 32 << 20;
-/// Instructions between two looks at the clock.
-const INSTRUCTIONS: u32 = 20_000;
+/// Bytes of source that are compiled between two looks at the clock.
+const SOURCE_BYTES: usize = 16 << 10;
 /// Libraries held before those that are gone are looked for.
 const LIBRARIES_KEPT_MAX: usize = 64;
 /// The first byte of bytecode.
 const BYTECODE_MARK: u8 = 0x1B;
 
 const PRELUDE: &str = include_str!("prelude.lua");
+/// The name that scripts have in errors.
+pub const SCRIPT_NAME: &str = "user_script";
 /// The name of the prelude in frames.
 pub const PRELUDE_NAME: &str = "=prelude";
 
@@ -100,18 +102,11 @@ impl Vm {
     pub fn new(epoch: u64) -> mlua::Result<Vm> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::OS;
         let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
-        lua.set_global_hook(
-            HookTriggers::new().every_nth_instruction(INSTRUCTIONS),
-            |_, _| match host::ask(|host| host.tick()) {
-                Some(false) => Err(mlua::Error::runtime("the script is ended")),
-                _ => Ok(VmState::Continue),
-            },
-        )?;
         let prelude = lua.load(PRELUDE).set_name(PRELUDE_NAME).into_function()?;
         let maker: Function = prelude.call(natives(&lua)?)?;
         let scripts = World::new(&maker, api::script_fields(&lua)?, None)?;
         let functions = World::new(&maker, api::common_fields(&lua)?, Some(api::loading_fields(&lua)?))?;
-        lua.set_memory_limit(MEMORY_BYTES_MAX)?;
+        budget::prepare(&lua)?;
         Ok(Vm { lua, scripts, functions, libraries: HashMap::new(), compiled: HashMap::new(), epoch })
     }
 
@@ -168,7 +163,12 @@ fn natives(lua: &Lua) -> mlua::Result<Table> {
     let aborted = |_: &Lua, ()| Ok(host::ask(|host| host.is_aborted()).unwrap_or(false));
     natives.set("aborted", lua.create_function(aborted)?)?;
     natives.set("where", lua.create_function(position)?)?;
-    natives.set("load", lua.create_function(load)?)?;
+    natives.set("heed", lua.create_function(budget::heed)?)?;
+    natives.set("switched", lua.create_function(budget::switched)?)?;
+    natives.set("is_native", lua.create_function(is_native)?)?;
+    let read: Function = lua.globals().get("load")?;
+    natives.set("at", lua.create_function(|lua, raised: bool| Ok(native::place_of_call(lua, raised)))?)?;
+    natives.set("load", lua.create_function(move |lua, arguments| load(lua, &read, arguments))?)?;
     natives.set("collect", lua.create_function(collect)?)?;
     let random = Arc::new(std::sync::Mutex::new(api::Random::default()));
     let same = Arc::clone(&random);
@@ -183,8 +183,9 @@ fn natives(lua: &Lua) -> mlua::Result<Table> {
 /// Runs a command for a script.
 fn run_command(lua: &Lua, values: &MultiValue) -> mlua::Result<Result<Value, Raised>> {
     let problem = match command_arguments(values) {
-        Ok(args) => match host::ask(|host| host.call(lua, &args)) {
-            Some(result) => return result,
+        Ok(args) => match host::ask(|host| host.call(&args)) {
+            Some(Ok(reply)) => return convert::to_lua(lua, reply.as_bytes()).map(Ok),
+            Some(Err(raised)) => return Ok(Err(raised)),
             None => "ERR redis.call/pcall can only be called inside a script invocation",
         },
         Err(problem) => problem,
@@ -217,6 +218,10 @@ pub fn command_arguments<'v>(values: impl IntoIterator<Item = &'v Value>) -> Res
     if texts.is_empty() {
         return Err("ERR Please specify at least one argument for this redis lib call");
     }
+    let len: usize = texts.iter().map(|text| text.as_ref().len()).sum();
+    if len > MEMORY_BYTES_MAX || budget::charge(len).is_err() {
+        return Err("ERR not enough memory");
+    }
     Ok(texts)
 }
 
@@ -236,13 +241,18 @@ fn position(lua: &Lua, (): ()) -> mlua::Result<(Option<String>, Option<usize>)> 
             Some(None) => {}
         }
     }
-    Ok((None, None))
+    let name = native::is_one_line().then(|| format!("@{SCRIPT_NAME}"));
+    Ok((name, native::is_one_line().then_some(1)))
 }
 
 /// Compiles a text; nil and the reason if it does not compile.
-fn load(lua: &Lua, (text, name): (mlua::LuaString, mlua::LuaString)) -> mlua::Result<(Value, Value)> {
-    let text = text.as_bytes();
-    let name = String::from_utf8_lossy(&name.as_bytes()).into_owned();
+fn load(
+    lua: &Lua,
+    read: &Function,
+    (text, chunk_name): (mlua::LuaString, mlua::LuaString),
+) -> mlua::Result<(Value, Value)> {
+    let (text, name) = (text.as_bytes(), chunk_name.as_bytes());
+    let name = String::from_utf8_lossy(&name).into_owned();
     let name = name.split('\0').next().unwrap_or_default().to_owned();
     if text.first() == Some(&BYTECODE_MARK) {
         let shown = short_name(&name);
@@ -250,6 +260,11 @@ fn load(lua: &Lua, (text, name): (mlua::LuaString, mlua::LuaString)) -> mlua::Re
         return Ok((Value::Nil, Value::String(lua.create_string(reason)?)));
     }
     lua.gc_stop();
+    if text.len() > SOURCE_BYTES {
+        let loaded = read.call((pieces(lua, text)?, chunk_name));
+        lua.gc_restart();
+        return loaded;
+    }
     let loaded = lua.load(&text[..]).set_name(name).set_mode(ChunkMode::Text).into_function();
     lua.gc_restart();
     match loaded {
@@ -262,6 +277,21 @@ fn load(lua: &Lua, (text, name): (mlua::LuaString, mlua::LuaString)) -> mlua::Re
         }
         Err(error) => Err(error),
     }
+}
+
+/// A function that returns a text in pieces and looks at the clock in between.
+fn pieces(lua: &Lua, text: mlua::BorrowedBytes) -> mlua::Result<Function> {
+    let at = Cell::new(0);
+    lua.create_function(move |lua, ()| {
+        budget::charge(SOURCE_BYTES * 4)?;
+        let from = at.replace((at.get() + SOURCE_BYTES).min(text.len()));
+        lua.create_string(&text[from..at.get()])
+    })
+}
+
+/// Whether a function is written in another language than Lua.
+fn is_native(_lua: &Lua, function: Function) -> mlua::Result<bool> {
+    Ok(function.info().what == "C")
 }
 
 /// How messages show the name of a chunk: the one that is given, or the first line of the text.

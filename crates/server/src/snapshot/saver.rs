@@ -119,6 +119,10 @@ impl<'j, 'a> Saver<'j, 'a> {
                 self.settle();
             }
             Handed::Flushed(mut database) => loop {
+                if self.job.has_ended() {
+                    // Nothing of it is wanted: it is freed.
+                    return;
+                }
                 let is_done = database
                     .snapshot_step(STEP_COST, &mut |number, delivered| self.deliver(number, delivered));
                 self.settle();
@@ -190,8 +194,8 @@ impl<'j, 'a> Saver<'j, 'a> {
     /// Counts an entry and selects its database. False if nothing is to be encoded any more.
     fn begin_entry(&mut self, number: usize) -> bool {
         self.keys += 1;
-        self.job.key_delay.wait();
-        if self.job.failed.load(Ordering::Relaxed) {
+        self.job.key_delay.wait_unless(|| self.job.has_ended());
+        if self.job.has_ended() {
             return false;
         }
         self.select(number);

@@ -65,6 +65,7 @@ impl Worker {
         }
         let Some(mut client) = self.clients[conn.index()].take() else { return };
         let to = client.moving_to.take().filter(|_| may_move(&client));
+        self.weights.remove(&self.context, &mut client);
         let now_ms = self.context.now_ms;
         self.departures.retain(|_, departure| now_ms - departure.at_ms < FORWARDED_MS);
         self.departures.insert(conn, Departure { client: Arc::clone(&client.shared), at_ms: now_ms });

@@ -1,15 +1,17 @@
-//! What may not leave yet: with `appendfsync always` a reply waits until what it tells of survives a crash.
+//! What may not leave yet: a reply waits until what it tells of is confirmed, which is as far as
+//! `appendfsync` promises ([`Aof::confirmed`](crate::aof::Aof::confirmed)): on the disk with `always`,
+//! else in the file. So nobody hears of a write that a crash, or the end of the process, could undo.
 //!
 //! A reply waits for the position in the log behind the last write that it may tell of: one of its client's
-//! own, or the last one to a shard that a command of its client has looked at. So nobody hears of a write
-//! that a crash could undo, and who asks about other shards does not wait. (In Redis nothing leaves that was
-//! caused in the same turn.) What comes for a client while a reply of its own waits comes behind that.
+//! own, or the last one to a shard that a command of its client has looked at. Who asks about other shards
+//! does not wait. (In Redis nothing leaves that was caused in the same turn.) What comes for a client while a
+//! reply of its own waits comes behind that.
 //!
 //! Messages of one worker to clients of another wait in the same way, in the order in which they came:
 //! service of blocked clients, published messages, invalidations.
 //!
-//! Nothing else waits: requests go on being run, and the log's writer wakes the worker when more is durable.
-//! Only where that takes no longer than waking others would, the worker itself writes, at the end of a turn.
+//! Nothing else waits: requests go on being run, and whoever writes the log wakes the worker when more is
+//! confirmed. Where it is quick the worker itself writes, at the end of a turn, all that is queued.
 
 use std::collections::VecDeque;
 
@@ -23,7 +25,7 @@ use crate::stats;
 /// Replies of one client.
 #[derive(Default)]
 pub struct Replies {
-    /// Positions in the log, and what may leave when they are durable.
+    /// Positions in the log, and what may leave when they are confirmed.
     queue: VecDeque<(u64, Vec<u8>)>,
     bytes: usize,
 }
@@ -37,8 +39,15 @@ pub(super) struct Withheld {
     messages: VecDeque<(u64, Message)>,
 }
 
+impl Withheld {
+    /// Whether there is nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.conns.is_empty() && self.messages.is_empty()
+    }
+}
+
 impl Worker {
-    /// Sends bytes to a client as soon as the log is durable up to `position`.
+    /// Sends bytes to a client as soon as the log is confirmed up to `position`.
     pub(super) fn deliver(
         &mut self,
         driver: &mut Driver,
@@ -46,7 +55,7 @@ impl Worker {
         bytes: Vec<u8>,
         position: u64,
     ) {
-        if client.withheld.is_none() && position <= self.context.server.aof.log.durable() {
+        if client.withheld.is_none() && position <= self.context.server.aof.confirmed() {
             return self.send_now(driver, client, bytes);
         }
         let replies = client.withheld.get_or_insert_with(|| {
@@ -75,7 +84,7 @@ impl Worker {
     /// Keeps a message that must wait, or returns one that need not.
     pub(super) fn withhold_message(&mut self, position: u64, message: Message) -> Option<Message> {
         let follows = message.target().is_some() && !self.withheld.messages.is_empty();
-        if follows || position > self.context.server.aof.log.durable() {
+        if follows || position > self.context.server.aof.confirmed() {
             self.withheld.messages.push_back((position, message));
             return None;
         }
@@ -85,30 +94,30 @@ impl Worker {
     /// Lets go what may leave now, and arranges for the rest.
     pub(super) fn release_withheld(&mut self, driver: &mut Driver) {
         loop {
-            if self.withheld.conns.is_empty() && self.withheld.messages.is_empty() {
+            if self.withheld.is_empty() {
                 return;
             }
             let aof = &self.context.server.aof;
-            aof.await_durable(self.context.worker);
-            let durable = aof.log.durable();
+            aof.await_confirmed(self.context.worker);
+            let confirmed = aof.confirmed();
             let mut released = false;
             while let Some((_, message)) =
-                self.withheld.messages.pop_front_if(|(position, _)| *position <= durable)
+                self.withheld.messages.pop_front_if(|(position, _)| *position <= confirmed)
             {
                 released = true;
                 self.handle_message(driver, message);
             }
             for conn in std::mem::take(&mut self.withheld.conns) {
-                released |= self.release_replies(driver, conn, durable);
+                released |= self.release_replies(driver, conn, confirmed);
             }
-            if !released && durable == self.context.server.aof.log.durable() {
+            if !released && confirmed == self.context.server.aof.confirmed() {
                 return;
             }
         }
     }
 
     /// Sends the replies of a connection that may leave. Whether there were any.
-    fn release_replies(&mut self, driver: &mut Driver, conn: Conn, durable: u64) -> bool {
+    fn release_replies(&mut self, driver: &mut Driver, conn: Conn, confirmed: u64) -> bool {
         if self.absent.as_ref().is_some_and(|absent| absent.conn == conn) {
             self.withheld.conns.push(conn);
             return false;
@@ -119,7 +128,7 @@ impl Worker {
         let Some(mut client) = self.clients[conn.index()].take() else { return false };
         let mut released = false;
         if let Some(mut replies) = client.withheld.take() {
-            while let Some((_, bytes)) = replies.queue.pop_front_if(|(position, _)| *position <= durable) {
+            while let Some((_, bytes)) = replies.queue.pop_front_if(|(position, _)| *position <= confirmed) {
                 released = true;
                 replies.bytes -= bytes.len();
                 self.send_now(driver, &client, bytes);

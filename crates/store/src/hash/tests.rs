@@ -211,6 +211,7 @@ fn picks_live_fields_only() {
             hash.pick(20, 10, random_numbers(1), |(_, _, expiry)| {
                 assert!(expiry.is_none());
                 picked += 1;
+                true
             });
             assert_eq!(picked, if expiring == len { 0 } else { 20 });
         }

@@ -97,6 +97,7 @@ fn samples_are_distinct_and_complete() {
             set.pick(wanted, random_numbers(7), |member| {
                 assert!(set.contains(&member.to_vec()));
                 picked += 1;
+                true
             });
             assert_eq!(picked, wanted);
         }

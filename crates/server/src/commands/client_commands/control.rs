@@ -176,10 +176,8 @@ pub(super) fn unblock(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut
     let may_end = |blocked: &Arc<BlockedClient>| blocked.blocking.on_timeout != TimeoutReply::Never;
     let released = blocked.filter(may_end).is_some_and(|blocked| {
         let bytes = if with_error {
-            const TEXT: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
-            server.stats.count_error(session.context.worker, TEXT);
             let mut error = Reply::new(blocked.protocol);
-            error.error(TEXT);
+            error.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
             error.into_bytes()
         } else {
             blocking::timeout_reply(server, &blocked)

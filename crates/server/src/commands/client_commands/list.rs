@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use mantissa_commands::{Error, Outcome, parse};
 use mantissa_protocol::{Args, Reply};
 
-use crate::client::{Client, ClientShared, flag};
+use crate::client::{ClientShared, flag};
 use crate::registry::{Command, Registry};
 use crate::server::Server;
 use crate::session::Session;
@@ -71,19 +71,6 @@ impl ClientFigures {
         }
     }
 
-    /// Bytes that a client takes: its structures and all that it keeps waiting.
-    pub fn memory_bytes(&self, client: &ClientShared) -> u64 {
-        const BASE: usize = size_of::<Client>() + size_of::<ClientShared>();
-        let identity = client.identity.lock();
-        let names =
-            identity.name.capacity() + identity.library_name.capacity() + identity.library_version.capacity();
-        let arguments = self.blocked_argument_bytes.get(&client.id).copied().unwrap_or(0);
-        (BASE + names + arguments) as u64
-            + get(&client.query_bytes)
-            + get(&client.output_bytes)
-            + get(&client.transaction_bytes)
-    }
-
     /// Appends the line of a client, with its end.
     pub fn write_line(&self, out: &mut Vec<u8>, client: &ClientShared, now_ms: i64) {
         let seconds_since = |then_ms: i64| (now_ms - then_ms).max(0) / 1000;
@@ -102,7 +89,7 @@ impl ClientFigures {
         out.extend_from_slice(head.as_bytes());
         out.extend_from_slice(&identity.name);
         let middle = format!(
-            " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} qbuf={} qbuf-free=0 \
+            " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} qbuf={} qbuf-free={} \
              argv-mem={} multi-mem={} rbs=0 rbp=0 obl=0 oll={} omem={unsent} tot-mem={} events={} \
              cmd={command} user=",
             seconds_since(client.connected_ms),
@@ -115,10 +102,11 @@ impl ClientFigures {
             i64::from(count(&client.queued_plus_1)) - 1,
             count(&client.watched_count),
             get(&client.query_bytes),
+            get(&client.query_free_bytes),
             self.blocked_argument_bytes.get(&client.id).copied().unwrap_or(0),
-            get(&client.transaction_bytes),
+            get(&client.transaction_bytes) + get(&client.watched_bytes),
             u32::from(unsent > 0),
-            self.memory_bytes(client),
+            get(&client.memory_bytes),
             if unsent > 0 { "rw" } else { "r" },
         );
         out.extend_from_slice(middle.as_bytes());

@@ -38,7 +38,7 @@ pub(super) fn stats(lines: &mut Lines, session: &mut Session<'_, '_>) {
     lines.add("expired_time_cap_reached_count", expiry.rounds_cut.load(Ordering::Relaxed));
     lines.add("expire_cycle_cpu_milliseconds", expiry.spent_us.load(Ordering::Relaxed) / 1000);
     lines.add("evicted_keys", totals.evicted_keys);
-    lines.add("evicted_clients", 0);
+    lines.add("evicted_clients", totals.evicted_clients);
     lines.add("evicted_scripts", server.scripting.cache.figures().2);
     let (exceeded_ms, exceeded_total_ms) = server.pressure.exceeded_ms(server.started);
     lines.add("total_eviction_exceeded_time", exceeded_total_ms);
@@ -70,9 +70,10 @@ pub(super) fn stats(lines: &mut Lines, session: &mut Session<'_, '_>) {
     lines.add("client_output_buffer_limit_disconnections", totals.output_limit_disconnections);
     lines.zeros(&["reply_buffer_shrinks", "reply_buffer_expands"]);
     lines.add("eventloop_cycles", totals.turns);
-    lines.add("eventloop_duration_sum", 0);
-    lines.add("eventloop_duration_cmd_sum", command_microseconds(server));
-    lines.zeros(&["instantaneous_eventloop_cycles_per_sec", "instantaneous_eventloop_duration_usec"]);
+    lines.add("eventloop_duration_sum", totals.turn_ns / 1000);
+    lines.add("eventloop_duration_cmd_sum", command_ns(server).saturating_sub(totals.scripted_ns) / 1000);
+    lines.add("instantaneous_eventloop_cycles_per_sec", rate(&server.stats.turns_per_second));
+    lines.add("instantaneous_eventloop_duration_usec", rate(&server.stats.turn_us));
     let denied = |reason: Reason| server.acl.log.count(reason);
     lines.add("acl_access_denied_auth", denied(Reason::Auth));
     lines.add("acl_access_denied_cmd", denied(Reason::Command));
@@ -80,10 +81,22 @@ pub(super) fn stats(lines: &mut Lines, session: &mut Session<'_, '_>) {
     lines.add("acl_access_denied_channel", denied(Reason::Channel));
 }
 
-/// What all commands took together.
-fn command_microseconds(server: &Server) -> u64 {
+/// What all commands took together, in ns; those that scripts have called count twice.
+fn command_ns(server: &Server) -> u64 {
     let commands = server.stats.commands.iter().flatten();
-    commands.map(|command| command.nanoseconds.load(Ordering::Relaxed)).sum::<u64>() / 1000
+    commands.map(|command| command.nanoseconds.load(Ordering::Relaxed)).sum()
+}
+
+/// The section that is shown only where it is named: the event loops of all workers together.
+pub(super) fn debug(lines: &mut Lines, session: &mut Session<'_, '_>) {
+    let server = session.server();
+    let totals = server.stats.totals();
+    let most = |figure: &std::sync::atomic::AtomicU64| figure.load(Ordering::Relaxed);
+    lines.add("eventloop_duration_aof_sum", totals.log_ns / 1000);
+    lines.add("eventloop_duration_cron_sum", totals.cron_ns / 1000);
+    lines.add("eventloop_duration_max", most(&server.stats.turn_ns_max) / 1000);
+    lines.add("eventloop_cmd_per_cycle_max", most(&server.stats.turn_commands_max));
+    lines.add("allocator_allocated_lua", server.scripting.vm_bytes());
 }
 
 pub(super) fn cpu(lines: &mut Lines, _session: &mut Session<'_, '_>) {

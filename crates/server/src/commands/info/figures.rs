@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use mantissa_store::{Shard, ShardSet};
 
 use crate::client::flag;
-use crate::commands::client_commands::ClientFigures;
 use crate::server::Server;
 use crate::session::Session;
 
@@ -24,8 +23,6 @@ pub struct ClientTotals {
     pub input_bytes_max: u64,
     /// The most bytes that a client has left unread.
     pub output_bytes_max: u64,
-    /// Bytes that all clients take.
-    pub memory_bytes: u64,
     /// Clients of each worker.
     pub per_worker: Vec<usize>,
 }
@@ -33,7 +30,6 @@ pub struct ClientTotals {
 impl ClientTotals {
     /// Looks at every client.
     pub fn collect(server: &'static Server) -> ClientTotals {
-        let figures = ClientFigures::new(server);
         let mut totals =
             ClientTotals { per_worker: vec![0; server.worker_count()], ..ClientTotals::default() };
         let clients = server.clients.read();
@@ -45,7 +41,6 @@ impl ClientTotals {
             let (input, output) = (&client.query_bytes, &client.output_bytes);
             totals.input_bytes_max = totals.input_bytes_max.max(input.load(Ordering::Relaxed));
             totals.output_bytes_max = totals.output_bytes_max.max(output.load(Ordering::Relaxed));
-            totals.memory_bytes += figures.memory_bytes(client);
             let worker = client.target.lock().worker;
             if let Some(count) = totals.per_worker.get_mut(worker) {
                 *count += 1;
@@ -65,6 +60,8 @@ pub struct DatabaseTotals {
     pub keys: usize,
     /// Keys with an expiry.
     pub expires: usize,
+    /// Hashes with fields that expire.
+    pub expiring_hashes: usize,
     /// Bytes of the tables, without the entries.
     pub table_bytes: usize,
     ttl_sum_ms: i64,
@@ -114,6 +111,7 @@ impl KeyspaceTotals {
             }
             totals.keys += database.len();
             totals.expires += database.expiring_len();
+            totals.expiring_hashes += database.expiring_hashes_len();
             totals.table_bytes += database.table_bytes();
             if database.expiring_len() == 0 {
                 continue;

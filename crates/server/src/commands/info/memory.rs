@@ -6,7 +6,7 @@ use mantissa_net::process;
 use mantissa_store::allocator;
 use mantissa_store::heap::HeapFigures;
 
-use super::{ClientTotals, KeyspaceTotals, Lines, human, ratio};
+use super::{KeyspaceTotals, Lines, human, ratio};
 use crate::session::Session;
 
 /// What is known about memory, in bytes.
@@ -37,7 +37,7 @@ impl MemoryFigures {
     /// Asks everybody.
     pub fn collect(session: &mut Session<'_, '_>) -> MemoryFigures {
         let server = session.server();
-        let clients = ClientTotals::collect(server).memory_bytes;
+        let clients = server.client_memory.total();
         let keyspace = KeyspaceTotals::collect(session);
         let used = allocator::allocated_bytes() as u64;
         server.stats.note_memory(used, session.context.now_ms);

@@ -157,6 +157,8 @@ pub(super) fn keyspace(lines: &mut Lines, session: &mut Session<'_, '_>) {
     let totals = KeyspaceTotals::collect(session);
     for (number, database) in totals.databases.iter().enumerate().filter(|(_, database)| database.keys > 0) {
         let (keys, expires, ttl) = (database.keys, database.expires, database.average_ttl_ms());
-        lines.add(&format!("db{number}"), format!("keys={keys},expires={expires},avg_ttl={ttl},subexpiry=0"));
+        let hashes = database.expiring_hashes;
+        let figures = format!("keys={keys},expires={expires},avg_ttl={ttl},subexpiry={hashes}");
+        lines.add(&format!("db{number}"), figures);
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
 /// `tohex(x [, n])`: the lowest `n` digits, in capitals if `n` is negative.
 fn to_hexadecimal(_lua: &Lua, args: &Arguments) -> Native<String> {
     let value = bits(args, 0, "tohex")?;
-    let count = if args.is_none(1) { 8 } else { bits(args, 1, "tohex")? as i32 };
+    let count = if args.len() < 2 { 8 } else { bits(args, 1, "tohex")? as i32 };
     let digits = count.unsigned_abs().min(8) as usize;
     let text = if count < 0 { format!("{value:08X}") } else { format!("{value:08x}") };
     Ok(text[8 - digits..].to_owned())

@@ -145,7 +145,7 @@ fn integer(
     if args.is_none(index) {
         return Ok(());
     }
-    let value = args.integer(index, name)?;
+    let value = args.int(index, name)?;
     if !(least..=most).contains(&value) {
         let text = format!("bad argument #1 to '{name}' (expected integer between {least} and {most})");
         return Err(Problem::Text(text));

@@ -3,7 +3,8 @@
 
 use mlua::{Lua, MultiValue, Table, Value};
 
-use super::NESTING_MAX;
+use super::{NESTING_MAX, VALUE_WORK};
+use crate::scripting::budget::{self, Output};
 use crate::scripting::convert::INTEGERS;
 use crate::scripting::native::{self, Arguments, Native, Problem};
 
@@ -41,14 +42,15 @@ fn pack(lua: &Lua, args: &Arguments) -> Native<Value> {
     if args.len() == 0 {
         return fail("bad argument #0 to 'pack' (MessagePack pack needs input.)");
     }
-    let mut packed = Vec::new();
+    let mut packed = Output::new(lua);
     for value in args.iter() {
         encode(&mut packed, value, 0)?;
     }
-    Ok(Value::String(lua.create_string(packed)?))
+    packed.into_value()
 }
 
-fn encode(out: &mut Vec<u8>, value: &Value, level: usize) -> Native<()> {
+fn encode(out: &mut Output<'_>, value: &Value, level: usize) -> Native<()> {
+    budget::charge(VALUE_WORK)?;
     match value {
         Value::String(text) => {
             let text = text.as_bytes();
@@ -56,40 +58,42 @@ fn encode(out: &mut Vec<u8>, value: &Value, level: usize) -> Native<()> {
                 out,
                 text.len(),
                 &[(0xA0, 31, 0), (0xD9, 0xFF, 1), (0xDA, 0xFFFF, 2), (0xDB, usize::MAX, 4)],
-            );
-            out.extend_from_slice(&text);
+            )?;
+            out.extend(&text)?;
         }
-        Value::Boolean(value) => out.push(if *value { 0xC3 } else { 0xC2 }),
-        Value::Integer(number) => encode_number(out, *number as f64),
-        Value::Number(number) => encode_number(out, *number),
+        Value::Boolean(value) => out.push(if *value { 0xC3 } else { 0xC2 })?,
+        Value::Integer(number) => encode_number(out, *number as f64)?,
+        Value::Number(number) => encode_number(out, *number)?,
         Value::Table(table) if level < LEVELS => encode_table(out, table, level)?,
-        _ => out.push(0xC0),
+        _ => out.push(0xC0)?,
     }
     Ok(())
 }
 
 /// Writes a count with the first of these forms that it fits: a mark, the highest count, the bytes it takes.
 /// Without bytes the count is part of the mark.
-fn header(out: &mut Vec<u8>, count: usize, forms: &[(u8, usize, usize)]) {
-    let Some(&(mark, _, bytes)) = forms.iter().find(|(_, highest, _)| count <= *highest) else { return };
+fn header(out: &mut Output<'_>, count: usize, forms: &[(u8, usize, usize)]) -> Native<()> {
+    let Some(&(mark, _, bytes)) = forms.iter().find(|(_, highest, _)| count <= *highest) else {
+        return Ok(());
+    };
     if bytes == 0 {
         return out.push(mark | count as u8);
     }
-    out.push(mark);
-    out.extend_from_slice(&(count as u32).to_be_bytes()[4 - bytes..]);
+    out.push(mark)?;
+    out.extend(&(count as u32).to_be_bytes()[4 - bytes..])
 }
 
-fn encode_number(out: &mut Vec<u8>, number: f64) {
+fn encode_number(out: &mut Output<'_>, number: f64) -> Native<()> {
     if !INTEGERS.contains(&number) || number != number.trunc() {
         let short = number as f32;
         if f64::from(short) == number {
-            out.push(0xCA);
-            out.extend_from_slice(&short.to_be_bytes());
+            out.push(0xCA)?;
+            out.extend(&short.to_be_bytes())?;
         } else {
-            out.push(0xCB);
-            out.extend_from_slice(&number.to_be_bytes());
+            out.push(0xCB)?;
+            out.extend(&number.to_be_bytes())?;
         }
-        return;
+        return Ok(());
     }
     let number = number as i64;
     let (mark, bytes) = match number {
@@ -103,13 +107,14 @@ fn encode_number(out: &mut Vec<u8>, number: f64) {
         -0x8000_0000..=-0x8001 => (0xD2, 4),
         _ => (0xD3, 8),
     };
-    out.push(mark);
-    out.extend_from_slice(&number.to_be_bytes()[8 - bytes..]);
+    out.push(mark)?;
+    out.extend(&number.to_be_bytes()[8 - bytes..])
 }
 
-fn encode_table(out: &mut Vec<u8>, table: &Table, level: usize) -> Native<()> {
+fn encode_table(out: &mut Output<'_>, table: &Table, level: usize) -> Native<()> {
     let (mut count, mut highest, mut is_array) = (0usize, 0.0f64, true);
     for pair in table.pairs::<Value, Value>() {
+        budget::charge(VALUE_WORK)?;
         let (key, _) = pair?;
         match key {
             Value::Integer(number) if number > 0 => highest = highest.max(number as f64),
@@ -122,13 +127,13 @@ fn encode_table(out: &mut Vec<u8>, table: &Table, level: usize) -> Native<()> {
     }
     if is_array && highest == count as f64 {
         let len = table.raw_len();
-        header(out, len, &[(0x90, 15, 0), (0xDC, 0xFFFF, 2), (0xDD, usize::MAX, 4)]);
+        header(out, len, &[(0x90, 15, 0), (0xDC, 0xFFFF, 2), (0xDD, usize::MAX, 4)])?;
         for index in 1..=len {
             encode(out, &table.raw_get(index)?, level + 1)?;
         }
         return Ok(());
     }
-    header(out, count, &[(0x80, 15, 0), (0xDE, 0xFFFF, 2), (0xDF, usize::MAX, 4)]);
+    header(out, count, &[(0x80, 15, 0), (0xDE, 0xFFFF, 2), (0xDF, usize::MAX, 4)])?;
     for pair in table.pairs::<Value, Value>() {
         let (key, value) = pair?;
         encode(out, &key, level + 1)?;
@@ -143,11 +148,13 @@ fn unpack(lua: &Lua, args: &Arguments, name: &str, limit: Option<i64>, offset: i
     let data = data.as_ref();
     let invalid = limit.is_some_and(|limit| limit < 0) || offset < 0;
     if invalid {
-        let len = data.len();
+        // The library prints 32 bits.
+        let (offset, len) = (offset as i32, data.len());
         return fail(format!("Invalid request to unpack with offset of {offset} and limit of {len}."));
     }
     let start = usize::try_from(offset).unwrap_or(usize::MAX);
     if start > data.len() {
+        let offset = offset as i32;
         return fail(format!("Start offset {offset} greater than input length {}.", data.len()));
     }
     let mut reader = Reader { lua, data, at: start };
@@ -174,6 +181,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn take(&mut self, len: usize) -> Native<&'a [u8]> {
+        budget::charge(len)?;
         let end = self.at.checked_add(len);
         let Some(bytes) = end.and_then(|end| self.data.get(self.at..end)) else {
             return fail("Missing bytes in input.");
@@ -204,6 +212,7 @@ impl<'a> Reader<'a> {
         if depth > NESTING_MAX {
             return fail("stack overflow (in function mp_decode_to_lua_type)");
         }
+        budget::charge(VALUE_WORK)?;
         let mark = self.unsigned(1)? as u8;
         Ok(match mark {
             0x00..=0x7F => Value::Number(f64::from(mark)),

@@ -10,6 +10,8 @@ use mlua::{Lua, Table};
 
 /// How deep nested data may be, whatever a script asks for: it is read and written by recursion.
 const NESTING_MAX: usize = 1000;
+/// Work that a value of a table takes besides its bytes.
+const VALUE_WORK: usize = 32;
 
 /// The native functions of each library, by its name.
 pub fn all(lua: &Lua) -> mlua::Result<Table> {

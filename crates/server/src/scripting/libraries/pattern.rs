@@ -1,19 +1,20 @@
 //! Lua 5.1's patterns, with bounds.
 //!
 //! The matcher backtracks like the one in C, and recurses once for each repeated item of a pattern. Here the
-//! depth is bounded, and a match that takes long looks at the clock like any other code of a script, so that
-//! it can be ended. A pattern ends at its first NUL, as in C.
+//! depth is bounded, and what a match looks at is accounted for, bytes of the text and of the pattern, so
+//! that it can be ended. A pattern ends at its first NUL, as in C.
 
 use mlua::{Lua, MultiValue, Table, Value};
 
-use crate::scripting::host;
+use crate::scripting::budget::{self, Output};
 use crate::scripting::native::{self, Arguments, Native, Problem};
-use crate::scripting::vm::MEMORY_BYTES_MAX;
 
 const CAPTURES_MAX: usize = 32;
 const DEPTH_MAX: usize = 1000;
-/// Steps between two looks at the clock.
-const STEPS: u32 = 100_000;
+/// Work that a matcher does before it accounts for it.
+const WORK: usize = 4096;
+/// Bytes that are compared in the time of a unit of work.
+const COMPARED_BYTES: usize = 16;
 const ESCAPE: u8 = b'%';
 const SPECIAL: &[u8] = b"^$*+?.([%-";
 
@@ -32,7 +33,8 @@ struct Matcher<'a> {
     captures: [(usize, Length); CAPTURES_MAX],
     level: usize,
     depth: usize,
-    steps: u32,
+    /// Work that has not been accounted for.
+    work: usize,
 }
 
 fn fail<T>(text: impl Into<String>) -> Native<T> {
@@ -43,7 +45,7 @@ impl<'a> Matcher<'a> {
     fn new(text: &'a [u8], pattern: &'a [u8]) -> Self {
         let pattern = pattern.split(|&byte| byte == 0).next().unwrap_or_default();
         let captures = [(0, Length::Open); CAPTURES_MAX];
-        Matcher { text, pattern, captures, level: 0, depth: 0, steps: STEPS }
+        Matcher { text, pattern, captures, level: 0, depth: 0, work: 0 }
     }
 
     /// Where a match that begins at `start` ends.
@@ -65,15 +67,15 @@ impl<'a> Matcher<'a> {
         Ok(None)
     }
 
-    fn step(&mut self) -> Native<()> {
-        self.steps -= 1;
-        if self.steps == 0 {
-            self.steps = STEPS;
-            if host::ask(|host| host.tick()) == Some(false) {
-                return Err(Problem::Lua(mlua::Error::runtime("the script is ended")));
-            }
-        }
-        Ok(())
+    #[inline]
+    fn spend(&mut self, work: usize) -> Native<()> {
+        self.work += work;
+        if self.work < WORK { Ok(()) } else { self.settle() }
+    }
+
+    /// Accounts for the work since the last time.
+    fn settle(&mut self) -> Native<()> {
+        Ok(budget::charge(std::mem::take(&mut self.work))?)
     }
 
     fn byte(&self, at: usize) -> u8 {
@@ -92,7 +94,7 @@ impl<'a> Matcher<'a> {
 
     fn matches_here(&mut self, mut at: usize, mut item: usize) -> Native<Option<usize>> {
         loop {
-            self.step()?;
+            self.spend(1)?;
             if item >= self.pattern.len() {
                 return Ok(Some(at));
             }
@@ -110,6 +112,7 @@ impl<'a> Matcher<'a> {
                         return fail("missing '[' after '%f' in pattern");
                     }
                     let end = self.item_end(item)?;
+                    self.spend(end - item)?;
                     let before = if at == 0 { 0 } else { self.text[at - 1] };
                     let next = self.text.get(at).copied().unwrap_or(0);
                     if self.in_set(before, item, end - 1) || !self.in_set(next, item, end - 1) {
@@ -126,6 +129,7 @@ impl<'a> Matcher<'a> {
                 }
                 _ => {
                     let end = self.item_end(item)?;
+                    self.spend(end - item)?;
                     let fits = self.fits(at, item, end);
                     match self.byte(end) {
                         b'?' => {
@@ -218,6 +222,7 @@ impl<'a> Matcher<'a> {
         let mut count = 0;
         while self.fits(at + count, item, end) {
             count += 1;
+            self.spend(end - item)?;
         }
         loop {
             if let Some(found) = self.matches(at + count, end + 1)? {
@@ -238,6 +243,7 @@ impl<'a> Matcher<'a> {
             if !self.fits(at, item, end) {
                 return Ok(None);
             }
+            self.spend(end - item)?;
             at += 1;
         }
     }
@@ -276,6 +282,7 @@ impl<'a> Matcher<'a> {
         }
         let mut depth = 1usize;
         for (index, &byte) in self.text.iter().enumerate().skip(at + 1) {
+            self.spend(1)?;
             if byte == close {
                 depth -= 1;
                 if depth == 0 {
@@ -294,6 +301,7 @@ impl<'a> Matcher<'a> {
             return fail("invalid capture index");
         }
         let captured = self.captured(index);
+        self.spend(captured.len() / COMPARED_BYTES)?;
         let found = self.text.get(at..).is_some_and(|rest| rest.starts_with(captured));
         Ok(found.then_some(at + captured.len()))
     }
@@ -376,7 +384,7 @@ fn find(lua: &Lua, args: &Arguments, name: &str, finds: bool) -> Native<MultiVal
     let is_true = !matches!(args.get(3), None | Some(Value::Nil | Value::Boolean(false)));
     let until_nul = pattern.split(|&byte| byte == 0).next().unwrap_or_default();
     if finds && (is_true || !until_nul.iter().any(|byte| SPECIAL.contains(byte))) {
-        return Ok(match find_plain(&text[start..], pattern) {
+        return Ok(match find_plain(&text[start..], pattern)? {
             Some(at) => {
                 let (first, last) = (start + at + 1, start + at + pattern.len());
                 [Value::Number(first as f64), Value::Number(last as f64)].into_iter().collect()
@@ -386,7 +394,9 @@ fn find(lua: &Lua, args: &Arguments, name: &str, finds: bool) -> Native<MultiVal
     }
     let (anchored, pattern) = split_anchor(pattern);
     let mut matcher = Matcher::new(text, pattern);
-    let Some((first, end)) = matcher.search(start, anchored)? else {
+    let found = matcher.search(start, anchored)?;
+    matcher.settle()?;
+    let Some((first, end)) = found else {
         return Ok([Value::Nil].into_iter().collect());
     };
     let mut results = Vec::new();
@@ -407,16 +417,18 @@ fn split_anchor(pattern: &[u8]) -> (bool, &[u8]) {
 }
 
 /// The first place of `wanted` in `text`, looked for by its first byte.
-fn find_plain(text: &[u8], wanted: &[u8]) -> Option<usize> {
-    let Some((first, rest)) = wanted.split_first() else { return Some(0) };
+fn find_plain(text: &[u8], wanted: &[u8]) -> Native<Option<usize>> {
+    let Some((first, rest)) = wanted.split_first() else { return Ok(Some(0)) };
     let mut from = 0;
-    loop {
-        from += text.get(from..)?.iter().position(|byte| byte == first)?;
+    while let Some(passed) = text[from..].iter().position(|byte| byte == first) {
+        from += passed;
         if text[from + 1..].starts_with(rest) {
-            return Some(from);
+            return Ok(Some(from));
         }
+        budget::charge(1 + (passed + rest.len()) / COMPARED_BYTES)?;
         from += 1;
     }
+    Ok(None)
 }
 
 /// `search(text, pattern, start, anchored)`: first and last byte of the next match, and its captures.
@@ -426,7 +438,9 @@ fn search(lua: &Lua, args: &Arguments) -> Native<MultiValue> {
     let anchored = matches!(args.get(3), Some(Value::Boolean(true)));
     let mut matcher = Matcher::new(text.as_ref(), pattern.as_ref());
     let start = usize::try_from(start).unwrap_or(usize::MAX);
-    let Some((first, end)) = matcher.search(start, anchored)? else { return Ok(MultiValue::new()) };
+    let found = matcher.search(start, anchored)?;
+    matcher.settle()?;
+    let Some((first, end)) = found else { return Ok(MultiValue::new()) };
     let mut results = vec![Value::Number((first + 1) as f64), Value::Number(end as f64)];
     matcher.all_captures(lua, (first, end), &mut results)?;
     Ok(results.into_iter().collect())
@@ -438,9 +452,9 @@ fn replace(lua: &Lua, args: &Arguments) -> Native<(Value, f64)> {
     let text = text.as_ref();
     let (anchored, pattern) = split_anchor(pattern.as_ref());
     let replacement = args.text(2, "gsub")?;
-    let count_max = args.integer_or(3, text.len() as i64 + 1, "gsub")?;
+    let count_max = args.int_or(3, text.len() as i64 + 1, "gsub")?;
     let mut matcher = Matcher::new(text, pattern);
-    let (mut out, mut at, mut count) = (Vec::new(), 0, 0);
+    let (mut out, mut at, mut count) = (Output::new(lua), 0, 0);
     while count < count_max {
         let found = matcher.at(at)?;
         if let Some(end) = found {
@@ -450,7 +464,7 @@ fn replace(lua: &Lua, args: &Arguments) -> Native<(Value, f64)> {
         match found {
             Some(end) if end > at => at = end,
             _ if at < text.len() => {
-                out.push(text[at]);
+                out.push(text[at])?;
                 at += 1;
             }
             _ => break,
@@ -458,12 +472,10 @@ fn replace(lua: &Lua, args: &Arguments) -> Native<(Value, f64)> {
         if anchored {
             break;
         }
-        if out.len() > MEMORY_BYTES_MAX / 2 {
-            return fail("not enough memory");
-        }
     }
-    out.extend_from_slice(&text[at.min(text.len())..]);
-    Ok((Value::String(lua.create_string(out)?), count as f64))
+    matcher.settle()?;
+    out.extend(&text[at.min(text.len())..])?;
+    Ok((out.into_value()?, count as f64))
 }
 
 /// Appends a replacement, in which `%1` is the first capture and `%0` the match.
@@ -472,32 +484,28 @@ fn expand(
     matcher: &Matcher<'_>,
     replacement: &[u8],
     whole: (usize, usize),
-    out: &mut Vec<u8>,
+    out: &mut Output<'_>,
 ) -> Native<()> {
     let mut rest = replacement;
     while let Some(at) = rest.iter().position(|&byte| byte == ESCAPE) {
-        out.extend_from_slice(&rest[..at]);
+        out.extend(&rest[..at])?;
         match rest.get(at + 1).copied().unwrap_or(0) {
-            b'0' => out.extend_from_slice(&matcher.text[whole.0..whole.1]),
+            b'0' => out.extend(&matcher.text[whole.0..whole.1])?,
             digit @ b'1'..=b'9' => {
                 let value = matcher.capture(lua, usize::from(digit - b'1'), whole)?;
-                out.extend_from_slice(native::text_of(&value).as_ref().map_or(b"", AsRef::as_ref));
+                out.extend(native::text_of(&value).as_ref().map_or(b"", AsRef::as_ref))?;
             }
-            other => out.push(other),
+            other => out.push(other)?,
         }
         rest = rest.get(at + 2..).unwrap_or_default();
     }
-    out.extend_from_slice(rest);
-    Ok(())
+    out.extend(rest)
 }
 
 fn repeat(lua: &Lua, args: &Arguments) -> Native<Value> {
     let text = args.text(0, "rep")?;
-    let count = usize::try_from(args.integer(1, "rep")?).unwrap_or(0);
-    match text.as_ref().len().checked_mul(count) {
-        Some(bytes) if bytes <= MEMORY_BYTES_MAX / 2 => {
-            Ok(Value::String(lua.create_string(text.as_ref().repeat(if bytes == 0 { 0 } else { count }))?))
-        }
-        _ => fail("not enough memory"),
-    }
+    let count = usize::try_from(args.int(1, "rep")?).unwrap_or(0);
+    let len = text.as_ref().len().saturating_mul(count);
+    budget::admit(lua, len)?;
+    Ok(Value::String(lua.create_string(text.as_ref().repeat(if len == 0 { 0 } else { count }))?))
 }

@@ -12,10 +12,13 @@
 
 use mlua::{Lua, MultiValue, Table, Value};
 
+use crate::scripting::budget::{self, Output};
 use crate::scripting::native::{self, Arguments, Native, Problem};
 
 const INTEGER_BYTES_MAX: usize = 32;
 const ALIGNMENT_MAX: usize = 8;
+/// Work that an option takes besides its bytes.
+const OPTION_WORK: usize = 8;
 
 /// A format under way.
 struct Format<'a> {
@@ -126,32 +129,32 @@ fn is_integer(option: u8) -> bool {
 fn pack(lua: &Lua, args: &Arguments) -> Native<Value> {
     let text = args.text(0, "pack")?;
     let mut format = Format::new(text.as_ref());
-    let mut packed: Vec<u8> = Vec::new();
+    let mut packed = Output::new(lua);
     let mut next = 1;
     while let Some(option) = format.next() {
         let size = format.size(option)?;
-        let padding = format.padding(packed.len(), option, size);
-        packed.resize(packed.len() + padding, 0);
+        budget::charge(OPTION_WORK)?;
+        packed.pad(format.padding(packed.len(), option, size))?;
         match option {
             _ if is_integer(option) => {
                 let number = args.number(next, "pack")?;
                 let value = if number < 0.0 { number as i64 as u64 } else { number as u64 };
                 let byte = |index: usize| value.checked_shr(8 * index as u32).unwrap_or(0) as u8;
                 let bytes = (0..size).map(byte).collect();
-                packed.extend(format.ordered(bytes));
+                packed.extend(&format.ordered(bytes))?;
                 next += 1;
             }
             b'f' => {
                 let number = args.number(next, "pack")? as f32;
-                packed.extend(format.ordered(number.to_le_bytes().to_vec()));
+                packed.extend(&format.ordered(number.to_le_bytes().to_vec()))?;
                 next += 1;
             }
             b'd' => {
                 let number = args.number(next, "pack")?;
-                packed.extend(format.ordered(number.to_le_bytes().to_vec()));
+                packed.extend(&format.ordered(number.to_le_bytes().to_vec()))?;
                 next += 1;
             }
-            b'x' => packed.push(0),
+            b'x' => packed.push(0)?,
             b'c' | b's' => {
                 let text = args.text(next, "pack")?;
                 next += 1;
@@ -160,15 +163,15 @@ fn pack(lua: &Lua, args: &Arguments) -> Native<Value> {
                 let Some(part) = text.get(..wanted) else {
                     return fail(format!("bad argument #{} to 'pack' (string too short)", next + 1));
                 };
-                packed.extend_from_slice(part);
+                packed.extend(part)?;
                 if option == b's' {
-                    packed.push(0);
+                    packed.push(0)?;
                 }
             }
             _ => format.control(option, "pack")?,
         }
     }
-    Ok(Value::String(lua.create_string(packed)?))
+    packed.into_value()
 }
 
 const SHORT: &str = "bad argument #2 to 'unpack' (data string too short)";
@@ -187,6 +190,7 @@ fn unpack(lua: &Lua, args: &Arguments) -> Native<MultiValue> {
     while let Some(option) = format.next() {
         let mut size = format.size(option)?;
         position = position.saturating_add(format.padding(position, option, size));
+        budget::charge(OPTION_WORK + size)?;
         let take = |position: usize, size: usize| {
             let end = position.checked_add(size);
             end.and_then(|end| data.get(position..end)).ok_or_else(|| Problem::Text(SHORT.to_owned()))
@@ -216,6 +220,7 @@ fn unpack(lua: &Lua, args: &Arguments) -> Native<MultiValue> {
                     };
                     results.pop();
                     size = if number >= 0.0 { number as usize } else { usize::MAX };
+                    budget::charge(size.min(data.len()))?;
                 }
                 results.push(Value::String(lua.create_string(take(position, size)?)?));
             }
@@ -225,6 +230,7 @@ fn unpack(lua: &Lua, args: &Arguments) -> Native<MultiValue> {
                     return fail("unfinished string in data");
                 };
                 size = end + 1;
+                budget::charge(size)?;
                 results.push(Value::String(lua.create_string(&rest[..end])?));
             }
             _ => format.control(option, "unpack")?,
@@ -252,6 +258,7 @@ fn size(_lua: &Lua, args: &Arguments) -> Native<f64> {
     while let Some(option) = format.next() {
         let size = format.size(option)?;
         position = position.saturating_add(format.padding(position, option, size));
+        budget::charge(OPTION_WORK)?;
         if option == b's' {
             return fail("bad argument #1 to 'size' (option 's' has no fixed size)");
         } else if option == b'c' && size == 0 {

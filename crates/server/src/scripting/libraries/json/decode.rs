@@ -3,7 +3,8 @@
 use mlua::{Lua, Value};
 
 use super::{Settings, Shared, null};
-use crate::scripting::libraries::NESTING_MAX;
+use crate::scripting::budget;
+use crate::scripting::libraries::{NESTING_MAX, VALUE_WORK};
 use crate::scripting::native::{Arguments, Native, Problem};
 
 pub(super) fn decode(lua: &Lua, args: &Arguments, settings: &Shared) -> Native<Vec<Value>> {
@@ -184,8 +185,12 @@ impl Reader<'_> {
     }
 
     fn value(&mut self, token: Token, index: usize) -> Native<Value> {
+        budget::charge(VALUE_WORK)?;
         Ok(match token {
-            Token::Text(text) => Value::String(self.lua.create_string(text)?),
+            Token::Text(text) => {
+                budget::charge(text.len())?;
+                Value::String(self.lua.create_string(text)?)
+            }
             Token::Number(number) => Value::Number(number),
             Token::Boolean(value) => Value::Boolean(value),
             Token::Null => null(),

@@ -1,0 +1,222 @@
+//! What the clients of a worker take, and which of them are evicted where all clients take too much.
+//!
+//! Without a limit a client that takes what it took before costs one comparison. With one, clients are kept
+//! in sets by the magnitude of what they take. A client changes its set only when its magnitude changes.
+
+use std::sync::atomic::Ordering;
+
+use indexmap::IndexSet;
+use mantissa_net::{Conn, Driver};
+
+use super::Worker;
+use crate::client::{Client, flag};
+use crate::client_memory::{bytes_of, limit};
+use crate::context::{Context, unix_ms};
+use crate::inbox::Message;
+use crate::{commands, notice, stats};
+
+/// Clients that take less than this power of two are of one magnitude.
+const MAGNITUDE_MIN: u32 = 10;
+/// Magnitudes: each is a power of two of bytes, the last one holds all that is larger.
+const MAGNITUDES: usize = 24;
+
+/// What is noted of one client.
+#[derive(Default)]
+pub struct Weight {
+    /// Bytes that are in its worker's sum.
+    bytes: u64,
+    /// The set that it is in.
+    magnitude: Option<u8>,
+}
+
+/// What is noted of all clients of a worker.
+#[derive(Default)]
+pub(super) struct Weights {
+    /// Clients that may be evicted, by magnitude. Empty without a limit.
+    sets: Vec<IndexSet<Conn>>,
+    /// Bytes that this worker's clients may still take before all sums are added up again.
+    allowance: i64,
+}
+
+impl Weights {
+    /// Whether there is a limit.
+    #[inline]
+    pub(super) fn is_limited(&self) -> bool {
+        !self.sets.is_empty()
+    }
+
+    /// Notes what a client takes now.
+    #[inline]
+    pub(super) fn note(&mut self, context: &Context, client: &mut Client) {
+        let bytes = bytes_of(client);
+        if bytes != client.weight.bytes {
+            self.change(context, client, bytes);
+        }
+        if self.is_limited() {
+            self.sort(context, client);
+        }
+    }
+
+    fn change(&mut self, context: &Context, client: &mut Client, bytes: u64) {
+        let difference = bytes as i64 - client.weight.bytes as i64;
+        client.weight.bytes = bytes;
+        client.shared.memory_bytes.store(bytes, Ordering::Relaxed);
+        context.server.client_memory.add(context.worker, difference);
+        self.allowance -= difference;
+    }
+
+    /// Puts a client into the set where it belongs.
+    fn sort(&mut self, context: &Context, client: &mut Client) {
+        let may_go = !client.shared.has(flag::NO_EVICT) && client.weight.bytes > 0;
+        let power = client.weight.bytes.max(1).ilog2().saturating_sub(MAGNITUDE_MIN);
+        let magnitude = may_go.then(|| power.min(MAGNITUDES as u32 - 1) as u8);
+        if magnitude == client.weight.magnitude {
+            return;
+        }
+        self.take_out(client);
+        if let Some(set) = magnitude.and_then(|magnitude| self.sets.get_mut(usize::from(magnitude))) {
+            set.insert(client.conn);
+            client.weight.magnitude = magnitude;
+        }
+        self.tell_largest(context);
+    }
+
+    fn take_out(&mut self, client: &mut Client) {
+        let magnitude = client.weight.magnitude.take();
+        if let Some(set) = magnitude.and_then(|magnitude| self.sets.get_mut(usize::from(magnitude))) {
+            set.swap_remove(&client.conn);
+        }
+    }
+
+    /// The bytes that a client may leave unread before it is evicted whatever others take.
+    pub(super) fn output_bytes_max(&self, context: &Context, client: &Client) -> usize {
+        if !self.is_limited() || client.shared.has(flag::NO_EVICT) {
+            return usize::MAX;
+        }
+        limit(&context.live.config).map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+    }
+
+    /// Forgets a client that leaves this worker.
+    pub(super) fn remove(&mut self, context: &Context, client: &mut Client) {
+        if client.weight.magnitude.is_some() {
+            self.take_out(client);
+            self.tell_largest(context);
+        }
+        self.change(context, client, 0);
+    }
+
+    /// Leaves a client out that cannot be evicted while its script runs. It is sorted anew afterwards.
+    pub(super) fn spare(&mut self, context: &Context, conn: Conn) {
+        self.sets.iter_mut().for_each(|set| _ = set.swap_remove(&conn));
+        self.tell_largest(context);
+    }
+
+    /// The largest client, with its magnitude plus 1.
+    fn largest(&self) -> Option<(u32, Conn)> {
+        let mut sets = self.sets.iter().enumerate().rev();
+        sets.find_map(|(magnitude, set)| set.last().map(|&conn| (magnitude as u32 + 1, conn)))
+    }
+
+    fn tell_largest(&self, context: &Context) {
+        let largest = self.largest().map_or(0, |(number, _)| number);
+        context.server.client_memory.set_largest(context.worker, largest);
+    }
+
+    /// Has the next look add up all sums.
+    pub(super) fn expect_change(&mut self) {
+        self.allowance = 0;
+    }
+}
+
+impl Weight {
+    /// Says that the client is in no set.
+    pub(super) fn forget_magnitude(&mut self) {
+        self.magnitude = None;
+    }
+}
+
+impl Worker {
+    /// Begins or ends to sort clients, where the limit has come or gone.
+    fn follow_limit(&mut self) {
+        let wanted = limit(&self.context.live.config).is_some();
+        if wanted == self.weights.is_limited() {
+            return;
+        }
+        self.weights.sets = vec![IndexSet::new(); if wanted { MAGNITUDES } else { 0 }];
+        for client in self.clients.iter_mut().flatten() {
+            client.weight.magnitude = None;
+            self.weights.note(&self.context, client);
+        }
+        self.weights.tell_largest(&self.context);
+    }
+
+    /// Once in a turn: evicts clients if all take too much.
+    pub(super) fn weigh_clients(&mut self, driver: &mut Driver) {
+        self.follow_limit();
+        self.weights.expect_change();
+        self.evict_clients(driver, None);
+    }
+
+    /// Evicts clients, the largest first, as long as all take too much. `present` is one that is not in its
+    /// place.
+    #[inline]
+    pub(super) fn evict_clients(&mut self, driver: &mut Driver, present: Option<&mut Client>) {
+        if self.weights.is_limited() && self.weights.allowance <= 0 {
+            self.evict_excess(driver, present);
+        }
+    }
+
+    #[cold]
+    fn evict_excess(&mut self, driver: &mut Driver, mut present: Option<&mut Client>) {
+        let server = self.context.server;
+        let Some(limit) = limit(&self.context.live.config) else { return };
+        loop {
+            let left = limit.saturating_sub(server.client_memory.total());
+            if left > 0 {
+                self.weights.allowance = left as i64 / (2 * server.worker_count() as i64 + 2);
+                return;
+            }
+            let largest = self.weights.largest();
+            let number = largest.map_or(0, |(number, _)| number);
+            if let Some(worker) = server.client_memory.worker_with_larger(number) {
+                if server.client_memory.tell(worker) {
+                    server.send(worker, Message::WeighClients);
+                }
+                return;
+            }
+            let Some((_, conn)) = largest else { return };
+            match present.as_deref_mut().filter(|client| client.conn == conn) {
+                Some(client) => {
+                    self.log_eviction(client);
+                    client.killed = true;
+                    self.weights.remove(&self.context, client);
+                }
+                None => match self.clients.get_mut(conn.index()).and_then(Option::take) {
+                    Some(mut client) => {
+                        // Some of what was unsent may have left since it was noted.
+                        let unsent = self.unsent(driver, &client) as u64;
+                        client.shared.output_bytes.store(unsent, Ordering::Relaxed);
+                        self.weights.note(&self.context, &mut client);
+                        let is_as_large = client.weight.magnitude.map(u32::from) == Some(number - 1);
+                        if is_as_large {
+                            self.log_eviction(&client);
+                        }
+                        self.clients[conn.index()] = Some(client);
+                        if is_as_large {
+                            self.close(driver, conn, true);
+                        }
+                    }
+                    None => self.weights.spare(&self.context, conn),
+                },
+            }
+        }
+    }
+
+    pub(super) fn log_eviction(&self, client: &Client) {
+        let mut line = Vec::new();
+        let figures = commands::ClientFigures::of(self.context.server, client.shared.id);
+        figures.write_line(&mut line, &client.shared, unix_ms());
+        notice!("Evicting client: {}", String::from_utf8_lossy(&line).trim_end());
+        stats::add(&self.context.server.stats.workers[self.context.worker].evicted_clients, 1);
+    }
+}

@@ -1,0 +1,105 @@
+"""INFO compared with redis-server: every field is there, and those that count say what has happened."""
+
+import pytest
+
+from support.servers import Server
+from support.steps import figures
+from support.waiting import eventually
+
+# POLICY.md says why.
+ABSENT = {"module", "allocator_active_lua", "allocator_resident_lua", "allocator_frag_bytes_lua"}
+HASHES = [
+    "HSET h f v g w",
+    "HPEXPIRE h 100000 FIELDS 1 f",
+    "HSET i f v",
+    "HPEXPIRE i 100000 FIELDS 1 f",
+    "RENAME h j",
+    "COPY j k",
+    "MOVE k 3",
+    "HDEL j f",
+    "HPEXPIRE j 100000 FIELDS 1 g",
+    "HGETDEL j FIELDS 1 g",
+    "HSET j g w",
+    "SWAPDB 0 1",
+    "SELECT 1",
+    "HPEXPIRE j 100000 FIELDS 1 g",
+    "DEL j",
+    "SET i x",
+    "FLUSHALL",
+]
+
+
+@pytest.fixture
+def servers():
+    with Server("oracle") as oracle, Server("subject", workers=2) as subject:
+        yield oracle, subject
+
+
+def test_every_field_is_there(servers):
+    names = []
+    for server in servers:
+        with server.connect() as connection:
+            connection("SET", "k", "v")
+            connection("EVAL", "return redis.call('NOSUCH')", "0")
+            names.append(set(figures(connection, "everything")) | set(figures(connection, "debug")))
+    assert names[0] - names[1] == {name for name in ABSENT if name in names[0]}
+
+
+def test_hashes_with_fields_that_expire_are_counted(servers):
+    for step in range(len(HASHES)):
+        shown = []
+        for server in servers:
+            with server.connect() as connection:
+                connection("FLUSHALL")
+                for command in HASHES[: step + 1]:
+                    connection(*command.split())
+                shown.append(figures(connection, "keyspace"))
+        assert shown[0] == shown[1], HASHES[step]
+
+
+def test_the_time_of_event_loops(servers):
+    _, server = servers
+    with server.connect() as connection:
+        connection.pipeline([("SET", f"key:{number}", "v") for number in range(1000)])
+        connection("DEBUG", "SLEEP", "0.05")
+        stats, debug = figures(connection, "stats"), figures(connection, "debug")
+        assert int(stats["eventloop_duration_sum"]) >= int(debug["eventloop_duration_max"])
+        assert int(debug["eventloop_cmd_per_cycle_max"]) > 1
+
+        def has_counted():
+            # A turn counts when it has ended.
+            longest = int(figures(connection, "debug")["eventloop_duration_max"])
+            return 50_000 <= longest <= int(figures(connection, "stats")["eventloop_duration_sum"])
+
+        eventually(has_counted, "a turn of 50 ms is not counted")
+        assert int(figures(connection, "stats")["eventloop_duration_cmd_sum"]) >= 50_000
+
+        def has_rates():
+            stats = figures(connection, "stats")
+            return int(stats["instantaneous_eventloop_cycles_per_sec"]) > 0
+
+        eventually(has_rates, "turns have no rate")
+        connection("CONFIG", "RESETSTAT")
+        assert int(figures(connection, "debug")["eventloop_duration_max"]) < 50_000
+
+
+def test_commands_of_scripts_do_not_count_twice(servers):
+    _, server = servers
+    with server.connect() as connection:
+        connection("CONFIG", "RESETSTAT")
+        connection("EVAL", "for n = 1, 100000 do redis.call('SET', 'k', n) end", "0")
+        stats = figures(connection, "everything")
+        script = int(stats["cmdstat_eval"].split("usec=")[1].split(",")[0])
+        called = int(stats["cmdstat_set"].split("usec=")[1].split(",")[0])
+        assert script + called / 2 > int(stats["eventloop_duration_cmd_sum"]) >= script
+
+
+def test_expiry_in_the_background_is_watched(servers):
+    for server in servers:
+        with server.connect() as connection:
+            connection("CONFIG", "SET", "latency-monitor-threshold", "1")
+            connection("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+            for start in range(0, 100_000, 1000):
+                connection.pipeline([("SET", f"k:{n}", "v", "PX", "1") for n in range(start, start + 1000)])
+            connection("DEBUG", "SET-ACTIVE-EXPIRE", "1")
+            eventually(lambda: connection("LATENCY", "HISTORY", "expire-cycle").plain(), "no event")

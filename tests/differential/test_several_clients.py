@@ -1,0 +1,118 @@
+"""What one client does to others that watch, wait or are held, compared with redis-server, step by step."""
+
+import pytest
+
+from support.servers import Server
+from support.steps import Player
+
+WATCHED = {
+    "deleted": "DEL k",
+    "unlinked": "UNLINK k",
+    "taken": "GETDEL k",
+    "read": "GET k",
+    "persisted": "PERSIST k",
+    "overwritten": "SET k x",
+    "flushed": "FLUSHALL",
+    "flushed later": "FLUSHDB ASYNC",
+    "swapped away": "SWAPDB 0 1",
+    "swapped for another": "SELECT 1; b SET k 1; b SWAPDB 0 1",
+    "swapped for an expired one": "SELECT 1; b SET k 1 PX 1; b sleep 0.01; b SWAPDB 0 1",
+    "swapped and back": "SWAPDB 0 1; b SWAPDB 0 1",
+    "set and deleted": "SET k x; b DEL k",
+}
+BEFORE = {
+    "expired": "b SET k v PX 1; b sleep 0.01; a WATCH k",
+    "expiring": "b SET k v PX 20; a WATCH k; b sleep 0.03",
+    "live": "b SET k v; a WATCH k",
+    "missing": "a WATCH k",
+}
+IN_ONE_GO = "b PEXPIRE {key} 1; b DEBUG SLEEP 0.01; b EXEC"
+SCENARIOS = {
+    "the time of a watched hash's only field": """
+        b HSET h f v; b HPEXPIRE h 20 FIELDS 1 f; a WATCH h; b sleep 0.03; a MULTI; a PING; a EXEC""",
+    "BLPOP": f"a ~BLPOP l 0; b MULTI; b RPUSH l 1; {IN_ONE_GO.format(key='l')}; b RPUSH l 2; a <",
+    "BLMPOP": f"a ~BLMPOP 0 1 l LEFT; b MULTI; b RPUSH l 1; {IN_ONE_GO.format(key='l')}; b RPUSH l 2; a <",
+    "BLMOVE": f"a ~BLMOVE l m LEFT LEFT 0; b MULTI; b RPUSH l 1; {IN_ONE_GO.format(key='l')}; b RPUSH l 2; a <",
+    "BZPOPMIN": f"a ~BZPOPMIN z 0; b MULTI; b ZADD z 1 a; {IN_ONE_GO.format(key='z')}; b ZADD z 2 b; a <",
+    "BZMPOP": f"a ~BZMPOP 0 1 z MIN; b MULTI; b ZADD z 1 a; {IN_ONE_GO.format(key='z')}; b ZADD z 2 b; a <",
+    "XREAD": f"""
+        a ~XREAD BLOCK 0 STREAMS x $; b MULTI; b XADD x 1-1 a b; {IN_ONE_GO.format(key='x')}; b XADD x 2-2 a b
+        a <""",
+    "XREADGROUP of what has expired": """
+        b XGROUP CREATE x g $ MKSTREAM; b PEXPIRE x 20; a ~XREADGROUP GROUP g c BLOCK 0 STREAMS x >; b sleep 0.03
+        b XADD x 1-1 a b; a <""",
+    "BLMOVE to what has expired": """
+        b RPUSH m x; b PEXPIRE m 20; a ~BLMOVE l m LEFT LEFT 0; b sleep 0.03; b RPUSH l 1; a <; b LRANGE m 0 -1
+        b PTTL m""",
+    "renamed when it had expired": """
+        b RPUSH q 1; b PEXPIRE q 10; a ~BLPOP l 0; b sleep 0.02; b RENAME q l; b RPUSH l 2; a <""",
+    "swapped when it had expired": """
+        a ~BLPOP l 0; b SELECT 1; b RPUSH l 1; b PEXPIRE l 10; b sleep 0.02; b SWAPDB 0 1; b SELECT 0; b RPUSH l 2
+        a <""",
+    "expired keys count": """
+        a SET k v PX 1; a SET j v; a sleep 0.01; a DBSIZE; a KEYS *; a DBSIZE; a MULTI; a DBSIZE; a EXEC; a GET k
+        a DBSIZE""",
+    "TOUCH touches": """
+        a SET k v; a CLIENT NO-TOUCH ON; a sleep 1.1; a TOUCH k; a OBJECT IDLETIME k
+        a EVAL "return redis.call('TOUCH', 'k')" 0; a OBJECT IDLETIME k; a MULTI; a TOUCH k; a EXEC""",
+    "XGROUP SETID": """
+        a XGROUP CREATE s g $ MKSTREAM; a XGROUP SETID s g -; a XINFO GROUPS s; a XGROUP SETID s g +; a XINFO GROUPS s
+        a XGROUP CREATE s h -; a XGROUP SETID s g (1-1; a XGROUP SETID s g *; a XREADGROUP GROUP g c STREAMS s -""",
+    "errors that end in a newline": """
+        a EVAL "return {err='FOO x\\\\n'}" 0; a EVAL "return redis.error_reply('x\\\\r\\\\n')" 0
+        a EVAL "return redis.pcall('EXPIRE','k','1','y\\\\n')" 0; a EXPIRE k 1 "y\\n"; a HSETEX h "\\n" FIELDS 1 a b
+        a CONFIG SET "x\\n" 1; a NOSUCH "x\\n"; a "x\\n"; a ACL SETUSER u "x\\n"; a CLIENT KILL "x\\n"
+        a DEBUG ERROR "x\\n"
+        a OBJECT "x\\n"; a XGROUP "x\\n"; a FCALL "x\\n" 0; a SCRIPT "x\\n"; a ACL "DRYRUN" "y\\n" "x\\n"
+        a AUTH "x\\n" y""",
+}
+HELD = {
+    "SET": "SET k v",
+    "PUBLISH": "PUBLISH c x",
+    "SPUBLISH": "SPUBLISH c x",
+    "PFCOUNT": "PFCOUNT k",
+    "EVAL": 'EVAL "return 1" 0',
+    "EVALSHA": "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0",
+    "FCALL": "FCALL f 0",
+    "FUNCTION FLUSH": "FUNCTION FLUSH",
+}
+
+
+@pytest.fixture(scope="module")
+def servers():
+    with Server("oracle") as oracle, Server("subject", workers=2) as subject:
+        yield oracle, subject
+
+
+def compare(servers, steps):
+    found = []
+    for server in servers:
+        player = Player(server)
+        player.admin("FLUSHALL")
+        player.admin("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+        steps = steps.strip().replace("\n", ";")
+        try:
+            found.append(player.play(steps))
+        finally:
+            player.admin("CLIENT", "UNPAUSE")
+            player.close()
+    assert found[1] == found[0]
+
+
+@pytest.mark.parametrize("what", WATCHED)
+@pytest.mark.parametrize("before", BEFORE)
+def test_watched_keys_that_expire(before, what, servers):
+    compare(servers, f"{BEFORE[before]}; b {WATCHED[what]}; a MULTI; a PING; a EXEC")
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_steps(name, servers):
+    compare(servers, SCENARIOS[name])
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_a_pause_of_writes_holds(name, servers):
+    command = HELD[name]
+    compare(servers, f"b CLIENT PAUSE 100000 WRITE; a ~{command}; b CLIENT UNPAUSE; a <")
+    compare(servers, f"b CLIENT PAUSE 100000 WRITE; a MULTI; a ~{command}; b CLIENT UNPAUSE; a <; a EXEC")
+    compare(servers, f"a MULTI; a {command}; b CLIENT PAUSE 100000 WRITE; a ~EXEC; b CLIENT UNPAUSE; a <")
