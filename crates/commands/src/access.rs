@@ -431,7 +431,7 @@ impl<'a> Access<'a> {
             entry.set_expiry(new_expiry);
         }
         if let Some(old) = replaced {
-            self.collected.free_later(old);
+            self.collected.free_later_as(self.settings.lazy_server_del, old);
         }
         if before == Kind::Stream {
             self.signal(key);
@@ -465,7 +465,7 @@ impl<'a> Access<'a> {
         let old = live.replace(entry);
         let before = old.kind();
         note_lost(self.collected, self.database, awaited, &old);
-        self.collected.free_later(old);
+        self.collected.free_later_as(self.settings.lazy_server_del, old);
         self.overwritten(&key, before, after);
         Ok(())
     }
@@ -477,7 +477,7 @@ impl<'a> Access<'a> {
         let old = self.take(entry.key());
         let before = old.as_ref().map(Entry::kind);
         if let Some(old) = old {
-            self.collected.free_later(old);
+            self.collected.free_later_as(self.settings.lazy_server_del, old);
         }
         self.insert(hash, entry)?;
         Ok(before)
@@ -486,30 +486,27 @@ impl<'a> Access<'a> {
     /// Removes a key; unless that takes but a moment, its value is freed after the commit. False if it was
     /// not there.
     pub fn remove(&mut self, key: &[u8]) -> bool {
+        self.remove_as(self.settings.lazy_server_del, key)
+    }
+
+    fn remove_as(&mut self, is_lazy: bool, key: &[u8]) -> bool {
         let Some(entry) = self.take(key) else { return false };
-        self.collected.free_later(entry);
+        self.collected.free_later_as(is_lazy, entry);
         true
     }
 
     /// Removes a key, and says that it was deleted, which is one change. False if it was not there.
     pub fn delete(&mut self, key: &[u8]) -> bool {
-        let is_removed = self.remove(key);
+        self.delete_as(self.settings.lazy_server_del, key)
+    }
+
+    /// The same. `is_lazy` says whether a value that takes long to free counts as freed in the background.
+    pub fn delete_as(&mut self, is_lazy: bool, key: &[u8]) -> bool {
+        let is_removed = self.remove_as(is_lazy, key);
         if is_removed {
             self.modified(key, EventClass::GENERIC, "del");
         }
         is_removed
-    }
-
-    /// The same, as UNLINK does: a value that takes long to free is counted as freed in the background.
-    pub fn unlink(&mut self, key: &[u8]) -> bool {
-        let Some(entry) = self.take(key) else { return false };
-        let is_lazy = crate::object::is_freed_lazily(&entry);
-        self.collected.free_later(entry);
-        if is_lazy {
-            self.collected.effects().trash.lazy_objects += 1;
-        }
-        self.modified(key, EventClass::GENERIC, "del");
-        true
     }
 
     /// Removes a collection of which a command has taken the last element, and says so.
@@ -855,7 +852,7 @@ fn note_expired(
         effects.lapsed.push((database, entry.key().into()));
     }
     note_lost(collected, database, true, &entry);
-    collected.free_later(entry);
+    collected.free_later_as(settings.lazy_expire, entry);
 }
 
 /// What the commit makes of a key that is new. `awaited` says that somebody waits for a key of its shard.

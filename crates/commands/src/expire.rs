@@ -99,7 +99,7 @@ fn set_expiry(
         return Ok(());
     }
     if time <= now_ms {
-        access.delete(key);
+        access.delete_as(access.settings().lazy_expire, key);
         access.log_instead(&[b"DEL", key]);
     } else {
         entry.set_expiry(Some(time));

@@ -15,14 +15,14 @@ fn del(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let is_lazy = access.settings().lazy_user_del;
     let mut count = 0;
     for key in args.from(1) {
-        count += i64::from(if is_lazy { access.unlink(key) } else { access.delete(key) });
+        count += i64::from(access.delete_as(is_lazy, key));
     }
     reply.integer(count);
     Ok(())
 }
 
 fn unlink(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let count = args.from(1).iter().filter(|key| access.unlink(key)).count();
+    let count = args.from(1).iter().filter(|key| access.delete_as(true, key)).count();
     reply.integer(count as i64);
     Ok(())
 }

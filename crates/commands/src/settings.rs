@@ -37,6 +37,12 @@ pub struct Settings {
     pub lazy_user_del: bool,
     /// `lazyfree-lazy-user-flush`: the same for flushing.
     pub lazy_user_flush: bool,
+    /// `lazyfree-lazy-server-del`: the same for values that commands replace or remove beside their work.
+    pub lazy_server_del: bool,
+    /// `lazyfree-lazy-expire`: the same for keys that expire.
+    pub lazy_expire: bool,
+    /// `lazyfree-lazy-eviction`: the same for keys that are evicted.
+    pub lazy_eviction: bool,
 }
 
 impl Default for Settings {
@@ -51,6 +57,9 @@ impl Default for Settings {
             compress_dumps: true,
             lazy_user_del: false,
             lazy_user_flush: false,
+            lazy_server_del: false,
+            lazy_expire: false,
+            lazy_eviction: false,
         }
     }
 }

@@ -56,5 +56,8 @@ fn settings(config: &Config) -> Settings {
         compress_dumps: config.rdbcompression,
         lazy_user_del: config.lazyfree_lazy_user_del,
         lazy_user_flush: config.lazyfree_lazy_user_flush,
+        lazy_server_del: config.lazyfree_lazy_server_del,
+        lazy_expire: config.lazyfree_lazy_expire,
+        lazy_eviction: config.lazyfree_lazy_eviction,
     }
 }

@@ -44,6 +44,15 @@ impl Collected {
         }
     }
 
+    /// The same; `is_lazy` says that Redis would leave a value that takes long to free to its background thread.
+    #[inline]
+    pub(super) fn free_later_as(&mut self, is_lazy: bool, entry: Entry) {
+        if is_lazy && crate::object::is_freed_lazily(&entry) {
+            self.effects().trash.lazy_objects += 1;
+        }
+        self.free_later(entry);
+    }
+
     /// Everything but counts, if there may be any.
     #[inline]
     pub(super) fn noted(&self) -> Option<&Effects> {

@@ -27,7 +27,7 @@ impl Access<'_> {
             self.collected.effects().removed_expired.push((number, key));
         }
         note_lost(self.collected, number, true, &entry);
-        self.collected.free_later(entry);
+        self.collected.free_later_as(self.settings.lazy_eviction, entry);
         true
     }
 }

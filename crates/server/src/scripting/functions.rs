@@ -128,9 +128,10 @@ impl LibraryStore {
         self.libraries.write().remove(name).is_some()
     }
 
-    /// Removes all libraries.
-    pub fn flush(&self) {
-        self.libraries.write().clear();
+    /// Removes all libraries, and tells how many functions they had.
+    pub fn flush(&self) -> usize {
+        let libraries = std::mem::take(&mut *self.libraries.write());
+        libraries.values().map(|library| library.functions.len()).sum()
     }
 
     fn prepare(
