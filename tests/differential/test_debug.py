@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from support.resp import Connection
 from support.servers import Server
 
 SAME = """
@@ -169,3 +170,20 @@ def test_the_background_rests(both):
         assert connection.call("DBSIZE") >= 1 and connection("GET", "gone").is_null
         assert expired() == before + 1
         connection.call("DEBUG", "PAUSE-CRON", 0)
+
+
+def test_clients_by_what_they_take(both):
+    """redis-server shows the client with a large argument one bucket higher, for it keeps a query buffer beside."""
+    tables = []
+    for connection in both:
+        with Connection(connection.address) as large:
+            large("MULTI")
+            large("SET", "key", "x" * 1_500_000)
+            connection("CLIENT", "NO-EVICT", "on")
+            connection("CONFIG", "SET", "maxmemory-clients", "100mb")
+            table = connection.call("DEBUG", "CLIENT-EVICTION").decode()
+            connection("CONFIG", "SET", "maxmemory-clients", "0")
+        assert table.count("clients: 0\n") == 18
+        assert 1_500_000 < int(re.search(r"tot-mem: *(\d+), clients: 1\n", table)[1]) < 4_000_000
+        tables.append(re.sub(r"tot-mem: *\d+, clients: \d", "", table))
+    assert tables[0] == tables[1]

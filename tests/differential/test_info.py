@@ -103,3 +103,27 @@ def test_expiry_in_the_background_is_watched(servers):
                 connection.pipeline([("SET", f"k:{n}", "v", "PX", "1") for n in range(start, start + 1000)])
             connection("DEBUG", "SET-ACTIVE-EXPIRE", "1")
             eventually(lambda: connection("LATENCY", "HISTORY", "expire-cycle").plain(), "no event")
+
+
+@pytest.mark.parametrize("policy", ["everysec", "always"])
+def test_slow_writes_to_the_log_are_watched(policy):
+    """What DEBUG AOF-FLUSH-SLEEP adds counts as the write's time here; redis-server leaves it out."""
+    options = {"appendonly": "yes", "appendfsync": policy, "latency-monitor-threshold": "20"}
+    with Server("subject", options) as server, server.connect() as connection:
+        connection("DEBUG", "AOF-FLUSH-SLEEP", 30_000)
+        connection("SET", "key", "value")
+        connection("DEBUG", "AOF-FLUSH-SLEEP", 0)
+        for event in ("aof-write", "aof-write-alone"):
+            eventually(lambda event=event: connection("LATENCY", "HISTORY", event).plain(), f"no {event}")
+            assert connection("LATENCY", "HISTORY", event).plain()[0][1] >= 30
+
+
+def test_eviction_is_watched():
+    for kind in ("oracle", "subject"):
+        options = {"latency-monitor-threshold": "1", "maxmemory-policy": "allkeys-random"}
+        with Server(kind, options) as server, server.connect() as connection:
+            connection("CONFIG", "SET", "maxmemory-eviction-tenacity", "100")
+            connection("DEBUG", "POPULATE", 100_000)
+            connection("CONFIG", "SET", "maxmemory", 1)
+            connection("GET", "key")
+            eventually(lambda: connection("LATENCY", "HISTORY", "eviction-cycle").plain(), "no event")

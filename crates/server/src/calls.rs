@@ -3,7 +3,7 @@
 //! All ways of a call end here: a client's request, a queued command of a transaction, a command that a
 //! script calls, and a command that has waited. A call counts once, when it ends.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mantissa_commands::spec::Flags;
 use mantissa_commands::{Error, Outcome};
@@ -103,9 +103,8 @@ pub fn ended_waiting(context: &mut Context, client: &Client, blocked: &BlockedCl
 
 /// Notes how long something took, if that is above the threshold of what is watched.
 pub fn note_latency(context: &Context, event: &'static str, spent_ns: u64) {
-    let (threshold_ms, spent_ms) = (context.live.config.latency_monitor_threshold_ms, spent_ns / 1_000_000);
-    if threshold_ms > 0 && spent_ms >= threshold_ms {
-        context.server.latency.lock().add(event, spent_ms, context.now_ms / 1000);
+    if context.live.config.latency_monitor_threshold_ms > 0 {
+        context.server.note_latency(event, Duration::from_nanos(spent_ns));
     }
 }
 

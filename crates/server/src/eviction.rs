@@ -25,6 +25,7 @@ use mantissa_commands::{Access, Error, Mode};
 use mantissa_protocol::Args;
 use mantissa_store::{ShardSet, allocator};
 
+use crate::calls::note_latency;
 use crate::client::Client;
 use crate::commit::commit;
 use crate::config::Config;
@@ -148,12 +149,23 @@ pub fn make_room(context: &mut Context, time_limit: Duration) -> Verdict {
 }
 
 fn evict(context: &mut Context, policy: Policy, limit: u64, time_limit: Duration) -> Verdict {
-    let pressure = &context.server.pressure;
     if context.evictor.policy != Some(policy) {
         context.evictor.policy = Some(policy);
         context.evictor.pool.clear();
     }
     let began = Instant::now();
+    let verdict = evict_for(context, policy, limit, (began, time_limit));
+    note_latency(context, "eviction-cycle", began.elapsed().as_nanos() as u64);
+    verdict
+}
+
+fn evict_for(
+    context: &mut Context,
+    policy: Policy,
+    limit: u64,
+    (began, time_limit): (Instant, Duration),
+) -> Verdict {
+    let pressure = &context.server.pressure;
     loop {
         if pressure.is_about_to_fall() {
             return Verdict::Running;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use mantissa_commands::Trash;
@@ -18,6 +18,7 @@ use crate::census::Census;
 use crate::client::{BlockedClient, ClientShared};
 use crate::client_memory::{self, ClientMemory};
 use crate::config::Config;
+use crate::context::unix_ms;
 use crate::eviction::{Freeing, Pressure};
 use crate::expiry::ExpiryFigures;
 use crate::hot_keys::HotKeys;
@@ -202,6 +203,17 @@ impl Server {
     /// The configuration in force.
     pub fn live(&self) -> Arc<Live> {
         self.live.load_full()
+    }
+
+    /// Notes how long something took, if that is above the threshold of what is watched.
+    pub fn note_latency(&self, event: &'static str, spent: Duration) {
+        let spent_ms = spent.as_millis() as u64;
+        if spent_ms > 0 {
+            let threshold_ms = self.live.load().config.latency_monitor_threshold_ms;
+            if threshold_ms > 0 && spent_ms >= threshold_ms {
+                self.latency.lock().add(event, spent_ms, unix_ms() / 1000);
+            }
+        }
     }
 
     /// The version of the configuration in force.

@@ -451,6 +451,8 @@ pub struct Writer {
     synced_units: u64,
     written_units: u64,
     sync_time: Duration,
+    /// How long making durable took in the last turn; 0 if it did not come to it.
+    last_sync: Duration,
     /// Units that somebody waited for just before the last of them became durable.
     awaited_units: u64,
 }
@@ -478,6 +480,7 @@ impl Writer {
             synced_units: 0,
             written_units: 0,
             sync_time: Duration::ZERO,
+            last_sync: Duration::ZERO,
             awaited_units: 0,
         }
     }
@@ -569,6 +572,11 @@ impl Writer {
         self.failed_at.is_some()
     }
 
+    /// How long making durable took in the last turn; 0 if it did not come to it.
+    pub fn last_sync(&self) -> Duration {
+        self.last_sync
+    }
+
     /// The length of the file in bytes, without reserved room.
     pub fn file_bytes(&self) -> u64 {
         self.length
@@ -579,6 +587,7 @@ impl Writer {
         if self.failed_at.is_some_and(|failed_at| now < failed_at + RETRY_INTERVAL) {
             return Ok(());
         }
+        self.last_sync = Duration::ZERO;
         let outcome = self.write_queued().and_then(|()| self.sync_if_due(now));
         let outcome = match outcome {
             Err(Failure::Write(error) | Failure::Sync(error)) if self.gives_up() => {
@@ -897,7 +906,8 @@ impl Writer {
             let outcome = file.sync();
             self.log.is_syncing.store(false, Ordering::Relaxed);
             outcome.map_err(Failure::Sync)?;
-            self.sync_time = (self.sync_time * 7 + began.elapsed()) / 8;
+            self.last_sync = began.elapsed();
+            self.sync_time = (self.sync_time * 7 + self.last_sync) / 8;
             self.awaited_units = self.log.units.load(Ordering::Relaxed) - self.synced_units;
             self.synced_units = self.written_units;
         }

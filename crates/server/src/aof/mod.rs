@@ -62,6 +62,8 @@ pub struct Aof {
     pub former_bytes: AtomicU64,
     /// The lengths of all files after the last rewrite or at the start, in bytes.
     pub base_bytes: AtomicU64,
+    /// How long a write is put off, in microseconds: DEBUG AOF-FLUSH-SLEEP.
+    pub write_delay_us: AtomicU64,
     /// Clients in WAITAOF, with the positions that they wait for.
     waiters: Mutex<Vec<(u64, Arc<BlockedClient>)>>,
     /// What is known of rewriting.
@@ -85,6 +87,7 @@ impl Aof {
             increment_bytes: AtomicU64::new(0),
             former_bytes: AtomicU64::new(0),
             base_bytes: AtomicU64::new(0),
+            write_delay_us: AtomicU64::new(0),
             waiters: Mutex::default(),
             rewrite: Rewrite::default(),
         }

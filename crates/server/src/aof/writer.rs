@@ -71,7 +71,13 @@ fn write_at_once(server: &'static Server, worker: usize) -> bool {
 fn turn(server: &'static Server, writer: &mut Writer) {
     let aof = &server.aof;
     let (durable, confirmed, was_stalled) = (aof.log.durable(), aof.confirmed(), aof.log.is_stalled());
-    let outcome = writer.turn(Instant::now());
+    let (began, is_syncing) = (Instant::now(), aof.log.is_syncing());
+    let delay_us = aof.write_delay_us.load(Ordering::Relaxed);
+    if delay_us > 0 && aof.log.end() > aof.log.written() {
+        std::thread::sleep(Duration::from_micros(delay_us));
+    }
+    let outcome = writer.turn(began);
+    note_latency(server, began.elapsed(), writer.last_sync(), is_syncing);
     aof.increment_bytes.store(writer.file_bytes(), Ordering::Relaxed);
     let is_lost = matches!(outcome, Err(Failure::Closed(_)));
     if was_stalled && !aof.log.is_stalled() {
@@ -97,6 +103,22 @@ fn turn(server: &'static Server, writer: &mut Writer) {
     if is_lost || aof.log.durable() > durable || aof.confirmed() > confirmed {
         aof.tell_waiters(server, is_lost);
     }
+}
+
+/// Notes how long writing has taken, and making durable where somebody waits for it.
+fn note_latency(server: &Server, spent: Duration, sync: Duration, is_syncing: bool) {
+    if server.aof.log.policy() == SyncPolicy::Always {
+        server.note_latency("aof-fsync-always", sync);
+    }
+    let is_saving = server.persistence.saving.load(Ordering::Relaxed) || server.aof.rewrite.is_running();
+    let detail = match is_syncing {
+        true => "aof-write-pending-fsync",
+        false if is_saving => "aof-write-active-child",
+        false => "aof-write-alone",
+    };
+    let write = spent.saturating_sub(sync);
+    server.note_latency("aof-write", write);
+    server.note_latency(detail, write);
 }
 
 /// Notes an error, after which writes are refused. With `appendfsync always` the server ends: it could keep

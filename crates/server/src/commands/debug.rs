@@ -50,6 +50,7 @@ fn debug(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Ou
         (b"quicklist", 3 | 4) => tables::structure(session, args, ("quicklist", "Quicklist"), reply)?,
         (b"htstats", 3 | 4) => tables::database(session, args, reply)?,
         (b"htstats-key", 3 | 4) => tables::value(session, args, reply)?,
+        (b"client-eviction", 2) => tables::client_eviction(session, reply)?,
         (b"error", 3) => reply.error_bytes(args.at(2)),
         (b"populate", 3..=5) => populate(session, args, reply)?,
         (b"stringmatch-test", 2) => match_hard_patterns(reply),
@@ -58,7 +59,6 @@ fn debug(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Ou
             reply.bulk(text.as_bytes());
         }
         (b"internal_secret", 2) => return Err(Error::fixed("ERR Internal secret is missing")),
-        (b"client-eviction", 2) => return Err(Error::fixed("ERR maxmemory-clients is disabled.")),
         (b"mallctl" | b"mallctl-str", 3 | 4) => return Err(Error::fixed("ERR No such file or directory")),
         (b"clusterlink", 5) => {
             return Err(Error::fixed("ERR Debug option only available for cluster mode enabled setup!"));
@@ -84,8 +84,7 @@ fn reply_buffer(args: Args<'_>) -> Outcome {
 /// Whether a subcommand sets up a mechanism that works otherwise here or does not exist: accepted, so that
 /// test tools go on.
 fn accepts(name: &[u8], words: usize) -> bool {
-    const ACCEPTED: [(&[u8], std::ops::RangeInclusive<usize>); 5] = [
-        (b"aof-flush-sleep", 3..=3),
+    const ACCEPTED: [(&[u8], std::ops::RangeInclusive<usize>); 4] = [
         (b"dict-resizing", 3..=3),
         (b"keysizes-hist-assert", 3..=3),
         (b"mark-internal-client", 2..=2),
@@ -114,6 +113,10 @@ fn set(session: &mut Session<'_, '_>, name: &[u8], args: Args<'_>) -> Outcome<bo
     let is_on = || mantissa_number::parse_i64(args.at(2)).unwrap_or(0) != 0;
     match (name, args.len()) {
         (b"sleep", 3) => sleep(args),
+        (b"aof-flush-sleep", 3) => {
+            let time_us = mantissa_number::parse_i64(args.at(2)).unwrap_or(0);
+            server.aof.write_delay_us.store(u64::try_from(time_us).unwrap_or(0), Ordering::Relaxed);
+        }
         (b"loadaof", _) => reload::load_log(session)?,
         (b"set-active-expire", 3) => server.active_expire.store(is_on(), Ordering::Relaxed),
         (b"set-disable-deny-scripts", 3) => server.debug_in_scripts.store(is_on(), Ordering::Relaxed),

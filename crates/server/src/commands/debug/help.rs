@@ -2,7 +2,7 @@
 
 /// The subcommands, with what they do.
 pub(super) const LINES: &[(&str, &str)] = &[
-    ("AOF-FLUSH-SLEEP <microsec>", "Accepted for test tools."),
+    ("AOF-FLUSH-SLEEP <microsec>", "Wait so long before each write to the append-only file."),
     ("ASSERT", "Ends the server as a failed assertion does."),
     ("CHANGE-REPL-ID", "Takes a new replication id."),
     ("CONFIG-REWRITE-FORCE-ALL", "Does what CONFIG REWRITE does."),
@@ -42,7 +42,7 @@ pub(super) const LINES: &[(&str, &str)] = &[
     ("STRUCTSIZE", "The sizes of what keys are made of."),
     ("LISTPACK <key>", "Tells whether the value is a listpack."),
     ("QUICKLIST <key> [<0|1>]", "Tells whether the value is a quicklist."),
-    ("CLIENT-EVICTION", "How clients would be chosen that take too much memory."),
+    ("CLIENT-EVICTION", "How many clients take how much memory, of those that may be evicted."),
     ("PAUSE-CRON <0|1>", "Whether what is done in the background rests."),
     ("REPLYBUFFER PEAK-RESET-TIME <NEVER||RESET|time>", "Accepted for test tools."),
     ("REPLYBUFFER RESIZING <0|1>", "Accepted for test tools."),

@@ -1,6 +1,7 @@
 //! The subcommands of DEBUG that look at how values are stored.
 
 use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
 
 use mantissa_commands::{Error, Outcome, object_encoding, parse};
 use mantissa_persist::payload::dump_value;
@@ -9,6 +10,8 @@ use mantissa_protocol::{Args, Reply};
 use mantissa_store::{Database, Entry, ValueRef};
 
 use super::with_entry;
+use crate::client::flag;
+use crate::client_memory;
 use crate::session::Session;
 
 /// Bytes of a serialized value that are not the value itself: its type, the version and the checksum.
@@ -172,4 +175,32 @@ pub(super) fn script(session: &mut Session<'_, '_>, args: Args<'_>) -> Outcome {
         }
     });
     if is_found { Ok(()) } else { Err(super::super::wrong_subcommand(args)) }
+}
+
+/// DEBUG CLIENT-EVICTION: the clients that may be evicted, by powers of two of the bytes that they take.
+pub(super) fn client_eviction(session: &mut Session<'_, '_>, reply: &mut Reply) -> Outcome {
+    const POWER_MIN: u32 = 15;
+    const BUCKETS: usize = 19;
+    if client_memory::limit(&session.context.live.config).is_none() {
+        return Err(Error::fixed("ERR maxmemory-clients is disabled."));
+    }
+    let mut buckets = [(0, 0); BUCKETS];
+    for client in session.server().clients.read().values().filter(|client| !client.has(flag::NO_EVICT)) {
+        let bytes = client.memory_bytes.load(Ordering::Relaxed);
+        let power = bytes.max(1).ilog2().max(POWER_MIN - 1) - (POWER_MIN - 1);
+        let bucket = &mut buckets[(power as usize).min(BUCKETS - 1)];
+        *bucket = (bucket.0 + bytes, bucket.1 + 1);
+    }
+    let mut text = String::new();
+    for (index, (bytes, clients)) in buckets.into_iter().enumerate() {
+        let bounds = (1_u64 << (POWER_MIN + index as u32 - 1), (1_u64 << (POWER_MIN + index as u32)) - 1);
+        let range = match index {
+            0 => format!("{:10} - {:10}", 0, bounds.1),
+            index if index == BUCKETS - 1 => format!("{:10}+            ", bounds.0),
+            _ => format!("{:10} - {:10}", bounds.0, bounds.1),
+        };
+        let _to_memory = writeln!(text, "bucket {range}: tot-mem: {bytes:10}, clients: {clients}");
+    }
+    reply.bulk(text.as_bytes());
+    Ok(())
 }
