@@ -135,6 +135,31 @@ def test_scripts_that_surprise_after_writing(server):
             connection.call("INCRBY", account(0), amount)
 
 
+def test_a_script_that_begins_again_is_seen_once(server):
+    """The first run selects another database and is monitored; neither may show."""
+    script = """
+        local value = redis.call('GET', KEYS[1])
+        if ARGV[1] == 'elsewhere' then
+            redis.call('SELECT', 3)
+            for n = 1, 20 do redis.call('GET', 'other' .. n) end
+        end
+        return value"""
+    with server.connect() as connection, server.connect() as monitor:
+        connection.call("SET", "key", "in 0")
+        connection.call("SELECT", 3)
+        connection.call("SET", "key", "in 3")
+        connection.call("SELECT", 0)
+        for _ in range(3):
+            assert connection.call("EVAL", script, 1, "key", "here") == b"in 0"
+        monitor.call("MONITOR")
+        assert connection.call("EVAL", script, 1, "key", "elsewhere") == b"in 0"
+        assert connection.call("GET", "key") == b"in 0"
+        shown = [monitor.read().text() for _ in range(24)]
+        assert sum('"SELECT" "3"' in line for line in shown) == 1
+        assert sum('lua] "GET" "key"' in line for line in shown) == 1
+        assert shown[-1].endswith('"GET" "key"') and "lua" not in shown[-1]
+
+
 def test_blocked_clients_are_served_by_scripts(server):
     moved = 300
 

@@ -694,6 +694,11 @@ impl<'a> Access<'a> {
         self.collected.effects().blocking.take()
     }
 
+    /// Forgets the lookups of a command that is repeated.
+    pub fn forget_lookups(&mut self) {
+        self.collected.forget_lookups();
+    }
+
     /// Whether the handler has asked to wait.
     #[inline]
     pub fn wants_to_wait(&self) -> bool {

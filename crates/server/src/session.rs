@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::commit::{Command, commit};
 use crate::context::Context;
 use crate::server::Server;
-use crate::{calls, execute, registry, tracking};
+use crate::{execute, registry, tracking};
 
 /// See the module's description.
 pub struct Session<'s, 'k> {
@@ -103,13 +103,12 @@ pub fn run_as_one<R>(
     Ok(result)
 }
 
-/// Commits what one of those commands has caused, as far as that is not left to the end, and counts the call.
+/// Commits what one of those commands has caused, as far as that is not left to the end.
 pub fn commit_one(
     context: &mut Context,
     client: &Client,
     access: &mut Access<'_>,
     (command, args): (&'static registry::Command, Args<'_>),
-    outcome: &Outcome,
 ) {
     let (server, outbox) = (context.server, &mut context.outbox);
     let trash = commit(server, outbox, access, Some((client.database, args)), false);
@@ -118,5 +117,4 @@ pub fn commit_one(
         let keys_max = context.live.config.tracking_table_max_keys;
         tracking::remember(outbox, access, &client.shared, command, args, keys_max);
     }
-    calls::ended(context, client, (command, args), outcome);
 }

@@ -186,7 +186,8 @@ fn run_one(
         reply.truncate(start);
         reply.error_bytes(error.bytes());
     }
-    commit_one(context, client, access, (queued.command, args), &outcome);
+    commit_one(context, client, access, (queued.command, args));
+    calls::ended(context, client, (queued.command, args), &outcome);
 }
 
 /// WATCH.

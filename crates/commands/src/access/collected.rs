@@ -71,6 +71,12 @@ impl Collected {
         self.misses.set(self.misses.get() + 1);
     }
 
+    /// Forgets what lookups have found, and what they have missed.
+    pub(super) fn forget_lookups(&mut self) {
+        (self.hits, self.misses) = Default::default();
+        self.missed.get_mut().clear();
+    }
+
     /// A lookup that is told of as an event has not found its key.
     #[cold]
     pub(super) fn note_missed(&self, database: usize, key: &[u8]) {

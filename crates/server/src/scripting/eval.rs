@@ -164,7 +164,7 @@ fn run_script(
         name: source::hexadecimal(&script.digest),
         is_one_line: !script.body().contains(&b'\n'),
         habits: &script.habits,
-        refused: Cell::default(),
+        called: Cell::default(),
     };
     call.run(session, reply, |vm, keys, arguments| vm.scripts.run(&function, keys, arguments))
 }
@@ -205,8 +205,8 @@ pub struct Call<'a> {
     pub name: String,
     /// What is known of its keys.
     pub habits: &'a Habits,
-    /// Commands that the client might not run, in a run that has begun again.
-    pub refused: Cell<usize>,
+    /// Calls of a run that is to begin again.
+    pub called: Cell<usize>,
 }
 
 /// How a script ended: whether well, with which value, or with an error of the machine.
@@ -262,7 +262,7 @@ impl Call<'_> {
         reply: &mut Reply,
         body: &impl Fn(&Vm, Table, Table) -> Ending,
     ) -> Outcome {
-        let start = reply.len();
+        let (start, database) = (reply.len(), client.database);
         let mut wide = false;
         loop {
             let shards = self.shards(context, wide);
@@ -272,6 +272,7 @@ impl Call<'_> {
             match ended? {
                 Some(Abort::Restart) => {
                     wide = true;
+                    client.select(database);
                     reply.truncate(start);
                 }
                 _ => return Ok(()),
@@ -298,7 +299,7 @@ impl Call<'_> {
             owns_locks,
             keys: self.keys(),
             call: self.args,
-            refused_before: self.refused.get(),
+            called_before: self.called.get(),
         };
         let (ended, used) = MACHINE.with(|machine| {
             let Ok(machine) = machine.try_borrow_mut() else {
@@ -309,7 +310,7 @@ impl Call<'_> {
             let start = reply.len();
             let ending = self.begin(vm, &mut run, reply, body);
             self.habits.note(run.touched_undeclared);
-            self.refused.set(run.refused_count);
+            self.called.set(run.called_count);
             let abort = run.abort;
             if abort != Some(Abort::Restart) {
                 self.reply_ending(context, (ending, abort), start, reply);

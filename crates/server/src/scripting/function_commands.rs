@@ -47,7 +47,7 @@ fn run(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply, read_on
         is_one_line: false,
         name: String::from_utf8_lossy(&info.name).into_owned(),
         habits: &info.habits,
-        refused: Cell::default(),
+        called: Cell::default(),
     };
     call.run(session, reply, |vm, keys, arguments| vm.functions.run_function(&function, keys, arguments))
 }

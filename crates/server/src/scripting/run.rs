@@ -66,8 +66,8 @@ pub struct Rules<'a> {
     pub keys: Args<'a>,
     /// The command that called it.
     pub call: Args<'a>,
-    /// Refusals that have been noted before it began again.
-    pub refused_before: usize,
+    /// Calls that it made before it began again: they have been counted and shown.
+    pub called_before: usize,
 }
 
 /// See the module's description.
@@ -82,8 +82,8 @@ pub struct Run<'s, 'k> {
     began: Instant,
     /// A command with effects beyond replies has been called.
     has_effects: bool,
-    /// Commands that the client may not run.
-    pub refused_count: usize,
+    /// Calls so far, refused ones too.
+    pub called_count: usize,
     /// A key was touched that had not been declared.
     pub touched_undeclared: bool,
     /// Set once it is to end early.
@@ -107,7 +107,7 @@ impl<'s, 'k> Run<'s, 'k> {
             logs: true,
             began: Instant::now(),
             has_effects: false,
-            refused_count: 0,
+            called_count: 0,
             touched_undeclared: false,
             abort: None,
         }
@@ -115,21 +115,27 @@ impl<'s, 'k> Run<'s, 'k> {
 
     /// Checks whether a command may run and runs it, and replies.
     fn execute(&mut self, args: Args<'_>, reply: &mut Reply) -> Outcome {
-        let command = resolve(self.context, args).inspect_err(|error| {
-            calls::rejected(self.context, None, error);
-        })?;
-        let admitted = self.admit(command, args).and_then(|()| self.hold_shards(command, args));
-        if let Err(error) = admitted {
-            if self.abort.is_none() {
-                calls::rejected(self.context, Some(command), &error);
-            }
-            return Err(error);
+        let is_new = self.called_count >= self.rules.called_before;
+        let resolved = resolve(self.context, args);
+        let admitted = resolved.clone().and_then(|command| {
+            self.admit(command, args, is_new)?;
+            self.hold_shards(command, args)?;
+            Ok(command)
+        });
+        if self.abort.is_some() {
+            return admitted.map(|_| ());
         }
+        self.called_count += 1;
+        let command = admitted.inspect_err(|error| {
+            if is_new {
+                calls::rejected(self.context, resolved.ok(), error);
+            }
+        })?;
         if command.info.flags.has(Flags::WRITE) {
             self.context.server.scripting.slot(self.context.worker).wrote.store(true, Ordering::Relaxed);
         }
         self.has_effects |= has_effects(command);
-        if self.context.server.monitor_count.load(Ordering::Relaxed) > 0 {
+        if is_new && self.context.server.monitor_count.load(Ordering::Relaxed) > 0 {
             monitor::show(self.context, self.client, command, args);
         }
         self.context.command_began = Instant::now();
@@ -137,7 +143,15 @@ impl<'s, 'k> Run<'s, 'k> {
         if !self.logs {
             self.access.discard_log();
         }
-        commit_one(self.context, self.client, self.access, (command, args), &outcome);
+        if !is_new {
+            self.access.forget_lookups();
+        }
+        commit_one(self.context, self.client, self.access, (command, args));
+        if is_new {
+            calls::ended(self.context, self.client, (command, args), &outcome);
+        } else {
+            self.context.has_failed = false;
+        }
         outcome
     }
 
@@ -164,7 +178,7 @@ impl<'s, 'k> Run<'s, 'k> {
         })
     }
 
-    fn admit(&mut self, command: &Command, args: Args<'_>) -> Outcome {
+    fn admit(&mut self, command: &Command, args: Args<'_>, is_new: bool) -> Outcome {
         let info = command.info;
         if !info.accepts(args.len()) || command.handler.is_none() {
             return Err(Error::fixed("ERR Wrong number of args calling Redis command from script"));
@@ -173,7 +187,9 @@ impl<'s, 'k> Run<'s, 'k> {
         if info.flags.has(Flags::NOSCRIPT) && !debugs {
             return Err(Error::fixed("ERR This Redis command is not allowed from script"));
         }
-        self.check_permission(command, args)?;
+        if !self.client.user.is_unrestricted() {
+            acl::admit_in_script(self.context, self.client, command, args, is_new)?;
+        }
         if self.rules.read_only && (info.flags.has(Flags::WRITE) || info.flags.has(Flags::MAY_REPLICATE)) {
             return Err(Error::fixed("ERR Write commands are not allowed from read-only scripts."));
         }
@@ -184,16 +200,6 @@ impl<'s, 'k> Run<'s, 'k> {
             return Err(eviction::OUT_OF_MEMORY);
         }
         execute::check_disk(self.context, command)
-    }
-
-    /// Whether the client may run the command. A run that has begun again does not note its refusals twice.
-    fn check_permission(&mut self, command: &Command, args: Args<'_>) -> Outcome {
-        if self.client.user.is_unrestricted() {
-            return Ok(());
-        }
-        let is_noted = self.refused_count >= self.rules.refused_before;
-        acl::admit_in_script(self.context, self.client, command, args, is_noted)
-            .inspect_err(|_| self.refused_count += 1)
     }
 
     /// Sees to it that the shards that a command needs are held.
