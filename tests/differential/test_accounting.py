@@ -13,8 +13,8 @@ from support.steps import Player, figures
 
 # Mantissa may run it twice, the second time with all keys locked. That is not to be seen.
 TURNS_ELSEWHERE = (
-    "local value = redis.call('GET', KEYS[1]) redis.call('GET', KEYS[1] .. 'b') redis.pcall('NOSUCH')"
-    " redis.pcall('GET') redis.pcall('INCR', KEYS[1] .. 'b', 1)"
+    "local value = redis.call('GET', KEYS[1]) redis.call('GET', KEYS[2]) redis.pcall('NOSUCH')"
+    " redis.pcall('GET') redis.pcall('INCR', KEYS[2], 1)"
     " if ARGV[1] == '1' then redis.call('SELECT', 3) redis.call('GET', 'c') redis.call('GET', 'd') end return value"
 )
 SCENARIOS = {
@@ -59,8 +59,8 @@ SCENARIOS = {
         a EVAL "return redis.pcall('LPUSH','s',1)" 0; a EVAL "return {err='X y'}" 0; a EVAL "return 1" 0; a EXEC""",
     "a script that turns to other keys than before": f"""
         b SET a zero; b SELECT 3; b SET a three; b SELECT 0
-        a EVAL "{TURNS_ELSEWHERE}" 1 a 0; a EVAL "{TURNS_ELSEWHERE}" 1 a 0; start
-        a EVAL "{TURNS_ELSEWHERE}" 1 a 1; a EVAL "{TURNS_ELSEWHERE}" 1 a 0; a EVAL "{TURNS_ELSEWHERE}" 1 a 1; a GET a""",
+        a EVAL "{TURNS_ELSEWHERE}" 2 a b 0; a EVAL "{TURNS_ELSEWHERE}" 2 a b 0; start
+        a EVAL "{TURNS_ELSEWHERE}" 2 a b 1; a EVAL "{TURNS_ELSEWHERE}" 2 a b 0; a EVAL "{TURNS_ELSEWHERE}" 2 a b 1; a GET a""",
     "served": "a ~BLPOP l 0; b RPUSH l v; a <",
     "served by a script": """
         a ~BLPOP l 0; b EVAL "redis.call('RPUSH','l','v') return redis.call('GET','x')" 0; a <""",
