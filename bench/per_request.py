@@ -45,6 +45,7 @@ def main():
     add_programs(parser)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--requests", type=int, default=150_000)
+    parser.add_argument("--only", help="only the load of this name")
     parser.add_argument("--also", help="another build of this server")
     options = parser.parse_args()
     commands = programs(options)
@@ -60,6 +61,8 @@ def main():
     picker = random.Random(7)
     with tempfile.TemporaryDirectory() as folder:
         for name, (arguments, share) in WORKS.items():
+            if options.only not in (None, name):
+                continue
             figures = {server.name: [] for server in servers}
             for _ in range(options.rounds):
                 for server in picker.sample(servers, len(servers)):
