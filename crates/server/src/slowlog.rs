@@ -34,7 +34,7 @@ struct Entry {
     id: i64,
     unix_seconds: i64,
     duration_us: i64,
-    arguments: Vec<Box<[u8]>>,
+    arguments: Box<[Box<[u8]>]>,
     peer: Box<[u8]>,
     client_name: Box<[u8]>,
 }
@@ -126,7 +126,7 @@ pub fn parse_count(text: &[u8]) -> Result<i64, &'static str> {
     number.ok_or("ERR count should be greater than or equal to -1")
 }
 
-fn trim_arguments<'a>(arguments: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<Box<[u8]>> {
+fn trim_arguments<'a>(arguments: impl ExactSizeIterator<Item = &'a [u8]>) -> Box<[Box<[u8]>]> {
     let count = arguments.len();
     if count <= ARGUMENTS_MAX {
         return arguments.map(trim_argument).collect();
@@ -134,7 +134,7 @@ fn trim_arguments<'a>(arguments: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec
     let mut kept: Vec<Box<[u8]>> = arguments.take(ARGUMENTS_MAX - 1).map(trim_argument).collect();
     let more = count - kept.len();
     kept.push(format!("... ({more} more arguments)").into_bytes().into());
-    kept
+    kept.into()
 }
 
 fn trim_argument(argument: &[u8]) -> Box<[u8]> {

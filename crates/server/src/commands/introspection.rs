@@ -27,14 +27,14 @@ pub fn note_slow(context: &Context, client: &Client, command: &Command, args: Ar
     };
     let shown = shown_arguments(command.registered_name(), args);
     let entries_max = context.live.config.slowlog_max_len;
-    context.server.slowlog.lock().record(slow, shown.into_iter(), entries_max);
+    context.server.slowlog.lock().record(slow, shown, entries_max);
 }
 
 /// The arguments as others may see them: without secrets. `name` is the command's, as `get` or `client|list`.
-pub fn shown_arguments<'a>(name: &str, args: Args<'a>) -> Vec<&'a [u8]> {
-    let login = || args.iter().position(|argument| parse::is(argument, "AUTH")).unwrap_or(args.len());
+pub fn shown_arguments<'a>(name: &str, args: Args<'a>) -> impl ExactSizeIterator<Item = &'a [u8]> {
+    let login = move || args.iter().position(|argument| parse::is(argument, "AUTH")).unwrap_or(args.len());
     let is_sensitive = |name: &[u8]| directive(name).is_some_and(|directive| directive.has(SENSITIVE));
-    let is_secret = |index: usize| match name {
+    let is_secret = move |index: usize| match name {
         "auth" => index >= 1,
         "hello" => index > login(),
         "acl|setuser" | "acl|getuser" | "acl|deluser" => index >= 2,
@@ -42,7 +42,7 @@ pub fn shown_arguments<'a>(name: &str, args: Args<'a>) -> Vec<&'a [u8]> {
         _ => false,
     };
     let arguments = args.iter().enumerate();
-    arguments.map(|(index, text)| if is_secret(index) { b"(redacted)" } else { text }).collect()
+    arguments.map(move |(index, text)| if is_secret(index) { b"(redacted)" } else { text })
 }
 
 fn slowlog_get(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
