@@ -60,7 +60,8 @@ SCENARIOS = {
     "a script that turns to other keys than before": f"""
         b SET a zero; b SELECT 3; b SET a three; b SELECT 0
         a EVAL "{TURNS_ELSEWHERE}" 2 a b 0; a EVAL "{TURNS_ELSEWHERE}" 2 a b 0; start
-        a EVAL "{TURNS_ELSEWHERE}" 2 a b 1; a EVAL "{TURNS_ELSEWHERE}" 2 a b 0; a EVAL "{TURNS_ELSEWHERE}" 2 a b 1; a GET a""",
+        a EVAL "{TURNS_ELSEWHERE}" 2 a b 1; a EVAL "{TURNS_ELSEWHERE}" 2 a b 0
+        a EVAL "{TURNS_ELSEWHERE}" 2 a b 1; a GET a""",
     "served": "a ~BLPOP l 0; b RPUSH l v; a <",
     "served by a script": """
         a ~BLPOP l 0; b EVAL "redis.call('RPUSH','l','v') return redis.call('GET','x')" 0; a <""",

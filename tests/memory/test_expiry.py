@@ -1,6 +1,10 @@
 """Keys whose time has passed go by themselves, and their memory with them."""
 
+import pytest
+
 from support.memory import figure, used
+from support.servers import Server
+from support.waiting import eventually
 
 
 def wait_until(connection, keys):
@@ -67,3 +71,41 @@ def test_it_can_be_turned_off(subject):
         assert connection.call("DBSIZE") >= 90
         connection("DEBUG", "SET-ACTIVE-EXPIRE", "1")
         wait_until(connection, 0)
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [("SCAN", "0", "COUNT", "1000", "MATCH", "none*")],
+        [("MULTI",), ("SCAN", "0", "COUNT", "1000"), ("EXEC",)],
+        [("EVAL", "return redis.call('SCAN', '0', 'COUNT', '1000')", "0")],
+        [("KEYS", "*")],
+    ],
+)
+def test_a_scan_removes_what_it_finds_expired(calls):
+    """Without active expiry, as redis-server does; and so that the log knows."""
+    for kind in ("oracle", "subject"):
+        with Server(kind, {"appendonly": "yes"}) as server:
+            with server.connect() as connection:
+                connection.call("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+                connection.pipeline([("SET", f"key:{n}", "x", "PX", "1") for n in range(100)])
+                connection.call("SET", "live", "x")
+                connection.call("CONFIG", "SET", "notify-keyspace-events", "Ex")
+                eventually(lambda: connection.call("EXISTS", "key:99") == 0, "the keys live")
+                connection.pipeline(calls)
+                stays = 100 if calls[0][0] == "KEYS" else 1
+                assert connection.call("DBSIZE") == stays, kind
+                assert f"expired_keys:{101 - stays}".encode() in connection.call("INFO", "stats")
+            log = b"".join(path.read_bytes() for path in server.directory.glob("appendonlydir/*.incr.aof"))
+            assert log.count(b"DEL\r\n") == 101 - stays, kind
+
+
+def test_a_random_key_is_none_that_has_expired():
+    for kind in ("oracle", "subject"):
+        with Server(kind) as server, server.connect() as connection:
+            connection.call("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+            connection.pipeline([("SET", f"key:{n}", "x", "PX", "1") for n in range(9)])
+            connection.call("SET", "live", "x")
+            eventually(lambda: connection.call("EXISTS", "key:8") == 0, "the keys live")
+            assert [connection.call("RANDOMKEY") for _ in range(200)] == [b"live"] * 200
+            assert connection.call("DBSIZE") == 1, kind

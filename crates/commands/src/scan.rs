@@ -102,10 +102,9 @@ impl<'a> Options<'a> {
         Ok(options)
     }
 
-    fn wants(&self, entry: &Entry, now_ms: i64) -> bool {
+    fn wants(&self, entry: &Entry) -> bool {
         self.pattern.is_none_or(|pattern| glob::matches(pattern, entry.key()))
             && self.kind.is_none_or(|kind| parse::is(kind, entry.kind().name()))
-            && is_live(entry, now_ms)
     }
 }
 
@@ -114,19 +113,22 @@ fn scan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     const STEPS_PER_KEY_MAX: u64 = 10;
     let cursor = parse_cursor(args.at(1))?;
     let options = Options::parse(args)?;
-    let (database, now_ms) = (access.database(), access.now_ms());
+    let (number, now_ms) = (access.database(), access.now_ms());
     let shard_count = access.shard_count();
     let mut cursor = Cursor::unpack(cursor, shard_count);
     let mut steps_left = options.count.saturating_mul(STEPS_PER_KEY_MAX);
     let (mut visited, mut returned) = (0, 0);
     let mut keys = reply.part();
+    let mut expired = Vec::new();
     while cursor.shard < shard_count && visited < options.count && steps_left > 0 {
         access.visit_shard(cursor.shard, |shard| {
-            let database = &shard.databases[database];
+            let database = &shard.databases[number];
             loop {
                 cursor.table = database.scan(cursor.table, |entry| {
                     visited += 1;
-                    if options.wants(entry, now_ms) {
+                    if !is_live(entry, now_ms) {
+                        expired.push((number, Box::from(entry.key())));
+                    } else if options.wants(entry) {
                         keys.bulk(entry.key());
                         returned += 1;
                     }
@@ -141,6 +143,7 @@ fn scan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
             cursor.shard += 1;
         }
     }
+    access.note_expired(expired);
     reply.array(2);
     reply.bulk(mantissa_number::format_u64(&mut [0; 20], cursor.pack(shard_count)));
     reply.array(returned);
@@ -151,10 +154,10 @@ fn scan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 fn randomkey(access: &mut Access<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome {
     /// Picks that may hit an expired key before the live ones are looked for one by one.
     const TRIES_MAX: usize = 100;
-    let (database, now_ms) = (access.database(), access.now_ms());
+    let (number, now_ms) = (access.database(), access.now_ms());
     let lens: Vec<usize> = shard_lens(access).collect();
     let total: usize = lens.iter().sum();
-    let mut state = access.random();
+    let (mut state, mut expired) = (access.random(), Vec::new());
     for _ in 0..if total == 0 { 0 } else { TRIES_MAX } {
         let mut place = access.random_below(total);
         let Some(index) = lens.iter().position(|&len| {
@@ -165,17 +168,24 @@ fn randomkey(access: &mut Access<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome
             break;
         };
         let is_found = access.visit_shard(index, |shard| {
-            let entry = shard.databases[database].random(|| split_mix(&mut state));
-            let entry = entry.filter(|entry| is_live(entry, now_ms));
-            entry.inspect(|entry| reply.bulk(entry.key())).is_some()
+            let Some(entry) = shard.databases[number].random(|| split_mix(&mut state)) else { return false };
+            let is_live = is_live(entry, now_ms);
+            if is_live {
+                reply.bulk(entry.key());
+            } else {
+                expired.push((number, Box::from(entry.key())));
+            }
+            is_live
         });
         if is_found {
+            access.note_expired(expired);
             return Ok(());
         }
     }
+    access.note_expired(expired);
     for index in 0..access.shard_count() {
         let is_found = access.visit_shard(index, |shard| {
-            let entry = shard.databases[database].iter().find(|entry| is_live(entry, now_ms));
+            let entry = shard.databases[number].iter().find(|entry| is_live(entry, now_ms));
             entry.inspect(|entry| reply.bulk(entry.key())).is_some()
         });
         if is_found {

@@ -1,4 +1,5 @@
-//! Crashes of a process of its own: this test program, run again with a variable that says how it is to crash.
+//! Crashes of a process of its own: this test program, run again with a variable that says how it is to
+//! crash.
 
 use std::hint::black_box;
 use std::os::unix::process::ExitStatusExt;

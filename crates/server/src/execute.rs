@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::registry::{Command, Handler};
 use crate::server::Server;
 use crate::session::Session;
-use crate::{acl, aof, calls, eviction, monitor, tracking, transaction, warning};
+use crate::{acl, aof, calls, eviction, expiry, monitor, tracking, transaction, warning};
 
 /// Commands that run at once inside MULTI instead of being queued.
 const NOT_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
@@ -331,8 +331,10 @@ fn run_data(
     if access.wants_to_wait() {
         block(server, client, command, args, &mut access);
     }
+    let sweeps = command.info.locks == Locks::Sweep;
+    let expired = if sweeps { access.take_expired_elsewhere() } else { Vec::new() };
     let trash = commit(server, outbox, &mut access, Some((client.database, args)), true);
-    if command.info.locks == Locks::Sweep && server.aof.holds_replies() {
+    if sweeps && server.aof.holds_replies() {
         outbox.needs = server.aof.log.end();
     }
     if client.remembers_reads() {
@@ -341,6 +343,9 @@ fn run_data(
     }
     drop(access);
     server.free(trash);
+    if !expired.is_empty() {
+        expiry::remove(context, expired);
+    }
     outcome
 }
 

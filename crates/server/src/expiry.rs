@@ -105,18 +105,41 @@ impl Expirer {
     }
 }
 
+/// Removes keys, each with its database, that a sweep has found expired, unless their shard is in use.
+pub fn remove(context: &mut Context, mut keys: Vec<(usize, Box<[u8]>)>) {
+    let keyspace = &context.server.keyspace;
+    let shard_of = |key: &[u8]| keyspace.shard_of(keyspace.hash(key));
+    keys.sort_by_cached_key(|(_, key)| shard_of(key));
+    for same in keys.chunk_by(|(_, one), (_, other)| shard_of(one) == shard_of(other)) {
+        for few in same.chunks(STEP_ENTRIES) {
+            let Some((_, first)) = few.first() else { continue };
+            with_shard(context, shard_of(first), |access| {
+                for (database, key) in few {
+                    access.select(*database);
+                    access.remove_if_expired(key);
+                }
+            });
+        }
+    }
+}
+
 /// Looks at a small part of a shard. Nothing if it is in use: a script may hold it for long.
 fn step(context: &mut Context, shard: usize) -> Option<ExpireProgress> {
+    with_shard(context, shard, |access| mantissa_commands::expire_cycle(access, shard, STEP_ENTRIES))
+}
+
+/// Runs `work` with a shard locked, and commits what expires by it. Nothing if the shard is in use.
+fn with_shard<R>(context: &mut Context, shard: usize, work: impl FnOnce(&mut Access<'_>) -> R) -> Option<R> {
     let server = context.server;
     let live = Arc::clone(&context.live);
     let locked = server.keyspace.try_lock(ShardSet::one(shard)).ok()?;
     let mode = Mode::default();
     let Context { now_ms, random_state, collected, outbox, .. } = context;
     let mut access = Access::new(locked, 0, *now_ms, &live.settings, mode, random_state, collected);
-    let progress = mantissa_commands::expire_cycle(&mut access, shard, STEP_ENTRIES);
+    let result = work(&mut access);
     outbox.unit.loosen();
     let trash = commit(server, outbox, &mut access, None, true);
     drop(access);
     server.free(trash);
-    Some(progress)
+    Some(result)
 }

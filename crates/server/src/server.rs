@@ -319,8 +319,8 @@ impl Server {
         }
     }
 
-    /// Notes that so many scripts or functions were flushed as ASYNC has it. Redis leaves more than 64 of them to
-    /// its background thread, and counts those; here they are few bytes, freed at once.
+    /// Notes that so many scripts or functions were flushed as ASYNC has it. Redis leaves more than 64 of
+    /// them to its background thread, and counts those; here they are few bytes, freed at once.
     pub fn count_flushed_scripts(&self, count: usize, also: usize) {
         const COUNT_MAX: usize = 64;
         if count > COUNT_MAX {

@@ -44,7 +44,8 @@ impl Collected {
         }
     }
 
-    /// The same; `is_lazy` says that Redis would leave a value that takes long to free to its background thread.
+    /// The same; `is_lazy` says that Redis would leave a value that takes long to free to its background
+    /// thread.
     #[inline]
     pub(super) fn free_later_as(&mut self, is_lazy: bool, entry: Entry) {
         if is_lazy && crate::object::is_freed_lazily(&entry) {

@@ -18,6 +18,26 @@ impl Access<'_> {
         self.locked.visit(index, work)
     }
 
+    /// Notes keys, each with its database, that a sweep has found expired.
+    pub(crate) fn note_expired(&mut self, keys: Vec<(usize, Box<[u8]>)>) {
+        if !keys.is_empty() {
+            self.collected.effects().expired.extend(keys);
+        }
+    }
+
+    /// Takes the keys that were found expired in shards that are not locked: the commit can not remove them.
+    pub fn take_expired_elsewhere(&mut self) -> Vec<(usize, Box<[u8]>)> {
+        if self.collected.noted().is_none_or(|effects| effects.expired.is_empty()) {
+            return Vec::new();
+        }
+        let locked = &self.locked;
+        let is_elsewhere = |(_, key): &mut (usize, Box<[u8]>)| {
+            let keyspace = locked.keyspace();
+            locked.shard(keyspace.shard_of(keyspace.hash(key))).is_none()
+        };
+        self.collected.effects().expired.extract_if(.., is_elsewhere).collect()
+    }
+
     /// The hash at a key, to change, without marking it as used; `None` if there is none.
     pub(crate) fn peek_hash_mut(&mut self, key: &[u8]) -> Option<&mut Hash> {
         let hash = self.hash(key);
