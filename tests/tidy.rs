@@ -1,8 +1,8 @@
 //! Measures the habits of the code base that can be measured, and names every line that breaks one.
 //!
 //! What is measured: the length of lines, functions and files; no notes to do later; no stray debug prints; a
-//! header on every Rust file; crates depend only on those below them; unsafe code only where it is allowed,
-//! each use with its reason.
+//! header on every Rust file; commands are told apart by their rows alone; crates depend only on those below
+//! them; unsafe code only where it is allowed, each use with its reason.
 //! `tidy_exceptions.txt` lists the few accepted breaks, each with its reason; a stale entry fails too.
 #![forbid(unsafe_code)]
 
@@ -26,6 +26,21 @@ const FOLDERS_SKIPPED: [&str; 5] = ["target", ".git", ".test-env", "__pycache__"
 const UNSAFE_ALLOWED: [&str; 3] = ["number", "store", "net"];
 /// Crates whose business is to print.
 const PRINT_ALLOWED: [&str; 2] = ["crates/cli/", "crates/mantissa/"];
+
+/// Comparisons with names of commands: what is true of a command is a flag, a trait or a field of its row.
+const NAME_COMPARISONS: [&str; 11] = [
+    "info.name ==",
+    "info.name !=",
+    "command.name ==",
+    "command.name !=",
+    "command.name.starts_with(",
+    "registered_name() ==",
+    "match info.name",
+    "match command.name",
+    "match command.info.name",
+    "matches!(command.info.name,",
+    "contains(&command.info.name)",
+];
 
 /// The table of ARCHITECTURE.md: a crate and those of ours that it may use.
 const LAYERS: [(&str, &[&str]); 9] = [
@@ -188,6 +203,22 @@ fn check_prints(source: &Source, found: &mut Vec<Violation>) {
     }
 }
 
+/// The registration of commands is in their rows alone.
+fn check_registration(source: &Source, found: &mut Vec<Violation>) {
+    let path = &source.path;
+    let is_engine =
+        ["crates/commands/src/", "crates/server/src/"].iter().any(|folder| path.starts_with(folder));
+    if !is_engine || !path.ends_with(".rs") {
+        return;
+    }
+    for (line, text) in source.lines() {
+        if let Some(comparison) = NAME_COMPARISONS.iter().find(|comparison| text.contains(**comparison)) {
+            let message = format!("{comparison}: what is true of a command is said in its row");
+            found.push(Violation { rule: "registration", key: path.clone(), line, message });
+        }
+    }
+}
+
 fn check_header(source: &Source, found: &mut Vec<Violation>) {
     if source.has_extension(&["rs"]) && !source.text.starts_with("//!") {
         let message = "a Rust file opens with a //! header that says what it is for".to_owned();
@@ -272,6 +303,7 @@ fn the_code_keeps_its_habits() {
         check_functions(source, &mut found);
         check_notes(source, &mut found);
         check_prints(source, &mut found);
+        check_registration(source, &mut found);
         check_header(source, &mut found);
         check_unsafe(source, &mut found);
         check_layers(source, &mut found);

@@ -52,6 +52,9 @@ SCENARIOS = {
     "expired keys count": """
         a SET k v PX 1; a SET j v; a sleep 0.01; a DBSIZE; a KEYS *; a DBSIZE; a MULTI; a DBSIZE; a EXEC; a GET k
         a DBSIZE""",
+    "subcommands that are called like commands": """
+        a MULTI; a SLOWLOG RESET; a LATENCY RESET; a EXEC; a SUBSCRIBE c; a SLOWLOG RESET; a RESET
+        a MULTI; a SELECT 1; a SET k v; a EXEC; a GET k; a SELECT 0; a GET k; a MULTI; a QUIT""",
     "TOUCH touches": """
         a SET k v; a CLIENT NO-TOUCH ON; a sleep 1.1; a TOUCH k; a OBJECT IDLETIME k
         a EVAL "return redis.call('TOUCH', 'k')" 0; a OBJECT IDLETIME k; a MULTI; a TOUCH k; a EXEC""",

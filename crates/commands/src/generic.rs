@@ -7,7 +7,7 @@ use crate::access::Access;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
 use crate::parse;
-use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec, Locks};
+use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec, Locks, Traits};
 
 const SAME_OBJECT: Error = Error::fixed("ERR source and destination objects are the same");
 
@@ -314,6 +314,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .arguments("index1:integer index2:integer"),
     DataSpec::new("flushall", -1, flushall, Flags::WRITE)
         .locks(Locks::All)
+        .traits(Traits::REPLIES_LAST)
         .categories(Categories::KEYSPACE.or(Categories::DANGEROUS))
         .docs(
             Group::Server,
@@ -326,6 +327,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .arguments("flush-type:oneof(async:pure-token@ASYNC<4.0.0 sync:pure-token@SYNC<6.2.0)?"),
     DataSpec::new("flushdb", -1, flushdb, Flags::WRITE)
         .locks(Locks::All)
+        .traits(Traits::REPLIES_LAST)
         .categories(Categories::KEYSPACE.or(Categories::DANGEROUS))
         .docs(
             Group::Server,

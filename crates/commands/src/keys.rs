@@ -1,7 +1,5 @@
 //! Finding the keys among a command's arguments, from its key specifications.
 
-use std::ops::Range;
-
 use mantissa_protocol::Args;
 use smallvec::SmallVec;
 
@@ -51,106 +49,19 @@ pub fn find_keys(info: &Info, args: Args<'_>) -> Result<KeyPositions, InvalidArg
             FindKeys::Unknown => {}
         }
     }
-    match info.name {
-        "migrate" => {
-            let flags = found.first().map_or(KeyFlags::NONE, |key| key.flags);
-            found.clear();
-            found.extend(migrated_keys(args).map(|index| KeyPosition { index, flags }));
-        }
-        "sort" => found.extend(sort_destination(args)),
-        "georadius" | "georadiusbymember" => settle_destination(&mut found, args),
-        _ => {}
+    if let Some(more_keys) = info.more_keys {
+        more_keys(args, &mut found);
     }
     Ok(found)
 }
 
-/// The key after the last STORE of a SORT, whose options no key specification can tell from their values.
-fn sort_destination(args: Args<'_>) -> Option<KeyPosition> {
-    let mut at = 2;
-    let mut destination = None;
-    while let Some(option) = args.get(at) {
-        let operands = match &option.to_ascii_uppercase()[..] {
-            b"LIMIT" => 2,
-            b"GET" | b"BY" => 1,
-            b"STORE" => {
-                let flags = KeyFlags::OW.or(KeyFlags::UPDATE);
-                let given = args.get(at + 1).map(|_| KeyPosition { index: at + 1, flags });
-                destination = given.or(destination);
-                1
-            }
-            _ => 0,
-        };
-        at += 1 + operands;
-    }
-    destination
-}
-
-/// Where the keys of a MIGRATE are: the third argument, or if that is empty all after KEYS. The word may also
-/// be a password.
-pub fn migrated_keys(args: Args<'_>) -> Range<usize> {
-    let mut at = 6;
-    while let Some(option) = args.get(at).filter(|_| args.at(3).is_empty()) {
-        at += 1 + match &option.to_ascii_uppercase()[..] {
-            b"KEYS" => return at + 1..args.len(),
-            b"AUTH" => 1,
-            b"AUTH2" => 2,
-            _ => 0,
-        };
-    }
-    3..4
-}
-
-/// The key that a GEORADIUS stores to: the one after the last STORE or STOREDIST. The key specifications find
-/// the first of each.
-fn settle_destination(found: &mut KeyPositions, args: Args<'_>) {
-    let mut at = 5;
-    let mut destination = None;
-    while let Some(option) = args.get(at) {
-        if option.eq_ignore_ascii_case(b"STORE") || option.eq_ignore_ascii_case(b"STOREDIST") {
-            destination = args.get(at + 1).map(|_| at + 1).or(destination);
-            at += 1;
-        }
-        at += 1;
-    }
-    let flags = KeyFlags::OW.or(KeyFlags::UPDATE);
-    let is_found = |index: &usize| found.iter().any(|key| key.index == *index);
-    if let Some(index) = destination.filter(|index| !is_found(index)) {
-        found.push(KeyPosition { index, flags });
-    }
-}
-
-/// What is done with a key that [`find_keys`] has found in these arguments. The flags of two commands depend
-/// on their other arguments: SET reads with the option GET, and BITFIELD writes unless all that it does is
-/// GET.
+/// What is done with a key that [`find_keys`] has found in these arguments.
 pub fn key_flags(info: &Info, key: &KeyPosition, args: Args<'_>) -> KeyFlags {
     if !key.flags.has(KeyFlags::VARIABLE_FLAGS) {
         return key.flags;
     }
-    const READS: KeyFlags = KeyFlags::RO.or(KeyFlags::ACCESS);
-    const OVERWRITES: KeyFlags = KeyFlags::OW.or(KeyFlags::UPDATE);
     const READS_AND_WRITES: KeyFlags = KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE);
-    match info.name {
-        "set" if args.from(3).iter().any(|option| option.eq_ignore_ascii_case(b"GET")) => READS_AND_WRITES,
-        "set" => OVERWRITES,
-        "bitfield" if only_gets(args) => READS,
-        _ => READS_AND_WRITES,
-    }
-}
-
-/// Whether nothing but GET and OVERFLOW is among the operations of a BITFIELD.
-fn only_gets(args: Args<'_>) -> bool {
-    let mut at = 2;
-    while let Some(operation) = args.get(at) {
-        let operands = if operation.eq_ignore_ascii_case(b"GET") {
-            2
-        } else if operation.eq_ignore_ascii_case(b"OVERFLOW") {
-            1
-        } else {
-            return false;
-        };
-        at += 1 + operands;
-    }
-    true
+    info.key_flags_of.map_or(READS_AND_WRITES, |flags_of| flags_of(args))
 }
 
 fn begin(begin: &BeginSearch, args: Args<'_>) -> Option<usize> {

@@ -43,7 +43,7 @@ pub use access::{
 pub use effects::{Blocking, Effects, Event, EventClass, ExpiredFields, LogChoice, TimeoutReply, Trash};
 pub use error::{Error, Outcome};
 pub use expire_cycle::{ExpireProgress, expire_cycle};
-pub use keys::{InvalidArguments, KeyPosition, KeyPositions, find_keys, key_flags, migrated_keys};
+pub use keys::{InvalidArguments, KeyPosition, KeyPositions, find_keys, key_flags};
 pub use object::encoding as object_encoding;
 pub use object::{encoding, memory_usage};
 pub use registry::{Command, Registry};

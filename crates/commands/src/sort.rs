@@ -14,8 +14,9 @@ use crate::DataSpec;
 use crate::access::Access;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
+use crate::keys::{KeyPosition, KeyPositions};
 use crate::parse;
-use crate::spec::{BeginSearch, Categories, FindKeys, Flags, Group, KeyFlags, KeySpec, Locks};
+use crate::spec::{BeginSearch, Categories, FindKeys, Flags, Group, KeyFlags, KeySpec, Locks, Traits};
 
 /// The options of SORT.
 struct Options<'a> {
@@ -362,6 +363,27 @@ fn stored_list(access: &Access<'_>, elements: &[Element<'_>], options: &Options<
     list
 }
 
+/// The key after the last STORE of a SORT, whose options no key specification can tell from their values.
+fn find_destination(args: Args<'_>, found: &mut KeyPositions) {
+    let mut at = 2;
+    let mut destination = None;
+    while let Some(option) = args.get(at) {
+        let operands = match &option.to_ascii_uppercase()[..] {
+            b"LIMIT" => 2,
+            b"GET" | b"BY" => 1,
+            b"STORE" => {
+                let flags = KeyFlags::OW.or(KeyFlags::UPDATE);
+                let given = args.get(at + 1).map(|_| KeyPosition { index: at + 1, flags });
+                destination = given.or(destination);
+                1
+            }
+            _ => 0,
+        };
+        at += 1 + operands;
+    }
+    found.extend(destination);
+}
+
 /// The registration table.
 pub(crate) const COMMANDS: &[DataSpec] = &[
     DataSpec::new("sort", -2, sort, Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLE_KEYS))
@@ -374,6 +396,8 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             KeySpec::other(BeginSearch::Unknown, FindKeys::Unknown, KeyFlags::OW.or(KeyFlags::UPDATE))
                 .notes("STORE may stand anywhere among the options"),
         ])
+        .more_keys(find_destination)
+        .traits(Traits::READS_BY_PATTERN)
         .docs(
             Group::Generic,
             "1.0.0",
@@ -393,6 +417,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             KeySpec::other(BeginSearch::Unknown, FindKeys::Unknown, KeyFlags::RO.or(KeyFlags::ACCESS))
                 .notes("Keys that follow from BY and GET patterns and the elements"),
         ])
+        .traits(Traits::READS_BY_PATTERN)
         .docs(
             Group::Generic,
             "7.0.0",

@@ -3,6 +3,10 @@
 //! Each family file ends in a table of [`Spec`]s. Dispatch, arity checks, key locking, MULTI, ACL, COMMAND
 //! INFO, COMMAND DOCS, CLI hints and completion all read it; nothing about a command is written down twice.
 
+use mantissa_protocol::Args;
+
+use crate::keys::KeyPositions;
+
 /// Defines a set of named bits with the names that COMMAND INFO prints.
 macro_rules! bits {
     (
@@ -87,6 +91,32 @@ bits! {
         PROTECTED = 20, "protected";
         /// Only for Sentinel. Not shown.
         SENTINEL = 21, "sentinel";
+    }
+}
+
+bits! {
+    /// What the server has to know of a command beside what COMMAND INFO shows of it.
+    Traits: u16 {
+        /// Runs at once inside MULTI instead of being queued.
+        NOT_QUEUED = 0, "not_queued";
+        /// Runs what MULTI has queued.
+        RUNS_QUEUE = 1, "runs_queue";
+        /// May run a script.
+        RUNS_SCRIPTS = 2, "runs_scripts";
+        /// Allowed to a client of RESP2 that has subscriptions.
+        WHILE_SUBSCRIBED = 3, "while_subscribed";
+        /// Goes on while CLIENT PAUSE holds clients back.
+        WHILE_PAUSED = 4, "while_paused";
+        /// Replies after what it has its own client be told, unless it leaves the work for later.
+        REPLIES_LAST = 5, "replies_last";
+        /// A server command that waits for other shards than those of its keys.
+        WAITS_FOR_SHARDS = 6, "waits_for_shards";
+        /// DEBUG, which scripts may be allowed to call.
+        DEBUGS = 7, "debugs";
+        /// Options of SORT that read keys by a pattern.
+        READS_BY_PATTERN = 8, "reads_by_pattern";
+        /// What CLIENT CACHING has said holds beyond it.
+        KEEPS_CACHING = 9, "keeps_caching";
     }
 }
 
@@ -321,6 +351,37 @@ pub enum Locks {
     Nothing,
 }
 
+/// Which arguments name channels that a command uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channels {
+    /// None that its user needs a right to.
+    None,
+    /// The first.
+    First,
+    /// All.
+    All,
+    /// All, and they are patterns.
+    Patterns,
+}
+
+/// What the first argument of a command that runs a script is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScriptSource {
+    /// The text of the script.
+    Text,
+    /// The digest of a cached one.
+    Digest,
+    /// The name of a function.
+    Function,
+}
+
+/// Whether an argument, by its index, is a secret that must not be shown.
+pub type Secrets = fn(Args<'_>, usize) -> bool;
+/// Mends the keys that the key specifications find where they can not find all, or too many.
+pub type MoreKeys = fn(Args<'_>, &mut KeyPositions);
+/// What a command does with keys whose flags depend on its arguments.
+pub type KeyFlagsOf = fn(Args<'_>) -> KeyFlags;
+
 /// Everything about a command but its code.
 #[derive(Debug)]
 pub struct Info {
@@ -330,6 +391,18 @@ pub struct Info {
     pub arity: i32,
     /// Flags.
     pub flags: Flags,
+    /// What else the server has to know.
+    pub traits: Traits,
+    /// The script that it runs, if it does.
+    pub script: Option<ScriptSource>,
+    /// Arguments that are channels.
+    pub channels: Channels,
+    /// Arguments that are secrets, if any.
+    pub secrets: Option<Secrets>,
+    /// Keys beyond those that the specifications find.
+    pub more_keys: Option<MoreKeys>,
+    /// The flags of keys with [`KeyFlags::VARIABLE_FLAGS`]; those of reading and writing if there is none.
+    pub key_flags_of: Option<KeyFlagsOf>,
     /// ACL categories beyond those that the flags imply.
     pub own_categories: Categories,
     /// Where the keys are.
@@ -404,6 +477,12 @@ impl<H> Spec<H> {
             name,
             arity,
             flags,
+            traits: Traits::NONE,
+            script: None,
+            channels: Channels::None,
+            secrets: None,
+            more_keys: None,
+            key_flags_of: None,
             own_categories: Categories::NONE,
             keys: &[],
             locks: Locks::Keys,
@@ -433,6 +512,42 @@ impl<H> Spec<H> {
     /// Adds ACL categories.
     pub const fn categories(mut self, categories: Categories) -> Self {
         self.info.own_categories = categories;
+        self
+    }
+
+    /// Adds traits.
+    pub const fn traits(mut self, traits: Traits) -> Self {
+        self.info.traits = self.info.traits.or(traits);
+        self
+    }
+
+    /// Says that it runs a script, and how that is named.
+    pub const fn runs(mut self, script: ScriptSource) -> Self {
+        self.info.script = Some(script);
+        self.traits(Traits::RUNS_SCRIPTS)
+    }
+
+    /// Says which arguments are channels.
+    pub const fn channels(mut self, channels: Channels) -> Self {
+        self.info.channels = channels;
+        self
+    }
+
+    /// Says which arguments are secrets.
+    pub const fn secrets(mut self, secrets: Secrets) -> Self {
+        self.info.secrets = Some(secrets);
+        self
+    }
+
+    /// Says which keys the specifications do not find.
+    pub const fn more_keys(mut self, more_keys: MoreKeys) -> Self {
+        self.info.more_keys = Some(more_keys);
+        self
+    }
+
+    /// Says what is done with keys whose flags depend on the arguments.
+    pub const fn key_flags_of(mut self, key_flags_of: KeyFlagsOf) -> Self {
+        self.info.key_flags_of = Some(key_flags_of);
         self
     }
 

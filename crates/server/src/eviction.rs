@@ -20,7 +20,7 @@ mod sampling;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use mantissa_commands::spec::Flags;
+use mantissa_commands::spec::{Flags, Traits};
 use mantissa_commands::{Access, Error, Mode};
 use mantissa_protocol::Args;
 use mantissa_store::{ShardSet, allocator};
@@ -104,10 +104,10 @@ pub fn relieve(context: &mut Context) -> bool {
 /// Whether a command is refused when memory is full and nothing can be evicted.
 pub fn may_need_memory(server: &Server, client: &Client, command: &Command, args: Args<'_>) -> bool {
     let denied = |command: &Command, args: Args<'_>| {
-        command.info.flags.has(Flags::DENYOOM) || needs_memory(server, command.info.name, args)
+        command.info.flags.has(Flags::DENYOOM) || needs_memory(server, command, args)
     };
     match &client.transaction {
-        Some(transaction) if command.info.name == "exec" => {
+        Some(transaction) if command.info.traits.has(Traits::RUNS_QUEUE) => {
             transaction.queue.iter().any(|queued| denied(queued.command, queued.args.as_args()))
         }
         _ => denied(command, args),

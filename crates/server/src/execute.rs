@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use mantissa_commands::spec::{BeginSearch, FindKeys, Flags, KeySpec};
+use mantissa_commands::spec::{BeginSearch, FindKeys, Flags, KeySpec, Traits};
 use mantissa_commands::{
     Access, Blocking, DataHandler, Error, Locks, Mode, Outcome, TimeoutReply, find_keys, parse,
 };
@@ -14,13 +14,10 @@ use mantissa_store::{KeyHash, Kind, LockedShards, ShardSet, Waiter};
 use crate::client::{BlockedClient, Client, ReplyMode, flag};
 use crate::commit::commit;
 use crate::context::Context;
-use crate::registry::{Command, Handler};
+use crate::registry::{Command, Handler, Resolved};
 use crate::server::Server;
 use crate::session::Session;
 use crate::{acl, aof, calls, eviction, expiry, monitor, tracking, transaction, warning};
-
-/// Commands that run at once inside MULTI instead of being queued.
-const NOT_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
 
 /// The refusal of commands on data while these are loaded.
 pub const LOADING: Error = Error::fixed("LOADING Redis is loading the dataset in memory");
@@ -37,18 +34,19 @@ pub enum Progress {
     Postponed,
 }
 
-/// Runs one request of a client. `hint` is the hash of its first key if that has been computed.
+/// Runs one request of a client, of which `resolved` is the command. `hint` is the hash of its first key if
+/// that has been computed.
 pub fn execute(
     context: &mut Context,
     client: &mut Client,
-    args: Args<'_>,
+    (resolved, args): (Resolved, Args<'_>),
     hint: Option<KeyHash>,
     reply: &mut Reply,
 ) -> Progress {
     let mut start = reply.len();
     let silent = client.reply_mode.is_silent();
     let mut unheard = silent.then(|| Reply::new(client.protocol).limited(UNHEARD_BYTES_MAX));
-    let resolved = match context.resolve(args) {
+    let resolved = match resolved {
         Ok(command) => {
             client.shared.last_command.store(command.index as u32 + 1, Ordering::Relaxed);
             make_room(context, client, reply);
@@ -65,17 +63,17 @@ pub fn execute(
             return Progress::Done;
         }
         Err((command, error)) => {
-            reject(context, client, (command, args), error, unheard.as_mut().unwrap_or(reply));
+            reject(context, client, command, error, unheard.as_mut().unwrap_or(reply));
             finish(context, client, None, args, (reply, start, unheard));
             return Progress::Done;
         }
     };
-    let queues = client.transaction.is_some() && !NOT_QUEUED.contains(&command.info.name);
+    let queues = client.transaction.is_some() && !command.info.traits.has(Traits::NOT_QUEUED);
     let stalls = context.server.aof.holds_writes();
     if stalls || context.server.pause.until_ms.load(Ordering::Relaxed) != 0 {
         let may_write = transaction::may_write(client, command);
         let is_paused = context.server.pauses(context.now_ms, may_write);
-        if (stalls && may_write && !queues) || (is_paused && command.name != "client|unpause") {
+        if (stalls && may_write && !queues) || (is_paused && !command.info.traits.has(Traits::WHILE_PAUSED)) {
             return Progress::Postponed;
         }
     }
@@ -133,7 +131,7 @@ fn replies_last(context: &Context, command: &Command, args: Args<'_>) -> bool {
         Some(option) => parse::is(option, "ASYNC"),
         None => context.live.config.lazyfree_lazy_user_flush,
     };
-    matches!(command.info.name, "flushall" | "flushdb") && !is_lazy
+    command.info.traits.has(Traits::REPLIES_LAST) && !is_lazy
 }
 
 /// Whether the client may run the command now; the error to reply if not.
@@ -154,7 +152,10 @@ fn admit(context: &Context, client: &Client, command: &'static Command, args: Ar
     if context.out_of_memory && eviction::may_need_memory(context.server, client, command, args) {
         return Err(eviction::OUT_OF_MEMORY);
     }
-    if client.protocol == Protocol::Resp2 && client.is_subscribed() && !allowed_while_subscribed(command) {
+    if client.protocol == Protocol::Resp2
+        && client.is_subscribed()
+        && !command.info.traits.has(Traits::WHILE_SUBSCRIBED)
+    {
         return Err(Error::new(format!(
             "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
              allowed in \
@@ -199,21 +200,6 @@ pub fn check_disk(context: &Context, command: &Command) -> Outcome {
     Ok(())
 }
 
-fn allowed_while_subscribed(command: &Command) -> bool {
-    const ALLOWED: [&str; 9] = [
-        "subscribe",
-        "unsubscribe",
-        "psubscribe",
-        "punsubscribe",
-        "ssubscribe",
-        "sunsubscribe",
-        "ping",
-        "quit",
-        "reset",
-    ];
-    ALLOWED.contains(&command.info.name)
-}
-
 /// Whether a line is one that an HTTP client sends.
 fn is_http(args: Args<'_>) -> bool {
     parse::is(args.at(0), "POST") || parse::is(args.at(0), "Host:")
@@ -223,11 +209,11 @@ fn is_http(args: Args<'_>) -> bool {
 fn reject(
     context: &mut Context,
     client: &mut Client,
-    (command, args): (Option<&'static Command>, Args<'_>),
+    command: Option<&'static Command>,
     mut error: Error,
     reply: &mut Reply,
 ) {
-    if parse::is(args.at(0), "EXEC") {
+    if command.is_some_and(|command| command.info.traits.has(Traits::RUNS_QUEUE)) {
         transaction::end(context, client);
         let reason = error.text().trim_start_matches("ERR ").to_owned();
         error = Error::new(format!("EXECABORT Transaction discarded because of: {reason}"));
@@ -296,10 +282,7 @@ fn run(
 
 /// Whether a command waits for shards other than those of its keys, and so for scripts that hold them.
 fn sweeps(command: &Command) -> bool {
-    const SWEEPING: [&str; 3] = ["debug", "memory", "save"];
-    let container = || command.name.split('|').next().unwrap_or_default();
-    command.info.locks == Locks::Sweep
-        || (matches!(command.handler, Some(Handler::Server(_))) && SWEEPING.contains(&container()))
+    command.info.locks == Locks::Sweep || command.info.traits.has(Traits::WAITS_FOR_SHARDS)
 }
 
 /// Runs a command on data that locks its own shards.

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use mantissa_commands::spec::Flags;
+use mantissa_commands::spec::{Flags, Secrets};
 use mantissa_protocol::{Args, put_quoted};
 
 use crate::client::{Client, flag};
@@ -15,15 +15,15 @@ pub fn show(context: &mut Context, client: &Client, command: &Command, args: Arg
     if command.info.flags.has(Flags::SKIP_MONITOR) || command.info.flags.has(Flags::ADMIN) {
         return;
     }
-    show_as(context, client, command.registered_name(), args);
+    show_as(context, client, command.info.secrets, args);
 }
 
 /// Shows a command that runs a script, which comes before those that the script calls.
 pub fn show_always(context: &mut Context, client: &Client, args: Args<'_>) {
-    show_as(context, client, "", args);
+    show_as(context, client, None, args);
 }
 
-fn show_as(context: &mut Context, client: &Client, name: &str, args: Args<'_>) {
+fn show_as(context: &mut Context, client: &Client, secrets: Option<Secrets>, args: Args<'_>) {
     let now_us = unix_us();
     let mut line = Vec::new();
     let (seconds, rest) = (now_us / 1_000_000, now_us % 1_000_000);
@@ -32,7 +32,7 @@ fn show_as(context: &mut Context, client: &Client, name: &str, args: Args<'_>) {
         false => client.shared.peer.remote_text().to_string(),
     };
     let _to_memory = write!(line, "+{seconds}.{rest:06} [{} {origin}]", client.database);
-    for argument in crate::commands::shown_arguments(name, args) {
+    for argument in crate::commands::shown_arguments(secrets, args) {
         line.push(b' ');
         put_quoted(&mut line, argument);
     }

@@ -19,7 +19,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mantissa_commands::spec::Flags;
+use mantissa_commands::spec::{Flags, Traits};
 use mantissa_commands::{Access, find_keys};
 use mantissa_protocol::{Args, Protocol, Reply};
 use mantissa_store::{Holders, ShardSet};
@@ -32,9 +32,6 @@ use crate::server::Server;
 
 /// The channel on which clients that speak RESP2 get the messages of others.
 const CHANNEL: &[u8] = b"__redis__:invalidate";
-
-/// Read-only commands whose keys are not what is read: that is up to the commands that they run.
-const NOT_REMEMBERED: [&str; 3] = ["eval_ro", "evalsha_ro", "fcall_ro"];
 
 /// Keys that are dropped at most after a command, or in one round of the background, if there are too many.
 const DROPPED_MAX: usize = 1000;
@@ -139,7 +136,7 @@ pub fn remember(
     args: Args<'_>,
     keys_max: usize,
 ) {
-    if !command.info.flags.has(Flags::READONLY) || NOT_REMEMBERED.contains(&command.info.name) {
+    if !command.info.flags.has(Flags::READONLY) || command.info.script.is_some() {
         return;
     }
     let (keyspace, server) = (access.keyspace(), outbox.server());
@@ -176,10 +173,10 @@ fn remembers(client: &ClientShared) -> bool {
 /// keys is brought to its bound. No shard is locked.
 #[cold]
 pub fn command_ended(context: &mut Context, client: &mut Client, command: Option<&Command>) {
-    let is_about_clients = command.is_some_and(|command| command.name.starts_with("client|"));
+    let keeps = command.is_some_and(|command| command.info.traits.has(Traits::KEEPS_CACHING));
     if let Some(tracker) = &mut client.tracker
         && client.transaction.is_none()
-        && !is_about_clients
+        && !keeps
     {
         tracker.caching = None;
     }

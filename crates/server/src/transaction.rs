@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mantissa_commands::spec::Flags;
+use mantissa_commands::spec::{Flags, Traits};
 use mantissa_commands::{Access, Error, Locks, Outcome};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{Entry, KeyHash, Shard, ShardSet};
@@ -25,7 +25,7 @@ pub fn may_write(client: &Client, command: &Command) -> bool {
         command.info.flags.has(Flags::WRITE) || command.info.flags.has(Flags::MAY_REPLICATE)
     };
     match &client.transaction {
-        Some(transaction) if command.info.name == "exec" => {
+        Some(transaction) if command.info.traits.has(Traits::RUNS_QUEUE) => {
             transaction.queue.iter().any(|queued| writes(queued.command))
         }
         _ => writes(command),
@@ -97,7 +97,7 @@ fn shards_of(context: &Context, client: &Client, transaction: &Transaction) -> S
         match (queued.command.info.locks, queued.command.handler) {
             (Locks::Sweep | Locks::All, _) => return server.keyspace.all_shards(),
             (Locks::Nothing, _) => {}
-            (Locks::Keys, Some(Handler::Server(_))) if queued.command.info.name != "select" => {
+            (Locks::Keys, Some(Handler::Server(_))) => {
                 return server.keyspace.all_shards();
             }
             (Locks::Keys, _) => {

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use mantissa_commands::spec::Traits;
 use mantissa_net::{Conn, Driver, Event, Handler, Listener, LocalAddress, Socket, Urgency};
 use mantissa_protocol::{
     Args, OwnedArgs, Parsed, ProtocolError, Reply, RequestLimits, RequestParser, Slice, put_quoted,
@@ -34,6 +35,7 @@ use crate::context::{Context, unix_ms};
 use crate::execute::{self, Progress};
 use crate::inbox::{Message, Target};
 use crate::limits;
+use crate::registry::Resolved;
 use crate::scripting::pump::{self, Pump};
 use crate::server::Server;
 use crate::{crash, notice, stats, tracking, transaction, verbose, warning};
@@ -705,10 +707,13 @@ impl Worker {
         self.context.command_began = Instant::now();
         for request in &requests {
             let args = request.args(input, &self.slices);
-            let progress = if self.context.may_run_script(args) {
-                self.execute_script(driver, client, input, request, reply)
+            let resolved = self.context.resolve(args);
+            let runs_scripts =
+                matches!(&resolved, Ok(command) if command.info.traits.has(Traits::RUNS_SCRIPTS));
+            let progress = if runs_scripts {
+                self.execute_script(driver, client, input, (request, resolved), reply)
             } else {
-                execute_guarded(&mut self.context, client, args, request.hash, reply)
+                execute_guarded(&mut self.context, client, (resolved, args), request.hash, reply)
             };
             if progress == Progress::Postponed {
                 client.paused = true;
@@ -742,7 +747,7 @@ impl Worker {
         driver: &mut Driver,
         client: &mut Client,
         input: &[u8],
-        request: &Request,
+        (request, resolved): (&Request, Resolved),
         reply: &mut Reply,
     ) -> Progress {
         let args = request.args(input, &self.slices);
@@ -766,7 +771,7 @@ impl Worker {
             absent: None,
         };
         let context = &mut self.context;
-        let work = || execute_guarded(context, client, args, request.hash, reply);
+        let work = || execute_guarded(context, client, (resolved, args), request.hash, reply);
         let progress = pump::lend(&mut rest, work);
         if let Some(absent) = rest.absent {
             client.weight.forget_magnitude();
@@ -930,13 +935,15 @@ impl Handler for Worker {
 fn execute_guarded(
     context: &mut Context,
     client: &mut Client,
-    args: Args<'_>,
+    (resolved, args): (Resolved, Args<'_>),
     hash: Option<KeyHash>,
     reply: &mut Reply,
 ) -> Progress {
     let call = crash::Call { client: client.shared.id, args };
     let run = AssertUnwindSafe(|| {
-        mantissa_net::crash::during(&call, || execute::execute(context, client, args, hash, reply))
+        mantissa_net::crash::during(&call, || {
+            execute::execute(context, client, (resolved, args), hash, reply)
+        })
     });
     std::panic::catch_unwind(run).unwrap_or_else(|_| {
         let mut shown = Vec::new();

@@ -224,6 +224,30 @@ fn read_all(access: &Access<'_>, key: &[u8], operations: &[Operation], reply: &m
     Ok(())
 }
 
+/// BITFIELD writes unless all that it does is GET.
+fn flags_of_bitfield(args: Args<'_>) -> KeyFlags {
+    match only_gets(args) {
+        true => KeyFlags::RO.or(KeyFlags::ACCESS),
+        false => KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE),
+    }
+}
+
+/// Whether nothing but GET and OVERFLOW is among the operations of a BITFIELD.
+fn only_gets(args: Args<'_>) -> bool {
+    let mut at = 2;
+    while let Some(operation) = args.get(at) {
+        let operands = if operation.eq_ignore_ascii_case(b"GET") {
+            2
+        } else if operation.eq_ignore_ascii_case(b"OVERFLOW") {
+            1
+        } else {
+            return false;
+        };
+        at += 1 + operands;
+    }
+    true
+}
+
 /// The registration table.
 pub(crate) const COMMANDS: &[DataSpec] = &[
     DataSpec::new("bitfield", -2, bitfield, Flags::WRITE.or(Flags::DENYOOM))
@@ -233,6 +257,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE).or(KeyFlags::VARIABLE_FLAGS),
         )
         .notes("Only reads if all operations are GET")])
+        .key_flags_of(flags_of_bitfield)
         .docs(
             Group::Bitmap,
             "3.2.0",

@@ -8,6 +8,7 @@ use mantissa_protocol::{Args, OwnedArgs, Reply};
 use crate::DataSpec;
 use crate::access::Access;
 use crate::error::{Error, Outcome};
+use crate::keys::{KeyPosition, KeyPositions};
 use crate::parse;
 use crate::sorted_set::zadd;
 use crate::spec::{BeginSearch, Categories, FindKeys, Flags, Group, KeyFlags, KeySpec};
@@ -167,6 +168,25 @@ const UPPERCASE: (&str, &str) = ("7.0.0", "Units in upper case.");
 const RADIUS_HISTORY: &[(&str, &str)] = &[("6.2.0", "ANY."), UPPERCASE];
 const STORE: Flags = Flags::WRITE.or(Flags::DENYOOM);
 
+/// The key that a GEORADIUS stores to: the one after the last STORE or STOREDIST. The key specifications find
+/// the first of each.
+fn settle_destination(args: Args<'_>, found: &mut KeyPositions) {
+    let mut at = 5;
+    let mut destination = None;
+    while let Some(option) = args.get(at) {
+        if option.eq_ignore_ascii_case(b"STORE") || option.eq_ignore_ascii_case(b"STOREDIST") {
+            destination = args.get(at + 1).map(|_| at + 1).or(destination);
+            at += 1;
+        }
+        at += 1;
+    }
+    let flags = KeyFlags::OW.or(KeyFlags::UPDATE);
+    let is_found = |index: &usize| found.iter().any(|key| key.index == *index);
+    if let Some(index) = destination.filter(|index| !is_found(index)) {
+        found.push(KeyPosition { index, flags });
+    }
+}
+
 /// The registration table.
 pub(crate) const COMMANDS: &[DataSpec] = &[
     DataSpec::new("geoadd", -5, geoadd, STORE)
@@ -216,6 +236,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
     DataSpec::new("georadius", -6, georadius, STORE)
         .categories(Categories::GEO)
         .keys(&[KeySpec::one(1, READS), after("STORE", 6), after("STOREDIST", 6)])
+        .more_keys(settle_destination)
         .docs(Group::Geo, "3.2.0", NEARBY, "Finds the members inside a circle, and can store them.")
         .deprecated("6.2.0", "`GEOSEARCH` and `GEOSEARCHSTORE`, by radius")
         .history(RADIUS_HISTORY)
@@ -238,6 +259,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
     DataSpec::new("georadiusbymember", -5, georadiusbymember, STORE)
         .categories(Categories::GEO)
         .keys(&[KeySpec::one(1, READS), after("STORE", 5), after("STOREDIST", 5)])
+        .more_keys(settle_destination)
         .docs(Group::Geo, "3.2.0", NEARBY, "Finds the members around one of them, and can store them.")
         .deprecated("6.2.0", "`GEOSEARCH` and `GEOSEARCHSTORE`, by radius and from a member")
         .history(RADIUS_HISTORY)

@@ -277,6 +277,14 @@ fn store_pairs(access: &mut Access<'_>, args: Args<'_>) -> Outcome {
     Ok(())
 }
 
+/// SET reads what was there with GET, and overwrites it otherwise.
+fn flags_of_set(args: Args<'_>) -> KeyFlags {
+    match args.from(3).iter().any(|option| parse::is(option, "GET")) {
+        true => KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE),
+        false => KeyFlags::OW.or(KeyFlags::UPDATE),
+    }
+}
+
 /// The registration table.
 pub(crate) const COMMANDS: &[DataSpec] = &[
     DataSpec::new("get", 2, get, Flags::READONLY.or(Flags::FAST))
@@ -291,6 +299,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE).or(KeyFlags::VARIABLE_FLAGS),
         )
         .notes("Access only matters with GET")])
+        .key_flags_of(flags_of_set)
         .docs(Group::String, "1.0.0", "O(1)", "Stores a string at a key, whatever was there before.")
         .history(&[
             ("2.6.12", "EX, PX, NX and XX."),

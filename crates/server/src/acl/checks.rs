@@ -1,5 +1,6 @@
 //! The checks of calls, wherever a call comes from, and what the client is told.
 
+use mantissa_commands::spec::{Flags, Traits};
 use mantissa_commands::{Error, Outcome, parse};
 use mantissa_protocol::Args;
 
@@ -142,10 +143,10 @@ pub fn note_failed_login(session: &Session<'_, '_>, name: &[u8], command: &[u8])
 /// The options of SORT that read keys which no rule can tell beforehand: only who may read every key may use
 /// them. An option that does not parse is left to the command.
 pub fn check_options(client: &Client, command: &Command, args: Args<'_>) -> Outcome {
-    let may_store = command.info.name == "sort";
-    if !may_store && command.info.name != "sort_ro" {
+    if !command.info.traits.has(Traits::READS_BY_PATTERN) {
         return Ok(());
     }
+    let may_store = command.info.flags.has(Flags::WRITE);
     let is_full = || client.user.rights().check_reading_all_keys(&Call::new(command, args));
     let mut at = 2;
     while let Some(option) = args.get(at) {

@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
 use indexmap::{IndexMap, IndexSet};
-use mantissa_commands::spec::{Categories, Flags, Group, KeyFlags};
+use mantissa_commands::spec::{Categories, Channels, Flags, KeyFlags};
 use mantissa_commands::{KeyPosition, KeyPositions, find_keys, glob, key_flags};
 use mantissa_protocol::Args;
 
@@ -307,14 +307,11 @@ impl<'a> Call<'a> {
 
 /// The arguments that name channels which a call wants to use, and whether they are patterns.
 fn channel_arguments(command: &Command, args: Args<'_>) -> Option<(std::ops::Range<usize>, bool)> {
-    if command.info.group != Group::PubSub {
-        return None;
-    }
-    match command.info.name {
-        "subscribe" | "ssubscribe" => Some((1..args.len(), false)),
-        "psubscribe" => Some((1..args.len(), true)),
-        "publish" | "spublish" => Some((1..2, false)),
-        _ => None,
+    match command.info.channels {
+        Channels::None => None,
+        Channels::First => Some((1..2, false)),
+        Channels::All => Some((1..args.len(), false)),
+        Channels::Patterns => Some((1..args.len(), true)),
     }
 }
 

@@ -226,6 +226,7 @@ const SUBCOMMANDS: &[ServerSpec] = &[
         "Reads all users anew from the ACL file.",
     ),
     subcommand("deluser", -3, deluser, ADMIN)
+        .secrets(|_, index| index >= 2)
         .docs(
             Group::Server,
             "6.0.0",
@@ -241,6 +242,7 @@ const SUBCOMMANDS: &[ServerSpec] = &[
         "Shows all users in the form of the ACL file.",
     ),
     subcommand("setuser", -3, setuser, ADMIN)
+        .secrets(|_, index| index >= 2)
         .docs(Group::Server, "6.0.0", "O(N), N being the rules", "Makes a user or changes what it may do.")
         .history(&[
             ("6.2.0", "Rules can name pub/sub channels."),
@@ -260,6 +262,7 @@ const SUBCOMMANDS: &[ServerSpec] = &[
         )
         .arguments("category:string?"),
     subcommand("getuser", 3, getuser, ADMIN)
+        .secrets(|_, index| index >= 2)
         .docs(Group::Server, "6.0.0", "O(N), N being the rules of the user", "Shows what a user may do.")
         .history(&[
             ("6.2.0", "Shows pub/sub channels."),

@@ -8,7 +8,7 @@ use mantissa_commands::{Error, Locks, Outcome};
 use mantissa_net::{Listener, process};
 use mantissa_protocol::{Args, Reply};
 
-use crate::config::{Config, SetError};
+use crate::config::{Config, SENSITIVE, SetError, directive};
 use crate::context::unix_ms;
 use crate::inbox::Message;
 use crate::registry::ServerSpec;
@@ -197,6 +197,13 @@ fn help(_session: &mut Session<'_, '_>, _args: Args<'_>, reply: &mut Reply) -> O
     Ok(())
 }
 
+/// Whether an argument of CONFIG SET is the value of a setting that is a secret.
+fn is_sensitive(args: Args<'_>, index: usize) -> bool {
+    index >= 3
+        && index % 2 == 1
+        && directive(args.at(index - 1)).is_some_and(|directive| directive.has(SENSITIVE))
+}
+
 const ADMIN: Flags = Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::LOADING).or(Flags::STALE);
 const ALL_NODES: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
 
@@ -221,6 +228,7 @@ const SUBCOMMANDS: &[ServerSpec] = &[
         .history(&[("7.0.0", "Several patterns may be given.")])
         .arguments("parameter:string*"),
     ServerSpec::new("set", -4, set, ADMIN)
+        .secrets(is_sensitive)
         .locks(Locks::Nothing)
         .docs(
             Group::Server,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mantissa_commands::spec::{Categories, Flags, Group};
-use mantissa_commands::{Error, Outcome, parse};
+use mantissa_commands::spec::{Categories, Flags, Group, Traits};
+use mantissa_commands::{Error, Locks, Outcome, parse};
 use mantissa_protocol::{Args, Protocol, Reply};
 
 use crate::client::{Client, ReplyMode, flag};
@@ -211,9 +211,17 @@ const LOGIN: Flags = Flags::NOSCRIPT
     .or(Flags::ALLOW_BUSY);
 const ANY_TIME: Flags = Flags::LOADING.or(Flags::STALE).or(Flags::FAST);
 
+/// Whether an argument of HELLO comes after AUTH.
+fn is_after_auth(args: Args<'_>, index: usize) -> bool {
+    /// AUTH comes before this argument, if a login is to succeed.
+    const OPTIONS_END: usize = 6;
+    (0..index.min(OPTIONS_END)).any(|at| parse::is(args.at(at), "AUTH"))
+}
+
 /// The registration table.
 pub(super) const COMMANDS: &[ServerSpec] = &[
     ServerSpec::new("ping", -1, ping, Flags::FAST)
+        .traits(Traits::WHILE_SUBSCRIBED)
         .categories(Categories::CONNECTION)
         .docs(Group::Connection, "1.0.0", "O(1)", "Answers PONG, or the given message: the server is alive.")
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
@@ -223,11 +231,13 @@ pub(super) const COMMANDS: &[ServerSpec] = &[
         .docs(Group::Connection, "1.0.0", "O(1)", "Sends the message back.")
         .arguments("message:string"),
     ServerSpec::new("auth", -2, auth, LOGIN)
+        .secrets(|_, index| index >= 1)
         .categories(Categories::CONNECTION)
         .docs(Group::Connection, "1.0.0", "O(N), N being the user's passwords", "Logs the connection in.")
         .history(&[("6.0.0", "A username may come before the password.")])
         .arguments("username:string?<6.0.0 password:string"),
     ServerSpec::new("hello", -1, hello, LOGIN)
+        .secrets(is_after_auth)
         .categories(Categories::CONNECTION)
         .docs(Group::Connection, "6.0.0", "O(1)", "Chooses the protocol, logs in and names the connection.")
         .history(&[("6.2.0", "Without arguments it only describes the connection.")])
@@ -236,19 +246,19 @@ pub(super) const COMMANDS: &[ServerSpec] = &[
              clientname:string@SETNAME?)?",
         ),
     ServerSpec::new("select", 2, select, ANY_TIME)
+        .locks(Locks::Nothing)
         .categories(Categories::CONNECTION)
         .docs(Group::Connection, "1.0.0", "O(1)", "Makes another database the connection's current one.")
         .arguments("index:integer"),
     ServerSpec::new("quit", -1, quit, LOGIN)
+        .traits(Traits::NOT_QUEUED.or(Traits::WHILE_SUBSCRIBED))
         .categories(Categories::CONNECTION)
         .docs(Group::Connection, "1.0.0", "O(1)", "Asks the server to close the connection.")
         .deprecated("7.2.0", "closing the connection from the client's side"),
-    ServerSpec::new("reset", 1, reset, LOGIN).categories(Categories::CONNECTION).docs(
-        Group::Connection,
-        "6.2.0",
-        "O(1)",
-        "Brings the connection back to the state of a new one.",
-    ),
+    ServerSpec::new("reset", 1, reset, LOGIN)
+        .traits(Traits::NOT_QUEUED.or(Traits::WHILE_SUBSCRIBED))
+        .categories(Categories::CONNECTION)
+        .docs(Group::Connection, "6.2.0", "O(1)", "Brings the connection back to the state of a new one."),
     ServerSpec::new(
         "monitor",
         1,

@@ -7,7 +7,7 @@ mod tables;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mantissa_commands::spec::{Flags, Group};
+use mantissa_commands::spec::{Flags, Group, Traits};
 use mantissa_commands::{Error, Locks, NewExpiry, Outcome, parse};
 use mantissa_persist::digest::{digest_keyspace, digest_value};
 use mantissa_persist::payload;
@@ -300,6 +300,7 @@ pub(super) const COMMANDS: &[ServerSpec] = &[ServerSpec::new(
     debug,
     Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::LOADING).or(Flags::STALE).or(Flags::PROTECTED),
 )
+.traits(Traits::DEBUGS.or(Traits::WAITS_FOR_SHARDS))
 .locks(Locks::All)
 .docs(Group::Server, "1.0.0", "Depends on the subcommand", "Looks inside, for tests and tools.")
 .internal()];

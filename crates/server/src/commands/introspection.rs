@@ -1,11 +1,10 @@
 //! SLOWLOG, LATENCY, TIME, ROLE and LOLWUT.
 
-use mantissa_commands::spec::{Flags, Group};
+use mantissa_commands::spec::{Flags, Group, Secrets};
 use mantissa_commands::{Error, Locks, Outcome, parse};
 use mantissa_protocol::{Args, Protocol, Reply};
 
 use crate::client::Client;
-use crate::config::{SENSITIVE, directive};
 use crate::context::{Context, unix_us};
 use crate::latency::{self, Histogram};
 use crate::registry::{Command, ServerSpec};
@@ -25,22 +24,17 @@ pub fn note_slow(context: &Context, client: &Client, command: &Command, args: Ar
         peer: peer.as_bytes(),
         client_name: &name,
     };
-    let shown = shown_arguments(command.registered_name(), args);
+    let shown = shown_arguments(command.info.secrets, args);
     let entries_max = context.live.config.slowlog_max_len;
     context.server.slowlog.lock().record(slow, shown, entries_max);
 }
 
-/// The arguments as others may see them: without secrets. `name` is the command's, as `get` or `client|list`.
-pub fn shown_arguments<'a>(name: &str, args: Args<'a>) -> impl ExactSizeIterator<Item = &'a [u8]> {
-    let login = move || args.iter().position(|argument| parse::is(argument, "AUTH")).unwrap_or(args.len());
-    let is_sensitive = |name: &[u8]| directive(name).is_some_and(|directive| directive.has(SENSITIVE));
-    let is_secret = move |index: usize| match name {
-        "auth" => index >= 1,
-        "hello" => index > login(),
-        "acl|setuser" | "acl|getuser" | "acl|deluser" => index >= 2,
-        "config|set" => index >= 3 && index % 2 == 1 && is_sensitive(args.at(index - 1)),
-        _ => false,
-    };
+/// The arguments as others may see them: without secrets.
+pub fn shown_arguments<'a>(
+    secrets: Option<Secrets>,
+    args: Args<'a>,
+) -> impl ExactSizeIterator<Item = &'a [u8]> {
+    let is_secret = move |index| secrets.is_some_and(|is_secret| is_secret(args, index));
     let arguments = args.iter().enumerate();
     arguments.map(move |(index, text)| if is_secret(index) { b"(redacted)" } else { text })
 }

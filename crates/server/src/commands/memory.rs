@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
-use mantissa_commands::spec::{Flags, Group, KeyFlags, KeySpec};
+use mantissa_commands::spec::{Flags, Group, KeyFlags, KeySpec, Traits};
 use mantissa_commands::{Error, Locks, Outcome, parse};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{ShardSet, allocator, heap, slab};
@@ -253,6 +253,7 @@ const SUBCOMMANDS: &[ServerSpec] = &[
         "Lists the subcommands.",
     ),
     ServerSpec::new("usage", -3, usage, Flags::READONLY)
+        .traits(Traits::WAITS_FOR_SHARDS)
         .keys(&[KeySpec::one(2, KeyFlags::RO)])
         .docs(
             Group::Server,

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mantissa_commands::spec::{BeginSearch, Categories, FindKeys, Flags, Group, KeyFlags, KeySpec};
-use mantissa_commands::{Access, Error, Outcome, Settings, TimeoutReply, migrated_keys, parse};
+use mantissa_commands::{Access, Error, KeyPosition, KeyPositions, Outcome, Settings, TimeoutReply, parse};
 use mantissa_persist::payload::dump_value;
 use mantissa_protocol::{Args, Reply, encode_request};
 use mantissa_store::ShardSet;
@@ -330,8 +330,51 @@ fn start(
 
 const MOVES: KeyFlags = KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::DELETE);
 
+/// Where the keys of a MIGRATE are: the third argument, or if that is empty all after KEYS. The word may also
+/// be a password.
+fn migrated_keys(args: Args<'_>) -> std::ops::Range<usize> {
+    let mut at = 6;
+    while let Some(option) = args.get(at).filter(|_| args.at(3).is_empty()) {
+        at += 1 + match &option.to_ascii_uppercase()[..] {
+            b"KEYS" => return at + 1..args.len(),
+            b"AUTH" => 1,
+            b"AUTH2" => 2,
+            _ => 0,
+        };
+    }
+    3..4
+}
+
+/// The key specifications find an empty key where there are several.
+fn find_migrated(args: Args<'_>, found: &mut KeyPositions) {
+    let flags = found.first().map_or(KeyFlags::NONE, |key| key.flags);
+    found.clear();
+    found.extend(migrated_keys(args).map(|index| KeyPosition { index, flags }));
+}
+
+/// Whether an argument is a password, or a user, for the other server.
+fn is_login(args: Args<'_>, index: usize) -> bool {
+    /// More arguments than all options take.
+    const OPTIONS_END: usize = 6 + 16;
+    let mut at = 6;
+    while at < args.len().min(OPTIONS_END) && !parse::is(args.at(at), "KEYS") {
+        let operands = match () {
+            () if parse::is(args.at(at), "AUTH") => 1,
+            () if parse::is(args.at(at), "AUTH2") => 2,
+            () => 0,
+        };
+        if (at + 1..=at + operands).contains(&index) {
+            return true;
+        }
+        at += 1 + operands;
+    }
+    false
+}
+
 /// The registration table.
 pub(super) const COMMANDS: &[ServerSpec] = &[ServerSpec::new("migrate", -6, migrate, Flags::WRITE)
+    .more_keys(find_migrated)
+    .secrets(is_login)
     .categories(Categories::KEYSPACE.or(Categories::DANGEROUS))
     .keys(&[
         KeySpec::one(3, MOVES),

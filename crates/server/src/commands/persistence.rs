@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mantissa_commands::spec::{Categories, Flags, Group};
+use mantissa_commands::spec::{Categories, Flags, Group, Traits};
 use mantissa_commands::{Error, Locks, Outcome, TimeoutReply, parse};
 use mantissa_protocol::{Args, Reply};
 
@@ -155,6 +155,7 @@ pub(super) const COMMANDS: &[ServerSpec] = &[
         save,
         Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::NO_ASYNC_LOADING).or(Flags::NO_MULTI),
     )
+    .traits(Traits::WAITS_FOR_SHARDS)
     .docs(Group::Server, "1.0.0", "O(N), N being all keys", "Writes a dump while everybody waits."),
     ServerSpec::new("bgsave", -1, bgsave, Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::NO_ASYNC_LOADING))
         .locks(Locks::Nothing)

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use indexmap::IndexSet;
-use mantissa_commands::spec::{Flags, Group, KeyFlags, KeySpec};
+use mantissa_commands::spec::{Channels, Flags, Group, KeyFlags, KeySpec, Traits};
 use mantissa_commands::{Locks, Outcome};
 use mantissa_protocol::{Args, Reply};
 
@@ -261,22 +261,31 @@ const SUBCOMMANDS: &[ServerSpec] = &[
 /// The registration table.
 pub(super) const COMMANDS: &[ServerSpec] = &[
     ServerSpec::new("subscribe", -2, subscribe, JOIN)
+        .traits(Traits::WHILE_SUBSCRIBED)
+        .channels(Channels::All)
         .docs(Group::PubSub, "2.0.0", "O(N), N being the names given", "Receives what is sent to channels.")
         .arguments("channel:string*"),
     ServerSpec::new("unsubscribe", -1, unsubscribe, JOIN)
+        .traits(Traits::WHILE_SUBSCRIBED)
         .docs(Group::PubSub, "2.0.0", "O(N), N being the names left", "Leaves channels; without names, all.")
         .arguments("channel:string?*"),
     ServerSpec::new("psubscribe", -2, psubscribe, JOIN)
+        .traits(Traits::WHILE_SUBSCRIBED)
+        .channels(Channels::Patterns)
         .docs(Group::PubSub, "2.0.0", "O(N), N being the patterns", "Receives what channels that match get.")
         .arguments("pattern:pattern*"),
     ServerSpec::new("punsubscribe", -1, punsubscribe, JOIN)
+        .traits(Traits::WHILE_SUBSCRIBED)
         .docs(Group::PubSub, "2.0.0", "O(N), N being the patterns left", "Leaves patterns; without any, all.")
         .arguments("pattern:pattern?*"),
     ServerSpec::new("ssubscribe", -2, ssubscribe, JOIN)
+        .traits(Traits::WHILE_SUBSCRIBED)
+        .channels(Channels::All)
         .keys(ALL_NAMES)
         .docs(Group::PubSub, "7.0.0", "O(N), N being the names given", "Receives what shard channels get.")
         .arguments("shardchannel:string*"),
     ServerSpec::new("sunsubscribe", -1, sunsubscribe, JOIN)
+        .traits(Traits::WHILE_SUBSCRIBED)
         .keys(ALL_NAMES)
         .docs(
             Group::PubSub,
@@ -286,6 +295,7 @@ pub(super) const COMMANDS: &[ServerSpec] = &[
         )
         .arguments("shardchannel:string?*"),
     ServerSpec::new("publish", 3, publish, SEND.or(Flags::MAY_REPLICATE))
+        .channels(Channels::First)
         .locks(Locks::Nothing)
         .docs(
             Group::PubSub,
@@ -295,6 +305,7 @@ pub(super) const COMMANDS: &[ServerSpec] = &[
         )
         .arguments("channel:string message:string"),
     ServerSpec::new("spublish", 3, spublish, SEND.or(Flags::MAY_REPLICATE))
+        .channels(Channels::First)
         .locks(Locks::Nothing)
         .keys(&[KeySpec::one(1, KeyFlags::NOT_KEY)])
         .docs(Group::PubSub, "7.0.0", "O(N), N being the receivers", "Sends a message to a shard channel.")

@@ -1,7 +1,7 @@
 //! The registration of the commands that run scripts.
 
 use mantissa_commands::Outcome;
-use mantissa_commands::spec::{Categories, Flags, Group, KeySpec};
+use mantissa_commands::spec::{Categories, Flags, Group, KeySpec, ScriptSource};
 use mantissa_protocol::{Args, Reply};
 
 use crate::registry::ServerSpec;
@@ -58,21 +58,25 @@ const COST: &str = "That of the script";
 /// The registration table.
 pub(super) const COMMANDS: &[ServerSpec] = &[
     ServerSpec::new("eval", -3, eval::eval, RUN)
+        .runs(ScriptSource::Text)
         .categories(Categories::SCRIPTING)
         .keys(&[KeySpec::counted(2, READS_AND_WRITES).notes("What a script does with its keys is unknown.")])
         .docs(Group::Scripting, "2.6.0", COST, "Runs a Lua script.")
         .arguments("script:string numkeys:integer key:key#0?* arg:string?*"),
     ServerSpec::new("evalsha", -3, eval::evalsha, RUN)
+        .runs(ScriptSource::Digest)
         .categories(Categories::SCRIPTING)
         .keys(&[KeySpec::counted(2, READS_AND_WRITES)])
         .docs(Group::Scripting, "2.6.0", COST, "Runs a cached Lua script, named by its digest.")
         .arguments("sha1:string numkeys:integer key:key#0?* arg:string?*"),
     ServerSpec::new("eval_ro", -3, eval::eval_ro, RUN_READ_ONLY)
+        .runs(ScriptSource::Text)
         .categories(Categories::SCRIPTING)
         .keys(&[KeySpec::counted(2, READS).notes("What a script does with its keys is unknown.")])
         .docs(Group::Scripting, "7.0.0", COST, "Runs a Lua script that must not write.")
         .arguments("script:string numkeys:integer key:key#0?* arg:string?*"),
     ServerSpec::new("evalsha_ro", -3, eval::evalsha_ro, RUN_READ_ONLY)
+        .runs(ScriptSource::Digest)
         .categories(Categories::SCRIPTING)
         .keys(&[KeySpec::counted(2, READS)])
         .docs(Group::Scripting, "7.0.0", COST, "Runs a cached Lua script that must not write.")
@@ -165,6 +169,7 @@ pub(super) const COMMANDS: &[ServerSpec] = &[
                 .tips(&["request_policy:all_shards", "response_policy:one_succeeded"]),
         ]),
     ServerSpec::new("fcall", -3, functions::fcall, RUN)
+        .runs(ScriptSource::Function)
         .categories(Categories::SCRIPTING)
         .keys(
             &[KeySpec::counted(2, READS_AND_WRITES).notes("What a function does with its keys is unknown.")],
@@ -172,6 +177,7 @@ pub(super) const COMMANDS: &[ServerSpec] = &[
         .docs(Group::Scripting, "7.0.0", "That of the function", "Calls a function.")
         .arguments("function:string numkeys:integer key:key#0?* arg:string?*"),
     ServerSpec::new("fcall_ro", -3, functions::fcall_ro, RUN_READ_ONLY)
+        .runs(ScriptSource::Function)
         .categories(Categories::SCRIPTING)
         .keys(&[KeySpec::counted(2, READS).notes("What a function does with its keys is unknown.")])
         .docs(Group::Scripting, "7.0.0", "That of the function", "Calls a function that must not write.")

@@ -1,6 +1,6 @@
 //! The registration of the transaction commands.
 
-use mantissa_commands::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
+use mantissa_commands::spec::{Categories, Flags, Group, KeyFlags, KeySpec, Traits};
 
 use crate::registry::ServerSpec;
 use crate::transaction::{discard, exec, multi, unwatch, watch};
@@ -10,18 +10,17 @@ const FLAGS: Flags =
 
 /// The registration table.
 pub(super) const COMMANDS: &[ServerSpec] = &[
-    ServerSpec::new("multi", 1, multi, FLAGS).categories(Categories::TRANSACTION).docs(
-        Group::Transactions,
-        "1.2.0",
-        "O(1)",
-        "Begins a transaction: further commands are queued.",
-    ),
+    ServerSpec::new("multi", 1, multi, FLAGS)
+        .traits(Traits::NOT_QUEUED)
+        .categories(Categories::TRANSACTION)
+        .docs(Group::Transactions, "1.2.0", "O(1)", "Begins a transaction: further commands are queued."),
     ServerSpec::new(
         "exec",
         1,
         exec,
         Flags::NOSCRIPT.or(Flags::LOADING).or(Flags::STALE).or(Flags::SKIP_SLOWLOG),
     )
+    .traits(Traits::NOT_QUEUED.or(Traits::RUNS_QUEUE).or(Traits::RUNS_SCRIPTS))
     .categories(Categories::TRANSACTION)
     .docs(
         Group::Transactions,
@@ -29,13 +28,17 @@ pub(super) const COMMANDS: &[ServerSpec] = &[
         "That of the queued commands",
         "Runs the queued commands as one.",
     ),
-    ServerSpec::new("discard", 1, discard, FLAGS).categories(Categories::TRANSACTION).docs(
-        Group::Transactions,
-        "2.0.0",
-        "O(N), N being the queued commands",
-        "Drops the queued commands.",
-    ),
+    ServerSpec::new("discard", 1, discard, FLAGS)
+        .traits(Traits::NOT_QUEUED)
+        .categories(Categories::TRANSACTION)
+        .docs(
+            Group::Transactions,
+            "2.0.0",
+            "O(N), N being the queued commands",
+            "Drops the queued commands.",
+        ),
     ServerSpec::new("watch", -2, watch, FLAGS)
+        .traits(Traits::NOT_QUEUED)
         .categories(Categories::TRANSACTION)
         .keys(&[KeySpec::range(1, -1, 1, KeyFlags::RO)])
         .docs(

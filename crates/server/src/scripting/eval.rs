@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use mantissa_commands::spec::KeyFlags;
+use mantissa_commands::spec::{KeyFlags, ScriptSource};
 use mantissa_commands::{Access, Error, Outcome, parse};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::ShardSet;
@@ -18,6 +18,7 @@ use super::source::{self, Habits, Script};
 use super::vm::{SCRIPT_NAME, Vm};
 use crate::client::Client;
 use crate::context::Context;
+use crate::registry::Command;
 use crate::server::Server;
 use crate::session::{Session, run_as_one};
 use crate::{monitor, warning};
@@ -171,18 +172,18 @@ fn run_script(
 
 /// Whether a call is one of a script or function that declares its flags, and does not declare that it may
 /// run when memory is full.
-pub fn needs_memory(server: &Server, name: &str, args: Args<'_>) -> bool {
+pub fn needs_memory(server: &Server, command: &Command, args: Args<'_>) -> bool {
     let scripting = &server.scripting;
-    let flags = match name {
-        "eval" | "eval_ro" => source::declared_flags(args.at(1)),
-        "evalsha" | "evalsha_ro" => {
+    let flags = match command.info.script {
+        Some(ScriptSource::Text) => source::declared_flags(args.at(1)),
+        Some(ScriptSource::Digest) => {
             let digest = source::parse_digest(args.at(1));
             digest.and_then(|digest| scripting.cache.get(&digest)).map(|script| script.flags)
         }
-        "fcall" | "fcall_ro" => {
+        Some(ScriptSource::Function) => {
             scripting.libraries.find(args.at(1)).map(|(library, place)| library.functions[place].flags)
         }
-        _ => None,
+        None => None,
     };
     flags.is_some_and(|flags| !flags.undeclared && !flags.allow_oom && !flags.no_writes)
 }

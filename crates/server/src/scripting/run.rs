@@ -18,7 +18,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use mantissa_commands::spec::Flags;
+use mantissa_commands::spec::{Flags, Traits};
 use mantissa_commands::{Access, Error, Locks, Outcome, find_keys};
 use mantissa_protocol::{Args, OwnedArgs, Protocol, Reply};
 use mantissa_store::ShardSet;
@@ -36,9 +36,6 @@ use crate::{acl, calls, monitor, warning};
 
 #[cfg(doc)]
 use mantissa_store::LockedShards;
-
-/// Server commands whose work needs shards beyond those of their keys.
-const SWEEPING: [&str; 3] = ["info", "memory", "debug"];
 
 /// Why a run ends early, whatever the script makes of errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,7 +180,8 @@ impl<'s, 'k> Run<'s, 'k> {
         if !info.accepts(args.len()) || command.handler.is_none() {
             return Err(Error::fixed("ERR Wrong number of args calling Redis command from script"));
         }
-        let debugs = info.name == "debug" && self.context.server.debug_in_scripts.load(Ordering::Relaxed);
+        let debugs =
+            info.traits.has(Traits::DEBUGS) && self.context.server.debug_in_scripts.load(Ordering::Relaxed);
         if info.flags.has(Flags::NOSCRIPT) && !debugs {
             return Err(Error::fixed("ERR This Redis command is not allowed from script"));
         }
@@ -205,9 +203,7 @@ impl<'s, 'k> Run<'s, 'k> {
     /// Sees to it that the shards that a command needs are held.
     fn hold_shards(&mut self, command: &Command, args: Args<'_>) -> Outcome {
         let keyspace = self.access.keyspace();
-        let sweeps = matches!(command.info.locks, Locks::All | Locks::Sweep)
-            || (matches!(command.handler, Some(Handler::Server(_)))
-                && SWEEPING.contains(&command.name.split('|').next().unwrap_or_default()));
+        let sweeps = matches!(command.info.locks, Locks::All | Locks::Sweep);
         let mut needed = ShardSet::EMPTY;
         if sweeps {
             needed = keyspace.all_shards();

@@ -1,7 +1,7 @@
 //! The registration table of CLIENT.
 
 use mantissa_commands::Locks;
-use mantissa_commands::spec::{Categories, Flags, Group};
+use mantissa_commands::spec::{Categories, Flags, Group, Traits};
 
 use super::{control, list, tracking};
 use crate::registry::ServerSpec;
@@ -18,7 +18,10 @@ const fn subcommand(
     handler: crate::registry::ServerHandler,
     flags: Flags,
 ) -> ServerSpec {
-    ServerSpec::new(name, arity, handler, flags).categories(Categories::CONNECTION).locks(Locks::Nothing)
+    ServerSpec::new(name, arity, handler, flags)
+        .traits(Traits::KEEPS_CACHING)
+        .categories(Categories::CONNECTION)
+        .locks(Locks::Nothing)
 }
 
 const SUBCOMMANDS: &[ServerSpec] = &[
@@ -92,7 +95,7 @@ const SUBCOMMANDS: &[ServerSpec] = &[
         "O(1)",
         "Tells which client gets the connection's invalidations.",
     ),
-    subcommand("unpause", 2, control::unpause, ADMIN).docs(
+    subcommand("unpause", 2, control::unpause, ADMIN).traits(Traits::WHILE_PAUSED).docs(
         Group::Connection,
         "6.2.0",
         "O(N), N being the clients held back",
