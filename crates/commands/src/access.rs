@@ -622,13 +622,13 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// Asks to wait until one of `keys` has something for the command, which is then run again. Where waiting
-    /// is not allowed (MULTI, scripts), replies as if the time were up. `also` is a further key that the
-    /// command may touch.
+    /// Asks to wait until one of `keys` has a value of this type with something for the command, which is
+    /// then run again. Where waiting is not allowed (MULTI, scripts), replies as if the time were up. `also`
+    /// is a further key that the command may touch.
     pub fn block<'k>(
         &mut self,
         reply: &mut Reply,
-        keys: impl IntoIterator<Item = &'k [u8]>,
+        (kind, keys): (Kind, impl IntoIterator<Item = &'k [u8]>),
         also: Option<&[u8]>,
         deadline: Option<i64>,
         on_timeout: TimeoutReply,
@@ -641,7 +641,8 @@ impl<'a> Access<'a> {
         for key in keys.iter().map(AsRef::as_ref).chain(also) {
             shards.insert(self.locked.keyspace().shard_of(self.hash(key)));
         }
-        let blocking = Blocking { keys, deadline, on_timeout, shards, on_loss: false, instead: None };
+        let (on_loss, instead) = (false, None);
+        let blocking = Blocking { kind, keys, deadline, on_timeout, shards, on_loss, instead };
         self.collected.effects().blocking = Some(blocking);
     }
 

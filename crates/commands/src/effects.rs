@@ -2,7 +2,7 @@
 //! it.
 
 use mantissa_protocol::{OwnedArgs, Reply};
-use mantissa_store::{Entry, ShardSet, Value};
+use mantissa_store::{Entry, Kind, ShardSet, Value};
 
 /// Classes of keyspace events, with the bits of `notify-keyspace-events`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +104,8 @@ impl TimeoutReply {
 /// A handler's wish to wait until one of these keys has something for it.
 #[derive(Clone, Debug)]
 pub struct Blocking {
+    /// The type of the values that it waits for; a string where it waits for no key.
+    pub kind: Kind,
     /// The keys, in the order of preference.
     pub keys: Vec<Box<[u8]>>,
     /// When to give up: Unix time in ms; `None` waits for ever.

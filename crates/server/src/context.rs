@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use mantissa_commands::Collected;
+use mantissa_commands::{Collected, Error};
 use mantissa_net::Conn;
 use mantissa_persist::aof::Unit;
 use mantissa_protocol::Args;
@@ -15,7 +15,7 @@ use crate::eviction::Evictor;
 use crate::hot_keys::Sampler;
 use crate::inbox::{Message, Target};
 use crate::live::Live;
-use crate::registry::{Command, Resolved};
+use crate::registry::Command;
 use crate::server::Server;
 
 /// See the module's description.
@@ -99,7 +99,7 @@ impl Context {
 
     /// The command or subcommand that a request calls, or the error to reply.
     #[inline]
-    pub fn resolve(&mut self, args: Args<'_>) -> Resolved {
+    pub fn resolve(&mut self, args: Args<'_>) -> Result<&'static Command, Error> {
         let name = args.at(0);
         if let Some(command) = self.last_command.find(name) {
             return Ok(command);

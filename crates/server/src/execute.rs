@@ -14,7 +14,7 @@ use mantissa_store::{KeyHash, Kind, LockedShards, ShardSet, Waiter};
 use crate::client::{BlockedClient, Client, ReplyMode, flag};
 use crate::commit::commit;
 use crate::context::Context;
-use crate::registry::{Command, Handler, Resolved};
+use crate::registry::{Command, Handler};
 use crate::server::Server;
 use crate::session::Session;
 use crate::{acl, aof, calls, eviction, expiry, monitor, tracking, transaction, warning};
@@ -34,19 +34,19 @@ pub enum Progress {
     Postponed,
 }
 
-/// Runs one request of a client, of which `resolved` is the command. `hint` is the hash of its first key if
-/// that has been computed.
+/// Runs one request of a client. `command` is what it calls, if that is known; `hint` is the hash of its
+/// first key, if that has been computed.
 pub fn execute(
     context: &mut Context,
     client: &mut Client,
-    (resolved, args): (Resolved, Args<'_>),
+    (command, args): (Option<&'static Command>, Args<'_>),
     hint: Option<KeyHash>,
     reply: &mut Reply,
 ) -> Progress {
     let mut start = reply.len();
     let silent = client.reply_mode.is_silent();
     let mut unheard = silent.then(|| Reply::new(client.protocol).limited(UNHEARD_BYTES_MAX));
-    let resolved = match resolved {
+    let resolved = match command.map_or_else(|| context.resolve(args), Ok) {
         Ok(command) => {
             client.shared.last_command.store(command.index as u32 + 1, Ordering::Relaxed);
             make_room(context, client, reply);
@@ -419,11 +419,6 @@ fn block(
     let Some(mut blocking) = access.take_blocking() else { return };
     let instead = blocking.instead.take();
     let ticket = server.next_ticket();
-    let kind = match command.info.group {
-        mantissa_commands::spec::Group::SortedSet => Kind::SortedSet,
-        mantissa_commands::spec::Group::Stream => Kind::Stream,
-        _ => Kind::List,
-    };
     let blocked = Arc::new(BlockedClient {
         client: Arc::clone(&client.shared),
         user: Arc::clone(&client.user),
@@ -439,7 +434,7 @@ fn block(
     });
     for key in &blocked.blocking.keys {
         let index = server.keyspace.shard_of(server.keyspace.hash(key));
-        let Blocking { shards, on_loss, .. } = blocked.blocking;
+        let Blocking { kind, shards, on_loss, .. } = blocked.blocking;
         let waiter = Waiter { client: client.shared.id, kind, shards, on_loss };
         if let Some(shard) = access.locked_mut().shard_mut(index) {
             shard.wait(blocked.database, key, ticket, waiter);
@@ -466,6 +461,7 @@ pub fn waiting_without_keys(
         remembers_reads: false,
         ticket: server.next_ticket(),
         blocking: Blocking {
+            kind: Kind::String,
             keys: Vec::new(),
             deadline,
             on_timeout,

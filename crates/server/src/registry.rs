@@ -1,6 +1,6 @@
 //! The server's command table: the commands on data and the server's own.
 
-use mantissa_commands::{DataHandler, Error, FAMILIES, Outcome, Spec};
+use mantissa_commands::{DataHandler, FAMILIES, Outcome, Spec};
 use mantissa_protocol::{Args, Reply};
 
 use crate::session::Session;
@@ -23,8 +23,6 @@ pub enum Handler {
 
 /// A registered command.
 pub type Command = mantissa_commands::Command<Handler>;
-/// The command that a request calls, or why it calls none.
-pub type Resolved = Result<&'static Command, Error>;
 /// All registered commands.
 pub type Registry = mantissa_commands::Registry<Handler>;
 

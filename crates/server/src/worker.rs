@@ -35,7 +35,7 @@ use crate::context::{Context, unix_ms};
 use crate::execute::{self, Progress};
 use crate::inbox::{Message, Target};
 use crate::limits;
-use crate::registry::Resolved;
+use crate::registry::Command;
 use crate::scripting::pump::{self, Pump};
 use crate::server::Server;
 use crate::{crash, notice, stats, tracking, transaction, verbose, warning};
@@ -707,13 +707,12 @@ impl Worker {
         self.context.command_began = Instant::now();
         for request in &requests {
             let args = request.args(input, &self.slices);
-            let resolved = self.context.resolve(args);
-            let runs_scripts =
-                matches!(&resolved, Ok(command) if command.info.traits.has(Traits::RUNS_SCRIPTS));
+            let command = self.context.resolve(args).ok();
+            let runs_scripts = command.is_some_and(|command| command.info.traits.has(Traits::RUNS_SCRIPTS));
             let progress = if runs_scripts {
-                self.execute_script(driver, client, input, (request, resolved), reply)
+                self.execute_script(driver, client, input, (request, command), reply)
             } else {
-                execute_guarded(&mut self.context, client, (resolved, args), request.hash, reply)
+                execute_guarded(&mut self.context, client, (command, args), request.hash, reply)
             };
             if progress == Progress::Postponed {
                 client.paused = true;
@@ -747,7 +746,7 @@ impl Worker {
         driver: &mut Driver,
         client: &mut Client,
         input: &[u8],
-        (request, resolved): (&Request, Resolved),
+        (request, command): (&Request, Option<&'static Command>),
         reply: &mut Reply,
     ) -> Progress {
         let args = request.args(input, &self.slices);
@@ -771,7 +770,7 @@ impl Worker {
             absent: None,
         };
         let context = &mut self.context;
-        let work = || execute_guarded(context, client, (resolved, args), request.hash, reply);
+        let work = || execute_guarded(context, client, (command, args), request.hash, reply);
         let progress = pump::lend(&mut rest, work);
         if let Some(absent) = rest.absent {
             client.weight.forget_magnitude();
@@ -935,15 +934,13 @@ impl Handler for Worker {
 fn execute_guarded(
     context: &mut Context,
     client: &mut Client,
-    (resolved, args): (Resolved, Args<'_>),
+    (command, args): (Option<&'static Command>, Args<'_>),
     hash: Option<KeyHash>,
     reply: &mut Reply,
 ) -> Progress {
     let call = crash::Call { client: client.shared.id, args };
     let run = AssertUnwindSafe(|| {
-        mantissa_net::crash::during(&call, || {
-            execute::execute(context, client, (resolved, args), hash, reply)
-        })
+        mantissa_net::crash::during(&call, || execute::execute(context, client, (command, args), hash, reply))
     });
     std::panic::catch_unwind(run).unwrap_or_else(|_| {
         let mut shown = Vec::new();

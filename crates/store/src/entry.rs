@@ -85,7 +85,8 @@ impl Shape {
             Kind::Set => Shape::Set,
             Kind::SortedSet => Shape::SortedSet,
             Kind::Hash => Shape::Hash,
-            Kind::Stream | Kind::String => Shape::Stream,
+            Kind::Stream => Shape::Stream,
+            Kind::String => panic!("strings have shapes of their own"),
         }
     }
 
@@ -280,20 +281,17 @@ impl Entry {
     /// The collection, to change; `None` for a string.
     #[inline]
     pub fn collection_mut(&mut self) -> Option<ValueMut<'_>> {
-        let shape = self.shape();
-        if !shape.is_collection() {
-            return None;
-        }
+        let (shape, place) = (self.shape(), self.value_place());
         // SAFETY: as in `value`, and the borrow is exclusive.
         unsafe {
-            let place = self.value_place();
-            Some(match shape {
-                Shape::List => ValueMut::List(&mut *place.cast()),
-                Shape::Set => ValueMut::Set(&mut *place.cast()),
-                Shape::SortedSet => ValueMut::SortedSet(&mut *place.cast()),
-                Shape::Hash => ValueMut::Hash(&mut *place.cast()),
-                _ => ValueMut::Stream(&mut *place.cast()),
-            })
+            match shape {
+                Shape::Embedded | Shape::Integer | Shape::Large => None,
+                Shape::List => Some(ValueMut::List(&mut *place.cast())),
+                Shape::Set => Some(ValueMut::Set(&mut *place.cast())),
+                Shape::SortedSet => Some(ValueMut::SortedSet(&mut *place.cast())),
+                Shape::Hash => Some(ValueMut::Hash(&mut *place.cast())),
+                Shape::Stream => Some(ValueMut::Stream(&mut *place.cast())),
+            }
         }
     }
 
@@ -844,7 +842,8 @@ unsafe fn read_collection(shape: Shape, place: *mut u8) -> Value {
             Shape::Set => Value::Set(place.cast::<Set>().read()),
             Shape::SortedSet => Value::SortedSet(place.cast::<SortedSet>().read()),
             Shape::Hash => Value::Hash(place.cast::<Hash>().read()),
-            _ => Value::Stream(place.cast::<Stream>().read()),
+            Shape::Stream => Value::Stream(place.cast::<Stream>().read()),
+            Shape::Embedded | Shape::Integer | Shape::Large => unreachable!("strings have no handle"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The list commands that wait: BLPOP, BRPOP, BLMOVE, BRPOPLPUSH, BLMPOP.
 
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::ListEnd;
+use mantissa_store::{Kind, ListEnd};
 
 use super::{by_end, end_of, move_element, pop_one};
 use crate::access::Access;
@@ -23,7 +23,7 @@ fn pop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, end: ListEnd)
         access.log_instead(&[by_end(end, "LPOP", "RPOP").as_bytes(), key]);
         return Ok(());
     }
-    access.block(reply, keys, None, deadline, TimeoutReply::NullArray);
+    access.block(reply, (Kind::List, keys), None, deadline, TimeoutReply::NullArray);
     Ok(())
 }
 
@@ -47,7 +47,7 @@ fn move_or_wait(
         return Ok(true);
     }
     if access.mode().may_block {
-        access.block(reply, [source.0], Some(destination.0), deadline, TimeoutReply::NullArray);
+        access.block(reply, (Kind::List, [source.0]), Some(destination.0), deadline, TimeoutReply::NullArray);
     } else {
         reply.null();
     }
@@ -77,7 +77,7 @@ pub(super) fn blmpop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     let many = ManyKeys::parse(args, 2, end_of)?;
     let deadline = parse::timeout(args.at(1), access.now_ms())?;
     if !many.pop(access, reply)? {
-        access.block(reply, many.keys, None, deadline, TimeoutReply::NullArray);
+        access.block(reply, (Kind::List, many.keys), None, deadline, TimeoutReply::NullArray);
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Taking the lowest or highest members: ZPOPMIN, ZPOPMAX, ZMPOP, and their blocking forms.
 
 use mantissa_protocol::{Args, Reply};
+use mantissa_store::Kind;
 
 use super::{Removal, removed};
 use crate::access::Access;
@@ -114,7 +115,7 @@ fn pop_or_wait(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, side:
         access.log_instead(&[side.command(), key]);
         return Ok(());
     }
-    access.block(reply, keys, None, deadline, TimeoutReply::NullArray);
+    access.block(reply, (Kind::SortedSet, keys), None, deadline, TimeoutReply::NullArray);
     Ok(())
 }
 
@@ -158,7 +159,7 @@ pub(super) fn bzmpop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     let many = ManyKeys::parse(args, 2, Side::parse)?;
     let deadline = parse::timeout(args.at(1), access.now_ms())?;
     if !many.pop(access, reply)? {
-        access.block(reply, many.keys, None, deadline, TimeoutReply::NullArray);
+        access.block(reply, (Kind::SortedSet, many.keys), None, deadline, TimeoutReply::NullArray);
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! XREAD and XREADGROUP: what to read from where.
 
 use mantissa_protocol::{Args, OwnedArgs, Reply};
+use mantissa_store::Kind;
 use mantissa_store::stream::StreamId;
 
 use super::deliver::{Reader, deliver, history};
@@ -242,7 +243,7 @@ fn wait(
     (starts, deadline): (&[From], Option<i64>),
 ) {
     let keys = args.range(plan.first_key..plan.first_key + plan.key_count);
-    access.block(reply, keys, None, deadline, TimeoutReply::NullArray);
+    access.block(reply, (Kind::Stream, keys), None, deadline, TimeoutReply::NullArray);
     let instead = plan.reader.is_none().then(|| with_fixed_starts(args, plan, starts)).flatten();
     if let Some(blocking) = access.blocking_mut() {
         blocking.on_loss = plan.reader.is_some();

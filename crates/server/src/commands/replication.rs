@@ -9,6 +9,7 @@ use std::sync::Arc;
 use mantissa_commands::spec::{Categories, Flags, Group};
 use mantissa_commands::{Access, DataSpec, Error, Locks, Outcome, TimeoutReply, parse};
 use mantissa_protocol::{Args, Reply};
+use mantissa_store::Kind;
 
 use crate::aof::{WAITAOF_WITHOUT_LOG, write_confirmations};
 use crate::execute;
@@ -39,7 +40,7 @@ fn wait(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     if replicas <= 0 {
         TimeoutReply::Zero.write(reply);
     } else {
-        access.block(reply, [], None, deadline, TimeoutReply::Zero);
+        access.block(reply, (Kind::String, []), None, deadline, TimeoutReply::Zero);
     }
     Ok(())
 }
