@@ -7,11 +7,11 @@ use mantissa_protocol::Args;
 
 use crate::keys::KeyPositions;
 
-/// Defines a set of named bits with the names that COMMAND INFO prints.
-macro_rules! bits {
+/// Defines a set of bits.
+macro_rules! bit_set {
     (
         $(#[$outer:meta])* $set:ident: $repr:ty {
-            $($(#[$inner:meta])* $name:ident = $bit:expr, $text:expr;)*
+            $($(#[$inner:meta])* $name:ident = $bit:expr;)*
         }
     ) => {
         $(#[$outer])*
@@ -22,8 +22,6 @@ macro_rules! bits {
             $($(#[$inner])* pub const $name: $set = $set(1 << $bit);)*
             /// No bit.
             pub const NONE: $set = $set(0);
-            /// Every bit with its name, in the order in which Redis prints them.
-            pub const ALL: &'static [($set, &'static str)] = &[$(($set::$name, $text)),*];
 
             /// The bits of both.
             pub const fn or(self, other: $set) -> $set {
@@ -35,6 +33,26 @@ macro_rules! bits {
             pub const fn has(self, other: $set) -> bool {
                 self.0 & other.0 == other.0
             }
+        }
+    };
+}
+
+/// Defines a set of bits with the names that COMMAND INFO prints.
+macro_rules! bits {
+    (
+        $(#[$outer:meta])* $set:ident: $repr:ty {
+            $($(#[$inner:meta])* $name:ident = $bit:expr, $text:expr;)*
+        }
+    ) => {
+        bit_set! {
+            $(#[$outer])* $set: $repr {
+                $($(#[$inner])* $name = $bit;)*
+            }
+        }
+
+        impl $set {
+            /// Every bit with its name, in the order in which Redis prints them.
+            pub const ALL: &'static [($set, &'static str)] = &[$(($set::$name, $text)),*];
 
             /// The names of the bits that are set.
             pub fn names(self) -> impl Iterator<Item = &'static str> {
@@ -94,29 +112,29 @@ bits! {
     }
 }
 
-bits! {
+bit_set! {
     /// What the server has to know of a command beside what COMMAND INFO shows of it.
     Traits: u16 {
         /// Runs at once inside MULTI instead of being queued.
-        NOT_QUEUED = 0, "not_queued";
+        NOT_QUEUED = 0;
         /// Runs what MULTI has queued.
-        RUNS_QUEUE = 1, "runs_queue";
+        RUNS_QUEUE = 1;
         /// May run a script.
-        RUNS_SCRIPTS = 2, "runs_scripts";
+        RUNS_SCRIPTS = 2;
         /// Allowed to a client of RESP2 that has subscriptions.
-        WHILE_SUBSCRIBED = 3, "while_subscribed";
+        WHILE_SUBSCRIBED = 3;
         /// Goes on while CLIENT PAUSE holds clients back.
-        WHILE_PAUSED = 4, "while_paused";
+        WHILE_PAUSED = 4;
         /// Replies after what it has its own client be told, unless it leaves the work for later.
-        REPLIES_LAST = 5, "replies_last";
+        REPLIES_LAST = 5;
         /// A server command that waits for other shards than those of its keys.
-        WAITS_FOR_SHARDS = 6, "waits_for_shards";
+        WAITS_FOR_SHARDS = 6;
         /// DEBUG, which scripts may be allowed to call.
-        DEBUGS = 7, "debugs";
+        DEBUGS = 7;
         /// Options of SORT that read keys by a pattern.
-        READS_BY_PATTERN = 8, "reads_by_pattern";
+        READS_BY_PATTERN = 8;
         /// What CLIENT CACHING has said holds beyond it.
-        KEEPS_CACHING = 9, "keeps_caching";
+        KEEPS_CACHING = 9;
     }
 }
 

@@ -102,6 +102,7 @@ pub fn ended_waiting(context: &mut Context, client: &Client, blocked: &BlockedCl
 }
 
 /// Notes how long something took, if that is above the threshold of what is watched.
+#[inline]
 pub fn note_latency(context: &Context, event: &'static str, spent_ns: u64) {
     if context.live.config.latency_monitor_threshold_ms > 0 {
         context.server.note_latency(event, Duration::from_nanos(spent_ns));
@@ -130,10 +131,8 @@ fn record(
     if config.latency_tracking {
         counters.histogram.get_or_init(Box::default).record(spent_ns);
     }
-    if config.latency_monitor_threshold_ms > 0 {
-        let is_fast = command.info.flags.has(Flags::FAST);
-        note_latency(context, if is_fast { "fast-command" } else { "command" }, spent_ns);
-    }
+    let is_fast = command.info.flags.has(Flags::FAST);
+    note_latency(context, if is_fast { "fast-command" } else { "command" }, spent_ns);
     if failed {
         stats::add(&counters.failed, 1);
     }

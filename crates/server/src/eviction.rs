@@ -20,19 +20,19 @@ mod sampling;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use mantissa_commands::Error;
 use mantissa_commands::spec::{Flags, Traits};
-use mantissa_commands::{Access, Error, Mode};
 use mantissa_protocol::Args;
-use mantissa_store::{ShardSet, allocator};
+use mantissa_store::{Entry, allocator};
 
 use crate::calls::note_latency;
 use crate::client::Client;
-use crate::commit::commit;
 use crate::config::Config;
 use crate::context::Context;
 use crate::registry::Command;
 use crate::scripting::needs_memory;
 use crate::server::Server;
+use crate::session::try_with_shard;
 use crate::stats;
 use pool::{Candidate, Pool};
 pub use pressure::{Freeing, Pressure};
@@ -153,34 +153,25 @@ fn evict(context: &mut Context, policy: Policy, limit: u64, time_limit: Duration
         context.evictor.policy = Some(policy);
         context.evictor.pool.clear();
     }
-    let began = Instant::now();
-    let verdict = evict_for(context, policy, limit, (began, time_limit));
-    note_latency(context, "eviction-cycle", began.elapsed().as_nanos() as u64);
-    verdict
-}
-
-fn evict_for(
-    context: &mut Context,
-    policy: Policy,
-    limit: u64,
-    (began, time_limit): (Instant, Duration),
-) -> Verdict {
     let pressure = &context.server.pressure;
-    loop {
+    let began = Instant::now();
+    let verdict = loop {
         if pressure.is_about_to_fall() {
-            return Verdict::Running;
+            break Verdict::Running;
         }
         let is_possible = evict_one(context, policy, limit);
         if pressure.excess(limit) <= 0 {
-            return Verdict::Roomy;
+            break Verdict::Roomy;
         }
         if !is_possible {
-            return if pressure.is_freeing() { Verdict::Running } else { Verdict::Full };
+            break if pressure.is_freeing() { Verdict::Running } else { Verdict::Full };
         }
         if began.elapsed() >= time_limit {
-            return Verdict::Running;
+            break Verdict::Running;
         }
-    }
+    };
+    note_latency(context, "eviction-cycle", began.elapsed().as_nanos() as u64);
+    verdict
 }
 
 /// Evicts a key if memory is still full then. False if no key can be.
@@ -215,15 +206,10 @@ enum Removal {
 fn remove(context: &mut Context, policy: Policy, candidate: &Candidate, limit: u64) -> Removal {
     let server = context.server;
     let index = server.keyspace.shard_of(candidate.hash);
-    let Ok(locked) = server.keyspace.try_lock(ShardSet::one(index)) else { return Removal::InUse };
-    let Context { live, now_ms, random_state, collected, outbox, .. } = context;
-    let mode = Mode::default();
-    let mut access =
-        Access::new(locked, candidate.database, *now_ms, &live.settings, mode, random_state, collected);
-    let now_ms = *now_ms;
+    let now_ms = context.now_ms;
     let mut claim = None;
     let mut outcome = Removal::Stale;
-    let evicted = access.evict(candidate.hash, |entry| {
+    let is_wanted = |entry: &Entry| {
         if !policy.still_stands(entry, now_ms, candidate.rank) {
             return false;
         }
@@ -232,11 +218,10 @@ fn remove(context: &mut Context, policy: Policy, candidate: &Candidate, limit: u
             outcome = Removal::NotNeeded;
         }
         claim.is_some()
-    });
-    outbox.unit.loosen();
-    let trash = commit(server, outbox, &mut access, None, true);
-    drop(access);
-    server.free(trash);
+    };
+    let evicted =
+        try_with_shard(context, index, candidate.database, |access| access.evict(candidate.hash, is_wanted));
+    let Some(evicted) = evicted else { return Removal::InUse };
     drop(claim);
     if evicted {
         stats::add(&server.stats.workers[context.worker].evicted_keys, 1);

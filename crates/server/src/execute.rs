@@ -127,11 +127,7 @@ fn finish(
 /// Whether a command replies after what it causes others to be sent: one that flushes, unless it leaves the
 /// work for later.
 fn replies_last(context: &Context, command: &Command, args: Args<'_>) -> bool {
-    let is_lazy = match args.get(1) {
-        Some(option) => parse::is(option, "ASYNC"),
-        None => context.live.config.lazyfree_lazy_user_flush,
-    };
-    command.info.traits.has(Traits::REPLIES_LAST) && !is_lazy
+    command.info.traits.has(Traits::REPLIES_LAST) && !context.live.flushes_lazily(args.get(1))
 }
 
 /// Whether the client may run the command now; the error to reply if not.

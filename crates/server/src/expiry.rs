@@ -5,16 +5,14 @@
 //! time (more with `active-expire-effort`). A shard is locked for one step at a time: [`STEP_ENTRIES`]
 //! entries, a fraction of a millisecond.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use mantissa_commands::{Access, ExpireProgress, Mode};
-use mantissa_store::ShardSet;
+use mantissa_commands::{Access, ExpireProgress};
 
 use crate::calls;
-use crate::commit::commit;
 use crate::context::Context;
+use crate::session::try_with_shard;
 
 /// Entries that are looked at while a shard is locked.
 const STEP_ENTRIES: usize = 200;
@@ -113,7 +111,7 @@ pub fn remove(context: &mut Context, mut keys: Vec<(usize, Box<[u8]>)>) {
     for same in keys.chunk_by(|(_, one), (_, other)| shard_of(one) == shard_of(other)) {
         for few in same.chunks(STEP_ENTRIES) {
             let Some((_, first)) = few.first() else { continue };
-            with_shard(context, shard_of(first), |access| {
+            try_with_shard(context, shard_of(first), 0, |access| {
                 for (database, key) in few {
                     access.select(*database);
                     access.remove_if_expired(key);
@@ -123,23 +121,8 @@ pub fn remove(context: &mut Context, mut keys: Vec<(usize, Box<[u8]>)>) {
     }
 }
 
-/// Looks at a small part of a shard. Nothing if it is in use: a script may hold it for long.
+/// Looks at a small part of a shard. Nothing if it is in use.
 fn step(context: &mut Context, shard: usize) -> Option<ExpireProgress> {
-    with_shard(context, shard, |access| mantissa_commands::expire_cycle(access, shard, STEP_ENTRIES))
-}
-
-/// Runs `work` with a shard locked, and commits what expires by it. Nothing if the shard is in use.
-fn with_shard<R>(context: &mut Context, shard: usize, work: impl FnOnce(&mut Access<'_>) -> R) -> Option<R> {
-    let server = context.server;
-    let live = Arc::clone(&context.live);
-    let locked = server.keyspace.try_lock(ShardSet::one(shard)).ok()?;
-    let mode = Mode::default();
-    let Context { now_ms, random_state, collected, outbox, .. } = context;
-    let mut access = Access::new(locked, 0, *now_ms, &live.settings, mode, random_state, collected);
-    let result = work(&mut access);
-    outbox.unit.loosen();
-    let trash = commit(server, outbox, &mut access, None, true);
-    drop(access);
-    server.free(trash);
-    Some(result)
+    let look = |access: &mut Access<'_>| mantissa_commands::expire_cycle(access, shard, STEP_ENTRIES);
+    try_with_shard(context, shard, 0, look)
 }

@@ -1,6 +1,6 @@
 //! The configuration in force, with what is derived from it.
 
-use mantissa_commands::{AccessClock, Settings};
+use mantissa_commands::{AccessClock, Settings, parse};
 use mantissa_store::EncodingLimits;
 
 use crate::config::Config;
@@ -21,6 +21,12 @@ impl Live {
     pub fn new(version: u64, config: Config) -> Self {
         let settings = settings(&config);
         Live { version, config, settings }
+    }
+
+    /// Whether a command that flushes leaves the freeing to the background: by its mode, ASYNC or SYNC, if it
+    /// gives one.
+    pub fn flushes_lazily(&self, mode: Option<&[u8]>) -> bool {
+        mode.map_or(self.config.lazyfree_lazy_user_flush, |mode| parse::is(mode, "ASYNC"))
     }
 }
 

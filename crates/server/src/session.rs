@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mantissa_commands::{Access, Collected, Mode, Outcome};
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::ShardSet;
+use mantissa_store::{LockedShards, ShardSet};
 
 use crate::client::Client;
 use crate::commit::{Command, commit};
@@ -64,9 +64,32 @@ pub fn with_shards<R>(
     shards: ShardSet,
     work: impl FnOnce(&mut Access<'_>) -> R,
 ) -> R {
+    let locked = context.server.keyspace.lock(shards);
+    with_locked(context, command, database, locked, work)
+}
+
+/// The same with one shard, for what the server does by itself, key by key. Nothing if the shard is in use: a
+/// script may hold it for long.
+pub fn try_with_shard<R>(
+    context: &mut Context,
+    shard: usize,
+    database: usize,
+    work: impl FnOnce(&mut Access<'_>) -> R,
+) -> Option<R> {
+    let locked = context.server.keyspace.try_lock(ShardSet::one(shard)).ok()?;
+    context.outbox.unit.loosen();
+    Some(with_locked(context, None, database, locked, work))
+}
+
+fn with_locked<R>(
+    context: &mut Context,
+    command: Command<'_>,
+    database: usize,
+    locked: LockedShards<'static>,
+    work: impl FnOnce(&mut Access<'_>) -> R,
+) -> R {
     let server = context.server;
     let Context { live, now_ms, random_state, collected, outbox, .. } = context;
-    let locked = server.keyspace.lock(shards);
     let mode = Mode::default();
     let mut access = Access::new(locked, database, *now_ms, &live.settings, mode, random_state, collected);
     let result = work(&mut access);

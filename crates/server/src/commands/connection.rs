@@ -213,10 +213,7 @@ const ANY_TIME: Flags = Flags::LOADING.or(Flags::STALE).or(Flags::FAST);
 
 /// Whether an argument of HELLO comes after AUTH.
 fn is_after_auth(args: Args<'_>, index: usize) -> bool {
-    /// More arguments than all options take, some of them given again and again. Looking further would take a
-    /// time in proportion to the square of their number.
-    const OPTIONS_END: usize = 64;
-    (0..index.min(OPTIONS_END)).any(|at| parse::is(args.at(at), "AUTH"))
+    (0..index.min(super::OPTIONS_END)).any(|at| parse::is(args.at(at), "AUTH"))
 }
 
 /// The registration table.

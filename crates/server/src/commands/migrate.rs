@@ -354,11 +354,8 @@ fn find_migrated(args: Args<'_>, found: &mut KeyPositions) {
 
 /// Whether an argument is a password, or a user, for the other server.
 fn is_login(args: Args<'_>, index: usize) -> bool {
-    /// More arguments than all options take, some of them given again and again. Looking further would take a
-    /// time in proportion to the square of their number.
-    const OPTIONS_END: usize = 64;
     let mut at = 6;
-    while at < args.len().min(OPTIONS_END) && !parse::is(args.at(at), "KEYS") {
+    while at < args.len().min(super::OPTIONS_END) && !parse::is(args.at(at), "KEYS") {
         let operands = match () {
             () if parse::is(args.at(at), "AUTH") => 1,
             () if parse::is(args.at(at), "AUTH2") => 2,

@@ -35,6 +35,10 @@ use crate::client::{Client, flag};
 use crate::context::Context;
 use crate::registry::ServerSpec;
 
+/// Up to this argument secrets are looked for among options: further than all options take, some of them
+/// given again and again. For all arguments it would take a time in proportion to the square of their number.
+const OPTIONS_END: usize = 64;
+
 /// Tables of commands on data that need a crate which the commands crate does not know.
 pub const DATA_FAMILIES: &[&[DataSpec]] = &[dump::COMMANDS, replication::WAITING];
 

@@ -457,19 +457,11 @@ pub fn script_flush(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut R
         return Err(Error::fixed("ERR SCRIPT FLUSH only support SYNC|ASYNC option"));
     }
     let flushed = session.server().scripting.cache.flush();
-    if is_asynchronous(session, args) {
+    if session.context.live.flushes_lazily(args.get(2)) {
         session.server().count_flushed_scripts(flushed.len(), 0);
     }
     reply.ok();
     Ok(())
-}
-
-/// Whether SCRIPT FLUSH or FUNCTION FLUSH leaves the freeing to the background.
-pub(super) fn is_asynchronous(session: &Session<'_, '_>, args: Args<'_>) -> bool {
-    match args.get(2) {
-        Some(mode) => parse::is(mode, "ASYNC"),
-        None => session.context.live.config.lazyfree_lazy_user_flush,
-    }
 }
 
 /// SCRIPT KILL.

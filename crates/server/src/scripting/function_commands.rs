@@ -8,7 +8,7 @@ use mantissa_persist::write::WriteOptions;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::ShardSet;
 
-use super::eval::{Call, is_asynchronous, show, with_machine};
+use super::eval::{Call, show, with_machine};
 use super::functions::{self, Library, Policy};
 use crate::session::{Session, with_shards};
 
@@ -111,7 +111,7 @@ pub fn flush(session: &mut Session<'_, '_>, args: Args<'_>, reply: &mut Reply) -
     }
     let server = session.server();
     let functions = change(session, args, || Ok(server.scripting.libraries.flush()))?;
-    if is_asynchronous(session, args) {
+    if session.context.live.flushes_lazily(args.get(2)) {
         // Redis counts the interpreter beside them.
         server.count_flushed_scripts(functions, 1);
     }
