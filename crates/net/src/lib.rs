@@ -22,18 +22,15 @@
 //! waits some microseconds for more of them ([`Driver::set_patience`]).
 
 mod accepting;
-pub mod crash;
 mod driver;
 mod epoll;
 mod link;
 mod listener;
 mod outgoing;
 mod patience;
-pub mod process;
 mod slots;
 mod socket;
 mod system;
-mod thread_clock;
 mod tls;
 mod uring;
 mod waker;
@@ -42,6 +39,5 @@ pub use driver::{Driver, DriverKind, Event, Handler, Urgency};
 pub use listener::{Listener, LocalAddress};
 pub use slots::Conn;
 pub use socket::{Peer, Socket};
-pub use thread_clock::ThreadClock;
 pub use tls::{Acceptor, ClientCertificates, TlsOptions};
 pub use waker::Waker;

@@ -9,7 +9,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::system;
+use mantissa_sys::scheduling;
 
 const WINDOW: Duration = Duration::from_millis(1);
 /// With fewer busy connections there is no extra wait.
@@ -31,7 +31,7 @@ pub(crate) struct Patience {
 
 impl Patience {
     pub(crate) fn new() -> Patience {
-        system::sleep_precisely();
+        scheduling::use_precise_timeouts();
         Patience { longest: LONGEST, window: 1, started: None, busy: 0, busy_before: 0 }
     }
 

@@ -101,12 +101,6 @@ pub(crate) fn send_gathered(fd: RawFd, parts: &[io::IoSlice<'_>]) -> io::Result<
     checked_len(unsafe { libc::sendmsg(fd, &header, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) })
 }
 
-/// Lets the timed waits of this thread end when they are due, instead of up to 50 microseconds later.
-pub(crate) fn sleep_precisely() {
-    // SAFETY: no memory is involved.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1000 as libc::c_ulong) };
-}
-
 /// Ends both directions of a connection, which also ends the operations that wait on it. Errors mean it had
 /// ended.
 pub(crate) fn shutdown(fd: RawFd, how: c_int) {

@@ -7,7 +7,7 @@
 mod direct;
 mod memory;
 
-pub(crate) use direct::{AlignedBuffer, open_direct};
+pub(crate) use mantissa_sys::direct_io::{AlignedBuffer, open_direct};
 pub use memory::MemoryStorage;
 
 use std::ffi::OsString;

@@ -16,7 +16,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use mantissa_net::ThreadClock;
+use mantissa_sys::ThreadClock;
 
 use crate::inbox::Message;
 use crate::server::Server;

@@ -1,6 +1,6 @@
 //! The report of a crash in the log, in the form of redis-server's, and the watchdog.
 //!
-//! A thread waits for a crash ([`mantissa_net::crash`]) and writes about it: where every thread is,
+//! A thread waits for a crash ([`mantissa_sys::crash`]) and writes about it: where every thread is,
 //! registers, what the crashed thread was doing, INFO, the clients. Each part is written when it is complete,
 //! those that need no lock first: whatever the crashed thread holds, the report has at least these.
 
@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use mantissa_net::crash::{self, Crash, Doing, Note};
 use mantissa_net::{Conn, Peer};
 use mantissa_protocol::{Args, put_quoted};
+use mantissa_sys::crash::{self, Crash, Doing, Note};
 use parking_lot::Mutex;
 
 use crate::client::{Client, ClientShared};

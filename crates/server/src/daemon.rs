@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::log::warning;
-use mantissa_net::process;
+use mantissa_sys::process;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@
 //! not be written is lost.
 
 use crate::config::LogLevel;
-use mantissa_net::process::local_time;
+use mantissa_sys::clock::local_time;
 use parking_lot::RwLock;
 use std::fmt::{self, Write as _};
 use std::fs::OpenOptions;

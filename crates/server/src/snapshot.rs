@@ -220,7 +220,7 @@ fn run<'j, 'a>(
         if pace == Pace::Steady {
             others.push(start(|saver| saver.relieve(pile_bytes())));
             // From here on, for this thread and those that it starts.
-            mantissa_net::process::give_way();
+            mantissa_sys::scheduling::lower_priority();
         }
         let mut complete = true;
         others.extend((1..savers).map(|_| start(Saver::run)));

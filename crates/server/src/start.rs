@@ -9,8 +9,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use mantissa_net::process::{self, Signal, Signals};
-use mantissa_net::{Driver, DriverKind, Listener, LocalAddress, ThreadClock};
+use mantissa_net::{Driver, DriverKind, Listener, LocalAddress};
+use mantissa_sys::signals::{Signal, Signals};
+use mantissa_sys::{ThreadClock, process, scheduling};
 
 use crate::balance::Balancer;
 use crate::commands::REDIS_VERSION;
@@ -312,7 +313,7 @@ fn start_workers(
             if go_receiver.recv().is_err() {
                 return;
             }
-            process::take_short_turns();
+            scheduling::use_short_time_slices();
             crash::enter_worker(number);
             let mut worker = Worker::new(server, number);
             worker.listen(&mut driver, own_listeners);

@@ -940,7 +940,7 @@ fn execute_guarded(
 ) -> Progress {
     let call = crash::Call { client: client.shared.id, args };
     let run = AssertUnwindSafe(|| {
-        mantissa_net::crash::during(&call, || execute::execute(context, client, (command, args), hash, reply))
+        mantissa_sys::crash::during(&call, || execute::execute(context, client, (command, args), hash, reply))
     });
     std::panic::catch_unwind(run).unwrap_or_else(|_| {
         let mut shown = Vec::new();

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
 
-use crate::process;
+use mantissa_sys::process;
 
 /// The number of buffers at most; a power of two.
 pub(crate) const BUFFERS: u16 = 256;
@@ -192,7 +192,7 @@ impl Buffers {
             tail: Cell::new(0),
             limit: Cell::new(0),
             circulating: Cell::default(),
-            page_bytes: process::page_bytes() as usize,
+            page_bytes: process::page_bytes(),
         });
         let address = region.entries.start.as_ptr() as u64;
         // SAFETY: the entries stay mapped until the ring is gone: `Buffers` is dropped after it.

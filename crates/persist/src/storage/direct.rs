@@ -13,53 +13,20 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::OFlags;
+use mantissa_sys::direct_io::{AlignedBuffer, open_direct};
 
 use super::OutputFile;
 
-/// A multiple of every usual block size, in bytes.
-const BLOCK_BYTES: usize = 4096;
 /// Bytes of one write.
 const BUFFER_BYTES: usize = 1 << 20;
 /// A disk that takes longer than this for one write is slow.
 const WRITE_TIME_MAX: Duration = Duration::from_millis(8);
 /// So many writes go the usual way before a slow disk is tried again.
 const CACHED_WRITES: u32 = 31;
-
-/// Memory at an address that suits direct reads and writes.
-pub(crate) struct AlignedBuffer {
-    memory: Vec<u8>,
-    start: usize,
-    len: usize,
-}
-
-impl AlignedBuffer {
-    /// So many zeros.
-    pub fn new(len: usize) -> Self {
-        let memory = vec![0; len + BLOCK_BYTES];
-        let start = memory.as_ptr().align_offset(BLOCK_BYTES).min(BLOCK_BYTES);
-        AlignedBuffer { memory, start, len }
-    }
-
-    /// Its bytes.
-    pub fn bytes(&self) -> &[u8] {
-        &self.memory[self.start..][..self.len]
-    }
-
-    /// Its bytes, to be changed.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.memory[self.start..][..self.len]
-    }
-}
-
-/// Opens a file that is there for direct reads or writes; `None` where the file system takes none.
-pub(crate) fn open_direct(options: &mut OpenOptions, path: &Path) -> Option<File> {
-    options.custom_flags(OFlags::DIRECT.bits().cast_signed()).open(path).ok()
-}
 
 /// See the module's description.
 pub(super) struct DirectFile {

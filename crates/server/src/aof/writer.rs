@@ -25,7 +25,7 @@ pub(super) fn start(server: &'static Server) -> io::Result<()> {
     let aof = &server.aof;
     aof.writer.lock().start_syncer()?;
     let body = move || {
-        mantissa_net::process::take_short_turns();
+        mantissa_sys::scheduling::use_short_time_slices();
         loop {
             let pause = aof.writer.lock().pause(Instant::now(), SLEEP_MAX);
             aof.log.wait(&pause);

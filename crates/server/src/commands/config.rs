@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use mantissa_commands::spec::{Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome};
-use mantissa_net::{Listener, process};
+use mantissa_net::Listener;
 use mantissa_protocol::{Args, Reply};
+use mantissa_sys::process;
 
 use crate::config::{Config, SENSITIVE, SetError, directive};
 use crate::context::unix_ms;

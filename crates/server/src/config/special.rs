@@ -338,7 +338,7 @@ pub(super) fn check_node_name(name: &str) -> Result<(), &'static str> {
 }
 
 pub(super) fn check_locale(name: &str) -> Result<(), &'static str> {
-    if mantissa_net::process::is_locale(name) { Ok(()) } else { Err("Invalid locale name") }
+    if mantissa_sys::locale::is_locale(name) { Ok(()) } else { Err("Invalid locale name") }
 }
 
 /// The names that a title may hold in braces.

@@ -18,7 +18,7 @@ const TOO_MANY_BYTES: i64 = i64::MAX;
 
 /// DEBUG SEGFAULT.
 pub(super) fn segfault() {
-    mantissa_net::crash::fault();
+    mantissa_sys::crash::fault();
 }
 
 /// DEBUG PANIC.

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mantissa_net::process;
+use mantissa_sys::process;
 
 use super::Lines;
 use crate::acl::log::Reason;

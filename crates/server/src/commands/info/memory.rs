@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use mantissa_net::process;
 use mantissa_store::allocator;
 use mantissa_store::heap::HeapFigures;
+use mantissa_sys::process;
 
 use super::{KeyspaceTotals, Lines, human, ratio};
 use crate::session::Session;

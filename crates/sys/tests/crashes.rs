@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::sync::mpsc;
 
-use mantissa_net::crash;
+use mantissa_sys::crash;
 
 const WAY: &str = "MANTISSA_TEST_CRASH";
 const SIGSEGV: i32 = 11;

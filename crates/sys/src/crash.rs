@@ -1,10 +1,10 @@
 //! Crashes: what a signal such as SIGSEGV finds, kept for a thread that can write about it.
 //!
 //! The handler does only what is safe in one: it notes registers and return addresses, writes the addresses
-//! as they are, wakes the thread that waits in [`wait`], and waits until that has reported or
-//! [`PATIENCE`] is over, because it may need a lock that the crashed thread holds. Then the process dies by
-//! the signal. A fault within the handler skips what was being done; one in the reporting thread ends the
-//! process.
+//! as they are, and wakes the thread that waits in [`wait`]. It then waits until that thread has reported, at
+//! most [`REPORT_TIME_MAX`], because the report may need a lock that the crashed thread holds. After that the
+//! process dies by the signal. A fault within the handler skips what was being done; one in the reporting
+//! thread ends the process.
 //!
 //! Threads have a stack of their own for handlers ([`prepare_thread`]), so that an overflow is reported too.
 
@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize
 use std::time::{Duration, Instant};
 
 /// How long a report may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const REPORT_TIME_MAX: Duration = Duration::from_secs(20);
 /// How long a thread may take to tell where it is.
-const CAPTURE_PATIENCE: Duration = Duration::from_millis(200);
+const CAPTURE_TIME_MAX: Duration = Duration::from_millis(200);
 /// Return addresses that are noted of a stack.
 const FRAMES_MAX: usize = 100;
 /// Words of the stack that are noted.
@@ -376,7 +376,7 @@ pub fn capture(thread: i32) -> Option<Vec<usize>> {
     send(thread, libc::SIGUSR2);
     let began = Instant::now();
     while !IS_CAPTURED.load(Ordering::Acquire) {
-        if began.elapsed() > CAPTURE_PATIENCE {
+        if began.elapsed() > CAPTURE_TIME_MAX {
             CAPTURED.store(0, Ordering::Release);
             return None;
         }
@@ -475,7 +475,7 @@ fn finish() {
     // SAFETY: writes one byte that is there.
     let _the_wait_below_ends =
         unsafe { libc::write(PIPE[1].load(Ordering::Acquire), b"!".as_ptr().cast(), 1) };
-    let steps = PATIENCE.as_millis() / PAUSE.as_millis();
+    let steps = REPORT_TIME_MAX.as_millis() / PAUSE.as_millis();
     for _ in 0..steps {
         if IS_REPORTED.load(Ordering::Acquire) {
             return;

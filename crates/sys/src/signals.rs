@@ -1,0 +1,127 @@
+//! The signals that ask a server to end, delivered where a thread can poll or wait for them.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::{flag, low_level};
+
+/// A signal that the server acts on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// SIGTERM: end.
+    Terminate,
+    /// SIGINT: end; somebody pressed Ctrl-C.
+    Interrupt,
+    /// SIGHUP: the terminal is gone, or files shall be opened anew.
+    Hangup,
+}
+
+const HANDLED: [(i32, Signal); 3] =
+    [(SIGTERM, Signal::Terminate), (SIGINT, Signal::Interrupt), (SIGHUP, Signal::Hangup)];
+
+/// The signals sent to this process, with a descriptor that can be polled.
+///
+/// Signals of one kind that come faster than they are read count as one. A second SIGINT ends the process at
+/// once with status 1, so that a shutdown that hangs can be broken off.
+#[derive(Debug)]
+pub struct Signals {
+    /// Has a byte for each signal that came.
+    bytes: UnixStream,
+    /// Which signals came, in the order of [`HANDLED`]; set before the byte is written.
+    came: [Arc<AtomicBool>; HANDLED.len()],
+    /// The next SIGINT ends the process.
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Signals {
+    /// Takes over SIGTERM, SIGINT and SIGHUP. To be called once.
+    pub fn install() -> io::Result<Signals> {
+        let (bytes, writer) = UnixStream::pair()?;
+        let interrupted = Arc::new(AtomicBool::new(false));
+        // The actions of a signal run in the order of their registration.
+        flag::register_conditional_shutdown(SIGINT, 1, Arc::clone(&interrupted))?;
+        flag::register(SIGINT, Arc::clone(&interrupted))?;
+        let came = HANDLED.map(|_| Arc::new(AtomicBool::new(false)));
+        for ((number, _), came) in HANDLED.iter().zip(&came) {
+            flag::register(*number, Arc::clone(came))?;
+            low_level::pipe::register(*number, writer.try_clone()?)?;
+        }
+        Ok(Signals { bytes, came, interrupted })
+    }
+
+    /// Waits for a signal, or for the time to pass; with no time given, for ever.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Option<Signal>> {
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        loop {
+            if self.poll(deadline)? {
+                self.bytes.read_exact(&mut [0])?;
+                if let Some(signal) = self.take() {
+                    return Ok(Some(signal));
+                }
+            } else if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// A signal that came and was not taken; `None` where one byte stands for what an earlier one reported.
+    fn take(&self) -> Option<Signal> {
+        let came = |came: &Arc<AtomicBool>| came.swap(false, Ordering::SeqCst);
+        let index = self.came.iter().position(came)?;
+        Some(HANDLED[index].1)
+    }
+
+    /// Whether there is something to read; false also if a signal cut the wait short.
+    fn poll(&self, deadline: Option<Instant>) -> io::Result<bool> {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let left =
+            left.map(|left| Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 }));
+        match poll(&mut [PollFd::new(&self.bytes, PollFlags::IN)], left.as_ref()) {
+            Ok(ready) => Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Makes the next SIGINT ask again rather than end the process: the shutdown that the last one asked for
+    /// was given up.
+    pub fn forgive_interrupt(&self) {
+        self.interrupted.store(false, Ordering::SeqCst);
+    }
+}
+
+impl AsFd for Signals {
+    /// Readable when a signal has come.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bytes.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_arrives() {
+        let mut signals = Signals::install().expect("a socket pair and three handlers");
+        assert_eq!(signals.wait(Some(Duration::ZERO)).expect("poll works"), None);
+        for (number, signal) in HANDLED {
+            low_level::raise(number).expect("the signal is handled");
+            assert_eq!(signals.wait(None).expect("poll works"), Some(signal));
+        }
+        signals.forgive_interrupt();
+        low_level::raise(SIGINT).expect("the interrupt before was forgiven");
+        assert_eq!(signals.wait(None).expect("poll works"), Some(Signal::Interrupt));
+        for number in [SIGHUP, SIGTERM, SIGTERM, SIGHUP] {
+            low_level::raise(number).expect("the signal is handled");
+        }
+        let mut rest = || signals.wait(Some(Duration::from_millis(1))).expect("poll works");
+        assert_eq!([rest(), rest(), rest()], [Some(Signal::Terminate), Some(Signal::Hangup), None]);
+    }
+}
