@@ -72,7 +72,7 @@ def test_stack_traces_have_names_of_all_threads():
             assert re.search(rf"^\d+ {thread}( \*)?$", log, re.MULTILINE), thread
         crashed = re.search(r"^\d+ worker-\d \*\n(.*?)\n\n", log, re.MULTILINE | re.DOTALL)[1]
         # Innermost first, with its line.
-        assert re.match(r"(mantissa_net::crash::)?fault at .*crash\.rs:\d+ \[0x[0-9a-f]+\]", crashed), crashed
+        assert re.match(r"(mantissa_sys::crash::)?fault at .*crash\.rs:\d+ \[0x[0-9a-f]+\]", crashed), crashed
         assert "execute at " in crashed and "worker.rs:" in crashed
         assert re.search(r"^(\d+)/\1 expected stacktraces\.$", log, re.MULTILINE)
 
