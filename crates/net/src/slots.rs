@@ -25,11 +25,13 @@ impl Conn {
         self.slot
     }
 
-    pub(crate) fn to_bits(self) -> u64 {
+    /// The connection as a number.
+    pub fn to_bits(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.slot)
     }
 
-    pub(crate) fn from_bits(bits: u64) -> Conn {
+    /// The connection of a number that [`Conn::to_bits`] has made.
+    pub fn from_bits(bits: u64) -> Conn {
         Conn { slot: bits as u32, generation: (bits >> 32) as u32 }
     }
 }

@@ -19,7 +19,9 @@ use std::time::{Duration, Instant};
 use mantissa_sys::ThreadClock;
 
 use crate::inbox::Message;
-use crate::server::Server;
+use mantissa_engine::Engine;
+
+use crate::network::Network;
 
 /// How often the load is looked at.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -226,7 +228,7 @@ impl Balancer {
     }
 
     /// To be called often; does something once in a while.
-    pub fn tick(&mut self, server: &Server) {
+    pub fn tick(&mut self, engine: &Engine, network: &Network) {
         let elapsed = self.sampled.elapsed();
         if elapsed < PERIOD || self.clocks.len() < 2 {
             return;
@@ -238,18 +240,18 @@ impl Balancer {
             loads.push((used.saturating_sub(*before).as_secs_f64() / elapsed.as_secs_f64()).min(1.0));
             *before = used;
         }
-        let wait_ns = server.stats.shard_wait_ns.load(Ordering::Relaxed);
+        let wait_ns = engine.stats.shard_wait_ns.load(Ordering::Relaxed);
         let waits = (wait_ns - self.wait_ns) as f64 / elapsed.as_nanos() as f64;
         self.wait_ns = wait_ns;
-        let commands = server.stats.totals().commands;
+        let commands = engine.stats.totals().commands;
         // CONFIG RESETSTAT begins anew.
         let new_commands = commands.checked_sub(self.commands).unwrap_or(commands);
         self.commands = commands;
-        let packing = server.live().config.worker_packing;
+        let packing = engine.live().config.worker_packing;
         let handovers = self.balance.plan(&loads, new_commands, waits, packing);
-        server.active_workers.store(self.balance.active, Ordering::Relaxed);
+        network.active_workers.store(self.balance.active, Ordering::Relaxed);
         for handover in handovers {
-            server.send(handover.from, Message::HandOver(handover));
+            network.post(handover.from, Message::HandOver(handover));
         }
     }
 }

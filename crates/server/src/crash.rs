@@ -11,19 +11,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use mantissa_net::{Conn, Peer};
 use mantissa_protocol::{Args, put_quoted};
 use mantissa_sys::crash::{self, Crash, Doing, Note};
 use parking_lot::Mutex;
 
-use crate::client::{Client, ClientShared};
-use crate::commands::{self, REDIS_VERSION};
-use crate::config::Config;
-use crate::context::{Context, unix_ms};
-use crate::inbox::Target;
-use crate::server::Server;
-use crate::session::Session;
-use crate::{log, warning};
+use mantissa_engine::commands::{self, REDIS_VERSION};
+use mantissa_engine::config::Config;
+use mantissa_engine::context::{Context, unix_ms};
+use mantissa_engine::host::{ConnId, Peer, Target};
+use mantissa_engine::invocation::Invocation;
+use mantissa_engine::session::SharedSession;
+use mantissa_engine::{Engine, Session, log, warning};
 
 /// What ends a server on purpose.
 static MESSAGE: Mutex<Option<String>> = Mutex::new(None);
@@ -65,24 +63,25 @@ impl Note for Call<'_> {
 }
 
 /// Has crashes be reported, and the watchdog run, as the configuration says.
-pub fn start(server: &'static Server) -> std::io::Result<()> {
+pub fn start(engine: &Engine) -> std::io::Result<()> {
     let (sender, installed) = std::sync::mpsc::channel();
-    let body = move || {
+    let body = move |engine: &Engine| {
         let _the_start_waits = sender.send(crash::install());
         if let Some(crash) = crash::wait() {
-            report(server, &crash);
+            report(engine, &crash);
             crash::reported();
         }
     };
-    std::thread::Builder::new().name("crash-report".to_owned()).spawn(body)?;
+    engine.spawn("crash-report", body)?;
     installed.recv().unwrap_or(Ok(()))?;
     crash::prepare_thread();
-    configure(server, &server.live().config);
+    log::observe(set_output);
+    configure(engine, &engine.live().config);
     Ok(())
 }
 
 /// Puts changed settings in force.
-pub fn configure(server: &'static Server, config: &Config) {
+pub fn configure(engine: &Engine, config: &Config) {
     crash::enable(config.crash_log_enabled);
     // An idle worker takes turns as often as `hz` says.
     let period_ms = match config.watchdog_period {
@@ -93,12 +92,12 @@ pub fn configure(server: &'static Server, config: &Config) {
     if let Err(error) = crash::note_alarms(period_ms > 0) {
         warning!("SIGALRM could not be taken over: {error}");
     }
-    if period_ms > 0 && !IS_WATCHED.swap(true, Ordering::AcqRel) {
-        let thread = std::thread::Builder::new().name("watchdog".to_owned());
-        if let Err(error) = thread.spawn(move || watch(server)) {
-            IS_WATCHED.store(false, Ordering::Release);
-            warning!("The watchdog could not be started: {error}");
-        }
+    if period_ms > 0
+        && !IS_WATCHED.swap(true, Ordering::AcqRel)
+        && let Err(error) = engine.spawn("watchdog", watch)
+    {
+        IS_WATCHED.store(false, Ordering::Release);
+        warning!("The watchdog could not be started: {error}");
     }
 }
 
@@ -112,7 +111,7 @@ pub fn enter_worker(number: usize) {
 }
 
 /// Where the log goes.
-pub fn set_output(path: Option<&std::path::Path>) {
+fn set_output(path: Option<&std::path::Path>) {
     use std::os::unix::ffi::OsStrExt;
     crash::set_output(path.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok()));
 }
@@ -123,22 +122,22 @@ pub fn abort(message: String) -> ! {
     std::process::abort()
 }
 
-fn report(server: &'static Server, crash: &Crash) {
+fn report(engine: &Engine, crash: &Crash) {
     let parts: [&dyn Fn(); 7] = [
         &|| cause(crash),
         &|| stacks(crash),
         &|| registers(crash),
-        &|| client(server, crash, "CURRENT CLIENT INFO"),
-        &|| info(server),
-        &|| clients(server),
-        &|| settings(server),
+        &|| client(engine, crash, "CURRENT CLIENT INFO"),
+        &|| info(engine),
+        &|| clients(engine),
+        &|| settings(engine),
     ];
     for part in parts {
         if catch_unwind(AssertUnwindSafe(part)).is_err() {
             log::write_raw("(This part failed.)\n");
         }
     }
-    let config = &server.live().config;
+    let config = &engine.live().config;
     if let (true, Some(path)) = (config.daemonize, &config.pidfile) {
         let _may_be_gone = std::fs::remove_file(path);
     }
@@ -221,10 +220,10 @@ fn registers(crash: &Crash) {
 }
 
 /// The client whose command the crashed thread was running.
-fn client(server: &'static Server, crash: &Crash, title: &str) {
+fn client(engine: &Engine, crash: &Crash, title: &str) {
     crash.describe(&mut |Doing { client, words }| {
         log::write_raw(&format!("\n------ {title} ------\n"));
-        let hides = server.live().config.hide_user_data_from_log;
+        let hides = engine.live().config.hide_user_data_from_log;
         let mut shown = format!("id={client}\nargc: '{}'\n", words.len()).into_bytes();
         for (index, word) in words.iter().take(32).enumerate() {
             let word = if hides && index > 0 { &b"*redacted*"[..] } else { &word[..word.len().min(128)] };
@@ -236,33 +235,32 @@ fn client(server: &'static Server, crash: &Crash, title: &str) {
     });
 }
 
-fn info(server: &'static Server) {
+fn info(engine: &Engine) {
     log::write_raw("\n------ INFO OUTPUT ------\n");
-    let mut context = Context::new(server, server.worker_count());
-    let target = Target { worker: 0, conn: Conn::NONE };
-    let peer = Peer::Unix { path: Arc::from("") };
-    let shared = ClientShared::new(0, peer, -1, context.now_ms, target, server.acl.default_user());
-    let mut client = Client::new(Arc::new(shared), Conn::NONE, true);
-    let mut session = Session { context: &mut context, client: &mut client, access: None };
+    let mut context = Context::new(engine, engine.worker_count());
+    let user = engine.acl.default_user();
+    let shared = SharedSession::new(0, Peer::Embedded, -1, context.now_ms, Target::NOWHERE, user);
+    let mut session = Session::new(Arc::new(shared), ConnId::NONE, true);
+    let mut invocation = Invocation { context: &mut context, session: &mut session, access: None };
     // Some sections visit the shards, which the crashed thread may hold.
     let began = Instant::now();
     let patience = || began.elapsed() > Duration::from_millis(500);
-    let is_free = server.keyspace.lock_unless(server.keyspace.all_shards(), patience).is_some();
-    commands::write_info(&mut session, is_free, |section| log::write_raw(&section.replace('\r', "")));
+    let is_free = engine.keyspace.lock_unless(engine.keyspace.all_shards(), patience).is_some();
+    commands::write_info(&mut invocation, is_free, |section| log::write_raw(&section.replace('\r', "")));
 }
 
-fn clients(server: &'static Server) {
+fn clients(engine: &Engine) {
     log::write_raw("\n------ CLIENT LIST OUTPUT ------\n");
-    let Some(clients) = server.clients.try_read_for(Duration::from_millis(500)) else { return };
+    let Some(clients) = engine.clients.try_read_for(Duration::from_millis(500)) else { return };
     let mut lines = Vec::new();
-    let figures = commands::ClientFigures::new(server);
+    let figures = commands::ClientFigures::new(engine);
     clients.values().for_each(|client| figures.write_line(&mut lines, client, unix_ms()));
     log::write_raw(&String::from_utf8_lossy(&lines));
 }
 
-fn settings(server: &'static Server) {
+fn settings(engine: &Engine) {
     log::write_raw("\n------ MODULES INFO OUTPUT ------\n\n------ CONFIG DEBUG OUTPUT ------\n");
-    for (name, value) in server.live().config.get(&SETTINGS) {
+    for (name, value) in engine.live().config.get(&SETTINGS) {
         log::write_raw(&format!("{} {}\n", String::from_utf8_lossy(&name), String::from_utf8_lossy(&value)));
     }
 }
@@ -278,21 +276,21 @@ struct Watched {
 
 /// Tells where workers are that take no turn for longer than the period, once for each time, and where all of
 /// them are when a SIGALRM comes. Ends when the watchdog is switched off.
-fn watch(server: &'static Server) {
+fn watch(engine: &Engine) {
     let fresh =
-        |worker: usize| Watched { turns: turns(server, worker), since: Instant::now(), is_told: false };
-    let mut watched: Vec<Watched> = (0..server.worker_count()).map(fresh).collect();
+        |worker: usize| Watched { turns: turns(engine, worker), since: Instant::now(), is_told: false };
+    let mut watched: Vec<Watched> = (0..engine.worker_count()).map(fresh).collect();
     loop {
         let period_ms = u64::try_from(WATCHDOG_PERIOD_MS.load(Ordering::Relaxed)).unwrap_or(0);
-        if period_ms == 0 || server.stopping.load(Ordering::Relaxed) {
+        if period_ms == 0 || engine.stopping.load(Ordering::Relaxed) {
             break;
         }
         std::thread::sleep(Duration::from_millis((period_ms / 4).clamp(1, 50)));
-        if watched.len() < server.worker_count() {
-            watched = (0..server.worker_count()).map(fresh).collect();
+        if watched.len() < engine.worker_count() {
+            watched = (0..engine.worker_count()).map(fresh).collect();
         }
         for (worker, state) in watched.iter_mut().enumerate() {
-            if state.turns != turns(server, worker) {
+            if state.turns != turns(engine, worker) {
                 *state = fresh(worker);
             } else if !state.is_told && state.since.elapsed() >= Duration::from_millis(period_ms) {
                 state.is_told = true;
@@ -306,8 +304,8 @@ fn watch(server: &'static Server) {
     IS_WATCHED.store(false, Ordering::Release);
 }
 
-fn turns(server: &Server, worker: usize) -> u64 {
-    server.stats.workers.get(worker).map_or(0, |counters| counters.turns.load(Ordering::Relaxed))
+fn turns(engine: &Engine, worker: usize) -> u64 {
+    engine.stats.workers.get(worker).map_or(0, |counters| counters.turns.load(Ordering::Relaxed))
 }
 
 /// Writes where these workers are.

@@ -1,7 +1,7 @@
 //! Going to the background, and the file that tells the process id.
 
-use crate::config::Config;
-use crate::log::warning;
+use mantissa_engine::config::Config;
+use mantissa_engine::log::warning;
 use mantissa_sys::process;
 use std::fs;
 use std::io;

@@ -1,49 +1,25 @@
 //! Messages between workers: how one worker has another do something for a connection of its own.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
+use mantissa_engine::host;
 use mantissa_net::{Conn, Listener, Socket, Waker};
 use parking_lot::Mutex;
 
 use crate::balance::Handover;
-use crate::calls::Served;
-use crate::client::{BlockedClient, Client};
-use crate::context::Context;
-
-/// The end of a command whose client waits, run by the client's worker.
-pub type Completion = Box<dyn FnOnce(&mut Context) -> Vec<u8> + Send>;
-
-/// Where a client is: a worker and a connection of its driver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// The worker's number.
-    pub worker: usize,
-    /// The connection there.
-    pub conn: Conn,
-}
+use crate::connection::Connection;
+use crate::network::conn_of;
 
 /// What a worker is asked to do.
 pub enum Message {
     /// Serve a connection that another worker accepted.
     Adopt(Socket),
-    /// Serve a client that another worker has served so far.
-    Move(Box<Client>, Socket),
+    /// Serve a connection that another worker has served so far.
+    Move(Box<Connection>, Socket),
     /// Hand connections over to another worker.
     HandOver(Handover),
-    /// Send bytes to a client, outside of any reply.
-    Push(Conn, Arc<[u8]>),
-    /// A blocked client has been served: send its reply and go on with its requests.
-    Unblock(Conn, Served),
-    /// What a client's command has waited for is there: do the rest, which gives the reply, also if the
-    /// client is gone.
-    Complete(Conn, Arc<BlockedClient>, Completion),
-    /// Close a connection.
-    Kill(Conn),
-    /// The server is no longer paused.
-    Resume,
-    /// Evict clients if all take too much.
-    WeighClients,
+    /// What the engine asks for.
+    Engine(host::Message),
     /// Listen on these TCP sockets in the place of the present ones, but for the addresses that are kept.
     Listen {
         /// Whether they are those for TLS.
@@ -61,17 +37,16 @@ impl Message {
     /// The connection that it is for, if it is for one.
     pub fn target(&self) -> Option<Conn> {
         match self {
-            Message::Push(conn, _) | Message::Unblock(conn, _) | Message::Kill(conn) => Some(*conn),
-            Message::Complete(conn, ..) => Some(*conn),
+            Message::Engine(message) => message.target().map(conn_of),
             Message::Adopt(_) | Message::Move(..) | Message::HandOver(_) => None,
-            Message::Resume | Message::WeighClients | Message::Listen { .. } | Message::Stop => None,
+            Message::Listen { .. } | Message::Stop => None,
         }
     }
 
     /// Whether acting on it must wait until no script of the worker runs: because it locks shards, which the
     /// script holds, or because it moves clients.
     pub fn waits_for_scripts(&self) -> bool {
-        matches!(self, Message::Complete(..) | Message::HandOver(_))
+        matches!(self, Message::Engine(host::Message::Complete(..)) | Message::HandOver(_))
     }
 }
 

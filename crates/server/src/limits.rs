@@ -2,20 +2,20 @@
 
 use std::sync::atomic::Ordering;
 
+use mantissa_engine::config::{Config, OutputBufferLimit};
+use mantissa_engine::context::Context;
+use mantissa_engine::session::flag;
+use mantissa_engine::{Engine, stats, warning};
 use mantissa_net::Peer;
 
-use crate::client::{Client, flag};
-use crate::config::{Config, OutputBufferLimit};
-use crate::context::Context;
-use crate::server::Server;
-use crate::{stats, warning};
+use crate::connection::Connection;
 
 /// The error for a new connection that is not to be served, if so.
-pub fn refusal(server: &Server, config: &Config, peer: &Peer) -> Option<&'static str> {
-    if server.client_count.load(Ordering::Relaxed) >= config.maxclients as usize {
+pub fn refusal(engine: &Engine, config: &Config, peer: &Peer) -> Option<&'static str> {
+    if engine.client_count.load(Ordering::Relaxed) >= config.maxclients as usize {
         return Some("-ERR max number of clients reached\r\n");
     }
-    let protected = config.protected_mode && server.acl.default_user().rights().no_password;
+    let protected = config.protected_mode && engine.acl.default_user().rights().no_password;
     (protected && !peer.is_loopback()).then_some(
         "-DENIED Mantissa runs in protected mode: no password is set, so only connections from this machine \
          are served. To accept others: set a password (requirepass), or turn the mode off with CONFIG SET \
@@ -24,14 +24,14 @@ pub fn refusal(server: &Server, config: &Config, peer: &Peer) -> Option<&'static
 }
 
 /// The limits of a client's class.
-fn output_limit<'a>(config: &'a Config, client: &Client) -> &'a OutputBufferLimit {
-    let class = if client.shared.has(flag::PUBSUB) { 2 } else { 0 };
+fn output_limit<'a>(config: &'a Config, connection: &Connection) -> &'a OutputBufferLimit {
+    let class = if connection.session.shared.has(flag::PUBSUB) { 2 } else { 0 };
     &config.client_output_buffer_limits[class]
 }
 
 /// The bytes that a client may leave unread.
-pub fn output_bytes_max(config: &Config, client: &Client) -> usize {
-    match output_limit(config, client).hard_bytes {
+pub fn output_bytes_max(config: &Config, connection: &Connection) -> usize {
+    match output_limit(config, connection).hard_bytes {
         0 => usize::MAX,
         bytes => usize::try_from(bytes).unwrap_or(usize::MAX),
     }
@@ -39,54 +39,63 @@ pub fn output_bytes_max(config: &Config, client: &Client) -> usize {
 
 /// Whether a client has left more unread than its class may. Keeps track of how long the soft limit has been
 /// exceeded.
-pub fn output_exceeded(config: &Config, client: &mut Client, unsent: u64, now_ms: i64) -> bool {
-    let limit = output_limit(config, client);
+pub fn output_exceeded(config: &Config, connection: &mut Connection, unsent: u64, now_ms: i64) -> bool {
+    let limit = output_limit(config, connection);
     if limit.hard_bytes > 0 && unsent >= limit.hard_bytes {
         return true;
     }
     if limit.soft_bytes == 0 || unsent < limit.soft_bytes {
-        client.soft_limit_since_ms = 0;
+        connection.soft_limit_since_ms = 0;
         return false;
     }
-    if client.soft_limit_since_ms == 0 {
-        client.soft_limit_since_ms = now_ms;
+    if connection.soft_limit_since_ms == 0 {
+        connection.soft_limit_since_ms = now_ms;
     }
-    (now_ms - client.soft_limit_since_ms) / 1000 > limit.soft_seconds as i64
+    (now_ms - connection.soft_limit_since_ms) / 1000 > limit.soft_seconds as i64
 }
 
 /// Marks a client for closing if it has left more unread than it may.
-pub fn bound_output(context: &Context, client: &mut Client, unsent: u64) {
-    if !client.killed && output_exceeded(&context.live.config, client, unsent, context.now_ms) {
-        close_for_output(context, client);
+pub fn bound_output(context: &Context, connection: &mut Connection, unsent: u64) {
+    if !connection.session.killed && output_exceeded(&context.live.config, connection, unsent, context.now_ms)
+    {
+        close_for_output(context, connection);
     }
 }
 
 /// Marks a client for closing because its replies exceed its limits.
-pub fn close_for_output(context: &Context, client: &mut Client) {
-    client.killed = true;
-    let counters = &context.server.stats.workers[context.worker];
+pub fn close_for_output(context: &Context, connection: &mut Connection) {
+    connection.session.killed = true;
+    let counters = &context.engine.stats.workers[context.worker];
     stats::add(&counters.output_limit_disconnections, 1);
-    let origin = client.shared.peer.remote_text();
-    warning!("Client {} at {origin} is closed: it has exceeded its output limits", client.shared.id);
+    let origin = connection.session.shared.peer.remote_text();
+    warning!(
+        "Client {} at {origin} is closed: it has exceeded its output limits",
+        connection.session.shared.id
+    );
 }
 
 /// Marks a client for closing if a request takes too much: the bytes at hand, with what is queued in MULTI.
-pub fn bound_query(context: &Context, client: &mut Client, bytes: usize) {
-    let queued = client.transaction.as_ref().map_or(0, |transaction| transaction.argument_bytes);
+pub fn bound_query(context: &Context, connection: &mut Connection, bytes: usize) {
+    let queued = connection.session.transaction.as_ref().map_or(0, |transaction| transaction.argument_bytes);
     let bytes = (bytes + queued) as u64;
-    if client.killed || bytes <= context.live.config.client_query_buffer_limit {
+    if connection.session.killed || bytes <= context.live.config.client_query_buffer_limit {
         return;
     }
-    client.killed = true;
-    stats::add(&context.server.stats.workers[context.worker].query_limit_disconnections, 1);
-    let origin = client.shared.peer.remote_text();
-    warning!("Client {} at {origin} is closed: its unfinished request has {bytes} bytes", client.shared.id);
+    connection.session.killed = true;
+    stats::add(&context.engine.stats.workers[context.worker].query_limit_disconnections, 1);
+    let origin = connection.session.shared.peer.remote_text();
+    warning!(
+        "Client {} at {origin} is closed: its unfinished request has {bytes} bytes",
+        connection.session.shared.id
+    );
 }
 
 /// Whether a client has been idle for longer than `timeout` allows.
-pub fn is_idle(context: &Context, client: &Client) -> bool {
+pub fn is_idle(context: &Context, connection: &Connection) -> bool {
     let allowed_ms = i64::from(context.live.config.timeout_s) * 1000;
-    let exempt = || client.blocked.is_some() || client.shared.has(flag::PUBSUB | flag::MONITOR);
-    let active_ms = client.shared.active_ms.load(Ordering::Relaxed);
+    let exempt = || {
+        connection.session.blocked.is_some() || connection.session.shared.has(flag::PUBSUB | flag::MONITOR)
+    };
+    let active_ms = connection.session.shared.active_ms.load(Ordering::Relaxed);
     allowed_ms > 0 && context.now_ms - active_ms > allowed_ms && !exempt()
 }

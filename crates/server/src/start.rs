@@ -5,21 +5,23 @@ use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use mantissa_engine::commands::REDIS_VERSION;
+use mantissa_engine::config::{Config, IoDriver};
+use mantissa_engine::{Engine, Host, aof, background, log, notice, persistence, warning};
 use mantissa_net::{Driver, DriverKind, Listener, LocalAddress};
 use mantissa_sys::signals::{Signal, Signals};
 use mantissa_sys::{ThreadClock, process, scheduling};
 
 use crate::balance::Balancer;
-use crate::commands::REDIS_VERSION;
-use crate::config::{Config, IoDriver};
 use crate::inbox::{Inbox, Message};
-use crate::server::Server;
+use crate::network::Network;
 use crate::worker::Worker;
-use crate::{aof, crash, daemon, log, notice, persistence, registry, secure, warning};
+use crate::{crash, daemon, tls};
 
 /// File descriptors needed beside those of clients.
 pub const DESCRIPTORS_RESERVED: u64 = 32;
@@ -94,44 +96,40 @@ fn start(mut config: Config) -> Result<u8, String> {
     std::env::set_current_dir(&config.dir)
         .map_err(|error| format!("Can't chdir to '{}': {error}", config.dir))?;
     daemon::daemonize(&config).map_err(|error| format!("Could not go to the background: {error}"))?;
-    let registry = registry::build(&config.rename_commands)?;
     let _pid_file = daemon::write_pid_file(&mut config);
     adjust_client_limit(&mut config);
     let worker_count = match config.worker_threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         count => count,
     };
-    notice!(
-        "Mantissa {} starts, as Redis {} to its clients",
-        env!("CARGO_PKG_VERSION"),
-        crate::commands::REDIS_VERSION
-    );
+    notice!("Mantissa {} starts, as Redis {} to its clients", env!("CARGO_PKG_VERSION"), REDIS_VERSION);
     let mut signals = Signals::install().map_err(|error| format!("Could not take over signals: {error}"))?;
-    let server: &'static Server = Box::leak(Box::new(Server::new(config, registry, worker_count)));
-    crash::start(server).map_err(|error| format!("Could not take over crashes: {error}"))?;
-    server.start_reaper().map_err(|error| format!("Could not start a thread: {error}"))?;
-    server.startup_bytes.store(mantissa_store::allocator::allocated_bytes() as u64, Ordering::Relaxed);
-    server.acl.load_at_start(server)?;
-    server.persistence.loading.store(true, Ordering::Release);
-    let listeners = listen(server)?;
     let (stop_sender, stop_receiver) = mpsc::channel();
-    *server.shutdown.lock() = Some(stop_sender);
-    let (threads, clocks) = start_workers(server, worker_count, listeners)?;
-    if let Some(code) = load(server, &mut signals, &stop_receiver)? {
+    let network = Arc::new(Network::new(worker_count, config.worker_packing, stop_sender));
+    let engine = Engine::new(config, Arc::clone(&network) as Arc<dyn Host>)?;
+    crash::start(&engine).map_err(|error| format!("Could not take over crashes: {error}"))?;
+    engine.start_reaper().map_err(|error| format!("Could not start a thread: {error}"))?;
+    engine.startup_bytes.store(mantissa_store::allocator::allocated_bytes() as u64, Ordering::Relaxed);
+    engine.acl.load_at_start(&engine)?;
+    engine.persistence.loading.store(true, Ordering::Release);
+    let listeners = listen(&engine, &network)?;
+    let (threads, clocks) = start_workers(&engine, &network, listeners)?;
+    if let Some(code) = load(&engine, &mut signals, &stop_receiver)? {
         return Ok(code);
     }
-    crate::background::start(server, Balancer::new(clocks))
+    let (mut balancer, balanced) = (Balancer::new(clocks), Arc::clone(&network));
+    background::start(&engine, move |engine| balancer.tick(engine, &balanced))
         .map_err(|error| format!("Could not start a thread: {error}"))?;
     notice!("Ready to accept connections");
-    let code = wait_for_end(server, &mut signals, &stop_receiver);
-    server.stopping.store(true, Ordering::Relaxed);
-    server.send_all(|| Message::Stop);
+    let code = wait_for_end(&engine, &mut signals, &stop_receiver);
+    engine.stopping.store(true, Ordering::Relaxed);
+    network.post_all(|| Message::Stop);
     for thread in threads {
         let _failed_worker_has_logged = thread.join();
     }
-    aof::finish(server);
-    let is_saved = persistence::save_the_rest(server);
-    if let Some(path) = &server.live().config.unixsocket {
+    aof::finish(&engine);
+    let is_saved = persistence::save_the_rest(&engine);
+    if let Some(path) = &engine.live().config.unixsocket {
         let _may_be_gone = std::fs::remove_file(path);
     }
     notice!("Mantissa is now ready to exit, bye bye...");
@@ -140,15 +138,12 @@ fn start(mut config: Config) -> Result<u8, String> {
 
 /// Loads what there is, while workers tell clients that it is being loaded. The exit code if the server is to
 /// end before that is done: nothing is to be saved then.
-fn load(
-    server: &'static Server,
-    signals: &mut Signals,
-    stop: &mpsc::Receiver<u8>,
-) -> Result<Option<u8>, String> {
+fn load(engine: &Engine, signals: &mut Signals, stop: &mpsc::Receiver<u8>) -> Result<Option<u8>, String> {
     const LOOK_EVERY: Duration = Duration::from_millis(5);
     let (sender, loaded) = mpsc::channel();
+    let shared = engine.share();
     let body = move || {
-        let _nobody_waits_where_the_server_ends = sender.send(aof::start(server));
+        let _nobody_waits_where_the_server_ends = sender.send(aof::start(&shared));
     };
     let thread = std::thread::Builder::new().name("loader".to_owned()).stack_size(STACK_BYTES).spawn(body);
     drop(thread.map_err(|error| format!("Could not start a thread: {error}"))?);
@@ -156,7 +151,7 @@ fn load(
         match loaded.recv_timeout(LOOK_EVERY) {
             Ok(outcome) => {
                 outcome?;
-                server.persistence.loading.store(false, Ordering::Release);
+                engine.persistence.loading.store(false, Ordering::Release);
                 return Ok(None);
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {}
@@ -166,7 +161,7 @@ fn load(
             return Ok(Some(code));
         }
         match signals.wait(Some(Duration::ZERO)) {
-            Ok(Some(Signal::Hangup)) => log::set_file(&server.live().config.logfile),
+            Ok(Some(Signal::Hangup)) => log::set_file(&engine.live().config.logfile),
             Ok(Some(signal)) => {
                 notice!("Received {} while loading: exiting now", signal_name(signal));
                 return Ok(Some(0));
@@ -190,20 +185,20 @@ fn adjust_client_limit(config: &mut Config) {
 }
 
 /// Opens the listening sockets that the configuration names.
-fn listen(server: &Server) -> Result<Vec<Listener>, String> {
-    let live = server.live();
+fn listen(engine: &Engine, network: &Network) -> Result<Vec<Listener>, String> {
+    let live = engine.live();
     let config = &live.config;
     let mut listeners = Vec::new();
     if config.port != 0 {
         (_, listeners) = listen_tcp(config, config.port, &[], ADDRESS_PATIENCE)?;
-        *server.listening.lock() = tcp_addresses(&listeners);
-        server.port.store(usize::from(config.port), Ordering::Relaxed);
+        *network.listening.lock() = tcp_addresses(&listeners);
+        network.port.store(usize::from(config.port), Ordering::Relaxed);
     }
     if config.tls_port != 0 {
-        secure::configure(server, config)
+        tls::configure(network, config)
             .map_err(|reason| format!("{reason}\nFailed to configure TLS. Check logs for more info."))?;
         let (_, opened) = listen_tcp(config, config.tls_port, &[], ADDRESS_PATIENCE)?;
-        *server.listening_for_tls.lock() = tcp_addresses(&opened);
+        *network.listening_for_tls.lock() = tcp_addresses(&opened);
         listeners.extend(opened.into_iter().map(Listener::for_tls));
     }
     if let Some(path) = config.unixsocket.as_deref().filter(|path| !path.is_empty()) {
@@ -282,22 +277,23 @@ fn listen_at(address: SocketAddr, backlog: u32, deadline: Instant) -> std::io::R
 
 /// Starts the workers. The first one accepts connections for all.
 fn start_workers(
-    server: &'static Server,
-    count: usize,
+    engine: &Arc<Engine>,
+    network: &Arc<Network>,
     listeners: Vec<Listener>,
 ) -> Result<(Vec<std::thread::JoinHandle<()>>, Vec<ThreadClock>), String> {
-    let kind = match server.live().config.io_driver {
+    let kind = match engine.live().config.io_driver {
         IoDriver::Auto => None,
         IoDriver::Epoll => Some(DriverKind::Epoll),
         IoDriver::IoUring => Some(DriverKind::IoUring),
     };
-    let (ready_sender, ready_receiver) = mpsc::channel();
+    let (count, (ready_sender, ready_receiver)) = (network.worker_count(), mpsc::channel());
     let (mut threads, mut go_senders) = (Vec::new(), Vec::new());
     let mut listeners = Some(listeners);
     for number in 0..count {
         let (go_sender, go_receiver) = mpsc::channel::<()>();
         go_senders.push(go_sender);
         let ready_sender = ready_sender.clone();
+        let (engine, network) = (Arc::clone(engine), Arc::clone(network));
         let own_listeners = listeners.take().unwrap_or_default();
         let body = move || {
             let ready = Driver::new(kind).and_then(|driver| Ok((driver, ThreadClock::current()?)));
@@ -315,7 +311,7 @@ fn start_workers(
             }
             scheduling::use_short_time_slices();
             crash::enter_worker(number);
-            let mut worker = Worker::new(server, number);
+            let mut worker = Worker::new(&engine, &network, number);
             worker.listen(&mut driver, own_listeners);
             if let Err(error) = worker.run(&mut driver) {
                 warning!("Worker {number} ends: {error}");
@@ -338,13 +334,13 @@ fn start_workers(
     }
     notice!(
         "{count} worker threads, {} shards, {}",
-        server.keyspace.shard_count(),
+        engine.keyspace.shard_count(),
         kinds.first().unwrap_or(&"-")
     );
     if let Some(kind) = kinds.first() {
-        let _set_once = server.driver_name.set(kind);
+        let _set_once = network.driver_name.set(kind);
     }
-    server.set_inboxes(wakers.into_iter().flatten().map(Inbox::new).collect());
+    network.set_inboxes(wakers.into_iter().flatten().map(Inbox::new).collect());
     for go in go_senders {
         let _worker_lives = go.send(());
     }
@@ -355,22 +351,22 @@ fn start_workers(
 const STACK_BYTES: usize = 16 << 20;
 
 /// Waits for SHUTDOWN or a signal, and returns the exit code.
-fn wait_for_end(server: &'static Server, signals: &mut Signals, stop: &mpsc::Receiver<u8>) -> u8 {
+fn wait_for_end(engine: &Engine, signals: &mut Signals, stop: &mpsc::Receiver<u8>) -> u8 {
     loop {
         if let Ok(code) = stop.try_recv() {
             return code;
         }
         match signals.wait(Some(Duration::from_millis(50))) {
-            Ok(Some(Signal::Hangup)) => log::set_file(&server.live().config.logfile),
+            Ok(Some(Signal::Hangup)) => log::set_file(&engine.live().config.logfile),
             Ok(Some(signal)) => {
                 notice!("Received {}, scheduling shutdown...", signal_name(signal));
-                server.scripting.kill_slow();
-                let config = &server.live().config;
+                engine.scripting.kill_slow();
+                let config = &engine.live().config;
                 let flags = match signal {
                     Signal::Interrupt => config.shutdown_on_sigint,
                     _ => config.shutdown_on_sigterm,
                 };
-                if persistence::save_before_exit(server, flags) {
+                if persistence::save_before_exit(engine, flags) {
                     return 0;
                 }
                 warning!("Errors trying to shut down the server. Check the logs for more information.");

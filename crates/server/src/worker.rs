@@ -9,6 +9,7 @@
 mod fetching;
 mod input;
 mod moving;
+mod nested_loop;
 mod output;
 mod weights;
 mod withheld;
@@ -28,19 +29,24 @@ use mantissa_protocol::{
 };
 use mantissa_store::KeyHash;
 
-use crate::blocking::Deadlines;
-use crate::calls::{self, Served};
-use crate::client::{Client, ClientShared, Partial, ReplyMode, flag};
-use crate::context::{Context, unix_ms};
-use crate::execute::{self, Progress};
-use crate::inbox::{Message, Target};
-use crate::limits;
-use crate::registry::Command;
-use crate::scripting::pump::{self, Pump};
-use crate::server::Server;
-use crate::{crash, notice, stats, tracking, transaction, verbose, warning};
+use mantissa_engine::blocking::Deadlines;
+use mantissa_engine::calls::{self, Served};
+use mantissa_engine::context::{Context, unix_ms};
+use mantissa_engine::execute::{self, Progress};
+use mantissa_engine::host::{self, Target};
+use mantissa_engine::registry::Command;
+use mantissa_engine::session::{ReplyMode, SharedSession, flag};
+use mantissa_engine::{
+    Engine, Session, aof, commands, notice, stats, tracking, transaction, verbose, warning,
+};
+
+use crate::connection::{Connection, Partial};
+use crate::inbox::Message;
+use crate::network::{Network, conn_id, conn_of, peer_of};
+use crate::{crash, limits};
 use input::Input;
 use moving::Departure;
+use nested_loop::Suspended;
 pub use weights::Weight;
 use weights::Weights;
 pub use withheld::Replies;
@@ -88,9 +94,10 @@ impl Request {
 }
 
 /// See the module's description.
-pub struct Worker {
-    context: Context,
-    clients: Vec<Option<Box<Client>>>,
+pub struct Worker<'e> {
+    context: Context<'e>,
+    network: &'e Network,
+    connections: Vec<Option<Box<Connection>>>,
     slices: Vec<Slice>,
     requests: Vec<Request>,
     /// The keys of the upcoming requests of a turn, with their databases.
@@ -116,7 +123,7 @@ pub struct Worker {
     stopping: bool,
     last_tick_ms: i64,
     /// Inside a slow script: its client, which is not in its place.
-    absent: Option<Absent>,
+    suspended: Option<Suspended>,
 }
 
 /// A socket that this worker accepts on.
@@ -125,69 +132,6 @@ struct TcpListener {
     id: usize,
     address: SocketAddr,
     for_tls: bool,
-}
-
-/// The client of a script that runs.
-struct Absent {
-    conn: Conn,
-    /// Its connection has ended.
-    closed: bool,
-    /// What has come for it in the meantime.
-    messages: Vec<Message>,
-}
-
-/// What a worker lends to a script: all but what the running command uses.
-struct Rest<'a> {
-    server: &'static Server,
-    number: usize,
-    driver: &'a mut Driver,
-    clients: &'a mut Vec<Option<Box<Client>>>,
-    deadlines: &'a mut Deadlines,
-    tcp_listeners: &'a mut Vec<TcpListener>,
-    departures: &'a mut HashMap<Conn, Departure>,
-    withheld: &'a mut Withheld,
-    weights: &'a mut Weights,
-    has_paused: &'a mut bool,
-    stopping: &'a mut bool,
-    conn: Conn,
-    absent: Option<Absent>,
-}
-
-impl Rest<'_> {
-    /// Exchanges what is lent with what a worker has.
-    fn exchange(&mut self, worker: &mut Worker) {
-        std::mem::swap(&mut worker.clients, self.clients);
-        std::mem::swap(&mut worker.deadlines, self.deadlines);
-        std::mem::swap(&mut worker.tcp_listeners, self.tcp_listeners);
-        std::mem::swap(&mut worker.departures, self.departures);
-        std::mem::swap(&mut worker.withheld, self.withheld);
-        std::mem::swap(&mut worker.weights, self.weights);
-    }
-}
-
-impl Pump for Rest<'_> {
-    fn serve(&mut self) {
-        let absent = self.absent.take().unwrap_or_else(|| {
-            self.driver.hold_reading(self.conn);
-            Absent { conn: self.conn, closed: false, messages: Vec::new() }
-        });
-        let mut worker = Worker::new(self.server, self.number);
-        worker.absent = Some(absent);
-        self.exchange(&mut worker);
-        worker.has_paused = *self.has_paused;
-        if let Err(error) = self.driver.turn_within(&mut worker) {
-            warning!("Serving clients beside a script failed: {error}");
-        }
-        worker.context.refresh();
-        worker.read_messages(self.driver);
-        worker.deliver_local(self.driver);
-        worker.tick(self.driver);
-        worker.end_turn(self.driver);
-        self.exchange(&mut worker);
-        *self.has_paused = worker.has_paused;
-        *self.stopping |= worker.stopping;
-        self.absent = worker.absent.take();
-    }
 }
 
 /// What requests are parsed and replies are made under. A command may change it for those after it.
@@ -216,13 +160,14 @@ enum Next {
     Stopped { consumed: usize },
 }
 
-impl Worker {
+impl<'e> Worker<'e> {
     /// A worker of the server; `worker` is its number.
-    pub fn new(server: &'static Server, worker: usize) -> Self {
-        let context = Context::new(server, worker);
+    pub fn new(engine: &'e Engine, network: &'e Network, worker: usize) -> Self {
+        let context = Context::new(engine, worker);
         Worker {
             context,
-            clients: Vec::new(),
+            network,
+            connections: Vec::new(),
             slices: Vec::new(),
             requests: Vec::new(),
             upcoming: Vec::new(),
@@ -238,13 +183,13 @@ impl Worker {
             has_paused: false,
             stopping: false,
             last_tick_ms: 0,
-            absent: None,
+            suspended: None,
         }
     }
 
     /// Serves until told to stop.
     pub fn run(&mut self, driver: &mut Driver) -> std::io::Result<()> {
-        let (stats, worker) = (&self.context.server.stats, self.context.worker);
+        let (stats, worker) = (&self.context.engine.stats, self.context.worker);
         let commands = || stats.workers[worker].commands.load(Ordering::Relaxed);
         let (mut began, mut commands_before) = (Instant::now(), commands());
         while !self.stopping {
@@ -282,7 +227,7 @@ impl Worker {
     // ---- messages from other workers ----
 
     fn read_messages(&mut self, driver: &mut Driver) {
-        for (position, message) in self.context.server.take_messages(self.context.worker) {
+        for (position, message) in self.network.take_messages(self.context.worker) {
             if let Some(message) = self.withhold_message(position, message) {
                 self.handle_message(driver, message);
             }
@@ -290,19 +235,31 @@ impl Worker {
     }
 
     fn handle_message(&mut self, driver: &mut Driver, message: Message) {
-        if let Some(absent) = &mut self.absent
-            && (message.target() == Some(absent.conn) || message.waits_for_scripts())
+        if let Some(suspended) = &mut self.suspended
+            && (message.target() == Some(suspended.conn) || message.waits_for_scripts())
         {
-            absent.messages.push(message);
+            suspended.messages.push(message);
             return;
         }
         match message {
             Message::Adopt(socket) => self.adopt(driver, socket),
-            Message::Move(client, socket) => self.arrived(driver, client, socket),
+            Message::Move(connection, socket) => self.arrived(driver, connection, socket),
             Message::HandOver(handover) => self.hand_over(driver, handover),
-            Message::Push(conn, bytes) => self.push(driver, conn, bytes, 0),
-            Message::Unblock(conn, served) => self.unblock(driver, conn, served, 0),
-            Message::Complete(conn, blocked, work) => {
+            Message::Engine(message) => self.handle_engine_message(driver, message),
+            Message::Listen { for_tls, kept, opened } => {
+                self.stop_listening(driver, for_tls, &kept);
+                self.listen(driver, opened);
+            }
+            Message::Stop => self.stopping = true,
+        }
+    }
+
+    fn handle_engine_message(&mut self, driver: &mut Driver, message: host::Message) {
+        use host::Message;
+        match message {
+            Message::Push(id, bytes) => self.push(driver, conn_of(id), bytes, 0),
+            Message::Unblock(id, served) => self.unblock(driver, conn_of(id), served, 0),
+            Message::Complete(id, blocked, work) => {
                 self.context.refresh();
                 self.context.outbox.needs = 0;
                 let began = Instant::now();
@@ -310,21 +267,16 @@ impl Worker {
                 let spent_ns = began.elapsed().as_nanos() as u64;
                 if std::mem::replace(&mut *blocked.waiting.lock(), false) {
                     let served = Served { reply, spent_ns, is_rejected: false };
-                    self.unblock(driver, conn, served, self.context.outbox.needs);
+                    self.unblock(driver, conn_of(id), served, self.context.outbox.needs);
                 }
             }
-            Message::Kill(conn) => self.kill(driver, conn),
+            Message::Kill(id) => self.kill(driver, conn_of(id)),
             Message::Resume => self.resume_paused(driver),
             Message::WeighClients => {
-                self.context.server.client_memory.heed(self.context.worker);
+                self.context.engine.client_memory.heed(self.context.worker);
                 self.context.refresh();
                 self.weigh_clients(driver);
             }
-            Message::Listen { for_tls, kept, opened } => {
-                self.stop_listening(driver, for_tls, &kept);
-                self.listen(driver, opened);
-            }
-            Message::Stop => self.stopping = true,
         }
     }
 
@@ -357,20 +309,20 @@ impl Worker {
         }
         while self.context.outbox.has_local() {
             let position = self.context.outbox.logged;
-            for (conn, bytes) in self.context.outbox.take_all() {
-                self.push(driver, conn, bytes, position);
+            for (id, bytes) in self.context.outbox.take_all() {
+                self.push(driver, conn_of(id), bytes, position);
             }
         }
     }
 
     fn push(&mut self, driver: &mut Driver, conn: Conn, bytes: Arc<[u8]>, position: u64) {
-        if self.client_mut(conn).is_some() {
+        if self.connection_mut(conn).is_some() {
             let mut buffer = driver.take_buffer();
             buffer.extend_from_slice(&bytes);
             self.send_bytes(driver, conn, buffer, position);
             self.after_send(driver, conn);
-        } else if let Some(absent) = self.absent.as_mut().filter(|absent| absent.conn == conn) {
-            absent.messages.push(Message::Push(conn, bytes));
+        } else if let Some(suspended) = self.suspended.as_mut().filter(|suspended| suspended.conn == conn) {
+            suspended.messages.push(Message::Engine(host::Message::Push(conn_id(conn), bytes)));
         } else if let Some(target) = self.moved_to(conn) {
             self.context.outbox.push(target, bytes);
         }
@@ -378,8 +330,8 @@ impl Worker {
 
     fn kill(&mut self, driver: &mut Driver, conn: Conn) {
         match self.moved_to(conn) {
-            Some(target) if self.client_mut(conn).is_none() => {
-                self.context.server.send(target.worker, Message::Kill(target.conn));
+            Some(target) if self.connection_mut(conn).is_none() => {
+                self.context.engine.send(target.worker, host::Message::Kill(target.conn));
             }
             _ => self.close(driver, conn, true),
         }
@@ -387,23 +339,25 @@ impl Worker {
 
     /// A blocked client has been served.
     fn unblock(&mut self, driver: &mut Driver, conn: Conn, served: Served, position: u64) {
-        if self.client_mut(conn).is_none() {
+        if self.connection_mut(conn).is_none() {
             if let Some(target) = self.moved_to(conn) {
-                self.context.server.send(target.worker, Message::Unblock(target.conn, served));
+                self.context.engine.send(target.worker, host::Message::Unblock(target.conn, served));
             }
             return;
         }
         // Found by its place, so that the rest of the worker can be used beside it.
-        let Some(client) = self.clients.get_mut(conn.index()).and_then(Option::as_deref_mut) else { return };
-        let Some(blocked) = client.blocked.take() else { return };
-        client.shared.mark(flag::BLOCKED, false);
-        let silent = client.reply_mode != ReplyMode::On;
-        if client.reply_mode == ReplyMode::Skip {
-            client.reply_mode = ReplyMode::On;
+        let Some(connection) = self.connections.get_mut(conn.index()).and_then(Option::as_deref_mut) else {
+            return;
+        };
+        let Some(blocked) = connection.session.blocked.take() else { return };
+        connection.session.shared.mark(flag::BLOCKED, false);
+        let silent = connection.session.reply_mode != ReplyMode::On;
+        if connection.session.reply_mode == ReplyMode::Skip {
+            connection.session.reply_mode = ReplyMode::On;
         }
-        calls::ended_waiting(&mut self.context, client, &blocked, &served);
+        calls::ended_waiting(&mut self.context, &connection.session, &blocked, &served);
         self.deadlines.remove(&blocked);
-        execute::stop_waiting(self.context.server, &blocked);
+        execute::stop_waiting(self.context.engine, &blocked);
         if !silent {
             self.send_bytes(driver, conn, served.reply, position);
         }
@@ -414,12 +368,12 @@ impl Worker {
         if !std::mem::take(&mut self.has_paused) {
             return;
         }
-        for index in 0..self.clients.len() {
-            let Some(client) = self.clients[index].as_mut() else { continue };
-            if client.paused {
-                client.paused = false;
-                client.shared.mark(flag::BLOCKED, false);
-                let conn = client.conn;
+        for index in 0..self.connections.len() {
+            let Some(connection) = self.connections[index].as_mut() else { continue };
+            if connection.paused {
+                connection.paused = false;
+                connection.session.shared.mark(flag::BLOCKED, false);
+                let conn = connection.conn;
                 self.resume(driver, conn);
             }
         }
@@ -429,113 +383,114 @@ impl Worker {
 
     fn accept(&mut self, driver: &mut Driver, listener: usize, mut socket: Socket) {
         self.context.refresh();
-        let server = self.context.server;
+        let engine = self.context.engine;
         let for_tls = self.tcp_listeners.iter().any(|it| it.id == listener && it.for_tls);
-        if let Some(refusal) = limits::refusal(server, &self.context.live.config, socket.peer()) {
-            stats::add(&server.stats.workers[self.context.worker].rejected_connections, 1);
+        if let Some(refusal) = limits::refusal(engine, &self.context.live.config, socket.peer()) {
+            stats::add(&engine.stats.workers[self.context.worker].rejected_connections, 1);
             if !for_tls {
                 socket.write_best_effort(refusal.as_bytes());
             }
             return;
         }
         if for_tls {
-            let acceptor = server.acceptor.read().clone();
+            let acceptor = self.network.acceptor.read().clone();
             if acceptor.is_none_or(|acceptor| socket.secure(&acceptor).is_err()) {
                 return;
             }
         }
-        server.client_count.fetch_add(1, Ordering::Relaxed);
-        let target = server.choose_worker();
+        engine.client_count.fetch_add(1, Ordering::Relaxed);
+        let target = self.network.choose_worker();
         if target == self.context.worker {
             self.adopt(driver, socket);
         } else {
-            server.send(target, Message::Adopt(socket));
+            self.network.post(target, Message::Adopt(socket));
         }
     }
 
     fn adopt(&mut self, driver: &mut Driver, socket: Socket) {
         self.context.refresh();
-        let (server, config) = (self.context.server, &self.context.live.config);
+        let (engine, config) = (self.context.engine, &self.context.live.config);
         if !socket.peer().is_unix() {
             socket.set_nodelay(true);
             socket.set_keepalive(config.tcp_keepalive_s);
         }
-        let (peer, descriptor) = (socket.peer().clone(), socket.fd());
+        let (peer, descriptor) = (peer_of(socket.peer()), socket.fd());
         let conn = match driver.adopt(socket) {
             Ok(conn) => conn,
             Err(error) => {
-                server.client_count.fetch_sub(1, Ordering::Relaxed);
+                engine.client_count.fetch_sub(1, Ordering::Relaxed);
                 notice!("Could not serve a new connection: {error}");
                 return;
             }
         };
-        let target = Target { worker: self.context.worker, conn };
-        let user = server.acl.default_user();
-        let id = server.next_client_id();
-        let shared = Arc::new(ClientShared::new(id, peer, descriptor, self.context.now_ms, target, user));
-        stats::add(&server.stats.workers[self.context.worker].connections, 1);
-        server.clients.write().insert(shared.id, Arc::clone(&shared));
-        let client = Client::new(shared, conn, !server.acl.needs_login());
-        self.place(Box::new(client));
+        let target = Target { worker: self.context.worker, conn: conn_id(conn) };
+        let user = engine.acl.default_user();
+        let id = engine.next_client_id();
+        let shared = SharedSession::new(id, peer, descriptor, self.context.now_ms, target, user);
+        let shared = Arc::new(shared);
+        stats::add(&engine.stats.workers[self.context.worker].connections, 1);
+        engine.clients.write().insert(shared.id, Arc::clone(&shared));
+        let session = Session::new(shared, conn_id(conn), !engine.acl.needs_login());
+        self.place(Box::new(Connection::new(session, conn)));
     }
 
     /// Puts a client in its place.
-    fn place(&mut self, mut client: Box<Client>) {
-        self.weights.note(&self.context, &mut client);
-        let index = client.conn.index();
-        if self.clients.len() <= index {
-            self.clients.resize_with(index + 1, || None);
+    fn place(&mut self, mut connection: Box<Connection>) {
+        self.weights.note(&self.context, &mut connection);
+        let index = connection.conn.index();
+        if self.connections.len() <= index {
+            self.connections.resize_with(index + 1, || None);
         }
-        self.clients[index] = Some(client);
+        self.connections[index] = Some(connection);
     }
 
-    fn client_mut(&mut self, conn: Conn) -> Option<&mut Client> {
-        let client = self.clients.get_mut(conn.index())?.as_deref_mut()?;
-        (client.conn == conn).then_some(client)
+    fn connection_mut(&mut self, conn: Conn) -> Option<&mut Connection> {
+        let connection = self.connections.get_mut(conn.index())?.as_deref_mut()?;
+        (connection.conn == conn).then_some(connection)
     }
 
     /// Forgets a client; `close` also closes its connection.
     fn close(&mut self, driver: &mut Driver, conn: Conn, close: bool) {
-        if let Some(absent) = self.absent.as_mut().filter(|absent| absent.conn == conn) {
-            absent.closed = true;
+        if let Some(suspended) = self.suspended.as_mut().filter(|suspended| suspended.conn == conn) {
+            suspended.closed = true;
         }
-        if self.client_mut(conn).is_none() {
+        if self.connection_mut(conn).is_none() {
             return;
         }
         if close {
             driver.close(conn);
         }
-        if let Some(mut client) = self.clients[conn.index()].take() {
-            self.forget(&mut client);
+        if let Some(mut connection) = self.connections[conn.index()].take() {
+            self.forget(&mut connection);
         }
     }
 
-    fn forget(&mut self, client: &mut Client) {
-        let server = self.context.server;
-        self.weights.remove(&self.context, client);
-        if let Some(blocked) = client.blocked.take() {
+    fn forget(&mut self, connection: &mut Connection) {
+        let engine = self.context.engine;
+        self.weights.remove(&self.context, connection);
+        if let Some(blocked) = connection.session.blocked.take() {
             *blocked.waiting.lock() = false;
             self.deadlines.remove(&blocked);
-            execute::stop_waiting(server, &blocked);
+            execute::stop_waiting(engine, &blocked);
         }
-        transaction::end(&self.context, client);
-        crate::commands::leave_everything(&self.context, client);
-        server.clients.write().remove(&client.shared.id);
-        server.client_count.fetch_sub(1, Ordering::Relaxed);
+        transaction::end(&self.context, &mut connection.session);
+        commands::leave_everything(&self.context, &mut connection.session);
+        engine.clients.write().remove(&connection.session.shared.id);
+        engine.client_count.fetch_sub(1, Ordering::Relaxed);
     }
 
     // ---- requests ----
 
     fn received(&mut self, driver: &mut Driver, conn: Conn, bytes: &[u8]) {
         self.context.refresh();
-        let worker_stats = &self.context.server.stats.workers[self.context.worker];
+        let worker_stats = &self.context.engine.stats.workers[self.context.worker];
         stats::add(&worker_stats.input_bytes, bytes.len() as u64);
         stats::add(&worker_stats.reads, 1);
         let now_ms = self.context.now_ms;
-        let Some(client) = self.client_mut(conn) else { return };
-        client.shared.active_ms.store(now_ms, Ordering::Relaxed);
-        stats::add(&client.shared.received_bytes, bytes.len() as u64);
-        match client.partial.take() {
+        let Some(connection) = self.connection_mut(conn) else { return };
+        connection.session.shared.active_ms.store(now_ms, Ordering::Relaxed);
+        stats::add(&connection.session.shared.received_bytes, bytes.len() as u64);
+        match connection.partial.take() {
             None => self.serve(driver, conn, Input::Lent(bytes)),
             Some(mut partial) => {
                 partial.buffer.extend_from_slice(bytes);
@@ -546,13 +501,13 @@ impl Worker {
 
     fn filled(&mut self, driver: &mut Driver, conn: Conn, buffer: Vec<u8>) {
         self.context.refresh();
-        let Some(client) = self.client_mut(conn) else { return };
-        let mut partial = client.partial.take().unwrap_or_default();
-        let before = client.shared.query_bytes.load(Ordering::Relaxed);
+        let Some(connection) = self.connection_mut(conn) else { return };
+        let mut partial = connection.partial.take().unwrap_or_default();
+        let before = connection.session.shared.query_bytes.load(Ordering::Relaxed);
         let received = (buffer.len() as u64).saturating_sub(before);
-        stats::add(&client.shared.received_bytes, received);
+        stats::add(&connection.session.shared.received_bytes, received);
         partial.buffer = buffer;
-        let worker_stats = &self.context.server.stats.workers[self.context.worker];
+        let worker_stats = &self.context.engine.stats.workers[self.context.worker];
         stats::add(&worker_stats.input_bytes, received);
         stats::add(&worker_stats.reads, 1);
         self.serve(driver, conn, Input::Kept(partial));
@@ -560,57 +515,66 @@ impl Worker {
 
     /// Goes on with the requests of a client that had to wait.
     fn resume(&mut self, driver: &mut Driver, conn: Conn) {
-        let Some(client) = self.client_mut(conn) else { return };
-        let partial = client.partial.take().unwrap_or_default();
+        let Some(connection) = self.connection_mut(conn) else { return };
+        let partial = connection.partial.take().unwrap_or_default();
         self.serve(driver, conn, Input::Kept(partial));
-        if self.client_mut(conn).is_some_and(|client| !client.is_waiting() && !client.held) {
+        if self.connection_mut(conn).is_some_and(|connection| !connection.is_waiting() && !connection.held) {
             driver.resume_reading(conn);
         }
     }
 
     /// Runs the requests in the input, sends the replies, and keeps what is left over.
     fn serve(&mut self, driver: &mut Driver, conn: Conn, mut input: Input<'_>) {
-        let Some(mut client) = self.clients[conn.index()].take() else { return };
-        client.killed |= client.shared.has(flag::KILLED);
-        limits::bound_query(&self.context, &mut client, input.bytes().len());
-        let next = if client.is_waiting() || client.held || client.closing || client.killed {
+        let Some(mut connection) = self.connections[conn.index()].take() else { return };
+        connection.session.killed |= connection.session.shared.has(flag::KILLED);
+        limits::bound_query(&self.context, &mut connection, input.bytes().len());
+        let next = if connection.is_waiting()
+            || connection.held
+            || connection.session.closing
+            || connection.session.killed
+        {
             Next::Stopped { consumed: 0 }
         } else {
-            self.run_requests(driver, &mut client, &mut input)
+            self.run_requests(driver, &mut connection, &mut input)
         };
-        if client.killed {
+        if connection.session.killed {
             driver.close(conn);
-            self.forget(&mut client);
+            self.forget(&mut connection);
             return;
         }
-        if client.closing && client.withheld.is_none() {
-            self.forget(&mut client);
+        if connection.session.closing && connection.withheld.is_none() {
+            self.forget(&mut connection);
             driver.close_after_send(conn);
             return;
         }
-        if let Some(blocked) = &client.blocked {
+        if let Some(blocked) = &connection.session.blocked {
             self.deadlines.add(blocked);
         }
-        self.keep(driver, &mut client, input, &next);
-        self.clients[conn.index()] = Some(client);
+        self.keep(driver, &mut connection, input, &next);
+        self.connections[conn.index()] = Some(connection);
         self.after_send(driver, conn);
     }
 
-    fn run_requests(&mut self, driver: &mut Driver, client: &mut Client, input: &mut Input<'_>) -> Next {
+    fn run_requests(
+        &mut self,
+        driver: &mut Driver,
+        connection: &mut Connection,
+        input: &mut Input<'_>,
+    ) -> Next {
         self.context.outbox.needs = 0;
         let mut parser = input.take_parser();
         let mut position = 0;
-        let mut reply = self.begin_reply(driver, client);
+        let mut reply = self.begin_reply(driver, connection);
         let next = loop {
             self.slices.clear();
-            let parsed = self.parse_batch(client, input.bytes(), &mut position, &mut parser);
-            match self.run_batch(driver, client, input.bytes(), &mut reply) {
+            let parsed = self.parse_batch(connection, input.bytes(), &mut position, &mut parser);
+            match self.run_batch(driver, connection, input.bytes(), &mut reply) {
                 BatchEnd::Whole => {}
                 BatchEnd::Stopped(consumed) => break Next::Stopped { consumed },
                 BatchEnd::Changed(consumed) => {
                     (position, parser) = (consumed, RequestParser::default());
-                    self.flush(driver, client, &mut reply);
-                    if client.killed || client.held {
+                    self.flush(driver, connection, &mut reply);
+                    if connection.session.killed || connection.held {
                         break Next::Stopped { consumed };
                     }
                     continue;
@@ -619,7 +583,7 @@ impl Worker {
             match parsed {
                 Parsed::Incomplete { missing } => break Next::Waiting { consumed: position, missing },
                 Parsed::Error(error) => {
-                    self.protocol_error(client, &mut reply, &error);
+                    self.protocol_error(connection, &mut reply, &error);
                     break Next::Stopped { consumed: position };
                 }
                 _ => {}
@@ -631,27 +595,27 @@ impl Worker {
         if self.slices.capacity() > SLICES_KEPT_MAX {
             self.slices = Vec::new();
         }
-        self.send(driver, client, reply);
+        self.send(driver, connection, reply);
         next
     }
 
-    fn terms(&self, client: &Client) -> Terms {
+    fn terms(&self, connection: &Connection) -> Terms {
         Terms {
-            authenticated: client.authenticated,
+            authenticated: connection.session.authenticated,
             config_version: self.context.live.version,
-            is_subscriber: client.shared.has(flag::PUBSUB),
+            is_subscriber: connection.session.shared.has(flag::PUBSUB),
         }
     }
 
     /// Parses requests from `position` on, until the batch is full or the input ends.
     fn parse_batch(
         &mut self,
-        client: &Client,
+        connection: &Connection,
         input: &[u8],
         position: &mut usize,
         parser: &mut RequestParser,
     ) -> Parsed {
-        let authenticated = client.authenticated || !self.context.server.acl.needs_login();
+        let authenticated = connection.session.authenticated || !self.context.engine.acl.needs_login();
         let limits =
             RequestLimits { bulk_len_max: self.context.live.config.proto_max_bulk_len, authenticated };
         self.requests.clear();
@@ -691,16 +655,16 @@ impl Worker {
     fn run_batch(
         &mut self,
         driver: &mut Driver,
-        client: &mut Client,
+        connection: &mut Connection,
         input: &[u8],
         reply: &mut Reply,
     ) -> BatchEnd {
-        let terms = self.terms(client);
+        let terms = self.terms(connection);
         if self.requests.len() > 1 {
             if self.prefetches {
-                self.prefetch(client, input);
+                self.prefetch(connection, input);
             }
-            self.fetch_ahead(client, input);
+            self.fetch_ahead(connection, input);
         }
         let mut requests = std::mem::take(&mut self.requests);
         let mut end = BatchEnd::Whole;
@@ -710,27 +674,37 @@ impl Worker {
             let command = self.context.resolve(args).ok();
             let runs_scripts = command.is_some_and(|command| command.info.traits.has(Traits::RUNS_SCRIPTS));
             let progress = if runs_scripts {
-                self.execute_script(driver, client, input, (request, command), reply)
+                self.execute_script(driver, connection, input, (request, command), reply)
             } else {
-                execute_guarded(&mut self.context, client, (command, args), request.hash, reply)
+                execute_guarded(
+                    &mut self.context,
+                    &mut connection.session,
+                    (command, args),
+                    request.hash,
+                    reply,
+                )
             };
             if progress == Progress::Postponed {
-                client.paused = true;
-                client.shared.mark(flag::BLOCKED, true);
+                connection.paused = true;
+                connection.session.shared.mark(flag::BLOCKED, true);
                 self.has_paused = true;
                 end = BatchEnd::Stopped(request.start);
                 break;
             }
             if reply.has_overflowed() {
-                self.close_overflowed(client);
+                self.close_overflowed(connection);
             } else if reply.len() >= FLUSH_BYTES {
-                self.flush(driver, client, reply);
+                self.flush(driver, connection, reply);
             }
-            if client.closing || client.killed || client.is_waiting() || client.held {
+            if connection.session.closing
+                || connection.session.killed
+                || connection.is_waiting()
+                || connection.held
+            {
                 end = BatchEnd::Stopped(request.end);
                 break;
             }
-            if self.terms(client) != terms {
+            if self.terms(connection) != terms {
                 end = BatchEnd::Changed(request.end);
                 break;
             }
@@ -740,77 +714,33 @@ impl Worker {
         end
     }
 
-    /// Runs a request that may run a script, which may serve other clients meanwhile.
-    fn execute_script(
-        &mut self,
-        driver: &mut Driver,
-        client: &mut Client,
-        input: &[u8],
-        (request, command): (&Request, Option<&'static Command>),
-        reply: &mut Reply,
-    ) -> Progress {
-        let args = request.args(input, &self.slices);
-        if client.moving_to.take().is_some() {
-            // It could leave while it is not in its place.
-            driver.stay(client.conn);
-        }
-        let mut rest = Rest {
-            server: self.context.server,
-            number: self.context.worker,
-            driver,
-            clients: &mut self.clients,
-            deadlines: &mut self.deadlines,
-            tcp_listeners: &mut self.tcp_listeners,
-            departures: &mut self.departures,
-            withheld: &mut self.withheld,
-            weights: &mut self.weights,
-            has_paused: &mut self.has_paused,
-            stopping: &mut self.stopping,
-            conn: client.conn,
-            absent: None,
-        };
-        let context = &mut self.context;
-        let work = || execute_guarded(context, client, (command, args), request.hash, reply);
-        let progress = pump::lend(&mut rest, work);
-        if let Some(absent) = rest.absent {
-            client.weight.forget_magnitude();
-            client.killed |= absent.closed;
-            if !absent.closed {
-                driver.resume_reading(client.conn);
-            }
-            let (server, worker) = (self.context.server, self.context.worker);
-            absent.messages.into_iter().for_each(|message| server.send(worker, message));
-        }
-        progress
-    }
-
-    fn protocol_error(&self, client: &mut Client, reply: &mut Reply, error: &ProtocolError) {
-        let counters = &self.context.server.stats.workers[self.context.worker];
+    fn protocol_error(&self, connection: &mut Connection, reply: &mut Reply, error: &ProtocolError) {
+        let counters = &self.context.engine.stats.workers[self.context.worker];
         stats::add(&counters.unexpected_error_replies, 1);
         let text = error.message();
-        self.context.server.stats.count_error(self.context.worker, &String::from_utf8_lossy(&text));
+        self.context.engine.stats.count_error(self.context.worker, &String::from_utf8_lossy(&text));
         reply.error_bytes(&text);
-        client.closing = true;
+        connection.session.closing = true;
     }
 
-    fn send(&mut self, driver: &mut Driver, client: &mut Client, reply: Reply) {
+    fn send(&mut self, driver: &mut Driver, connection: &mut Connection, reply: Reply) {
         let bytes = reply.into_bytes();
         if bytes.is_empty() {
             return driver.return_buffer(bytes);
         }
-        self.deliver(driver, client, bytes, self.context.outbox.needs);
+        self.deliver(driver, connection, bytes, self.context.outbox.needs);
     }
 
     /// Sends bytes to a client that is in its place, as soon as the log is confirmed up to `position`.
     fn send_bytes(&mut self, driver: &mut Driver, conn: Conn, bytes: Vec<u8>, position: u64) {
-        if let Some(mut client) = self.clients.get_mut(conn.index()).and_then(Option::take) {
-            self.deliver(driver, &mut client, bytes, position);
-            self.clients[conn.index()] = Some(client);
+        if let Some(mut connection) = self.connections.get_mut(conn.index()).and_then(Option::take) {
+            self.deliver(driver, &mut connection, bytes, position);
+            self.connections[conn.index()] = Some(connection);
         }
     }
 
     /// Keeps the input that has not been used, and arranges for more.
-    fn keep(&mut self, driver: &mut Driver, client: &mut Client, input: Input<'_>, next: &Next) {
+    fn keep(&mut self, driver: &mut Driver, connection: &mut Connection, input: Input<'_>, next: &Next) {
         let (consumed, missing) = match *next {
             Next::Waiting { consumed, missing } => (consumed, missing),
             Next::Stopped { consumed } => (consumed, 0),
@@ -830,23 +760,23 @@ impl Worker {
                 Some(Box::new(Partial { buffer: bytes[consumed..].to_vec(), parser }))
             }
         };
-        client.partial = kept;
-        let buffer = client.partial.as_ref().map(|partial| &partial.buffer);
+        connection.partial = kept;
+        let buffer = connection.partial.as_ref().map(|partial| &partial.buffer);
         let (len, capacity) = buffer.map_or((0, 0), |buffer| (buffer.len(), buffer.capacity()));
-        client.shared.query_bytes.store(len as u64, Ordering::Relaxed);
-        client.shared.query_free_bytes.store((capacity - len) as u64, Ordering::Relaxed);
-        if client.is_waiting() || client.closing {
-            driver.pause_reading(client.conn);
-        } else if client.held {
-            driver.hold_reading(client.conn);
+        connection.session.shared.query_bytes.store(len as u64, Ordering::Relaxed);
+        connection.session.shared.query_free_bytes.store((capacity - len) as u64, Ordering::Relaxed);
+        if connection.is_waiting() || connection.session.closing {
+            driver.pause_reading(connection.conn);
+        } else if connection.held {
+            driver.hold_reading(connection.conn);
         }
-        let Some(partial) = &mut client.partial else { return };
+        let Some(partial) = &mut connection.partial else { return };
         if missing >= FILL_BYTES_MIN && len as u64 <= self.context.live.config.client_query_buffer_limit {
             let step = missing.min(partial.buffer.len().max(FILL_STEP_BYTES));
-            client.shared.query_free_bytes.store(step as u64, Ordering::Relaxed);
-            driver.fill(client.conn, std::mem::take(&mut partial.buffer), len + step);
+            connection.session.shared.query_free_bytes.store(step as u64, Ordering::Relaxed);
+            driver.fill(connection.conn, std::mem::take(&mut partial.buffer), len + step);
         } else {
-            limits::bound_query(&self.context, client, len);
+            limits::bound_query(&self.context, connection, len);
         }
     }
 
@@ -857,24 +787,24 @@ impl Worker {
         let now_ms = self.context.now_ms;
         let hz = i64::from(self.context.live.config.hz.max(1));
         self.deadlines.expire(&self.context);
-        self.context.server.scripting.do_postponed(self.context.server);
+        self.context.engine.scripting.do_postponed(self.context.engine);
         if now_ms - self.last_tick_ms < 1000 / hz {
             return;
         }
         let elapsed_ms = now_ms - std::mem::replace(&mut self.last_tick_ms, now_ms);
         let began = Instant::now();
-        let keys = self.context.server.keyspace.estimate_keys();
+        let keys = self.context.engine.keyspace.estimate_keys();
         self.prefetches = keys.map_or(self.prefetches, |keys| keys >= PREFETCHED_KEYS_MIN);
-        if self.context.server.pause.until_ms.load(Ordering::Relaxed) <= now_ms {
+        if self.context.engine.pause.until_ms.load(Ordering::Relaxed) <= now_ms {
             self.resume_paused(driver);
         }
         self.inspect_clients(driver, elapsed_ms);
-        let counters = &self.context.server.stats.workers[self.context.worker];
+        let counters = &self.context.engine.stats.workers[self.context.worker];
         stats::add(&counters.cron_ns, began.elapsed().as_nanos() as u64);
     }
 }
 
-impl Handler for Worker {
+impl Handler for Worker<'_> {
     fn event(&mut self, driver: &mut Driver, event: Event<'_>) {
         match event {
             Event::Accepted { listener, socket } => self.accept(driver, listener, socket),
@@ -897,16 +827,17 @@ impl Handler for Worker {
         if !self.prefetches {
             return;
         }
-        let Some(client) = self.clients.get(conn.index()).and_then(Option::as_deref) else { return };
-        if client.partial.is_some() {
+        let Some(connection) = self.connections.get(conn.index()).and_then(Option::as_deref) else { return };
+        if connection.partial.is_some() {
             return;
         }
-        let database = client.database;
-        let limits = RequestLimits { bulk_len_max: u64::MAX, authenticated: client.authenticated };
+        let database = connection.session.database;
+        let limits =
+            RequestLimits { bulk_len_max: u64::MAX, authenticated: connection.session.authenticated };
         self.slices.clear();
         RequestParser::default().parse_at(bytes, 0, &limits, &mut self.slices);
         if let Some(key) = self.slices.get(1).and_then(|slice| bytes.get(slice.range())) {
-            let keyspace = &self.context.server.keyspace;
+            let keyspace = &self.context.engine.keyspace;
             let hash = keyspace.hash(key);
             keyspace.prefetch_bucket(database, hash);
             self.upcoming.push((database, hash));
@@ -915,7 +846,7 @@ impl Handler for Worker {
 
     /// Fetches the entries of the upcoming keys, whose buckets have come meanwhile.
     fn upcoming_all_seen(&mut self) {
-        let keyspace = &self.context.server.keyspace;
+        let keyspace = &self.context.engine.keyspace;
         self.upcoming.drain(..).for_each(|(database, hash)| keyspace.prefetch_entry(database, hash));
     }
 
@@ -926,21 +857,23 @@ impl Handler for Worker {
             Urgency::Lately => began.elapsed() >= TURN_MAX,
             Urgency::Now => true,
         };
-        is_time && !self.context.server.aof.waits_for_disk()
+        is_time && !self.context.engine.aof.waits_for_disk()
     }
 }
 
 /// Runs a request; a panic closes its client and nothing else.
 fn execute_guarded(
     context: &mut Context,
-    client: &mut Client,
+    session: &mut Session,
     (command, args): (Option<&'static Command>, Args<'_>),
     hash: Option<KeyHash>,
     reply: &mut Reply,
 ) -> Progress {
-    let call = crash::Call { client: client.shared.id, args };
+    let call = crash::Call { client: session.shared.id, args };
     let run = AssertUnwindSafe(|| {
-        mantissa_sys::crash::during(&call, || execute::execute(context, client, (command, args), hash, reply))
+        mantissa_sys::crash::during(&call, || {
+            execute::execute(context, session, (command, args), hash, reply)
+        })
     });
     std::panic::catch_unwind(run).unwrap_or_else(|_| {
         let mut shown = Vec::new();
@@ -952,9 +885,9 @@ fn execute_guarded(
             "A command failed inside the server; its client is closed: {}",
             String::from_utf8_lossy(&shown)
         );
-        client.killed = true;
+        session.killed = true;
         context.collected.clear();
-        crate::aof::seal_unfinished(context);
+        aof::seal_unfinished(context);
         Progress::Done
     })
 }

@@ -2,7 +2,7 @@
 
 use mantissa_protocol::RequestParser;
 
-use crate::client::Partial;
+use crate::connection::Partial;
 
 /// Where requests are: in the driver's buffer, or in the client's own.
 pub(super) enum Input<'a> {

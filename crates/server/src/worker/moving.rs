@@ -10,13 +10,16 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use mantissa_engine::host::Target;
+use mantissa_engine::notice;
+use mantissa_engine::session::{SharedSession, flag};
 use mantissa_net::{Conn, Driver, Socket};
 
 use super::Worker;
 use crate::balance::Handover;
-use crate::client::{Client, ClientShared, flag};
-use crate::inbox::{Message, Target};
-use crate::notice;
+use crate::connection::Connection;
+use crate::inbox::Message;
+use crate::network::conn_id;
 
 /// Clients that are looked at for one request to hand over, so that it takes little time however many there
 /// are.
@@ -26,21 +29,21 @@ const FORWARDED_MS: i64 = 10_000;
 
 /// A client that has left.
 pub(super) struct Departure {
-    client: Arc<ClientShared>,
+    connection: Arc<SharedSession>,
     at_ms: i64,
 }
 
-impl Worker {
+impl Worker<'_> {
     /// Hands over connections that make up a share of this worker's load.
     pub(super) fn hand_over(&mut self, driver: &mut Driver, handover: Handover) {
-        let len = self.clients.len();
+        let len = self.connections.len();
         let mut busy = Vec::new();
         for index in (0..len.min(LOOKED_AT_MAX)).map(|step| (self.looked_at + step) % len) {
-            let Some(client) = self.clients[index].as_deref_mut() else { continue };
-            let count = client.shared.command_count.load(Ordering::Relaxed);
-            let load = count - std::mem::replace(&mut client.counted_commands, count);
-            if load > 0 && may_move(client) {
-                busy.push((load, client.conn));
+            let Some(connection) = self.connections[index].as_deref_mut() else { continue };
+            let count = connection.session.shared.command_count.load(Ordering::Relaxed);
+            let load = count - std::mem::replace(&mut connection.counted_commands, count);
+            if load > 0 && may_move(connection) {
+                busy.push((load, connection.conn));
             }
         }
         self.looked_at = (self.looked_at + len.min(LOOKED_AT_MAX)) % len.max(1);
@@ -50,8 +53,8 @@ impl Worker {
         for (load, conn) in busy {
             if load <= wanted {
                 wanted -= load;
-                if let Some(client) = self.client_mut(conn) {
-                    client.moving_to = Some(handover.to);
+                if let Some(connection) = self.connection_mut(conn) {
+                    connection.moving_to = Some(handover.to);
                     driver.detach(conn);
                 }
             }
@@ -60,43 +63,46 @@ impl Worker {
 
     /// The driver has let go of a connection.
     pub(super) fn detached(&mut self, driver: &mut Driver, conn: Conn, socket: Socket) {
-        if self.client_mut(conn).is_none() {
+        if self.connection_mut(conn).is_none() {
             return;
         }
-        let Some(mut client) = self.clients[conn.index()].take() else { return };
-        let to = client.moving_to.take().filter(|_| may_move(&client));
-        self.weights.remove(&self.context, &mut client);
+        let Some(mut connection) = self.connections[conn.index()].take() else { return };
+        let to = connection.moving_to.take().filter(|_| may_move(&connection));
+        self.weights.remove(&self.context, &mut connection);
         let now_ms = self.context.now_ms;
         self.departures.retain(|_, departure| now_ms - departure.at_ms < FORWARDED_MS);
-        self.departures.insert(conn, Departure { client: Arc::clone(&client.shared), at_ms: now_ms });
+        self.departures
+            .insert(conn, Departure { connection: Arc::clone(&connection.session.shared), at_ms: now_ms });
         match to {
             Some(to) if to != self.context.worker => {
-                self.context.server.send(to, Message::Move(client, socket));
+                self.network.post(to, Message::Move(connection, socket));
             }
-            _ => self.arrived(driver, client, socket),
+            _ => self.arrived(driver, connection, socket),
         }
     }
 
     /// Takes over a client.
-    pub(super) fn arrived(&mut self, driver: &mut Driver, mut client: Box<Client>, socket: Socket) {
+    pub(super) fn arrived(&mut self, driver: &mut Driver, mut connection: Box<Connection>, socket: Socket) {
         let conn = match driver.adopt(socket) {
             Ok(conn) => conn,
             Err(error) => {
                 notice!("Could not take over a connection: {error}");
-                return self.forget(&mut client);
+                return self.forget(&mut connection);
             }
         };
-        client.conn = conn;
-        *client.shared.target.lock() = Target { worker: self.context.worker, conn };
-        if client.is_waiting() {
+        connection.conn = conn;
+        connection.session.conn = conn_id(conn);
+        *connection.session.shared.target.lock() =
+            Target { worker: self.context.worker, conn: conn_id(conn) };
+        if connection.is_waiting() {
             driver.pause_reading(conn);
-        } else if client.held {
+        } else if connection.held {
             driver.hold_reading(conn);
         }
         // Whoever killed it before its new place was known has told its old one.
-        let killed = client.shared.has(flag::KILLED);
-        self.note_withheld(&client);
-        self.place(client);
+        let killed = connection.session.shared.has(flag::KILLED);
+        self.note_withheld(&connection);
+        self.place(connection);
         if killed {
             self.close(driver, conn, true);
         }
@@ -105,16 +111,20 @@ impl Worker {
     /// Where a client is now that has left this connection; none if it never was here, and none while it is
     /// on its way: then it waits for no message, and that it is killed it finds out when it arrives.
     pub(super) fn moved_to(&self, conn: Conn) -> Option<Target> {
-        let target = *self.departures.get(&conn)?.client.target.lock();
-        (target.conn != conn || target.worker != self.context.worker).then_some(target)
+        let target = *self.departures.get(&conn)?.connection.target.lock();
+        (target.conn != conn_id(conn) || target.worker != self.context.worker).then_some(target)
     }
 }
 
 /// Whether a client may be served by another worker from its next request on. Those who get messages beside
 /// replies may not, so that the messages stay in order.
-fn may_move(client: &Client) -> bool {
+fn may_move(connection: &Connection) -> bool {
     let told = flag::MONITOR | flag::PUBSUB | flag::TRACKING | flag::GETS_MESSAGES;
     let tied = flag::BLOCKED | flag::KILLED | told;
-    !(client.shared.has(tied) || client.is_waiting() || client.held || client.closing || client.killed)
-        && client.withheld.is_none()
+    !(connection.session.shared.has(tied)
+        || connection.is_waiting()
+        || connection.held
+        || connection.session.closing
+        || connection.session.killed)
+        && connection.withheld.is_none()
 }

@@ -6,17 +6,20 @@
 use std::sync::atomic::Ordering;
 
 use indexmap::IndexSet;
+use mantissa_engine::client_memory::{bytes_of, limit};
+use mantissa_engine::context::{Context, unix_ms};
+use mantissa_engine::host::Message;
+use mantissa_engine::session::flag;
+use mantissa_engine::{Session, commands, notice, stats};
 use mantissa_net::{Conn, Driver};
 
 use super::Worker;
-use crate::client::{Client, flag};
-use crate::client_memory::{bytes_of, limit};
-use crate::context::{Context, unix_ms};
-use crate::inbox::Message;
-use crate::{commands, notice, stats};
+use crate::connection::Connection;
 
 /// Clients that take less than this power of two are of one magnitude.
 const MAGNITUDE_MIN: u32 = 10;
+/// What a connection takes beside its session.
+const CONNECTION_BYTES: u64 = (size_of::<Connection>() - size_of::<Session>()) as u64;
 /// Magnitudes: each is a power of two of bytes, the last one holds all that is larger.
 const MAGNITUDES: usize = 24;
 
@@ -47,62 +50,62 @@ impl Weights {
 
     /// Notes what a client takes now.
     #[inline]
-    pub(super) fn note(&mut self, context: &Context, client: &mut Client) {
-        let bytes = bytes_of(client);
-        if bytes != client.weight.bytes {
-            self.change(context, client, bytes);
+    pub(super) fn note(&mut self, context: &Context, connection: &mut Connection) {
+        let bytes = bytes_of(&connection.session) + CONNECTION_BYTES;
+        if bytes != connection.weight.bytes {
+            self.change(context, connection, bytes);
         }
         if self.is_limited() {
-            self.sort(context, client);
+            self.sort(context, connection);
         }
     }
 
-    fn change(&mut self, context: &Context, client: &mut Client, bytes: u64) {
-        let difference = bytes as i64 - client.weight.bytes as i64;
-        client.weight.bytes = bytes;
-        client.shared.memory_bytes.store(bytes, Ordering::Relaxed);
-        context.server.client_memory.add(context.worker, difference);
+    fn change(&mut self, context: &Context, connection: &mut Connection, bytes: u64) {
+        let difference = bytes as i64 - connection.weight.bytes as i64;
+        connection.weight.bytes = bytes;
+        connection.session.shared.memory_bytes.store(bytes, Ordering::Relaxed);
+        context.engine.client_memory.add(context.worker, difference);
         self.allowance -= difference;
     }
 
     /// Puts a client into the set where it belongs.
-    fn sort(&mut self, context: &Context, client: &mut Client) {
-        let may_go = !client.shared.has(flag::NO_EVICT) && client.weight.bytes > 0;
-        let power = client.weight.bytes.max(1).ilog2().saturating_sub(MAGNITUDE_MIN);
+    fn sort(&mut self, context: &Context, connection: &mut Connection) {
+        let may_go = !connection.session.shared.has(flag::NO_EVICT) && connection.weight.bytes > 0;
+        let power = connection.weight.bytes.max(1).ilog2().saturating_sub(MAGNITUDE_MIN);
         let magnitude = may_go.then(|| power.min(MAGNITUDES as u32 - 1) as u8);
-        if magnitude == client.weight.magnitude {
+        if magnitude == connection.weight.magnitude {
             return;
         }
-        self.take_out(client);
+        self.take_out(connection);
         if let Some(set) = magnitude.and_then(|magnitude| self.sets.get_mut(usize::from(magnitude))) {
-            set.insert(client.conn);
-            client.weight.magnitude = magnitude;
+            set.insert(connection.conn);
+            connection.weight.magnitude = magnitude;
         }
         self.tell_largest(context);
     }
 
-    fn take_out(&mut self, client: &mut Client) {
-        let magnitude = client.weight.magnitude.take();
+    fn take_out(&mut self, connection: &mut Connection) {
+        let magnitude = connection.weight.magnitude.take();
         if let Some(set) = magnitude.and_then(|magnitude| self.sets.get_mut(usize::from(magnitude))) {
-            set.swap_remove(&client.conn);
+            set.swap_remove(&connection.conn);
         }
     }
 
     /// The bytes that a client may leave unread before it is evicted whatever others take.
-    pub(super) fn output_bytes_max(&self, context: &Context, client: &Client) -> usize {
-        if !self.is_limited() || client.shared.has(flag::NO_EVICT) {
+    pub(super) fn output_bytes_max(&self, context: &Context, connection: &Connection) -> usize {
+        if !self.is_limited() || connection.session.shared.has(flag::NO_EVICT) {
             return usize::MAX;
         }
         limit(&context.live.config).map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
     }
 
     /// Forgets a client that leaves this worker.
-    pub(super) fn remove(&mut self, context: &Context, client: &mut Client) {
-        if client.weight.magnitude.is_some() {
-            self.take_out(client);
+    pub(super) fn remove(&mut self, context: &Context, connection: &mut Connection) {
+        if connection.weight.magnitude.is_some() {
+            self.take_out(connection);
             self.tell_largest(context);
         }
-        self.change(context, client, 0);
+        self.change(context, connection, 0);
     }
 
     /// Leaves a client out that cannot be evicted while its script runs. It is sorted anew afterwards.
@@ -119,7 +122,7 @@ impl Weights {
 
     fn tell_largest(&self, context: &Context) {
         let largest = self.largest().map_or(0, |(number, _)| number);
-        context.server.client_memory.set_largest(context.worker, largest);
+        context.engine.client_memory.set_largest(context.worker, largest);
     }
 
     /// Has the next look add up all sums.
@@ -135,7 +138,7 @@ impl Weight {
     }
 }
 
-impl Worker {
+impl Worker<'_> {
     /// Begins or ends to sort clients, where the limit has come or gone.
     fn follow_limit(&mut self) {
         let wanted = limit(&self.context.live.config).is_some();
@@ -143,9 +146,9 @@ impl Worker {
             return;
         }
         self.weights.sets = vec![IndexSet::new(); if wanted { MAGNITUDES } else { 0 }];
-        for client in self.clients.iter_mut().flatten() {
-            client.weight.magnitude = None;
-            self.weights.note(&self.context, client);
+        for connection in self.connections.iter_mut().flatten() {
+            connection.weight.magnitude = None;
+            self.weights.note(&self.context, connection);
         }
         self.weights.tell_largest(&self.context);
     }
@@ -160,48 +163,48 @@ impl Worker {
     /// Evicts clients, the largest first, as long as all take too much. `present` is one that is not in its
     /// place.
     #[inline]
-    pub(super) fn evict_clients(&mut self, driver: &mut Driver, present: Option<&mut Client>) {
+    pub(super) fn evict_clients(&mut self, driver: &mut Driver, present: Option<&mut Connection>) {
         if self.weights.is_limited() && self.weights.allowance <= 0 {
             self.evict_excess(driver, present);
         }
     }
 
     #[cold]
-    fn evict_excess(&mut self, driver: &mut Driver, mut present: Option<&mut Client>) {
-        let server = self.context.server;
+    fn evict_excess(&mut self, driver: &mut Driver, mut present: Option<&mut Connection>) {
+        let engine = self.context.engine;
         let Some(limit) = limit(&self.context.live.config) else { return };
         loop {
-            let left = limit.saturating_sub(server.client_memory.total());
+            let left = limit.saturating_sub(engine.client_memory.total());
             if left > 0 {
-                self.weights.allowance = left as i64 / (2 * server.worker_count() as i64 + 2);
+                self.weights.allowance = left as i64 / (2 * engine.worker_count() as i64 + 2);
                 return;
             }
             let largest = self.weights.largest();
             let number = largest.map_or(0, |(number, _)| number);
-            if let Some(worker) = server.client_memory.worker_with_larger(number) {
-                if server.client_memory.tell(worker) {
-                    server.send(worker, Message::WeighClients);
+            if let Some(worker) = engine.client_memory.worker_with_larger(number) {
+                if engine.client_memory.tell(worker) {
+                    engine.send(worker, Message::WeighClients);
                 }
                 return;
             }
             let Some((_, conn)) = largest else { return };
-            match present.as_deref_mut().filter(|client| client.conn == conn) {
-                Some(client) => {
-                    self.log_eviction(client);
-                    client.killed = true;
-                    self.weights.remove(&self.context, client);
+            match present.as_deref_mut().filter(|connection| connection.conn == conn) {
+                Some(connection) => {
+                    self.log_eviction(connection);
+                    connection.session.killed = true;
+                    self.weights.remove(&self.context, connection);
                 }
-                None => match self.clients.get_mut(conn.index()).and_then(Option::take) {
-                    Some(mut client) => {
+                None => match self.connections.get_mut(conn.index()).and_then(Option::take) {
+                    Some(mut connection) => {
                         // Some of what was unsent may have left since it was noted.
-                        let unsent = self.unsent(driver, &client) as u64;
-                        client.shared.output_bytes.store(unsent, Ordering::Relaxed);
-                        self.weights.note(&self.context, &mut client);
-                        let is_as_large = client.weight.magnitude.map(u32::from) == Some(number - 1);
+                        let unsent = self.unsent(driver, &connection) as u64;
+                        connection.session.shared.output_bytes.store(unsent, Ordering::Relaxed);
+                        self.weights.note(&self.context, &mut connection);
+                        let is_as_large = connection.weight.magnitude.map(u32::from) == Some(number - 1);
                         if is_as_large {
-                            self.log_eviction(&client);
+                            self.log_eviction(&connection);
                         }
-                        self.clients[conn.index()] = Some(client);
+                        self.connections[conn.index()] = Some(connection);
                         if is_as_large {
                             self.close(driver, conn, true);
                         }
@@ -212,11 +215,11 @@ impl Worker {
         }
     }
 
-    pub(super) fn log_eviction(&self, client: &Client) {
+    pub(super) fn log_eviction(&self, connection: &Connection) {
         let mut line = Vec::new();
-        let figures = commands::ClientFigures::of(self.context.server, client.shared.id);
-        figures.write_line(&mut line, &client.shared, unix_ms());
+        let figures = commands::ClientFigures::of(self.context.engine, connection.session.shared.id);
+        figures.write_line(&mut line, &connection.session.shared, unix_ms());
         notice!("Evicting client: {}", String::from_utf8_lossy(&line).trim_end());
-        stats::add(&self.context.server.stats.workers[self.context.worker].evicted_clients, 1);
+        stats::add(&self.context.engine.stats.workers[self.context.worker].evicted_clients, 1);
     }
 }

@@ -1,5 +1,5 @@
 //! What may not leave yet: a reply waits until what it tells of is confirmed, which is as far as
-//! `appendfsync` promises ([`Aof::confirmed`](crate::aof::Aof::confirmed)): on the disk with `always`,
+//! `appendfsync` promises ([`confirmed`](mantissa_engine::aof::Aof::confirmed)): on the disk with `always`,
 //! else in the file. So nobody hears of a write that a crash, or the end of the process, could undo.
 //!
 //! A reply waits for the position in the log behind the last write that it may tell of: one of its client's
@@ -15,12 +15,12 @@
 
 use std::collections::VecDeque;
 
+use mantissa_engine::stats;
 use mantissa_net::{Conn, Driver};
 
 use super::Worker;
-use crate::client::Client;
+use crate::connection::Connection;
 use crate::inbox::Message;
-use crate::stats;
 
 /// Replies of one client.
 #[derive(Default)]
@@ -46,45 +46,45 @@ impl Withheld {
     }
 }
 
-impl Worker {
+impl Worker<'_> {
     /// Sends bytes to a client as soon as the log is confirmed up to `position`.
     pub(super) fn deliver(
         &mut self,
         driver: &mut Driver,
-        client: &mut Client,
+        connection: &mut Connection,
         bytes: Vec<u8>,
         position: u64,
     ) {
-        if client.withheld.is_none() && position <= self.context.server.aof.confirmed() {
-            return self.send_now(driver, client, bytes);
+        if connection.withheld.is_none() && position <= self.context.engine.aof.confirmed() {
+            return self.send_now(driver, connection, bytes);
         }
-        let replies = client.withheld.get_or_insert_with(|| {
-            self.withheld.conns.push(client.conn);
+        let replies = connection.withheld.get_or_insert_with(|| {
+            self.withheld.conns.push(connection.conn);
             Box::default()
         });
         replies.bytes += bytes.len();
         replies.queue.push_back((position, bytes));
     }
 
-    fn send_now(&self, driver: &mut Driver, client: &Client, bytes: Vec<u8>) {
-        let counters = &self.context.server.stats.workers[self.context.worker];
+    fn send_now(&self, driver: &mut Driver, connection: &Connection, bytes: Vec<u8>) {
+        let counters = &self.context.engine.stats.workers[self.context.worker];
         stats::add(&counters.output_bytes, bytes.len() as u64);
         stats::add(&counters.writes, 1);
-        stats::add(&client.shared.sent_bytes, bytes.len() as u64);
-        driver.send(client.conn, bytes);
+        stats::add(&connection.session.shared.sent_bytes, bytes.len() as u64);
+        driver.send(connection.conn, bytes);
     }
 
     /// A client whose replies wait has come to this worker, or to another connection of it.
-    pub(super) fn note_withheld(&mut self, client: &Client) {
-        if client.withheld.is_some() {
-            self.withheld.conns.push(client.conn);
+    pub(super) fn note_withheld(&mut self, connection: &Connection) {
+        if connection.withheld.is_some() {
+            self.withheld.conns.push(connection.conn);
         }
     }
 
     /// Keeps a message that must wait, or returns one that need not.
     pub(super) fn withhold_message(&mut self, position: u64, message: Message) -> Option<Message> {
         let follows = message.target().is_some() && !self.withheld.messages.is_empty();
-        if follows || position > self.context.server.aof.confirmed() {
+        if follows || position > self.context.engine.aof.confirmed() {
             self.withheld.messages.push_back((position, message));
             return None;
         }
@@ -97,7 +97,7 @@ impl Worker {
             if self.withheld.is_empty() {
                 return;
             }
-            let aof = &self.context.server.aof;
+            let aof = &self.context.engine.aof;
             aof.await_confirmed(self.context.worker);
             let confirmed = aof.confirmed();
             let mut released = false;
@@ -110,7 +110,7 @@ impl Worker {
             for conn in std::mem::take(&mut self.withheld.conns) {
                 released |= self.release_replies(driver, conn, confirmed);
             }
-            if !released && confirmed == self.context.server.aof.confirmed() {
+            if !released && confirmed == self.context.engine.aof.confirmed() {
                 return;
             }
         }
@@ -118,31 +118,31 @@ impl Worker {
 
     /// Sends the replies of a connection that may leave. Whether there were any.
     fn release_replies(&mut self, driver: &mut Driver, conn: Conn, confirmed: u64) -> bool {
-        if self.absent.as_ref().is_some_and(|absent| absent.conn == conn) {
+        if self.suspended.as_ref().is_some_and(|suspended| suspended.conn == conn) {
             self.withheld.conns.push(conn);
             return false;
         }
-        if self.client_mut(conn).is_none() {
+        if self.connection_mut(conn).is_none() {
             return false;
         }
-        let Some(mut client) = self.clients[conn.index()].take() else { return false };
+        let Some(mut connection) = self.connections[conn.index()].take() else { return false };
         let mut released = false;
-        if let Some(mut replies) = client.withheld.take() {
+        if let Some(mut replies) = connection.withheld.take() {
             while let Some((_, bytes)) = replies.queue.pop_front_if(|(position, _)| *position <= confirmed) {
                 released = true;
                 replies.bytes -= bytes.len();
-                self.send_now(driver, &client, bytes);
+                self.send_now(driver, &connection, bytes);
             }
             if !replies.queue.is_empty() {
-                client.withheld = Some(replies);
+                connection.withheld = Some(replies);
                 self.withheld.conns.push(conn);
-            } else if client.closing {
-                self.forget(&mut client);
+            } else if connection.session.closing {
+                self.forget(&mut connection);
                 driver.close_after_send(conn);
                 return released;
             }
         }
-        self.clients[conn.index()] = Some(client);
+        self.connections[conn.index()] = Some(connection);
         if released {
             self.after_send(driver, conn);
         }
@@ -150,7 +150,7 @@ impl Worker {
     }
 
     /// Unsent bytes of a client, those included that may not leave yet.
-    pub(super) fn unsent(&self, driver: &Driver, client: &Client) -> usize {
-        driver.unsent(client.conn) + client.withheld.as_ref().map_or(0, |replies| replies.bytes)
+    pub(super) fn unsent(&self, driver: &Driver, connection: &Connection) -> usize {
+        driver.unsent(connection.conn) + connection.withheld.as_ref().map_or(0, |replies| replies.bytes)
     }
 }

@@ -1,0 +1,184 @@
+//! The checks of calls, wherever a call comes from, and what the client is told.
+
+use mantissa_commands::spec::{Flags, Traits};
+use mantissa_commands::{Error, Outcome, parse};
+use mantissa_protocol::Args;
+
+use super::log::{Place, Reason, Refusal};
+use super::selector::{Call, Denial};
+use super::user::User;
+use crate::commands::ClientFigures;
+use crate::context::{Context, unix_ms};
+use crate::engine::Engine;
+use crate::invocation::Invocation;
+use crate::registry::Command;
+use crate::session::{BlockedClient, Session, SharedSession};
+
+/// A call that is refused.
+struct RefusedCall<'a> {
+    user: &'a User,
+    command: &'a Command,
+    args: Args<'a>,
+    denial: Denial,
+}
+
+/// The call, if its user may not make it.
+fn refused<'a>(user: &'a User, command: &'a Command, args: Args<'a>) -> Option<RefusedCall<'a>> {
+    let denial = user.check(&Call::new(command, args)).err()?;
+    Some(RefusedCall { user, command, args, denial })
+}
+
+impl RefusedCall<'_> {
+    /// The key or channel, and what it is; none if the command itself is refused.
+    fn object(&self) -> Option<(&[u8], &'static str)> {
+        match self.denial {
+            Denial::Command => None,
+            Denial::Key(at) => Some((self.args.at(at), "key")),
+            Denial::Channel(at) => Some((self.args.at(at), "channel")),
+        }
+    }
+
+    /// Why, in words: with the key or channel itself if `in_full`.
+    fn explain(&self, in_full: bool) -> Vec<u8> {
+        let name = &self.user.name[..];
+        let Some((object, kind)) = self.object() else {
+            let command = self.command.registered_name();
+            let after = format!(" has no permissions to run the '{command}' command");
+            return [b"User ", name, after.as_bytes()].concat();
+        };
+        if !in_full {
+            return format!("No permissions to access a {kind}").into_bytes();
+        }
+        let after = format!("' {kind}");
+        [b"User ", name, b" has no permissions to access the '", object, after.as_bytes()].concat()
+    }
+
+    /// Notes it in the log.
+    fn note(&self, engine: &Engine, session: &SharedSession, place: Place) {
+        let reason = match self.denial {
+            Denial::Command => Reason::Command,
+            Denial::Key(_) => Reason::Key,
+            Denial::Channel(_) => Reason::Channel,
+        };
+        let command = self.command.registered_name().as_bytes();
+        let object = self.object().map_or(command, |(object, _)| object);
+        note(engine, session, Refusal { reason, place, object, username: &self.user.name });
+    }
+}
+
+fn note(engine: &Engine, session: &SharedSession, refusal: Refusal<'_>) {
+    let now_ms = unix_ms();
+    let mut line = Vec::new();
+    ClientFigures::of(engine, session.id).write_line(&mut line, session, now_ms);
+    let line = line.strip_suffix(b"\n").unwrap_or(&line);
+    let entries_max = usize::try_from(engine.live().config.acllog_max_len).unwrap_or(usize::MAX);
+    engine.acl.log.note(refusal, line, now_ms, entries_max);
+}
+
+/// The error reply of a refusal.
+fn error(before: &str, explanation: &[u8]) -> Error {
+    Error::from_bytes([before.as_bytes(), explanation].concat())
+}
+
+/// Whether a request may run or be queued.
+pub fn admit(context: &Context, session: &Session, command: &Command, args: Args<'_>) -> Outcome {
+    let Some(refused) = refused(&session.user, command, args) else { return Ok(()) };
+    let place = if session.transaction.is_some() { Place::Multi } else { Place::TopLevel };
+    refused.note(context.engine, &session.shared, place);
+    Err(error("NOPERM ", &refused.explain(false)))
+}
+
+/// Whether a command of a transaction, which could be queued, may still run.
+pub fn admit_queued(context: &Context, session: &Session, command: &Command, args: Args<'_>) -> Outcome {
+    let Some(refused) = refused(&session.user, command, args) else { return Ok(()) };
+    refused.note(context.engine, &session.shared, Place::Multi);
+    let reason = match refused.denial {
+        Denial::Command => "no permission to execute the command or subcommand",
+        Denial::Key(_) => "no permission to touch the specified keys",
+        Denial::Channel(_) => "no permission to access one of the channels used as arguments",
+    };
+    let before = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC \
+                  call. This command is no longer allowed for the following reason: ";
+    Err(error(before, reason.as_bytes()))
+}
+
+/// Whether a script may run a command. The refusal is noted if `is_noted`.
+pub fn admit_in_script(
+    context: &Context,
+    session: &Session,
+    command: &Command,
+    args: Args<'_>,
+    is_noted: bool,
+) -> Outcome {
+    let Some(refused) = refused(&session.user, command, args) else { return Ok(()) };
+    if is_noted {
+        refused.note(context.engine, &session.shared, Place::Script);
+    }
+    Err(error("ERR ACL failure in script: ", &refused.explain(false)))
+}
+
+/// Whether a client that waits in a blocking command may still be served.
+pub fn admit_waiting(engine: &Engine, blocked: &BlockedClient) -> Outcome {
+    if blocked.user.is_unrestricted() {
+        return Ok(());
+    }
+    let call = refused(&blocked.user, blocked.command, blocked.args.as_args());
+    let Some(refused) = call else { return Ok(()) };
+    refused.note(engine, &blocked.session, Place::TopLevel);
+    Err(error("NOPERM ", &refused.explain(false)))
+}
+
+/// Whether a user may run a command, for those who ask beforehand: if not, the reason in full.
+pub fn try_run(user: &User, command: &Command, args: Args<'_>) -> Result<(), Vec<u8>> {
+    refused(user, command, args).map_or(Ok(()), |refused| Err(refused.explain(true)))
+}
+
+/// Notes a login that failed; `command` is the word that asked for it.
+pub fn note_failed_login(invocation: &Invocation<'_, '_, '_>, name: &[u8], command: &[u8]) {
+    let place = if invocation.in_transaction() { Place::Multi } else { Place::TopLevel };
+    let refusal = Refusal { reason: Reason::Auth, place, object: command, username: name };
+    note(invocation.engine(), &invocation.session.shared, refusal);
+}
+
+/// The options of SORT that read keys which no rule can tell beforehand: only who may read every key may use
+/// them. An option that does not parse is left to the command.
+pub fn check_options(session: &Session, command: &Command, args: Args<'_>) -> Outcome {
+    if !command.info.traits.has(Traits::READS_BY_PATTERN) {
+        return Ok(());
+    }
+    let may_store = command.info.flags.has(Flags::WRITE);
+    let is_full = || session.user.rights().check_reading_all_keys(&Call::new(command, args));
+    let mut at = 2;
+    while let Some(option) = args.get(at) {
+        let left = args.len() - at - 1;
+        at += match option {
+            _ if ["ASC", "DESC", "ALPHA"].iter().any(|word| parse::is(option, word)) => 1,
+            _ if parse::is(option, "LIMIT") && left >= 2 => {
+                let are_numbers = [at + 1, at + 2].map(|at| parse::integer(args.at(at)).is_ok());
+                if are_numbers != [true; 2] {
+                    return Ok(());
+                }
+                3
+            }
+            _ if parse::is(option, "STORE") && may_store && left >= 1 => 2,
+            _ if parse::is(option, "BY") && left >= 1 => {
+                if args.at(at + 1).contains(&b'*') && !is_full() {
+                    return Err(Error::fixed(
+                        "ERR BY option of SORT denied due to insufficient ACL permissions.",
+                    ));
+                }
+                2
+            }
+            _ if parse::is(option, "GET") && left >= 1 => {
+                if !is_full() {
+                    return Err(Error::fixed(
+                        "ERR GET option of SORT denied due to insufficient ACL permissions.",
+                    ));
+                }
+                2
+            }
+            _ => return Ok(()),
+        };
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! The files of the append-only file and their manifest.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use mantissa_persist::aof::Manifest;
+use mantissa_persist::storage::{FileSystem, Storage};
+
+use crate::engine::Engine;
+use crate::snapshot::Pace;
+use crate::{notice, snapshot};
+use mantissa_config::Config;
+
+/// The files while the append-only file is on.
+#[derive(Clone)]
+pub struct Files {
+    /// Where they are.
+    pub directory: PathBuf,
+    /// `appendfilename`.
+    pub name: OsString,
+    /// What they are.
+    pub manifest: Manifest,
+}
+
+impl Files {
+    /// Reads the manifest that the configuration names. No files if there is none.
+    pub fn find(config: &Config) -> Result<Self, String> {
+        let directory = Path::new(&config.dir).join(&config.appenddirname);
+        let name = OsString::from(&config.appendfilename);
+        let manifest = Manifest::load(&FileSystem, &directory, &name).map_err(|error| {
+            format!("The AOF manifest in {} can not be read: {error}", directory.display())
+        })?;
+        Ok(Files { directory, name, manifest: manifest.unwrap_or_default() })
+    }
+
+    /// The path of one of the files.
+    pub fn path(&self, name: &OsStr) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// The path of the increment that is written to.
+    pub fn last_increment(&self) -> Option<PathBuf> {
+        self.manifest.increments.last().map(|file| self.path(&file.name))
+    }
+
+    /// Makes the manifest durable.
+    pub fn store(&self) -> Result<(), String> {
+        self.manifest.store(&FileSystem, &self.directory, &self.name).map_err(|error| {
+            format!("The AOF manifest in {} can not be written: {error}", self.directory.display())
+        })
+    }
+
+    /// The sum of the lengths of the files that are loaded, but for the last `without` increments.
+    pub fn bytes(&self, without: usize) -> u64 {
+        let count = self.manifest.files().count().saturating_sub(without);
+        let length = |name: &OsStr| std::fs::metadata(self.path(name)).map_or(0, |metadata| metadata.len());
+        self.manifest.files().take(count).map(|file| length(&file.name)).sum()
+    }
+}
+
+/// Goes on with the last increment, or begins with a base and the first one.
+pub fn open_at_start(engine: &Engine) -> Result<(), String> {
+    let live = engine.live();
+    let mut files = Files::find(&live.config)?;
+    let storage = &FileSystem;
+    let failed =
+        |what: &Path, error: std::io::Error| format!("Can't open the AOF file {}: {error}", what.display());
+    storage.create_directory(&files.directory).map_err(|error| failed(&files.directory, error))?;
+    if files.manifest.files().next().is_none() {
+        let (directory, aof_name) = (files.directory.clone(), files.name.clone());
+        let path = directory.join(files.manifest.next_base(&aof_name, true));
+        write_base(engine, &path).map_err(|error| failed(&path, error))?;
+        notice!("Creating AOF base file {} on server start", path.display());
+        files.store()?;
+    }
+    let name = match files.manifest.increments.last() {
+        Some(last) => last.name.clone(),
+        None => {
+            let aof_name = files.name.clone();
+            files.manifest.next_increment(&aof_name, Some(0))
+        }
+    };
+    let path = files.path(&name);
+    let file = storage.append(&path).map_err(|error| failed(&path, error))?;
+    files.store()?;
+    engine.aof.base_bytes.store(files.bytes(0), Ordering::Relaxed);
+    engine.aof.former_bytes.store(files.bytes(1), Ordering::Relaxed);
+    engine.aof.log.switch(Box::new(move || Ok(Some(file))));
+    engine.keyspace.set_logged(true);
+    engine.aof.is_listed.store(true, Ordering::Relaxed);
+    *engine.aof.files.lock() = Some(files);
+    Ok(())
+}
+
+/// Writes a base with the present data, durable but for its name.
+fn write_base(engine: &Engine, path: &Path) -> std::io::Result<()> {
+    let mut file = FileSystem.create_output(path)?;
+    let facts = mantissa_persist::write::FileFacts { is_aof_base: true, ..snapshot::facts() };
+    snapshot::write(engine, &mut *file, &facts, Pace::Hasty, |_| {})?;
+    file.sync()
+}

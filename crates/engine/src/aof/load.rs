@@ -1,0 +1,315 @@
+//! Loading the append-only file: the base, then the increments, each command through its handler.
+//!
+//! Commands run without any of the checks that clients meet, and log nothing. Nothing expires meanwhile: what
+//! had expired when the log was written was removed by a command of the log. The commands of a transaction
+//! are run once its end has been read, so one that the file does not hold whole leaves no trace.
+//!
+//! A file that ends within a command or a transaction, as a crash leaves it, is cut there if it is the last
+//! one and `aof-load-truncated` allows it; any other damage stops the start. No file is changed then.
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use mantissa_commands::{Access, Mode, Outcome, parse};
+use mantissa_persist::aof::reserve::{self, Patches};
+use mantissa_persist::aof::{AofError, Item, Manifest, Reader};
+use mantissa_persist::delay::KeyDelay;
+use mantissa_persist::storage::{FileSystem, Storage, directory_of};
+use mantissa_protocol::{Args, OwnedArgs, Reply};
+
+use super::files::Files;
+use crate::commit::commit;
+use crate::context::Context;
+use crate::engine::Engine;
+use crate::execute;
+use crate::host::{ConnId, Peer, Target};
+use crate::invocation::Invocation;
+use crate::live::Live;
+use crate::loading::{self, Present};
+use crate::registry::{self, Command, Handler, Registry};
+use crate::session::{Session, SharedSession};
+use crate::{notice, reload, warning};
+
+/// Commands between two looks at the clock.
+const PROGRESS_COMMANDS: u64 = 10_000;
+/// Seconds between two messages about the progress.
+const PROGRESS_SECONDS: u64 = 2;
+
+/// Loads all files that there are. False if there are none.
+///
+/// With `access`, in which all shards are locked, everything is put there, in the place of nothing.
+pub fn load(engine: &Engine, mut access: Option<&mut Access<'_>>) -> Result<bool, String> {
+    let live = engine.live();
+    let mut files = Files::find(&live.config)?;
+    adopt_old_file(&live, &mut files)?;
+    let names: Vec<_> = files.manifest.files().map(|file| file.name.clone()).collect();
+    if names.is_empty() {
+        return Ok(false);
+    }
+    let started = Instant::now();
+    for (number, name) in names.iter().enumerate() {
+        let path = files.path(name);
+        if !path.exists() {
+            return Err(format!(
+                "The AOF file {} is named in the manifest but does not exist",
+                path.display()
+            ));
+        }
+        let is_base = number == 0 && files.manifest.base.is_some();
+        load_file(engine, access.as_deref_mut(), &path, is_base, number + 1 == names.len())?;
+    }
+    notice!("DB loaded from append only file: {:.3} seconds", started.elapsed().as_secs_f64());
+    Ok(true)
+}
+
+/// Takes over an append-only file as Redis wrote it before version 7.
+fn adopt_old_file(live: &Live, files: &mut Files) -> Result<(), String> {
+    let old = Path::new(&live.config.dir).join(&files.name);
+    let is_known = |files: &Files| match (&files.manifest.base, files.manifest.increments.is_empty()) {
+        (None, is_empty) => !is_empty,
+        (Some(base), is_empty) => base.name != files.name || !is_empty || files.path(&files.name).exists(),
+    };
+    if !old.is_file() || is_known(files) {
+        return Ok(());
+    }
+    let failed = |error: io::Error| format!("The AOF file {} can not be moved: {error}", old.display());
+    FileSystem.create_directory(&files.directory).map_err(failed)?;
+    files.manifest = Manifest::of_old_file(files.name.clone());
+    files.store()?;
+    let new = files.path(&files.name);
+    FileSystem.rename(&old, &new).map_err(failed)?;
+    FileSystem.sync_directory(&files.directory).map_err(failed)?;
+    FileSystem.sync_directory(directory_of(&old)).map_err(failed)?;
+    notice!("Successfully migrated an old-style AOF file {} to {}", old.display(), new.display());
+    Ok(())
+}
+
+/// Loads one file.
+fn load_file(
+    engine: &Engine,
+    mut access: Option<&mut Access<'_>>,
+    path: &Path,
+    is_base: bool,
+    is_last: bool,
+) -> Result<(), String> {
+    let unreadable = |error: io::Error| format!("The AOF file {} can not be read: {error}", path.display());
+    let mut start = 0;
+    if is_base && mantissa_persist::aof::has_preamble(&FileSystem, path).map_err(unreadable)? {
+        let summary = match access.as_deref_mut() {
+            None => loading::load_file(engine, &engine.keyspace, path, Present::None, true)?,
+            Some(access) => reload::load_base(engine, access, path)?,
+        };
+        start = summary.bytes;
+        notice!("Reading RDB base file on AOF loading...");
+    }
+    let mut file = File::open(path).map_err(unreadable)?;
+    let total = file.metadata().map_err(unreadable)?.len();
+    if start == total {
+        return Ok(());
+    }
+    engine.persistence.load.expect(total - start);
+    file.seek(SeekFrom::Start(start)).map_err(unreadable)?;
+    let mut reader = Reader::resume(Vec::new(), file, start, total);
+    let mut replayer = Replayer::new(engine, access, path.to_owned());
+    match replayer.run(&mut reader, total) {
+        Ok(()) if is_last => trim(path, total, reader.whole_end(), reader.patches()),
+        Ok(()) => Ok(()),
+        Err(AofError::Truncated { whole, reason }) if is_last => {
+            truncate(engine, path, whole, &reason, reader.patches())
+        }
+        Err(AofError::Truncated { whole, reason }) => Err(format!(
+            "The AOF file {} is cut off: {reason}. It is whole up to byte {whole}, but it is not the last \
+             one, so what follows it can't be loaded without the rest. {}",
+            path.display(),
+            repair(path)
+        )),
+        Err(error) => Err(format!(
+            "Bad file format reading the append only file {}: {error}. Make a backup of your AOF file, then \
+             {}",
+            path.display(),
+            repair(path)
+        )),
+    }
+}
+
+/// What to do about a damaged file.
+fn repair(path: &Path) -> String {
+    format!("look at it with `mantissa check aof {0}`, or use `mantissa check aof --fix {0}`", path.display())
+}
+
+/// Cuts the last file where it is whole, if that is allowed.
+fn truncate(engine: &Engine, path: &Path, whole: u64, reason: &str, patches: &Patches) -> Result<(), String> {
+    if !engine.live().config.aof_load_truncated {
+        return Err(format!(
+            "Unexpected end of file reading the append only file {}: {reason}. You can: 1) Make a backup of \
+             your AOF file, then use `mantissa check aof --fix {0}`. 2) Alternatively you can set the \
+             'aof-load-truncated' configuration option to yes and restart the server.",
+            path.display()
+        ));
+    }
+    warning!("!!! Warning: short read while loading the AOF file {}: {reason} !!!", path.display());
+    warning!("AOF loaded anyway because aof-load-truncated is enabled");
+    cut(path, whole, patches)
+        .map_err(|error| format!("Error truncating the AOF file {}: {error}", path.display()))?;
+    warning!("Truncating the AOF file {} to {whole} bytes", path.display());
+    Ok(())
+}
+
+fn cut(path: &Path, length: u64, patches: &Patches) -> io::Result<()> {
+    reserve::cut(&mut *FileSystem.append(path)?, length, patches)
+}
+
+/// Cuts reserved room off the last file, and changes what has to be changed before anything is written on.
+fn trim(path: &Path, total: u64, whole: u64, patches: &Patches) -> Result<(), String> {
+    if whole == total && patches.is_empty() {
+        return Ok(());
+    }
+    cut(path, whole, patches)
+        .map_err(|error| format!("Error trimming the AOF file {}: {error}", path.display()))
+}
+
+/// Runs the commands of a file.
+struct Replayer<'a, 'k, 'e> {
+    context: Context<'e>,
+    /// All shards, where they are locked already.
+    access: Option<&'a mut Access<'k>>,
+    session: Session,
+    path: PathBuf,
+    /// The commands of the transaction at hand.
+    transaction: Option<Vec<OwnedArgs>>,
+    shown: Instant,
+}
+
+impl<'a, 'k, 'e> Replayer<'a, 'k, 'e> {
+    fn new(engine: &'e Engine, access: Option<&'a mut Access<'k>>, path: PathBuf) -> Self {
+        let context = Context::new(engine, engine.worker_count());
+        let user = engine.acl.default_user();
+        let shared = SharedSession::new(0, Peer::Embedded, -1, context.now_ms, Target::NOWHERE, user);
+        let session = Session::new(Arc::new(shared), ConnId::NONE, true);
+        Replayer { context, access, session, path, transaction: None, shown: Instant::now() }
+    }
+
+    fn run(&mut self, reader: &mut Reader<File>, total: u64) -> Result<(), AofError> {
+        let (mut count, mut reported) = (0, reader.offset());
+        while let Some(item) = reader.next_item()? {
+            if let Item::Command(args) = item
+                && let Err(reason) = self.take(args)
+            {
+                return Err(AofError::Damaged { offset: reader.item_offset(), reason });
+            }
+            count += 1;
+            KeyDelay(self.context.live.config.key_load_delay).wait();
+            if count % PROGRESS_COMMANDS == 0 {
+                self.context.refresh();
+                self.context.engine.persistence.load.loaded(reader.offset() - reported);
+                reported = reader.offset();
+                self.show_progress(reported, total);
+            }
+        }
+        Ok(())
+    }
+
+    fn show_progress(&mut self, offset: u64, total: u64) {
+        if self.shown.elapsed().as_secs() >= PROGRESS_SECONDS {
+            self.shown = Instant::now();
+            let percent = offset as f64 * 100.0 / total.max(1) as f64;
+            notice!("Loading {}: {percent:.0} % of {total} bytes", self.path.display());
+        }
+    }
+
+    /// The commands by their original names, if some have others.
+    fn originals(&self) -> Option<&'static Registry> {
+        if self.context.live.config.rename_commands.is_empty() {
+            return None;
+        }
+        registry::build(&[]).ok()
+    }
+
+    /// Runs a command, or keeps it until the end of its transaction. An error says why it can not be run.
+    fn take(&mut self, args: Args<'_>) -> Result<(), String> {
+        let name = args.get(0).unwrap_or_default();
+        if parse::is(name, "MULTI") {
+            self.transaction = Some(Vec::new());
+            return Ok(());
+        }
+        if parse::is(name, "EXEC") {
+            for queued in self.transaction.take().unwrap_or_default() {
+                self.execute(queued.as_args())?;
+            }
+            return Ok(());
+        }
+        match &mut self.transaction {
+            Some(transaction) => transaction.push(args.to_owned()),
+            None => self.execute(args)?,
+        }
+        Ok(())
+    }
+
+    fn execute(&mut self, args: Args<'_>) -> Result<(), String> {
+        let resolved = self.context.resolve(args);
+        // What the server logs by itself has the names that commands have without `rename-command`.
+        let resolved = resolved.or_else(|error| match self.originals() {
+            Some(originals) => originals.resolve(args),
+            None => Err(error),
+        });
+        let command = resolved.map_err(|_| {
+            let name = String::from_utf8_lossy(args.get(0).unwrap_or_default()).into_owned();
+            format!("unknown command '{name}'")
+        })?;
+        if !command.info.accepts(args.len()) {
+            return Err(format!("wrong number of arguments for '{}'", command.name));
+        }
+        let mut reply = Reply::new(self.session.protocol);
+        let outcome = match command.handler {
+            Some(Handler::Data(handler)) => self.run_data(command, handler, args, &mut reply),
+            Some(Handler::Engine(handler)) => {
+                let access = self.access.as_deref_mut();
+                let mut invocation =
+                    Invocation { context: &mut self.context, session: &mut self.session, access };
+                handler(&mut invocation, args, &mut reply)
+            }
+            None => return Err(format!("'{}' is no command by itself", command.name)),
+        };
+        if let Err(error) = outcome {
+            warning!(
+                "== CRITICAL == Loading {}: the command '{}' failed: {}",
+                self.path.display(),
+                command.name,
+                error.text()
+            );
+        }
+        Ok(())
+    }
+
+    fn run_data(
+        &mut self,
+        command: &'static Command,
+        handler: mantissa_commands::DataHandler,
+        args: Args<'_>,
+        reply: &mut Reply,
+    ) -> Outcome {
+        let engine = self.context.engine;
+        if let Some(access) = self.access.as_deref_mut() {
+            access.select(self.session.database);
+            let outcome = handler(access, args, reply);
+            let trash = commit(engine, &mut self.context.outbox, access, None, true);
+            engine.free(trash);
+            return outcome;
+        }
+        let locked = execute::lock(engine, execute::shards_of(engine, command, args), true)?;
+        let Context { live, now_ms, random_state, collected, outbox, .. } = &mut self.context;
+        let mode = Mode::default();
+        let database = self.session.database;
+        let mut access =
+            Access::new(locked, database, *now_ms, &live.settings, mode, random_state, collected);
+        access.begin_loading();
+        let outcome = handler(&mut access, args, reply);
+        let trash = commit(engine, outbox, &mut access, None, true);
+        drop(access);
+        engine.free(trash);
+        outcome
+    }
+}

@@ -1,0 +1,339 @@
+//! Rewriting: a new base with the data as they are, and a new increment that begins at the same instant.
+//!
+//! The instant is the cut of a snapshot, when all shards are locked. What was logged before it goes to the
+//! old increment, what comes after it to the new one. The log's writer lists the new increment in the
+//! manifest once the old one is durable; the thread that writes the base puts it into the manifest, in the
+//! place of all that it replaces, once it is whole and durable. At any time the manifest names files that
+//! hold everything.
+//!
+//! Switching the log on is the same, but that until the base is there nothing is listed: so what the manifest
+//! named before, if anything, stays what a start would load.
+
+use std::ffi::OsStr;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::mpsc;
+
+use mantissa_persist::aof::Rebuilder;
+use mantissa_persist::load::{LoadOptions, Loader};
+use mantissa_persist::storage::{FileSystem, Storage, StorageFile};
+use mantissa_persist::write::FileFacts;
+use mantissa_store::LockedShards;
+
+use super::files::Files;
+use crate::context::{Context, unix_ms};
+use crate::engine::Engine;
+use crate::snapshot::Pace;
+use crate::{notice, snapshot, warning};
+
+/// Failures in a row after which the next attempt waits.
+const FAILURES_PATIENT: u64 = 3;
+/// How long it waits at first, in s; twice as long after each further failure.
+const PATIENCE_S: i64 = 60;
+/// How long it waits at most, in s.
+const PATIENCE_MAX_S: i64 = 3600;
+
+/// What is known of rewriting.
+pub struct Rewrite {
+    running: AtomicBool,
+    /// One is to follow what prevents it now.
+    pub is_scheduled: AtomicBool,
+    /// When the present one began, Unix time in s.
+    pub since_s: AtomicI64,
+    /// How long the last one took, in s; -1 before the first.
+    pub last_duration_s: AtomicI64,
+    /// The last one failed.
+    pub has_failed: AtomicBool,
+    /// How many have been begun.
+    pub count: AtomicU64,
+    /// How many of the last ones failed.
+    pub failures: AtomicU64,
+    /// When the last one ended, Unix time in s.
+    ended_s: AtomicI64,
+    /// Grows when the log is switched off, while all shards are locked: what was begun before is void.
+    epoch: AtomicU64,
+}
+
+impl Default for Rewrite {
+    fn default() -> Self {
+        Rewrite {
+            running: AtomicBool::new(false),
+            is_scheduled: AtomicBool::new(false),
+            since_s: AtomicI64::new(0),
+            last_duration_s: AtomicI64::new(-1),
+            has_failed: AtomicBool::new(false),
+            count: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+            ended_s: AtomicI64::new(0),
+            epoch: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Rewrite {
+    /// Whether one is under way.
+    pub fn is_running(&self) -> bool {
+        self.running.load(Ordering::Acquire)
+    }
+
+    /// Has one that is scheduled begin as soon as it can, however many have failed.
+    pub fn allow_at_once(&self) {
+        self.failures.store(0, Ordering::Relaxed);
+    }
+
+    /// Makes what has been begun void. All shards must be locked.
+    pub(super) fn void(&self) {
+        self.epoch.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Starts one in the background. An error says why not.
+pub fn start(engine: &Engine) -> Result<(), &'static str> {
+    let rewrite = &engine.aof.rewrite;
+    if rewrite.running.swap(true, Ordering::AcqRel) {
+        return Err("Background append only file rewriting already in progress");
+    }
+    rewrite.is_scheduled.store(false, Ordering::Relaxed);
+    rewrite.since_s.store(unix_ms() / 1000, Ordering::Relaxed);
+    rewrite.count.fetch_add(1, Ordering::Relaxed);
+    let body = |engine: &Engine| {
+        let rewrite = &engine.aof.rewrite;
+        let outcome = run(engine);
+        let now_s = unix_ms() / 1000;
+        rewrite.last_duration_s.store(now_s - rewrite.since_s.load(Ordering::Relaxed), Ordering::Relaxed);
+        rewrite.ended_s.store(now_s, Ordering::Relaxed);
+        rewrite.has_failed.store(outcome.is_err(), Ordering::Relaxed);
+        match outcome {
+            Ok(()) => {
+                rewrite.failures.store(0, Ordering::Relaxed);
+                notice!("Background AOF rewrite finished successfully");
+            }
+            Err(reason) => {
+                rewrite.failures.fetch_add(1, Ordering::Relaxed);
+                warning!("Background AOF rewrite failed: {reason}");
+            }
+        }
+        engine.aof.log.hold_syncs(false);
+        rewrite.running.store(false, Ordering::Release);
+    };
+    if engine.spawn("rewriter", body).is_err() {
+        rewrite.running.store(false, Ordering::Release);
+        return Err("Could not start a thread to rewrite");
+    }
+    notice!("Background append only file rewriting started");
+    Ok(())
+}
+
+/// Starts one if it is due.
+pub fn tick(context: &mut Context) {
+    let (engine, config) = (context.engine, &context.live.config);
+    let (aof, rewrite) = (&engine.aof, &engine.aof.rewrite);
+    if rewrite.is_running() || engine.persistence.saving.load(Ordering::Acquire) {
+        return;
+    }
+    let failures = rewrite.failures.load(Ordering::Relaxed);
+    if failures >= FAILURES_PATIENT {
+        let doublings = (failures - FAILURES_PATIENT).min(16) as u32;
+        let patience_s = (PATIENCE_S << doublings).min(PATIENCE_MAX_S);
+        if context.now_ms / 1000 < rewrite.ended_s.load(Ordering::Relaxed) + patience_s {
+            return;
+        }
+    }
+    let is_listed = aof.is_listed.load(Ordering::Relaxed);
+    let is_wanted = rewrite.is_scheduled.load(Ordering::Relaxed) || (config.appendonly && !is_listed);
+    if is_wanted || (is_listed && has_grown(engine, config)) {
+        let _one_that_runs_is_fine = start(engine);
+    }
+}
+
+/// Whether the files have grown so much that they are to be rewritten.
+fn has_grown(engine: &Engine, config: &mantissa_config::Config) -> bool {
+    let (bytes, base) = (engine.aof.bytes(), engine.aof.base_bytes.load(Ordering::Relaxed).max(1));
+    let percentage = u64::from(config.auto_aof_rewrite_percentage);
+    if percentage == 0 || bytes <= config.auto_aof_rewrite_min_size {
+        return false;
+    }
+    let growth = (u128::from(bytes) * 100 / u128::from(base)).saturating_sub(100);
+    if growth < u128::from(percentage) {
+        return false;
+    }
+    notice!("Starting automatic rewriting of AOF on {growth}% growth");
+    true
+}
+
+/// A rewrite that is under way.
+struct Work<'e> {
+    engine: &'e Engine,
+    /// The files as they were when it began.
+    files: Files,
+    /// They are those that the log goes to; else the log is off, or is to be switched on by this.
+    is_listed: bool,
+    epoch: u64,
+    temporary: PathBuf,
+    /// The base begins with a dump: else it is commands.
+    is_rdb: bool,
+    /// The new increment, if the log is on or to be switched on.
+    increment: Option<PathBuf>,
+}
+
+fn run(engine: &Engine) -> Result<(), String> {
+    let config = &engine.live().config;
+    let epoch = engine.aof.rewrite.epoch.load(Ordering::Relaxed);
+    let listed = engine.aof.files.lock().clone();
+    let is_listed = listed.is_some();
+    let files = match listed {
+        Some(files) => files,
+        None => Files::find(config)?,
+    };
+    let logs = is_listed || config.appendonly;
+    let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    FileSystem.create_directory(&files.directory).map_err(|error| failed(&files.directory, error))?;
+    let temporary = files.path(OsStr::new(&format!("temp-rewriteaof-bg-{}.aof", std::process::id())));
+    let increment = logs.then(|| files.path(&files.manifest.clone().next_increment(&files.name, None)));
+    let file = match &increment {
+        Some(path) => Some(FileSystem.create(path).map_err(|error| failed(path, error))?),
+        None => None,
+    };
+    engine.aof.log.hold_syncs(config.no_appendfsync_on_rewrite);
+    let is_rdb = config.aof_use_rdb_preamble;
+    let work = Work { engine, files, is_listed, epoch, temporary, is_rdb, increment };
+    let outcome = work.write_base(file).and_then(|()| work.finish(config.aof_disable_auto_gc));
+    if outcome.is_err() {
+        let _may_not_be_there = FileSystem.remove(&work.temporary);
+    }
+    outcome
+}
+
+impl Work<'_> {
+    fn is_void(&self) -> bool {
+        self.engine.aof.rewrite.epoch.load(Ordering::Relaxed) != self.epoch
+    }
+
+    /// Writes the base, and has the log go on with the new increment at its instant.
+    fn write_base(&self, increment: Option<Box<dyn StorageFile>>) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", self.temporary.display());
+        let mut base = FileSystem.create_output(&self.temporary).map_err(failed)?;
+        let (sender, switched) = mpsc::channel();
+        let at_cut = |_: &mut LockedShards<'_>| {
+            if let Some(file) = increment.filter(|_| !self.is_void()) {
+                self.switch(file, sender);
+            }
+        };
+        let facts = FileFacts { is_aof_base: true, ..snapshot::facts() };
+        snapshot::write(self.engine, &mut *base, &facts, Pace::Steady, at_cut).map_err(failed)?;
+        base.sync().map_err(failed)?;
+        drop(base);
+        if !self.is_rdb {
+            self.make_commands()?;
+        }
+        if self.increment.is_some() {
+            switched.recv().unwrap_or_else(|_| Err("it was switched off".to_owned()))?;
+        }
+        Ok(())
+    }
+
+    /// Turns the base from a dump into commands.
+    fn make_commands(&self) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", self.temporary.display());
+        let commands = self.temporary.with_extension("commands");
+        let dump = BufReader::with_capacity(1 << 20, FileSystem.open(&self.temporary).map_err(failed)?);
+        let options = LoadOptions {
+            limits: self.engine.live().settings.limits.clone(),
+            now_ms: unix_ms(),
+            skip_expired: false,
+            ..LoadOptions::default()
+        };
+        let mut target = Rebuilder::new(FileSystem.create(&commands).map_err(failed)?);
+        let outcome = Loader::new(dump, None, options).load(&mut target).map_err(|error| error.to_string());
+        let outcome = outcome
+            .and_then(|_| target.finish().and_then(|mut file| file.sync()).map_err(failed))
+            .and_then(|()| FileSystem.rename(&commands, &self.temporary).map_err(failed));
+        if outcome.is_err() {
+            let _may_not_be_there = FileSystem.remove(&commands);
+        }
+        outcome
+    }
+
+    /// Has the log go on with the new increment, and be on if it was not.
+    fn switch(&self, file: Box<dyn StorageFile>, sender: mpsc::Sender<Result<(), String>>) {
+        let (engine, is_listed) = (self.engine.share(), self.is_listed);
+        self.engine.aof.log.switch(Box::new(move || {
+            let outcome = if is_listed { list_increment(&engine) } else { Ok(()) };
+            let _the_rewrite_may_have_failed_already = sender.send(outcome.clone());
+            outcome.map(|()| Some(file)).map_err(std::io::Error::other)
+        }));
+        self.engine.keyspace.set_logged(true);
+    }
+
+    /// Puts the base in the place of what it replaces, and removes that.
+    fn finish(&self, keeps_history: bool) -> Result<(), String> {
+        let aof = &self.engine.aof;
+        let mut listed = aof.files.lock();
+        if self.is_void() {
+            return Err("the append-only file was switched off".to_owned());
+        }
+        let mut files = match (&*listed, self.is_listed) {
+            (Some(files), true) => files.clone(),
+            _ => self.files.clone(),
+        };
+        let name = files.name.clone();
+        if self.increment.is_some() && !self.is_listed {
+            files.manifest.next_increment(&name, Some(0));
+        }
+        let base = files.manifest.next_base(&name, self.is_rdb);
+        let path = files.path(&base);
+        let outcome = FileSystem.rename(&self.temporary, &path);
+        outcome
+            .and_then(|()| FileSystem.sync_directory(&files.directory))
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        files.manifest.retire_increments(usize::from(self.increment.is_some()));
+        files.store()?;
+        if !keeps_history {
+            remove_history(&mut files);
+        }
+        let base_bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        aof.former_bytes.store(base_bytes, Ordering::Relaxed);
+        if self.increment.is_some() {
+            aof.is_listed.store(true, Ordering::Relaxed);
+            *listed = Some(files);
+        }
+        aof.base_bytes.store(aof.bytes(), Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Lists the increment that the log goes on with. Run by the log's writer when the one before is durable.
+fn list_increment(engine: &Engine) -> Result<(), String> {
+    let mut listed = engine.aof.files.lock();
+    let Some(before) = &*listed else { return Err("it was switched off".to_owned()) };
+    let mut files = before.clone();
+    let name = files.name.clone();
+    files.manifest.next_increment(&name, Some(0));
+    let directory = &files.directory;
+    FileSystem.sync_directory(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    files.store()?;
+    let aof = &engine.aof;
+    aof.former_bytes.fetch_add(aof.increment_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+    *listed = Some(files);
+    Ok(())
+}
+
+/// Removes files that are not needed any more, and forgets them.
+fn remove_history(files: &mut Files) {
+    let history = std::mem::take(&mut files.manifest.history);
+    for file in &history {
+        let path = files.path(&file.name);
+        if let Err(error) = FileSystem.remove(&path)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            warning!("The former AOF file {} can not be removed: {error}", path.display());
+        }
+    }
+    if !history.is_empty()
+        && let Err(reason) = files.store()
+    {
+        warning!("{reason}");
+        files.manifest.history = history;
+    }
+}

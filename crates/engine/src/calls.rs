@@ -1,0 +1,147 @@
+//! What is counted of a call: its time, whether it failed, its error by the code, and a slow one in the log.
+//!
+//! All ways of a call end here: a client's request, a queued command of a transaction, a command that a
+//! script calls, and a command that has waited. A call counts once, when it ends.
+
+use std::time::{Duration, Instant};
+
+use mantissa_commands::spec::Flags;
+use mantissa_commands::{Error, Outcome};
+use mantissa_protocol::Args;
+
+use crate::context::Context;
+use crate::registry::Command;
+use crate::session::{BlockedClient, Session};
+use crate::{hot_keys, stats};
+
+/// How a command that waited has ended.
+pub struct Served {
+    /// Its reply.
+    pub reply: Vec<u8>,
+    /// The time that its last run took, in ns.
+    pub spent_ns: u64,
+    /// Its user was no longer allowed to run it.
+    pub is_rejected: bool,
+}
+
+impl Served {
+    /// An end without another run: its time was up, or somebody ended its waiting.
+    pub fn without_run(reply: Vec<u8>) -> Self {
+        Served { reply, spent_ns: 0, is_rejected: false }
+    }
+
+    /// The text of the error that it replies, if it does.
+    fn error(&self) -> Option<String> {
+        let line = self.reply.strip_prefix(b"-")?;
+        let end = line.iter().position(|&byte| byte == b'\r').unwrap_or(line.len());
+        Some(String::from_utf8_lossy(&line[..end]).into_owned())
+    }
+}
+
+impl Context<'_> {
+    /// Counts an error by its code, and marks the present call as failed.
+    pub fn count_error(&mut self, text: &str) {
+        self.engine.stats.count_error(self.worker, text);
+        self.has_failed = true;
+    }
+
+    /// The time since the present command began, in ns. The next one begins now.
+    fn lap(&mut self) -> u64 {
+        let now = Instant::now();
+        let elapsed = now.duration_since(self.command_began).as_nanos() as u64;
+        self.command_began = now;
+        elapsed
+    }
+}
+
+/// Counts a call that has run. It began when the one before it ended.
+#[inline]
+pub fn ended(
+    context: &mut Context,
+    session: &Session,
+    (command, args): (&'static Command, Args<'_>),
+    outcome: &Outcome,
+) {
+    if let Err(error) = outcome {
+        context.count_error(&error.text());
+    }
+    let spent_ns = context.lap();
+    let failed = std::mem::take(&mut context.has_failed);
+    record(context, session, (command, args), spent_ns, failed);
+}
+
+/// Counts a call that is refused before it runs. `command` is what it calls, if that is known.
+pub fn rejected(context: &Context, command: Option<&Command>, error: &Error) {
+    let stats = &context.engine.stats;
+    if let Some(command) = command {
+        stats::add(&stats.commands[context.worker][command.index].rejected, 1);
+    }
+    stats.count_error(context.worker, &error.text());
+}
+
+/// Notes the time of a call that has begun to wait.
+pub fn waits(context: &mut Context, blocked: &BlockedClient) {
+    context.has_failed = false;
+    blocked.spent_ns.store(context.lap(), std::sync::atomic::Ordering::Relaxed);
+}
+
+/// Counts the call of a command that has waited.
+pub fn ended_waiting(context: &mut Context, session: &Session, blocked: &BlockedClient, served: &Served) {
+    let (command, args) = (blocked.command, blocked.args.as_args());
+    let error = served.error();
+    if let Some(error) = &error {
+        context.engine.stats.count_error(context.worker, error);
+    }
+    if served.is_rejected {
+        stats::add(&context.engine.stats.commands[context.worker][command.index].rejected, 1);
+        return;
+    }
+    let spent_ns = blocked.spent_ns.load(std::sync::atomic::Ordering::Relaxed) + served.spent_ns;
+    record(context, session, (command, args), spent_ns, error.is_some());
+    note_latency(context, "command-unblocking", served.spent_ns);
+}
+
+/// Notes how long something took, if that is above the threshold of what is watched.
+#[inline]
+pub fn note_latency(context: &Context, event: &'static str, spent_ns: u64) {
+    if context.live.config.latency_monitor_threshold_ms > 0 {
+        context.engine.note_latency(event, Duration::from_nanos(spent_ns));
+    }
+}
+
+/// Counts a call and logs it if it was slow.
+#[inline]
+fn record(
+    context: &mut Context,
+    session: &Session,
+    (command, args): (&'static Command, Args<'_>),
+    spent_ns: u64,
+    failed: bool,
+) {
+    if context.sampler.is_chosen(&mut context.random_state) {
+        hot_keys::note(context, session.database, command, args);
+    }
+    let engine = context.engine;
+    stats::add(&engine.stats.workers[context.worker].commands, 1);
+    stats::add(&session.shared.command_count, 1);
+    let counters = &engine.stats.commands[context.worker][command.index];
+    stats::add(&counters.calls, 1);
+    stats::add(&counters.nanoseconds, spent_ns);
+    let config = &context.live.config;
+    if config.latency_tracking {
+        counters.histogram.get_or_init(Box::default).record(spent_ns);
+    }
+    let is_fast = command.info.flags.has(Flags::FAST);
+    note_latency(context, if is_fast { "fast-command" } else { "command" }, spent_ns);
+    if failed {
+        stats::add(&counters.failed, 1);
+    }
+    if context.in_script {
+        stats::add(&engine.stats.workers[context.worker].scripted_ns, spent_ns);
+    }
+    let threshold = config.slowlog_log_slower_than_us;
+    let is_slow = threshold >= 0 && spent_ns / 1000 >= threshold as u64;
+    if is_slow && !command.info.flags.has(Flags::SKIP_SLOWLOG) {
+        crate::commands::note_slow(context, session, command, args, spent_ns / 1000);
+    }
+}

@@ -1,0 +1,183 @@
+//! A walk over all keys in the background, for what one wants to know of their sizes: how they are
+//! distributed (INFO keysizes), and which are the biggest.
+//!
+//! The walk looks at a few thousand keys a second of each shard in turn, for at most [`STEP_TIME`] ten times
+//! a second, and rests where nothing has changed since it began anew. What is shown is the last whole walk,
+//! and of the present one what it has found so far if there is none. A keyspace of up to [`SMALL_KEYS`] keys
+//! is walked at once when it is asked for, so that its figures are of now.
+//!
+//! A collection of more than [`MEASURED_ELEMENTS_MAX`] elements is ranked by their number; its bytes are
+//! summed up when it is shown.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use mantissa_commands::memory_usage;
+use mantissa_store::{Entry, Kind, Shard, ShardSet, ValueRef};
+use parking_lot::Mutex;
+
+use crate::context::Context;
+
+/// How long one step may take.
+const STEP_TIME: Duration = Duration::from_micros(300);
+/// Entries that are looked at while a shard is locked.
+const LOCKED_ENTRIES: usize = 256;
+/// The most keys for which figures are made when they are asked for.
+pub const SMALL_KEYS: usize = 10_000;
+/// Elements up to which a value is measured in the walk.
+const MEASURED_ELEMENTS_MAX: usize = 1_000;
+/// What an element of a larger value is taken to need, in bytes.
+const ELEMENT_BYTES: usize = 32;
+/// The biggest keys that are known.
+const BIGGEST_MAX: usize = 100;
+
+/// A key with its size.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BigKey {
+    /// Bytes of memory; where it has many elements, an estimate that is low.
+    pub bytes: usize,
+    /// Its database.
+    pub database: usize,
+    /// The key.
+    pub key: Box<[u8]>,
+}
+
+/// How many values of one type have how many elements, or bytes for strings: by powers of two, the first
+/// for none.
+pub type Distribution = [u64; 65];
+
+/// What a walk finds.
+#[derive(Clone, Default)]
+pub struct Findings {
+    /// By database and type.
+    pub sizes: BTreeMap<(usize, Kind), Box<Distribution>>,
+    /// The biggest, in ascending order.
+    biggest: Vec<BigKey>,
+}
+
+impl Findings {
+    /// Takes notice of an entry.
+    pub fn note(&mut self, database: usize, entry: &Entry) {
+        let kind = entry.kind();
+        if kind != Kind::Stream {
+            let distribution = self.sizes.entry((database, kind)).or_insert_with(|| Box::new([0; 65]));
+            let size = length(entry);
+            distribution[(u64::BITS - size.leading_zeros()) as usize] += 1;
+        }
+        let elements = entry.free_effort();
+        let bytes =
+            if elements <= MEASURED_ELEMENTS_MAX { memory_usage(entry) } else { elements * ELEMENT_BYTES };
+        let smallest = self.biggest.first().map_or(0, |smallest| smallest.bytes);
+        if self.biggest.len() < BIGGEST_MAX || bytes > smallest {
+            let found = BigKey { bytes, database, key: entry.key().into() };
+            let is_same = |other: &BigKey| other.database == database && other.key == found.key;
+            self.biggest.retain(|other| !is_same(other));
+            let at = self.biggest.partition_point(|other| *other < found);
+            self.biggest.insert(at, found);
+            if self.biggest.len() > BIGGEST_MAX {
+                self.biggest.remove(0);
+            }
+        }
+    }
+}
+
+impl Findings {
+    /// The biggest keys, the biggest first.
+    pub fn into_biggest(self) -> Vec<BigKey> {
+        self.biggest.into_iter().rev().collect()
+    }
+}
+
+/// The number of elements, or of bytes of a string.
+pub fn length(entry: &Entry) -> u64 {
+    match entry.value() {
+        ValueRef::String(text) => text.len() as u64,
+        ValueRef::List(list) => list.len() as u64,
+        ValueRef::Set(set) => set.len() as u64,
+        ValueRef::SortedSet(set) => set.len() as u64,
+        ValueRef::Hash(hash) => hash.len() as u64,
+        ValueRef::Stream(stream) => stream.len(),
+    }
+}
+
+/// What walks have found, for all to see.
+#[derive(Default)]
+pub struct Census {
+    last: Mutex<Option<Findings>>,
+    present: Mutex<Findings>,
+}
+
+impl Census {
+    /// The distribution of sizes.
+    pub fn sizes(&self) -> BTreeMap<(usize, Kind), Box<Distribution>> {
+        let last = self.last.lock().as_ref().map(|findings| findings.sizes.clone());
+        last.unwrap_or_else(|| self.present.lock().sizes.clone())
+    }
+
+    /// The biggest keys of the last walk and of the present one, the biggest first. Some may be gone.
+    pub fn biggest(&self) -> Vec<BigKey> {
+        let mut keys = self.present.lock().biggest.clone();
+        keys.extend(self.last.lock().iter().flat_map(|findings| findings.biggest.iter().cloned()));
+        // The present walk's figure of a key is the newer one.
+        let mut seen = std::collections::HashSet::new();
+        keys.retain(|found| seen.insert((found.database, found.key.clone())));
+        keys.sort_by(|one, other| other.cmp(one));
+        keys
+    }
+}
+
+/// Where the walk is.
+#[derive(Default)]
+pub struct Walker {
+    shard: usize,
+    database: usize,
+    cursor: u64,
+    /// The number of changes when the walk began, and when the one before it did.
+    began_at: Option<u64>,
+    complete_at: Option<u64>,
+}
+
+impl Walker {
+    /// Goes on for a moment.
+    pub fn step(&mut self, context: &mut Context) {
+        let engine = context.engine;
+        if self.began_at.is_none() {
+            let totals = engine.stats.totals();
+            let changes = engine.persistence.dirty.total() + totals.expired_keys + totals.evicted_keys;
+            if self.complete_at == Some(changes) {
+                return;
+            }
+            self.began_at = Some(changes);
+        }
+        let deadline = Instant::now() + STEP_TIME;
+        let mut present = engine.census.present.lock();
+        while self.shard < engine.keyspace.shard_count() {
+            let Ok(mut locked) = engine.keyspace.try_lock(ShardSet::one(self.shard)) else { return };
+            let Some(shard) = locked.shard_mut(self.shard) else { return };
+            self.walk(shard, &mut present);
+            drop(locked);
+            if Instant::now() >= deadline {
+                return;
+            }
+        }
+        *engine.census.last.lock() = Some(std::mem::take(&mut present));
+        *self = Walker { complete_at: self.began_at, ..Walker::default() };
+    }
+
+    /// Looks at some entries of a shard.
+    fn walk(&mut self, shard: &Shard, findings: &mut Findings) {
+        let mut left = LOCKED_ENTRIES;
+        while let Some(database) = shard.databases.get(self.database) {
+            let number = self.database;
+            self.cursor = database.scan(self.cursor, |entry| {
+                left = left.saturating_sub(1);
+                findings.note(number, entry);
+            });
+            self.database += usize::from(self.cursor == 0);
+            if left == 0 {
+                return;
+            }
+        }
+        (self.shard, self.database) = (self.shard + 1, 0);
+    }
+}

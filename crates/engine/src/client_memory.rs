@@ -1,0 +1,104 @@
+//! The memory of all clients, and its limit: `maxmemory-clients`.
+//!
+//! Each worker keeps the sum over its own clients up to date, and where there is a limit sorts those that may
+//! be evicted by the magnitude of what they take (`worker/weights.rs`). Others read the sums without a lock.
+//! A worker that finds the limit reached evicts the largest of its clients, or has another worker do so whose
+//! largest is of a greater magnitude.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+
+use crate::session::{Session, SharedSession};
+use mantissa_config::{Config, MemoryOrPercent};
+
+/// The least limit, so that it is always possible to talk to the server.
+const LIMIT_BYTES_MIN: u64 = 128 << 10;
+
+/// What one worker tells of its clients.
+#[derive(Default)]
+#[repr(align(128))]
+struct WorkerShare {
+    /// Bytes of all of them. Signed, since a client may leave before what it took has been added.
+    bytes: AtomicI64,
+    /// The magnitude of the largest that may be evicted, plus 1; 0 if none may.
+    largest: AtomicU32,
+    /// It has been told to evict and has not looked yet.
+    is_told: AtomicBool,
+}
+
+/// See the module's description.
+pub struct ClientMemory {
+    workers: Vec<WorkerShare>,
+}
+
+impl ClientMemory {
+    /// Nothing, for so many workers.
+    pub fn new(worker_count: usize) -> Self {
+        ClientMemory { workers: (0..worker_count).map(|_| WorkerShare::default()).collect() }
+    }
+
+    /// Bytes of all clients.
+    pub fn total(&self) -> u64 {
+        let sum: i64 = self.workers.iter().map(|share| share.bytes.load(Ordering::Relaxed)).sum();
+        u64::try_from(sum).unwrap_or(0)
+    }
+
+    /// Adds to the sum of a worker, which alone may do so.
+    pub fn add(&self, worker: usize, bytes: i64) {
+        if let Some(share) = self.workers.get(worker) {
+            share.bytes.store(share.bytes.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Tells how large the largest client of a worker is that may be evicted: its magnitude plus 1, or 0.
+    pub fn set_largest(&self, worker: usize, largest: u32) {
+        if let Some(share) = self.workers.get(worker) {
+            share.largest.store(largest, Ordering::Relaxed);
+        }
+    }
+
+    /// The worker with a larger client than one of this magnitude plus 1.
+    pub fn worker_with_larger(&self, largest: u32) -> Option<usize> {
+        let all = self.workers.iter().map(|share| share.largest.load(Ordering::Relaxed)).enumerate();
+        let (worker, other) = all.max_by_key(|(_, other)| *other)?;
+        (other > largest).then_some(worker)
+    }
+
+    /// Notes that a worker is told to evict. False if it has been told before and has not looked yet.
+    pub fn tell(&self, worker: usize) -> bool {
+        self.workers.get(worker).is_some_and(|share| !share.is_told.swap(true, Ordering::Relaxed))
+    }
+
+    /// Notes that a worker looks.
+    pub fn heed(&self, worker: usize) {
+        if let Some(share) = self.workers.get(worker) {
+            share.is_told.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The most bytes that all clients together may take; none if there is no limit.
+pub fn limit(config: &Config) -> Option<u64> {
+    let bytes = match config.maxmemory_clients {
+        MemoryOrPercent::Bytes(0) | MemoryOrPercent::Percent(0) => return None,
+        MemoryOrPercent::Bytes(bytes) => bytes,
+        MemoryOrPercent::Percent(_) if config.maxmemory == 0 => return None,
+        MemoryOrPercent::Percent(percent) => (config.maxmemory as f64 * f64::from(percent) / 100.0) as u64,
+    };
+    Some(bytes.max(LIMIT_BYTES_MIN))
+}
+
+/// Bytes that a client takes: its structures and all that it keeps waiting. What it has left unread counts as
+/// last noted.
+pub fn bytes_of(session: &Session) -> u64 {
+    const BASE: usize = size_of::<Session>() + size_of::<SharedSession>();
+    let shared = &session.shared;
+    let get = |figure: &std::sync::atomic::AtomicU64| figure.load(Ordering::Relaxed);
+    let arguments = session.blocked.as_ref().map_or(0, |blocked| blocked.args.memory_usage());
+    let subscriptions = session.subscriptions.as_ref().map_or(0, |subscriptions| subscriptions.bytes);
+    (BASE + arguments + subscriptions) as u64
+        + get(&shared.query_bytes)
+        + get(&shared.query_free_bytes)
+        + get(&shared.output_bytes)
+        + get(&shared.transaction_bytes)
+        + get(&shared.identity_bytes)
+}

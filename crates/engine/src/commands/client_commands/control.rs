@@ -1,0 +1,193 @@
+//! CLIENT KILL, PAUSE, UNPAUSE and UNBLOCK: what one client does to others.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mantissa_commands::{Error, Outcome, TimeoutReply, parse};
+use mantissa_protocol::{Args, Reply};
+
+use super::list::Kind;
+use crate::acl::User;
+use crate::blocking;
+use crate::engine::Engine;
+use crate::host::Message;
+use crate::invocation::Invocation;
+use crate::session::{BlockedClient, SharedSession, flag};
+
+/// What KILL is to close: clients that pass all filters given.
+#[derive(Default)]
+struct Filters<'a> {
+    id: Option<u64>,
+    kind: Option<Kind>,
+    remote: Option<&'a [u8]>,
+    local: Option<&'a [u8]>,
+    age_seconds_min: Option<i64>,
+    user: Option<Arc<User>>,
+    includes_me: bool,
+}
+
+impl<'a> Filters<'a> {
+    fn parse(engine: &Engine, args: Args<'a>) -> Outcome<Filters<'a>> {
+        let mut filters = Filters::default();
+        if args.len() == 3 {
+            filters.remote = Some(args.at(2));
+            filters.includes_me = true;
+            return Ok(filters);
+        }
+        for at in (2..args.len()).step_by(2) {
+            let value = args.get(at + 1).ok_or(Error::SYNTAX)?;
+            filters.add(engine, args.at(at), value)?;
+        }
+        Ok(filters)
+    }
+
+    fn add(&mut self, engine: &Engine, name: &[u8], value: &'a [u8]) -> Outcome {
+        const BAD_ID: &str = "ERR client-id should be greater than 0";
+        match &name.to_ascii_lowercase()[..] {
+            b"id" => {
+                let id = parse::integer_or(value, BAD_ID)?;
+                self.id = Some(u64::try_from(id).ok().filter(|&id| id > 0).ok_or(Error::fixed(BAD_ID))?);
+            }
+            b"maxage" => {
+                let age = parse::integer_or(value, "ERR maxage is not an integer or out of range")?;
+                if age <= 0 {
+                    return Err(Error::fixed("ERR maxage should be greater than 0"));
+                }
+                self.age_seconds_min = Some(age);
+            }
+            b"type" => self.kind = Some(Kind::parse(value)?),
+            b"addr" => self.remote = Some(value),
+            b"laddr" => self.local = Some(value),
+            b"user" => {
+                let user = engine.acl.user(value);
+                self.user = Some(user.ok_or_else(|| Error::quoting("ERR No such user '", value, "'"))?);
+            }
+            b"skipme" if parse::is(value, "YES") => self.includes_me = false,
+            b"skipme" if parse::is(value, "NO") => self.includes_me = true,
+            _ => return Err(Error::SYNTAX),
+        }
+        Ok(())
+    }
+
+    fn pass(&self, session: &SharedSession, me: u64, now_ms: i64) -> bool {
+        let is_at = |wanted: Option<&[u8]>, address: &dyn std::fmt::Display| {
+            wanted.is_none_or(|wanted| address.to_string().as_bytes() == wanted)
+        };
+        (self.includes_me || session.id != me)
+            && self.id.is_none_or(|id| session.id == id)
+            && self.kind.is_none_or(|kind| Kind::of(session) == kind)
+            && self.user.as_ref().is_none_or(|user| session.belongs_to(user))
+            && self.age_seconds_min.is_none_or(|age| (now_ms - session.connected_ms) / 1000 >= age)
+            && is_at(self.remote, &session.peer.remote_text())
+            && is_at(self.local, &session.peer.local_text())
+    }
+}
+
+pub(super) fn kill(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let engine = invocation.engine();
+    let filters = Filters::parse(engine, args)?;
+    let (me, now_ms) = (invocation.session.shared.id, invocation.context.now_ms);
+    let chosen: Vec<Arc<SharedSession>> = {
+        let clients = engine.clients.read();
+        clients.values().filter(|session| filters.pass(session, me, now_ms)).cloned().collect()
+    };
+    kill_all(invocation, &chosen);
+    if args.len() > 3 {
+        reply.integer(chosen.len() as i64);
+    } else if chosen.is_empty() {
+        return Err(Error::fixed("ERR No such client"));
+    } else {
+        reply.ok();
+    }
+    Ok(())
+}
+
+/// Closes clients, the one that asks for it after its reply.
+pub fn kill_all(invocation: &mut Invocation<'_, '_, '_>, clients: &[Arc<SharedSession>]) {
+    for session in clients {
+        if session.id == invocation.session.shared.id {
+            invocation.session.closing = true;
+        } else {
+            kill_client(invocation.context.engine, session);
+        }
+    }
+}
+
+/// Sees to it that nothing that this client has sent runs from now on, and has its worker close it.
+fn kill_client(engine: &Engine, session: &SharedSession) {
+    session.mark(flag::KILLED, true);
+    let blocked = engine.blocked.lock().get(&session.id).cloned();
+    if let Some(blocked) = blocked {
+        *blocked.waiting.lock() = false;
+    }
+    engine.clients.write().remove(&session.id);
+    let target = *session.target.lock();
+    engine.send(target.worker, Message::Kill(target.conn));
+}
+
+pub(super) fn pause(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if args.len() > 4 {
+        return Err(crate::commands::wrong_subcommand(args));
+    }
+    let pauses_all = match args.get(3) {
+        None => true,
+        Some(mode) if parse::is(mode, "ALL") => true,
+        Some(mode) if parse::is(mode, "WRITE") => false,
+        Some(_) => return Err(Error::fixed("ERR CLIENT PAUSE mode must be WRITE or ALL")),
+    };
+    let timeout_ms = parse::integer_or(args.at(2), "ERR timeout is not an integer or out of range")?;
+    if timeout_ms < 0 {
+        return Err(Error::fixed("ERR timeout is negative"));
+    }
+    let now_ms = invocation.context.now_ms;
+    let until_ms = now_ms.checked_add(timeout_ms).ok_or(Error::fixed("ERR timeout is out of range"))?;
+    let pause = &invocation.engine().pause;
+    let before_ms = pause.until_ms.load(Ordering::Relaxed);
+    // While a pause lasts, another one can only make it longer and stricter.
+    let lasts = before_ms > now_ms;
+    pause.all.store(pauses_all || (lasts && pause.all.load(Ordering::Relaxed)), Ordering::Relaxed);
+    pause.until_ms.store(if lasts { until_ms.max(before_ms) } else { until_ms }, Ordering::Relaxed);
+    reply.ok();
+    Ok(())
+}
+
+pub(super) fn unpause(
+    invocation: &mut Invocation<'_, '_, '_>,
+    _args: Args<'_>,
+    reply: &mut Reply,
+) -> Outcome {
+    let engine = invocation.engine();
+    engine.pause.until_ms.store(0, Ordering::Relaxed);
+    engine.pause.all.store(false, Ordering::Relaxed);
+    engine.send_all(|| Message::Resume);
+    reply.ok();
+    Ok(())
+}
+
+pub(super) fn unblock(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if args.len() > 4 {
+        return Err(crate::commands::wrong_subcommand(args));
+    }
+    let with_error = match args.get(3) {
+        None => false,
+        Some(reason) if parse::is(reason, "TIMEOUT") => false,
+        Some(reason) if parse::is(reason, "ERROR") => true,
+        Some(_) => return Err(Error::fixed("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")),
+    };
+    let id = parse::integer(args.at(2))?;
+    let engine = invocation.engine();
+    let blocked = u64::try_from(id).ok().and_then(|id| engine.blocked.lock().get(&id).cloned());
+    let may_end = |blocked: &Arc<BlockedClient>| blocked.blocking.on_timeout != TimeoutReply::Never;
+    let released = blocked.filter(may_end).is_some_and(|blocked| {
+        let bytes = if with_error {
+            let mut error = Reply::new(blocked.protocol);
+            error.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+            error.into_bytes()
+        } else {
+            blocking::timeout_reply(engine, &blocked)
+        };
+        blocking::release(engine, &blocked, bytes)
+    });
+    reply.integer(i64::from(released));
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! The sections that count what the server has done.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use mantissa_sys::process;
+
+use super::Lines;
+use crate::acl::log::Reason;
+use crate::engine::Engine;
+use crate::invocation::Invocation;
+use crate::latency::Histogram;
+use crate::registry::Command;
+use mantissa_config::format_percentile;
+
+pub(super) fn stats(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
+    let engine = invocation.engine();
+    let totals = engine.stats.totals();
+    let rate = |figure: &std::sync::atomic::AtomicU64| figure.load(Ordering::Relaxed);
+    let kilobytes = |bytes: u64| format!("{:.2}", bytes as f64 / 1024.0);
+    lines.add("total_connections_received", totals.connections);
+    lines.add("total_commands_processed", totals.commands);
+    lines.add("instantaneous_ops_per_sec", rate(&engine.stats.operations_per_second));
+    lines.add("total_net_input_bytes", totals.input_bytes);
+    lines.add("total_net_output_bytes", totals.output_bytes);
+    lines.zeros(&["total_net_repl_input_bytes", "total_net_repl_output_bytes"]);
+    lines.add("instantaneous_input_kbps", kilobytes(rate(&engine.stats.input_bytes_per_second)));
+    lines.add("instantaneous_output_kbps", kilobytes(rate(&engine.stats.output_bytes_per_second)));
+    lines.add("instantaneous_input_repl_kbps", "0.00");
+    lines.add("instantaneous_output_repl_kbps", "0.00");
+    lines.add("rejected_connections", totals.rejected_connections);
+    lines.zeros(&["sync_full", "sync_partial_ok", "sync_partial_err"]);
+    lines.add("expired_subkeys", totals.expired_fields);
+    lines.add("expired_keys", totals.expired_keys);
+    let expiry = &engine.expiry;
+    let stale_percent = expiry.stale_basis_points.load(Ordering::Relaxed) as f64 / 100.0;
+    lines.add("expired_stale_perc", format!("{stale_percent:.2}"));
+    lines.add("expired_time_cap_reached_count", expiry.rounds_cut.load(Ordering::Relaxed));
+    lines.add("expire_cycle_cpu_milliseconds", expiry.spent_us.load(Ordering::Relaxed) / 1000);
+    lines.add("evicted_keys", totals.evicted_keys);
+    lines.add("evicted_clients", totals.evicted_clients);
+    lines.add("evicted_scripts", engine.scripting.cache.figures().2);
+    let (exceeded_ms, exceeded_total_ms) = engine.pressure.exceeded_ms(engine.started);
+    lines.add("total_eviction_exceeded_time", exceeded_total_ms);
+    lines.add("current_eviction_exceeded_time", exceeded_ms);
+    lines.add("keyspace_hits", totals.keyspace_hits);
+    lines.add("keyspace_misses", totals.keyspace_misses);
+    lines.add("pubsub_channels", engine.pubsub.name_count(crate::pubsub::Scope::Channel));
+    lines.add("pubsub_patterns", engine.pubsub.name_count(crate::pubsub::Scope::Pattern));
+    lines.add("pubsubshard_channels", engine.pubsub.name_count(crate::pubsub::Scope::Shard));
+    lines.zeros(&["latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys"]);
+    lines.zeros(&["active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits"]);
+    lines.zeros(&["active_defrag_key_misses"]);
+    lines.add("total_active_defrag_time", engine.compaction.spent_us.load(Ordering::Relaxed) / 1000);
+    lines.zeros(&["current_active_defrag_time"]);
+    lines.add("compaction_walks", engine.compaction.walks.load(Ordering::Relaxed));
+    lines.add("compaction_released_bytes", engine.compaction.released_bytes.load(Ordering::Relaxed));
+    let tracked = engine.keyspace.tracked();
+    lines.add("tracking_total_keys", tracked.keys());
+    lines.add("tracking_total_items", tracked.holders());
+    lines.add("tracking_total_prefixes", engine.tracking.prefix_count());
+    lines.add("unexpected_error_replies", totals.unexpected_error_replies);
+    lines.add("total_error_replies", totals.error_replies);
+    lines.add("dump_payload_sanitizations", 0);
+    lines.add("total_reads_processed", totals.reads);
+    lines.add("total_writes_processed", totals.writes);
+    lines.zeros(&["io_threaded_reads_processed", "io_threaded_writes_processed"]);
+    lines.zeros(&["io_threaded_total_prefetch_batches", "io_threaded_total_prefetch_entries"]);
+    lines.add("client_query_buffer_limit_disconnections", totals.query_limit_disconnections);
+    lines.add("client_output_buffer_limit_disconnections", totals.output_limit_disconnections);
+    lines.zeros(&["reply_buffer_shrinks", "reply_buffer_expands"]);
+    lines.add("eventloop_cycles", totals.turns);
+    lines.add("eventloop_duration_sum", totals.turn_ns / 1000);
+    lines.add("eventloop_duration_cmd_sum", command_ns(engine).saturating_sub(totals.scripted_ns) / 1000);
+    lines.add("instantaneous_eventloop_cycles_per_sec", rate(&engine.stats.turns_per_second));
+    lines.add("instantaneous_eventloop_duration_usec", rate(&engine.stats.turn_us));
+    let denied = |reason: Reason| engine.acl.log.count(reason);
+    lines.add("acl_access_denied_auth", denied(Reason::Auth));
+    lines.add("acl_access_denied_cmd", denied(Reason::Command));
+    lines.add("acl_access_denied_key", denied(Reason::Key));
+    lines.add("acl_access_denied_channel", denied(Reason::Channel));
+}
+
+/// What all commands took together, in ns; those that scripts have called count twice.
+fn command_ns(engine: &Engine) -> u64 {
+    let commands = engine.stats.commands.iter().flatten();
+    commands.map(|command| command.nanoseconds.load(Ordering::Relaxed)).sum()
+}
+
+/// The section that is shown only where it is named: the event loops of all workers together.
+pub(super) fn debug(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
+    let engine = invocation.engine();
+    let totals = engine.stats.totals();
+    let most = |figure: &std::sync::atomic::AtomicU64| figure.load(Ordering::Relaxed);
+    lines.add("eventloop_duration_aof_sum", totals.log_ns / 1000);
+    lines.add("eventloop_duration_cron_sum", totals.cron_ns / 1000);
+    lines.add("eventloop_duration_max", most(&engine.stats.turn_ns_max) / 1000);
+    lines.add("eventloop_cmd_per_cycle_max", most(&engine.stats.turn_commands_max));
+    lines.add("allocator_allocated_lua", engine.scripting.vm_bytes());
+}
+
+pub(super) fn cpu(lines: &mut Lines, _session: &mut Invocation<'_, '_, '_>) {
+    let times = process::cpu_times();
+    let seconds = |time: Duration| format!("{:.6}", time.as_secs_f64());
+    lines.add("used_cpu_sys", seconds(times.process.system));
+    lines.add("used_cpu_user", seconds(times.process.user));
+    lines.add("used_cpu_sys_children", seconds(times.children.system));
+    lines.add("used_cpu_user_children", seconds(times.children.user));
+    lines.add("used_cpu_sys_main_thread", seconds(times.thread.system));
+    lines.add("used_cpu_user_main_thread", seconds(times.thread.user));
+}
+
+/// Counters of one command over all workers.
+#[derive(Default)]
+struct Calls {
+    calls: u64,
+    nanoseconds: u64,
+    rejected: u64,
+    failed: u64,
+}
+
+impl Calls {
+    fn of(engine: &Engine, command: &Command) -> Calls {
+        let mut sum = Calls::default();
+        for counters in engine.stats.commands.iter().filter_map(|worker| worker.get(command.index)) {
+            sum.calls += counters.calls.load(Ordering::Relaxed);
+            sum.nanoseconds += counters.nanoseconds.load(Ordering::Relaxed);
+            sum.rejected += counters.rejected.load(Ordering::Relaxed);
+            sum.failed += counters.failed.load(Ordering::Relaxed);
+        }
+        sum
+    }
+}
+
+fn each_command(engine: &Engine, mut visit: impl FnMut(&'static Command)) {
+    for command in engine.registry.iter() {
+        visit(command);
+        command.subcommands.iter().for_each(&mut visit);
+    }
+}
+
+pub(super) fn commandstats(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
+    let engine = invocation.engine();
+    each_command(engine, |command| {
+        let Calls { calls, nanoseconds, rejected, failed } = Calls::of(engine, command);
+        if calls + rejected + failed > 0 {
+            let microseconds = nanoseconds / 1000;
+            let each = if calls == 0 { 0.0 } else { nanoseconds as f64 / 1000.0 / calls as f64 };
+            lines.add(
+                &format!("cmdstat_{}", command.name),
+                format!(
+                    "calls={calls},usec={microseconds},usec_per_call={each:.2},rejected_calls={rejected},\
+                     failed_calls={failed}"
+                ),
+            );
+        }
+    });
+}
+
+pub(super) fn errorstats(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
+    for (code, count) in invocation.engine().stats.errors.lock().iter() {
+        let code = code.replace(['#', ':', '\n', '\r'], "_");
+        lines.add(&format!("errorstat_{code}"), format!("count={count}"));
+    }
+}
+
+pub(super) fn latencystats(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
+    let engine = invocation.engine();
+    let percentiles = &invocation.context.live.config.latency_tracking_info_percentiles;
+    each_command(engine, |command| {
+        let workers = engine.stats.commands.iter().filter_map(|worker| worker.get(command.index));
+        let mut merged: Option<Histogram> = None;
+        for histogram in workers.filter_map(|counters| counters.histogram.get()) {
+            merged.get_or_insert_with(Histogram::new).add(histogram);
+        }
+        let Some(histogram) = merged.filter(|histogram| histogram.calls() > 0) else { return };
+        let values: Vec<String> = percentiles
+            .iter()
+            .map(|&percent| {
+                format!("p{}={:.3}", format_percentile(percent), histogram.percentile_us(percent))
+            })
+            .collect();
+        lines.add(&format!("latency_percentiles_usec_{}", command.name), values.join(","));
+    });
+}

@@ -1,0 +1,52 @@
+//! How many values have how many elements, or bytes for strings.
+
+use std::sync::atomic::Ordering;
+
+use mantissa_store::Kind;
+
+use super::Lines;
+use crate::commands::key_reports::findings_of_few;
+use crate::invocation::Invocation;
+
+/// Exact for few keys; for more, as of the last walk over all of them.
+pub(super) fn section(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
+    let is_loading = invocation.engine().persistence.loading.load(Ordering::Relaxed);
+    let of_few = if is_loading { None } else { findings_of_few(invocation) };
+    let sizes = match of_few {
+        Some(findings) => findings.sizes,
+        None => invocation.engine().census.sizes(),
+    };
+    for ((database, kind), distribution) in sizes {
+        let what = match kind {
+            Kind::String => "strings_sizes",
+            Kind::List => "lists_items",
+            Kind::Set => "sets_items",
+            Kind::SortedSet => "zsets_items",
+            Kind::Hash => "hashes_items",
+            Kind::Stream => continue,
+        };
+        let bins = distribution.iter().enumerate().filter(|(_, count)| **count > 0);
+        let shown: Vec<String> = bins.map(|(bin, count)| format!("{}={count}", bin_name(bin))).collect();
+        lines.add(&format!("db{database}_distrib_{what}"), shown.join(","));
+    }
+}
+
+/// The lower bound of a bin, in multiples of 1,024 where there are such.
+fn bin_name(bin: usize) -> String {
+    const UNITS: [&str; 7] = ["", "K", "M", "G", "T", "P", "E"];
+    match bin {
+        0 => "0".to_owned(),
+        bin => format!("{}{}", 1_u64 << ((bin - 1) % 10), UNITS[(bin - 1) / 10]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bin_name;
+
+    #[test]
+    fn bins_are_named_by_their_lower_bound() {
+        let names = [(0, "0"), (1, "1"), (2, "2"), (10, "512"), (11, "1K"), (21, "1M"), (64, "8E")];
+        names.into_iter().for_each(|(bin, name)| assert_eq!(bin_name(bin), name));
+    }
+}

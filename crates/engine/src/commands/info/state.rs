@@ -1,0 +1,164 @@
+//! The sections that say how the server is set up and what it holds.
+
+use std::sync::atomic::Ordering;
+
+use super::{ClientTotals, KeyspaceTotals, Lines};
+use crate::commands::REDIS_VERSION;
+use crate::context::{unix_ms, unix_us};
+use crate::invocation::Invocation;
+
+/// Bits of the clock that Redis shows as `lru_clock`.
+const LRU_CLOCK_MAX: i64 = (1 << 24) - 1;
+
+pub(super) fn server(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
+    let engine = invocation.engine();
+    let config = &invocation.context.live.config;
+    let uptime_s = engine.started.elapsed().as_secs();
+    lines.add("redis_version", REDIS_VERSION);
+    lines.add("server_name", "mantissa");
+    lines.add("mantissa_version", env!("CARGO_PKG_VERSION"));
+    lines.add("redis_git_sha1", "00000000");
+    lines.add("redis_git_dirty", 0);
+    lines.add("redis_build_id", 0);
+    lines.add("redis_mode", "standalone");
+    lines.add("os", operating_system());
+    lines.add("arch_bits", usize::BITS);
+    lines.add("monotonic_clock", "POSIX clock_gettime");
+    let host = engine.host().facts();
+    lines.add("multiplexing_api", host.multiplexing);
+    lines.add("atomicvar_api", "rust-std");
+    lines.add("gcc_version", "0.0.0");
+    lines.add("process_id", std::process::id());
+    lines.add("process_supervised", "no");
+    lines.add("run_id", &engine.run_id);
+    lines.add("tcp_port", if host.port == 0 { config.tls_port } else { host.port });
+    lines.add("server_time_usec", unix_us());
+    lines.add("uptime_in_seconds", uptime_s);
+    lines.add("uptime_in_days", uptime_s / (24 * 3600));
+    lines.add("hz", config.hz);
+    lines.add("configured_hz", config.hz);
+    lines.add("lru_clock", (unix_ms() / 1000) & LRU_CLOCK_MAX);
+    let executable = std::env::current_exe().unwrap_or_default();
+    lines.add("executable", executable.display());
+    lines.add("config_file", config.file().unwrap_or(std::path::Path::new("")).display());
+    lines.add("io_threads_active", u8::from(engine.worker_count() > 1));
+    let port = host.port;
+    let mut listeners = Vec::new();
+    if port != 0 {
+        let addresses: String = config.bind.iter().map(|address| format!("bind={address},")).collect();
+        listeners.push(format!("name=tcp,{addresses}port={port}"));
+    }
+    if let Some(path) = config.unixsocket.as_deref().filter(|path| !path.is_empty()) {
+        listeners.push(format!("name=unix,bind={path}"));
+    }
+    if config.tls_port != 0 {
+        let addresses: String = config.bind.iter().map(|address| format!("bind={address},")).collect();
+        listeners.push(format!("name=tls,{addresses}port={}", config.tls_port));
+    }
+    for (number, listener) in listeners.iter().enumerate() {
+        lines.add(&format!("listener{number}"), listener);
+    }
+}
+
+/// Name, release and processor of the operating system.
+fn operating_system() -> String {
+    let kernel = |name: &str| std::fs::read_to_string(format!("/proc/sys/kernel/{name}"));
+    let name = kernel("ostype").unwrap_or_else(|_| std::env::consts::OS.to_owned());
+    let release = kernel("osrelease").unwrap_or_else(|_| "-".to_owned());
+    format!("{} {} {}", name.trim(), release.trim(), std::env::consts::ARCH)
+}
+
+pub(super) fn clients(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
+    let totals = ClientTotals::collect(invocation.engine());
+    let keys = KeyspaceTotals::collect(invocation);
+    lines.add("connected_clients", totals.connected);
+    lines.add("cluster_connections", 0);
+    lines.add("maxclients", invocation.context.live.config.maxclients);
+    lines.add("client_recent_max_input_buffer", totals.input_bytes_max);
+    lines.add("client_recent_max_output_buffer", totals.output_bytes_max);
+    lines.add("blocked_clients", totals.blocked);
+    lines.add("tracking_clients", invocation.engine().tracking.client_count());
+    lines.add("pubsub_clients", totals.pubsub);
+    lines.add("watching_clients", totals.watching);
+    let blocked = invocation.engine().blocked.lock();
+    let timed = blocked.values().filter(|blocked| blocked.blocking.deadline.is_some()).count();
+    lines.add("clients_in_timeout_table", timed);
+    lines.add("total_watched_keys", keys.watched_keys);
+    lines.add("total_blocking_keys", keys.awaited_keys);
+    lines.add("total_blocking_keys_on_nokey", 0);
+}
+
+pub(super) fn persistence(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
+    let persistence = &invocation.engine().persistence;
+    let saving = persistence.saving.load(Ordering::Relaxed);
+    let since_s = unix_ms() / 1000 - persistence.saving_since_s.load(Ordering::Relaxed);
+    let failed = persistence.last_save_failed.load(Ordering::Relaxed);
+    lines.add("loading", u8::from(persistence.loading.load(Ordering::Relaxed)));
+    let progress = &persistence.progress;
+    let (processed, total) = (progress.keys_processed(), progress.keys_total());
+    lines.add("async_loading", 0);
+    lines.add("current_cow_peak", progress.copied_peak_bytes());
+    lines.add("current_cow_size", progress.copied_bytes());
+    lines.add("current_cow_size_age", 0);
+    lines.add("current_fork_perc", format!("{:.2}", processed as f64 * 100.0 / total.max(1) as f64));
+    lines.add("current_save_keys_processed", processed);
+    lines.add("current_save_keys_total", total);
+    lines.add("rdb_changes_since_last_save", persistence.dirty.get());
+    lines.add("rdb_bgsave_in_progress", u8::from(saving));
+    lines.add("rdb_last_save_time", persistence.last_save_s.load(Ordering::Relaxed));
+    lines.add("rdb_last_bgsave_status", if failed { "err" } else { "ok" });
+    lines.add("rdb_last_bgsave_time_sec", persistence.last_duration_s.load(Ordering::Relaxed));
+    lines.add("rdb_current_bgsave_time_sec", if saving { since_s } else { -1 });
+    lines.add("rdb_saves", persistence.save_count.load(Ordering::Relaxed));
+    lines.add("rdb_last_cow_size", persistence.last_copied_bytes.load(Ordering::Relaxed));
+    lines.add("rdb_last_load_keys_expired", persistence.loaded_expired.load(Ordering::Relaxed));
+    lines.add("rdb_last_load_keys_loaded", persistence.loaded_keys.load(Ordering::Relaxed));
+    super::append_only::append_only(lines, invocation);
+    let persistence = &invocation.engine().persistence;
+    if persistence.loading.load(Ordering::Relaxed) {
+        let load = &persistence.load;
+        lines.add("loading_start_time", load.began_s());
+        lines.add("loading_total_bytes", load.total_bytes());
+        lines.add("loading_rdb_used_mem", 0);
+        lines.add("loading_loaded_bytes", load.loaded_bytes());
+        lines.add("loading_loaded_perc", format!("{:.2}", load.percent()));
+        lines.add("loading_eta_seconds", load.left_s());
+    }
+}
+
+pub(super) fn threads(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
+    let engine = invocation.engine();
+    for (worker, clients) in ClientTotals::collect(engine).per_worker.iter().enumerate() {
+        let stats = &engine.stats.workers[worker];
+        let (reads, writes) = (stats.reads.load(Ordering::Relaxed), stats.writes.load(Ordering::Relaxed));
+        let value = format!("clients={clients},reads={reads},writes={writes}");
+        lines.add(&format!("io_thread_{worker}"), value);
+    }
+}
+
+pub(super) fn replication(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
+    lines.add("role", "master");
+    lines.add("connected_slaves", 0);
+    lines.add("master_failover_state", "no-failover");
+    lines.add("master_replid", invocation.engine().replication_id.lock().as_str());
+    lines.add("master_replid2", "0".repeat(40));
+    lines.add("master_repl_offset", 0);
+    lines.add("second_repl_offset", -1);
+    lines.add("repl_backlog_active", 0);
+    lines.add("repl_backlog_size", invocation.context.live.config.repl_backlog_size);
+    lines.zeros(&["repl_backlog_first_byte_offset", "repl_backlog_histlen"]);
+}
+
+pub(super) fn cluster(lines: &mut Lines, _session: &mut Invocation<'_, '_, '_>) {
+    lines.add("cluster_enabled", 0);
+}
+
+pub(super) fn keyspace(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
+    let totals = KeyspaceTotals::collect(invocation);
+    for (number, database) in totals.databases.iter().enumerate().filter(|(_, database)| database.keys > 0) {
+        let (keys, expires, ttl) = (database.keys, database.expires, database.average_ttl_ms());
+        let hashes = database.expiring_hashes;
+        let figures = format!("keys={keys},expires={expires},avg_ttl={ttl},subexpiry={hashes}");
+        lines.add(&format!("db{number}"), figures);
+    }
+}

@@ -1,0 +1,85 @@
+//! MODULE, as on a server that has no modules and can load none.
+
+use mantissa_commands::spec::{Flags, Group};
+use mantissa_commands::{Error, Locks, Outcome};
+use mantissa_protocol::{Args, Reply};
+
+use crate::invocation::Invocation;
+use crate::registry::EngineSpec;
+use crate::warning;
+
+fn list(_session: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    reply.array(0);
+    Ok(())
+}
+
+/// Refuses those whom `enable-module-command` does not allow it.
+fn admit(invocation: &Invocation<'_, '_, '_>) -> Outcome {
+    let is_local = invocation.session.shared.peer.is_loopback();
+    if invocation.context.live.config.enable_module_command.allows(is_local) {
+        return Ok(());
+    }
+    Err(Error::fixed(
+        "ERR MODULE command not allowed. If the enable-module-command option is set to \"local\", you can \
+         run it from a local connection, otherwise you need to set this option in the configuration file, \
+         and then restart the server.",
+    ))
+}
+
+fn load(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, _reply: &mut Reply) -> Outcome {
+    admit(invocation)?;
+    warning!("Module {} failed to load: this server has no modules", String::from_utf8_lossy(args.at(2)));
+    Err(Error::fixed("ERR Error loading the extension. Please check the server logs."))
+}
+
+fn unload(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, _reply: &mut Reply) -> Outcome {
+    admit(invocation)?;
+    Err(Error::fixed("ERR Error unloading module: no such module with that name"))
+}
+
+fn help(_session: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    super::write_help(
+        reply,
+        "MODULE",
+        &[
+            ("LIST", "The modules that are loaded: none."),
+            ("LOAD <path> [<arg> ...]", "Loads a module, which this server can not."),
+            (
+                "LOADEX <path> [[CONFIG NAME VALUE] [CONFIG NAME VALUE]] [ARGS ...]",
+                "Loads a module with settings, which this server can not.",
+            ),
+            ("UNLOAD <name>", "Removes a module."),
+        ],
+    );
+    Ok(())
+}
+
+const CHANGES: Flags = Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::NO_ASYNC_LOADING);
+
+/// The registration table.
+pub(super) const COMMANDS: &[EngineSpec] = &[EngineSpec::container("module", -2, Flags::NONE)
+    .docs(Group::Server, "4.0.0", "Depends on the subcommand", "Looks after modules.")
+    .subcommands(&[
+        EngineSpec::new("list", 2, list, Flags::ADMIN.or(Flags::NOSCRIPT))
+            .locks(Locks::Nothing)
+            .docs(Group::Server, "4.0.0", "O(N), N being the modules", "Lists modules.")
+            .tips(&["nondeterministic_output_order"]),
+        EngineSpec::new("load", -3, load, CHANGES)
+            .locks(Locks::Nothing)
+            .docs(Group::Server, "4.0.0", "O(1)", "Loads a module.")
+            .arguments("path:string arg:string?*"),
+        EngineSpec::new("loadex", -3, load, CHANGES)
+            .locks(Locks::Nothing)
+            .docs(Group::Server, "7.0.0", "O(1)", "Loads a module with settings.")
+            .arguments("path:string configs:block(name:string value:string)@CONFIG?** args:string@ARGS?*"),
+        EngineSpec::new("unload", 3, unload, CHANGES)
+            .locks(Locks::Nothing)
+            .docs(Group::Server, "4.0.0", "O(1)", "Removes a module.")
+            .arguments("name:string"),
+        EngineSpec::new("help", 2, help, Flags::LOADING.or(Flags::STALE)).locks(Locks::Nothing).docs(
+            Group::Server,
+            "5.0.0",
+            "O(1)",
+            "Explains the subcommands of MODULE.",
+        ),
+    ])];

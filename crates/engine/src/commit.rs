@@ -1,0 +1,303 @@
+//! The commit: everything that a write causes, in one place, while its shards are still locked.
+//!
+//! In this order: removal of keys that lookups found expired; the commands for the log; WATCH marks; messages
+//! to clients that hold copies of changed keys; keyspace notifications; service of clients that were blocked
+//! on keys that came into being. Serving runs the blocked command, whose own effects are committed in turn.
+//! What all of them have for the log goes there as one unit, at the end.
+
+use std::time::Instant;
+
+use mantissa_commands::{Access, Counts, Effects, Event, EventClass, ExpiredFields, LogChoice, Mode, Trash};
+use mantissa_persist::aof::Unit;
+use mantissa_protocol::{Args, Reply};
+
+use crate::calls::Served;
+use crate::context::{Outbox, unix_ms};
+use crate::engine::Engine;
+use crate::host::Message;
+use crate::pubsub::Scope;
+use crate::registry::Handler;
+use crate::session::{BlockedClient, flag};
+use crate::{acl, aof, persistence, stats, tracking};
+
+/// A command that has run: the database that it was given in, and its arguments. Nothing for what the server
+/// does by itself.
+pub type Command<'a> = Option<(usize, Args<'a>)>;
+
+/// Commits what has been collected in `access`, and returns what is to be freed once no shard is locked, if
+/// anything.
+/// `command` is what was run, for the log. Inside a transaction clients are served, and the log is written,
+/// only at its end: until then `ends` is false and keys that became ready are kept in `access`.
+pub fn commit(
+    engine: &Engine,
+    outbox: &mut Outbox,
+    access: &mut Access<'_>,
+    command: Command<'_>,
+    ends: bool,
+) -> Option<Trash> {
+    if let Some(counts) = access.take_counts() {
+        settle_counts(engine, outbox.worker(), counts);
+        if access.logs() {
+            if let (true, Some((database, args))) = (counts.dirty > 0, command) {
+                outbox.unit.push(database, args);
+            }
+            if ends {
+                aof::seal(engine, outbox, access);
+            }
+        }
+        return None;
+    }
+    let mut effects = access.take_effects();
+    let mut trash = std::mem::take(&mut effects.trash);
+    let mut ready = apply(engine, outbox, access, effects, command, &mut trash);
+    if !ends {
+        access.keep_ready(ready);
+        return trash.if_any();
+    }
+    let mut next = 0;
+    if !ready.is_empty() {
+        // A transaction or script may have run for longer than the keys that it has left live.
+        access.advance_clock(unix_ms());
+    }
+    while next < ready.len() {
+        let (database, key) = ready[next].clone();
+        next += 1;
+        let more = serve_key(engine, outbox, access, database, &key, &mut trash);
+        ready.extend(more);
+    }
+    if access.logs() {
+        aof::seal(engine, outbox, access);
+    }
+    trash.if_any()
+}
+
+/// Everything but serving. Returns the keys that became ready.
+fn apply(
+    engine: &Engine,
+    outbox: &mut Outbox,
+    access: &mut Access<'_>,
+    mut effects: Effects,
+    command: Command<'_>,
+    trash: &mut Trash,
+) -> Vec<(usize, Box<[u8]>)> {
+    if !effects.expired.is_empty() {
+        effects = remove_expired(access, effects, trash);
+    }
+    if access.logs() {
+        note(&mut outbox.unit, access.database(), &effects, command);
+    }
+    let counts = Counts { dirty: effects.dirty, hits: effects.hits, misses: effects.misses };
+    settle_counts(engine, outbox.worker(), counts);
+    if effects.flushed {
+        tracking::invalidate_all(outbox);
+    }
+    if effects.emptied {
+        persistence::note_flush(engine);
+        trash.emptied = true;
+    }
+    tell_of_changes(outbox, access, &effects.lapsed, true);
+    tell_of_changes(outbox, access, &effects.changed, false);
+    let notify = access.settings().notify;
+    for event in &effects.events {
+        publish_event(engine, outbox, notify, event);
+    }
+    let counters = &engine.stats.workers[outbox.worker()];
+    let counts = [
+        (&counters.expired_keys, effects.expired_count),
+        (&counters.expired_fields, effects.expired_fields_count),
+    ];
+    counts
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .for_each(|(counter, count)| stats::add(counter, count));
+    effects.ready
+}
+
+/// Notes the commands that cause these effects when the log is loaded.
+fn note(unit: &mut Unit, database: usize, effects: &Effects, command: Command<'_>) {
+    for ExpiredFields { database, key, fields } in &effects.removed_fields {
+        let words: Vec<&[u8]> =
+            [&b"HDEL"[..], key].into_iter().chain(fields.iter().map(AsRef::as_ref)).collect();
+        unit.push(*database, words);
+    }
+    for (database, key) in &effects.removed_expired {
+        unit.push(*database, [&b"DEL"[..], key]);
+    }
+    match (&effects.log, command) {
+        (LogChoice::Instead(commands), _) => {
+            let database = command.map_or(database, |(database, _)| database);
+            commands.iter().for_each(|args| unit.push(database, args.as_args()));
+        }
+        (LogChoice::Verbatim, Some((database, args))) if effects.dirty > 0 => unit.push(database, args),
+        _ => {}
+    }
+}
+
+/// Tells those who watch changed keys and those who hold copies of them. `lapsed` says that the keys went
+/// because they had expired; otherwise the present client has changed them.
+fn tell_of_changes(
+    outbox: &mut Outbox,
+    access: &mut Access<'_>,
+    changed: &[(usize, Box<[u8]>)],
+    lapsed: bool,
+) {
+    let by = outbox.current.filter(|_| !lapsed);
+    let keyspace = access.keyspace();
+    for (database, key) in changed {
+        let hash = keyspace.hash(key);
+        let Some(shard) = access.locked_mut().shard_mut(keyspace.shard_of(hash)) else { continue };
+        match lapsed {
+            true => shard.mark_lapsed(*database, key),
+            false => shard.mark_watchers(*database, key),
+        }
+        if !shard.tracked.is_empty()
+            && let Some(holders) = shard.tracked.take(hash, key)
+        {
+            tracking::invalidate(outbox, key, &holders, by);
+        }
+        if keyspace.tracked().notes_all() {
+            outbox.note_changed(key, by);
+        }
+    }
+}
+
+#[inline]
+fn settle_counts(engine: &Engine, worker: usize, counts: Counts) {
+    if counts.dirty > 0 {
+        engine.persistence.dirty.add(worker, counts.dirty);
+    }
+    let counters = &engine.stats.workers[worker];
+    if counts.hits > 0 {
+        stats::add(&counters.keyspace_hits, counts.hits);
+    }
+    if counts.misses > 0 {
+        stats::add(&counters.keyspace_misses, counts.misses);
+    }
+}
+
+/// Removes the keys that lookups found expired, and merges what that causes before what the command caused.
+fn remove_expired(access: &mut Access<'_>, mut effects: Effects, trash: &mut Trash) -> Effects {
+    let current = access.database();
+    for (database, key) in std::mem::take(&mut effects.expired) {
+        access.select(database);
+        access.remove_if_expired(&key);
+    }
+    access.select(current);
+    let mut removal = access.take_effects();
+    trash.entries.append(&mut removal.trash.entries);
+    removal.events.append(&mut effects.events);
+    effects.changed.append(&mut removal.changed);
+    effects.events = removal.events;
+    effects.lapsed.append(&mut removal.lapsed);
+    effects.ready.append(&mut removal.ready);
+    effects.removed_expired.append(&mut removal.removed_expired);
+    effects.expired_count += removal.expired_count;
+    effects.expired_fields_count += removal.expired_fields_count;
+    effects
+}
+
+fn publish_event(engine: &Engine, outbox: &mut Outbox, notify: u32, event: &Event) {
+    if !engine.pubsub.has_subscribers() {
+        return;
+    }
+    if notify & EventClass::KEYSPACE.0 != 0 {
+        let channel = [format!("__keyspace@{}__:", event.database).as_bytes(), &event.key].concat();
+        engine.pubsub.publish(outbox, Scope::Channel, &channel, event.name.as_bytes());
+    }
+    if notify & EventClass::KEYEVENT.0 != 0 {
+        let channel = format!("__keyevent@{}__:{}", event.database, event.name);
+        engine.pubsub.publish(outbox, Scope::Channel, channel.as_bytes(), &event.key);
+    }
+}
+
+/// Serves those who wait for a key, in the order in which they came, for as long as it has something for
+/// them. Returns the keys that became ready by that.
+fn serve_key(
+    engine: &Engine,
+    outbox: &mut Outbox,
+    access: &mut Access<'_>,
+    database: usize,
+    key: &[u8],
+    trash: &mut Trash,
+) -> Vec<(usize, Box<[u8]>)> {
+    let index = access.keyspace().shard_of(access.keyspace().hash(key));
+    let current = access.database();
+    let mut ready = Vec::new();
+    let mut after = 0;
+    access.select(database);
+    if access.remove_if_expired(key) {
+        let effects = access.take_effects();
+        ready.extend(apply(engine, outbox, access, effects, None, trash));
+    }
+    loop {
+        let kind = access.kind(key);
+        let Some(shard) = access.locked_mut().shard_mut(index) else { break };
+        let Some((ticket, waiter)) = shard.next_waiter(database, key, after) else { break };
+        after = ticket;
+        if kind != Some(waiter.kind) && !waiter.on_loss {
+            continue;
+        }
+        let blocked = engine.blocked.lock().get(&waiter.client).cloned();
+        let Some(blocked) = blocked.filter(|blocked| blocked.ticket == ticket) else {
+            shard.stop_waiting(database, key, ticket);
+            continue;
+        };
+        if let Some(mut effects) = serve_client(engine, outbox, access, &blocked) {
+            trash.append(std::mem::take(&mut effects.trash));
+            let by = outbox.current.replace(blocked.session.id);
+            let command = Some((blocked.database, blocked.args.as_args()));
+            ready.extend(apply(engine, outbox, access, effects, command, trash));
+            outbox.current = by;
+            if blocked.remembers_reads && blocked.session.has(flag::TRACKING) {
+                let keys_max = engine.live().config.tracking_table_max_keys;
+                let (session, command) = (&blocked.session, blocked.command);
+                tracking::remember(outbox, access, session, command, blocked.args.as_args(), keys_max);
+            }
+            if let Some(shard) = access.locked_mut().shard_mut(index) {
+                shard.stop_waiting(database, key, ticket);
+            }
+            engine.blocked.lock().remove(&blocked.session.id);
+        }
+    }
+    access.select(current);
+    ready
+}
+
+/// Runs a blocked client's command again. If it got something, sends its reply and returns what it caused.
+fn serve_client(
+    engine: &Engine,
+    outbox: &mut Outbox,
+    access: &mut Access<'_>,
+    blocked: &BlockedClient,
+) -> Option<Effects> {
+    let mut waiting = blocked.waiting.lock();
+    let Some(Handler::Data(handler)) = blocked.command.handler else { return None };
+    if !*waiting {
+        return None;
+    }
+    let mut reply = Reply::new(blocked.protocol);
+    let mut effects = Effects::default();
+    let began = Instant::now();
+    let mut outcome = acl::admit_waiting(engine, blocked);
+    let is_rejected = outcome.is_err();
+    if !is_rejected {
+        let mode = access.mode();
+        access.set_mode(Mode { may_block: true, serving: true, no_touch: false });
+        outcome = handler(access, blocked.args.as_args(), &mut reply);
+        access.set_mode(mode);
+        effects = access.take_effects();
+    }
+    if outcome.is_ok() && effects.blocking.take().is_some() {
+        return None;
+    }
+    if let Err(error) = outcome {
+        reply.truncate(0);
+        reply.error_bytes(error.bytes());
+    }
+    *waiting = false;
+    let target = *blocked.session.target.lock();
+    let spent_ns = began.elapsed().as_nanos() as u64;
+    let served = Served { reply: reply.into_bytes(), spent_ns, is_rejected };
+    outbox.send_served(target.worker, Message::Unblock(target.conn, served));
+    Some(effects)
+}

@@ -1,0 +1,300 @@
+//! What a worker carries through every command that it runs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use mantissa_commands::{Collected, Error};
+use mantissa_persist::aof::Unit;
+use mantissa_protocol::Args;
+
+use crate::aof;
+use crate::engine::Engine;
+use crate::eviction::Evictor;
+use crate::host::{ConnId, Message, Target};
+use crate::hot_keys::Sampler;
+use crate::live::Live;
+use crate::registry::Command;
+use crate::session::{SharedSession, flag};
+
+/// See the module's description.
+pub struct Context<'e> {
+    /// The engine.
+    pub engine: &'e Engine,
+    /// The worker's number.
+    pub worker: usize,
+    /// The clock, read once per event: Unix time in ms.
+    pub now_ms: i64,
+    /// When the present command began, to time it: when the one before it ended, or its batch began.
+    pub command_began: Instant,
+    /// The present command has replied an error.
+    pub has_failed: bool,
+    /// The configuration as of the last time this worker looked.
+    pub live: Arc<Live>,
+    /// State of the random numbers.
+    pub random_state: u64,
+    /// The command that was called last, by the name that was used.
+    pub last_command: LastCommand,
+    /// A script runs, and it is one of its commands that runs now.
+    pub in_script: bool,
+    /// Memory is full, and nothing could be evicted before the present command.
+    pub out_of_memory: bool,
+    /// What is known about memory and keys to evict.
+    pub evictor: Evictor,
+    /// Which commands are noted among the hottest keys.
+    pub sampler: Sampler,
+    /// What the present command leaves for its commit.
+    pub collected: Collected,
+    /// Messages for clients.
+    pub outbox: Outbox<'e>,
+}
+
+/// A command and the name by which a request called it: pipelines call the same one again and again.
+#[derive(Default)]
+pub struct LastCommand {
+    name: [u8; Self::NAME_BYTES_MAX],
+    len: usize,
+    command: Option<&'static Command>,
+}
+
+impl LastCommand {
+    const NAME_BYTES_MAX: usize = 16;
+
+    #[inline]
+    fn find(&self, name: &[u8]) -> Option<&'static Command> {
+        self.command.filter(|_| self.name.get(..self.len) == Some(name))
+    }
+
+    fn note(&mut self, name: &[u8], command: &'static Command) {
+        // A subcommand is not told by the first word alone; its full name is longer.
+        let tells = command.subcommands.is_empty() && command.name.len() == name.len();
+        if let (true, Some(place)) = (tells, self.name.get_mut(..name.len())) {
+            place.copy_from_slice(name);
+            (self.len, self.command) = (name.len(), Some(command));
+        }
+    }
+}
+
+impl<'e> Context<'e> {
+    /// The context of the thread with this number among the workers and those beside them.
+    pub fn new(engine: &'e Engine, worker: usize) -> Self {
+        Context {
+            engine,
+            worker,
+            now_ms: unix_ms(),
+            command_began: Instant::now(),
+            has_failed: false,
+            live: engine.live(),
+            random_state: unix_us() as u64 ^ ((worker as u64) << 56),
+            last_command: LastCommand::default(),
+            in_script: false,
+            out_of_memory: false,
+            evictor: Evictor::default(),
+            sampler: Sampler::default(),
+            collected: Collected::default(),
+            outbox: Outbox::new(worker, engine),
+        }
+    }
+
+    /// The command or subcommand that a request calls, or the error to reply.
+    #[inline]
+    pub fn resolve(&mut self, args: Args<'_>) -> Result<&'static Command, Error> {
+        let name = args.at(0);
+        if let Some(command) = self.last_command.find(name) {
+            return Ok(command);
+        }
+        let command = self.engine.registry.resolve(args)?;
+        self.last_command.note(name, command);
+        Ok(command)
+    }
+
+    /// Reads the clock and picks up a changed configuration.
+    pub fn refresh(&mut self) {
+        self.now_ms = unix_ms();
+        self.evictor.expect_change();
+        if self.live.version != self.engine.live_version() {
+            self.live = self.engine.live();
+        }
+    }
+}
+
+/// Messages to clients of this worker, kept until their turn, and to those of others, sent at once.
+pub struct Outbox<'e> {
+    worker: usize,
+    engine: &'e Engine,
+    local: Vec<(ConnId, Arc<[u8]>)>,
+    /// The client whose command runs.
+    pub current: Option<u64>,
+    /// Keys that have changed, for those who are told of all changes, with the client that changed them if it
+    /// was one.
+    changed: BTreeMap<Box<[u8]>, Option<u64>>,
+    /// What the present command, transaction or script has for the log.
+    pub unit: Unit,
+    /// Messages for other workers that wait for the present unit's place in the log.
+    waiting: Vec<(usize, Message)>,
+    /// Messages about clients that the present command has served, until it ends.
+    served: Vec<(usize, Message)>,
+    /// The position in the log that has to be confirmed before the replies of the present client may leave.
+    pub needs: u64,
+    /// The position behind the last unit that was logged here.
+    pub logged: u64,
+    /// Something has been logged, and the log's writer not been told yet.
+    has_logged: bool,
+}
+
+impl<'e> Outbox<'e> {
+    /// An empty outbox of a worker.
+    pub fn new(worker: usize, engine: &'e Engine) -> Self {
+        Outbox {
+            worker,
+            engine,
+            local: Vec::new(),
+            current: None,
+            changed: BTreeMap::new(),
+            unit: Unit::default(),
+            waiting: Vec::new(),
+            served: Vec::new(),
+            needs: 0,
+            logged: 0,
+            has_logged: false,
+        }
+    }
+
+    /// The server.
+    pub fn engine(&self) -> &'e Engine {
+        self.engine
+    }
+
+    /// The worker.
+    pub fn worker(&self) -> usize {
+        self.worker
+    }
+
+    /// Sends bytes to a client outside of any reply. They come after the reply of the command that runs now.
+    pub fn push(&mut self, target: Target, bytes: Arc<[u8]>) {
+        if target.worker == self.worker {
+            self.local.push((target.conn, bytes));
+        } else {
+            self.send(target.worker, Message::Push(target.conn, bytes));
+        }
+    }
+
+    /// Leaves a message for a worker. Where replies wait until what they tell of is confirmed, it does so
+    /// too.
+    pub fn send(&mut self, worker: usize, message: Message) {
+        if self.engine.aof.holds_replies() {
+            self.waiting.push((worker, message));
+        } else {
+            self.engine.send(worker, message);
+        }
+    }
+
+    /// Leaves a message about a client that waited, for after the command that runs now, if one does: so the
+    /// command counts before those that it has served.
+    pub fn send_served(&mut self, worker: usize, message: Message) {
+        match self.current {
+            Some(_) => self.served.push((worker, message)),
+            None => self.send(worker, message),
+        }
+    }
+
+    /// To be called when a command has ended: lets what it had to say to clients that waited go.
+    #[inline]
+    pub fn command_ended(&mut self) {
+        if !self.served.is_empty() {
+            let served = std::mem::take(&mut self.served);
+            served.into_iter().for_each(|(worker, message)| self.send(worker, message));
+        }
+    }
+
+    /// Notes that something has been logged, up to this position.
+    pub fn note_logged(&mut self, position: u64) {
+        self.logged = position;
+        self.has_logged = true;
+    }
+
+    /// Lets messages go that waited for the position of what was logged.
+    #[inline]
+    pub fn send_waiting(&mut self) {
+        if !self.waiting.is_empty() {
+            for (worker, message) in self.waiting.drain(..) {
+                self.engine.send_after(worker, message, self.logged);
+            }
+        }
+    }
+
+    /// To be called at the end of a turn: has what was logged be written, here or by the log's own thread.
+    /// `waits`: something is withheld until the log is confirmed further.
+    #[inline]
+    pub fn end_turn(&mut self, waits: bool) {
+        self.send_waiting();
+        if std::mem::take(&mut self.has_logged) || waits {
+            aof::writer::write(self.engine, self.worker);
+        }
+    }
+
+    /// The same, but not before a reply that is already on its way to the client because its waiting has
+    /// ended.
+    pub fn push_behind(&mut self, session: &SharedSession, bytes: Arc<[u8]>) {
+        let target = *session.target.lock();
+        if session.has(flag::BLOCKED) {
+            self.send_served(target.worker, Message::Push(target.conn, bytes));
+        } else {
+            self.push(target, bytes);
+        }
+    }
+
+    /// Notes a changed key for those who are told of all changes.
+    pub fn note_changed(&mut self, key: &[u8], by: Option<u64>) {
+        match self.changed.get_mut(key) {
+            // Several have changed it, so nobody is the only one.
+            Some(before) => *before = before.filter(|&before| by == Some(before)),
+            None => _ = self.changed.insert(key.into(), by),
+        }
+    }
+
+    /// Whether any changed key has been noted.
+    #[inline]
+    pub fn has_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    /// Takes the changed keys.
+    pub fn take_changed(&mut self) -> BTreeMap<Box<[u8]>, Option<u64>> {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Whether anything waits for a client of this worker.
+    #[inline]
+    pub fn has_local(&self) -> bool {
+        !self.local.is_empty()
+    }
+
+    /// Takes what waits for one connection.
+    pub fn take_for(&mut self, conn: ConnId) -> Vec<Arc<[u8]>> {
+        let mut taken = Vec::new();
+        self.local.retain(|(to, bytes)| {
+            if *to == conn {
+                taken.push(Arc::clone(bytes));
+            }
+            *to != conn
+        });
+        taken
+    }
+
+    /// Takes everything that waits for clients of this worker.
+    pub fn take_all(&mut self) -> Vec<(ConnId, Arc<[u8]>)> {
+        std::mem::take(&mut self.local)
+    }
+}
+
+/// The time, Unix time in ms.
+pub fn unix_ms() -> i64 {
+    unix_us() / 1000
+}
+
+/// The time, Unix time in µs.
+pub fn unix_us() -> i64 {
+    let elapsed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    elapsed.map_or(0, |elapsed| i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX))
+}

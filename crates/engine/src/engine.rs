@@ -1,0 +1,352 @@
+//! The engine: what all threads that run commands share.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use mantissa_commands::Trash;
+use mantissa_store::Keyspace;
+use parking_lot::{Mutex, RwLock};
+
+use crate::acl::Acl;
+use crate::aof::Aof;
+use crate::census::Census;
+use crate::client_memory::{self, ClientMemory};
+use crate::context::unix_ms;
+use crate::eviction::{Freeing, Pressure};
+use crate::expiry::ExpiryFigures;
+use crate::host::{Host, Message};
+use crate::hot_keys::HotKeys;
+use crate::latency::LatencyMonitor;
+use crate::live::Live;
+use crate::persistence::{self, Persistence};
+use crate::pubsub::PubSub;
+use crate::registry::{self, Registry};
+use crate::scripting::Scripting;
+use crate::session::{BlockedClient, SharedSession};
+use crate::slowlog::SlowLog;
+use crate::stats::Stats;
+use crate::tracking::Tracking;
+use mantissa_config::Config;
+
+/// CLIENT PAUSE.
+#[derive(Default)]
+pub struct Pause {
+    /// Until when, Unix time in ms; 0 if not paused.
+    pub until_ms: AtomicI64,
+    /// Whether reads are paused as well as writes.
+    pub all: AtomicBool,
+}
+
+/// What all threads that run commands share. A process may have several.
+pub struct Engine {
+    host: Arc<dyn Host>,
+    itself: Weak<Engine>,
+    /// The data.
+    pub keyspace: Keyspace,
+    /// The commands.
+    pub registry: &'static Registry,
+    /// Users.
+    pub acl: Acl,
+    live: ArcSwap<Live>,
+    live_version: AtomicU64,
+    /// Held while the configuration changes.
+    pub config_change: Mutex<()>,
+    /// Connected clients by number.
+    pub clients: RwLock<BTreeMap<u64, Arc<SharedSession>>>,
+    /// The number of connected clients, also readable without the lock.
+    pub client_count: AtomicUsize,
+    next_client: AtomicU64,
+    /// The memory of all clients.
+    pub client_memory: ClientMemory,
+    /// Subscriptions of all clients.
+    pub pubsub: PubSub,
+    /// Clients that keep copies of keys.
+    pub tracking: Tracking,
+    /// Clients that wait in blocking commands, by number.
+    pub blocked: Mutex<HashMap<u64, Arc<BlockedClient>>>,
+    next_ticket: AtomicU64,
+    /// What moving entries together has come to.
+    pub compaction: crate::compaction::Figures,
+    /// Clients in MONITOR.
+    pub monitors: RwLock<Vec<Arc<SharedSession>>>,
+    /// Their number, readable without the lock.
+    pub monitor_count: AtomicUsize,
+    /// CLIENT PAUSE.
+    pub pause: Pause,
+    /// Counters.
+    pub stats: Stats,
+    /// Slow commands.
+    pub slowlog: Mutex<SlowLog>,
+    /// Latency events.
+    pub latency: Mutex<LatencyMonitor>,
+    /// Scripts.
+    pub scripting: Scripting,
+    /// Dump files.
+    pub persistence: Persistence,
+    /// The append-only file.
+    pub aof: Aof,
+    /// Frees large values.
+    reaper: OnceLock<std::sync::mpsc::Sender<(Trash, Freeing)>>,
+    /// How far memory is beyond its limit.
+    pub pressure: Arc<Pressure>,
+    /// The keys that are used most.
+    pub hot_keys: HotKeys,
+    /// The sizes of keys.
+    pub census: Census,
+    /// Counts of active expiry.
+    pub expiry: ExpiryFigures,
+    /// Keys waiting to be freed in the background, as Redis counts them.
+    pub lazyfree_pending: Arc<AtomicUsize>,
+    /// Keys that have been freed in the background.
+    pub lazyfreed: Arc<AtomicUsize>,
+    /// Bytes in use when the server was ready for data.
+    pub startup_bytes: AtomicU64,
+    /// When the server started.
+    pub started: Instant,
+    /// 40 hexadecimal digits, new at each start.
+    pub run_id: String,
+    /// 40 hexadecimal digits that name the history of changes for replicas.
+    pub replication_id: Mutex<String>,
+    /// DEBUG SET-ACTIVE-EXPIRE.
+    pub active_expire: AtomicBool,
+    /// DEBUG PAUSE-CRON: what is done in the background rests.
+    pub pauses_cron: AtomicBool,
+    /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call DEBUG.
+    pub debug_in_scripts: AtomicBool,
+    /// The server is about to end.
+    pub stopping: AtomicBool,
+}
+
+impl Engine {
+    /// An engine with an empty keyspace. An error says which `rename-command` of the configuration does not
+    /// fit.
+    pub fn new(config: Config, host: Arc<dyn Host>) -> Result<Arc<Engine>, String> {
+        let registry = registry::build(&config.rename_commands)?;
+        Ok(Arc::new_cyclic(|itself| Engine::with_parts(config, registry, host, Weak::clone(itself))))
+    }
+
+    fn with_parts(
+        config: Config,
+        registry: &'static Registry,
+        host: Arc<dyn Host>,
+        itself: Weak<Engine>,
+    ) -> Engine {
+        let worker_count = host.worker_count();
+        let shard_count = match config.shards {
+            0 => (worker_count * 4).clamp(64, 256),
+            count => count,
+        };
+        let keyspace = Keyspace::new(config.databases, shard_count);
+        let pressure = Arc::<Pressure>::default();
+        pressure.set_limit(config.maxmemory);
+        let command_count = registry.index_count();
+        let acl = Acl::new(registry, &config);
+        let aof = Aof::new(worker_count);
+        Engine {
+            host,
+            itself,
+            keyspace,
+            registry,
+            acl,
+            live: ArcSwap::from_pointee(Live::new(1, config)),
+            live_version: AtomicU64::new(1),
+            config_change: Mutex::default(),
+            clients: RwLock::default(),
+            client_count: AtomicUsize::new(0),
+            next_client: AtomicU64::new(1),
+            client_memory: ClientMemory::new(worker_count),
+            pubsub: PubSub::default(),
+            tracking: Tracking::default(),
+            blocked: Mutex::default(),
+            next_ticket: AtomicU64::new(1),
+            compaction: crate::compaction::Figures::default(),
+            monitors: RwLock::default(),
+            monitor_count: AtomicUsize::new(0),
+            pause: Pause::default(),
+            stats: Stats::new(command_count, worker_count + 1),
+            slowlog: Mutex::new(SlowLog::new()),
+            latency: Mutex::new(LatencyMonitor::new()),
+            scripting: Scripting::new(worker_count),
+            persistence: Persistence::default(),
+            aof,
+            reaper: OnceLock::new(),
+            pressure,
+            hot_keys: HotKeys::new(worker_count + 1),
+            census: Census::default(),
+            expiry: ExpiryFigures::default(),
+            lazyfree_pending: Arc::default(),
+            lazyfreed: Arc::default(),
+            startup_bytes: AtomicU64::new(0),
+            started: Instant::now(),
+            run_id: random_id(),
+            replication_id: Mutex::new(random_id()),
+            active_expire: AtomicBool::new(true),
+            pauses_cron: AtomicBool::new(false),
+            debug_in_scripts: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// The configuration in force.
+    pub fn live(&self) -> Arc<Live> {
+        self.live.load_full()
+    }
+
+    /// Notes how long something took, if that is above the threshold of what is watched.
+    pub fn note_latency(&self, event: &'static str, spent: Duration) {
+        let spent_ms = spent.as_millis() as u64;
+        if spent_ms > 0 {
+            let threshold_ms = self.live.load().config.latency_monitor_threshold_ms;
+            if threshold_ms > 0 && spent_ms >= threshold_ms {
+                self.latency.lock().add(event, spent_ms, unix_ms() / 1000);
+            }
+        }
+    }
+
+    /// The version of the configuration in force.
+    #[inline]
+    pub fn live_version(&self) -> u64 {
+        self.live_version.load(Ordering::Acquire)
+    }
+
+    /// Puts a new configuration in force. The caller holds `config_change`.
+    pub fn set_config(&self, config: Config) {
+        self.pressure.set_limit(config.maxmemory);
+        let limits_clients = client_memory::limit(&config).is_some();
+        let version = self.live_version() + 1;
+        self.live.store(Arc::new(Live::new(version, config)));
+        self.live_version.store(version, Ordering::Release);
+        self.pressure.wake_background();
+        if limits_clients {
+            self.send_all(|| Message::WeighClients);
+        }
+    }
+
+    /// The number for the next client.
+    pub fn next_client_id(&self) -> u64 {
+        self.next_client.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The next place in the queues of blocked clients.
+    pub fn next_ticket(&self) -> u64 {
+        self.next_ticket.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The number of the host's workers.
+    pub fn worker_count(&self) -> usize {
+        self.host.worker_count()
+    }
+
+    /// The program around the engine.
+    pub fn host(&self) -> &dyn Host {
+        &*self.host
+    }
+
+    /// The engine itself, for a thread that outlives the caller.
+    pub fn share(&self) -> Arc<Engine> {
+        self.itself.upgrade().unwrap_or_else(|| unreachable!("whoever calls holds the engine"))
+    }
+
+    /// Starts a thread that works for the engine. It holds the engine until it ends.
+    pub fn spawn(&self, name: &str, work: impl FnOnce(&Engine) + Send + 'static) -> std::io::Result<()> {
+        let engine = self.share();
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || work(&engine)).map(drop)
+    }
+
+    /// Leaves a message for a worker.
+    pub fn send(&self, worker: usize, message: Message) {
+        self.host.send(worker, message, 0);
+    }
+
+    /// The same, for when the log is confirmed up to `position`.
+    pub fn send_after(&self, worker: usize, message: Message, position: u64) {
+        self.host.send(worker, message, position);
+    }
+
+    /// Wakes a worker.
+    pub fn wake(&self, worker: usize) {
+        self.host.wake(worker);
+    }
+
+    /// Leaves a message for every worker.
+    pub fn send_all(&self, message: impl Fn() -> Message) {
+        (0..self.worker_count()).for_each(|worker| self.send(worker, message()));
+    }
+
+    /// Starts the thread that frees large values.
+    pub fn start_reaper(&self) -> std::io::Result<()> {
+        let (sender, receiver) = std::sync::mpsc::channel::<(Trash, Freeing)>();
+        let (pending, freed) = (Arc::clone(&self.lazyfree_pending), Arc::clone(&self.lazyfreed));
+        let pressure = Arc::clone(&self.pressure);
+        std::thread::Builder::new().name("reaper".to_owned()).spawn(move || {
+            for (trash, freeing) in receiver {
+                let objects = trash.lazy_objects as usize;
+                drop(trash);
+                pressure.end_freeing(freeing);
+                pending.fetch_sub(objects, Ordering::Relaxed);
+                freed.fetch_add(objects, Ordering::Relaxed);
+            }
+        })?;
+        let _already_set = self.reaper.set(sender);
+        Ok(())
+    }
+
+    /// Frees what commands have left, here if it is little, else in the background. No shard may be locked.
+    #[inline]
+    pub fn free(&self, trash: Option<Trash>) {
+        if let Some(trash) = trash {
+            self.free_all(trash);
+        }
+    }
+
+    /// Notes that so many scripts or functions were flushed as ASYNC has it. Redis leaves more than 64 of
+    /// them to its background thread, and counts those; here they are few bytes, freed at once.
+    pub fn count_flushed_scripts(&self, count: usize, also: usize) {
+        const COUNT_MAX: usize = 64;
+        if count > COUNT_MAX {
+            self.lazyfreed.fetch_add(count + also, Ordering::Relaxed);
+        }
+    }
+
+    fn free_all(&self, trash: Trash) {
+        if trash.emptied {
+            persistence::save_flush(self);
+        }
+        let objects = trash.lazy_objects as usize;
+        if !trash.is_large() {
+            drop(trash);
+            self.lazyfreed.fetch_add(objects, Ordering::Relaxed);
+            return;
+        }
+        if let Some(reaper) = self.reaper.get() {
+            self.lazyfree_pending.fetch_add(objects, Ordering::Relaxed);
+            let freeing = self.pressure.begin_freeing(&trash);
+            if reaper.send((trash, freeing)).is_err() {
+                self.pressure.end_freeing(freeing);
+                self.lazyfree_pending.fetch_sub(objects, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Whether CLIENT PAUSE holds commands back at this time: writes, or all of them.
+    pub fn pauses(&self, now_ms: i64, may_write: bool) -> bool {
+        let until = self.pause.until_ms.load(Ordering::Relaxed);
+        until > now_ms && (may_write || self.pause.all.load(Ordering::Relaxed))
+    }
+}
+
+/// 40 random hexadecimal digits.
+pub fn random_id() -> String {
+    use std::hash::{BuildHasher, Hasher};
+    let mut id = String::new();
+    while id.len() < 40 {
+        let mut hasher = std::hash::RandomState::new().build_hasher();
+        hasher.write_usize(id.len());
+        id.push_str(&format!("{:016x}", hasher.finish()));
+    }
+    id.truncate(40);
+    id
+}

@@ -1,0 +1,231 @@
+//! Making room when memory is full: `maxmemory` and its policies.
+//!
+//! Before each command a worker sees to it that memory is within the limit ([`relieve`]). If it is not, keys
+//! are evicted one by one, the worst of a small pool of candidates each time ([`Pool`]), into which a few
+//! entries of one random shard are drawn first. At most one shard is locked, for some microseconds, and none
+//! is waited for. A command spends no more than `maxmemory-eviction-tenacity` allows; what is left the
+//! background thread does, while commands go on.
+//!
+//! Memory is what the allocator has handed out, less what has left the keyspace and is about to be freed
+//! ([`Pressure`]). So neither several workers at once, nor one while a large value is being freed, evict more
+//! than is needed.
+//!
+//! While there is room a command pays a comparison or two: the sum is taken anew once in a turn of the event
+//! loop, and when the worker itself has taken a part of what was left.
+
+mod pool;
+mod pressure;
+mod sampling;
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use mantissa_commands::Error;
+use mantissa_commands::spec::{Flags, Traits};
+use mantissa_protocol::Args;
+use mantissa_store::{Entry, allocator};
+
+use crate::calls::note_latency;
+use crate::context::Context;
+use crate::engine::Engine;
+use crate::invocation::try_with_shard;
+use crate::registry::Command;
+use crate::scripting::needs_memory;
+use crate::session::Session;
+use crate::stats;
+use mantissa_config::Config;
+use pool::{Candidate, Pool};
+pub use pressure::{Freeing, Pressure};
+pub use sampling::Policy;
+use sampling::{Drawn, draw};
+
+/// The refusal of commands that may need memory when there is none.
+pub const OUT_OF_MEMORY: Error = Error::fixed("OOM command not allowed when used memory > 'maxmemory'.");
+
+/// Looks into locked shards and stale candidates that one eviction may take in vain.
+const ATTEMPTS_MAX: usize = 32;
+
+/// How an attempt to make room ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Memory is within the limit.
+    Roomy,
+    /// It is not yet, but more can be evicted, or is being freed.
+    Running,
+    /// It is not, and nothing can be evicted.
+    Full,
+}
+
+/// What a thread knows about memory and keys to evict.
+#[derive(Default)]
+pub struct Evictor {
+    pool: Pool,
+    /// The policy that the pool's candidates were chosen for.
+    policy: Option<Policy>,
+    /// What this thread may take before the sum is taken again.
+    allowance: i64,
+    /// [`allocator::thread_bytes`] when it was taken last.
+    thread_bytes: i64,
+}
+
+impl Evictor {
+    /// Has the next check take the sum again.
+    #[inline]
+    pub fn expect_change(&mut self) {
+        self.allowance = 0;
+    }
+
+    #[inline]
+    fn has_room(&self) -> bool {
+        self.allowance > 0 && allocator::thread_bytes() - self.thread_bytes < self.allowance
+    }
+
+    fn note_room(&mut self, bytes: i64, thread_count: usize) {
+        self.thread_bytes = allocator::thread_bytes();
+        self.allowance = bytes / (2 * thread_count as i64 + 2);
+    }
+}
+
+/// Makes room before a command if memory is full. Returns whether it is, and nothing can be evicted. No shard
+/// may be locked.
+#[inline]
+pub fn relieve(context: &mut Context) -> bool {
+    if context.live.config.maxmemory == 0 || context.evictor.has_room() {
+        return false;
+    }
+    let time_limit = time_limit(&context.live.config);
+    let verdict = make_room(context, time_limit);
+    if verdict == Verdict::Running {
+        context.engine.pressure.wake_background();
+    }
+    verdict == Verdict::Full
+}
+
+/// Whether a command is refused when memory is full and nothing can be evicted.
+pub fn may_need_memory(engine: &Engine, session: &Session, command: &Command, args: Args<'_>) -> bool {
+    let denied = |command: &Command, args: Args<'_>| {
+        command.info.flags.has(Flags::DENYOOM) || needs_memory(engine, command, args)
+    };
+    match &session.transaction {
+        Some(transaction) if command.info.traits.has(Traits::RUNS_QUEUE) => {
+            transaction.queue.iter().any(|queued| denied(queued.command, queued.args.as_args()))
+        }
+        _ => denied(command, args),
+    }
+}
+
+/// How long a command may evict: `maxmemory-eviction-tenacity`, whose meaning is Redis's: 50 us for each of
+/// the first ten, then 15 % more for each, and no limit at 100.
+fn time_limit(config: &Config) -> Duration {
+    match config.maxmemory_eviction_tenacity {
+        tenacity @ 0..=10 => Duration::from_micros(50 * u64::from(tenacity)),
+        tenacity @ 11..=99 => Duration::from_secs_f64(500e-6 * 1.15_f64.powi(tenacity as i32 - 10)),
+        _ => Duration::MAX,
+    }
+}
+
+/// Evicts until memory is within the limit, for about `time_limit` at most.
+pub fn make_room(context: &mut Context, time_limit: Duration) -> Verdict {
+    let engine = context.engine;
+    let limit = context.live.config.maxmemory;
+    let unsafe_now = engine.persistence.loading.load(Ordering::Relaxed)
+        || engine.scripting.is_busy()
+        || engine.pauses(context.now_ms, true);
+    if limit == 0 || unsafe_now {
+        return Verdict::Roomy;
+    }
+    let excess = engine.pressure.excess(limit);
+    let verdict = if excess <= 0 {
+        context.evictor.note_room(-excess, engine.worker_count());
+        Verdict::Roomy
+    } else {
+        match Policy::of(&context.live.config) {
+            None => Verdict::Full,
+            Some(policy) => evict(context, policy, limit, time_limit),
+        }
+    };
+    engine.pressure.note(verdict, engine.started);
+    verdict
+}
+
+fn evict(context: &mut Context, policy: Policy, limit: u64, time_limit: Duration) -> Verdict {
+    if context.evictor.policy != Some(policy) {
+        context.evictor.policy = Some(policy);
+        context.evictor.pool.clear();
+    }
+    let pressure = &context.engine.pressure;
+    let began = Instant::now();
+    let verdict = loop {
+        if pressure.is_about_to_fall() {
+            break Verdict::Running;
+        }
+        let is_possible = evict_one(context, policy, limit);
+        if pressure.excess(limit) <= 0 {
+            break Verdict::Roomy;
+        }
+        if !is_possible {
+            break if pressure.is_freeing() { Verdict::Running } else { Verdict::Full };
+        }
+        if began.elapsed() >= time_limit {
+            break Verdict::Running;
+        }
+    };
+    note_latency(context, "eviction-cycle", began.elapsed().as_nanos() as u64);
+    verdict
+}
+
+/// Evicts a key if memory is still full then. False if no key can be.
+fn evict_one(context: &mut Context, policy: Policy, limit: u64) -> bool {
+    let drawn = draw(context, policy);
+    for _ in 0..ATTEMPTS_MAX {
+        let Some(candidate) = context.evictor.pool.take_best() else { break };
+        match remove(context, policy, &candidate, limit) {
+            Removal::Done => return true,
+            Removal::NotNeeded | Removal::InUse => {
+                context.evictor.pool.offer(candidate);
+                return true;
+            }
+            Removal::Stale => {}
+        }
+    }
+    drawn != Drawn::NothingThere
+}
+
+/// What became of a candidate.
+enum Removal {
+    /// It was evicted.
+    Done,
+    /// There is room already.
+    NotNeeded,
+    /// Its shard is locked by somebody else.
+    InUse,
+    /// It is gone, or has been used since it was chosen.
+    Stale,
+}
+
+fn remove(context: &mut Context, policy: Policy, candidate: &Candidate, limit: u64) -> Removal {
+    let engine = context.engine;
+    let index = engine.keyspace.shard_of(candidate.hash);
+    let now_ms = context.now_ms;
+    let mut claim = None;
+    let mut outcome = Removal::Stale;
+    let is_wanted = |entry: &Entry| {
+        if !policy.still_stands(entry, now_ms, candidate.rank) {
+            return false;
+        }
+        claim = engine.pressure.claim(pressure::measure(entry).unwrap_or(1), limit);
+        if claim.is_none() {
+            outcome = Removal::NotNeeded;
+        }
+        claim.is_some()
+    };
+    let evicted =
+        try_with_shard(context, index, candidate.database, |access| access.evict(candidate.hash, is_wanted));
+    let Some(evicted) = evicted else { return Removal::InUse };
+    drop(claim);
+    if evicted {
+        stats::add(&engine.stats.workers[context.worker].evicted_keys, 1);
+        return Removal::Done;
+    }
+    outcome
+}

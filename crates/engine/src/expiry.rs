@@ -1,0 +1,128 @@
+//! Active expiry: the pace at which keys whose time has passed are removed although nobody asks for them.
+//!
+//! The background thread looks at a small part of each shard in turn, ten times a second (`hz`). Where many
+//! of the keys that it comes across have expired, it goes on with the same shard, for up to a quarter of its
+//! time (more with `active-expire-effort`). A shard is locked for one step at a time: [`STEP_ENTRIES`]
+//! entries, a fraction of a millisecond.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use mantissa_commands::{Access, ExpireProgress};
+
+use crate::calls;
+use crate::context::Context;
+use crate::invocation::try_with_shard;
+
+/// Entries that are looked at while a shard is locked.
+const STEP_ENTRIES: usize = 200;
+/// Keys that count for the present share of expired ones, before the oldest fade.
+const MEMORY_KEYS: u64 = 1_000;
+
+/// What INFO shows of it.
+#[derive(Default)]
+pub struct ExpiryFigures {
+    /// The share of expired keys among those with an expiry, in hundredths of a percent.
+    pub stale_basis_points: AtomicU64,
+    /// Rounds that ended because their time was up.
+    pub rounds_cut: AtomicU64,
+    /// Time spent, in us.
+    pub spent_us: AtomicU64,
+}
+
+impl ExpiryFigures {
+    /// CONFIG RESETSTAT.
+    pub fn reset(&self) {
+        [&self.stale_basis_points, &self.rounds_cut, &self.spent_us]
+            .into_iter()
+            .for_each(|figure| figure.store(0, Ordering::Relaxed));
+    }
+}
+
+/// The walk over all shards.
+#[derive(Default)]
+pub struct Expirer {
+    next_shard: usize,
+    /// Keys with an expiry that were looked at lately, and how many of them had expired.
+    seen: u64,
+    stale: u64,
+}
+
+impl Expirer {
+    /// One round, for at most its share of the time until the next.
+    pub fn run(&mut self, context: &mut Context) {
+        let config = &context.live.config;
+        let effort = config.active_expire_effort.clamp(1, 10) - 1;
+        let period_us = 1_000_000 / u64::from(config.hz.clamp(1, 500));
+        let budget = Duration::from_micros(period_us * u64::from(25 + 2 * effort) / 100);
+        let acceptable_percent = u64::from(10 - effort);
+        let (began, count) = (Instant::now(), context.engine.keyspace.shard_count());
+        let mut is_cut = false;
+        for _ in 0..count {
+            is_cut = !self.walk_shard(context, acceptable_percent, began + budget);
+            if is_cut {
+                break;
+            }
+            self.next_shard = (self.next_shard + 1) % count;
+        }
+        let figures = &context.engine.expiry;
+        figures.rounds_cut.fetch_add(u64::from(is_cut), Ordering::Relaxed);
+        let spent = began.elapsed();
+        figures.spent_us.fetch_add(spent.as_micros() as u64, Ordering::Relaxed);
+        figures.stale_basis_points.store(self.stale * 10_000 / self.seen.max(1), Ordering::Relaxed);
+        calls::note_latency(context, "expire-cycle", spent.as_nanos() as u64);
+    }
+
+    /// Walks on in the next shard for as long as it pays. False if the time was up before.
+    fn walk_shard(&mut self, context: &mut Context, acceptable_percent: u64, deadline: Instant) -> bool {
+        let is_stale = |stale: usize, seen: usize| stale as u64 * 100 > seen as u64 * acceptable_percent;
+        while let Some(progress) = step(context, self.next_shard) {
+            self.note(progress);
+            let goes_on = if progress.expiring == 0 {
+                // Keys with an expiry are rare here: what was seen elsewhere tells whether to look for them.
+                progress.visited > 0 && is_stale(self.stale as usize, self.seen as usize)
+            } else {
+                is_stale(progress.removed, progress.expiring)
+            };
+            if !goes_on || progress.finished > 0 {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn note(&mut self, progress: ExpireProgress) {
+        self.seen += progress.expiring as u64;
+        self.stale += progress.removed as u64;
+        while self.seen > MEMORY_KEYS {
+            (self.seen, self.stale) = (self.seen / 2, self.stale / 2);
+        }
+    }
+}
+
+/// Removes keys, each with its database, that a sweep has found expired, unless their shard is in use.
+pub fn remove(context: &mut Context, mut keys: Vec<(usize, Box<[u8]>)>) {
+    let keyspace = &context.engine.keyspace;
+    let shard_of = |key: &[u8]| keyspace.shard_of(keyspace.hash(key));
+    keys.sort_by_cached_key(|(_, key)| shard_of(key));
+    for same in keys.chunk_by(|(_, one), (_, other)| shard_of(one) == shard_of(other)) {
+        for few in same.chunks(STEP_ENTRIES) {
+            let Some((_, first)) = few.first() else { continue };
+            try_with_shard(context, shard_of(first), 0, |access| {
+                for (database, key) in few {
+                    access.select(*database);
+                    access.remove_if_expired(key);
+                }
+            });
+        }
+    }
+}
+
+/// Looks at a small part of a shard. Nothing if it is in use.
+fn step(context: &mut Context, shard: usize) -> Option<ExpireProgress> {
+    let look = |access: &mut Access<'_>| mantissa_commands::expire_cycle(access, shard, STEP_ENTRIES);
+    try_with_shard(context, shard, 0, look)
+}

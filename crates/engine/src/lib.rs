@@ -1,0 +1,49 @@
+//! The engine: data and rules, without sockets.
+//!
+//! An [`Engine`] owns a keyspace, users, scripts and the log. A [`Session`] is a client's state. [`execute`]
+//! runs a request of a session. Replies go to the caller, and messages for other sessions leave through the
+//! [`Host`] that the program around the engine provides.
+//!
+//! A request's way: [`execute`] (checks, locks, statistics) -> a handler -> [`commit`] (what the write
+//! caused) -> the reply.
+#![forbid(unsafe_code)]
+
+pub mod acl;
+pub mod aof;
+pub mod background;
+pub mod blocking;
+pub mod calls;
+mod census;
+pub mod client_memory;
+pub mod commands;
+pub mod commit;
+mod compaction;
+pub mod context;
+pub mod engine;
+pub mod eviction;
+pub mod execute;
+mod expiry;
+pub mod host;
+mod hot_keys;
+pub mod invocation;
+mod latency;
+pub mod live;
+pub mod loading;
+pub mod log;
+mod monitor;
+pub mod persistence;
+mod pubsub;
+pub mod registry;
+mod reload;
+pub mod scripting;
+pub mod session;
+mod slowlog;
+mod snapshot;
+pub mod stats;
+pub mod tracking;
+pub mod transaction;
+
+pub use engine::Engine;
+pub use host::Host;
+pub use mantissa_config as config;
+pub use session::Session;

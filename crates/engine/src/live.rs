@@ -1,0 +1,69 @@
+//! The configuration in force, with what is derived from it.
+
+use mantissa_commands::{AccessClock, Settings, parse};
+use mantissa_store::EncodingLimits;
+
+use crate::eviction::Policy;
+use mantissa_config::Config;
+
+/// One state of the configuration. Never changed: CONFIG SET puts a new one in its place.
+pub struct Live {
+    /// Grows with every change.
+    pub version: u64,
+    /// All directives.
+    pub config: Config,
+    /// The part that handlers of data read.
+    pub settings: Settings,
+}
+
+impl Live {
+    /// Derives the rest from the configuration.
+    pub fn new(version: u64, config: Config) -> Self {
+        let settings = settings(&config);
+        Live { version, config, settings }
+    }
+
+    /// Whether a command that flushes leaves the freeing to the background: by its mode, ASYNC or SYNC, if it
+    /// gives one.
+    pub fn flushes_lazily(&self, mode: Option<&[u8]>) -> bool {
+        mode.map_or(self.config.lazyfree_lazy_user_flush, |mode| parse::is(mode, "ASYNC"))
+    }
+}
+
+fn settings(config: &Config) -> Settings {
+    let access_clock = if config.maxmemory_policy.name().ends_with("-lfu") {
+        AccessClock::LeastFrequentlyUsed {
+            log_factor: config.lfu_log_factor,
+            decay_minutes: config.lfu_decay_time,
+        }
+    } else {
+        AccessClock::LeastRecentlyUsed
+    };
+    let limits = EncodingLimits {
+        hash_entries_max: config.hash_max_listpack_entries,
+        hash_value_bytes_max: config.hash_max_listpack_value,
+        list_node_size: i64::from(config.list_max_listpack_size),
+        list_compress_depth: config.list_compress_depth,
+        set_intset_entries_max: config.set_max_intset_entries,
+        set_listpack_entries_max: config.set_max_listpack_entries,
+        set_listpack_value_bytes_max: config.set_max_listpack_value,
+        sorted_set_entries_max: config.zset_max_listpack_entries,
+        sorted_set_value_bytes_max: config.zset_max_listpack_value,
+        stream_node_bytes_max: config.stream_node_max_bytes,
+        stream_node_entries_max: usize::try_from(config.stream_node_max_entries).unwrap_or(usize::MAX),
+    };
+    Settings {
+        limits,
+        string_bytes_max: config.proto_max_bulk_len,
+        notify: config.notify_keyspace_events,
+        access_clock,
+        sample_volatile: Policy::needs_volatile(config),
+        sparse_hyperloglog_bytes_max: config.hll_sparse_max_bytes,
+        compress_dumps: config.rdbcompression,
+        lazy_user_del: config.lazyfree_lazy_user_del,
+        lazy_user_flush: config.lazyfree_lazy_user_flush,
+        lazy_server_del: config.lazyfree_lazy_server_del,
+        lazy_expire: config.lazyfree_lazy_expire,
+        lazy_eviction: config.lazyfree_lazy_eviction,
+    }
+}

@@ -1,0 +1,229 @@
+//! What `redis` offers to scripts besides running commands, and random numbers.
+
+use std::sync::Mutex;
+
+use mantissa_protocol::Protocol;
+use mlua::{Lua, Table, Value};
+
+use super::budget::{self, Output};
+use super::host;
+use super::native::{self, Arguments, Native, Problem};
+use super::source::{Digester, hexadecimal};
+use super::vm::{command_arguments, reply_problem};
+use crate::log;
+use mantissa_config::LogLevel;
+
+const LEVELS: [(&str, LogLevel); 4] = [
+    ("LOG_DEBUG", LogLevel::Debug),
+    ("LOG_VERBOSE", LogLevel::Verbose),
+    ("LOG_NOTICE", LogLevel::Notice),
+    ("LOG_WARNING", LogLevel::Warning),
+];
+
+/// Bytes of a digest between two looks at the clock.
+const DIGEST_BYTES: usize = 64 << 10;
+/// The effects of a script go to the append-only file.
+const REPL_AOF: i64 = 1;
+/// Where a script's effects may go: `redis.REPL_*`.
+const DESTINATIONS: [(&str, i64); 5] =
+    [("REPL_NONE", 0), ("REPL_AOF", REPL_AOF), ("REPL_SLAVE", 2), ("REPL_REPLICA", 2), ("REPL_ALL", 3)];
+
+/// The version as a number, a byte for each part.
+const VERSION_NUMBER: i64 = 0x0008_0203;
+
+/// The fields of `redis` that scripts and functions have in common.
+pub fn common_fields(lua: &Lua) -> mlua::Result<Table> {
+    let fields = lua.create_table()?;
+    for (number, (name, _)) in LEVELS.into_iter().enumerate() {
+        fields.set(name, number)?;
+    }
+    for (name, number) in DESTINATIONS {
+        fields.set(name, number)?;
+    }
+    fields.set("REDIS_VERSION", crate::commands::REDIS_VERSION)?;
+    fields.set("REDIS_VERSION_NUM", VERSION_NUMBER)?;
+    fields.set("log", native::function(lua, write_log)?)?;
+    fields.set("sha1hex", native::function(lua, sha1hex)?)?;
+    fields.set("error_reply", native::function(lua, error_reply)?)?;
+    fields.set("status_reply", native::function(lua, status_reply)?)?;
+    fields.set("setresp", native::function(lua, set_protocol)?)?;
+    fields.set("set_repl", native::function(lua, set_destinations)?)?;
+    fields.set("acl_check_cmd", native::function(lua, check_command)?)?;
+    Ok(fields)
+}
+
+/// The fields of `redis` for the code of a library while it is loaded.
+pub fn loading_fields(lua: &Lua) -> mlua::Result<Table> {
+    let fields = lua.create_table()?;
+    for (number, (name, _)) in LEVELS.into_iter().enumerate() {
+        fields.set(name, number)?;
+    }
+    fields.set("REDIS_VERSION", crate::commands::REDIS_VERSION)?;
+    fields.set("REDIS_VERSION_NUM", VERSION_NUMBER)?;
+    fields.set("log", native::function(lua, write_log)?)?;
+    fields.set("register_function", native::function(lua, super::functions::register)?)?;
+    Ok(fields)
+}
+
+/// The fields of `redis` for scripts.
+pub fn script_fields(lua: &Lua) -> mlua::Result<Table> {
+    let fields = common_fields(lua)?;
+    fields.set("replicate_commands", native::function(lua, |_, _| Ok(true))?)?;
+    fields.set("breakpoint", native::function(lua, |_, _| Ok(false))?)?;
+    fields.set("debug", native::function(lua, |_, _| Ok(()))?)?;
+    Ok(fields)
+}
+
+fn write_log(lua: &Lua, args: &Arguments) -> Native<()> {
+    if args.len() < 2 {
+        return reply_problem("ERR redis.log() requires two arguments or more.");
+    }
+    let level = match args.get(0) {
+        Some(Value::Integer(level)) => *level,
+        Some(Value::Number(level)) => super::convert::truncate(*level),
+        _ => return reply_problem("ERR First argument must be a number (log level)."),
+    };
+    let Some((_, level)) = usize::try_from(level).ok().and_then(|level| LEVELS.get(level)) else {
+        return reply_problem("ERR Invalid log level.");
+    };
+    let mut line = Output::new(lua);
+    for text in args.iter().skip(1).filter_map(native::text_of) {
+        if line.len() > 0 {
+            line.push(b' ')?;
+        }
+        line.extend(text.as_ref())?;
+    }
+    log::write(*level, format_args!("{}", String::from_utf8_lossy(line.as_bytes())));
+    Ok(())
+}
+
+fn sha1hex(_lua: &Lua, args: &Arguments) -> Native<String> {
+    if args.len() != 1 {
+        return reply_problem("ERR wrong number of arguments");
+    }
+    let text = args.get(0).and_then(native::text_of);
+    let mut digest = Digester::default();
+    for part in text.as_ref().map_or(&b""[..], AsRef::as_ref).chunks(DIGEST_BYTES) {
+        budget::charge(part.len())?;
+        digest.add(part);
+    }
+    Ok(hexadecimal(&digest.finish()))
+}
+
+fn error_reply(lua: &Lua, args: &Arguments) -> Native<Table> {
+    let (1, Some(Value::String(text))) = (args.len(), args.get(0)) else {
+        return Ok(native::error_table(lua, b"ERR wrong number or type of arguments")?);
+    };
+    let text = text.as_bytes();
+    budget::admit(lua, text.len())?;
+    let text = text.strip_prefix(b"-").unwrap_or(&text);
+    let whole = match text.contains(&b' ') {
+        true => text.to_vec(),
+        false => [b"ERR ", text].concat(),
+    };
+    Ok(native::error_table(lua, &whole)?)
+}
+
+fn status_reply(lua: &Lua, args: &Arguments) -> Native<Table> {
+    let (1, Some(Value::String(text))) = (args.len(), args.get(0)) else {
+        return Ok(native::error_table(lua, b"ERR wrong number or type of arguments")?);
+    };
+    let table = lua.create_table_with_capacity(0, 1)?;
+    table.raw_set("ok", text)?;
+    Ok(table)
+}
+
+fn set_protocol(_lua: &Lua, args: &Arguments) -> Native<()> {
+    if args.len() != 1 {
+        return reply_problem("ERR redis.setresp() requires one argument.");
+    }
+    let number = args.get(0).and_then(native::number_of).map_or(0, super::convert::truncate);
+    let protocol = match number {
+        2 => Protocol::Resp2,
+        3 => Protocol::Resp3,
+        _ => return reply_problem("ERR RESP version must be 2 or 3."),
+    };
+    host::ask(|host| host.set_protocol(protocol));
+    Ok(())
+}
+
+fn set_destinations(_lua: &Lua, args: &Arguments) -> Native<()> {
+    if args.len() != 1 {
+        return reply_problem("ERR redis.set_repl() requires one argument.");
+    }
+    let flags = args.get(0).and_then(native::number_of).map_or(0, super::convert::truncate);
+    if flags & !3 != 0 {
+        return reply_problem(
+            "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
+        );
+    }
+    host::ask(|host| host.set_logs(flags & REPL_AOF != 0));
+    Ok(())
+}
+
+fn check_command(_lua: &Lua, args: &Arguments) -> Native<bool> {
+    let texts = match command_arguments(args.iter()) {
+        Ok(texts) => texts,
+        Err(text) => return reply_problem(text),
+    };
+    match host::ask(|host| host.may_run(&texts)) {
+        None => reply_problem("ERR redis.acl_check_cmd can only be called inside a script invocation"),
+        Some(None) => reply_problem("ERR Invalid command passed to redis.acl_check_cmd()"),
+        Some(Some(may_run)) => Ok(may_run),
+    }
+}
+
+/// The generator of `math.random`: that of drand48, so that a seed gives the numbers that it gives in
+/// redis-server.
+pub struct Random(u64);
+
+impl Default for Random {
+    fn default() -> Self {
+        Random(0x1234_ABCD_330E)
+    }
+}
+
+impl Random {
+    /// The next number, of 31 bits.
+    fn next(&mut self) -> u32 {
+        self.0 = (self.0.wrapping_mul(0x5_DEEC_E66D) + 0xB) & 0xFFFF_FFFF_FFFF;
+        (self.0 >> 17) as u32
+    }
+}
+
+/// `math.random`.
+pub fn random(state: &Mutex<Random>, args: &Arguments) -> Native<f64> {
+    const NUMBERS: u32 = i32::MAX as u32;
+    let Ok(mut state) = state.lock() else { return Ok(0.0) };
+    let fraction = f64::from(state.next() % NUMBERS) / f64::from(NUMBERS);
+    let empty =
+        |number: usize| Problem::Text(format!("bad argument #{number} to 'random' (interval is empty)"));
+    match args.len() {
+        0 => Ok(fraction),
+        1 => {
+            let last = args.integer(0, "random")? as i32;
+            if last < 1 {
+                return Err(empty(1));
+            }
+            Ok((fraction * f64::from(last)).floor() + 1.0)
+        }
+        2 => {
+            let (first, last) = (args.integer(0, "random")? as i32, args.integer(1, "random")? as i32);
+            if first > last {
+                return Err(empty(2));
+            }
+            let count = f64::from(last) - f64::from(first) + 1.0;
+            Ok((fraction * count).floor() + f64::from(first))
+        }
+        _ => Err(Problem::Text("wrong number of arguments".to_owned())),
+    }
+}
+
+/// `math.randomseed`.
+pub fn seed(state: &Mutex<Random>, args: &Arguments) -> Native<()> {
+    let seed = args.integer(0, "randomseed")?;
+    if let Ok(mut state) = state.lock() {
+        state.0 = (u64::from(seed as u32) << 16) | 0x330E;
+    }
+    Ok(())
+}

@@ -1,0 +1,501 @@
+//! EVAL, EVALSHA, their read-only forms, and SCRIPT.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use mantissa_commands::spec::{KeyFlags, ScriptSource};
+use mantissa_commands::{Access, Error, Outcome, parse};
+use mantissa_protocol::{Args, Reply};
+use mantissa_store::ShardSet;
+use mlua::{Function, Table, Value};
+
+use super::budget;
+use super::convert;
+use super::host;
+use super::native;
+use super::run::{Abort, Rules, Run};
+use super::source::{self, Habits, Script};
+use super::vm::{SCRIPT_NAME, Vm};
+use crate::context::Context;
+use crate::engine::Engine;
+use crate::invocation::{Invocation, run_as_one};
+use crate::registry::Command;
+use crate::session::Session;
+use crate::{monitor, warning};
+
+thread_local! {
+    /// The virtual machine of the worker on this thread, made when its first script comes.
+    static MACHINE: RefCell<Option<Vm>> = const { RefCell::new(None) };
+}
+
+/// Does something with this worker's virtual machine. Fails if a script runs on it.
+pub fn with_machine<R>(engine: &Engine, work: impl FnOnce(&mut Vm) -> Outcome<R>) -> Outcome<R> {
+    let scripting = &engine.scripting;
+    MACHINE.with(|machine| {
+        let Ok(mut machine) = machine.try_borrow_mut() else { return Err(scripting.busy_error()) };
+        if machine.is_none() {
+            *machine = Some(Vm::new(scripting.cache.epoch()).map_err(internal)?);
+        }
+        let Some(vm) = machine.as_mut() else { return Err(Error::fixed("ERR no virtual machine")) };
+        vm.follow(scripting.cache.epoch());
+        vm.forget_libraries(|| scripting.libraries.snapshot());
+        work(vm)
+    })
+}
+
+/// An error of the machine itself, such as a lack of memory.
+pub fn internal(error: mlua::Error) -> Error {
+    Error::new(format!("ERR {}", native::first_line(&error)))
+}
+
+/// The number of keys that a call declares.
+pub fn key_count(args: Args<'_>) -> Outcome<usize> {
+    let count = mantissa_number::parse_i64(args.at(2)).ok_or(Error::NOT_INTEGER)?;
+    if count > (args.len() - 3) as i64 {
+        return Err(Error::fixed("ERR Number of keys can't be greater than number of args"));
+    }
+    usize::try_from(count).map_err(|_| Error::fixed("ERR Number of keys can't be negative"))
+}
+
+/// EVAL.
+pub fn eval(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    eval_text(invocation, args, reply, false)
+}
+
+/// EVAL_RO.
+pub fn eval_ro(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    eval_text(invocation, args, reply, true)
+}
+
+/// EVALSHA.
+pub fn evalsha(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    eval_digest(invocation, args, reply, false)
+}
+
+/// EVALSHA_RO.
+pub fn evalsha_ro(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    eval_digest(invocation, args, reply, true)
+}
+
+fn eval_text(
+    invocation: &mut Invocation<'_, '_, '_>,
+    args: Args<'_>,
+    reply: &mut Reply,
+    read_only: bool,
+) -> Outcome {
+    show(invocation, args);
+    key_count(args)?;
+    let context = &*invocation.context;
+    let prepared = with_machine(context.engine, |vm| prepare(context, vm, args.at(1), false))?;
+    run_script(invocation, args, reply, prepared, read_only)
+}
+
+fn eval_digest(
+    invocation: &mut Invocation<'_, '_, '_>,
+    args: Args<'_>,
+    reply: &mut Reply,
+    read_only: bool,
+) -> Outcome {
+    const MISSING: Error = Error::fixed("NOSCRIPT No matching script. Please use EVAL.");
+    show(invocation, args);
+    let digest = source::parse_digest(args.at(1)).ok_or(MISSING)?;
+    key_count(args)?;
+    let context = &*invocation.context;
+    let prepared = with_machine(context.engine, |vm| {
+        let script = context.engine.scripting.cache.get(&digest).ok_or(MISSING)?;
+        match vm.compiled(&digest) {
+            Some(prepared) => Ok(prepared),
+            None => compile(vm, &script).map(|function| (script, function)),
+        }
+    })?;
+    run_script(invocation, args, reply, prepared, read_only)
+}
+
+/// Shows the call to monitors, before what the script calls.
+pub fn show(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>) {
+    let engine = invocation.engine();
+    if engine.monitor_count.load(std::sync::atomic::Ordering::Relaxed) > 0 {
+        monitor::show_always(invocation.context, invocation.session, args);
+    }
+}
+
+/// The script of this text, compiled for this worker; it is cached if it is new.
+fn prepare(context: &Context, vm: &mut Vm, text: &[u8], keep: bool) -> Outcome<(Arc<Script>, Function)> {
+    let cache = &context.engine.scripting.cache;
+    let digest = source::digest_of(text);
+    if let Some(script) = cache.get(&digest) {
+        if keep {
+            cache.keep(&script);
+        }
+        let function = match vm.compiled(&digest) {
+            Some((_, function)) => function,
+            None => compile(vm, &script)?,
+        };
+        return Ok((script, function));
+    }
+    let script = Script::new(digest, text)?;
+    let function = compile_body(vm, &script)?;
+    let script = cache.add(script, keep);
+    vm.keep(&script, &function);
+    vm.forget_evicted(|digest| cache.contains(digest));
+    Ok((script, function))
+}
+
+fn compile(vm: &mut Vm, script: &Arc<Script>) -> Outcome<Function> {
+    let function = compile_body(vm, script)?;
+    vm.keep(script, &function);
+    Ok(function)
+}
+
+fn compile_body(vm: &Vm, script: &Script) -> Outcome<Function> {
+    let compiled =
+        vm.scripts.compile(&vm.lua, script.body(), &format!("@{SCRIPT_NAME}")).map_err(internal)?;
+    compiled.map_err(|problem| {
+        let parts: [&[u8]; 2] = [b"ERR Error compiling script (new function): ", &problem];
+        Error::from_bytes(parts.concat())
+    })
+}
+
+fn run_script(
+    invocation: &mut Invocation<'_, '_, '_>,
+    args: Args<'_>,
+    reply: &mut Reply,
+    (script, function): (Arc<Script>, Function),
+    read_only: bool,
+) -> Outcome {
+    if read_only && !script.flags.undeclared && !script.flags.no_writes {
+        return Err(Error::fixed("ERR Can not execute a script with write flag using *_ro command."));
+    }
+    let call = Call {
+        args,
+        key_count: key_count(args)?,
+        read_only: read_only || script.flags.no_writes,
+        allow_oom: script.flags.allow_oom,
+        is_function: false,
+        name: source::hexadecimal(&script.digest),
+        is_one_line: !script.body().contains(&b'\n'),
+        habits: &script.habits,
+        called: Cell::default(),
+    };
+    call.run(invocation, reply, |vm, keys, arguments| vm.scripts.run(&function, keys, arguments))
+}
+
+/// Whether a call is one of a script or function that declares its flags, and does not declare that it may
+/// run when memory is full.
+pub fn needs_memory(engine: &Engine, command: &Command, args: Args<'_>) -> bool {
+    let scripting = &engine.scripting;
+    let flags = match command.info.script {
+        Some(ScriptSource::Text) => source::declared_flags(args.at(1)),
+        Some(ScriptSource::Digest) => {
+            let digest = source::parse_digest(args.at(1));
+            digest.and_then(|digest| scripting.cache.get(&digest)).map(|script| script.flags)
+        }
+        Some(ScriptSource::Function) => {
+            scripting.libraries.find(args.at(1)).map(|(library, place)| library.functions[place].flags)
+        }
+        None => None,
+    };
+    flags.is_some_and(|flags| !flags.undeclared && !flags.allow_oom && !flags.no_writes)
+}
+
+/// A call of a script or function.
+pub struct Call<'a> {
+    /// The command's arguments: name, script, number of keys, keys, arguments.
+    pub args: Args<'a>,
+    /// The number of keys.
+    pub key_count: usize,
+    /// It must not write.
+    pub read_only: bool,
+    /// It may do everything when memory is full.
+    pub allow_oom: bool,
+    /// It is a function.
+    pub is_function: bool,
+    /// It is a script of one line.
+    pub is_one_line: bool,
+    /// The name that errors show.
+    pub name: String,
+    /// What is known of its keys.
+    pub habits: &'a Habits,
+    /// Calls of a run that is to begin again.
+    pub called: Cell<usize>,
+}
+
+/// How a script ended: whether well, with which value, or with an error of the machine.
+type Ending = mlua::Result<(bool, Value)>;
+
+impl Call<'_> {
+    /// Runs it, again if it turns out to need all shards, and replies.
+    pub fn run(
+        &self,
+        invocation: &mut Invocation<'_, '_, '_>,
+        reply: &mut Reply,
+        body: impl Fn(&Vm, Table, Table) -> Ending,
+    ) -> Outcome {
+        let began = invocation.context.command_began;
+        let database = invocation.session.database;
+        let context = &mut *invocation.context;
+        let engine = context.engine;
+        let running =
+            engine.scripting.begin(engine, context.worker, self.is_function, invocation.access.is_some());
+        let outcome = if let Some(access) = &mut invocation.access {
+            self.run_once(context, invocation.session, access, false, reply, &body).map(|_| ())
+        } else {
+            self.run_locked(context, invocation.session, reply, &body)
+        };
+        drop(running);
+        invocation.session.select(database);
+        if let Some(access) = &mut invocation.access {
+            access.select(database);
+        }
+        invocation.context.command_began = began;
+        outcome
+    }
+
+    /// The shards to begin with.
+    fn shards(&self, context: &Context, wide: bool) -> ShardSet {
+        let keyspace = &context.engine.keyspace;
+        if wide || self.key_count == 0 || !self.habits.keeps_to_declared() {
+            return keyspace.all_shards();
+        }
+        let mut shards = ShardSet::EMPTY;
+        self.keys().iter().for_each(|key| shards.insert(keyspace.shard_of(keyspace.hash(key))));
+        shards
+    }
+
+    fn keys(&self) -> Args<'_> {
+        self.args.range(3..3 + self.key_count)
+    }
+
+    fn run_locked(
+        &self,
+        context: &mut Context,
+        session: &mut Session,
+        reply: &mut Reply,
+        body: &impl Fn(&Vm, Table, Table) -> Ending,
+    ) -> Outcome {
+        let (start, database) = (reply.len(), session.database);
+        let mut wide = false;
+        loop {
+            let shards = self.shards(context, wide);
+            let ended = run_as_one(context, session, shards, !self.read_only, |context, session, access| {
+                self.run_once(context, session, access, true, reply, body)
+            })?;
+            match ended? {
+                Some(Abort::Restart) => {
+                    wide = true;
+                    session.select(database);
+                    reply.truncate(start);
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Runs it once and replies, unless it has to be run again.
+    fn run_once(
+        &self,
+        context: &mut Context,
+        session: &mut Session,
+        access: &mut Access<'_>,
+        owns_locks: bool,
+        reply: &mut Reply,
+        body: &impl Fn(&Vm, Table, Table) -> Ending,
+    ) -> Outcome<Option<Abort>> {
+        let engine = context.engine;
+        let worker = context.worker;
+        let rules = Rules {
+            read_only: self.read_only,
+            allow_oom: self.allow_oom,
+            is_function: self.is_function,
+            owns_locks,
+            keys: self.keys(),
+            call: self.args,
+            called_before: self.called.get(),
+        };
+        let (ended, used) = MACHINE.with(|machine| {
+            let Ok(machine) = machine.try_borrow_mut() else {
+                return (Err(engine.scripting.busy_error()), 0);
+            };
+            let Some(vm) = machine.as_ref() else { return (Err(Error::fixed("ERR no machine")), 0) };
+            let mut run = Run::new(context, session, access, rules);
+            let start = reply.len();
+            let ending = self.begin(vm, &mut run, reply, body);
+            self.habits.note(run.touched_undeclared);
+            self.called.set(run.called_count);
+            let abort = run.abort;
+            if abort != Some(Abort::Restart) {
+                self.reply_ending(context, (ending, abort), start, reply);
+            }
+            vm.settle();
+            (Ok(abort), vm.lua.used_memory())
+        });
+        engine.scripting.note_memory(worker, used);
+        if matches!(ended, Ok(Some(Abort::Panicked))) {
+            session.killed = true;
+        }
+        ended
+    }
+
+    /// Runs it, and replies if all went well.
+    fn begin(
+        &self,
+        vm: &Vm,
+        run: &mut Run<'_, '_, '_>,
+        reply: &mut Reply,
+        body: &impl Fn(&Vm, Table, Table) -> Ending,
+    ) -> Ending {
+        let texts = |args: Args<'_>| -> mlua::Result<Table> {
+            let table = vm.lua.create_table_with_capacity(args.len(), 0)?;
+            for (index, text) in args.iter().enumerate() {
+                table.raw_set(index + 1, vm.lua.create_string(text)?)?;
+            }
+            Ok(table)
+        };
+        let (keys, arguments) = (texts(self.keys())?, texts(self.args.from(3 + self.key_count))?);
+        budget::begin(&vm.lua)?;
+        native::note_one_line(self.is_one_line);
+        host::lend(run, || {
+            let (is_well, value) = body(vm, keys, arguments)?;
+            if let (true, Some(protocol)) = (is_well, host::ask(|host| host.protocol())) {
+                convert::write_reply(reply, &value, protocol)?;
+            }
+            Ok((is_well, value))
+        })
+    }
+
+    fn reply_ending(
+        &self,
+        context: &mut Context,
+        (ending, abort): (Ending, Option<Abort>),
+        start: usize,
+        reply: &mut Reply,
+    ) {
+        let (text, counted) = match (abort, ending) {
+            (Some(_), ending) => {
+                warning!("The script {} has been ended", self.name);
+                let mut text = b"ERR Script killed by user with SCRIPT KILL...".to_vec();
+                if let Ok((_, Value::Table(problem))) = ending {
+                    self.add_place(&problem, &mut text);
+                }
+                (text, false)
+            }
+            (None, Ok((true, value))) => {
+                if reply.as_bytes().get(start) == Some(&b'-') {
+                    let text = String::from_utf8_lossy(&reply.as_bytes()[start + 1..]).into_owned();
+                    count_error(context, &text, is_counted(&value));
+                }
+                return;
+            }
+            (None, Ok((false, value))) => (self.describe(&value), is_counted(&value)),
+            (None, Err(error)) => (internal(error).bytes().to_vec(), false),
+        };
+        reply.truncate(start);
+        count_error(context, &String::from_utf8_lossy(&text), counted);
+        reply.error_bytes(Error::from_bytes(text).bytes());
+    }
+
+    /// The text of an error that a script raised, with its place.
+    fn describe(&self, value: &Value) -> Vec<u8> {
+        let Value::Table(table) = value else {
+            let text = match value {
+                Value::String(text) => text.as_bytes().to_vec(),
+                _ => b"unknown error".to_vec(),
+            };
+            return [b"ERR ", &text[..]].concat();
+        };
+        let mut text = field(table, "err").unwrap_or_else(|| b"ERR unknown error".to_vec());
+        if text.first() == Some(&b'-') {
+            text.remove(0);
+        }
+        self.add_place(table, &mut text);
+        text
+    }
+
+    /// Appends where an error was raised, as far as it is known.
+    fn add_place(&self, problem: &Table, text: &mut Vec<u8>) {
+        if let (Some(source), Some(line)) = (field(problem, "source"), field(problem, "line")) {
+            let place: [&[u8]; 7] =
+                [b" script: ", self.name.as_bytes(), b", on ", &source, b":", &line, b"."];
+            text.extend_from_slice(&place.concat());
+        }
+    }
+}
+
+/// The text of a field.
+fn field(table: &Table, name: &str) -> Option<Vec<u8>> {
+    let value: Value = table.raw_get(name).ok()?;
+    native::text_of(&value).map(|text| text.as_ref().to_vec())
+}
+
+/// Marks the script's call as failed, and counts the error unless that has been done.
+fn count_error(context: &mut Context, text: &str, is_counted: bool) {
+    match is_counted {
+        true => context.has_failed = true,
+        false => context.count_error(text),
+    }
+}
+
+/// Whether an error reply that a script returns or raises has been counted when its command failed.
+fn is_counted(value: &Value) -> bool {
+    let Value::Table(table) = value else { return false };
+    matches!(table.raw_get("ignore_error_stats_update"), Ok(Value::Boolean(true)))
+}
+
+/// SCRIPT LOAD.
+pub fn script_load(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let context = &*invocation.context;
+    let (script, _) = with_machine(context.engine, |vm| prepare(context, vm, args.at(2), true))?;
+    reply.bulk(source::hexadecimal(&script.digest).as_bytes());
+    Ok(())
+}
+
+/// SCRIPT EXISTS.
+pub fn script_exists(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let cache = &invocation.engine().scripting.cache;
+    reply.array(args.len() - 2);
+    for text in args.from(2) {
+        let found = source::parse_digest(text).is_some_and(|digest| cache.contains(&digest));
+        reply.integer(i64::from(found));
+    }
+    Ok(())
+}
+
+/// SCRIPT FLUSH.
+pub fn script_flush(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let is_mode = |word: &[u8]| parse::is(word, "SYNC") || parse::is(word, "ASYNC");
+    if args.len() > 3 || args.get(2).is_some_and(|word| !is_mode(word)) {
+        return Err(Error::fixed("ERR SCRIPT FLUSH only support SYNC|ASYNC option"));
+    }
+    let flushed = invocation.engine().scripting.cache.flush();
+    if invocation.context.live.flushes_lazily(args.get(2)) {
+        invocation.engine().count_flushed_scripts(flushed.len(), 0);
+    }
+    reply.ok();
+    Ok(())
+}
+
+/// SCRIPT KILL.
+pub fn script_kill(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let engine = invocation.engine();
+    engine.scripting.kill(engine, false)?;
+    reply.ok();
+    Ok(())
+}
+
+/// SCRIPT DEBUG.
+pub fn script_debug(_session: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let word = args.at(2);
+    if parse::is(word, "NO") {
+        reply.ok();
+        Ok(())
+    } else if parse::is(word, "YES") || parse::is(word, "SYNC") {
+        Err(Error::fixed("ERR This server has no debugger of scripts"))
+    } else {
+        Err(Error::fixed("ERR Use SCRIPT DEBUG YES/SYNC/NO"))
+    }
+}
+
+/// What EVAL does with its keys, as far as can be told.
+pub const READS_AND_WRITES: KeyFlags = KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE);
+/// What EVAL_RO does with its keys.
+pub const READS: KeyFlags = KeyFlags::RO.or(KeyFlags::ACCESS);

@@ -1,0 +1,330 @@
+//! A run of a script: the commands that it calls, the shards that it holds, and how it is ended early.
+//!
+//! A run is atomic: at any time it holds the shards of every key that it has touched, and it releases none
+//! before it has ended. Which shards it takes before it begins:
+//!
+//! - inside MULTI, those of the transaction, which are all;
+//! - all, if it declares no keys, if it has never run, or if an earlier run touched a key that it had not
+//!   declared;
+//! - else those of the declared keys.
+//!
+//! Only in the last case can a key lie outside. If nothing has been written yet, the run is undone by
+//! forgetting it and begun again with all shards; the commands so far have only read. Otherwise it takes the
+//! missing shards while it keeps its own, which one thread at a time may do ([`LockedShards::extend`]); if
+//! another one does so at that moment the command fails, and with it the script, with what it wrote so far
+//! in place, as after any other error.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use mantissa_commands::spec::{Flags, Traits};
+use mantissa_commands::{Access, Error, Locks, Outcome, find_keys};
+use mantissa_protocol::{Args, OwnedArgs, Protocol, Reply};
+use mantissa_store::ShardSet;
+
+use super::budget::{self, MEMORY_BYTES_MAX};
+use super::host::{Host, Text};
+use super::native::Raised;
+use crate::context::Context;
+use crate::eviction;
+use crate::execute;
+use crate::invocation::{Invocation, commit_one};
+use crate::registry::{Command, Handler};
+use crate::session::Session;
+use crate::{acl, calls, monitor, warning};
+
+#[cfg(doc)]
+use mantissa_store::LockedShards;
+
+/// Why a run ends early, whatever the script makes of errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Abort {
+    /// SCRIPT KILL, FUNCTION KILL or the end of the server.
+    Killed,
+    /// It is to be run again with all shards.
+    Restart,
+    /// A handler has failed inside the server.
+    Panicked,
+}
+
+/// What a script is allowed and known to do.
+#[derive(Clone, Copy)]
+pub struct Rules<'a> {
+    /// It must not write.
+    pub read_only: bool,
+    /// It may do everything when memory is full.
+    pub allow_oom: bool,
+    /// It is a function.
+    pub is_function: bool,
+    /// The shards belong to this run, not to a transaction around it.
+    pub owns_locks: bool,
+    /// The keys that it has declared.
+    pub keys: Args<'a>,
+    /// The command that called it.
+    pub call: Args<'a>,
+    /// Calls that it made before it began again: they have been counted and shown.
+    pub called_before: usize,
+}
+
+/// See the module's description.
+pub struct Run<'s, 'k, 'e> {
+    context: &'s mut Context<'e>,
+    session: &'s mut Session,
+    access: &'s mut Access<'k>,
+    rules: Rules<'s>,
+    protocol: Protocol,
+    /// Whether commands are logged; the script may turn that off.
+    logs: bool,
+    began: Instant,
+    /// A command with effects beyond replies has been called.
+    has_effects: bool,
+    /// Calls so far, refused ones too.
+    pub called_count: usize,
+    /// A key was touched that had not been declared.
+    pub touched_undeclared: bool,
+    /// Set once it is to end early.
+    pub abort: Option<Abort>,
+}
+
+impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
+    /// A run that has not begun.
+    pub fn new(
+        context: &'s mut Context<'e>,
+        session: &'s mut Session,
+        access: &'s mut Access<'k>,
+        rules: Rules<'s>,
+    ) -> Self {
+        Run {
+            context,
+            session,
+            access,
+            rules,
+            protocol: Protocol::Resp2,
+            logs: true,
+            began: Instant::now(),
+            has_effects: false,
+            called_count: 0,
+            touched_undeclared: false,
+            abort: None,
+        }
+    }
+
+    /// Checks whether a command may run and runs it, and replies.
+    fn execute(&mut self, args: Args<'_>, reply: &mut Reply) -> Outcome {
+        let is_new = self.called_count >= self.rules.called_before;
+        let resolved = resolve(self.context, args);
+        let admitted = resolved.clone().and_then(|command| {
+            self.admit(command, args, is_new)?;
+            self.hold_shards(command, args)?;
+            Ok(command)
+        });
+        if self.abort.is_some() {
+            return admitted.map(|_| ());
+        }
+        self.called_count += 1;
+        let command = admitted.inspect_err(|error| {
+            if is_new {
+                calls::rejected(self.context, resolved.ok(), error);
+            }
+        })?;
+        if command.info.flags.has(Flags::WRITE) {
+            self.context.engine.scripting.slot(self.context.worker).wrote.store(true, Ordering::Relaxed);
+        }
+        self.has_effects |= has_effects(command);
+        if is_new && self.context.engine.monitor_count.load(Ordering::Relaxed) > 0 {
+            monitor::show(self.context, self.session, command, args);
+        }
+        self.context.command_began = Instant::now();
+        let outcome = self.run_guarded(command, args, reply);
+        if !self.logs {
+            self.access.discard_log();
+        }
+        if !is_new {
+            self.access.forget_lookups();
+        }
+        commit_one(self.context, self.session, self.access, (command, args));
+        if is_new {
+            calls::ended(self.context, self.session, (command, args), &outcome);
+        } else {
+            self.context.has_failed = false;
+        }
+        outcome
+    }
+
+    /// Runs a handler; a panic ends the script and closes its client.
+    fn run_guarded(&mut self, command: &'static Command, args: Args<'_>, reply: &mut Reply) -> Outcome {
+        self.access.select(self.session.database);
+        let permission = match self.session.user.is_unrestricted() {
+            true => Ok(()),
+            false => acl::check_options(self.session, command, args),
+        };
+        let run = AssertUnwindSafe(|| match command.handler {
+            _ if permission.is_err() => permission,
+            Some(Handler::Data(handler)) => handler(self.access, args, reply),
+            Some(Handler::Engine(handler)) => {
+                let access = Some(&mut *self.access);
+                handler(&mut Invocation { context: self.context, session: self.session, access }, args, reply)
+            }
+            None => Err(Error::arity(&command.name)),
+        });
+        std::panic::catch_unwind(run).unwrap_or_else(|_| {
+            warning!("The command {} of a script failed inside the server", command.name);
+            self.abort = Some(Abort::Panicked);
+            Err(Error::fixed("ERR internal error"))
+        })
+    }
+
+    fn admit(&mut self, command: &Command, args: Args<'_>, is_new: bool) -> Outcome {
+        let info = command.info;
+        if !info.accepts(args.len()) || command.handler.is_none() {
+            return Err(Error::fixed("ERR Wrong number of args calling Redis command from script"));
+        }
+        let debugs =
+            info.traits.has(Traits::DEBUGS) && self.context.engine.debug_in_scripts.load(Ordering::Relaxed);
+        if info.flags.has(Flags::NOSCRIPT) && !debugs {
+            return Err(Error::fixed("ERR This Redis command is not allowed from script"));
+        }
+        if !self.session.user.is_unrestricted() {
+            acl::admit_in_script(self.context, self.session, command, args, is_new)?;
+        }
+        if self.rules.read_only && (info.flags.has(Flags::WRITE) || info.flags.has(Flags::MAY_REPLICATE)) {
+            return Err(Error::fixed("ERR Write commands are not allowed from read-only scripts."));
+        }
+        let has_written =
+            self.context.engine.scripting.slot(self.context.worker).wrote.load(Ordering::Relaxed);
+        let refuses = self.context.out_of_memory && !self.rules.allow_oom && !has_written;
+        if refuses && info.flags.has(Flags::DENYOOM) {
+            return Err(eviction::OUT_OF_MEMORY);
+        }
+        execute::check_disk(self.context, command)
+    }
+
+    /// Sees to it that the shards that a command needs are held.
+    fn hold_shards(&mut self, command: &Command, args: Args<'_>) -> Outcome {
+        let keyspace = self.access.keyspace();
+        let sweeps = matches!(command.info.locks, Locks::All | Locks::Sweep);
+        let mut needed = ShardSet::EMPTY;
+        if sweeps {
+            needed = keyspace.all_shards();
+            self.touched_undeclared = true;
+        } else {
+            for position in find_keys(command.info, args).unwrap_or_default() {
+                let key = args.at(position.index);
+                needed.insert(keyspace.shard_of(keyspace.hash(key)));
+                self.touched_undeclared =
+                    self.touched_undeclared || !self.rules.keys.iter().any(|declared| declared == key);
+            }
+        }
+        if !self.rules.owns_locks || self.access.locked_mut().set().covers(needed) {
+            return Ok(());
+        }
+        if !self.has_effects {
+            self.abort = Some(Abort::Restart);
+            return Err(Error::fixed("ERR the script is run again"));
+        }
+        let engine = self.context.engine;
+        let give_up = || engine.scripting.is_busy() || engine.stopping.load(Ordering::Relaxed);
+        if self.access.locked_mut().extend(keyspace.all_shards(), give_up) {
+            return Ok(());
+        }
+        Err(Error::fixed(
+            "ERR Script attempted to access a key that it did not declare while another script did the same",
+        ))
+    }
+}
+
+impl Host for Run<'_, '_, '_> {
+    fn call(&mut self, args: &[Text]) -> Result<Reply, Raised> {
+        let is_due = budget::is_due(self.context.command_began);
+        if self.abort.is_some() || (is_due && !self.tick()) {
+            return Err(Raised::Reply(b"ERR the script is ended".to_vec(), true));
+        }
+        let args: OwnedArgs = args.iter().collect();
+        let mut reply = Reply::new(self.protocol).limited(MEMORY_BYTES_MAX);
+        let in_script = std::mem::replace(&mut self.context.in_script, true);
+        let outcome = self.execute(args.as_args(), &mut reply);
+        self.context.in_script = in_script;
+        match outcome {
+            Ok(()) if reply.has_overflowed() => {
+                Err(Raised::Reply(b"ERR the reply is larger than a script may hold".to_vec(), true))
+            }
+            Ok(()) if reply.as_bytes().first() == Some(&b'-') => {
+                let line = reply.as_bytes().get(1..reply.len().saturating_sub(2)).unwrap_or_default();
+                Err(Raised::Reply(line.to_vec(), true))
+            }
+            Ok(()) => Ok(reply),
+            Err(error) => Err(Raised::Reply(error.bytes().to_vec(), true)),
+        }
+    }
+
+    fn is_aborted(&self) -> bool {
+        self.abort.is_some()
+    }
+
+    fn tick(&mut self) -> bool {
+        if self.abort.is_some() {
+            return false;
+        }
+        let engine = self.context.engine;
+        let slot = engine.scripting.slot(self.context.worker);
+        let threshold_ms = self.context.live.config.busy_reply_threshold_ms;
+        let elapsed = self.began.elapsed();
+        if threshold_ms > 0 && elapsed >= Duration::from_millis(threshold_ms) {
+            if !slot.is_slow() {
+                let call = self.rules.call.iter().map(<[u8]>::to_vec).collect();
+                let name = self.rules.call.get(1).unwrap_or_default().to_vec();
+                *slot.call.lock() = (name, call);
+                engine.scripting.mark_slow(self.context.worker);
+                warning!(
+                    "Slow script detected: still in execution after {} milliseconds. You can try killing the \
+                     script using the {} command.",
+                    elapsed.as_millis(),
+                    if self.rules.is_function { "FUNCTION KILL" } else { "SCRIPT KILL" },
+                );
+            }
+            super::pump::serve_others();
+        }
+        budget::note_look();
+        if slot.killed.load(Ordering::Relaxed) || engine.stopping.load(Ordering::Relaxed) {
+            self.abort = Some(Abort::Killed);
+            return false;
+        }
+        true
+    }
+
+    fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    fn set_protocol(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+    }
+
+    fn set_logs(&mut self, logs: bool) {
+        self.logs = logs;
+    }
+
+    fn may_run(&mut self, args: &[Text]) -> Option<bool> {
+        let args: OwnedArgs = args.iter().collect();
+        let command = resolve(self.context, args.as_args()).ok()?;
+        Some(acl::try_run(&self.session.user, command, args.as_args()).is_ok())
+    }
+}
+
+/// Whether running the command again would show.
+fn has_effects(command: &Command) -> bool {
+    command.info.flags.has(Flags::WRITE)
+        || command.info.flags.has(Flags::MAY_REPLICATE)
+        || command.info.flags.has(Flags::PUBSUB)
+}
+
+/// The command that a script calls.
+fn resolve(context: &Context, args: Args<'_>) -> Outcome<&'static Command> {
+    const UNKNOWN: Error = Error::fixed("ERR Unknown Redis command called from script");
+    let Some(command) = context.engine.registry.lookup(args.at(0)) else { return Err(UNKNOWN) };
+    if command.subcommands.is_empty() || args.len() < 2 {
+        return Ok(command);
+    }
+    command.subcommand(args.at(1)).ok_or(UNKNOWN)
+}

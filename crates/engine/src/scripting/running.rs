@@ -1,0 +1,267 @@
+//! The scripts that run at this moment: who they are, how long, and how they are ended.
+//!
+//! Each worker runs at most one script at a time and has a slot for it here. A script that runs past
+//! `busy-reply-threshold` is slow: from then on commands that need what it holds are refused instead of
+//! waiting, its own worker serves other connections from within the script, and it can be killed as long as
+//! it has not written.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+use mantissa_commands::{Error, Outcome};
+use mantissa_store::{LockedShards, ShardSet};
+use parking_lot::Mutex;
+
+use super::functions::LibraryStore;
+use super::host;
+use super::source::ScriptCache;
+use crate::engine::Engine;
+use crate::execute;
+
+/// How long those wait at a time who wait for scripts, or scripts for them.
+const PAUSE: Duration = Duration::from_micros(100);
+
+const IDLE: u8 = 0;
+const SCRIPT: u8 = 1;
+const FUNCTION: u8 = 2;
+
+/// What a worker runs.
+#[derive(Default)]
+pub struct Slot {
+    kind: AtomicU8,
+    /// When it began, in ms since the server started.
+    began_ms: AtomicU64,
+    /// It has run past the threshold.
+    slow: AtomicBool,
+    /// It has called a command that writes.
+    pub wrote: AtomicBool,
+    /// It is to end.
+    pub killed: AtomicBool,
+    /// The name of the function and the command that called it, known once it is slow.
+    pub call: Mutex<(Vec<u8>, Vec<Vec<u8>>)>,
+}
+
+impl Slot {
+    /// Whether it has run past the threshold.
+    pub fn is_slow(&self) -> bool {
+        self.slow.load(Ordering::Relaxed)
+    }
+
+    /// For how long it has run, in ms.
+    pub fn elapsed_ms(&self, engine: &Engine) -> u64 {
+        let now_ms = engine.started.elapsed().as_millis() as u64;
+        now_ms.saturating_sub(self.began_ms.load(Ordering::Relaxed))
+    }
+}
+
+/// What all workers share of scripts.
+pub struct Scripting {
+    /// Scripts by digest.
+    pub cache: ScriptCache,
+    /// Libraries of functions.
+    pub libraries: LibraryStore,
+    slots: Box<[Slot]>,
+    /// The number of slow scripts.
+    slow_count: AtomicU64,
+    /// Commands that visit shard after shard, or wait to. They and scripts keep out of each other's way: such
+    /// a command cannot give up once it has begun, and so must never wait for a script that may be slow.
+    sweeps: AtomicU64,
+    /// Bytes that each worker's virtual machine uses.
+    vm_bytes: Box<[AtomicU64]>,
+    /// What waits for shards that a slow script holds.
+    postponed: Mutex<Vec<Postponed>>,
+    has_postponed: AtomicBool,
+}
+
+/// Work to be done with no shard locked.
+type Postponed = Box<dyn FnOnce(&Engine) + Send>;
+
+/// A script or function that runs, until it is dropped.
+pub struct Running<'s> {
+    scripting: &'s Scripting,
+    worker: usize,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.scripting.end(self.worker);
+    }
+}
+
+/// A command that sweeps the keyspace; scripts wait until it is dropped.
+pub struct Sweep<'s>(&'s Scripting);
+
+impl Drop for Sweep<'_> {
+    fn drop(&mut self) {
+        self.0.sweeps.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Scripting {
+    /// For this many workers.
+    pub fn new(worker_count: usize) -> Self {
+        Scripting {
+            cache: ScriptCache::default(),
+            libraries: LibraryStore::default(),
+            slots: (0..=worker_count).map(|_| Slot::default()).collect(),
+            slow_count: AtomicU64::new(0),
+            sweeps: AtomicU64::new(0),
+            vm_bytes: (0..=worker_count).map(|_| AtomicU64::new(0)).collect(),
+            postponed: Mutex::default(),
+            has_postponed: AtomicBool::new(false),
+        }
+    }
+
+    /// A worker's slot.
+    pub fn slot(&self, worker: usize) -> &Slot {
+        &self.slots[worker.min(self.slots.len() - 1)]
+    }
+
+    /// Notes that a worker begins a script or function, once no command sweeps the keyspace. `holds_locks`
+    /// says that shards are locked already, as inside MULTI: then there is no waiting.
+    pub fn begin(&self, engine: &Engine, worker: usize, is_function: bool, holds_locks: bool) -> Running<'_> {
+        let slot = self.slot(worker);
+        let kind = if is_function { FUNCTION } else { SCRIPT };
+        loop {
+            slot.kind.store(kind, Ordering::SeqCst);
+            if holds_locks || self.sweeps.load(Ordering::SeqCst) == 0 {
+                break;
+            }
+            slot.kind.store(IDLE, Ordering::SeqCst);
+            while self.sweeps.load(Ordering::SeqCst) > 0 {
+                std::thread::sleep(PAUSE);
+            }
+        }
+        slot.began_ms.store(engine.started.elapsed().as_millis() as u64, Ordering::Relaxed);
+        slot.wrote.store(false, Ordering::Relaxed);
+        slot.killed.store(false, Ordering::Relaxed);
+        Running { scripting: self, worker }
+    }
+
+    /// Lets a command sweep the keyspace, once no script runs. Fails if a script is slow.
+    pub fn begin_sweep(&self) -> Outcome<Sweep<'_>> {
+        let sweep = Sweep(self);
+        self.sweeps.fetch_add(1, Ordering::SeqCst);
+        while self.slots.iter().any(|slot| slot.kind.load(Ordering::SeqCst) != IDLE) {
+            if host::is_lent() || self.is_busy() {
+                return Err(self.busy_error());
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(sweep)
+    }
+
+    /// Notes that it is slow.
+    pub fn mark_slow(&self, worker: usize) {
+        if !self.slot(worker).slow.swap(true, Ordering::Relaxed) {
+            self.slow_count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes how many bytes a worker's virtual machine uses.
+    pub fn note_memory(&self, worker: usize, used_bytes: usize) {
+        self.vm_bytes[worker.min(self.vm_bytes.len() - 1)].store(used_bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Notes the end of what a worker runs.
+    fn end(&self, worker: usize) {
+        let slot = self.slot(worker);
+        slot.kind.store(IDLE, Ordering::SeqCst);
+        if slot.slow.load(Ordering::Relaxed) {
+            slot.slow.store(false, Ordering::Relaxed);
+            self.slow_count.fetch_sub(1, Ordering::Relaxed);
+            *slot.call.lock() = Default::default();
+        }
+    }
+
+    /// Whether any script is slow.
+    #[inline]
+    pub fn is_busy(&self) -> bool {
+        self.slow_count.load(Ordering::Relaxed) > 0
+    }
+
+    /// Bytes that the virtual machines use.
+    pub fn vm_bytes(&self) -> u64 {
+        self.vm_bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
+    }
+
+    /// The running slot that has run for longest among those of a kind.
+    pub fn longest(&self, engine: &Engine, function: bool) -> Option<&Slot> {
+        let kind = if function { FUNCTION } else { SCRIPT };
+        let running = self.slots.iter().filter(|slot| slot.kind.load(Ordering::Acquire) == kind);
+        running.max_by_key(|slot| slot.elapsed_ms(engine))
+    }
+
+    /// The refusal of commands while a script is slow.
+    pub fn busy_error(&self) -> Error {
+        let function =
+            self.slots.iter().any(|slot| slot.is_slow() && slot.kind.load(Ordering::Relaxed) == FUNCTION);
+        Error::fixed(if function {
+            "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
+        } else {
+            "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+        })
+    }
+
+    /// Waits for shards that are not free. Fails if a slow script or a large file that is loaded is in
+    /// the way.
+    #[cold]
+    pub fn wait_for_shards<'e>(&self, engine: &'e Engine, set: ShardSet) -> Outcome<LockedShards<'e>> {
+        // A thread that serves others from within a script must not wait for what the script holds.
+        let inside = host::is_lent();
+        let reloading = &engine.persistence.reloading;
+        let give_up = || {
+            inside
+                || self.is_busy()
+                || reloading.load(Ordering::Relaxed)
+                || engine.stopping.load(Ordering::Relaxed)
+        };
+        let locked = engine.keyspace.lock_unless(set, give_up);
+        locked.ok_or_else(|| match reloading.load(Ordering::Relaxed) {
+            true => execute::LOADING,
+            false => self.busy_error(),
+        })
+    }
+
+    /// Leaves work for when no slow script is in its way.
+    pub fn postpone(&self, work: impl FnOnce(&Engine) + Send + 'static) {
+        self.postponed.lock().push(Box::new(work));
+        self.has_postponed.store(true, Ordering::Release);
+    }
+
+    /// Does what was left, if no script is slow and no file is loaded. No shard may be locked.
+    pub fn do_postponed(&self, engine: &Engine) {
+        let is_reloading = engine.persistence.reloading.load(Ordering::Relaxed);
+        if self.has_postponed.load(Ordering::Acquire) && !self.is_busy() && !is_reloading {
+            self.has_postponed.store(false, Ordering::Release);
+            let all = std::mem::take(&mut *self.postponed.lock());
+            all.into_iter().for_each(|work| work(engine));
+        }
+    }
+
+    /// Ends every slow script that has not written, as the server is to end.
+    pub fn kill_slow(&self) {
+        for slot in self.slots.iter().filter(|slot| slot.is_slow() && !slot.wrote.load(Ordering::Relaxed)) {
+            slot.killed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// SCRIPT KILL and FUNCTION KILL.
+    pub fn kill(&self, engine: &Engine, function: bool) -> Outcome {
+        let Some(slot) = self.longest(engine, function) else {
+            if self.longest(engine, !function).is_some_and(Slot::is_slow) {
+                return Err(self.busy_error());
+            }
+            return Err(Error::fixed("NOTBUSY No scripts in execution right now."));
+        };
+        if slot.wrote.load(Ordering::Relaxed) {
+            return Err(Error::fixed(
+                "UNKILLABLE Sorry the script already executed write commands against the dataset. You can \
+                 either wait the script termination or kill the server in a hard way using the SHUTDOWN \
+                 NOSAVE command.",
+            ));
+        }
+        slot.killed.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}

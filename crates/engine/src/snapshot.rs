@@ -1,0 +1,273 @@
+//! Snapshots: the whole keyspace as it is at one instant, written as an RDB file.
+//!
+//! All shard locks are held for one instant, the cut; [`mantissa_store::snapshot`] says how the state of
+//! that instant is kept while commands go on. Savers then walk the shards in steps that hold one lock for
+//! some ten microseconds, and take in between what writers have handed over, which comes first so that it
+//! does not pile up. Under the lock small strings are copied and collections shared; everything is encoded
+//! outside it. A save that somebody waits for has a saver for each core, one in the background for every
+//! second core, which gives way to all other threads, so that workers hardly wait for a processor either;
+//! one more that does not give way takes a part where too much of what writers have handed over waits. What
+//! a saver has encoded goes in chunks to the thread that writes and keeps the checksum; a large value goes
+//! there piece by piece, and no other chunk comes between its pieces.
+//!
+//! Memory: some chunks for each saver, the images that wait, and of a large collection the nodes that
+//! writers change before its image has been encoded: an image gives up its nodes as they are encoded.
+
+mod outlet;
+mod progress;
+mod saver;
+#[cfg(test)]
+mod tests;
+mod texts;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+
+use mantissa_persist::delay::KeyDelay;
+use mantissa_persist::load::Access;
+use mantissa_persist::storage::OutputFile;
+use mantissa_persist::write::{FileFacts, WriteOptions, Writer};
+use mantissa_store::snapshot::Snapshot;
+use mantissa_store::{Keyspace, LockedShards};
+use parking_lot::Mutex;
+
+use crate::context::unix_ms;
+use crate::engine::Engine;
+use crate::live::Live;
+use outlet::Chunk;
+pub use progress::Progress;
+use saver::Saver;
+
+/// Encoded chunks that may wait to be written.
+const CHUNKS_WAITING_MAX: usize = 4;
+
+/// What was when a snapshot was taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut {
+    /// Its number: see [`crate::persistence::Cuts`].
+    pub number: u64,
+    /// The changes since the start; the snapshot includes them.
+    pub changes: u64,
+    /// Bytes that writers copied while the snapshot was written.
+    pub copied_bytes: u64,
+}
+
+/// What a file says about itself that is written now and belongs to no log and no replica.
+pub fn facts() -> FileFacts {
+    FileFacts {
+        created_s: unix_ms() / 1000,
+        used_memory_bytes: mantissa_store::allocator::allocated_bytes() as u64,
+        ..FileFacts::default()
+    }
+}
+
+/// How many cores a snapshot may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// All of them: somebody waits for it.
+    Hasty,
+    /// Half of them, and only while nobody else needs them. The calling thread has nothing else to do after.
+    Steady,
+}
+
+impl Pace {
+    fn savers(self) -> usize {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        match self {
+            Pace::Hasty => cores,
+            Pace::Steady => cores.div_ceil(2),
+        }
+    }
+}
+
+/// Locks all shards. At first it holds none while it waits for another: commands would have to wait too.
+fn lock_all(keyspace: &Keyspace) -> LockedShards<'_> {
+    const ATTEMPTS: usize = 1000;
+    for _ in 0..ATTEMPTS {
+        if let Ok(locked) = keyspace.try_lock(keyspace.all_shards()) {
+            return locked;
+        }
+        std::thread::yield_now();
+    }
+    keyspace.lock(keyspace.all_shards())
+}
+
+/// What the savers of a snapshot share.
+struct Job<'a> {
+    keyspace: &'a Keyspace,
+    progress: &'a Progress,
+    snapshot: Arc<Snapshot>,
+    options: WriteOptions,
+    key_delay: KeyDelay,
+    /// What the file says about the use of a key with this access clock.
+    access_of: Option<&'a (dyn Fn(u32) -> Access + Sync)>,
+    next_shard: AtomicUsize,
+    /// Writing has failed: the walk goes on, since it has to end, but nothing is encoded.
+    failed: AtomicBool,
+    /// Whether nobody wants the file any more: the same follows.
+    is_void: &'a (dyn Fn() -> bool + Sync),
+    /// Held by who sends, so that the pieces of a value stay together.
+    stream: Mutex<()>,
+    /// Chunks that have been written, to be filled again.
+    spare: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Job<'_> {
+    /// Whether what is encoded from now on is for nothing.
+    fn has_ended(&self) -> bool {
+        self.failed.load(Ordering::Relaxed) || (self.is_void)()
+    }
+}
+
+/// Writes a snapshot of `keyspace` into `file`, which is not made durable. `at_cut` runs at the instant
+/// whose state is written, while all shards are locked, on this thread; it should be quick. No shard may
+/// be locked by this thread. Waits where another snapshot is under way. A dump that is written at a
+/// steady pace ends with an error soon after the data have been flushed.
+pub fn write(
+    engine: &Engine,
+    file: &mut dyn OutputFile,
+    facts: &FileFacts,
+    pace: Pace,
+    at_cut: impl FnOnce(&mut LockedShards<'_>),
+) -> io::Result<Cut> {
+    let _one_at_a_time = engine.persistence.snapshot.lock();
+    write_keyspace(engine, &engine.keyspace, file, facts, pace, at_cut)
+}
+
+/// Writes a snapshot of a keyspace that is not the server's, or that no other snapshot is taken of: see
+/// [`write`].
+pub fn write_keyspace(
+    engine: &Engine,
+    keyspace: &Keyspace,
+    file: &mut dyn OutputFile,
+    facts: &FileFacts,
+    pace: Pace,
+    at_cut: impl FnOnce(&mut LockedShards<'_>),
+) -> io::Result<Cut> {
+    let live = engine.live();
+    let now_ms = unix_ms();
+    let access_of = |clock: u32| saved_access(&live, clock, now_ms);
+    let policy = live.config.maxmemory_policy.name();
+    let tells_access = policy.ends_with("-lru") || policy.ends_with("-lfu");
+    let options = WriteOptions {
+        compress: live.config.rdbcompression,
+        checksum: live.config.rdbchecksum,
+        limits: live.settings.limits.clone(),
+    };
+    let mut writer = Writer::new(file, options.clone(), None);
+    writer.begin(facts)?;
+
+    let mut locked = lock_all(keyspace);
+    at_cut(&mut locked);
+    let libraries = engine.scripting.libraries.snapshot();
+    let changes = engine.persistence.dirty.total();
+    let number = engine.persistence.cuts.next();
+    let (snapshot, totals) = locked.begin_snapshot();
+    drop(locked);
+
+    let keys = totals.iter().map(|total| total.keys).sum();
+    let progress = &engine.persistence.progress;
+    progress.begin(keys, &snapshot);
+    let can_be_void = pace == Pace::Steady && !facts.is_aof_base;
+    let is_void = || can_be_void && engine.persistence.cuts.is_void(number);
+    let job = Job {
+        keyspace,
+        progress,
+        snapshot,
+        options,
+        key_delay: KeyDelay(live.config.rdb_key_save_delay),
+        access_of: tells_access.then_some(&access_of),
+        next_shard: AtomicUsize::new(0),
+        failed: AtomicBool::new(false),
+        is_void: &is_void,
+        stream: Mutex::new(()),
+        spare: Mutex::new(Vec::new()),
+    };
+    let begun = libraries.values().try_for_each(|library| writer.function(&library.code)).and_then(|()| {
+        let databases = totals.iter().enumerate().filter(|(_, total)| total.keys > 0);
+        databases
+            .into_iter()
+            .try_for_each(|(number, total)| writer.database(number, total.keys, total.expiring))
+    });
+    let outcome = run(&job, pace, writer, begun);
+    let copied_bytes = job.snapshot.copied_bytes();
+    progress.end();
+    if is_void() {
+        return Err(io::Error::new(io::ErrorKind::Interrupted, "the data were flushed"));
+    }
+    outcome.map(|()| Cut { number, changes, copied_bytes })
+}
+
+/// Has everything encoded and written. The walk comes to its end whatever happens.
+fn run<'j, 'a>(
+    job: &'j Job<'a>,
+    pace: Pace,
+    writer: Writer<'a, &mut dyn OutputFile>,
+    begun: io::Result<()>,
+) -> io::Result<()> {
+    job.failed.store(begun.is_err(), Ordering::Relaxed);
+    let savers = pace.savers().min(job.keyspace.shard_count());
+    std::thread::scope(|scope| {
+        let (sender, chunks) = mpsc::sync_channel::<Chunk>(CHUNKS_WAITING_MAX);
+        let start = |work: fn(Saver<'j, 'a>)| {
+            let sender = sender.clone();
+            let body = move || work(Saver::new(job, sender));
+            std::thread::Builder::new().name("saver".to_owned()).spawn_scoped(scope, body).ok()
+        };
+        let written = scope.spawn(move || begun.and_then(|()| write_chunks(job, writer, &chunks)));
+        let mut others = Vec::new();
+        if pace == Pace::Steady {
+            others.push(start(|saver| saver.relieve(pile_bytes())));
+            // From here on, for this thread and those that it starts.
+            mantissa_sys::scheduling::lower_priority();
+        }
+        let mut complete = true;
+        others.extend((1..savers).map(|_| start(Saver::run)));
+        let own = std::panic::AssertUnwindSafe(|| Saver::new(job, sender.clone()).run());
+        complete &= std::panic::catch_unwind(own).is_ok();
+        drop(sender);
+        for other in others.into_iter().flatten() {
+            complete &= other.join().is_ok();
+        }
+        let written = written.join().unwrap_or_else(|_| Err(io::Error::other("writing failed")));
+        written.and_then(|()| if complete { Ok(()) } else { Err(io::Error::other("encoding failed")) })
+    })
+}
+
+fn write_chunks<'a>(
+    job: &Job<'_>,
+    mut writer: Writer<'a, &mut dyn OutputFile>,
+    chunks: &mpsc::Receiver<Chunk>,
+) -> io::Result<()> {
+    for mut chunk in chunks {
+        if let Err(error) = writer.chunk(&chunk) {
+            job.failed.store(true, Ordering::Relaxed);
+            return Err(error);
+        }
+        chunk.clear();
+        job.spare.lock().push(chunk);
+    }
+    writer.finish().map(drop)
+}
+
+/// How much of what writers hand over may wait for savers that give way, in bytes; then one helps that does
+/// not. So a save takes little memory on a machine that is busy with other things.
+fn pile_bytes() -> usize {
+    const PILE_BYTES_MIN: usize = 8 << 20;
+    const PILE_PART: usize = 32;
+    PILE_BYTES_MIN.max(mantissa_store::allocator::allocated_bytes() / PILE_PART)
+}
+
+/// What a dump says about the use of a key with this access clock, under policies that look at it.
+fn saved_access(live: &Live, clock: u32, now_ms: i64) -> Access {
+    match live.settings.access_clock {
+        mantissa_commands::AccessClock::LeastFrequentlyUsed { .. } => {
+            Access { idle_s: None, frequency: Some(clock as u8) }
+        }
+        mantissa_commands::AccessClock::LeastRecentlyUsed => Access {
+            idle_s: Some(u64::from(mantissa_commands::idle_seconds(clock, now_ms))),
+            frequency: None,
+        },
+    }
+}

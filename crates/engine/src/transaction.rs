@@ -1,0 +1,262 @@
+//! MULTI, EXEC, DISCARD, WATCH, UNWATCH: queued commands that run as one, over any keys.
+//!
+//! EXEC locks the union of the shards of all queued commands (all shards, if those of one cannot be told) and
+//! runs them one after the other under that one set of locks: nobody sees a state in between, whatever the
+//! keys.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mantissa_commands::spec::{Flags, Traits};
+use mantissa_commands::{Access, Error, Locks, Outcome};
+use mantissa_protocol::{Args, Reply};
+use mantissa_store::{Entry, KeyHash, Shard, ShardSet};
+
+use crate::context::Context;
+use crate::engine::Engine;
+use crate::invocation::{Invocation, commit_one, run_as_one};
+use crate::registry::{Command, Handler};
+use crate::session::{Queued, Session, Transaction, Watching, flag};
+use crate::{acl, calls, execute};
+
+/// Whether running the command may write: for EXEC, whether any queued command may.
+pub fn may_write(session: &Session, command: &Command) -> bool {
+    let writes = |command: &Command| {
+        command.info.flags.has(Flags::WRITE) || command.info.flags.has(Flags::MAY_REPLICATE)
+    };
+    match &session.transaction {
+        Some(transaction) if command.info.traits.has(Traits::RUNS_QUEUE) => {
+            transaction.queue.iter().any(|queued| writes(queued.command))
+        }
+        _ => writes(command),
+    }
+}
+
+/// Queues a command inside MULTI.
+pub fn queue(session: &mut Session, command: &'static Command, args: Args<'_>, reply: &mut Reply) {
+    let Some(transaction) = &mut session.transaction else { return };
+    let args = args.to_owned();
+    transaction.argument_bytes += args.as_args().iter().map(<[u8]>::len).sum::<usize>();
+    transaction.bytes += size_of::<Queued>() + args.memory_usage();
+    transaction.queue.push(Queued { command, args });
+    session.shared.queued_plus_1.store(transaction.queue.len() as u32 + 1, Ordering::Relaxed);
+    session.shared.transaction_bytes.store(transaction.bytes as u64, Ordering::Relaxed);
+    reply.simple("QUEUED");
+}
+
+/// MULTI.
+pub fn multi(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if invocation.session.transaction.is_some() {
+        return Err(Error::fixed("ERR MULTI calls can not be nested"));
+    }
+    invocation.session.transaction = Some(Box::<Transaction>::default());
+    invocation.session.shared.queued_plus_1.store(1, Ordering::Relaxed);
+    invocation.session.shared.mark(flag::MULTI, true);
+    reply.ok();
+    Ok(())
+}
+
+/// DISCARD.
+pub fn discard(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if invocation.session.transaction.is_none() {
+        return Err(Error::fixed("ERR DISCARD without MULTI"));
+    }
+    end(invocation.context, invocation.session);
+    reply.ok();
+    Ok(())
+}
+
+/// Leaves MULTI, if inside, and forgets all watched keys.
+pub fn end(context: &Context, session: &mut Session) {
+    session.transaction = None;
+    session.shared.queued_plus_1.store(0, Ordering::Relaxed);
+    session.shared.transaction_bytes.store(0, Ordering::Relaxed);
+    session.shared.mark(flag::MULTI, false);
+    unwatch_all(context, session);
+}
+
+/// EXEC.
+pub fn exec(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let Some(transaction) = invocation.session.transaction.take() else {
+        return Err(Error::fixed("ERR EXEC without MULTI"));
+    };
+    if transaction.aborted {
+        end(invocation.context, invocation.session);
+        return Err(Error::fixed("EXECABORT Transaction discarded because of previous errors."));
+    }
+    let outcome = run_all(invocation.context, invocation.session, &transaction, reply);
+    end(invocation.context, invocation.session);
+    outcome
+}
+
+/// The shards that a transaction needs.
+fn shards_of(context: &Context, session: &Session, transaction: &Transaction) -> ShardSet {
+    let engine = context.engine;
+    let mut shards = ShardSet::EMPTY;
+    for queued in &transaction.queue {
+        match (queued.command.info.locks, queued.command.handler) {
+            (Locks::Sweep | Locks::All, _) => return engine.keyspace.all_shards(),
+            (Locks::Nothing, _) => {}
+            (Locks::Keys, Some(Handler::Engine(_))) => {
+                return engine.keyspace.all_shards();
+            }
+            (Locks::Keys, _) => {
+                shards = shards.union(execute::shards_of(engine, queued.command, queued.args.as_args()));
+            }
+        }
+    }
+    for (_, key) in session.watching.iter().flat_map(|watching| &watching.keys) {
+        shards.insert(engine.keyspace.shard_of(engine.keyspace.hash(key)));
+    }
+    shards
+}
+
+fn run_all(
+    context: &mut Context,
+    session: &mut Session,
+    transaction: &Transaction,
+    reply: &mut Reply,
+) -> Outcome {
+    let shards = shards_of(context, session, transaction);
+    let writes = transaction.queue.iter().any(|queued| queued.command.info.flags.has(Flags::WRITE));
+    run_as_one(context, session, shards, writes, |context, session, access| {
+        if is_dirty(session, access) {
+            return reply.null_array();
+        }
+        reply.array(transaction.queue.len());
+        for queued in &transaction.queue {
+            run_one(context, session, access, queued, reply);
+        }
+    })
+}
+
+/// Whether a watched key has changed, or has expired since it was watched.
+fn is_dirty(session: &Session, access: &mut Access<'_>) -> bool {
+    let Some(watching) = &session.watching else { return false };
+    let (keyspace, now_ms) = (access.keyspace(), access.now_ms());
+    let mut has_lapsed = |database: usize, key: &[u8]| {
+        let hash = keyspace.hash(key);
+        let shard = access.locked_mut().shard(keyspace.shard_of(hash));
+        shard.is_some_and(|shard| {
+            has_expired(shard, database, (hash, key), now_ms)
+                && !shard.watches_expired(database, key, &watching.dirty)
+        })
+    };
+    watching.dirty.load(Ordering::Acquire)
+        || watching.keys.iter().any(|(database, key)| has_lapsed(*database, key))
+}
+
+/// Whether a key is there, and its time has passed.
+fn has_expired(shard: &Shard, database: usize, (hash, key): (KeyHash, &[u8]), now_ms: i64) -> bool {
+    let entry = shard.databases[database].get(hash, key);
+    entry.and_then(Entry::expiry).is_some_and(|time| time <= now_ms)
+}
+
+fn run_one(
+    context: &mut Context,
+    session: &mut Session,
+    access: &mut Access<'_>,
+    queued: &Queued,
+    reply: &mut Reply,
+) {
+    let start = reply.len();
+    let args = queued.args.as_args();
+    access.select(session.database);
+    let mut permission = Ok(());
+    if !session.user.is_unrestricted() {
+        if let Err(error) = acl::admit_queued(context, session, queued.command, args) {
+            calls::rejected(context, None, &error);
+            return reply.error_bytes(error.bytes());
+        }
+        permission = acl::check_options(session, queued.command, args);
+    }
+    let outcome = match queued.command.handler {
+        _ if permission.is_err() => permission,
+        Some(Handler::Data(handler)) => handler(access, args, reply),
+        Some(Handler::Engine(handler)) => {
+            let mut invocation = Invocation { context, session, access: Some(access) };
+            handler(&mut invocation, args, reply)
+        }
+        None => Err(Error::arity(&queued.command.name)),
+    };
+    if context.engine.monitor_count.load(Ordering::Relaxed) > 0 {
+        crate::monitor::show(context, session, queued.command, args);
+    }
+    if let Err(error) = &outcome {
+        reply.truncate(start);
+        reply.error_bytes(error.bytes());
+    }
+    commit_one(context, session, access, (queued.command, args));
+    calls::ended(context, session, (queued.command, args), &outcome);
+}
+
+/// WATCH.
+pub fn watch(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if invocation.session.transaction.is_some() {
+        return Err(Error::fixed("ERR WATCH inside MULTI is not allowed"));
+    }
+    let database = invocation.session.database;
+    let mut watching = invocation.session.watching.take().unwrap_or_default();
+    let mut outcome = Ok(());
+    if !watching.dirty.load(Ordering::Acquire) {
+        for key in args.from(1) {
+            if !watching.keys.iter().any(|(number, other)| *number == database && **other == *key) {
+                outcome = outcome.and_then(|()| watch_key(invocation, &mut watching, key));
+            }
+        }
+    }
+    invocation.session.shared.watched_count.store(watching.keys.len() as u32, Ordering::Relaxed);
+    *invocation.session.shared.watch_dirty.lock() = Some(Arc::clone(&watching.dirty));
+    invocation.session.watching = Some(watching);
+    outcome?;
+    reply.ok();
+    Ok(())
+}
+
+fn watch_key(invocation: &mut Invocation<'_, '_, '_>, watching: &mut Watching, key: &[u8]) -> Outcome {
+    let engine = invocation.engine();
+    let hash = engine.keyspace.hash(key);
+    let index = engine.keyspace.shard_of(hash);
+    let database = invocation.session.database;
+    let mut locked = execute::lock(engine, ShardSet::one(index), false)?;
+    if let Some(shard) = locked.shard_mut(index) {
+        let expired = has_expired(shard, database, (hash, key), invocation.context.now_ms);
+        shard.watch(database, key, Arc::clone(&watching.dirty), expired);
+        watching.keys.push((database, key.into()));
+        let bytes = (size_of_val(&watching.keys[0]) + key.len()) as u64;
+        invocation.session.shared.watched_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// UNWATCH.
+pub fn unwatch(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    // Inside EXEC the watched keys have done their duty; they are forgotten when it ends.
+    if !invocation.in_transaction() {
+        unwatch_all(invocation.context, invocation.session);
+    }
+    reply.ok();
+    Ok(())
+}
+
+/// Forgets all watched keys. No shard may be locked.
+pub fn unwatch_all(context: &Context, session: &mut Session) {
+    let Some(watching) = session.watching.take() else { return };
+    forget_watched(context.engine, *watching);
+    session.shared.watched_count.store(0, Ordering::Relaxed);
+    session.shared.watched_bytes.store(0, Ordering::Relaxed);
+    *session.shared.watch_dirty.lock() = None;
+}
+
+/// Takes watched keys out of their shards, later if a slow script holds one of them.
+fn forget_watched(engine: &Engine, watching: Watching) {
+    for (database, key) in &watching.keys {
+        let index = engine.keyspace.shard_of(engine.keyspace.hash(key));
+        let Ok(mut locked) = execute::lock(engine, ShardSet::one(index), false) else {
+            return engine.scripting.postpone(move |engine| forget_watched(engine, watching));
+        };
+        if let Some(shard) = locked.shard_mut(index) {
+            shard.unwatch(*database, key, &watching.dirty);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! A connection: a session with what its worker keeps of the socket's input and output.
+
+use mantissa_engine::Session;
+use mantissa_net::Conn;
+use mantissa_protocol::RequestParser;
+
+use crate::worker::{Replies, Weight};
+
+/// An unfinished request, or requests that have to wait.
+#[derive(Default)]
+pub struct Partial {
+    /// The bytes, from the first byte of the first request.
+    pub buffer: Vec<u8>,
+    /// Where the parser is in the first request.
+    pub parser: RequestParser,
+}
+
+/// A client's connection, owned by the worker that serves it.
+pub struct Connection {
+    /// The client's state, which its commands change.
+    pub session: Session,
+    /// The driver's number for it.
+    pub conn: Conn,
+    /// Bytes received and not used.
+    pub partial: Option<Box<Partial>>,
+    /// Postponed by CLIENT PAUSE.
+    pub paused: bool,
+    /// Reading is held because too much output waits.
+    pub held: bool,
+    /// Since when the soft output limit has been exceeded, Unix time in ms; 0 if it is not.
+    pub soft_limit_since_ms: i64,
+    /// Replies that may not leave before the log is confirmed.
+    pub withheld: Option<Box<Replies>>,
+    /// The commands that had been run when its worker last looked for connections to hand over.
+    pub counted_commands: u64,
+    /// The worker that it is to move to, once the driver has let go of it.
+    pub moving_to: Option<usize>,
+    /// What its worker has noted of the memory that it takes.
+    pub weight: Weight,
+}
+
+impl Connection {
+    /// The connection of a session that has just begun.
+    pub fn new(session: Session, conn: Conn) -> Connection {
+        Connection {
+            session,
+            conn,
+            partial: None,
+            paused: false,
+            held: false,
+            soft_limit_since_ms: 0,
+            withheld: None,
+            counted_commands: 0,
+            moving_to: None,
+            weight: Weight::default(),
+        }
+    }
+
+    /// Whether requests have to wait.
+    pub fn is_waiting(&self) -> bool {
+        self.session.blocked.is_some() || self.paused
+    }
+}

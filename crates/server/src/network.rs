@@ -1,0 +1,148 @@
+//! What surrounds the engine in the server's process: the workers' inboxes, the listening sockets, TLS.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{OnceLock, mpsc};
+
+use mantissa_engine::config::{Config, SetError};
+use mantissa_engine::host::{self, Host, HostFacts};
+use mantissa_engine::{Engine, host::Message as EngineMessage};
+use mantissa_net::Acceptor;
+use parking_lot::{Mutex, RwLock};
+
+use crate::inbox::{Inbox, Message};
+use crate::{crash, reconfigure};
+
+/// The engine's host: it carries messages to workers and owns what listens.
+pub struct Network {
+    worker_count: usize,
+    inboxes: OnceLock<Vec<Inbox>>,
+    /// The workers that take part, from the first on; at least one.
+    pub active_workers: AtomicUsize,
+    /// Connections so far, from which the worker of the next one is chosen.
+    connection_count: AtomicU64,
+    /// The TCP addresses that are listened on.
+    pub listening: Mutex<Vec<SocketAddr>>,
+    /// The TCP addresses that are listened on for TLS.
+    pub listening_for_tls: Mutex<Vec<SocketAddr>>,
+    /// What TLS offers to clients, once it is configured.
+    pub acceptor: RwLock<Option<Acceptor>>,
+    /// The TCP port that is listened on; differs from the configured one if that is 0 or was changed.
+    pub port: AtomicUsize,
+    /// How the kernel is asked about sockets; known once the workers run.
+    pub driver_name: OnceLock<&'static str>,
+    /// Told when the server is to end: the process's exit code.
+    shutdown: mpsc::Sender<u8>,
+}
+
+impl Network {
+    /// For this many workers, before any of them runs. `packing` says whether connections are packed on few
+    /// workers. `shutdown` is told the exit code when the server is to end.
+    pub fn new(worker_count: usize, packing: bool, shutdown: mpsc::Sender<u8>) -> Self {
+        Network {
+            worker_count,
+            inboxes: OnceLock::new(),
+            active_workers: AtomicUsize::new(if packing { 1 } else { worker_count.max(1) }),
+            connection_count: AtomicU64::new(0),
+            listening: Mutex::default(),
+            listening_for_tls: Mutex::default(),
+            acceptor: RwLock::default(),
+            port: AtomicUsize::new(0),
+            driver_name: OnceLock::new(),
+            shutdown,
+        }
+    }
+
+    /// Makes the workers' inboxes known. Called once, when all workers exist.
+    pub fn set_inboxes(&self, inboxes: Vec<Inbox>) {
+        let _already_set = self.inboxes.set(inboxes);
+    }
+
+    /// A worker's messages so far, with the LSNs that they wait for.
+    pub fn take_messages(&self, worker: usize) -> Vec<(u64, Message)> {
+        self.inbox(worker).map(Inbox::take).unwrap_or_default()
+    }
+
+    /// Leaves a message for a worker.
+    pub fn post(&self, worker: usize, message: Message) {
+        if let Some(inbox) = self.inbox(worker) {
+            inbox.put(message, 0);
+        }
+    }
+
+    /// Leaves a message for every worker.
+    pub fn post_all(&self, message: impl Fn() -> Message) {
+        (0..self.worker_count).for_each(|worker| self.post(worker, message()));
+    }
+
+    /// The worker that the next connection goes to.
+    pub fn choose_worker(&self) -> usize {
+        let number = self.connection_count.fetch_add(1, Ordering::Relaxed);
+        number as usize % self.active_workers.load(Ordering::Relaxed)
+    }
+
+    fn inbox(&self, worker: usize) -> Option<&Inbox> {
+        self.inboxes.get()?.get(worker)
+    }
+}
+
+impl Host for Network {
+    fn worker_count(&self) -> usize {
+        self.worker_count
+    }
+
+    fn send(&self, worker: usize, message: EngineMessage, required_lsn: u64) {
+        if let Some(inbox) = self.inbox(worker) {
+            inbox.put(Message::Engine(message), required_lsn);
+        }
+    }
+
+    fn wake(&self, worker: usize) {
+        if let Some(inbox) = self.inbox(worker) {
+            inbox.wake();
+        }
+    }
+
+    fn shut_down(&self, code: u8) {
+        let _already_stopping = self.shutdown.send(code);
+    }
+
+    fn configure(
+        &self,
+        engine: &Engine,
+        old: &Config,
+        new: &mut Config,
+        given: &[&[u8]],
+    ) -> Result<(), SetError> {
+        reconfigure::configure(self, engine, old, new, given)
+    }
+
+    fn facts(&self) -> HostFacts {
+        HostFacts {
+            multiplexing: self.driver_name.get().copied().unwrap_or("-"),
+            port: self.port.load(Ordering::Relaxed) as u16,
+        }
+    }
+
+    fn abort(&self, report: String) -> ! {
+        crash::abort(report)
+    }
+}
+
+/// The engine's number for a connection.
+pub fn conn_id(conn: mantissa_net::Conn) -> host::ConnId {
+    host::ConnId(conn.to_bits())
+}
+
+/// The connection of the engine's number.
+pub fn conn_of(id: host::ConnId) -> mantissa_net::Conn {
+    mantissa_net::Conn::from_bits(id.0)
+}
+
+/// Who is at the other end of a connection, as the engine knows it.
+pub fn peer_of(peer: &mantissa_net::Peer) -> host::Peer {
+    match peer {
+        mantissa_net::Peer::Tcp { remote, local } => host::Peer::Tcp { remote: *remote, local: *local },
+        mantissa_net::Peer::Unix { path } => host::Peer::Unix { path: path.clone() },
+    }
+}

@@ -1,0 +1,113 @@
+//! What CONFIG SET changes beyond values that are read from time to time: sockets, TLS, the process.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use mantissa_engine::config::{Config, SetError};
+use mantissa_engine::{Engine, log, warning};
+use mantissa_net::Listener;
+use mantissa_sys::process;
+
+use crate::inbox::Message;
+use crate::network::Network;
+use crate::{crash, start, tls};
+
+/// Puts into effect what has changed between two configurations. `given` are the directives that were named:
+/// TLS is configured anew even if they kept their values, since files may have changed.
+pub fn configure(
+    network: &Network,
+    engine: &Engine,
+    old: &Config,
+    new: &mut Config,
+    given: &[&[u8]],
+) -> Result<(), SetError> {
+    if new.tls_port != 0
+        && let Some(name) = given.iter().find(|name| tls::concerns(name))
+    {
+        configure_tls(network, new, &String::from_utf8_lossy(name).to_ascii_lowercase())?;
+    }
+    apply(network, engine, old, new)
+}
+
+/// Puts into effect what is more than a value that is read from time to time.
+fn apply(network: &Network, engine: &Engine, old: &Config, new: &mut Config) -> Result<(), SetError> {
+    for directive in new.differences(old) {
+        match directive.name {
+            "port" => listen_anew(network, new, directive.name, false)?,
+            "tls-port" => {
+                if new.tls_port != 0 && network.acceptor.read().is_none() {
+                    configure_tls(network, new, directive.name)?;
+                }
+                listen_anew(network, new, directive.name, true)?;
+            }
+            "bind" => {
+                listen_anew(network, new, directive.name, false)?;
+                listen_anew(network, new, directive.name, true)?;
+            }
+            "maxclients" => allow_clients(new)?,
+            "dir" => std::env::set_current_dir(&new.dir)
+                .map_err(|error| SetError::failed("dir", error.to_string()))?,
+            "loglevel" => log::set_level(new.loglevel),
+            "crash-log-enabled" | "watchdog-period" | "hz" => crash::configure(engine, new),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn configure_tls(network: &Network, config: &Config, name: &str) -> Result<(), SetError> {
+    tls::configure(network, config).map_err(|reason| {
+        warning!("{reason}");
+        SetError::failed(name, "Unable to update TLS configuration. Check server logs.")
+    })
+}
+
+fn listen_anew(
+    network: &Network,
+    config: &Config,
+    name: &'static str,
+    for_tls: bool,
+) -> Result<(), SetError> {
+    let (port, addresses) = match for_tls {
+        true => (config.tls_port, &network.listening_for_tls),
+        false => (config.port, &network.listening),
+    };
+    let mut listening = addresses.lock();
+    let sockets = if port == 0 {
+        Ok((Vec::new(), Vec::new()))
+    } else {
+        start::listen_tcp(config, port, &listening, Duration::ZERO)
+    };
+    let (kept, opened) = sockets.map_err(|reason| {
+        warning!("{reason}");
+        let text = match name {
+            "port" | "tls-port" => "Unable to listen on this port. Check server logs.",
+            _ => "Failed to bind to specified addresses.",
+        };
+        SetError::failed(name, text)
+    })?;
+    *listening = [kept.clone(), start::tcp_addresses(&opened)].concat();
+    let opened = if for_tls {
+        opened.into_iter().map(Listener::for_tls).collect()
+    } else {
+        network.port.store(usize::from(port), Ordering::Relaxed);
+        opened
+    };
+    network.post(0, Message::Listen { for_tls, kept, opened });
+    Ok(())
+}
+
+fn allow_clients(config: &Config) -> Result<(), SetError> {
+    let wanted = u64::from(config.maxclients) + start::DESCRIPTORS_RESERVED;
+    let granted = process::raise_nofile_limit(wanted).map_or(0, |(soft, _)| soft);
+    if granted >= wanted {
+        return Ok(());
+    }
+    Err(SetError::failed(
+        "maxclients",
+        "The operating system is not able to handle the specified number of clients, try with \
+         "
+        .to_owned()
+            + &granted.saturating_sub(start::DESCRIPTORS_RESERVED).to_string(),
+    ))
+}

@@ -1,0 +1,135 @@
+//! The event loop within a slow script: a script that runs for long serves the other connections of its
+//! worker from within ([`pump::serve_others`]).
+//!
+//! The worker lends the thread everything but what the running command uses. The session that runs the
+//! script is not in its place meanwhile: what comes for it is kept until the script has ended.
+
+use std::collections::HashMap;
+
+use mantissa_engine::Engine;
+use mantissa_engine::blocking::Deadlines;
+use mantissa_engine::execute::Progress;
+use mantissa_engine::registry::Command;
+use mantissa_engine::scripting::pump::{self, Pump};
+use mantissa_engine::warning;
+use mantissa_net::{Conn, Driver};
+use mantissa_protocol::Reply;
+
+use super::moving::Departure;
+use super::weights::Weights;
+use super::withheld::Withheld;
+use super::{Request, TcpListener, Worker, execute_guarded};
+use crate::connection::Connection;
+use crate::inbox::Message;
+use crate::network::Network;
+
+/// The connection whose session runs a script: it is not in its place.
+pub(super) struct Suspended {
+    pub(super) conn: Conn,
+    /// Its connection has ended.
+    pub(super) closed: bool,
+    /// What has come for it in the meantime.
+    pub(super) messages: Vec<Message>,
+}
+
+/// What a worker lends to a script.
+struct NestedLoop<'a, 'e> {
+    engine: &'e Engine,
+    network: &'e Network,
+    number: usize,
+    driver: &'a mut Driver,
+    connections: &'a mut Vec<Option<Box<Connection>>>,
+    deadlines: &'a mut Deadlines,
+    tcp_listeners: &'a mut Vec<TcpListener>,
+    departures: &'a mut HashMap<Conn, Departure>,
+    withheld: &'a mut Withheld,
+    weights: &'a mut Weights,
+    has_paused: &'a mut bool,
+    stopping: &'a mut bool,
+    conn: Conn,
+    suspended: Option<Suspended>,
+}
+
+impl NestedLoop<'_, '_> {
+    /// Exchanges what is lent with what a worker has.
+    fn exchange(&mut self, worker: &mut Worker) {
+        std::mem::swap(&mut worker.connections, self.connections);
+        std::mem::swap(&mut worker.deadlines, self.deadlines);
+        std::mem::swap(&mut worker.tcp_listeners, self.tcp_listeners);
+        std::mem::swap(&mut worker.departures, self.departures);
+        std::mem::swap(&mut worker.withheld, self.withheld);
+        std::mem::swap(&mut worker.weights, self.weights);
+    }
+}
+
+impl Pump for NestedLoop<'_, '_> {
+    fn serve(&mut self) {
+        let suspended = self.suspended.take().unwrap_or_else(|| {
+            self.driver.hold_reading(self.conn);
+            Suspended { conn: self.conn, closed: false, messages: Vec::new() }
+        });
+        let mut worker = Worker::new(self.engine, self.network, self.number);
+        worker.suspended = Some(suspended);
+        self.exchange(&mut worker);
+        worker.has_paused = *self.has_paused;
+        if let Err(error) = self.driver.turn_within(&mut worker) {
+            warning!("Serving clients beside a script failed: {error}");
+        }
+        worker.context.refresh();
+        worker.read_messages(self.driver);
+        worker.deliver_local(self.driver);
+        worker.tick(self.driver);
+        worker.end_turn(self.driver);
+        self.exchange(&mut worker);
+        *self.has_paused = worker.has_paused;
+        *self.stopping |= worker.stopping;
+        self.suspended = worker.suspended.take();
+    }
+}
+
+impl Worker<'_> {
+    /// Runs a request that may run a script, which may serve other clients meanwhile.
+    pub(super) fn execute_script(
+        &mut self,
+        driver: &mut Driver,
+        connection: &mut Connection,
+        input: &[u8],
+        (request, command): (&Request, Option<&'static Command>),
+        reply: &mut Reply,
+    ) -> Progress {
+        let args = request.args(input, &self.slices);
+        if connection.moving_to.take().is_some() {
+            // It could leave while it is not in its place.
+            driver.stay(connection.conn);
+        }
+        let mut nested = NestedLoop {
+            engine: self.context.engine,
+            network: self.network,
+            number: self.context.worker,
+            driver,
+            connections: &mut self.connections,
+            deadlines: &mut self.deadlines,
+            tcp_listeners: &mut self.tcp_listeners,
+            departures: &mut self.departures,
+            withheld: &mut self.withheld,
+            weights: &mut self.weights,
+            has_paused: &mut self.has_paused,
+            stopping: &mut self.stopping,
+            conn: connection.conn,
+            suspended: None,
+        };
+        let (context, session) = (&mut self.context, &mut connection.session);
+        let work = || execute_guarded(context, session, (command, args), request.hash, reply);
+        let progress = pump::lend(&mut nested, work);
+        if let Some(suspended) = nested.suspended {
+            connection.weight.forget_magnitude();
+            connection.session.killed |= suspended.closed;
+            if !suspended.closed {
+                driver.resume_reading(connection.conn);
+            }
+            let worker = self.context.worker;
+            suspended.messages.into_iter().for_each(|message| self.network.post(worker, message));
+        }
+        progress
+    }
+}
