@@ -2,9 +2,15 @@
 //!
 //! What is measured: the length of lines, functions and files; no notes to do later; no stray debug prints; a
 //! header on every Rust file; commands are told apart by their rows alone; crates depend only on those below
-//! them; unsafe code only where it is allowed, each use with its reason.
+//! them; unsafe code only where it is allowed, each use with its reason; no circles of imports among the
+//! modules of a crate, except those that `tidy_circles.txt` lists. That list may only get shorter.
 //! `tidy_exceptions.txt` lists the few accepted breaks, each with its reason; a stale entry fails too.
 #![forbid(unsafe_code)]
+
+#[path = "tidy/circles.rs"]
+mod circles;
+#[path = "tidy/imports.rs"]
+mod imports;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -282,6 +288,25 @@ fn check_layers(source: &Source, found: &mut Vec<Violation>) {
     }
 }
 
+fn check_circles(sources: &[Source], found: &mut Vec<Violation>) {
+    let text =
+        fs::read_to_string(root().join("tests/tidy_circles.txt")).expect("the list of circles is there");
+    let listed = circles::listed(&text);
+    for (name, _) in LAYERS {
+        let folder = format!("crates/{name}/src/");
+        let file =
+            |source: &'_ Source| Some((source.path.strip_prefix(&folder)?.to_owned(), source.text.clone()));
+        let files: Vec<_> =
+            sources.iter().filter_map(file).filter(|(path, _)| path.ends_with(".rs")).collect();
+        let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let graph = circles::Graph::of_crate(&files);
+        let none = BTreeSet::new();
+        for message in circles::complaints(name, &graph, listed.get(name).unwrap_or(&none)) {
+            found.push(Violation { rule: "circles", key: format!("crates/{name}"), line: 1, message });
+        }
+    }
+}
+
 /// The accepted breaks: lines of `RULE PATH[:FUNCTION] REASON`.
 fn exceptions() -> Vec<(String, String)> {
     let text = fs::read_to_string(root().join("tests/tidy_exceptions.txt"))
@@ -311,6 +336,7 @@ fn the_code_keeps_its_habits() {
         check_unsafe(source, &mut found);
         check_layers(source, &mut found);
     }
+    check_circles(&sources, &mut found);
     let exceptions = exceptions();
     let mut used = BTreeSet::new();
     let mut report = String::new();

@@ -4,7 +4,6 @@
 //! while the program waits for a reply or shows messages ends the waiting; the connection is then made anew.
 
 mod keys;
-mod pager;
 mod plot;
 mod preferences;
 mod prompt;
@@ -21,13 +20,13 @@ use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 use rustyline::{CompletionType, Config, Editor};
 
-pub(crate) use self::pager::show as show_paged;
 use self::preferences::{Preferences, start_file};
 use self::prompt::Prompt;
 use self::secrets::has_secret;
 use crate::docs::Docs;
 use crate::lines::{self, Next};
-use crate::session::{Session, print};
+use crate::output::print;
+use crate::session::Session;
 
 /// The most lines that the history keeps.
 const HISTORY_LEN_MAX: usize = 5000;

@@ -10,11 +10,13 @@
 //! | `connection` | bytes to and from the server |
 //! | `tls` | the same, encrypted |
 //! | `format` | a reply as text |
+//! | `output`, `pager` | standard output, with a pager for what is longer than the screen |
 //! | `session` | one command after another: logging in, messages, reconnecting |
 //! | `lines` | commands from lines of text, and the built-in ones |
 //! | `interactive` | the prompt, with history, completion and hints |
 //! | `docs` | what the server says about its commands |
 //! | `mode` | what else there is to do: mass insertion, listing and weighing keys, statistics, dumps |
+//! | `observe`, `scan` | what modes and dashboard ask a server: INFO, the time of a PING, keys in batches |
 //! | `dashboard` | pictures on a terminal |
 //! | `benchmark`, `transfer`, `check` | `mantissa benchmark`, `import` and `export`, `check` |
 //! | `aof_files` | which files an append-only file consists of |
@@ -32,7 +34,11 @@ mod interactive;
 mod lines;
 mod manual;
 mod mode;
+mod observe;
 mod options;
+mod output;
+mod pager;
+mod scan;
 mod secret;
 mod session;
 mod target;

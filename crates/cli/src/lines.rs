@@ -5,7 +5,8 @@ use std::io::{self, BufRead};
 use mantissa_protocol::split_quoted;
 
 use crate::docs::Docs;
-use crate::session::{Session, print};
+use crate::output::print;
+use crate::session::Session;
 
 /// What to do after a line.
 #[derive(PartialEq, Eq, Clone, Copy, Debug)]

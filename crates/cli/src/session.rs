@@ -11,8 +11,9 @@ use mantissa_protocol::Value;
 
 use crate::connection::{Address, Connection};
 use crate::format::{self, Format};
-use crate::interactive::show_paged;
 use crate::options::{Settings, without_number};
+use crate::output::print;
+use crate::pager;
 use crate::target::Target;
 
 /// How long a command may take before a person is told how long it took.
@@ -79,6 +80,15 @@ impl Session {
             has_pager: false,
             interrupted: Arc::default(),
             login: Rc::new(RefCell::new(login)),
+        }
+    }
+
+    /// The reply to a command that must not fail.
+    pub(crate) fn expect(&mut self, command: &[impl AsRef<[u8]>]) -> io::Result<Value> {
+        let reply = self.connection()?.ask(command)?;
+        match reply.as_error() {
+            Some(error) => Err(io::Error::other(String::from_utf8_lossy(error).into_owned())),
+            None => Ok(reply),
         }
     }
 
@@ -402,11 +412,11 @@ impl Session {
             Format::Json => format::json(value),
             Format::QuotedJson => format::quoted_json(value),
             _ if as_text && self.has_pager => {
-                return show_paged(&format::raw(value, &settings.element_delimiter));
+                return pager::show(&format::raw(value, &settings.element_delimiter));
             }
             _ if as_text => return print(&format::raw(value, &settings.element_delimiter)),
             Format::Terminal if self.has_pager => {
-                return show_paged(&format::terminal(value, self.has_colours));
+                return pager::show(&format::terminal(value, self.has_colours));
             }
             Format::Terminal => return print(&format::terminal(value, self.has_colours)),
             Format::Csv => format::csv(value),
@@ -472,11 +482,4 @@ fn is_text(command: &[Vec<u8>]) -> bool {
 /// Whether the server has hung up.
 fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
-}
-
-/// Prints right away: what is read from a pipe may be waited for.
-pub(crate) fn print(text: &[u8]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text)?;
-    out.flush()
 }

@@ -1,21 +1,8 @@
 //! Finding the keys among a command's arguments, from its key specifications.
 
 use mantissa_protocol::Args;
-use smallvec::SmallVec;
 
-use crate::spec::{BeginSearch, FindKeys, Info, KeyFlags};
-
-/// A key's place among the arguments, with what is done to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyPosition {
-    /// The argument's index.
-    pub index: usize,
-    /// What is done with it.
-    pub flags: KeyFlags,
-}
-
-/// The places of the keys, in the order of the specifications.
-pub type KeyPositions = SmallVec<[KeyPosition; 4]>;
+use crate::spec::{BeginSearch, FindKeys, Info, KeyFlags, KeyPosition, KeyPositions};
 
 /// The arguments do not have the form that the key specifications ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@ mod error;
 mod expire;
 mod expire_cycle;
 mod expiry;
+mod families;
 mod generic;
 mod geo;
 pub mod glob;
@@ -43,12 +44,13 @@ pub use access::{
 pub use effects::{Blocking, Effects, Event, EventClass, ExpiredFields, LogChoice, TimeoutReply, Trash};
 pub use error::{Error, Outcome};
 pub use expire_cycle::{ExpireProgress, expire_cycle};
-pub use keys::{InvalidArguments, KeyPosition, KeyPositions, find_keys, key_flags};
+pub use families::FAMILIES;
+pub use keys::{InvalidArguments, find_keys, key_flags};
 pub use object::encoding as object_encoding;
 pub use object::{encoding, memory_usage};
 pub use registry::{Command, Registry};
 pub use settings::{AccessClock, Settings};
-pub use spec::{Info, Locks, Spec};
+pub use spec::{Info, KeyPosition, KeyPositions, Locks, Spec};
 
 use mantissa_protocol::{Args, Reply};
 
@@ -58,26 +60,3 @@ pub type DataHandler = fn(&mut Access<'_>, Args<'_>, &mut Reply) -> Outcome;
 
 /// A row of a family's table.
 pub type DataSpec = Spec<DataHandler>;
-
-/// All tables of commands on data.
-pub const FAMILIES: &[&[DataSpec]] = &[
-    string::COMMANDS,
-    string::counter::COMMANDS,
-    string::range::COMMANDS,
-    string::lcs::COMMANDS,
-    bitmap::COMMANDS,
-    bitmap::field::COMMANDS,
-    list::COMMANDS,
-    set::COMMANDS,
-    hash::COMMANDS,
-    sorted_set::COMMANDS,
-    stream::COMMANDS,
-    stream::GROUP_COMMANDS,
-    hyperloglog::COMMANDS,
-    geo::COMMANDS,
-    generic::COMMANDS,
-    expire::COMMANDS,
-    scan::COMMANDS,
-    object::COMMANDS,
-    sort::COMMANDS,
-];

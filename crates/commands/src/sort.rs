@@ -14,9 +14,11 @@ use crate::DataSpec;
 use crate::access::Access;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
-use crate::keys::{KeyPosition, KeyPositions};
 use crate::parse;
-use crate::spec::{BeginSearch, Categories, FindKeys, Flags, Group, KeyFlags, KeySpec, Locks, Traits};
+use crate::spec::{
+    BeginSearch, Categories, FindKeys, Flags, Group, KeyFlags, KeyPosition, KeyPositions, KeySpec, Locks,
+    Traits,
+};
 
 /// The options of SORT.
 struct Options<'a> {

@@ -5,7 +5,7 @@
 
 use mantissa_protocol::Args;
 
-use crate::keys::KeyPositions;
+use smallvec::SmallVec;
 
 /// Defines a set of bits.
 macro_rules! bit_set {
@@ -392,6 +392,18 @@ pub enum ScriptSource {
     /// The name of a function.
     Function,
 }
+
+/// A key's place among the arguments, with what is done to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyPosition {
+    /// The argument's index.
+    pub index: usize,
+    /// What is done with it.
+    pub flags: KeyFlags,
+}
+
+/// The places of the keys, in the order of the specifications.
+pub type KeyPositions = SmallVec<[KeyPosition; 4]>;
 
 /// Whether an argument, by its index, is a secret that must not be shown.
 pub type Secrets = fn(Args<'_>, usize) -> bool;

@@ -4,8 +4,9 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crate::epoll::Epoll;
-use crate::link::{Reading, Step};
+use crate::link::{Step, Urgency};
 use crate::listener::Listener;
+use crate::reading::Reading;
 use crate::slots::Conn;
 use crate::socket::Socket;
 use crate::tls::{Placed, Progress, Sessions};
@@ -82,18 +83,6 @@ pub trait Handler {
         let _ = (began, urgency);
         false
     }
-}
-
-/// How much there is to gain from an early end of a turn. With epoll, which looks at connections one by one,
-/// nothing is known of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Urgency {
-    /// Nobody has sent few bytes beside others who have sent many, lately.
-    None,
-    /// Some have, so more may be waiting.
-    Lately,
-    /// They have just been reported, and the others follow.
-    Now,
 }
 
 /// The mechanism under a driver.

@@ -15,10 +15,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::accepting::Listeners;
-use crate::link::{BROKEN, Due, Fill, Leaving, Lent, Link, Reading, SENT_EVENT_BYTES, Step};
+use crate::link::{BROKEN, Due, Leaving, Lent, Link, SENT_EVENT_BYTES, Step};
 use crate::listener::Listener;
 use crate::outgoing::BufferPool;
 use crate::patience::Patience;
+use crate::reading::{Fill, Reading};
 use crate::slots::{Conn, Slots};
 use crate::socket::Socket;
 use crate::system::{self, epoll_control};

@@ -28,6 +28,8 @@ mod link;
 mod listener;
 mod outgoing;
 mod patience;
+mod reading;
+mod ring_buffers;
 mod slots;
 mod socket;
 mod system;
@@ -35,7 +37,8 @@ mod tls;
 mod uring;
 mod waker;
 
-pub use driver::{Driver, DriverKind, Event, Handler, Urgency};
+pub use driver::{Driver, DriverKind, Event, Handler};
+pub use link::Urgency;
 pub use listener::{Listener, LocalAddress};
 pub use slots::Conn;
 pub use socket::{Peer, Socket};

@@ -5,10 +5,11 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use crate::outgoing::Outgoing;
+use crate::reading::{Fill, Reading};
+use crate::ring_buffers::RingBuffer;
 use crate::slots::Conn;
 use crate::socket::Socket;
 use crate::system;
-use crate::uring::RingBuffer;
 
 /// A queue this long is worth an event when it has emptied.
 pub(crate) const SENT_EVENT_BYTES: usize = 64 * 1024;
@@ -16,16 +17,6 @@ pub(crate) const SENT_EVENT_BYTES: usize = 64 * 1024;
 /// Poll events that tell more than the orderly end of one direction. `POLLERR` and `EPOLLERR` are the same
 /// bits.
 pub(crate) const BROKEN: u32 = (libc::POLLHUP | libc::POLLERR) as u32;
-
-/// Whether the owner wants the bytes that arrive.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Reading {
-    On,
-    /// No, and a peer that ends the connection has ended it, whatever it sent before.
-    Paused,
-    /// No, but nothing is to be lost: the end is reported after the bytes.
-    Held,
-}
 
 /// How the connection is to leave this driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,31 +26,6 @@ pub(crate) enum Leaving {
     Close,
     /// Handed back when everything queued has left.
     Detach,
-}
-
-/// A buffer that arriving bytes go straight into.
-#[derive(Debug)]
-pub(crate) struct Fill {
-    pub(crate) buffer: Vec<u8>,
-    pub(crate) len: usize,
-}
-
-impl Fill {
-    pub(crate) fn new(mut buffer: Vec<u8>, len: usize) -> Fill {
-        buffer.reserve_exact(len.saturating_sub(buffer.len()));
-        Fill { buffer, len }
-    }
-
-    pub(crate) fn missing(&self) -> usize {
-        self.len.saturating_sub(self.buffer.len())
-    }
-
-    /// Copies what it can use from bytes that have arrived elsewhere; the number of them.
-    pub(crate) fn copy_from(&mut self, bytes: &[u8]) -> usize {
-        let used = self.missing().min(bytes.len());
-        self.buffer.extend_from_slice(&bytes[..used]);
-        used
-    }
 }
 
 /// What both drivers keep for a connection.
@@ -183,4 +149,16 @@ pub(crate) enum Step {
     Sent { conn: Conn },
     Closed { conn: Conn, error: Option<io::Error> },
     Detached { conn: Conn, socket: Socket },
+}
+
+/// How much there is to gain from an early end of a turn. With epoll, which looks at connections one by one,
+/// nothing is known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// Nobody has sent few bytes beside others who have sent many, lately.
+    None,
+    /// Some have, so more may be waiting.
+    Lately,
+    /// They have just been reported, and the others follow.
+    Now,
 }

@@ -20,7 +20,7 @@ use super::options::Options;
 use super::replies::{Found, Replies};
 use super::workload::{KeyChoice, Sizes, Source, Test};
 use crate::connection::Stream;
-use crate::session::print;
+use crate::output::print;
 use crate::target::{Target, ask};
 
 /// What takes longer counts as this.

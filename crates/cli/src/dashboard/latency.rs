@@ -12,8 +12,9 @@ use ratatui::widgets::{Bar, BarChart, BarGroup, Block, Paragraph};
 
 use super::{colour, wait};
 use crate::benchmark::LATENCY_MAX_US;
-use crate::mode::latency::{SAMPLE_INTERVAL, measure};
-use crate::session::{Session, print};
+use crate::observe::{SAMPLE_INTERVAL, measure};
+use crate::output::print;
+use crate::session::Session;
 
 /// Bars of the histogram for each doubling of the latency.
 const BARS_PER_DOUBLING: f64 = 4.0;

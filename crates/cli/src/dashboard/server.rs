@@ -11,8 +11,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Gauge, Paragraph, Sparkline};
 
 use super::{colour, is_plain, wait};
-use crate::mode::latency::measure;
-use crate::mode::stat::{INTERVAL, Info, human_bytes};
+use crate::observe::{INTERVAL, Info, human_bytes, measure};
 use crate::session::Session;
 
 /// How many intervals the curves remember.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use mantissa_protocol::put_quoted;
 
 use crate::connection::Connection;
-use crate::mode::Batch;
+use crate::scan::Batch;
 use crate::target::{Target, ask};
 
 /// How long a person waits for names, at most.

@@ -6,7 +6,6 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use super::expect;
 use crate::session::Session;
 use crate::transfer;
 
@@ -19,7 +18,7 @@ pub(crate) fn run(session: &mut Session, path: &Path, functions_only: bool) -> i
     let wishes: [(&str, &str); 3] = [("capa", "eof"), ("rdb-only", "1"), ("rdb-filter-only", "functions")];
     for (name, value) in &wishes[..if functions_only { 3 } else { 2 }] {
         eprintln!("sending REPLCONF {name} {value}");
-        if let Err(error) = expect(session, &["REPLCONF", name, value])
+        if let Err(error) = session.expect(&["REPLCONF", name, value])
             && functions_only
         {
             return Err(error);

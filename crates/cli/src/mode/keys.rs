@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use mantissa_protocol::{Value, put_quoted};
 
-use super::{Batch, expect};
-use crate::session::{Session, print};
+use crate::output::print;
+use crate::scan::Batch;
+use crate::session::Session;
 
 /// By what keys are compared.
 #[derive(Clone, Copy)]
@@ -62,7 +63,7 @@ impl Walk {
              # per 100 SCAN commands (not usually needed).\n\n"
         );
         print(intro.as_bytes())?;
-        let total = expect(session, &["DBSIZE"])?.as_integer().and_then(|count| u64::try_from(count).ok());
+        let total = session.expect(&["DBSIZE"])?.as_integer().and_then(|count| u64::try_from(count).ok());
         Ok(Walk { cursor: b"0".to_vec(), steps: 0, sampled: 0, total: total.unwrap_or(0) })
     }
 

@@ -3,12 +3,11 @@
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
-use super::expect;
 use crate::format::Format;
-use crate::session::{Session, print};
+use crate::observe::{SAMPLE_INTERVAL, measure};
+use crate::output::print;
+use crate::session::Session;
 
-/// The pause between two measurements.
-pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
 /// How long is measured where the output is no terminal, if nothing is said.
 const ONE_OUTPUT_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a line of the history covers, if nothing is said.
@@ -44,13 +43,6 @@ impl Figures {
             }
         }
     }
-}
-
-/// How long one PING takes.
-pub(crate) fn measure(session: &mut Session) -> io::Result<Duration> {
-    let start = Instant::now();
-    expect(session, &["PING"])?;
-    Ok(start.elapsed())
 }
 
 /// Measures for a while and prints the figures; on a terminal, shows them live.

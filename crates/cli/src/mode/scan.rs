@@ -4,9 +4,10 @@ use std::io;
 
 use mantissa_protocol::put_quoted;
 
-use super::Batch;
 use crate::format::Format;
-use crate::session::{Session, print};
+use crate::output::print;
+use crate::scan::Batch;
+use crate::session::Session;
 
 /// Prints the keys that the command line asks for, one a line, quoted unless the output is raw.
 pub(crate) fn run(session: &mut Session) -> io::Result<bool> {

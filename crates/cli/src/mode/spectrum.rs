@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::latency::{SAMPLE_INTERVAL, measure};
-use crate::session::{Session, print};
+use crate::observe::{SAMPLE_INTERVAL, measure};
+use crate::output::print;
+use crate::session::Session;
 
 /// How long a line covers, if nothing is said.
 const WINDOW: Duration = Duration::from_secs(1);

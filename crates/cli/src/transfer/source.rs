@@ -6,7 +6,7 @@ use mantissa_protocol::Value;
 
 use super::now_ms;
 use crate::connection::Connection;
-use crate::mode::Batch;
+use crate::scan::Batch;
 use crate::target::{Target, ask};
 
 /// A walk through the keys of one database after another.

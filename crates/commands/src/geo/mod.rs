@@ -8,10 +8,11 @@ use mantissa_protocol::{Args, OwnedArgs, Reply};
 use crate::DataSpec;
 use crate::access::Access;
 use crate::error::{Error, Outcome};
-use crate::keys::{KeyPosition, KeyPositions};
 use crate::parse;
 use crate::sorted_set::zadd;
-use crate::spec::{BeginSearch, Categories, FindKeys, Flags, Group, KeyFlags, KeySpec};
+use crate::spec::{
+    BeginSearch, Categories, FindKeys, Flags, Group, KeyFlags, KeyPosition, KeyPositions, KeySpec,
+};
 
 use area::Position;
 use search::{georadius, georadius_ro, georadiusbymember, georadiusbymember_ro, geosearch, geosearchstore};

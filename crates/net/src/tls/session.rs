@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustls::ServerConnection;
 
 use super::Acceptor;
-use crate::link::{Fill, Reading};
+use crate::reading::{Fill, Reading};
 use crate::slots::Conn;
 
 /// What is encrypted at a time, so that no second copy of a large reply is made.

@@ -7,8 +7,8 @@ use io_uring::cqueue;
 
 use super::ring::Completion;
 use super::{Purpose, Sending, Standing, Uring};
-use crate::driver::Urgency;
-use crate::link::{BROKEN, Due, Leaving, Lent, Reading, Step};
+use crate::link::{BROKEN, Due, Leaving, Lent, Step, Urgency};
+use crate::reading::Reading;
 use crate::slots::Conn;
 
 fn error_of(result: i32) -> io::Error {

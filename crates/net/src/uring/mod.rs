@@ -1,9 +1,9 @@
 //! The driver over io_uring.
 //!
 //! Receiving: every connection has a multishot receive standing, which takes buffers from a ring shared with
-//! the kernel (`buffers`). What stands is brought in line with what is wanted (`Standing`) once a turn, for
-//! the connections where that has changed: a cancel is asked for, and the next operation starts when the last
-//! one has reported its end.
+//! the kernel (`ring_buffers`). What stands is brought in line with what is wanted (`Standing`) once a turn,
+//! for the connections where that has changed: a cancel is asked for, and the next operation starts when the
+//! last one has reported its end.
 //!
 //! Sending: at the start of a turn every connection with something to send gets one send, and all of them go
 //! out in the `io_uring_enter` that also waits. Such a send never waits for room and reports only failure, so
@@ -16,29 +16,27 @@
 //! a connection's slot, and the slot is kept until every operation on it has reported its end
 //! (`Uring::operations`).
 
-mod buffers;
 mod completions;
 mod order;
 mod probe;
-mod ring;
+pub(crate) mod ring;
 mod submissions;
 
 use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
-pub(crate) use buffers::RingBuffer;
-
 use crate::accepting::Listeners;
-use crate::link::{Due, Fill, Leaving, Lent, Link, Reading};
+use crate::link::{Due, Leaving, Lent, Link};
 use crate::listener::Listener;
 use crate::outgoing::BufferPool;
 use crate::patience::Patience;
+use crate::reading::{Fill, Reading};
+use crate::ring_buffers::Buffers;
 use crate::slots::{Conn, Slots};
 use crate::socket::Socket;
 use crate::system;
 use crate::waker::Waker;
-use buffers::Buffers;
 use order::Order;
 use ring::{Completion, Ring};
 use submissions::Message;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::Purpose;
 use super::ring::Completion;
-use crate::driver::Urgency;
+use crate::link::Urgency;
 
 /// The bytes of a request or two.
 const SHORT_BYTES: i32 = 256;

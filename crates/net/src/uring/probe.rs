@@ -8,9 +8,9 @@ use std::time::Duration;
 use io_uring::types::Fd;
 use io_uring::{cqueue, opcode, squeue};
 
-use super::buffers::{Buffers, GROUP};
 use super::ring::{Completion, Ring, Waiting};
 use super::submissions::SEND_AT_ONCE_FLAGS;
+use crate::ring_buffers::{Buffers, GROUP};
 
 /// Checks on a pair of connected sockets that everything the driver builds on works here.
 pub(super) fn probe(ring: &mut Ring, buffers: &Buffers) -> io::Result<()> {

@@ -7,10 +7,10 @@ use std::time::Duration;
 use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{opcode, squeue};
 
-use super::buffers::GROUP;
 use super::ring::Waiting;
 use super::{Purpose, Sending, Standing, Uring};
 use crate::link::{Due, SENT_EVENT_BYTES};
+use crate::ring_buffers::GROUP;
 use crate::slots::Conn;
 
 /// Buffers handed over in one gathering send.

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use ratatui::crossterm::terminal;
 
-use crate::session::print;
+use crate::output::print;
 
 /// The pager if the variable PAGER names none: keeps colours, and leaves the text on the screen.
 const PAGER: &str = "less -RFX";
