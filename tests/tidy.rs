@@ -215,8 +215,9 @@ fn check_prints(source: &Source, found: &mut Vec<Violation>) {
 /// The registration of commands is in their rows alone.
 fn check_registration(source: &Source, found: &mut Vec<Violation>) {
     let path = &source.path;
-    let is_engine =
-        ["crates/commands/src/", "crates/engine/src/", "crates/server/src/"].iter().any(|folder| path.starts_with(folder));
+    let is_engine = ["crates/commands/src/", "crates/engine/src/", "crates/server/src/"]
+        .iter()
+        .any(|folder| path.starts_with(folder));
     if !is_engine || !path.ends_with(".rs") {
         return;
     }

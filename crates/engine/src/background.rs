@@ -1,16 +1,18 @@
 //! What is done in the background: active expiry, eviction that commands have no time for, compaction,
 //! sampling of rates.
 
+use mantissa_sys::{clock, simulation};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::census::Walker;
 use crate::compaction::Compactor;
-use crate::context::{Context, unix_ms};
+use crate::context::Context;
 use crate::engine::Engine;
 use crate::eviction::{self, Verdict};
 use crate::expiry::Expirer;
+use mantissa_sys::clock::unix_ms;
 
 /// How long keys are evicted before the other duties have their turn.
 const EVICTION_TIME: Duration = Duration::from_millis(20);
@@ -22,18 +24,18 @@ pub fn start(engine: &Arc<Engine>, mut also: impl FnMut(&Engine) + Send + 'stati
         let engine = &*engine;
         let worker = engine.worker_count();
         let mut context = Context::new(engine, worker);
-        let mut sampled = (Instant::now(), engine.stats.totals());
+        let mut sampled = (clock::now(), engine.stats.totals());
         let (mut expirer, mut walker) = (Expirer::default(), Walker::default());
         let mut compactor = Compactor::default();
-        let mut next_round = Instant::now();
+        let mut next_round = clock::now();
         engine.pressure.work_here();
         while !engine.stopping.load(Ordering::Relaxed) {
             let next = compactor.next_stint().map_or(next_round, |stint| stint.min(next_round));
-            std::thread::park_timeout(next.saturating_duration_since(Instant::now()));
+            std::thread::park_timeout(next.saturating_duration_since(clock::now()));
             context.refresh();
             compactor.go_on(engine, &context.live.config);
             let has_room = eviction::make_room(&mut context, EVICTION_TIME) != Verdict::Running;
-            let now = Instant::now();
+            let now = clock::now();
             let is_paused = engine.pauses_cron.load(Ordering::Relaxed);
             if now >= next_round && !is_paused {
                 let hz = context.live.config.hz.clamp(1, 500);
@@ -44,7 +46,7 @@ pub fn start(engine: &Arc<Engine>, mut also: impl FnMut(&Engine) + Send + 'stati
                 crate::tracking::drop_surplus(&mut context);
                 walker.step(&mut context);
                 also(engine);
-                if sampled.0.elapsed() >= Duration::from_millis(500) {
+                if clock::since(sampled.0) >= Duration::from_millis(500) {
                     sampled = sample(engine, sampled);
                     mantissa_store::heap::tick();
                 }
@@ -61,7 +63,7 @@ pub fn start(engine: &Arc<Engine>, mut also: impl FnMut(&Engine) + Send + 'stati
             context.outbox.end_turn(false);
             if !has_room {
                 // What is being freed by others needs a moment.
-                std::thread::sleep(Duration::from_micros(200));
+                simulation::sleep(Duration::from_micros(200));
                 engine.pressure.wake_background();
             }
         }
@@ -75,7 +77,7 @@ fn sample(
     (since, before): (Instant, crate::stats::Totals),
 ) -> (Instant, crate::stats::Totals) {
     let totals = engine.stats.totals();
-    let elapsed_ms = since.elapsed().as_millis().max(1) as u64;
+    let elapsed_ms = clock::since(since).as_millis().max(1) as u64;
     let rate = |now: u64, before: u64| now.saturating_sub(before) * 1000 / elapsed_ms;
     let stats = &engine.stats;
     stats.operations_per_second.store(rate(totals.commands, before.commands), Ordering::Relaxed);
@@ -87,5 +89,5 @@ fn sample(
     stats.turn_us.store(turn_us, Ordering::Relaxed);
     let used = mantissa_store::allocator::allocated_bytes() as u64;
     stats.note_memory(used, unix_ms());
-    (Instant::now(), totals)
+    (clock::now(), totals)
 }

@@ -3,7 +3,8 @@
 //! All ways of a call end here: a client's request, a queued command of a transaction, a command that a
 //! script calls, and a command that has waited. A call counts once, when it ends.
 
-use std::time::{Duration, Instant};
+use mantissa_sys::clock;
+use std::time::Duration;
 
 use mantissa_commands::spec::Flags;
 use mantissa_commands::{Error, Outcome};
@@ -47,7 +48,7 @@ impl Context<'_> {
 
     /// The time since the present command began, in ns. The next one begins now.
     fn lap(&mut self) -> u64 {
-        let now = Instant::now();
+        let now = clock::now();
         let elapsed = now.duration_since(self.command_began).as_nanos() as u64;
         self.command_began = now;
         elapsed

@@ -9,8 +9,9 @@
 //! A collection of more than [`MEASURED_ELEMENTS_MAX`] elements is ranked by their number; its bytes are
 //! summed up when it is shown.
 
+use mantissa_sys::clock;
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mantissa_commands::memory_usage;
 use mantissa_store::{Entry, Kind, Shard, ShardSet, ValueRef};
@@ -149,14 +150,14 @@ impl Walker {
             }
             self.began_at = Some(changes);
         }
-        let deadline = Instant::now() + STEP_TIME;
+        let deadline = clock::now() + STEP_TIME;
         let mut present = engine.census.present.lock();
         while self.shard < engine.keyspace.shard_count() {
             let Ok(mut locked) = engine.keyspace.try_lock(ShardSet::one(self.shard)) else { return };
             let Some(shard) = locked.shard_mut(self.shard) else { return };
             self.walk(shard, &mut present);
             drop(locked);
-            if Instant::now() >= deadline {
+            if clock::now() >= deadline {
                 return;
             }
         }

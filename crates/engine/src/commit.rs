@@ -5,20 +5,21 @@
 //! on keys that came into being. Serving runs the blocked command, whose own effects are committed in turn.
 //! What all of them have for the log goes there as one unit, at the end.
 
-use std::time::Instant;
+use mantissa_sys::clock;
 
 use mantissa_commands::{Access, Counts, Effects, Event, EventClass, ExpiredFields, LogChoice, Mode, Trash};
 use mantissa_persist::aof::Unit;
 use mantissa_protocol::{Args, Reply};
 
 use crate::calls::Served;
-use crate::context::{Outbox, unix_ms};
+use crate::context::Outbox;
 use crate::engine::Engine;
 use crate::host::Message;
 use crate::pubsub::Scope;
 use crate::registry::Handler;
 use crate::session::{BlockedClient, flag};
 use crate::{acl, aof, persistence, stats, tracking};
+use mantissa_sys::clock::unix_ms;
 
 /// A command that has run: the database that it was given in, and its arguments. Nothing for what the server
 /// does by itself.
@@ -277,7 +278,7 @@ fn serve_client(
     }
     let mut reply = Reply::new(blocked.protocol);
     let mut effects = Effects::default();
-    let began = Instant::now();
+    let began = clock::now();
     let mut outcome = acl::admit_waiting(engine, blocked);
     let is_rejected = outcome.is_err();
     if !is_rejected {
@@ -296,7 +297,7 @@ fn serve_client(
     }
     *waiting = false;
     let target = *blocked.session.target.lock();
-    let spent_ns = began.elapsed().as_nanos() as u64;
+    let spent_ns = clock::since(began).as_nanos() as u64;
     let served = Served { reply: reply.into_bytes(), spent_ns, is_rejected };
     outbox.send_served(target.worker, Message::Unblock(target.conn, served));
     Some(effects)

@@ -8,6 +8,7 @@
 //! `active-defrag-threshold-lower` and takes the share of `active-defrag-cycle-max`. A walk that gave little
 //! back is followed by a longer and longer pause.
 
+use mantissa_sys::clock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -74,9 +75,9 @@ pub struct Compactor {
 impl Default for Compactor {
     fn default() -> Self {
         Compactor {
-            looked: Instant::now(),
+            looked: clock::now(),
             pause: PAUSE_MIN,
-            ended: Instant::now(),
+            ended: clock::now(),
             allocated_bytes: 0,
             walk: None,
         }
@@ -92,14 +93,14 @@ impl Compactor {
         } else {
             slab::prepare();
         }
-        if self.walk.is_some() || self.looked.elapsed() < PAUSE_MIN {
+        if self.walk.is_some() || clock::since(self.looked) < PAUSE_MIN {
             return;
         }
-        self.looked = Instant::now();
+        self.looked = clock::now();
         let spare_percent = self.spare_percent(config);
         let held_before = slab::held_bytes();
-        if self.ended.elapsed() >= self.pause && slab::begin_compaction(spare_percent) > 0 {
-            let next_stint = Instant::now();
+        if clock::since(self.ended) >= self.pause && slab::begin_compaction(spare_percent) > 0 {
+            let next_stint = clock::now();
             self.walk = Some(Walk { shard: 0, database: 0, cursor: 0, slice: 0, held_before, next_stint });
             engine.compaction.is_running.store(true, Ordering::Relaxed);
         } else {
@@ -114,7 +115,7 @@ impl Compactor {
 
     /// Goes on with the walk if it is time.
     pub fn go_on(&mut self, engine: &Engine, config: &Config) {
-        let began = Instant::now();
+        let began = clock::now();
         let Some(walk) = self.walk.as_mut().filter(|walk| walk.next_stint <= began) else { return };
         if engine.persistence.saving.load(Ordering::Relaxed) {
             walk.next_stint = began + PAUSE_WHILE_SAVING;
@@ -125,9 +126,9 @@ impl Compactor {
         } else {
             let share = if config.activedefrag { config.active_defrag_cycle_max } else { EFFORT_PERCENT };
             let share = share.clamp(1, 100);
-            walk.next_stint = began + (began.elapsed() * 100 / share).max(STINT);
+            walk.next_stint = began + (clock::since(began) * 100 / share).max(STINT);
         }
-        let spent = began.elapsed().as_micros() as u64;
+        let spent = clock::since(began).as_micros() as u64;
         engine.compaction.spent_us.fetch_add(spent, Ordering::Relaxed);
     }
 
@@ -141,7 +142,7 @@ impl Compactor {
             true => PAUSE_MIN,
             false => (2 * self.pause).min(PAUSE_MAX),
         };
-        (self.looked, self.ended) = (Instant::now(), Instant::now());
+        (self.looked, self.ended) = (clock::now(), clock::now());
         engine.compaction.is_running.store(false, Ordering::Relaxed);
         engine.compaction.walks.fetch_add(1, Ordering::Relaxed);
         engine.compaction.released_bytes.fetch_add(released as u64, Ordering::Relaxed);
@@ -189,7 +190,7 @@ impl Walk {
                         break;
                     }
                 }
-                if Instant::now() >= deadline {
+                if clock::now() >= deadline {
                     return false;
                 }
             }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use mantissa_commands::{Collected, Error};
 use mantissa_persist::aof::Unit;
 use mantissa_protocol::Args;
+use mantissa_sys::clock::{self, unix_ms, unix_us};
 
 use crate::aof;
 use crate::engine::Engine;
@@ -82,7 +83,7 @@ impl<'e> Context<'e> {
             engine,
             worker,
             now_ms: unix_ms(),
-            command_began: Instant::now(),
+            command_began: clock::now(),
             has_failed: false,
             live: engine.live(),
             random_state: unix_us() as u64 ^ ((worker as u64) << 56),
@@ -286,15 +287,4 @@ impl<'e> Outbox<'e> {
     pub fn take_all(&mut self) -> Vec<(ConnId, Arc<[u8]>)> {
         std::mem::take(&mut self.local)
     }
-}
-
-/// The time, Unix time in ms.
-pub fn unix_ms() -> i64 {
-    unix_us() / 1000
-}
-
-/// The time, Unix time in µs.
-pub fn unix_us() -> i64 {
-    let elapsed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    elapsed.map_or(0, |elapsed| i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX))
 }

@@ -1,5 +1,6 @@
 //! The engine: what all threads that run commands share.
 
+use mantissa_sys::{clock, simulation};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -14,7 +15,6 @@ use crate::acl::Acl;
 use crate::aof::Aof;
 use crate::census::Census;
 use crate::client_memory::{self, ClientMemory};
-use crate::context::unix_ms;
 use crate::eviction::{Freeing, Pressure};
 use crate::expiry::ExpiryFigures;
 use crate::host::{Host, Message};
@@ -30,6 +30,7 @@ use crate::slowlog::SlowLog;
 use crate::stats::Stats;
 use crate::tracking::Tracking;
 use mantissa_config::Config;
+use mantissa_sys::clock::unix_ms;
 
 /// CLIENT PAUSE.
 #[derive(Default)]
@@ -180,7 +181,7 @@ impl Engine {
             lazyfree_pending: Arc::default(),
             lazyfreed: Arc::default(),
             startup_bytes: AtomicU64::new(0),
-            started: Instant::now(),
+            started: clock::now(),
             run_id: random_id(),
             replication_id: Mutex::new(random_id()),
             active_expire: AtomicBool::new(true),
@@ -253,7 +254,7 @@ impl Engine {
     /// Starts a thread that works for the engine. It holds the engine until it ends.
     pub fn spawn(&self, name: &str, work: impl FnOnce(&Engine) + Send + 'static) -> std::io::Result<()> {
         let engine = self.share();
-        std::thread::Builder::new().name(name.to_owned()).spawn(move || work(&engine)).map(drop)
+        simulation::spawn(name, move || work(&engine))
     }
 
     /// Leaves a message for a worker.

@@ -17,8 +17,9 @@ mod pool;
 mod pressure;
 mod sampling;
 
+use mantissa_sys::clock;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mantissa_commands::Error;
 use mantissa_commands::spec::{Flags, Traits};
@@ -154,7 +155,7 @@ fn evict(context: &mut Context, policy: Policy, limit: u64, time_limit: Duration
         context.evictor.pool.clear();
     }
     let pressure = &context.engine.pressure;
-    let began = Instant::now();
+    let began = clock::now();
     let verdict = loop {
         if pressure.is_about_to_fall() {
             break Verdict::Running;
@@ -166,11 +167,11 @@ fn evict(context: &mut Context, policy: Policy, limit: u64, time_limit: Duration
         if !is_possible {
             break if pressure.is_freeing() { Verdict::Running } else { Verdict::Full };
         }
-        if began.elapsed() >= time_limit {
+        if clock::since(began) >= time_limit {
             break Verdict::Running;
         }
     };
-    note_latency(context, "eviction-cycle", began.elapsed().as_nanos() as u64);
+    note_latency(context, "eviction-cycle", clock::since(began).as_nanos() as u64);
     verdict
 }
 

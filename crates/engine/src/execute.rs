@@ -1,8 +1,9 @@
 //! Running one request: whether it may run, which shards it locks, its handler, its commit.
 
+use mantissa_sys::clock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mantissa_commands::spec::{BeginSearch, FindKeys, Flags, KeySpec, Traits};
 use mantissa_commands::{
@@ -397,9 +398,9 @@ pub fn lock(engine: &Engine, wanted: ShardSet, may_write: bool) -> Outcome<Locke
 #[cold]
 fn wait_for_shards(engine: &Engine, set: ShardSet) -> Outcome<LockedShards<'_>> {
     const COUNTED_MAX: Duration = Duration::from_millis(1);
-    let began = Instant::now();
+    let began = clock::now();
     let locked = engine.scripting.wait_for_shards(engine, set);
-    let waited = began.elapsed().min(COUNTED_MAX).as_nanos() as u64;
+    let waited = clock::since(began).min(COUNTED_MAX).as_nanos() as u64;
     engine.stats.shard_wait_ns.fetch_add(waited, Ordering::Relaxed);
     locked
 }

@@ -5,6 +5,7 @@
 //! time (more with `active-expire-effort`). A shard is locked for one step at a time: [`STEP_ENTRIES`]
 //! entries, a fraction of a millisecond.
 
+use mantissa_sys::clock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -56,7 +57,7 @@ impl Expirer {
         let period_us = 1_000_000 / u64::from(config.hz.clamp(1, 500));
         let budget = Duration::from_micros(period_us * u64::from(25 + 2 * effort) / 100);
         let acceptable_percent = u64::from(10 - effort);
-        let (began, count) = (Instant::now(), context.engine.keyspace.shard_count());
+        let (began, count) = (clock::now(), context.engine.keyspace.shard_count());
         let mut is_cut = false;
         for _ in 0..count {
             is_cut = !self.walk_shard(context, acceptable_percent, began + budget);
@@ -67,7 +68,7 @@ impl Expirer {
         }
         let figures = &context.engine.expiry;
         figures.rounds_cut.fetch_add(u64::from(is_cut), Ordering::Relaxed);
-        let spent = began.elapsed();
+        let spent = clock::since(began);
         figures.spent_us.fetch_add(spent.as_micros() as u64, Ordering::Relaxed);
         figures.stale_basis_points.store(self.stale * 10_000 / self.seen.max(1), Ordering::Relaxed);
         calls::note_latency(context, "expire-cycle", spent.as_nanos() as u64);
@@ -87,7 +88,7 @@ impl Expirer {
             if !goes_on || progress.finished > 0 {
                 return true;
             }
-            if Instant::now() >= deadline {
+            if clock::now() >= deadline {
                 return false;
             }
         }

@@ -1,18 +1,18 @@
 //! Loading dumps into the keyspace, and how far that has come.
 
+use mantissa_sys::clock;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::time::Instant;
 
 use mantissa_persist::delay::KeyDelay;
 use mantissa_persist::load::{Access, KeyspaceTarget, LoadJob, LoadOptions, LoadSummary, load_in_parallel};
 use mantissa_store::{Keyspace, ShardSet};
 use parking_lot::Mutex;
 
-use crate::context::unix_ms;
 use crate::engine::Engine;
 use crate::notice;
 use crate::scripting::functions::Policy;
+use mantissa_sys::clock::unix_ms;
 
 /// Seconds between two lines of the log that say how far loading has come.
 const LINES_EVERY_S: u64 = 2;
@@ -108,7 +108,7 @@ pub fn load_file(
         |access: Access| mantissa_commands::restored_clock(kept, access.idle_s, access.frequency, now_ms);
     let loading = &engine.persistence.load;
     loading.expect(file.metadata().map_or(0, |metadata| metadata.len()));
-    let shown = Mutex::new(Instant::now());
+    let shown = Mutex::new(clock::now());
     let codes = Mutex::new(Vec::new());
     let job = LoadJob {
         options: LoadOptions {
@@ -131,9 +131,9 @@ pub fn load_file(
         progress: &|bytes| {
             loading.loaded(bytes);
             if let Some(mut shown) = shown.try_lock()
-                && shown.elapsed().as_secs() >= LINES_EVERY_S
+                && clock::since(*shown).as_secs() >= LINES_EVERY_S
             {
-                *shown = Instant::now();
+                *shown = clock::now();
                 notice!("Loading: {:.0} % of {} bytes", loading.percent(), loading.total_bytes());
             }
         },

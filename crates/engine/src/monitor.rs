@@ -6,9 +6,10 @@ use std::sync::Arc;
 use mantissa_commands::spec::{Flags, Secrets};
 use mantissa_protocol::{Args, put_quoted};
 
-use crate::context::{Context, unix_us};
+use crate::context::Context;
 use crate::registry::Command;
 use crate::session::{Session, flag};
+use mantissa_sys::clock::unix_us;
 
 /// Shows a command to all monitors.
 pub fn show(context: &mut Context, session: &Session, command: &Command, args: Args<'_>) {

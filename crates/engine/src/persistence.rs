@@ -2,15 +2,15 @@
 //!
 //! What a dump holds comes from [`crate::snapshot`].
 
+use mantissa_sys::clock;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::time::Instant;
 
 use mantissa_persist::storage::{FileSystem, OutputFile};
 use mantissa_persist::write::{WriteOptions, Writer, save_file_if};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::context::{Context, unix_ms};
+use crate::context::Context;
 use crate::engine::Engine;
 use crate::host::Message;
 use crate::live::Live;
@@ -18,6 +18,7 @@ use crate::loading::{Loading, Present, load_file};
 use crate::snapshot::{self, Cut, Pace, Progress};
 use crate::{notice, warning};
 use mantissa_config::ShutdownFlags;
+use mantissa_sys::clock::unix_ms;
 
 /// Seconds after a failed background save before a save point tries again.
 const RETRY_S: i64 = 5;
@@ -173,14 +174,14 @@ pub fn load(engine: &Engine) -> Result<(), String> {
     if !path.exists() {
         return Ok(());
     }
-    let started = Instant::now();
+    let started = clock::now();
     let summary = load_file(engine, &engine.keyspace, &path, Present::None, false)?;
     notice!(
         "Done loading RDB, keys loaded: {}, keys expired: {}.",
         summary.keys_loaded,
         summary.keys_expired
     );
-    notice!("DB loaded from disk: {:.3} seconds", started.elapsed().as_secs_f64());
+    notice!("DB loaded from disk: {:.3} seconds", clock::since(started).as_secs_f64());
     Ok(())
 }
 
@@ -204,14 +205,14 @@ pub fn publish(
 ) -> std::io::Result<()> {
     let persistence = &engine.persistence;
     let path = dump_path(&engine.live());
-    let started = Instant::now();
+    let started = clock::now();
     let admit = |cut: &Cut| Ok(persistence.cuts.publish(cut.number));
     let Cut { changes, copied_bytes, .. } = save_file_if(&FileSystem, &path, write, admit)?;
     persistence.dirty.saved(changes);
     persistence.last_copied_bytes.store(copied_bytes, Ordering::Relaxed);
     persistence.last_save_s.store(unix_ms() / 1000, Ordering::Relaxed);
     persistence.last_save_failed.store(false, Ordering::Relaxed);
-    notice!("DB saved on disk: {:.3} seconds", started.elapsed().as_secs_f64());
+    notice!("DB saved on disk: {:.3} seconds", clock::since(started).as_secs_f64());
     Ok(())
 }
 

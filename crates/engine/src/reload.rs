@@ -8,6 +8,7 @@
 //! Other clients wait for their shards. While a large file is loaded they get -LOADING instead, as they do
 //! from redis-server.
 
+use mantissa_sys::simulation;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -61,7 +62,7 @@ pub fn load_log(invocation: &mut Invocation<'_, '_, '_>) -> Outcome {
     let mut outcome = None;
     while outcome.is_none() {
         while is_rewriting(invocation.engine()) {
-            std::thread::sleep(PATIENCE);
+            simulation::sleep(PATIENCE);
         }
         outcome = with_all_shards(invocation, |engine, access| {
             // The files are about to change where a rewrite has begun meanwhile.

@@ -32,9 +32,9 @@ use mantissa_store::snapshot::Snapshot;
 use mantissa_store::{Keyspace, LockedShards};
 use parking_lot::Mutex;
 
-use crate::context::unix_ms;
 use crate::engine::Engine;
 use crate::live::Live;
+use mantissa_sys::clock::unix_ms;
 use outlet::Chunk;
 pub use progress::Progress;
 use saver::Saver;

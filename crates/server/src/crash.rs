@@ -17,11 +17,12 @@ use parking_lot::Mutex;
 
 use mantissa_engine::commands::{self, REDIS_VERSION};
 use mantissa_engine::config::Config;
-use mantissa_engine::context::{Context, unix_ms};
+use mantissa_engine::context::Context;
 use mantissa_engine::host::{ConnId, Peer, Target};
 use mantissa_engine::invocation::Invocation;
 use mantissa_engine::session::SharedSession;
 use mantissa_engine::{Engine, Session, log, warning};
+use mantissa_sys::clock::unix_ms;
 
 /// What ends a server on purpose.
 static MESSAGE: Mutex<Option<String>> = Mutex::new(None);

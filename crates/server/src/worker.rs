@@ -31,7 +31,7 @@ use mantissa_store::KeyHash;
 
 use mantissa_engine::blocking::Deadlines;
 use mantissa_engine::calls::{self, Served};
-use mantissa_engine::context::{Context, unix_ms};
+use mantissa_engine::context::Context;
 use mantissa_engine::execute::{self, Progress};
 use mantissa_engine::host::{self, Target};
 use mantissa_engine::registry::Command;
@@ -39,6 +39,7 @@ use mantissa_engine::session::{ReplyMode, SharedSession, flag};
 use mantissa_engine::{
     Engine, Session, aof, commands, notice, stats, tracking, transaction, verbose, warning,
 };
+use mantissa_sys::clock::unix_ms;
 
 use crate::connection::{Connection, Partial};
 use crate::inbox::Message;

@@ -1,7 +1,10 @@
-//! The wall clock, in UTC and in the machine's time zone.
+//! Clocks: the wall clock, in UTC and in the machine's time zone, and a monotonic one.
 
 use std::mem::MaybeUninit;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::simulation;
 
 /// The wall clock: milliseconds since 1970 in UTC; 0 before that.
 pub fn unix_ms() -> i64 {
@@ -9,7 +12,36 @@ pub fn unix_ms() -> i64 {
 }
 
 /// The wall clock: microseconds since 1970 in UTC; 0 before that.
+#[inline]
 pub fn unix_us() -> i64 {
+    match simulation::scheduler() {
+        None => system_us(),
+        Some(scheduler) => scheduler.unix_us(),
+    }
+}
+
+/// The monotonic clock. In a simulation it follows the simulated wall clock.
+#[inline]
+pub fn now() -> Instant {
+    match simulation::scheduler() {
+        None => Instant::now(),
+        Some(scheduler) => simulated_now(scheduler.unix_us()),
+    }
+}
+
+/// The time since a moment of the monotonic clock.
+#[inline]
+pub fn since(moment: Instant) -> Duration {
+    now().saturating_duration_since(moment)
+}
+
+#[cold]
+fn simulated_now(unix_us: i64) -> Instant {
+    static ORIGIN: OnceLock<Instant> = OnceLock::new();
+    *ORIGIN.get_or_init(Instant::now) + Duration::from_micros(u64::try_from(unix_us).unwrap_or(0))
+}
+
+fn system_us() -> i64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH);
     elapsed.map_or(0, |elapsed| i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX))
 }

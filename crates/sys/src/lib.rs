@@ -10,6 +10,7 @@ pub mod locale;
 pub mod process;
 pub mod scheduling;
 pub mod signals;
+pub mod simulation;
 mod thread_clock;
 
 pub use thread_clock::ThreadClock;

@@ -8,11 +8,12 @@ use super::log::{Place, Reason, Refusal};
 use super::selector::{Call, Denial};
 use super::user::User;
 use crate::commands::ClientFigures;
-use crate::context::{Context, unix_ms};
+use crate::context::Context;
 use crate::engine::Engine;
 use crate::invocation::Invocation;
 use crate::registry::Command;
 use crate::session::{BlockedClient, Session, SharedSession};
+use mantissa_sys::clock::unix_ms;
 
 /// A call that is refused.
 struct RefusedCall<'a> {

@@ -7,6 +7,7 @@
 //! A file that ends within a command or a transaction, as a crash leaves it, is cut there if it is the last
 //! one and `aof-load-truncated` allows it; any other damage stops the start. No file is changed then.
 
+use mantissa_sys::clock;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -49,7 +50,7 @@ pub fn load(engine: &Engine, mut access: Option<&mut Access<'_>>) -> Result<bool
     if names.is_empty() {
         return Ok(false);
     }
-    let started = Instant::now();
+    let started = clock::now();
     for (number, name) in names.iter().enumerate() {
         let path = files.path(name);
         if !path.exists() {
@@ -61,7 +62,7 @@ pub fn load(engine: &Engine, mut access: Option<&mut Access<'_>>) -> Result<bool
         let is_base = number == 0 && files.manifest.base.is_some();
         load_file(engine, access.as_deref_mut(), &path, is_base, number + 1 == names.len())?;
     }
-    notice!("DB loaded from append only file: {:.3} seconds", started.elapsed().as_secs_f64());
+    notice!("DB loaded from append only file: {:.3} seconds", clock::since(started).as_secs_f64());
     Ok(true)
 }
 
@@ -189,7 +190,7 @@ impl<'a, 'k, 'e> Replayer<'a, 'k, 'e> {
         let user = engine.acl.default_user();
         let shared = SharedSession::new(0, Peer::Embedded, -1, context.now_ms, Target::NOWHERE, user);
         let session = Session::new(Arc::new(shared), ConnId::NONE, true);
-        Replayer { context, access, session, path, transaction: None, shown: Instant::now() }
+        Replayer { context, access, session, path, transaction: None, shown: clock::now() }
     }
 
     fn run(&mut self, reader: &mut Reader<File>, total: u64) -> Result<(), AofError> {
@@ -213,8 +214,8 @@ impl<'a, 'k, 'e> Replayer<'a, 'k, 'e> {
     }
 
     fn show_progress(&mut self, offset: u64, total: u64) {
-        if self.shown.elapsed().as_secs() >= PROGRESS_SECONDS {
-            self.shown = Instant::now();
+        if clock::since(self.shown).as_secs() >= PROGRESS_SECONDS {
+            self.shown = clock::now();
             let percent = offset as f64 * 100.0 / total.max(1) as f64;
             notice!("Loading {}: {percent:.0} % of {total} bytes", self.path.display());
         }

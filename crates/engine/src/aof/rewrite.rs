@@ -22,10 +22,11 @@ use mantissa_persist::write::FileFacts;
 use mantissa_store::LockedShards;
 
 use super::files::Files;
-use crate::context::{Context, unix_ms};
+use crate::context::Context;
 use crate::engine::Engine;
 use crate::snapshot::Pace;
 use crate::{notice, snapshot, warning};
+use mantissa_sys::clock::unix_ms;
 
 /// Failures in a row after which the next attempt waits.
 const FAILURES_PATIENT: u64 = 3;

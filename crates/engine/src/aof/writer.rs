@@ -4,9 +4,10 @@
 //! it. The thread does what may take long: syncs with `always` on slow disks, large batches, what comes
 //! while the file is being synced once a second, and going on to another file.
 
+use mantissa_sys::{clock, simulation};
 use std::io;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mantissa_persist::aof::{Failure, SyncPolicy, Writer};
 
@@ -27,7 +28,7 @@ pub(super) fn start(engine: &Engine) -> io::Result<()> {
         let aof = &engine.aof;
         mantissa_sys::scheduling::use_short_time_slices();
         loop {
-            let pause = aof.writer.lock().pause(Instant::now(), SLEEP_MAX);
+            let pause = aof.writer.lock().pause(clock::now(), SLEEP_MAX);
             aof.log.wait(&pause);
             let mut writer = aof.writer.lock();
             writer.gather();
@@ -58,9 +59,9 @@ fn write_at_once(engine: &Engine, worker: usize) -> bool {
         return false;
     }
     aof.await_no_longer(worker);
-    let (had_deadline, began) = (writer.has_deadline(), Instant::now());
+    let (had_deadline, began) = (writer.has_deadline(), clock::now());
     turn(engine, &mut writer);
-    stats::add(&engine.stats.workers[worker].log_ns, began.elapsed().as_nanos() as u64);
+    stats::add(&engine.stats.workers[worker].log_ns, clock::since(began).as_nanos() as u64);
     if !had_deadline && writer.has_deadline() {
         // The thread sleeps for as long as nothing is due.
         aof.log.recheck();
@@ -71,13 +72,13 @@ fn write_at_once(engine: &Engine, worker: usize) -> bool {
 fn turn(engine: &Engine, writer: &mut Writer) {
     let aof = &engine.aof;
     let (durable, confirmed, was_stalled) = (aof.log.durable(), aof.confirmed(), aof.log.is_stalled());
-    let (began, is_syncing) = (Instant::now(), aof.log.is_syncing());
+    let (began, is_syncing) = (clock::now(), aof.log.is_syncing());
     let delay_us = aof.write_delay_us.load(Ordering::Relaxed);
     if delay_us > 0 && aof.log.end() > aof.log.written() {
-        std::thread::sleep(Duration::from_micros(delay_us));
+        simulation::sleep(Duration::from_micros(delay_us));
     }
     let outcome = writer.turn(began);
-    note_latency(engine, began.elapsed(), writer.last_sync(), is_syncing);
+    note_latency(engine, clock::since(began), writer.last_sync(), is_syncing);
     aof.increment_bytes.store(writer.file_bytes(), Ordering::Relaxed);
     let is_lost = matches!(outcome, Err(Failure::Closed(_)));
     if was_stalled && !aof.log.is_stalled() {

@@ -6,11 +6,11 @@ use mantissa_commands::spec::{Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome};
 use mantissa_protocol::{Args, Reply};
 
-use crate::context::unix_ms;
 use crate::invocation::Invocation;
 use crate::registry::EngineSpec;
 use crate::{aof, notice, warning};
 use mantissa_config::{Config, SENSITIVE, SetError, directive};
+use mantissa_sys::clock::unix_ms;
 
 fn get(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let patterns: Vec<&[u8]> = args.from(2).iter().collect();

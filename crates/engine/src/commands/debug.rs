@@ -4,6 +4,7 @@ mod end;
 mod help;
 mod tables;
 
+use mantissa_sys::simulation;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -192,7 +193,7 @@ fn with_entry<R>(
 fn sleep(args: Args<'_>) {
     let seconds = mantissa_number::parse_f64(args.at(2)).unwrap_or(0.0);
     let seconds = if seconds.is_finite() { seconds.clamp(0.0, SLEEP_SECONDS_MAX) } else { 0.0 };
-    std::thread::sleep(Duration::from_secs_f64(seconds));
+    simulation::sleep(Duration::from_secs_f64(seconds));
 }
 
 fn reload(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

@@ -4,12 +4,13 @@ use mantissa_commands::spec::{Flags, Group, Secrets};
 use mantissa_commands::{Error, Locks, Outcome, parse};
 use mantissa_protocol::{Args, Protocol, Reply};
 
-use crate::context::{Context, unix_us};
+use crate::context::Context;
 use crate::invocation::Invocation;
 use crate::latency::{self, Histogram};
 use crate::registry::{Command, EngineSpec};
 use crate::session::Session;
 use crate::slowlog::{self, SlowCommand};
+use mantissa_sys::clock::unix_us;
 
 /// Logs a command that took `elapsed_us` as slow.
 pub fn note_slow(context: &Context, session: &Session, command: &Command, args: Args<'_>, elapsed_us: u64) {

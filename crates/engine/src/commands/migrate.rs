@@ -29,12 +29,13 @@ use mantissa_persist::payload::dump_value;
 use mantissa_protocol::{Args, Reply, encode_request};
 use mantissa_store::ShardSet;
 
-use crate::context::{Context, unix_ms};
+use crate::context::Context;
 use crate::engine::Engine;
 use crate::execute;
 use crate::host::Message;
 use crate::invocation::{Invocation, with_shards};
 use crate::registry::EngineSpec;
+use mantissa_sys::clock::unix_ms;
 
 /// The timeout where none or a negative one is given.
 const TIMEOUT_DEFAULT_MS: u64 = 1000;

@@ -1,5 +1,6 @@
 //! How far memory is beyond its limit, as all threads see it.
 
+use mantissa_sys::clock;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::thread::Thread;
@@ -123,11 +124,11 @@ impl Pressure {
         let since = self.exceeded_since.load(Ordering::Relaxed);
         if verdict == Verdict::Roomy {
             if since > 0 && self.exceeded_since.swap(0, Ordering::Relaxed) == since {
-                let elapsed = (started.elapsed().as_micros() as u64).saturating_sub(since);
+                let elapsed = (clock::since(started).as_micros() as u64).saturating_sub(since);
                 self.exceeded_total.fetch_add(elapsed, Ordering::Relaxed);
             }
         } else if since == 0 {
-            let now = (started.elapsed().as_micros() as u64).max(1);
+            let now = (clock::since(started).as_micros() as u64).max(1);
             let _kept_by_another_thread =
                 self.exceeded_since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
         }
@@ -136,7 +137,7 @@ impl Pressure {
     /// How long memory has been beyond the limit: this time, and in all, in ms.
     pub fn exceeded_ms(&self, started: Instant) -> (u64, u64) {
         let since = self.exceeded_since.load(Ordering::Relaxed);
-        let now = started.elapsed().as_micros() as u64;
+        let now = clock::since(started).as_micros() as u64;
         let current = if since == 0 { 0 } else { now.saturating_sub(since) };
         (current / 1000, (self.exceeded_total.load(Ordering::Relaxed) + current) / 1000)
     }
@@ -160,6 +161,6 @@ impl Pressure {
     }
 
     fn elapsed_us(&self) -> u64 {
-        self.started.get_or_init(Instant::now).elapsed().as_micros() as u64
+        clock::since(*self.started.get_or_init(clock::now)).as_micros() as u64
     }
 }

@@ -1,9 +1,10 @@
 //! A saver: walks shards, encodes what belongs to the cut, and sends it to the thread that writes.
 
+use mantissa_sys::clock;
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mantissa_persist::write::Encoder;
 use mantissa_store::ShardSet;
@@ -176,12 +177,12 @@ impl<'j, 'a> Saver<'j, 'a> {
             return;
         }
         let outlet = &self.outlet;
-        let mut began = Instant::now();
+        let mut began = clock::now();
         let mut spill = |bytes: &mut Vec<u8>| {
             outlet.borrow_mut().spill(bytes);
-            if began.elapsed() >= RUN_MAX {
+            if clock::since(began) >= RUN_MAX {
                 std::thread::yield_now();
-                began = Instant::now();
+                began = clock::now();
             }
         };
         self.encoder.image(image, &mut self.chunk, &mut spill);

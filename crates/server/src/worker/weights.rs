@@ -7,11 +7,12 @@ use std::sync::atomic::Ordering;
 
 use indexmap::IndexSet;
 use mantissa_engine::client_memory::{bytes_of, limit};
-use mantissa_engine::context::{Context, unix_ms};
+use mantissa_engine::context::Context;
 use mantissa_engine::host::Message;
 use mantissa_engine::session::flag;
 use mantissa_engine::{Session, commands, notice, stats};
 use mantissa_net::{Conn, Driver};
+use mantissa_sys::clock::unix_ms;
 
 use super::Worker;
 use crate::connection::Connection;

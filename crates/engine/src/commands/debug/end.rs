@@ -1,5 +1,6 @@
 //! The subcommands of DEBUG that end the server.
 
+use mantissa_sys::simulation;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -8,11 +9,11 @@ use std::time::Duration;
 use mantissa_commands::{Error, Outcome, parse};
 use mantissa_protocol::Args;
 
-use crate::context::unix_ms;
 use crate::engine::Engine;
 use crate::invocation::Invocation;
 use crate::{notice, persistence, warning};
 use mantissa_config::ShutdownFlags;
+use mantissa_sys::clock::unix_ms;
 
 /// What is asked for when memory is exhausted.
 const TOO_MANY_BYTES: i64 = i64::MAX;
@@ -64,7 +65,7 @@ pub(super) fn restart(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, g
         return Err(FAILED);
     }
     notice!("The server starts anew in {delay_ms} ms");
-    std::thread::sleep(Duration::from_millis(delay_ms.unsigned_abs()));
+    simulation::sleep(Duration::from_millis(delay_ms.unsigned_abs()));
     if gracefully {
         crate::aof::finish(engine);
     }

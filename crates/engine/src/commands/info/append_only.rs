@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use super::Lines;
-use crate::context::unix_ms;
 use crate::invocation::Invocation;
+use mantissa_sys::clock::unix_ms;
 
 pub(super) fn append_only(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
     let engine = invocation.engine();

@@ -1,11 +1,12 @@
 //! The sections that say how the server is set up and what it holds.
 
+use mantissa_sys::clock;
 use std::sync::atomic::Ordering;
 
 use super::{ClientTotals, KeyspaceTotals, Lines};
 use crate::commands::REDIS_VERSION;
-use crate::context::{unix_ms, unix_us};
 use crate::invocation::Invocation;
+use mantissa_sys::clock::{unix_ms, unix_us};
 
 /// Bits of the clock that Redis shows as `lru_clock`.
 const LRU_CLOCK_MAX: i64 = (1 << 24) - 1;
@@ -13,7 +14,7 @@ const LRU_CLOCK_MAX: i64 = (1 << 24) - 1;
 pub(super) fn server(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
     let engine = invocation.engine();
     let config = &invocation.context.live.config;
-    let uptime_s = engine.started.elapsed().as_secs();
+    let uptime_s = clock::since(engine.started).as_secs();
     lines.add("redis_version", REDIS_VERSION);
     lines.add("server_name", "mantissa");
     lines.add("mantissa_version", env!("CARGO_PKG_VERSION"));

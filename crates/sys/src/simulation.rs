@@ -1,0 +1,101 @@
+//! Hooks by which a simulation runs threads one at a time, on a clock of its own.
+//!
+//! A simulated thread has a [`Scheduler`]. Where threads could interrupt each other it calls [`yield_point`],
+//! where it waits for others [`wait`]; it reads the clock and starts threads through this crate. Outside a
+//! simulation each hook costs one load of a flag.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What a simulated thread starts as another.
+pub type Task = Box<dyn FnOnce() + Send>;
+
+/// What decides which simulated thread goes on, and what time it is.
+pub trait Scheduler: Send + Sync {
+    /// Another thread may go on here.
+    fn yield_point(&self);
+
+    /// The calling thread waits for another, or until this much time has passed. It may return early.
+    fn wait(&self, time_max: Option<Duration>);
+
+    /// The clock: microseconds since 1970 in UTC.
+    fn unix_us(&self) -> i64;
+
+    /// Starts a simulated thread.
+    fn spawn(&self, name: &str, task: Task);
+}
+
+/// Whether there ever was a simulation in this process.
+static HAS_SIMULATION: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static SCHEDULER: RefCell<Option<Arc<dyn Scheduler>>> = const { RefCell::new(None) };
+}
+
+/// Makes the calling thread a simulated one, until the result is dropped.
+pub fn enter(scheduler: Arc<dyn Scheduler>) -> Entered {
+    HAS_SIMULATION.store(true, Ordering::Relaxed);
+    SCHEDULER.with(|current| *current.borrow_mut() = Some(scheduler));
+    Entered(())
+}
+
+/// A thread that is part of a simulation.
+pub struct Entered(());
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        SCHEDULER.with(|current| *current.borrow_mut() = None);
+    }
+}
+
+/// The scheduler of the calling thread, if it is simulated.
+#[inline]
+pub fn scheduler() -> Option<Arc<dyn Scheduler>> {
+    if HAS_SIMULATION.load(Ordering::Relaxed) { current() } else { None }
+}
+
+#[cold]
+fn current() -> Option<Arc<dyn Scheduler>> {
+    SCHEDULER.with(|current| current.borrow().clone())
+}
+
+/// A point at which threads may interrupt each other. Nothing outside a simulation.
+#[inline]
+pub fn yield_point() {
+    if let Some(scheduler) = scheduler() {
+        scheduler.yield_point();
+    }
+}
+
+/// In a simulation, lets others go on until something may have changed, and returns true. False outside of
+/// one: the caller waits in its own way.
+#[inline]
+pub fn wait(time_max: Option<Duration>) -> bool {
+    match scheduler() {
+        Some(scheduler) => {
+            scheduler.wait(time_max);
+            true
+        }
+        None => false,
+    }
+}
+
+/// Sleeps.
+pub fn sleep(time: Duration) {
+    if !wait(Some(time)) {
+        std::thread::sleep(time);
+    }
+}
+
+/// Starts a thread that nobody waits for.
+pub fn spawn(name: &str, task: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    match scheduler() {
+        Some(scheduler) => {
+            scheduler.spawn(name, Box::new(task));
+            Ok(())
+        }
+        None => std::thread::Builder::new().name(name.to_owned()).spawn(task).map(drop),
+    }
+}
