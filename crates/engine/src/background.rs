@@ -2,7 +2,6 @@
 //! sampling of rates.
 
 use mantissa_sys::{clock, simulation};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -18,10 +17,8 @@ use mantissa_sys::clock::unix_ms;
 const EVICTION_TIME: Duration = Duration::from_millis(20);
 
 /// Starts the thread that does it. Each round, `hz` times a second, it does `also` as well.
-pub fn start(engine: &Arc<Engine>, mut also: impl FnMut(&Engine) + Send + 'static) -> std::io::Result<()> {
-    let engine = Arc::clone(engine);
-    let body = move || {
-        let engine = &*engine;
+pub fn start(engine: &Engine, mut also: impl FnMut(&Engine) + Send + 'static) -> std::io::Result<()> {
+    let body = move |engine: &Engine| {
         let worker = engine.worker_count();
         let mut context = Context::new(engine, worker);
         let mut sampled = (clock::now(), engine.stats.totals());
@@ -68,7 +65,7 @@ pub fn start(engine: &Arc<Engine>, mut also: impl FnMut(&Engine) + Send + 'stati
             }
         }
     };
-    std::thread::Builder::new().name("background".to_owned()).spawn(body).map(drop)
+    engine.spawn("background", body)
 }
 
 /// Notes the rates since the last sample.

@@ -1,17 +1,22 @@
-//! Clients that wait in blocking commands: their timeouts.
+//! Clients that wait in blocking commands: how they begin and end to wait, and their timeouts.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
-use mantissa_commands::TimeoutReply;
-use mantissa_protocol::Reply;
+use mantissa_commands::{Access, Blocking, Outcome, TimeoutReply};
+use mantissa_protocol::{Args, Reply};
+use mantissa_store::{Kind, ShardSet, Waiter};
+use mantissa_sys::clock;
 
-use crate::aof;
 use crate::calls::Served;
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::host::Message;
-use crate::session::BlockedClient;
+use crate::host::{Completion, Message};
+use crate::locking::lock;
+use crate::registry::Command;
+use crate::session::{BlockedClient, ReplyMode, Session, flag};
+use crate::{aof, calls};
 
 /// The blocked clients of a worker by deadline, soonest first.
 #[derive(Default)]
@@ -39,6 +44,131 @@ pub fn timeout_reply(engine: &Engine, blocked: &BlockedClient) -> Vec<u8> {
         on_timeout => on_timeout.write(&mut reply),
     }
     reply.into_bytes()
+}
+
+/// Files a client under the keys that it wants to wait for, whose shards are locked.
+pub fn block(
+    engine: &Engine,
+    session: &mut Session,
+    command: &'static Command,
+    args: Args<'_>,
+    access: &mut Access<'_>,
+) {
+    let Some(mut blocking) = access.take_blocking() else { return };
+    let instead = blocking.instead.take();
+    let ticket = engine.next_ticket();
+    let blocked = Arc::new(BlockedClient {
+        session: Arc::clone(&session.shared),
+        user: Arc::clone(&session.user),
+        command,
+        args: instead.unwrap_or_else(|| args.to_owned()),
+        database: access.database(),
+        protocol: session.protocol,
+        remembers_reads: session.remembers_reads(),
+        ticket,
+        blocking,
+        spent_ns: AtomicU64::new(0),
+        waiting: parking_lot::Mutex::new(true),
+    });
+    for key in &blocked.blocking.keys {
+        let index = engine.keyspace.shard_of(engine.keyspace.hash(key));
+        let Blocking { kind, shards, on_loss, .. } = blocked.blocking;
+        let waiter = Waiter { client: session.shared.id, kind, shards, on_loss };
+        if let Some(shard) = access.locked_mut().shard_mut(index) {
+            shard.wait(blocked.database, key, ticket, waiter);
+        }
+    }
+    wait(engine, session, blocked);
+}
+
+/// What a client waits for that waits for no key, in the command with these arguments.
+pub fn waiting_without_keys(
+    engine: &Engine,
+    session: &Session,
+    args: Args<'_>,
+    deadline: Option<i64>,
+    on_timeout: TimeoutReply,
+) -> Outcome<Arc<BlockedClient>> {
+    Ok(Arc::new(BlockedClient {
+        session: Arc::clone(&session.shared),
+        user: Arc::clone(&session.user),
+        command: engine.registry.resolve(args)?,
+        args: args.to_owned(),
+        database: session.database,
+        protocol: session.protocol,
+        remembers_reads: false,
+        ticket: engine.next_ticket(),
+        blocking: Blocking {
+            kind: Kind::String,
+            keys: Vec::new(),
+            deadline,
+            on_timeout,
+            shards: ShardSet::EMPTY,
+            on_loss: false,
+            instead: None,
+        },
+        spent_ns: AtomicU64::new(0),
+        waiting: parking_lot::Mutex::new(true),
+    }))
+}
+
+/// Has a client wait for what `blocked` says.
+pub fn wait(engine: &Engine, session: &mut Session, blocked: Arc<BlockedClient>) {
+    engine.blocked.lock().insert(session.shared.id, Arc::clone(&blocked));
+    session.shared.mark(flag::BLOCKED, true);
+    session.blocked = Some(blocked);
+}
+
+/// Takes a client that no longer waits out of all queues. No shard may be locked.
+pub fn stop_waiting(engine: &Engine, blocked: &Arc<BlockedClient>) {
+    engine.blocked.lock().remove(&blocked.session.id);
+    for key in &blocked.blocking.keys {
+        let index = engine.keyspace.shard_of(engine.keyspace.hash(key));
+        match lock(engine, ShardSet::one(index), false) {
+            Ok(mut locked) => {
+                if let Some(shard) = locked.shard_mut(index) {
+                    shard.stop_waiting(blocked.database, key, blocked.ticket);
+                }
+            }
+            Err(_busy) => {
+                let blocked = Arc::clone(blocked);
+                return engine.scripting.postpone(move |engine| stop_waiting(engine, &blocked));
+            }
+        }
+    }
+}
+
+/// Ends a session's waiting after it has been served, timed out or unblocked. Nothing if it does not wait;
+/// else the reply, or none if it has turned replies off.
+pub fn end_waiting(
+    context: &mut Context,
+    session: &mut Session,
+    deadlines: &mut Deadlines,
+    served: Served,
+) -> Option<Option<Vec<u8>>> {
+    let blocked = session.blocked.take()?;
+    session.shared.mark(flag::BLOCKED, false);
+    let is_silent = session.reply_mode != ReplyMode::On;
+    if session.reply_mode == ReplyMode::Skip {
+        session.reply_mode = ReplyMode::On;
+    }
+    calls::ended_waiting(context, session, &blocked, &served);
+    deadlines.remove(&blocked);
+    stop_waiting(context.engine, &blocked);
+    Some((!is_silent).then_some(served.reply))
+}
+
+/// Does the rest of a command whose session has waited for something outside, also if the session is gone.
+/// The end of the waiting, if it still waits; its reply is for when the log is confirmed up to
+/// `outbox.needs`.
+pub fn complete(context: &mut Context, blocked: &BlockedClient, work: Completion) -> Option<Served> {
+    context.refresh();
+    context.outbox.needs = 0;
+    let began = clock::now();
+    let reply = work(context);
+    let spent_ns = clock::since(began).as_nanos() as u64;
+    let waited = std::mem::replace(&mut *blocked.waiting.lock(), false);
+    waited.then_some(Served { reply, spent_ns, is_rejected: false })
 }
 
 impl Deadlines {

@@ -10,6 +10,7 @@ use mantissa_commands::spec::Flags;
 use mantissa_commands::{Error, Outcome};
 use mantissa_protocol::Args;
 
+use crate::call::Call;
 use crate::context::Context;
 use crate::registry::Command;
 use crate::session::{BlockedClient, Session};
@@ -57,18 +58,13 @@ impl Context<'_> {
 
 /// Counts a call that has run. It began when the one before it ended.
 #[inline]
-pub fn ended(
-    context: &mut Context,
-    session: &Session,
-    (command, args): (&'static Command, Args<'_>),
-    outcome: &Outcome,
-) {
+pub fn ended(context: &mut Context, session: &Session, call: Call<'_>, outcome: &Outcome) {
     if let Err(error) = outcome {
         context.count_error(&error.text());
     }
     let spent_ns = context.lap();
     let failed = std::mem::take(&mut context.has_failed);
-    record(context, session, (command, args), spent_ns, failed);
+    record(context, session, (call.command, call.args), spent_ns, failed);
 }
 
 /// Counts a call that is refused before it runs. `command` is what it calls, if that is known.

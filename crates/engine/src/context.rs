@@ -38,6 +38,8 @@ pub struct Context<'e> {
     pub last_command: LastCommand,
     /// A script runs, and it is one of its commands that runs now.
     pub in_script: bool,
+    /// The commands of a log are run: they are not logged, and nothing expires.
+    pub is_loading: bool,
     /// Memory is full, and nothing could be evicted before the present command.
     pub out_of_memory: bool,
     /// What is known about memory and keys to evict.
@@ -89,6 +91,7 @@ impl<'e> Context<'e> {
             random_state: unix_us() as u64 ^ ((worker as u64) << 56),
             last_command: LastCommand::default(),
             in_script: false,
+            is_loading: false,
             out_of_memory: false,
             evictor: Evictor::default(),
             sampler: Sampler::default(),

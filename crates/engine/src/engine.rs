@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use mantissa_commands::Trash;
 use mantissa_store::Keyspace;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::acl::Acl;
 use crate::aof::Aof;
@@ -41,10 +41,43 @@ pub struct Pause {
     pub all: AtomicBool,
 }
 
+/// The threads that work for an engine.
+#[derive(Default)]
+struct Threads {
+    count: Mutex<usize>,
+    ended: Condvar,
+}
+
+/// A thread that works for an engine, until it is dropped.
+struct Running(Arc<Threads>);
+
+impl Threads {
+    fn start(self: &Arc<Self>) -> Running {
+        *self.count.lock() += 1;
+        Running(Arc::clone(self))
+    }
+
+    fn wait(&self) {
+        const LOOK_EVERY: Duration = Duration::from_millis(10);
+        let mut count = self.count.lock();
+        while *count > 0 {
+            self.ended.wait_for(&mut count, LOOK_EVERY);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        *self.0.count.lock() -= 1;
+        self.0.ended.notify_all();
+    }
+}
+
 /// What all threads that run commands share. A process may have several.
 pub struct Engine {
     host: Arc<dyn Host>,
     itself: Weak<Engine>,
+    threads: Arc<Threads>,
     /// The data.
     pub keyspace: Keyspace,
     /// The commands.
@@ -57,8 +90,6 @@ pub struct Engine {
     pub config_change: Mutex<()>,
     /// Connected clients by number.
     pub clients: RwLock<BTreeMap<u64, Arc<SharedSession>>>,
-    /// The number of connected clients, also readable without the lock.
-    pub client_count: AtomicUsize,
     next_client: AtomicU64,
     /// The memory of all clients.
     pub client_memory: ClientMemory,
@@ -149,6 +180,7 @@ impl Engine {
         Engine {
             host,
             itself,
+            threads: Arc::default(),
             keyspace,
             registry,
             acl,
@@ -156,7 +188,6 @@ impl Engine {
             live_version: AtomicU64::new(1),
             config_change: Mutex::default(),
             clients: RwLock::default(),
-            client_count: AtomicUsize::new(0),
             next_client: AtomicU64::new(1),
             client_memory: ClientMemory::new(worker_count),
             pubsub: PubSub::default(),
@@ -251,10 +282,20 @@ impl Engine {
         self.itself.upgrade().unwrap_or_else(|| unreachable!("whoever calls holds the engine"))
     }
 
+    /// Waits until the threads that work for the engine have ended. `stopping` must be set, and the log
+    /// closed.
+    pub fn wait_for_threads(&self) {
+        self.threads.wait();
+    }
+
     /// Starts a thread that works for the engine. It holds the engine until it ends.
     pub fn spawn(&self, name: &str, work: impl FnOnce(&Engine) + Send + 'static) -> std::io::Result<()> {
-        let engine = self.share();
-        simulation::spawn(name, move || work(&engine))
+        let (engine, running) = (self.share(), self.threads.start());
+        simulation::spawn(name, move || {
+            work(&engine);
+            drop(engine);
+            drop(running);
+        })
     }
 
     /// Leaves a message for a worker.

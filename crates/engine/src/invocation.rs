@@ -1,17 +1,14 @@
 //! What a command of the server has at hand: its client, its worker's context, and the keyspace where it
 //! needs it.
 
-use std::sync::Arc;
-
-use mantissa_commands::{Access, Collected, Mode, Outcome};
-use mantissa_protocol::{Args, Reply};
+use mantissa_commands::{Access, Mode};
+use mantissa_protocol::Reply;
 use mantissa_store::{LockedShards, ShardSet};
 
 use crate::commit::{Command, commit};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::session::Session;
-use crate::{execute, registry, tracking};
 
 /// See the module's description.
 pub struct Invocation<'s, 'k, 'e> {
@@ -97,47 +94,4 @@ fn with_locked<R>(
     drop(access);
     engine.free(trash);
     result
-}
-
-/// Runs `work` with a view of these shards, locked for just that: the commands of a transaction or a script,
-/// which take their client and context along. The commit of what they change ends here. `may_write` says
-/// whether any of them may write. Fails, having run nothing, where a slow script holds one of the shards.
-pub fn run_as_one<R>(
-    context: &mut Context,
-    session: &mut Session,
-    shards: ShardSet,
-    may_write: bool,
-    work: impl FnOnce(&mut Context, &mut Session, &mut Access<'_>) -> R,
-) -> Outcome<R> {
-    let engine = context.engine;
-    let locked = execute::lock(engine, shards, may_write)?;
-    let live = Arc::clone(&context.live);
-    let (mut random_state, mut collected) = (context.random_state, Collected::default());
-    let mode = Mode { may_block: false, serving: false, no_touch: session.no_touch };
-    let (database, now_ms) = (session.database, context.now_ms);
-    let (settings, random, collected) = (&live.settings, &mut random_state, &mut collected);
-    let mut access = Access::new(locked, database, now_ms, settings, mode, random, collected);
-    let result = work(context, session, &mut access);
-    access.select(session.database);
-    let trash = commit(engine, &mut context.outbox, &mut access, None, true);
-    drop(access);
-    context.random_state = random_state;
-    engine.free(trash);
-    Ok(result)
-}
-
-/// Commits what one of those commands has caused, as far as that is not left to the end.
-pub fn commit_one(
-    context: &mut Context,
-    session: &Session,
-    access: &mut Access<'_>,
-    (command, args): (&'static registry::Command, Args<'_>),
-) {
-    let (engine, outbox) = (context.engine, &mut context.outbox);
-    let trash = commit(engine, outbox, access, Some((session.database, args)), false);
-    access.keep_trash(trash);
-    if session.remembers_reads() {
-        let keys_max = context.live.config.tracking_table_max_keys;
-        tracking::remember(outbox, access, &session.shared, command, args, keys_max);
-    }
 }

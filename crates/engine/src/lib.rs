@@ -9,9 +9,11 @@
 #![forbid(unsafe_code)]
 
 pub mod acl;
+pub mod admission;
 pub mod aof;
 pub mod background;
 pub mod blocking;
+pub mod call;
 pub mod calls;
 mod census;
 pub mod client_memory;
@@ -19,6 +21,7 @@ pub mod commands;
 pub mod commit;
 mod compaction;
 pub mod context;
+pub mod embedded;
 pub mod engine;
 pub mod eviction;
 pub mod execute;
@@ -29,6 +32,7 @@ pub mod invocation;
 mod latency;
 pub mod live;
 pub mod loading;
+pub mod locking;
 pub mod log;
 mod monitor;
 pub mod persistence;
@@ -37,6 +41,7 @@ pub mod registry;
 mod reload;
 pub mod scripting;
 pub mod session;
+pub mod sessions;
 mod slowlog;
 mod snapshot;
 pub mod stats;

@@ -17,8 +17,9 @@ use mantissa_commands::{Access, Error, Outcome};
 use mantissa_persist::load::LoadSummary;
 use mantissa_store::{Keyspace, LockedShards};
 
+use crate::call::with_held;
 use crate::engine::Engine;
-use crate::invocation::{Invocation, run_as_one};
+use crate::invocation::Invocation;
 use crate::loading::{self, Present};
 use crate::persistence::dump_path;
 use crate::snapshot::{self, Pace};
@@ -87,7 +88,7 @@ fn with_all_shards<R>(
         return work(engine, access);
     }
     let all = engine.keyspace.all_shards();
-    run_as_one(invocation.context, invocation.session, all, true, |_, _, access| work(engine, access))?
+    with_held(invocation.context, invocation.session, all, true, |_, _, access| work(engine, access))?
 }
 
 fn reload_locked(engine: &Engine, access: &mut Access<'_>, options: Options) -> Outcome {

@@ -12,12 +12,14 @@ use mantissa_commands::{Access, Error, Locks, Outcome};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{Entry, KeyHash, Shard, ShardSet};
 
+use crate::call::{self, Call, Record};
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::invocation::{Invocation, commit_one, run_as_one};
+use crate::invocation::Invocation;
+use crate::locking::{lock, shards_of};
 use crate::registry::{Command, Handler};
 use crate::session::{Queued, Session, Transaction, Watching, flag};
-use crate::{acl, calls, execute};
+use crate::{admission, calls};
 
 /// Whether running the command may write: for EXEC, whether any queued command may.
 pub fn may_write(session: &Session, command: &Command) -> bool {
@@ -90,7 +92,7 @@ pub fn exec(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mu
 }
 
 /// The shards that a transaction needs.
-fn shards_of(context: &Context, session: &Session, transaction: &Transaction) -> ShardSet {
+fn shards_of_all(context: &Context, session: &Session, transaction: &Transaction) -> ShardSet {
     let engine = context.engine;
     let mut shards = ShardSet::EMPTY;
     for queued in &transaction.queue {
@@ -101,7 +103,7 @@ fn shards_of(context: &Context, session: &Session, transaction: &Transaction) ->
                 return engine.keyspace.all_shards();
             }
             (Locks::Keys, _) => {
-                shards = shards.union(execute::shards_of(engine, queued.command, queued.args.as_args()));
+                shards = shards.union(shards_of(engine, queued.command, queued.args.as_args()));
             }
         }
     }
@@ -117,9 +119,9 @@ fn run_all(
     transaction: &Transaction,
     reply: &mut Reply,
 ) -> Outcome {
-    let shards = shards_of(context, session, transaction);
+    let shards = shards_of_all(context, session, transaction);
     let writes = transaction.queue.iter().any(|queued| queued.command.info.flags.has(Flags::WRITE));
-    run_as_one(context, session, shards, writes, |context, session, access| {
+    call::with_held(context, session, shards, writes, |context, session, access| {
         if is_dirty(session, access) {
             return reply.null_array();
         }
@@ -161,33 +163,13 @@ fn run_one(
 ) {
     let start = reply.len();
     let args = queued.args.as_args();
-    access.select(session.database);
-    let mut permission = Ok(());
-    if !session.user.is_unrestricted() {
-        if let Err(error) = acl::admit_queued(context, session, queued.command, args) {
-            calls::rejected(context, None, &error);
-            return reply.error_bytes(error.bytes());
-        }
-        permission = acl::check_options(session, queued.command, args);
+    if let Err(error) = admission::of_queued(context, session, queued.command, args) {
+        calls::rejected(context, None, &error);
+        return reply.error_bytes(error.bytes());
     }
-    let outcome = match queued.command.handler {
-        _ if permission.is_err() => permission,
-        Some(Handler::Data(handler)) => handler(access, args, reply),
-        Some(Handler::Engine(handler)) => {
-            let mut invocation = Invocation { context, session, access: Some(access) };
-            handler(&mut invocation, args, reply)
-        }
-        None => Err(Error::arity(&queued.command.name)),
-    };
-    if context.engine.monitor_count.load(Ordering::Relaxed) > 0 {
-        crate::monitor::show(context, session, queued.command, args);
-    }
-    if let Err(error) = &outcome {
-        reply.truncate(start);
-        reply.error_bytes(error.bytes());
-    }
-    commit_one(context, session, access, (queued.command, args));
-    calls::ended(context, session, (queued.command, args), &outcome);
+    let record = Record { is_logged: true, is_counted: true };
+    let outcome = call::run_held(context, session, access, Call::new(queued.command, args), record, reply);
+    call::write_outcome(reply, start, &outcome);
 }
 
 /// WATCH.
@@ -218,7 +200,7 @@ fn watch_key(invocation: &mut Invocation<'_, '_, '_>, watching: &mut Watching, k
     let hash = engine.keyspace.hash(key);
     let index = engine.keyspace.shard_of(hash);
     let database = invocation.session.database;
-    let mut locked = execute::lock(engine, ShardSet::one(index), false)?;
+    let mut locked = lock(engine, ShardSet::one(index), false)?;
     if let Some(shard) = locked.shard_mut(index) {
         let expired = has_expired(shard, database, (hash, key), invocation.context.now_ms);
         shard.watch(database, key, Arc::clone(&watching.dirty), expired);
@@ -252,7 +234,7 @@ pub fn unwatch_all(context: &Context, session: &mut Session) {
 fn forget_watched(engine: &Engine, watching: Watching) {
     for (database, key) in &watching.keys {
         let index = engine.keyspace.shard_of(engine.keyspace.hash(key));
-        let Ok(mut locked) = execute::lock(engine, ShardSet::one(index), false) else {
+        let Ok(mut locked) = lock(engine, ShardSet::one(index), false) else {
             return engine.scripting.postpone(move |engine| forget_watched(engine, watching));
         };
         if let Some(shard) = locked.shard_mut(index) {

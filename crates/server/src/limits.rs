@@ -9,10 +9,11 @@ use mantissa_engine::{Engine, stats, warning};
 use mantissa_net::Peer;
 
 use crate::connection::Connection;
+use crate::network::Network;
 
 /// The error for a new connection that is not to be served, if so.
-pub fn refusal(engine: &Engine, config: &Config, peer: &Peer) -> Option<&'static str> {
-    if engine.client_count.load(Ordering::Relaxed) >= config.maxclients as usize {
+pub fn refusal(engine: &Engine, network: &Network, config: &Config, peer: &Peer) -> Option<&'static str> {
+    if network.open_count.load(Ordering::Relaxed) >= config.maxclients as usize {
         return Some("-ERR max number of clients reached\r\n");
     }
     let protected = config.protected_mode && engine.acl.default_user().rights().no_password;

@@ -21,6 +21,8 @@ pub struct Network {
     pub active_workers: AtomicUsize,
     /// Connections so far, from which the worker of the next one is chosen.
     connection_count: AtomicU64,
+    /// Connections that are open.
+    pub open_count: AtomicUsize,
     /// The TCP addresses that are listened on.
     pub listening: Mutex<Vec<SocketAddr>>,
     /// The TCP addresses that are listened on for TLS.
@@ -44,6 +46,7 @@ impl Network {
             inboxes: OnceLock::new(),
             active_workers: AtomicUsize::new(if packing { 1 } else { worker_count.max(1) }),
             connection_count: AtomicU64::new(0),
+            open_count: AtomicUsize::new(0),
             listening: Mutex::default(),
             listening_for_tls: Mutex::default(),
             acceptor: RwLock::default(),

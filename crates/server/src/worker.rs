@@ -29,16 +29,14 @@ use mantissa_protocol::{
 };
 use mantissa_store::KeyHash;
 
-use mantissa_engine::blocking::Deadlines;
-use mantissa_engine::calls::{self, Served};
+use mantissa_engine::blocking::{self, Deadlines};
+use mantissa_engine::calls::Served;
 use mantissa_engine::context::Context;
 use mantissa_engine::execute::{self, Progress};
 use mantissa_engine::host::{self, Target};
 use mantissa_engine::registry::Command;
-use mantissa_engine::session::{ReplyMode, SharedSession, flag};
-use mantissa_engine::{
-    Engine, Session, aof, commands, notice, stats, tracking, transaction, verbose, warning,
-};
+use mantissa_engine::session::flag;
+use mantissa_engine::{Engine, Session, aof, notice, sessions, stats, tracking, verbose, warning};
 use mantissa_sys::clock::unix_ms;
 
 use crate::connection::{Connection, Partial};
@@ -261,13 +259,7 @@ impl<'e> Worker<'e> {
             Message::Push(id, bytes) => self.push(driver, conn_of(id), bytes, 0),
             Message::Unblock(id, served) => self.unblock(driver, conn_of(id), served, 0),
             Message::Complete(id, blocked, work) => {
-                self.context.refresh();
-                self.context.outbox.needs = 0;
-                let began = Instant::now();
-                let reply = work(&mut self.context);
-                let spent_ns = began.elapsed().as_nanos() as u64;
-                if std::mem::replace(&mut *blocked.waiting.lock(), false) {
-                    let served = Served { reply, spent_ns, is_rejected: false };
+                if let Some(served) = blocking::complete(&mut self.context, &blocked, work) {
                     self.unblock(driver, conn_of(id), served, self.context.outbox.needs);
                 }
             }
@@ -350,17 +342,11 @@ impl<'e> Worker<'e> {
         let Some(connection) = self.connections.get_mut(conn.index()).and_then(Option::as_deref_mut) else {
             return;
         };
-        let Some(blocked) = connection.session.blocked.take() else { return };
-        connection.session.shared.mark(flag::BLOCKED, false);
-        let silent = connection.session.reply_mode != ReplyMode::On;
-        if connection.session.reply_mode == ReplyMode::Skip {
-            connection.session.reply_mode = ReplyMode::On;
-        }
-        calls::ended_waiting(&mut self.context, &connection.session, &blocked, &served);
-        self.deadlines.remove(&blocked);
-        execute::stop_waiting(self.context.engine, &blocked);
-        if !silent {
-            self.send_bytes(driver, conn, served.reply, position);
+        let (session, deadlines) = (&mut connection.session, &mut self.deadlines);
+        let ended = blocking::end_waiting(&mut self.context, session, deadlines, served);
+        let Some(reply) = ended else { return };
+        if let Some(reply) = reply {
+            self.send_bytes(driver, conn, reply, position);
         }
         self.resume(driver, conn);
     }
@@ -386,7 +372,8 @@ impl<'e> Worker<'e> {
         self.context.refresh();
         let engine = self.context.engine;
         let for_tls = self.tcp_listeners.iter().any(|it| it.id == listener && it.for_tls);
-        if let Some(refusal) = limits::refusal(engine, &self.context.live.config, socket.peer()) {
+        if let Some(refusal) = limits::refusal(engine, self.network, &self.context.live.config, socket.peer())
+        {
             stats::add(&engine.stats.workers[self.context.worker].rejected_connections, 1);
             if !for_tls {
                 socket.write_best_effort(refusal.as_bytes());
@@ -399,7 +386,7 @@ impl<'e> Worker<'e> {
                 return;
             }
         }
-        engine.client_count.fetch_add(1, Ordering::Relaxed);
+        self.network.open_count.fetch_add(1, Ordering::Relaxed);
         let target = self.network.choose_worker();
         if target == self.context.worker {
             self.adopt(driver, socket);
@@ -410,7 +397,7 @@ impl<'e> Worker<'e> {
 
     fn adopt(&mut self, driver: &mut Driver, socket: Socket) {
         self.context.refresh();
-        let (engine, config) = (self.context.engine, &self.context.live.config);
+        let config = &self.context.live.config;
         if !socket.peer().is_unix() {
             socket.set_nodelay(true);
             socket.set_keepalive(config.tcp_keepalive_s);
@@ -419,19 +406,13 @@ impl<'e> Worker<'e> {
         let conn = match driver.adopt(socket) {
             Ok(conn) => conn,
             Err(error) => {
-                engine.client_count.fetch_sub(1, Ordering::Relaxed);
+                self.network.open_count.fetch_sub(1, Ordering::Relaxed);
                 notice!("Could not serve a new connection: {error}");
                 return;
             }
         };
         let target = Target { worker: self.context.worker, conn: conn_id(conn) };
-        let user = engine.acl.default_user();
-        let id = engine.next_client_id();
-        let shared = SharedSession::new(id, peer, descriptor, self.context.now_ms, target, user);
-        let shared = Arc::new(shared);
-        stats::add(&engine.stats.workers[self.context.worker].connections, 1);
-        engine.clients.write().insert(shared.id, Arc::clone(&shared));
-        let session = Session::new(shared, conn_id(conn), !engine.acl.needs_login());
+        let session = sessions::begin(&self.context, peer, descriptor, target);
         self.place(Box::new(Connection::new(session, conn)));
     }
 
@@ -467,17 +448,9 @@ impl<'e> Worker<'e> {
     }
 
     fn forget(&mut self, connection: &mut Connection) {
-        let engine = self.context.engine;
         self.weights.remove(&self.context, connection);
-        if let Some(blocked) = connection.session.blocked.take() {
-            *blocked.waiting.lock() = false;
-            self.deadlines.remove(&blocked);
-            execute::stop_waiting(engine, &blocked);
-        }
-        transaction::end(&self.context, &mut connection.session);
-        commands::leave_everything(&self.context, &mut connection.session);
-        engine.clients.write().remove(&connection.session.shared.id);
-        engine.client_count.fetch_sub(1, Ordering::Relaxed);
+        sessions::end(&self.context, &mut connection.session, &mut self.deadlines);
+        self.network.open_count.fetch_sub(1, Ordering::Relaxed);
     }
 
     // ---- requests ----

@@ -14,23 +14,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use mantissa_commands::{Access, Mode, Outcome, parse};
+use mantissa_commands::{Access, parse};
 use mantissa_persist::aof::reserve::{self, Patches};
 use mantissa_persist::aof::{AofError, Item, Manifest, Reader};
 use mantissa_persist::delay::KeyDelay;
 use mantissa_persist::storage::{FileSystem, Storage, directory_of};
-use mantissa_protocol::{Args, OwnedArgs, Reply};
+use mantissa_protocol::{Args, OwnedArgs};
 
 use super::files::Files;
-use crate::commit::commit;
+use crate::call::{self, Call};
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::execute;
 use crate::host::{ConnId, Peer, Target};
-use crate::invocation::Invocation;
 use crate::live::Live;
 use crate::loading::{self, Present};
-use crate::registry::{self, Command, Handler, Registry};
+use crate::registry::{self, Registry};
 use crate::session::{Session, SharedSession};
 use crate::{notice, reload, warning};
 
@@ -186,7 +184,8 @@ struct Replayer<'a, 'k, 'e> {
 
 impl<'a, 'k, 'e> Replayer<'a, 'k, 'e> {
     fn new(engine: &'e Engine, access: Option<&'a mut Access<'k>>, path: PathBuf) -> Self {
-        let context = Context::new(engine, engine.worker_count());
+        let mut context = Context::new(engine, engine.worker_count());
+        context.is_loading = true;
         let user = engine.acl.default_user();
         let shared = SharedSession::new(0, Peer::Embedded, -1, context.now_ms, Target::NOWHERE, user);
         let session = Session::new(Arc::new(shared), ConnId::NONE, true);
@@ -263,17 +262,11 @@ impl<'a, 'k, 'e> Replayer<'a, 'k, 'e> {
         if !command.info.accepts(args.len()) {
             return Err(format!("wrong number of arguments for '{}'", command.name));
         }
-        let mut reply = Reply::new(self.session.protocol);
-        let outcome = match command.handler {
-            Some(Handler::Data(handler)) => self.run_data(command, handler, args, &mut reply),
-            Some(Handler::Engine(handler)) => {
-                let access = self.access.as_deref_mut();
-                let mut invocation =
-                    Invocation { context: &mut self.context, session: &mut self.session, access };
-                handler(&mut invocation, args, &mut reply)
-            }
-            None => return Err(format!("'{}' is no command by itself", command.name)),
-        };
+        if command.handler.is_none() {
+            return Err(format!("'{}' is no command by itself", command.name));
+        }
+        let access = self.access.as_deref_mut();
+        let outcome = call::replay(&mut self.context, &mut self.session, access, Call::new(command, args));
         if let Err(error) = outcome {
             warning!(
                 "== CRITICAL == Loading {}: the command '{}' failed: {}",
@@ -283,34 +276,5 @@ impl<'a, 'k, 'e> Replayer<'a, 'k, 'e> {
             );
         }
         Ok(())
-    }
-
-    fn run_data(
-        &mut self,
-        command: &'static Command,
-        handler: mantissa_commands::DataHandler,
-        args: Args<'_>,
-        reply: &mut Reply,
-    ) -> Outcome {
-        let engine = self.context.engine;
-        if let Some(access) = self.access.as_deref_mut() {
-            access.select(self.session.database);
-            let outcome = handler(access, args, reply);
-            let trash = commit(engine, &mut self.context.outbox, access, None, true);
-            engine.free(trash);
-            return outcome;
-        }
-        let locked = execute::lock(engine, execute::shards_of(engine, command, args), true)?;
-        let Context { live, now_ms, random_state, collected, outbox, .. } = &mut self.context;
-        let mode = Mode::default();
-        let database = self.session.database;
-        let mut access =
-            Access::new(locked, database, *now_ms, &live.settings, mode, random_state, collected);
-        access.begin_loading();
-        let outcome = handler(&mut access, args, reply);
-        let trash = commit(engine, outbox, &mut access, None, true);
-        drop(access);
-        engine.free(trash);
-        outcome
     }
 }

@@ -66,6 +66,8 @@ pub struct Aof {
     pub write_delay_us: AtomicU64,
     /// Clients in WAITAOF, with the positions that they wait for.
     waiters: Mutex<Vec<(u64, Arc<BlockedClient>)>>,
+    /// The engine ends: the thread that writes has nothing more to do.
+    has_ended: AtomicBool,
     /// What is known of rewriting.
     pub rewrite: Rewrite,
 }
@@ -89,6 +91,7 @@ impl Aof {
             base_bytes: AtomicU64::new(0),
             write_delay_us: AtomicU64::new(0),
             waiters: Mutex::default(),
+            has_ended: AtomicBool::new(false),
             rewrite: Rewrite::default(),
         }
     }
@@ -318,6 +321,13 @@ fn switch_off(engine: &Engine) {
 /// Makes everything durable that was logged, and closes the log.
 pub fn finish(engine: &Engine) {
     let (sender, closed) = std::sync::mpsc::channel();
-    engine.aof.log.close(move || drop(sender));
+    let ends = engine.stopping.load(Ordering::Relaxed).then(|| engine.share());
+    engine.aof.log.close(move || {
+        if let Some(engine) = ends {
+            engine.aof.has_ended.store(true, Ordering::Relaxed);
+        }
+        drop(sender);
+    });
     let _all_senders_are_gone_when_it_is_closed: Result<(), _> = closed.recv();
+    engine.aof.log.kick();
 }

@@ -33,6 +33,9 @@ pub(super) fn start(engine: &Engine) -> io::Result<()> {
             let mut writer = aof.writer.lock();
             writer.gather();
             turn(engine, &mut writer);
+            if aof.has_ended.load(Ordering::Relaxed) {
+                return;
+            }
         }
     };
     engine.spawn("aof", body)

@@ -29,9 +29,9 @@ use mantissa_persist::payload::dump_value;
 use mantissa_protocol::{Args, Reply, encode_request};
 use mantissa_store::ShardSet;
 
+use crate::blocking;
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::execute;
 use crate::host::Message;
 use crate::invocation::{Invocation, with_shards};
 use crate::registry::EngineSpec;
@@ -305,7 +305,7 @@ fn start(
 ) -> Outcome {
     let engine = invocation.engine();
     let session = &mut *invocation.session;
-    let blocked = execute::waiting_without_keys(engine, session, args, None, TimeoutReply::Never)?;
+    let blocked = blocking::waiting_without_keys(engine, session, args, None, TimeoutReply::Never)?;
     let waits = Arc::clone(&blocked);
     let body = move |engine: &Engine| {
         let delivery = request.deliver(parcels);
@@ -326,7 +326,7 @@ fn start(
     };
     let started = engine.spawn("migrate", body);
     started.map_err(|error| Error::new(format!("ERR Could not start a thread: {error}")))?;
-    execute::wait(engine, session, blocked);
+    blocking::wait(engine, session, blocked);
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use crate::invocation::Invocation;
 use crate::persistence;
 use crate::registry::EngineSpec;
 use crate::snapshot::Pace;
-use crate::{aof, blocking, execute, notice, warning};
+use crate::{aof, blocking, notice, warning};
 use mantissa_config::ShutdownFlags;
 
 fn save(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -78,7 +78,7 @@ fn start_background_save(
         return Ok(());
     }
     let session = &mut *invocation.session;
-    let blocked = execute::waiting_without_keys(engine, session, args, None, TimeoutReply::Never)?;
+    let blocked = blocking::waiting_without_keys(engine, session, args, None, TimeoutReply::Never)?;
     let waits = Arc::clone(&blocked);
     let at_cut = move |engine: &Engine| {
         let mut reply = Reply::new(waits.protocol);
@@ -86,7 +86,7 @@ fn start_background_save(
         blocking::release(engine, &waits, reply.into_bytes());
     };
     persistence::start_background_save(engine, at_cut).map_err(failed)?;
-    execute::wait(engine, session, blocked);
+    blocking::wait(engine, session, blocked);
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use mantissa_protocol::{Args, Reply};
 use mantissa_store::Kind;
 
 use crate::aof::{WAITAOF_WITHOUT_LOG, write_confirmations};
-use crate::execute;
+use crate::blocking;
 use crate::invocation::Invocation;
 use crate::registry::EngineSpec;
 
@@ -65,8 +65,8 @@ fn waitaof(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut 
     engine.aof.log.kick();
     let session = &mut *invocation.session;
     let on_timeout = TimeoutReply::Confirmations { position };
-    let blocked = execute::waiting_without_keys(engine, session, args, deadline, on_timeout)?;
-    execute::wait(engine, session, Arc::clone(&blocked));
+    let blocked = blocking::waiting_without_keys(engine, session, args, deadline, on_timeout)?;
+    blocking::wait(engine, session, Arc::clone(&blocked));
     if replicas == 0 {
         engine.aof.wait(engine, position, blocked);
     }

@@ -16,9 +16,10 @@ use super::native;
 use super::run::{Abort, Rules, Run};
 use super::source::{self, Habits, Script};
 use super::vm::{SCRIPT_NAME, Vm};
+use crate::call::with_held;
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::invocation::{Invocation, run_as_one};
+use crate::invocation::Invocation;
 use crate::registry::Command;
 use crate::session::Session;
 use crate::{monitor, warning};
@@ -277,7 +278,7 @@ impl Call<'_> {
         let mut wide = false;
         loop {
             let shards = self.shards(context, wide);
-            let ended = run_as_one(context, session, shards, !self.read_only, |context, session, access| {
+            let ended = with_held(context, session, shards, !self.read_only, |context, session, access| {
                 self.run_once(context, session, access, true, reply, body)
             })?;
             match ended? {

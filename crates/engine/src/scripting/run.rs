@@ -18,7 +18,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use mantissa_commands::spec::{Flags, Traits};
+use mantissa_commands::spec::Flags;
 use mantissa_commands::{Access, Error, Locks, Outcome, find_keys};
 use mantissa_protocol::{Args, OwnedArgs, Protocol, Reply};
 use mantissa_store::ShardSet;
@@ -26,13 +26,12 @@ use mantissa_store::ShardSet;
 use super::budget::{self, MEMORY_BYTES_MAX};
 use super::host::{Host, Text};
 use super::native::Raised;
+use crate::admission::{self, ScriptRights};
+use crate::call::{self, Call, Record};
 use crate::context::Context;
-use crate::eviction;
-use crate::execute;
-use crate::invocation::{Invocation, commit_one};
-use crate::registry::{Command, Handler};
+use crate::registry::Command;
 use crate::session::Session;
-use crate::{acl, calls, monitor, warning};
+use crate::{acl, calls, warning};
 
 #[cfg(doc)]
 use mantissa_store::LockedShards;
@@ -132,72 +131,31 @@ impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
             self.context.engine.scripting.slot(self.context.worker).wrote.store(true, Ordering::Relaxed);
         }
         self.has_effects |= has_effects(command);
-        if is_new && self.context.engine.monitor_count.load(Ordering::Relaxed) > 0 {
-            monitor::show(self.context, self.session, command, args);
-        }
         self.context.command_began = Instant::now();
-        let outcome = self.run_guarded(command, args, reply);
-        if !self.logs {
-            self.access.discard_log();
-        }
-        if !is_new {
-            self.access.forget_lookups();
-        }
-        commit_one(self.context, self.session, self.access, (command, args));
-        if is_new {
-            calls::ended(self.context, self.session, (command, args), &outcome);
-        } else {
-            self.context.has_failed = false;
-        }
-        outcome
+        let record = Record { is_logged: self.logs, is_counted: is_new };
+        self.run_guarded(Call::new(command, args), record, reply)
     }
 
-    /// Runs a handler; a panic ends the script and closes its client.
-    fn run_guarded(&mut self, command: &'static Command, args: Args<'_>, reply: &mut Reply) -> Outcome {
-        self.access.select(self.session.database);
-        let permission = match self.session.user.is_unrestricted() {
-            true => Ok(()),
-            false => acl::check_options(self.session, command, args),
-        };
-        let run = AssertUnwindSafe(|| match command.handler {
-            _ if permission.is_err() => permission,
-            Some(Handler::Data(handler)) => handler(self.access, args, reply),
-            Some(Handler::Engine(handler)) => {
-                let access = Some(&mut *self.access);
-                handler(&mut Invocation { context: self.context, session: self.session, access }, args, reply)
-            }
-            None => Err(Error::arity(&command.name)),
-        });
+    /// Runs a call; a panic ends the script and closes its client.
+    fn run_guarded(&mut self, call: Call<'_>, record: Record, reply: &mut Reply) -> Outcome {
+        let run =
+            AssertUnwindSafe(|| call::run_held(self.context, self.session, self.access, call, record, reply));
         std::panic::catch_unwind(run).unwrap_or_else(|_| {
-            warning!("The command {} of a script failed inside the server", command.name);
+            warning!("The command {} of a script failed inside the server", call.command.name);
             self.abort = Some(Abort::Panicked);
             Err(Error::fixed("ERR internal error"))
         })
     }
 
     fn admit(&mut self, command: &Command, args: Args<'_>, is_new: bool) -> Outcome {
-        let info = command.info;
-        if !info.accepts(args.len()) || command.handler.is_none() {
-            return Err(Error::fixed("ERR Wrong number of args calling Redis command from script"));
-        }
-        let debugs =
-            info.traits.has(Traits::DEBUGS) && self.context.engine.debug_in_scripts.load(Ordering::Relaxed);
-        if info.flags.has(Flags::NOSCRIPT) && !debugs {
-            return Err(Error::fixed("ERR This Redis command is not allowed from script"));
-        }
-        if !self.session.user.is_unrestricted() {
-            acl::admit_in_script(self.context, self.session, command, args, is_new)?;
-        }
-        if self.rules.read_only && (info.flags.has(Flags::WRITE) || info.flags.has(Flags::MAY_REPLICATE)) {
-            return Err(Error::fixed("ERR Write commands are not allowed from read-only scripts."));
-        }
-        let has_written =
-            self.context.engine.scripting.slot(self.context.worker).wrote.load(Ordering::Relaxed);
-        let refuses = self.context.out_of_memory && !self.rules.allow_oom && !has_written;
-        if refuses && info.flags.has(Flags::DENYOOM) {
-            return Err(eviction::OUT_OF_MEMORY);
-        }
-        execute::check_disk(self.context, command)
+        let slot = self.context.engine.scripting.slot(self.context.worker);
+        let rights = ScriptRights {
+            is_read_only: self.rules.read_only,
+            allows_oom: self.rules.allow_oom,
+            has_written: slot.wrote.load(Ordering::Relaxed),
+            is_noted: is_new,
+        };
+        admission::of_script(self.context, self.session, command, args, rights)
     }
 
     /// Sees to it that the shards that a command needs are held.

@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 use super::functions::LibraryStore;
 use super::host;
 use super::source::ScriptCache;
+use crate::admission;
 use crate::engine::Engine;
-use crate::execute;
 
 /// How long those wait at a time who wait for scripts, or scripts for them.
 const PAUSE: Duration = Duration::from_micros(100);
@@ -218,7 +218,7 @@ impl Scripting {
         };
         let locked = engine.keyspace.lock_unless(set, give_up);
         locked.ok_or_else(|| match reloading.load(Ordering::Relaxed) {
-            true => execute::LOADING,
+            true => admission::LOADING,
             false => self.busy_error(),
         })
     }

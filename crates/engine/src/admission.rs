@@ -1,0 +1,140 @@
+//! Whether a call may run: one list of checks for each way in which calls come.
+//!
+//! A request of a client passes [`of_request`] when it comes in. If it is queued in a transaction it passes
+//! [`of_queued`] when that runs, since rights may have changed. A command that a script calls passes
+//! [`of_script`]. A log that is loaded holds what was admitted before.
+
+use std::sync::atomic::Ordering;
+
+use mantissa_commands::spec::{Flags, Traits};
+use mantissa_commands::{Error, Locks, Outcome};
+use mantissa_protocol::{Args, Protocol};
+
+use crate::context::Context;
+use crate::registry::{Command, Handler};
+use crate::session::Session;
+use crate::{acl, aof, eviction};
+
+/// The refusal of commands on data while these are loaded.
+pub const LOADING: Error = Error::fixed("LOADING Redis is loading the dataset in memory");
+
+/// Whether a client's request may run or be queued now; the error to reply if not.
+pub fn of_request(
+    context: &Context,
+    session: &Session,
+    command: &'static Command,
+    args: Args<'_>,
+) -> Outcome {
+    let info = command.info;
+    if !info.accepts(args.len()) {
+        return Err(Error::arity(&command.name));
+    }
+    if !session.authenticated && !info.flags.has(Flags::NO_AUTH) && context.engine.acl.needs_login() {
+        return Err(Error::fixed("NOAUTH Authentication required."));
+    }
+    if session.transaction.is_some() && info.flags.has(Flags::NO_MULTI) {
+        return Err(Error::fixed("ERR Command not allowed inside a transaction"));
+    }
+    if !session.user.is_unrestricted() {
+        acl::admit(context, session, command, args)?;
+    }
+    if context.out_of_memory && eviction::may_need_memory(context.engine, session, command, args) {
+        return Err(eviction::OUT_OF_MEMORY);
+    }
+    if session.protocol == Protocol::Resp2
+        && session.is_subscribed()
+        && !command.info.traits.has(Traits::WHILE_SUBSCRIBED)
+    {
+        return Err(Error::new(format!(
+            "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
+             allowed in \
+             this context",
+            command.name
+        )));
+    }
+    let persistence = &context.engine.persistence;
+    if persistence.loading.load(Ordering::Relaxed) && !info.flags.has(Flags::LOADING) {
+        return Err(LOADING);
+    }
+    if context.engine.scripting.is_busy() && !info.flags.has(Flags::ALLOW_BUSY) {
+        // Of the rest, commands on keys run if a slow script does not hold their shards.
+        let is_by_keys = matches!(command.handler, Some(Handler::Data(_))) && info.locks == Locks::Keys;
+        if !is_by_keys {
+            return Err(context.engine.scripting.busy_error());
+        }
+    }
+    check_disk(context, command)
+}
+
+/// Refuses writes while the log can not be written, and while dumps fail, if the configuration says so.
+pub fn check_disk(context: &Context, command: &Command) -> Outcome {
+    let (persistence, info) = (&context.engine.persistence, command.info);
+    if info.flags.has(Flags::WRITE) {
+        aof::write_refusal(context.engine)?;
+    }
+    if persistence.last_save_failed.load(Ordering::Relaxed)
+        && info.flags.has(Flags::WRITE)
+        && context.live.config.stop_writes_on_bgsave_error
+        && !context.live.config.save_points.is_empty()
+    {
+        return Err(Error::fixed(
+            "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to \
+             disk. \
+             Commands that may modify the data set are disabled, because this instance is configured to \
+             report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). \
+             Please check the \
+             Redis logs for details about the RDB error.",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a command that was queued may still run, when its transaction does.
+pub fn of_queued(context: &Context, session: &Session, command: &Command, args: Args<'_>) -> Outcome {
+    match session.user.is_unrestricted() {
+        true => Ok(()),
+        false => acl::admit_queued(context, session, command, args),
+    }
+}
+
+/// What a script is allowed.
+#[derive(Clone, Copy)]
+pub struct ScriptRights {
+    /// It must not write.
+    pub is_read_only: bool,
+    /// It may do everything when memory is full.
+    pub allows_oom: bool,
+    /// It has called a command that writes.
+    pub has_written: bool,
+    /// A refusal is noted in the log of ACL.
+    pub is_noted: bool,
+}
+
+/// Whether a script may call a command.
+pub fn of_script(
+    context: &Context,
+    session: &Session,
+    command: &Command,
+    args: Args<'_>,
+    rights: ScriptRights,
+) -> Outcome {
+    let info = command.info;
+    if !info.accepts(args.len()) || command.handler.is_none() {
+        return Err(Error::fixed("ERR Wrong number of args calling Redis command from script"));
+    }
+    let debugs = info.traits.has(Traits::DEBUGS) && context.engine.debug_in_scripts.load(Ordering::Relaxed);
+    if info.flags.has(Flags::NOSCRIPT) && !debugs {
+        return Err(Error::fixed("ERR This Redis command is not allowed from script"));
+    }
+    if !session.user.is_unrestricted() {
+        acl::admit_in_script(context, session, command, args, rights.is_noted)?;
+    }
+    if rights.is_read_only && (info.flags.has(Flags::WRITE) || info.flags.has(Flags::MAY_REPLICATE)) {
+        return Err(Error::fixed("ERR Write commands are not allowed from read-only scripts."));
+    }
+    let is_bounded = context.out_of_memory && !rights.allows_oom && !rights.has_written;
+    if is_bounded && info.flags.has(Flags::DENYOOM) {
+        return Err(eviction::OUT_OF_MEMORY);
+    }
+    check_disk(context, command)
+}

@@ -1,0 +1,247 @@
+//! The one way of a call: how a command runs, whoever asks for it.
+//!
+//! | step | a client's request | in a transaction or script | from a log |
+//! | --- | --- | --- | --- |
+//! | [admission](crate::admission) | `of_request` | `of_queued`, `of_script` | only the number of arguments |
+//! | locks | the call's own | those of the transaction or script | its own, or those of the load |
+//! | handler | [`invoke`] | [`invoke`] | [`invoke`] |
+//! | [commit](crate::commit) | at once | at once; the log and blocked clients at the end | at once |
+//! | [accounting](crate::calls) | when it ends | when it ends | none |
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mantissa_commands::spec::{Flags, Traits};
+use mantissa_commands::{Access, Collected, DataHandler, Error, Locks, Mode, Outcome};
+use mantissa_protocol::{Args, Reply};
+use mantissa_store::{KeyHash, ShardSet};
+
+use crate::commit::commit;
+use crate::context::Context;
+use crate::invocation::Invocation;
+use crate::locking::{has_one_key, lock, lock_one, shards_of};
+use crate::registry::{Command, Handler};
+use crate::session::Session;
+use crate::{acl, blocking, calls, expiry, monitor, tracking};
+
+/// A command with its arguments.
+#[derive(Clone, Copy)]
+pub struct Call<'a> {
+    /// The command.
+    pub command: &'static Command,
+    /// Its arguments, with its name.
+    pub args: Args<'a>,
+    /// The hash of its first key, if that has been computed.
+    pub hash: Option<KeyHash>,
+}
+
+impl<'a> Call<'a> {
+    /// A call of a command.
+    pub fn new(command: &'static Command, args: Args<'a>) -> Self {
+        Call { command, args, hash: None }
+    }
+
+    /// Whether it waits for shards other than those of its keys, and so for scripts that hold them.
+    fn sweeps(&self) -> bool {
+        self.command.info.locks == Locks::Sweep || self.command.info.traits.has(Traits::WAITS_FOR_SHARDS)
+    }
+}
+
+/// How a call of a transaction or a script is recorded.
+#[derive(Clone, Copy)]
+pub struct Record {
+    /// What it changes goes to the log.
+    pub is_logged: bool,
+    /// It is counted and shown to monitors. A script that begins again repeats calls that have been.
+    pub is_counted: bool,
+}
+
+/// Runs a client's request that has been admitted, and replies.
+pub fn run_request(context: &mut Context, session: &mut Session, call: Call<'_>, reply: &mut Reply) {
+    let start = reply.len();
+    let sweep = if call.sweeps() { Some(context.engine.scripting.begin_sweep()) } else { None };
+    let outcome = match sweep {
+        Some(Err(_)) => Err(context.engine.scripting.busy_error()),
+        _ => invoke(context, session, call, None, reply),
+    };
+    drop(sweep);
+    show(context, session, call);
+    write_outcome(reply, start, &outcome);
+    match &session.blocked {
+        None => calls::ended(context, session, call, &outcome),
+        Some(blocked) => calls::waits(context, blocked),
+    }
+}
+
+/// Runs a call of a transaction or a script, which holds `access`. It has been admitted. The caller replies
+/// an error.
+pub fn run_held(
+    context: &mut Context,
+    session: &mut Session,
+    access: &mut Access<'_>,
+    call: Call<'_>,
+    record: Record,
+    reply: &mut Reply,
+) -> Outcome {
+    access.select(session.database);
+    let outcome = invoke(context, session, call, Some(access), reply);
+    if record.is_counted {
+        show(context, session, call);
+    } else {
+        access.forget_lookups();
+    }
+    if !record.is_logged {
+        access.discard_log();
+    }
+    commit_held(context, session, access, call);
+    if record.is_counted {
+        calls::ended(context, session, call, &outcome);
+    } else {
+        context.has_failed = false;
+    }
+    outcome
+}
+
+/// Runs a call of a log that is loaded. Nothing is counted or logged.
+pub fn replay(
+    context: &mut Context,
+    session: &mut Session,
+    access: Option<&mut Access<'_>>,
+    call: Call<'_>,
+) -> Outcome {
+    let mut reply = Reply::new(session.protocol);
+    let Some(access) = access else { return invoke(context, session, call, None, &mut reply) };
+    access.select(session.database);
+    let outcome = invoke(context, session, call, Some(access), &mut reply);
+    let trash = commit(context.engine, &mut context.outbox, access, None, true);
+    context.engine.free(trash);
+    outcome
+}
+
+/// Runs the handler of a call. One on data takes the locks of its keys where no `access` holds them, and
+/// commits what it has changed.
+pub fn invoke(
+    context: &mut Context,
+    session: &mut Session,
+    call: Call<'_>,
+    access: Option<&mut Access<'_>>,
+    reply: &mut Reply,
+) -> Outcome {
+    if !session.user.is_unrestricted() {
+        acl::check_options(session, call.command, call.args)?;
+    }
+    match (call.command.handler, access) {
+        (Some(Handler::Data(handler)), None) => run_data(context, session, call, handler, reply),
+        (Some(Handler::Data(handler)), Some(access)) => handler(access, call.args, reply),
+        (Some(Handler::Engine(handler)), access) => {
+            handler(&mut Invocation { context, session, access }, call.args, reply)
+        }
+        (None, _) => Err(Error::arity(&call.command.name)),
+    }
+}
+
+/// Runs a command on data that locks its own shards.
+fn run_data(
+    context: &mut Context,
+    session: &mut Session,
+    call: Call<'_>,
+    handler: DataHandler,
+    reply: &mut Reply,
+) -> Outcome {
+    let Call { command, args, hash } = call;
+    let engine = context.engine;
+    let may_write = command.info.flags.has(Flags::WRITE);
+    let only_key = if has_one_key(command) { args.get(1) } else { None };
+    let hint = only_key.map(|key| (key, hash.unwrap_or_else(|| engine.keyspace.hash(key))));
+    let locked = match hint {
+        Some((_, hash)) => lock_one(engine, engine.keyspace.shard_of(hash), may_write)?,
+        None => lock(engine, shards_of(engine, command, args), may_write)?,
+    };
+    let is_replayed = context.is_loading;
+    let Context { live, now_ms, random_state, collected, outbox, .. } = context;
+    let mode = Mode { may_block: !is_replayed, serving: false, no_touch: session.no_touch };
+    let mut access =
+        Access::new(locked, session.database, *now_ms, &live.settings, mode, random_state, collected);
+    if is_replayed {
+        access.begin_loading();
+    }
+    if let Some((key, hash)) = hint {
+        access.hint(key, hash);
+    }
+    let outcome = handler(&mut access, args, reply);
+    if access.wants_to_wait() {
+        blocking::block(engine, session, command, args, &mut access);
+    }
+    let sweeps = command.info.locks == Locks::Sweep;
+    let expired = if sweeps { access.take_expired_elsewhere() } else { Vec::new() };
+    let logged = if is_replayed { None } else { Some((session.database, args)) };
+    let trash = commit(engine, outbox, &mut access, logged, true);
+    if sweeps && engine.aof.holds_replies() {
+        outbox.needs = engine.aof.log.end();
+    }
+    if session.remembers_reads() {
+        let keys_max = live.config.tracking_table_max_keys;
+        tracking::remember(outbox, &mut access, &session.shared, command, args, keys_max);
+    }
+    drop(access);
+    engine.free(trash);
+    if !expired.is_empty() {
+        expiry::remove(context, expired);
+    }
+    outcome
+}
+
+/// Runs `work` with a view of these shards, locked for just that: the calls of a transaction or a script,
+/// which take their session and context along. The commit of what they change ends here. `may_write` says
+/// whether any of them may write. Fails, having run nothing, where a slow script holds one of the shards.
+pub fn with_held<R>(
+    context: &mut Context,
+    session: &mut Session,
+    shards: ShardSet,
+    may_write: bool,
+    work: impl FnOnce(&mut Context, &mut Session, &mut Access<'_>) -> R,
+) -> Outcome<R> {
+    let engine = context.engine;
+    let locked = lock(engine, shards, may_write)?;
+    let live = Arc::clone(&context.live);
+    let (mut random_state, mut collected) = (context.random_state, Collected::default());
+    let mode = Mode { may_block: false, serving: false, no_touch: session.no_touch };
+    let (database, now_ms) = (session.database, context.now_ms);
+    let (settings, random, collected) = (&live.settings, &mut random_state, &mut collected);
+    let mut access = Access::new(locked, database, now_ms, settings, mode, random, collected);
+    let result = work(context, session, &mut access);
+    access.select(session.database);
+    let trash = commit(engine, &mut context.outbox, &mut access, None, true);
+    drop(access);
+    context.random_state = random_state;
+    engine.free(trash);
+    Ok(result)
+}
+
+/// Commits what a call of a transaction or script has caused, as far as that is not left to the end.
+fn commit_held(context: &mut Context, session: &Session, access: &mut Access<'_>, call: Call<'_>) {
+    let (engine, outbox) = (context.engine, &mut context.outbox);
+    let trash = commit(engine, outbox, access, Some((session.database, call.args)), false);
+    access.keep_trash(trash);
+    if session.remembers_reads() {
+        let keys_max = context.live.config.tracking_table_max_keys;
+        tracking::remember(outbox, access, &session.shared, call.command, call.args, keys_max);
+    }
+}
+
+/// Shows a call to monitors.
+#[inline]
+fn show(context: &mut Context, session: &Session, call: Call<'_>) {
+    if context.engine.monitor_count.load(Ordering::Relaxed) > 0 {
+        monitor::show(context, session, call.command, call.args);
+    }
+}
+
+/// Replies the error of a call that failed, in the place of what it has replied from `start` on.
+#[inline]
+pub fn write_outcome(reply: &mut Reply, start: usize, outcome: &Outcome) {
+    if let Err(error) = outcome {
+        reply.truncate(start);
+        reply.error_bytes(error.bytes());
+    }
+}

@@ -1,0 +1,413 @@
+//! An engine inside a program: a folder and a configuration are enough to open one.
+//!
+//! [`Embedded::open`] loads what the folder holds. Each [`LocalClient`] is a session that runs commands on
+//! the caller's thread; any number of threads may have one each. [`Embedded::close`] makes everything durable
+//! that the configuration says is to be, as the end of a server does.
+//!
+//! ```
+//! use mantissa_engine::embedded::Embedded;
+//! use mantissa_protocol::Value;
+//!
+//! # let folder = std::env::temp_dir().join(format!("mantissa-doc-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder)?;
+//! let store = Embedded::open(&folder, &[("appendonly", "yes")])?;
+//! let mut client = store.client()?;
+//! client.call(&["ZADD", "board", "1.5", "anna"]);
+//! assert_eq!(client.call(&["ZCARD", "board"]), Value::Integer(1));
+//! drop(client);
+//! store.close()?;
+//! # std::fs::remove_dir_all(&folder)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use mantissa_config::{Config, SetError, ShutdownFlags, quote};
+use mantissa_protocol::{Decoder, OwnedArgs, Protocol, Reply, Value};
+use mantissa_sys::{clock, simulation};
+use parking_lot::{Condvar, Mutex};
+
+use crate::blocking::{self, Deadlines};
+use crate::context::Context;
+use crate::engine::Engine;
+use crate::execute::{self, Progress};
+use crate::host::{ConnId, Host, HostFacts, Message, Peer, Target};
+use crate::session::Session;
+use crate::{aof, background, persistence, sessions, tracking};
+
+/// Most clients at a time.
+pub const CLIENTS_MAX: usize = 64;
+/// How long a client waits at a time before it looks at the clock.
+const WAIT_MAX: Duration = Duration::from_millis(100);
+
+/// Why an engine can not be opened, used or closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EmbeddedError(String);
+
+impl fmt::Display for EmbeddedError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for EmbeddedError {}
+
+/// What has come for a client, with the LSNs that it is for.
+#[derive(Default)]
+struct Inbox {
+    messages: Mutex<Vec<(u64, Message)>>,
+    arrived: Condvar,
+}
+
+/// The clients of a program.
+struct Clients {
+    inboxes: Vec<Inbox>,
+    free: Mutex<Vec<usize>>,
+}
+
+impl Clients {
+    fn new() -> Self {
+        let inboxes = (0..CLIENTS_MAX).map(|_| Inbox::default()).collect();
+        Clients { inboxes, free: Mutex::new((0..CLIENTS_MAX).rev().collect()) }
+    }
+
+    fn take_messages(&self, worker: usize) -> Vec<(u64, Message)> {
+        std::mem::take(&mut *self.inboxes[worker].messages.lock())
+    }
+
+    /// Waits until something comes for a client, or it is woken.
+    fn wait(&self, worker: usize, time_max: Duration) {
+        if simulation::wait(Some(time_max)) {
+            return;
+        }
+        let inbox = &self.inboxes[worker];
+        let mut messages = inbox.messages.lock();
+        if messages.is_empty() {
+            inbox.arrived.wait_for(&mut messages, time_max);
+        }
+    }
+}
+
+impl Host for Clients {
+    fn worker_count(&self) -> usize {
+        CLIENTS_MAX
+    }
+
+    fn send(&self, worker: usize, message: Message, required_lsn: u64) {
+        if let Some(inbox) = self.inboxes.get(worker) {
+            inbox.messages.lock().push((required_lsn, message));
+            inbox.arrived.notify_all();
+        }
+    }
+
+    fn wake(&self, worker: usize) {
+        if let Some(inbox) = self.inboxes.get(worker) {
+            let _a_waiter_has_looked = inbox.messages.lock();
+            inbox.arrived.notify_all();
+        }
+    }
+
+    /// The program ends when it wants to.
+    fn shut_down(&self, _code: u8) {}
+
+    fn configure(
+        &self,
+        _engine: &Engine,
+        _old: &Config,
+        _new: &mut Config,
+        _given: &[&[u8]],
+    ) -> Result<(), SetError> {
+        Ok(())
+    }
+
+    fn facts(&self) -> HostFacts {
+        HostFacts { multiplexing: "none", port: 0 }
+    }
+
+    fn abort(&self, report: String) -> ! {
+        crate::log::write_raw(&report);
+        std::process::abort()
+    }
+}
+
+/// An open engine.
+pub struct Embedded {
+    engine: Arc<Engine>,
+    clients: Arc<Clients>,
+    is_closed: bool,
+}
+
+impl Embedded {
+    /// Opens the engine whose files are in a folder, and loads them. `directives` are those of redis.conf;
+    /// those about sockets and the process have no effect.
+    pub fn open(folder: impl AsRef<Path>, directives: &[(&str, &str)]) -> Result<Embedded, EmbeddedError> {
+        let embedded = Embedded::without_threads(folder.as_ref(), directives)?;
+        background::start(&embedded.engine, |_| {})
+            .map_err(|error| EmbeddedError(format!("Could not start a thread: {error}")))?;
+        Ok(embedded)
+    }
+
+    /// The same, with nothing that is done in the background.
+    fn without_threads(folder: &Path, directives: &[(&str, &str)]) -> Result<Embedded, EmbeddedError> {
+        let config = configuration(folder, directives)?;
+        let clients = Arc::new(Clients::new());
+        let host = Arc::clone(&clients) as Arc<dyn Host>;
+        let engine = Engine::new(config, host).map_err(EmbeddedError)?;
+        let failed = |error: std::io::Error| EmbeddedError(format!("Could not start a thread: {error}"));
+        engine.start_reaper().map_err(failed)?;
+        engine.acl.load_at_start(&engine).map_err(EmbeddedError)?;
+        engine.persistence.loading.store(true, Ordering::Release);
+        aof::start(&engine).map_err(EmbeddedError)?;
+        engine.persistence.loading.store(false, Ordering::Release);
+        Ok(Embedded { engine, clients, is_closed: false })
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// A new client. An error if there are [`CLIENTS_MAX`] of them.
+    pub fn client(&self) -> Result<LocalClient<'_>, EmbeddedError> {
+        let worker = self.clients.free.lock().pop();
+        let worker =
+            worker.ok_or_else(|| EmbeddedError(format!("There are {CLIENTS_MAX} clients already")))?;
+        let context = Context::new(&self.engine, worker);
+        let target = Target { worker, conn: ConnId(0) };
+        let session = sessions::begin(&context, Peer::Embedded, -1, target);
+        self.clients.take_messages(worker);
+        Ok(LocalClient {
+            context,
+            clients: &self.clients,
+            session,
+            deadlines: Deadlines::default(),
+            messages: VecDeque::new(),
+            decoder: Decoder::default(),
+        })
+    }
+
+    /// Closes the engine as a server ends: what was logged is made durable, and a dump is written if save
+    /// points are configured. An error says what could not be written; the engine is closed all the same.
+    pub fn close(mut self) -> Result<(), EmbeddedError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), EmbeddedError> {
+        if std::mem::replace(&mut self.is_closed, true) {
+            return Ok(());
+        }
+        let engine = &self.engine;
+        let flags = ShutdownFlags { force: false, ..ShutdownFlags::default() };
+        let is_saved = persistence::save_before_exit(engine, flags);
+        engine.stopping.store(true, Ordering::Relaxed);
+        aof::finish(engine);
+        engine.pressure.wake_background();
+        engine.wait_for_threads();
+        match is_saved {
+            true => Ok(()),
+            false => Err(EmbeddedError("The dump could not be written".to_owned())),
+        }
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            crate::warning!("{error}");
+        }
+    }
+}
+
+/// The configuration of an engine in a folder.
+fn configuration(folder: &Path, directives: &[(&str, &str)]) -> Result<Config, EmbeddedError> {
+    let failed = |error: std::io::Error| EmbeddedError(format!("{}: {error}", folder.display()));
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let folder = folder.canonicalize().map_err(failed)?;
+    let mut text = Vec::new();
+    for (name, value) in directives {
+        text.extend_from_slice(format!("{name} {value}\n").as_bytes());
+    }
+    text.extend_from_slice(b"dir ");
+    text.extend_from_slice(&quote(folder.as_os_str().as_encoded_bytes()));
+    let (config, _) =
+        Config::from_text("the directives", &text).map_err(|error| EmbeddedError(error.to_string()))?;
+    Ok(config)
+}
+
+/// A client of an embedded engine. It runs commands on the thread that calls it.
+pub struct LocalClient<'e> {
+    context: Context<'e>,
+    clients: &'e Clients,
+    session: Session,
+    deadlines: Deadlines,
+    messages: VecDeque<Value>,
+    decoder: Decoder,
+}
+
+impl LocalClient<'_> {
+    /// Runs a command and returns its reply, an error reply too, once it may be told: when the log has
+    /// reached what `appendfsync` promises. A blocking command waits here. Messages that come meanwhile are
+    /// kept for [`LocalClient::message`].
+    pub fn call<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Value {
+        let reply = self.call_raw(words);
+        match self.decoder.decode(&reply) {
+            Ok(Some((value, size))) => {
+                self.keep_messages(&reply[size..]);
+                value
+            }
+            // Replies that were turned off.
+            Ok(None) | Err(_) => Value::Null,
+        }
+    }
+
+    /// The same, with the reply as it would be sent. Empty if replies are turned off.
+    pub fn call_raw<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Vec<u8> {
+        let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
+        if words.is_empty() {
+            return b"-ERR empty command\r\n".to_vec();
+        }
+        let args = OwnedArgs::from_slices(&words);
+        let mut reply = Reply::new(self.session.protocol);
+        loop {
+            self.context.refresh();
+            self.context.outbox.needs = 0;
+            self.context.command_began = clock::now();
+            let call = (None, args.as_args());
+            match execute::execute(&mut self.context, &mut self.session, call, None, &mut reply) {
+                Progress::Done => break,
+                Progress::Postponed => self.wait(WAIT_MAX),
+            }
+        }
+        let mut bytes = reply.into_bytes();
+        if let Some(blocked) = &self.session.blocked {
+            self.deadlines.add(blocked);
+            self.deliver();
+            bytes.extend(self.wait_until_served());
+        }
+        let required_lsn = self.context.outbox.needs;
+        self.deliver();
+        self.wait_for_log(required_lsn);
+        bytes
+    }
+
+    /// The next message outside of replies: of Pub/Sub, MONITOR or tracking. None if none comes in time.
+    pub fn message(&mut self, time_max: Duration) -> Option<Value> {
+        let began = clock::now();
+        loop {
+            self.context.refresh();
+            self.receive();
+            self.deliver();
+            let left = time_max.saturating_sub(clock::since(began));
+            if let Some(message) = self.messages.pop_front() {
+                return Some(message);
+            }
+            if left.is_zero() {
+                return None;
+            }
+            self.wait(left);
+        }
+    }
+
+    /// The state of the client.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    fn wait(&mut self, time_max: Duration) {
+        self.clients.wait(self.context.worker, time_max.min(WAIT_MAX));
+    }
+
+    /// Waits until the log is confirmed up to here.
+    fn wait_for_log(&mut self, required_lsn: u64) {
+        let (engine, worker) = (self.context.engine, self.context.worker);
+        self.context.outbox.end_turn(engine.aof.confirmed() < required_lsn);
+        while engine.aof.confirmed() < required_lsn {
+            engine.aof.await_confirmed(worker);
+            if engine.aof.confirmed() < required_lsn {
+                self.wait(WAIT_MAX);
+            }
+        }
+    }
+
+    /// Waits until the blocked session has been served, and returns the reply.
+    fn wait_until_served(&mut self) -> Vec<u8> {
+        let mut reply = Vec::new();
+        while self.session.blocked.is_some() {
+            self.context.refresh();
+            self.deadlines.expire(&self.context);
+            reply.extend(self.receive());
+            self.deliver();
+            if self.session.blocked.is_some() {
+                let left = self.deadlines.first().map(|deadline| (deadline - clock::unix_ms()).max(0) as u64);
+                self.wait(left.map_or(WAIT_MAX, |left| WAIT_MAX.min(Duration::from_millis(left))));
+            }
+        }
+        reply
+    }
+
+    /// Acts on the messages that have come, and returns the reply of the blocked command if it has been
+    /// served.
+    fn receive(&mut self) -> Vec<u8> {
+        let mut reply = Vec::new();
+        for (required_lsn, message) in self.clients.take_messages(self.context.worker) {
+            self.wait_for_log(required_lsn);
+            let served = match message {
+                Message::Push(_, bytes) => {
+                    self.keep_messages(&bytes);
+                    None
+                }
+                Message::Unblock(_, served) => Some(served),
+                Message::Complete(_, blocked, work) => blocking::complete(&mut self.context, &blocked, work),
+                Message::Kill(_) => {
+                    self.session.killed = true;
+                    None
+                }
+                Message::Resume | Message::WeighClients => None,
+            };
+            if let Some(served) = served {
+                let (session, deadlines) = (&mut self.session, &mut self.deadlines);
+                let ended = blocking::end_waiting(&mut self.context, session, deadlines, served);
+                reply.extend(ended.flatten().unwrap_or_default());
+            }
+        }
+        reply
+    }
+
+    /// Has what the client's commands have caused for others, and for itself, go where it belongs.
+    fn deliver(&mut self) {
+        if self.context.outbox.has_changed() {
+            tracking::broadcast(&mut self.context.outbox);
+        }
+        for (_, bytes) in self.context.outbox.take_all() {
+            self.keep_messages(&bytes);
+        }
+        self.context.outbox.end_turn(false);
+    }
+
+    fn keep_messages(&mut self, mut bytes: &[u8]) {
+        while let Ok(Some((value, size))) = self.decoder.decode(bytes) {
+            self.messages.push_back(value);
+            bytes = &bytes[size..];
+        }
+    }
+}
+
+impl LocalClient<'_> {
+    /// The protocol whose replies it gets: RESP2 at first, RESP3 after `HELLO 3`.
+    pub fn protocol(&self) -> Protocol {
+        self.session.protocol
+    }
+}
+
+impl Drop for LocalClient<'_> {
+    fn drop(&mut self) {
+        sessions::end(&self.context, &mut self.session, &mut self.deadlines);
+        self.deliver();
+        self.clients.free.lock().push(self.context.worker);
+    }
+}

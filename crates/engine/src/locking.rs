@@ -1,0 +1,92 @@
+//! Which shards a command needs, and waiting for their locks.
+//!
+//! Locks are taken in ascending order. A write also takes the shards that serving those who are blocked on
+//! its keys may need. Nobody waits for a script that is slow: locking fails instead.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use mantissa_commands::spec::{BeginSearch, FindKeys, KeySpec};
+use mantissa_commands::{Locks, Outcome, find_keys};
+use mantissa_protocol::Args;
+use mantissa_store::{LockedShards, ShardSet};
+use mantissa_sys::clock;
+
+use crate::engine::Engine;
+use crate::registry::Command;
+
+/// Whether the command's only key is its first argument.
+#[inline]
+pub fn has_one_key(command: &Command) -> bool {
+    let one = |spec: &KeySpec| {
+        matches!((spec.begin, spec.find), (BeginSearch::Index(1), FindKeys::Range { last: 0, .. }))
+    };
+    command.info.locks == Locks::Keys && matches!(command.info.keys, [spec] if one(spec))
+}
+
+/// The shards that a command needs, as far as its arguments tell.
+pub fn shards_of(engine: &Engine, command: &Command, args: Args<'_>) -> ShardSet {
+    match command.info.locks {
+        Locks::Nothing | Locks::Sweep => ShardSet::EMPTY,
+        Locks::All => engine.keyspace.all_shards(),
+        Locks::Keys => {
+            let mut shards = ShardSet::EMPTY;
+            for position in find_keys(command.info, args).unwrap_or_default() {
+                shards.insert(engine.keyspace.shard_of(engine.keyspace.hash(args.at(position.index))));
+            }
+            shards
+        }
+    }
+}
+
+/// Locks one shard, like [`lock`].
+#[inline]
+pub fn lock_one(engine: &Engine, index: usize, may_write: bool) -> Outcome<LockedShards<'_>> {
+    match engine.keyspace.try_lock_one(index) {
+        Some(locked) if !may_write || locked.shard(index).is_some_and(|shard| !shard.has_waiters()) => {
+            Ok(locked)
+        }
+        locked => {
+            drop(locked);
+            lock(engine, ShardSet::one(index), may_write)
+        }
+    }
+}
+
+/// Locks the shards, and for a write those too that serving the clients blocked on their keys may need. Fails
+/// if a slow script holds one of them.
+pub fn lock(engine: &Engine, wanted: ShardSet, may_write: bool) -> Outcome<LockedShards<'_>> {
+    let mut set = wanted;
+    loop {
+        let locked = match engine.keyspace.try_lock(set) {
+            Ok(locked) => locked,
+            Err(_) => wait_for_shards(engine, set)?,
+        };
+        if !may_write {
+            return Ok(locked);
+        }
+        let mut needed = set;
+        set.for_each(|index| {
+            if let Some(shard) = locked.shard(index) {
+                needed = needed.union(shard.waiter_shards());
+            }
+        });
+        if set.covers(needed) {
+            return Ok(locked);
+        }
+        drop(locked);
+        set = needed;
+    }
+}
+
+/// Waits for shards that somebody holds. Of a wait as long as that for a slow script only the beginning
+/// counts: fewer workers would not make it shorter.
+#[cold]
+fn wait_for_shards(engine: &Engine, set: ShardSet) -> Outcome<LockedShards<'_>> {
+    const COUNTED_MAX: Duration = Duration::from_millis(1);
+    let began = clock::now();
+    let locked = engine.scripting.wait_for_shards(engine, set);
+    let waited = clock::since(began).min(COUNTED_MAX).as_nanos() as u64;
+    engine.stats.shard_wait_ns.fetch_add(waited, Ordering::Relaxed);
+    locked
+}
