@@ -68,7 +68,7 @@ def test_stack_traces_have_names_of_all_threads():
     with Server("subject", workers=3) as server, server.connect() as connection:
         crash(server, connection, "DEBUG", "SEGFAULT")
         log = server.log_text()
-        for thread in ("worker-0", "worker-1", "worker-2", "background", "reaper"):
+        for thread in ("worker-0", "worker-1", "worker-2", "background", "lazy-free"):
             assert re.search(rf"^\d+ {thread}( \*)?$", log, re.MULTILINE), thread
         crashed = re.search(r"^\d+ worker-\d \*\n(.*?)\n\n", log, re.MULTILINE | re.DOTALL)[1]
         # Innermost first, with its line.

@@ -20,7 +20,7 @@ use mantissa_store::{
 };
 
 use crate::effects::{
-    self, Blocking, Effects, Event, EventClass, ExpiredFields, LogChoice, TimeoutReply, Trash,
+    self, Blocking, Effects, Event, EventClass, ExpiredFields, LazyFree, LogChoice, TimeoutReply,
 };
 use crate::error::{Error, Outcome};
 use crate::settings::{AccessClock, Settings};
@@ -546,7 +546,7 @@ impl<'a> Access<'a> {
 
     /// Leaves a value to be freed after the command.
     pub fn free_later(&mut self, value: Value) {
-        self.collected.effects().trash.values.push(value);
+        self.collected.effects().to_free.values.push(value);
     }
 
     // ---- saying what happened ----
@@ -678,16 +678,16 @@ impl<'a> Access<'a> {
     }
 
     /// Puts back what is to be freed, for a commit in the middle of a transaction.
-    pub fn keep_trash(&mut self, trash: Option<Trash>) {
-        if let Some(trash) = trash {
-            self.collected.effects().trash.append(trash);
+    pub fn keep_lazy_free(&mut self, to_free: Option<LazyFree>) {
+        if let Some(to_free) = to_free {
+            self.collected.effects().to_free.append(to_free);
         }
     }
 
     /// Takes the databases that are to be freed, before the end.
-    pub fn take_databases(&mut self) -> Option<Trash> {
-        let databases = std::mem::take(&mut self.collected.effects().trash.databases);
-        Trash { databases, ..Trash::default() }.if_any()
+    pub fn take_databases(&mut self) -> Option<LazyFree> {
+        let databases = std::mem::take(&mut self.collected.effects().to_free.databases);
+        LazyFree { databases, ..LazyFree::default() }.if_any()
     }
 
     /// Takes the handler's wish to wait.

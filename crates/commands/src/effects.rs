@@ -159,7 +159,7 @@ pub struct Effects {
     /// Set if the handler wants to wait.
     pub blocking: Option<Blocking>,
     /// What is to be freed once no shard is locked.
-    pub trash: Trash,
+    pub to_free: LazyFree,
     /// Lookups that found their key.
     pub hits: u64,
     /// Lookups that did not.
@@ -170,9 +170,9 @@ pub struct Effects {
     pub expired_fields_count: u64,
 }
 
-/// Values that are freed after the locks are released, and large ones by a thread of their own.
+/// What is freed once no shard is locked, as Redis's lazyfree does; large values by a thread of their own.
 #[derive(Default)]
-pub struct Trash {
+pub struct LazyFree {
     /// Entries taken out of the keyspace.
     pub entries: Vec<Entry>,
     /// Values replaced or taken out of entries.
@@ -185,7 +185,7 @@ pub struct Trash {
     pub emptied: bool,
 }
 
-impl Trash {
+impl LazyFree {
     /// The same, if there is anything to free.
     pub fn if_any(self) -> Option<Self> {
         let is_empty = self.entries.is_empty() && self.values.is_empty() && self.databases.is_empty();
@@ -193,7 +193,7 @@ impl Trash {
     }
 
     /// Adds what another one holds.
-    pub fn append(&mut self, other: Trash) {
+    pub fn append(&mut self, other: LazyFree) {
         join(&mut self.entries, other.entries);
         join(&mut self.values, other.values);
         join(&mut self.databases, other.databases);

@@ -180,7 +180,7 @@ fn flushing_and_swapping_reach_watchers_and_waiters() {
     assert_eq!(marked(), [true, false]);
     bench.run("FLUSHALL");
     assert_eq!(marked(), [true, false]);
-    assert_eq!(bench.effects.trash.databases.len(), 1);
+    assert_eq!(bench.effects.to_free.databases.len(), 1);
     bench.run("FLUSHALL");
     assert_eq!(bench.effects.dirty, 1);
     assert_eq!(marked(), [false, false]);

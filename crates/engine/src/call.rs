@@ -113,8 +113,8 @@ pub fn replay(
     let Some(access) = access else { return invoke(context, session, call, None, &mut reply) };
     access.select(session.database);
     let outcome = invoke(context, session, call, Some(access), &mut reply);
-    let trash = commit(context.engine, &mut context.outbox, access, None, true);
-    context.engine.free(trash);
+    let to_free = commit(context.engine, &mut context.outbox, access, None, true);
+    context.engine.free(to_free);
     outcome
 }
 
@@ -175,7 +175,7 @@ fn run_data(
     let sweeps = command.info.locks == Locks::Sweep;
     let expired = if sweeps { access.take_expired_elsewhere() } else { Vec::new() };
     let logged = if is_replayed { None } else { Some((session.database, args)) };
-    let trash = commit(engine, outbox, &mut access, logged, true);
+    let to_free = commit(engine, outbox, &mut access, logged, true);
     if sweeps && engine.aof.holds_replies() {
         outbox.needs = engine.aof.log.end();
     }
@@ -184,7 +184,7 @@ fn run_data(
         tracking::remember(outbox, &mut access, &session.shared, command, args, keys_max);
     }
     drop(access);
-    engine.free(trash);
+    engine.free(to_free);
     if !expired.is_empty() {
         expiry::remove(context, expired);
     }
@@ -211,18 +211,18 @@ pub fn with_held<R>(
     let mut access = Access::new(locked, database, now_ms, settings, mode, random, collected);
     let result = work(context, session, &mut access);
     access.select(session.database);
-    let trash = commit(engine, &mut context.outbox, &mut access, None, true);
+    let to_free = commit(engine, &mut context.outbox, &mut access, None, true);
     drop(access);
     context.random_state = random_state;
-    engine.free(trash);
+    engine.free(to_free);
     Ok(result)
 }
 
 /// Commits what a call of a transaction or script has caused, as far as that is not left to the end.
 fn commit_held(context: &mut Context, session: &Session, access: &mut Access<'_>, call: Call<'_>) {
     let (engine, outbox) = (context.engine, &mut context.outbox);
-    let trash = commit(engine, outbox, access, Some((session.database, call.args)), false);
-    access.keep_trash(trash);
+    let to_free = commit(engine, outbox, access, Some((session.database, call.args)), false);
+    access.keep_lazy_free(to_free);
     if session.remembers_reads() {
         let keys_max = context.live.config.tracking_table_max_keys;
         tracking::remember(outbox, access, &session.shared, call.command, call.args, keys_max);

@@ -7,7 +7,9 @@
 
 use mantissa_sys::clock;
 
-use mantissa_commands::{Access, Counts, Effects, Event, EventClass, ExpiredFields, LogChoice, Mode, Trash};
+use mantissa_commands::{
+    Access, Counts, Effects, Event, EventClass, ExpiredFields, LazyFree, LogChoice, Mode,
+};
 use mantissa_persist::aof::Unit;
 use mantissa_protocol::{Args, Reply};
 
@@ -35,7 +37,7 @@ pub fn commit(
     access: &mut Access<'_>,
     command: Command<'_>,
     ends: bool,
-) -> Option<Trash> {
+) -> Option<LazyFree> {
     if let Some(counts) = access.take_counts() {
         settle_counts(engine, outbox.worker(), counts);
         if access.logs() {
@@ -49,11 +51,11 @@ pub fn commit(
         return None;
     }
     let mut effects = access.take_effects();
-    let mut trash = std::mem::take(&mut effects.trash);
-    let mut ready = apply(engine, outbox, access, effects, command, &mut trash);
+    let mut to_free = std::mem::take(&mut effects.to_free);
+    let mut ready = apply(engine, outbox, access, effects, command, &mut to_free);
     if !ends {
         access.keep_ready(ready);
-        return trash.if_any();
+        return to_free.if_any();
     }
     let mut next = 0;
     if !ready.is_empty() {
@@ -63,13 +65,13 @@ pub fn commit(
     while next < ready.len() {
         let (database, key) = ready[next].clone();
         next += 1;
-        let more = serve_key(engine, outbox, access, database, &key, &mut trash);
+        let more = serve_key(engine, outbox, access, database, &key, &mut to_free);
         ready.extend(more);
     }
     if access.logs() {
         aof::seal(engine, outbox, access);
     }
-    trash.if_any()
+    to_free.if_any()
 }
 
 /// Everything but serving. Returns the keys that became ready.
@@ -79,10 +81,10 @@ fn apply(
     access: &mut Access<'_>,
     mut effects: Effects,
     command: Command<'_>,
-    trash: &mut Trash,
+    to_free: &mut LazyFree,
 ) -> Vec<(usize, Box<[u8]>)> {
     if !effects.expired.is_empty() {
-        effects = remove_expired(access, effects, trash);
+        effects = remove_expired(access, effects, to_free);
     }
     if access.logs() {
         note(&mut outbox.unit, access.database(), &effects, command);
@@ -94,7 +96,7 @@ fn apply(
     }
     if effects.emptied {
         persistence::note_flush(engine);
-        trash.emptied = true;
+        to_free.emptied = true;
     }
     tell_of_changes(outbox, access, &effects.lapsed, true);
     tell_of_changes(outbox, access, &effects.changed, false);
@@ -177,7 +179,7 @@ fn settle_counts(engine: &Engine, worker: usize, counts: Counts) {
 }
 
 /// Removes the keys that lookups found expired, and merges what that causes before what the command caused.
-fn remove_expired(access: &mut Access<'_>, mut effects: Effects, trash: &mut Trash) -> Effects {
+fn remove_expired(access: &mut Access<'_>, mut effects: Effects, to_free: &mut LazyFree) -> Effects {
     let current = access.database();
     for (database, key) in std::mem::take(&mut effects.expired) {
         access.select(database);
@@ -185,7 +187,7 @@ fn remove_expired(access: &mut Access<'_>, mut effects: Effects, trash: &mut Tra
     }
     access.select(current);
     let mut removal = access.take_effects();
-    trash.entries.append(&mut removal.trash.entries);
+    to_free.entries.append(&mut removal.to_free.entries);
     removal.events.append(&mut effects.events);
     effects.changed.append(&mut removal.changed);
     effects.events = removal.events;
@@ -219,7 +221,7 @@ fn serve_key(
     access: &mut Access<'_>,
     database: usize,
     key: &[u8],
-    trash: &mut Trash,
+    to_free: &mut LazyFree,
 ) -> Vec<(usize, Box<[u8]>)> {
     let index = access.keyspace().shard_of(access.keyspace().hash(key));
     let current = access.database();
@@ -228,7 +230,7 @@ fn serve_key(
     access.select(database);
     if access.remove_if_expired(key) {
         let effects = access.take_effects();
-        ready.extend(apply(engine, outbox, access, effects, None, trash));
+        ready.extend(apply(engine, outbox, access, effects, None, to_free));
     }
     loop {
         let kind = access.kind(key);
@@ -244,10 +246,10 @@ fn serve_key(
             continue;
         };
         if let Some(mut effects) = serve_client(engine, outbox, access, &blocked) {
-            trash.append(std::mem::take(&mut effects.trash));
+            to_free.append(std::mem::take(&mut effects.to_free));
             let by = outbox.current.replace(blocked.session.id);
             let command = Some((blocked.database, blocked.args.as_args()));
-            ready.extend(apply(engine, outbox, access, effects, command, trash));
+            ready.extend(apply(engine, outbox, access, effects, command, to_free));
             outbox.current = by;
             if blocked.remembers_reads && blocked.session.has(flag::TRACKING) {
                 let keys_max = engine.live().config.tracking_table_max_keys;

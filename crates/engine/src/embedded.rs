@@ -159,7 +159,7 @@ impl Embedded {
         let host = Arc::clone(&clients) as Arc<dyn Host>;
         let engine = Engine::new(config, host).map_err(EmbeddedError)?;
         let failed = |error: std::io::Error| EmbeddedError(format!("Could not start a thread: {error}"));
-        engine.start_reaper().map_err(failed)?;
+        engine.start_lazy_free().map_err(failed)?;
         engine.acl.load_at_start(&engine).map_err(EmbeddedError)?;
         engine.persistence.loading.store(true, Ordering::Release);
         aof::start(&engine).map_err(EmbeddedError)?;

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use mantissa_commands::Trash;
+use mantissa_commands::LazyFree;
 use mantissa_store::Keyspace;
 use parking_lot::{Condvar, Mutex, RwLock};
 
@@ -121,7 +121,7 @@ pub struct Engine {
     /// The append-only file.
     pub aof: Aof,
     /// Frees large values.
-    reaper: OnceLock<std::sync::mpsc::Sender<(Trash, Freeing)>>,
+    lazy_free_sender: OnceLock<std::sync::mpsc::Sender<(LazyFree, Freeing)>>,
     /// How far memory is beyond its limit.
     pub pressure: Arc<Pressure>,
     /// The keys that are used most.
@@ -204,7 +204,7 @@ impl Engine {
             scripting: Scripting::new(worker_count),
             persistence: Persistence::default(),
             aof,
-            reaper: OnceLock::new(),
+            lazy_free_sender: OnceLock::new(),
             pressure,
             hot_keys: HotKeys::new(worker_count + 1),
             census: Census::default(),
@@ -319,28 +319,28 @@ impl Engine {
     }
 
     /// Starts the thread that frees large values.
-    pub fn start_reaper(&self) -> std::io::Result<()> {
-        let (sender, receiver) = std::sync::mpsc::channel::<(Trash, Freeing)>();
+    pub fn start_lazy_free(&self) -> std::io::Result<()> {
+        let (sender, receiver) = std::sync::mpsc::channel::<(LazyFree, Freeing)>();
         let (pending, freed) = (Arc::clone(&self.lazyfree_pending), Arc::clone(&self.lazyfreed));
         let pressure = Arc::clone(&self.pressure);
-        std::thread::Builder::new().name("reaper".to_owned()).spawn(move || {
-            for (trash, freeing) in receiver {
-                let objects = trash.lazy_objects as usize;
-                drop(trash);
+        std::thread::Builder::new().name("lazy-free".to_owned()).spawn(move || {
+            for (to_free, freeing) in receiver {
+                let objects = to_free.lazy_objects as usize;
+                drop(to_free);
                 pressure.end_freeing(freeing);
                 pending.fetch_sub(objects, Ordering::Relaxed);
                 freed.fetch_add(objects, Ordering::Relaxed);
             }
         })?;
-        let _already_set = self.reaper.set(sender);
+        let _already_set = self.lazy_free_sender.set(sender);
         Ok(())
     }
 
     /// Frees what commands have left, here if it is little, else in the background. No shard may be locked.
     #[inline]
-    pub fn free(&self, trash: Option<Trash>) {
-        if let Some(trash) = trash {
-            self.free_all(trash);
+    pub fn free(&self, to_free: Option<LazyFree>) {
+        if let Some(to_free) = to_free {
+            self.free_all(to_free);
         }
     }
 
@@ -353,20 +353,20 @@ impl Engine {
         }
     }
 
-    fn free_all(&self, trash: Trash) {
-        if trash.emptied {
+    fn free_all(&self, to_free: LazyFree) {
+        if to_free.emptied {
             persistence::save_flush(self);
         }
-        let objects = trash.lazy_objects as usize;
-        if !trash.is_large() {
-            drop(trash);
+        let objects = to_free.lazy_objects as usize;
+        if !to_free.is_large() {
+            drop(to_free);
             self.lazyfreed.fetch_add(objects, Ordering::Relaxed);
             return;
         }
-        if let Some(reaper) = self.reaper.get() {
+        if let Some(sender) = self.lazy_free_sender.get() {
             self.lazyfree_pending.fetch_add(objects, Ordering::Relaxed);
-            let freeing = self.pressure.begin_freeing(&trash);
-            if reaper.send((trash, freeing)).is_err() {
+            let freeing = self.pressure.begin_freeing(&to_free);
+            if sender.send((to_free, freeing)).is_err() {
                 self.pressure.end_freeing(freeing);
                 self.lazyfree_pending.fetch_sub(objects, Ordering::Relaxed);
             }

@@ -90,8 +90,8 @@ fn with_locked<R>(
     let mode = Mode::default();
     let mut access = Access::new(locked, database, *now_ms, &live.settings, mode, random_state, collected);
     let result = work(&mut access);
-    let trash = commit(engine, outbox, &mut access, command, true);
+    let to_free = commit(engine, outbox, &mut access, command, true);
     drop(access);
-    engine.free(trash);
+    engine.free(to_free);
     result
 }

@@ -227,7 +227,7 @@ impl<'a> Encoder<'a> {
         let (mut bytes, mut packed_bytes) = (0, 0);
         for index in 0..SAMPLES {
             sample.clear();
-            text.sample(index * text.piece_count() / SAMPLES, SAMPLE_BYTES, &mut sample);
+            text.sample(index * text.chunk_count() / SAMPLES, SAMPLE_BYTES, &mut sample);
             packed.clear();
             self.compressor.compress_part(&sample, &mut packed);
             bytes += sample.len();

@@ -108,7 +108,7 @@ fn start(mut config: Config) -> Result<u8, String> {
     let network = Arc::new(Network::new(worker_count, config.worker_packing, stop_sender));
     let engine = Engine::new(config, Arc::clone(&network) as Arc<dyn Host>)?;
     crash::start(&engine).map_err(|error| format!("Could not take over crashes: {error}"))?;
-    engine.start_reaper().map_err(|error| format!("Could not start a thread: {error}"))?;
+    engine.start_lazy_free().map_err(|error| format!("Could not start a thread: {error}"))?;
     engine.startup_bytes.store(mantissa_store::allocator::allocated_bytes() as u64, Ordering::Relaxed);
     engine.acl.load_at_start(&engine)?;
     engine.persistence.loading.store(true, Ordering::Release);

@@ -21,10 +21,11 @@ use std::mem::{ManuallyDrop, align_of, size_of};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::allocator;
-use crate::slab;
-use crate::table::{CACHE_LINE_BYTES, prefetch_lines};
-use crate::text::{PIECE_BYTES, Text, TextImage};
+use mantissa_memory::allocator;
+use mantissa_memory::slab;
+use mantissa_memory::{CACHE_LINE_BYTES, prefetch_lines};
+
+use crate::text::{CHUNK_BYTES, Text, TextImage};
 use crate::value::{Kind, StringRef, Value, ValueMut, ValueRef};
 use crate::{Hash, List, Set, SortedSet, Stream};
 
@@ -153,7 +154,8 @@ enum Payload<'a> {
     Collection(Value),
 }
 
-/// See the module's description. The pointer carries a mark, which belongs to the entry's database:
+/// A key with its value. The layout is drawn in the [module](self). The pointer carries a mark, which belongs
+/// to the entry's database:
 ///
 /// ```text
 /// pointer, aligned to 8 | mark (bit 0)
@@ -394,9 +396,9 @@ impl Entry {
         Some(unsafe { &mut *self.value_place().cast::<Text>() }.share())
     }
 
-    /// Whether the value is a string of more than one piece.
+    /// Whether the value is a string of more than one chunk.
     pub(crate) fn is_long_text(&self) -> bool {
-        self.shape() == Shape::Large && self.as_string().is_some_and(|text| text.len() > PIECE_BYTES)
+        self.shape() == Shape::Large && self.as_string().is_some_and(|text| text.len() > CHUNK_BYTES)
     }
 
     /// Sets or removes the expiry.
@@ -523,7 +525,7 @@ impl Entry {
             }
     }
 
-    /// About how many bytes an image allocates: the whole of a string of one piece, of anything larger only
+    /// About how many bytes an image allocates: the whole of a string of one chunk, of anything larger only
     /// what is not shared.
     pub(crate) fn image_bytes(&self) -> usize {
         let shell = slab::class_size(self.size());

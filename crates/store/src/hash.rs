@@ -34,13 +34,15 @@ mod tests;
 use std::collections::HashSet;
 use std::fmt;
 
+use mantissa_memory::tagged_ptr::{OwnerMut, Thin};
+use mantissa_memory::{TaggedPtr, allocator};
 use mantissa_number::{format_i64, integer_text_length};
 use smallvec::SmallVec;
 
+use crate::EncodingLimits;
 use crate::listpack::{CheckedElements, Element, ListpackError};
-use crate::packed::{self, Block, Encoded, Form, Handle, Item, Items, Thin, View};
+use crate::packed::{self, Block, Encoded, Form, Item, Items, View};
 use crate::set::sample;
-use crate::{EncodingLimits, allocator};
 use expiring::Expiring;
 use fields::Fields;
 
@@ -58,7 +60,7 @@ pub enum FieldChange {
     Expire(Option<i64>),
 }
 
-/// Forms, as the handle's tag.
+/// Representations, as the pointer's tag.
 const LISTPACK: usize = 0;
 const EXPIRING: usize = 1;
 const TABLE: usize = 2;
@@ -74,11 +76,11 @@ const PAIR: Form = Form::plain(2);
 
 /// A map from byte strings to byte strings, each with an expiry of its own if it has one.
 #[repr(transparent)]
-pub struct Hash(Handle);
+pub struct Hash(TaggedPtr);
 
 const _: () = assert!(size_of::<Hash>() == 8);
 
-// SAFETY: a hash owns what its handle points to, all of which can be sent to and shared with other threads.
+// SAFETY: a hash owns what its pointer leads to, all of which can be sent to and shared with other threads.
 unsafe impl Send for Hash {}
 // SAFETY: as above.
 unsafe impl Sync for Hash {}
@@ -93,7 +95,7 @@ enum Body<'a> {
 
 /// A hash to change.
 enum BodyMut<'a> {
-    Packed(packed::Held<'a, Block>),
+    Packed(OwnerMut<'a, Block>),
     Expiring(&'a mut Expiring),
     Table(&'a mut Fields),
 }
@@ -106,7 +108,7 @@ impl Default for Hash {
 
 impl Clone for Hash {
     fn clone(&self) -> Self {
-        // SAFETY: the tag tells what the handle was made of, and the hash is borrowed.
+        // SAFETY: the tag tells what the pointer was made of, and the hash is borrowed.
         unsafe {
             match self.0.tag() {
                 LISTPACK => Hash::of(Block::clone(&self.0.peek()), LISTPACK),
@@ -119,12 +121,12 @@ impl Clone for Hash {
 
 impl Drop for Hash {
     fn drop(&mut self) {
-        // SAFETY: the tag tells what the handle was made of, and it is not used any more.
+        // SAFETY: the tag tells what the pointer was made of, and it is not used any more.
         unsafe {
             match self.0.tag() {
-                LISTPACK => self.0.release::<Block>(),
-                EXPIRING => self.0.release::<Box<Expiring>>(),
-                _ => self.0.release::<Box<Fields>>(),
+                LISTPACK => drop(self.0.take::<Block>()),
+                EXPIRING => drop(self.0.take::<Box<Expiring>>()),
+                _ => drop(self.0.take::<Box<Fields>>()),
             }
         }
     }
@@ -184,12 +186,12 @@ impl Hash {
     }
 
     fn of<T: Thin>(owner: T, tag: usize) -> Self {
-        Hash(Handle::new(owner, tag))
+        Hash(TaggedPtr::new(owner, tag))
     }
 
     #[inline]
     fn body(&self) -> Body<'_> {
-        // SAFETY: the tag tells what the handle was made of; what is read stays as long as the hash is
+        // SAFETY: the tag tells what the pointer was made of; what is read stays as long as the hash is
         // borrowed.
         unsafe {
             match self.0.tag() {
@@ -202,10 +204,10 @@ impl Hash {
 
     #[inline]
     fn body_mut(&mut self) -> BodyMut<'_> {
-        // SAFETY: the tag tells what the handle was made of.
+        // SAFETY: the tag tells what the pointer was made of.
         unsafe {
             match self.0.tag() {
-                LISTPACK => BodyMut::Packed(self.0.hold()),
+                LISTPACK => BodyMut::Packed(self.0.peek_mut()),
                 EXPIRING => BodyMut::Expiring(self.0.boxed_mut()),
                 _ => BodyMut::Table(self.0.boxed_mut()),
             }
@@ -243,7 +245,7 @@ impl Hash {
         if self.0.tag() != TABLE {
             return self.iter().for_each(visit);
         }
-        // SAFETY: the tag tells what the handle was made of.
+        // SAFETY: the tag tells what the pointer was made of.
         let fields = unsafe { self.0.boxed_mut::<Fields>() };
         fields.table.give_up_each(|item| visit(field_of(item)));
     }
@@ -638,7 +640,7 @@ impl Hash {
         let of_block = |block: &Block| block.heap_bytes() + block.view().external_bytes();
         let body = match self.body() {
             Body::Packed(_) => {
-                // SAFETY: the tag tells what the handle was made of.
+                // SAFETY: the tag tells what the pointer was made of.
                 let block = unsafe { self.0.peek::<Block>() };
                 of_block(&block)
             }
@@ -651,7 +653,7 @@ impl Hash {
     }
 
     /// Moves a slice of what is better placed elsewhere, so that memory can be given back. True if there are
-    /// more slices (see [`crate::slab::parts_of_slice`]).
+    /// more slices (see [`slab::parts_of_slice`]).
     pub fn compact(&mut self, slice: usize) -> bool {
         match self.body_mut() {
             BodyMut::Packed(mut packed) => packed.compact(),

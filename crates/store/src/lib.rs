@@ -6,12 +6,10 @@
 //! No layer above names a concrete container.
 
 mod ahead;
-pub mod allocator;
 pub mod bits;
 mod distinct;
 mod entry;
 mod hash;
-pub mod heap;
 mod keyspace;
 mod limits;
 mod list;
@@ -19,18 +17,19 @@ pub mod listpack;
 mod packed;
 mod set;
 mod shard;
-pub mod slab;
 pub mod snapshot;
 mod sorted_set;
-mod spine;
 pub mod stream;
 mod table;
 #[cfg(test)]
+#[path = "../../memory/src/test_random.rs"]
 mod test_random;
 mod text;
 mod tracked;
 mod value;
 mod volatile;
+
+pub use mantissa_memory::{allocator, heap, prefetch, slab};
 
 pub use ahead::Ahead;
 pub use entry::{Entry, KEY_BYTES_MAX, canonical_integer};
@@ -42,7 +41,7 @@ pub use set::{Presence, Set};
 pub use shard::{Before, Database, DatabaseKey, LiveEntry, Lookup, Shard, Waiter};
 pub use sorted_set::{Cut, Iter as SortedSetIter, SortedSet, SortedSetBuilder};
 pub use stream::Stream;
-pub use table::{Found, Table, prefetch};
+pub use table::{Found, Table};
 pub use text::{Text, TextImage};
 pub use tracked::{Holders, TrackedKeys, TrackedTotals};
 pub use value::{Kind, StringRef, Value, ValueMut, ValueRef};

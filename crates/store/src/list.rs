@@ -1,35 +1,36 @@
 //! Lists.
 //!
-//! A small list is one packed piece (OBJECT ENCODING `listpack`), a large one a sequence of nodes in a
-//! counted tree (`quicklist`), each of pieces of up to a KB. It changes from one to the other, and back,
+//! A small list is one packed segment (OBJECT ENCODING `listpack`), a large one a sequence of nodes in a
+//! counted tree (`quicklist`), each of segments of up to a KB. It changes from one to the other, and back,
 //! exactly when Redis's does.
 //!
 //! Both ends cost O(1) in the small form and O(log nodes) in the large one; an index O(log nodes) and a walk
-//! within one piece; a range that and its length. A clone costs O(1): it shares everything, and a change then
-//! copies the piece that it touches and what leads there.
+//! within one segment; a range that and its length. A clone costs O(1): it shares everything, and a change
+//! then copies the segment that it touches and what leads there.
 //!
 //! Bytes per element of 16 bytes in a large list:
 //!
 //! ```text
 //! payload and code     17
-//! piece                 0.4   its header and the rest that is too short for an element, over 59 elements
-//! node                  0.4   48 bytes, the vector of its pieces, its place in the spine, over 454 elements
+//! segment                 0.4   its header and the rest that is too short for an element, over 59 elements
+//! node                  0.4   48 bytes, the vector of its segments, its place in the tree, over 454 elements
 //! ```
 
 mod limit;
 mod node;
 mod nodes;
-mod piece;
+mod segment;
 
 use std::fmt;
 
 use crate::EncodingLimits;
 use crate::listpack::{self, Element, ListpackError};
-use crate::spine::{Handle, Held, NodeId, Taken, block_memory_usage};
 use limit::NodeLimit;
+use mantissa_memory::small_or_large::{Borrowed, Owned};
+use mantissa_memory::{NodeId, SharedBytes, SmallOrLarge};
 use node::{Cursor, FRAME_BYTES, Node};
 use nodes::Nodes;
-use piece::{Encoded, Piece, View};
+use segment::{Encoded, Segment, View};
 
 /// An end of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,18 +103,18 @@ impl<'a> Sought<'a> {
     }
 }
 
-/// A list of byte strings: one piece, or nodes.
+/// A list of byte strings: one segment, or nodes.
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct List {
-    body: Handle<Nodes>,
+    body: SmallOrLarge<Nodes>,
 }
 
 const _: () = assert!(size_of::<List>() == 8);
 
 impl Default for List {
     fn default() -> Self {
-        List { body: Handle::new() }
+        List { body: SmallOrLarge::new() }
     }
 }
 
@@ -133,8 +134,8 @@ impl List {
     #[inline]
     pub fn len(&self) -> usize {
         match self.body.get() {
-            Held::Small(payload) => View::new(payload).count(),
-            Held::Large(nodes) => nodes.len(),
+            Borrowed::Small(payload) => View::new(payload).count(),
+            Borrowed::Large(nodes) => nodes.len(),
         }
     }
 
@@ -146,8 +147,8 @@ impl List {
     /// The name that OBJECT ENCODING replies.
     pub fn encoding(&self) -> &'static str {
         match self.body.get() {
-            Held::Small(_) => "listpack",
-            Held::Large(_) => "quicklist",
+            Borrowed::Small(_) => "listpack",
+            Borrowed::Large(_) => "quicklist",
         }
     }
 
@@ -172,10 +173,10 @@ impl List {
         self.grow_for(elements.clone(), limit);
         match self.body.large_mut() {
             Some(nodes) => elements.for_each(|element| nodes.push(end, element, limit)),
-            None => self.change_packed(|piece| {
+            None => self.change_packed(|segment| {
                 for element in elements {
-                    let at = if end == ListEnd::Head { 0 } else { piece.view().count() };
-                    piece.splice(at, at, Some(&Encoded::new(element)), false);
+                    let at = if end == ListEnd::Head { 0 } else { segment.view().count() };
+                    segment.splice(at, at, Some(&Encoded::new(element)), false);
                 }
             }),
         }
@@ -184,11 +185,11 @@ impl List {
     /// The element at a place counted from the head.
     pub fn get(&self, index: usize) -> Option<Element<'_>> {
         match self.body.get() {
-            Held::Small(payload) => {
+            Borrowed::Small(payload) => {
                 let view = View::new(payload);
                 if index < view.count() { view.cursor(index).next() } else { None }
             }
-            Held::Large(nodes) => nodes.get(index),
+            Borrowed::Large(nodes) => nodes.get(index),
         }
     }
 
@@ -211,8 +212,8 @@ impl List {
         let len = self.len();
         match self.body.large_mut() {
             Some(nodes) => nodes.set(index, element, limit),
-            None if index < len => self.change_packed(|piece| {
-                piece.splice(index, index + 1, Some(&Encoded::new(element)), false);
+            None if index < len => self.change_packed(|segment| {
+                segment.splice(index, index + 1, Some(&Encoded::new(element)), false);
             }),
             None => {}
         }
@@ -226,9 +227,9 @@ impl List {
         let len = self.len();
         match self.body.large_mut() {
             Some(nodes) => nodes.insert(index, after, element, limit),
-            None if index < len => self.change_packed(|piece| {
+            None if index < len => self.change_packed(|segment| {
                 let at = index + usize::from(after);
-                piece.splice(at, at, Some(&Encoded::new(element)), false);
+                segment.splice(at, at, Some(&Encoded::new(element)), false);
             }),
             None => {}
         }
@@ -248,7 +249,7 @@ impl List {
         }
         match self.body.large_mut() {
             Some(nodes) => nodes.remove(from, to),
-            None => self.change_packed(|piece| piece.splice(from, to, None, false)),
+            None => self.change_packed(|segment| segment.splice(from, to, None, false)),
         }
     }
 
@@ -295,11 +296,11 @@ impl List {
     /// The nodes, for dumps.
     pub fn nodes(&self) -> impl Iterator<Item = ListNode<'_>> {
         let (packed, nodes) = match self.body.get() {
-            Held::Small(payload) => (Some(View::new(payload)).filter(|view| view.count() > 0), None),
-            Held::Large(nodes) => (None, Some(nodes.iter())),
+            Borrowed::Small(payload) => (Some(View::new(payload)).filter(|view| view.count() > 0), None),
+            Borrowed::Large(nodes) => (None, Some(nodes.iter())),
         };
         let packed = packed.map(|view| {
-            let cursor = Cursor::in_piece(view.cursor(0));
+            let cursor = Cursor::in_segment(view.cursor(0));
             ListNode::Packed(NodeElements { cursor, left: view.count() })
         });
         packed.into_iter().chain(nodes.into_iter().flatten().map(ListNode::of))
@@ -309,7 +310,7 @@ impl List {
     /// writers of a clone copy nothing of what has been visited.
     pub fn into_nodes(mut self, visit: &mut dyn FnMut(ListNode<'_>)) {
         match self.body.take() {
-            Taken::Large(nodes) => nodes.into_each(&mut |node| visit(ListNode::of(node))),
+            Owned::Large(nodes) => nodes.into_each(&mut |node| visit(ListNode::of(node))),
             small => {
                 self.body.put(small);
                 self.nodes().for_each(visit);
@@ -320,32 +321,32 @@ impl List {
     /// Bytes taken, the structure itself not included.
     pub fn memory_usage(&self) -> usize {
         match self.body.get() {
-            Held::Small(payload) => block_memory_usage(payload),
-            Held::Large(nodes) => nodes.memory_usage(),
+            Borrowed::Small(payload) => SharedBytes::allocation_of(payload),
+            Borrowed::Large(nodes) => nodes.memory_usage(),
         }
     }
 
     /// Moves a slice of what is better placed elsewhere, so that memory can be given back. True if there are
-    /// more slices (see [`crate::slab::parts_of_slice`]).
+    /// more slices (see [`slab::parts_of_slice`]).
     pub fn compact(&mut self, slice: usize) -> bool {
         match self.body.large_mut() {
             Some(nodes) => nodes.compact(slice),
             None => {
-                self.change_packed(Piece::compact);
+                self.change_packed(Segment::compact);
                 false
             }
         }
     }
 
-    /// Changes the piece that the whole list is.
+    /// Changes the segment that the whole list is.
     #[inline]
-    fn change_packed(&mut self, change: impl FnOnce(&mut Piece)) {
-        let mut piece = match self.body.take() {
-            Taken::Small(block) => Piece::from_block(block),
-            Taken::Large(_) => unreachable!("the caller has seen that the list is one piece"),
+    fn change_packed(&mut self, change: impl FnOnce(&mut Segment)) {
+        let mut segment = match self.body.take() {
+            Owned::Small(bytes) => Segment::from_bytes(bytes),
+            Owned::Large(_) => unreachable!("the caller has seen that the list is one segment"),
         };
-        change(&mut piece);
-        self.body.put(Taken::Small(piece.into_block()));
+        change(&mut segment);
+        self.body.put(Owned::Small(segment.into_bytes()));
     }
 
     /// The places of elements equal to one.
@@ -355,31 +356,31 @@ impl List {
         places.into_iter()
     }
 
-    /// Takes the elements at some places, which rise or fall, out of the one piece.
+    /// Takes the elements at some places, which rise or fall, out of the one segment.
     fn keep_all_but(&mut self, places: &[usize]) {
         let is_falling = places.first() > places.last();
-        self.change_packed(|piece| {
+        self.change_packed(|segment| {
             let mut kept = Vec::with_capacity(places.len() + 1);
             let mut from = 0;
             for index in 0..places.len() {
                 let at = places[if is_falling { places.len() - 1 - index } else { index }];
-                kept.push(piece.part(from, at));
+                kept.push(segment.part(from, at));
                 from = at + 1;
             }
-            kept.push(piece.part(from, piece.view().count()));
+            kept.push(segment.part(from, segment.view().count()));
             kept.retain(|part| part.view().count() > 0);
-            *piece = Piece::join(&kept);
+            *segment = Segment::join(&kept);
         });
     }
 
     fn nodes_mut(&mut self) -> &mut Nodes {
-        if let Taken::Small(block) = match self.body.get() {
-            Held::Small(_) => self.body.take(),
-            Held::Large(_) => return self.large(),
+        if let Owned::Small(bytes) = match self.body.get() {
+            Borrowed::Small(_) => self.body.take(),
+            Borrowed::Large(_) => return self.large(),
         } {
-            let piece = Piece::from_block(block);
-            let nodes = Nodes::new(Node::from_piece(piece));
-            self.body.put(Taken::Large(Box::new(nodes)));
+            let segment = Segment::from_bytes(bytes);
+            let nodes = Nodes::new(Node::from_segment(segment));
+            self.body.put(Owned::Large(Box::new(nodes)));
         }
         self.large()
     }
@@ -390,7 +391,7 @@ impl List {
 
     /// Goes over to the large form if the elements to be added might make a node too large.
     fn grow_for<'e>(&mut self, added: impl Iterator<Item = &'e [u8]>, limit: NodeLimit) {
-        let Held::Small(payload) = self.body.get() else { return };
+        let Borrowed::Small(payload) = self.body.get() else { return };
         let view = View::new(payload);
         let (bytes, count) = added.fold((0, 0), |(bytes, count), element| (bytes + element.len(), count + 1));
         if limit.is_exceeded(view.listpack_bytes() + FRAME_BYTES + bytes, view.count() + count) {
@@ -403,8 +404,8 @@ impl List {
         let limit = NodeLimit::of(limits);
         let is_small = |node: &Node| !node.is_plain() && limit.is_small(node.size(), node.count(), shrinking);
         if nodes.only_node().is_some_and(is_small) {
-            let piece = nodes.take_only_node().into_piece();
-            self.body.put(Taken::Small(piece.into_block()));
+            let segment = nodes.take_only_node().into_segment();
+            self.body.put(Owned::Small(segment.into_bytes()));
         }
     }
 }
@@ -440,12 +441,12 @@ impl<'a> Iter<'a> {
     #[cold]
     fn start_front(&self) -> Option<Place<'a>> {
         match self.list.body.get() {
-            Held::Small(payload) => {
+            Borrowed::Small(payload) => {
                 let view = View::new(payload);
-                let cursor = Cursor::in_piece(view.cursor(self.from));
+                let cursor = Cursor::in_segment(view.cursor(self.from));
                 Some(Place { id: 0, cursor, left: view.count() - self.from })
             }
-            Held::Large(nodes) => {
+            Borrowed::Large(nodes) => {
                 let (offset, count) = nodes.place(self.from)?;
                 let (id, cursor) = nodes.cursor_at(self.from)?;
                 Some(Place { id, cursor, left: count - offset })
@@ -457,11 +458,11 @@ impl<'a> Iter<'a> {
     #[cold]
     fn start_back(&self) -> Option<Place<'a>> {
         match self.list.body.get() {
-            Held::Small(payload) => {
-                let cursor = Cursor::in_piece(View::new(payload).cursor(self.to));
+            Borrowed::Small(payload) => {
+                let cursor = Cursor::in_segment(View::new(payload).cursor(self.to));
                 Some(Place { id: 0, cursor, left: self.to })
             }
-            Held::Large(nodes) => {
+            Borrowed::Large(nodes) => {
                 let (offset, _) = nodes.place(self.to - 1)?;
                 let (id, mut cursor) = nodes.cursor_at(self.to - 1)?;
                 cursor.next();
@@ -472,7 +473,7 @@ impl<'a> Iter<'a> {
 
     #[cold]
     fn step_front(&mut self) -> Option<()> {
-        let Held::Large(nodes) = self.list.body.get() else { return None };
+        let Borrowed::Large(nodes) = self.list.body.get() else { return None };
         let (id, left, cursor) = nodes.next(self.front.as_ref()?.id)?;
         self.front = Some(Place { id, cursor, left });
         Some(())
@@ -480,7 +481,7 @@ impl<'a> Iter<'a> {
 
     #[cold]
     fn step_back(&mut self) -> Option<()> {
-        let Held::Large(nodes) = self.list.body.get() else { return None };
+        let Borrowed::Large(nodes) = self.list.body.get() else { return None };
         let (id, left, cursor) = nodes.previous(self.back.as_ref()?.id)?;
         self.back = Some(Place { id, cursor, left });
         Some(())

@@ -5,8 +5,7 @@
 //! - [`view`]: reading a block;
 //! - [`bulk`]: making a block of all its elements;
 //! - [`buckets`]: a hash table whose buckets are blocks;
-//! - [`common`]: what two such tables have in common;
-//! - [`handle`]: one of several forms behind eight bytes.
+//! - [`common`]: what two such tables have in common.
 //!
 //! An item's first element is the member of a set or the field of a hash, the second its value, the third its
 //! expiry. Elements know nothing of each other, so each takes as many bytes as it needs.
@@ -16,7 +15,6 @@ mod buckets;
 mod bulk;
 mod common;
 mod element;
-mod handle;
 mod view;
 
 pub(crate) use block::Block;
@@ -24,5 +22,4 @@ pub(crate) use buckets::{Buckets, Iter, Place};
 pub(crate) use bulk::block_of;
 pub(crate) use common::Tagged;
 pub(crate) use element::{Encoded, decode_integer, width_of};
-pub(crate) use handle::{Handle, Held, Thin};
 pub(crate) use view::{Form, Item, Items, Position, View};

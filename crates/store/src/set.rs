@@ -32,15 +32,17 @@ mod tests;
 use std::collections::HashSet;
 use std::fmt;
 
+use mantissa_memory::tagged_ptr::Thin;
+use mantissa_memory::{TaggedPtr, allocator};
 use mantissa_number::integer_text_length;
 
+use crate::EncodingLimits;
 use crate::listpack::Element;
-use crate::packed::{self, Block, Buckets, Encoded, Form, Handle, Items, Thin, View};
-use crate::{EncodingLimits, allocator};
+use crate::packed::{self, Block, Buckets, Encoded, Form, Items, View};
 pub use among::Presence;
 use integers::{INTEGERS_MAX, Integers, Sorted};
 
-/// Forms, as the handle's tag.
+/// Representations, as the pointer's tag.
 const INTEGERS: usize = 0;
 const LISTPACK: usize = 1;
 const TABLE: usize = 2;
@@ -52,11 +54,11 @@ const MEMBER: Form = Form::plain(1);
 
 /// A set of byte strings.
 #[repr(transparent)]
-pub struct Set(Handle);
+pub struct Set(TaggedPtr);
 
 const _: () = assert!(size_of::<Set>() == 8);
 
-// SAFETY: a set owns what its handle points to, all of which can be sent to and shared with other threads.
+// SAFETY: a set owns what its pointer leads to, all of which can be sent to and shared with other threads.
 unsafe impl Send for Set {}
 // SAFETY: as above.
 unsafe impl Sync for Set {}
@@ -71,13 +73,13 @@ enum Body<'a> {
 
 impl Default for Set {
     fn default() -> Self {
-        Set(Handle::new(Integers::EMPTY, INTEGERS))
+        Set(TaggedPtr::new(Integers::EMPTY, INTEGERS))
     }
 }
 
 impl Clone for Set {
     fn clone(&self) -> Self {
-        // SAFETY: the tag tells what the handle was made of, and the set is borrowed.
+        // SAFETY: the tag tells what the pointer was made of, and the set is borrowed.
         unsafe {
             match self.0.tag() {
                 INTEGERS => Set::of(Integers::clone(&self.0.peek()), INTEGERS),
@@ -90,12 +92,12 @@ impl Clone for Set {
 
 impl Drop for Set {
     fn drop(&mut self) {
-        // SAFETY: the tag tells what the handle was made of, and it is not used any more.
+        // SAFETY: the tag tells what the pointer was made of, and it is not used any more.
         unsafe {
             match self.0.tag() {
-                INTEGERS => self.0.release::<Integers>(),
-                LISTPACK => self.0.release::<Block>(),
-                _ => self.0.release::<Box<Buckets>>(),
+                INTEGERS => drop(self.0.take::<Integers>()),
+                LISTPACK => drop(self.0.take::<Block>()),
+                _ => drop(self.0.take::<Box<Buckets>>()),
             }
         }
     }
@@ -125,12 +127,12 @@ impl Set {
     }
 
     fn of<T: Thin>(owner: T, tag: usize) -> Self {
-        Set(Handle::new(owner, tag))
+        Set(TaggedPtr::new(owner, tag))
     }
 
     #[inline]
     fn body(&self) -> Body<'_> {
-        // SAFETY: the tag tells what the handle was made of; what is read stays as long as the set is
+        // SAFETY: the tag tells what the pointer was made of; what is read stays as long as the set is
         // borrowed.
         unsafe {
             match self.0.tag() {
@@ -162,7 +164,7 @@ impl Set {
         if self.0.tag() != TABLE {
             return self.iter().for_each(visit);
         }
-        // SAFETY: the tag tells what the handle was made of.
+        // SAFETY: the tag tells what the pointer was made of.
         let table = unsafe { self.0.boxed_mut::<Buckets>() };
         table.give_up_each(|item| visit(item.key));
     }
@@ -201,7 +203,7 @@ impl Set {
     /// typical.
     pub fn prepare(&mut self, members: usize) {
         if self.0.tag() == TABLE {
-            // SAFETY: the tag tells what the handle was made of.
+            // SAFETY: the tag tells what the pointer was made of.
             unsafe { self.0.boxed_mut::<Buckets>() }.prepare(members);
         }
     }
@@ -225,8 +227,8 @@ impl Set {
         match self.0.tag() {
             INTEGERS => match member.as_integer() {
                 Some(integer) => {
-                    // SAFETY: the tag tells what the handle was made of.
-                    let mut integers = unsafe { self.0.hold::<Integers>() };
+                    // SAFETY: the tag tells what the pointer was made of.
+                    let mut integers = unsafe { self.0.peek_mut::<Integers>() };
                     let is_new = integers.add(integer);
                     let len = integers.len();
                     drop(integers);
@@ -238,8 +240,8 @@ impl Set {
                 None => self.add_text_to_integers(member, text_len, limits),
             },
             LISTPACK => {
-                // SAFETY: the tag tells what the handle was made of.
-                let mut packed = unsafe { self.0.hold::<Block>() };
+                // SAFETY: the tag tells what the pointer was made of.
+                let mut packed = unsafe { self.0.peek_mut::<Block>() };
                 let view = packed.view();
                 if view.find(member, 0).is_some() {
                     return false;
@@ -355,15 +357,15 @@ impl Set {
     }
 
     fn remove_encoded(&mut self, member: &Encoded<'_>) -> bool {
-        // SAFETY: the tag tells what the handle was made of.
+        // SAFETY: the tag tells what the pointer was made of.
         unsafe {
             match self.0.tag() {
                 INTEGERS => match member.as_integer() {
-                    Some(integer) => self.0.hold::<Integers>().remove(integer),
+                    Some(integer) => self.0.peek_mut::<Integers>().remove(integer),
                     None => false,
                 },
                 LISTPACK => {
-                    let mut packed = self.0.hold::<Block>();
+                    let mut packed = self.0.peek_mut::<Block>();
                     let found = packed.view().find(member, 0);
                     found.into_iter().for_each(|position| packed.remove(position));
                     found.is_some()
@@ -447,7 +449,7 @@ impl Set {
 
     /// Bytes taken, those that are shared with clones included.
     pub fn memory_usage(&self) -> usize {
-        // SAFETY: the tag tells what the handle was made of.
+        // SAFETY: the tag tells what the pointer was made of.
         let body = unsafe {
             match self.0.tag() {
                 INTEGERS => self.0.peek::<Integers>().memory_usage(),
@@ -465,13 +467,13 @@ impl Set {
     }
 
     /// Moves a slice of what is better placed elsewhere, so that memory can be given back. True if there are
-    /// more slices (see [`crate::slab::parts_of_slice`]).
+    /// more slices (see [`slab::parts_of_slice`]).
     pub fn compact(&mut self, slice: usize) -> bool {
-        // SAFETY: the tag tells what the handle was made of.
+        // SAFETY: the tag tells what the pointer was made of.
         unsafe {
             match self.0.tag() {
-                INTEGERS => self.0.hold::<Integers>().compact(),
-                LISTPACK => self.0.hold::<Block>().compact(),
+                INTEGERS => self.0.peek_mut::<Integers>().compact(),
+                LISTPACK => self.0.peek_mut::<Block>().compact(),
                 _ => return self.0.boxed_mut::<Buckets>().compact(slice),
             }
         }

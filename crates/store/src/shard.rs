@@ -369,7 +369,7 @@ impl Database {
         self.table.scan(cursor, visit)
     }
 
-    /// Moves what a part of the entries has in sparsely used memory (see [`crate::slab::begin_compaction`]),
+    /// Moves what a part of the entries has in sparsely used memory (see [`slab::begin_compaction`]),
     /// and returns the cursor of the next part, as [`Table::scan`] does. Large collections come in slices:
     /// the cursor stays, and the number of the slice rises, until the last one of all has been visited.
     /// Both start at 0, and are 0 at the end.

@@ -38,7 +38,7 @@
 //! # Costs
 //!
 //! Without a snapshot: one predictable branch for each change. With one: a copy of a small entry at its first
-//! change; for a collection or a long string some allocations, and later a copy of each node, or piece of
+//! change; for a collection or a long string some allocations, and later a copy of each node, or chunk of
 //! 256 KiB, that is changed while the image lives. Images are passed on in batches, so that what waits is
 //! what the savers have not got to yet; who may help them learns when that is much
 //! ([`Snapshot::wait_for_pile`]).

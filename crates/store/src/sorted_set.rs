@@ -22,10 +22,11 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::EncodingLimits;
-use crate::spine::{Handle, Held, NodeId, Taken, block_memory_usage};
 pub use bulk::SortedSetBuilder;
 pub use cut::Cut;
 use leaf::{Cursor, ENTRY_BYTES_MAX, Leaf, View};
+use mantissa_memory::small_or_large::{Borrowed, Owned};
+use mantissa_memory::{NodeId, SharedBytes, SmallOrLarge};
 use tree::{Place, Tree, hash_of, tag_of};
 
 /// Most entries of a set that is one leaf.
@@ -39,14 +40,14 @@ const UNTREED_ENTRIES: usize = 16;
 #[derive(Clone)]
 #[repr(transparent)]
 pub struct SortedSet {
-    body: Handle<Tree>,
+    body: SmallOrLarge<Tree>,
 }
 
 const _: () = assert!(size_of::<SortedSet>() == 8);
 
 impl Default for SortedSet {
     fn default() -> Self {
-        SortedSet { body: Handle::new() }
+        SortedSet { body: SmallOrLarge::new() }
     }
 }
 
@@ -83,8 +84,8 @@ impl SortedSet {
         let tagged = entries.iter().map(|&(member, score)| (member, score, tag_of(hash_of(member))));
         let mut set = SortedSet::new();
         set.body.put(match is_small {
-            true => Taken::Small(Leaf::build(tagged).into_block()),
-            false => Taken::Large(Box::new(Tree::build(&entries))),
+            true => Owned::Small(Leaf::build(tagged).into_bytes()),
+            false => Owned::Large(Box::new(Tree::build(&entries))),
         });
         set.set_listpack(is_listpack);
         set
@@ -94,8 +95,8 @@ impl SortedSet {
     #[inline]
     pub fn len(&self) -> usize {
         match self.body.get() {
-            Held::Small(payload) => View::new(payload).len(),
-            Held::Large(tree) => tree.len(),
+            Borrowed::Small(payload) => View::new(payload).len(),
+            Borrowed::Large(tree) => tree.len(),
         }
     }
 
@@ -118,7 +119,7 @@ impl SortedSet {
     /// larger than the caches; false if it is not. Changes nothing: a wrong guess costs time only.
     pub fn fetch_ahead(&self, aims: &[(&[u8], Option<f64>)]) -> bool {
         match self.body.get() {
-            Held::Large(tree) if tree.is_far() => {
+            Borrowed::Large(tree) if tree.is_far() => {
                 tree.fetch_ahead(aims);
                 true
             }
@@ -130,7 +131,7 @@ impl SortedSet {
     /// shared is given back on the way, and writers of a clone copy nothing of what has been visited.
     pub fn into_each_reversed(mut self, visit: &mut dyn FnMut(&[u8], f64)) {
         match self.body.take() {
-            Taken::Large(tree) => tree.into_each_reversed(visit),
+            Owned::Large(tree) => tree.into_each_reversed(visit),
             small => {
                 self.body.put(small);
                 self.iter().rev().for_each(|(member, score)| visit(member, score));
@@ -205,8 +206,8 @@ impl SortedSet {
     pub fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
         let (place, score) = self.find(member, hash_of(member))?;
         let rank = match self.body.get() {
-            Held::Small(_) => place.slot,
-            Held::Large(tree) => tree.rank(place),
+            Borrowed::Small(_) => place.slot,
+            Borrowed::Large(tree) => tree.rank(place),
         };
         Some((rank, score))
     }
@@ -239,15 +240,15 @@ impl SortedSet {
         match (cut, self.body.get()) {
             (Cut::Start, _) => 0,
             (Cut::End, _) => self.len(),
-            (cut, Held::Small(payload)) => View::new(payload).count_before(cut),
-            (cut, Held::Large(tree)) => tree.count_before(cut),
+            (cut, Borrowed::Small(payload)) => View::new(payload).count_before(cut),
+            (cut, Borrowed::Large(tree)) => tree.count_before(cut),
         }
     }
 
     /// The ranks of the members between two cuts.
     pub fn ranks_between(&self, low: Cut<'_>, high: Cut<'_>) -> Range<usize> {
         match self.body.get() {
-            Held::Large(tree) if low != Cut::End && high != Cut::End => tree.ranks_between(low, high),
+            Borrowed::Large(tree) if low != Cut::End && high != Cut::End => tree.ranks_between(low, high),
             _ => {
                 let from = self.count_before(low);
                 from..self.count_before(high).max(from)
@@ -258,10 +259,10 @@ impl SortedSet {
     /// The member of a rank with its score.
     pub fn get(&self, rank: usize) -> Option<(&[u8], f64)> {
         let place = match self.body.get() {
-            Held::Small(payload) => {
+            Borrowed::Small(payload) => {
                 (rank < View::new(payload).len()).then_some(Place { leaf: 0, slot: rank })
             }
-            Held::Large(tree) => tree.at(rank),
+            Borrowed::Large(tree) => tree.at(rank),
         }?;
         Some(self.leaf(place).entry(place.slot))
     }
@@ -281,7 +282,7 @@ impl SortedSet {
     /// the next part; 0 starts, and 0 returned ends an iteration.
     pub fn scan(&self, cursor: u64, wanted: usize, mut visit: impl FnMut(&[u8], f64)) -> u64 {
         match self.body.get() {
-            Held::Large(tree) if !self.is_listpack() => tree.scan(cursor, wanted, visit),
+            Borrowed::Large(tree) if !self.is_listpack() => tree.scan(cursor, wanted, visit),
             _ => {
                 self.iter().for_each(|(member, score)| visit(member, score));
                 0
@@ -292,13 +293,13 @@ impl SortedSet {
     /// Bytes taken, the structure itself not included.
     pub fn memory_usage(&self) -> usize {
         match self.body.get() {
-            Held::Small(payload) => block_memory_usage(payload),
-            Held::Large(tree) => tree.memory_usage(),
+            Borrowed::Small(payload) => SharedBytes::allocation_of(payload),
+            Borrowed::Large(tree) => tree.memory_usage(),
         }
     }
 
     /// Moves a slice of what is better placed elsewhere, so that memory can be given back. True if there are
-    /// more slices (see [`crate::slab::parts_of_slice`]).
+    /// more slices (see [`slab::parts_of_slice`]).
     pub fn compact(&mut self, slice: usize) -> bool {
         match self.body.large_mut() {
             None => {
@@ -313,19 +314,19 @@ impl SortedSet {
     #[inline]
     fn find(&self, member: &[u8], hash: u64) -> Option<(Place, f64)> {
         match self.body.get() {
-            Held::Small(payload) => {
+            Borrowed::Small(payload) => {
                 let leaf = View::new(payload);
                 leaf.find(member, tag_of(hash)).map(|slot| (Place { leaf: 0, slot }, leaf.score(slot)))
             }
-            Held::Large(tree) => tree.find(member, hash),
+            Borrowed::Large(tree) => tree.find(member, hash),
         }
     }
 
     #[inline]
     fn leaf(&self, place: Place) -> View<'_> {
         match self.body.get() {
-            Held::Small(payload) => View::new(payload),
-            Held::Large(tree) => tree.leaf(place.leaf),
+            Borrowed::Small(payload) => View::new(payload),
+            Borrowed::Large(tree) => tree.leaf(place.leaf),
         }
     }
 
@@ -333,16 +334,16 @@ impl SortedSet {
     #[inline]
     fn change_packed<R>(&mut self, change: impl FnOnce(&mut Leaf) -> R) -> R {
         let mut leaf = match self.body.take() {
-            Taken::Small(block) => Leaf::from_block(block),
-            Taken::Large(_) => unreachable!("the caller has seen that the set is one leaf"),
+            Owned::Small(bytes) => Leaf::from_bytes(bytes),
+            Owned::Large(_) => unreachable!("the caller has seen that the set is one leaf"),
         };
         let result = change(&mut leaf);
-        self.body.put(Taken::Small(leaf.into_block()));
+        self.body.put(Owned::Small(leaf.into_bytes()));
         result
     }
 
     fn add(&mut self, member: &[u8], score: f64, hash: u64) {
-        if let Held::Small(payload) = self.body.get() {
+        if let Borrowed::Small(payload) = self.body.get() {
             let leaf = View::new(payload);
             let slot = leaf.count_before(Cut::BelowEntry(score, member));
             let bytes_max = if leaf.len() == 0 { usize::MAX } else { PACKED_BYTES_MAX };
@@ -352,7 +353,7 @@ impl SortedSet {
                 return;
             }
             let tree = Tree::build(&self.iter().collect::<Vec<_>>());
-            self.body.put(Taken::Large(Box::new(tree)));
+            self.body.put(Owned::Large(Box::new(tree)));
         }
         if let Some(tree) = self.body.large_mut() {
             tree.insert(member, score, hash);
@@ -380,7 +381,7 @@ impl SortedSet {
     /// [`SortedSet::take_rest`].
     fn untree(&mut self) {
         if let Some((leaf, false)) = self.only_leaf() {
-            self.body.put(Taken::Small(leaf.into_block()));
+            self.body.put(Owned::Small(leaf.into_bytes()));
         }
     }
 
@@ -390,14 +391,14 @@ impl SortedSet {
         let (leaf, _) = self.only_leaf()?;
         let mut rest = SortedSet::new();
         rest.body.put(self.body.take());
-        self.body.put(Taken::Small(leaf.into_block()));
+        self.body.put(Owned::Small(leaf.into_bytes()));
         Some(rest)
     }
 
     /// The leaf of a tree with so few members that it had better be that leaf, and whether the tree was
     /// large.
     fn only_leaf(&self) -> Option<(Leaf, bool)> {
-        let Held::Large(tree) = self.body.get() else { return None };
+        let Borrowed::Large(tree) = self.body.get() else { return None };
         let is_small = tree.len() <= UNTREED_ENTRIES && (tree.len() == 0 || tree.has_one_leaf());
         is_small.then(|| (tree.first_leaf().unwrap_or_default(), tree.has_large_tables()))
     }
@@ -418,8 +419,8 @@ impl<'a> Iter<'a> {
     #[cold]
     fn start(&self, rank: usize) -> Option<(NodeId, Cursor<'a>)> {
         match self.set.body.get() {
-            Held::Small(payload) => Some((0, View::new(payload).cursor(rank))),
-            Held::Large(tree) => {
+            Borrowed::Small(payload) => Some((0, View::new(payload).cursor(rank))),
+            Borrowed::Large(tree) => {
                 tree.at(rank).map(|place| (place.leaf, tree.leaf(place.leaf).cursor(place.slot)))
             }
         }
@@ -427,13 +428,13 @@ impl<'a> Iter<'a> {
 
     #[cold]
     fn next_leaf(&self, id: NodeId) -> Option<(NodeId, Cursor<'a>)> {
-        let Held::Large(tree) = self.set.body.get() else { return None };
+        let Borrowed::Large(tree) = self.set.body.get() else { return None };
         tree.next(id)
     }
 
     #[cold]
     fn previous_leaf(&self, id: NodeId) -> Option<(NodeId, Cursor<'a>)> {
-        let Held::Large(tree) = self.set.body.get() else { return None };
+        let Borrowed::Large(tree) = self.set.body.get() else { return None };
         tree.previous(id)
     }
 }

@@ -27,8 +27,6 @@ mod trim;
 mod walk;
 
 use crate::listpack::ListpackError;
-use crate::slab;
-use crate::spine::SharedMap;
 pub use count::Extent;
 pub use group::{Consumer, ConsumerId, Group, Pending};
 pub use id_map::IdMap;
@@ -41,6 +39,9 @@ use std::sync::Arc;
 pub use text::{NUMBER_TEXT_MAX, Text};
 pub use trim::{References, Trim, TrimTo};
 pub use walk::{StreamEntries, StreamEntriesReversed};
+
+use mantissa_memory::CowMap;
+use mantissa_memory::slab;
 
 /// Most bytes of an entry's fields and values.
 pub const ENTRY_BYTES_MAX: usize = 1 << 30;
@@ -150,7 +151,7 @@ const _: () = assert!(size_of::<Stream>() == 8);
 /// What a stream consists of.
 #[derive(Clone, Default, Debug)]
 pub struct StreamBody {
-    nodes: SharedMap<StreamId, Arc<Node>>,
+    nodes: CowMap<StreamId, Arc<Node>>,
     groups: BTreeMap<Box<[u8]>, Arc<Group>>,
     length: u64,
     /// The identifier of the newest entry ever added, which may be gone.
@@ -288,7 +289,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Takes the first node out of a stream that is given up piece by piece: its numbers stay what they were.
+    /// Takes the first node out of a stream that is given up node by node: its numbers stay what they were.
     pub fn give_up_first_node(&mut self) -> Option<Arc<Node>> {
         self.nodes.pop_first()
     }

@@ -32,12 +32,10 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::mem::{align_of, size_of};
-use std::ops::Range;
 use std::ptr::NonNull;
 
+use mantissa_memory::{CACHE_LINE_BYTES, allocator, prefetch, slab};
 use smallvec::SmallVec;
-
-use crate::{allocator, slab};
 
 #[cfg(test)]
 mod tests;
@@ -48,8 +46,6 @@ const SLOTS: usize = 7;
 const FILL_MAX_OF_TWO: usize = 11;
 /// Mean number of items per bucket below which the table shrinks.
 const FILL_MIN: usize = 3;
-/// What a processor fetches at a time.
-pub(crate) const CACHE_LINE_BYTES: usize = 64;
 const BUCKET_BYTES: usize = CACHE_LINE_BYTES;
 /// Buckets that are allocated together once a table is large.
 const SEGMENT_BUCKETS: usize = slab::PAGE_BYTES / BUCKET_BYTES;
@@ -226,7 +222,8 @@ struct Position<T> {
     slot: usize,
 }
 
-/// See the module's description. `T` must be eight bytes with an alignment of at most eight.
+/// A linear hash table; the [module](self) says how it grows, scans and costs. `T` must be eight bytes with
+/// an alignment of at most eight.
 pub struct Table<T> {
     segments: Vec<NonNull<u8>>,
     /// Buckets that the first segment has room for, up to `SEGMENT_BUCKETS`.
@@ -832,22 +829,3 @@ impl<'a, T> Iterator for Iter<'a, T> {
 }
 
 impl<T> ExactSizeIterator for Iter<'_, T> {}
-
-/// Asks the processor to bring the cache lines near that begin in a range of bytes behind an address, if that
-/// is the beginning of one.
-#[inline(always)]
-pub(crate) fn prefetch_lines(start: *const u8, bytes: Range<usize>) {
-    bytes.step_by(CACHE_LINE_BYTES).for_each(|at| prefetch(start.wrapping_add(at)));
-}
-
-/// Asks the processor to bring a cache line near. Any address is fine; nothing is read.
-#[inline]
-pub fn prefetch(address: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch has no effect on memory and cannot fault.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = address;
-}

@@ -3,10 +3,10 @@
 //! # Invariant
 //!
 //! An image ([`Text::share`]) yields the bytes that the text had when it was made. Image and text share one
-//! buffer, under a lock: the image reads a piece of [`PIECE_BYTES`] at a time, and whoever changes the text
-//! first copies the pieces that the change touches and that the image has not read. A text that goes away or
+//! buffer, under a lock: the image reads a chunk of [`CHUNK_BYTES`] at a time, and whoever changes the text
+//! first copies the chunks that the change touches and that the image has not read. A text that goes away or
 //! gets other content leaves the buffer to its image. So a change costs a copy of what it touches, rounded up
-//! to pieces, and never one of the whole; no piece is copied twice; and the text is shared no longer than the
+//! to chunks, and never one of the whole; no chunk is copied twice; and the text is shared no longer than the
 //! image lives.
 
 use std::cell::UnsafeCell;
@@ -18,11 +18,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 /// Bytes that are copied or kept together.
-pub(crate) const PIECE_BYTES: usize = 256 << 10;
+pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 /// Bytes up to which a text that grows doubles its room.
 const DOUBLING_BYTES_MAX: usize = 1 << 20;
 
-/// See the module's description.
+/// A string of more than 4 KB. It derefs to its bytes.
 pub struct Text(Buffer);
 
 enum Buffer {
@@ -53,9 +53,9 @@ unsafe impl Sync for Shared {}
 
 /// How far the image has been read.
 struct Reading {
-    /// The number of the next piece.
+    /// The number of the next chunk.
     next: usize,
-    /// Pieces from there on that have changed since, as they were.
+    /// Chunks from there on that have changed since, as they were.
     kept: BTreeMap<usize, Vec<u8>>,
 }
 
@@ -65,20 +65,20 @@ impl Shared {
         Arc::new(Shared { bytes: UnsafeCell::new(bytes), len, reading: Mutex::new(reading) })
     }
 
-    /// The place of a piece in the image.
-    fn range(&self, piece: usize) -> Range<usize> {
-        piece * PIECE_BYTES..self.len.min((piece + 1) * PIECE_BYTES)
+    /// The place of a chunk in the image.
+    fn range(&self, chunk: usize) -> Range<usize> {
+        chunk * CHUNK_BYTES..self.len.min((chunk + 1) * CHUNK_BYTES)
     }
 
-    /// Keeps the pieces in which these bytes are, before they change.
+    /// Keeps the chunks in which these bytes are, before they change.
     fn keep(&self, reading: &mut Reading, bytes: &[u8], changed: Range<usize>) {
         if changed.is_empty() {
             return;
         }
-        let end = changed.end.min(self.len).div_ceil(PIECE_BYTES);
-        for piece in (changed.start / PIECE_BYTES).max(reading.next)..end {
-            reading.kept.entry(piece).or_insert_with(|| {
-                let range = self.range(piece);
+        let end = changed.end.min(self.len).div_ceil(CHUNK_BYTES);
+        for chunk in (changed.start / CHUNK_BYTES).max(reading.next)..end {
+            reading.kept.entry(chunk).or_insert_with(|| {
+                let range = self.range(chunk);
                 KEPT_BYTES.fetch_add(range.len() as u64, Ordering::Relaxed);
                 bytes[range].to_vec()
             });
@@ -228,18 +228,18 @@ impl TextImage {
         self.0.len
     }
 
-    /// Appends the next piece to `out`. False, and nothing appended, at the end.
+    /// Appends the next chunk to `out`. False, and nothing appended, at the end.
     pub fn read(&mut self, out: &mut Vec<u8>) -> bool {
-        out.reserve(PIECE_BYTES);
+        out.reserve(CHUNK_BYTES);
         // Who begins a turn on a processor now is hardly interrupted while it holds the lock.
         std::thread::yield_now();
         let mut reading = self.0.reading.lock();
-        let (piece, range) = (reading.next, self.0.range(reading.next));
+        let (chunk, range) = (reading.next, self.0.range(reading.next));
         if range.is_empty() {
             return false;
         }
         reading.next += 1;
-        if let Some(kept) = reading.kept.remove(&piece) {
+        if let Some(kept) = reading.kept.remove(&chunk) {
             drop(reading);
             out.extend_from_slice(&kept);
         } else {
@@ -249,12 +249,12 @@ impl TextImage {
         true
     }
 
-    /// Appends the first bytes, `bytes_max` of them or fewer, of a piece that has not been read. Pieces are
+    /// Appends the first bytes, `bytes_max` of them or fewer, of a chunk that has not been read. Chunks are
     /// counted from 0.
-    pub fn sample(&self, piece: usize, bytes_max: usize, out: &mut Vec<u8>) {
+    pub fn sample(&self, chunk: usize, bytes_max: usize, out: &mut Vec<u8>) {
         let reading = self.0.reading.lock();
-        let range = self.0.range(piece);
-        let bytes = match reading.kept.get(&piece) {
+        let range = self.0.range(chunk);
+        let bytes = match reading.kept.get(&chunk) {
             Some(bytes) => bytes,
             None if range.is_empty() => return,
             // SAFETY: the lock is held, so nobody changes the buffer.
@@ -263,9 +263,9 @@ impl TextImage {
         out.extend_from_slice(&bytes[..bytes.len().min(bytes_max)]);
     }
 
-    /// The number of pieces.
-    pub fn piece_count(&self) -> usize {
-        self.byte_len().div_ceil(PIECE_BYTES)
+    /// The number of chunks.
+    pub fn chunk_count(&self) -> usize {
+        self.byte_len().div_ceil(CHUNK_BYTES)
     }
 }
 
@@ -289,11 +289,11 @@ mod tests {
         bytes
     }
 
-    /// Random changes between the pieces that images read, against plain copies.
+    /// Random changes between the chunks that images read, against plain copies.
     fn run(seed: u64) {
         let mut random = Random::new(seed);
         let mut below = |bound: usize| random.next() as usize % bound;
-        let mut model: Vec<u8> = (0..PIECE_BYTES * 3 + below(PIECE_BYTES)).map(|at| at as u8).collect();
+        let mut model: Vec<u8> = (0..CHUNK_BYTES * 3 + below(CHUNK_BYTES)).map(|at| at as u8).collect();
         let mut text = Text::from(model.clone());
         for _ in 0..4 {
             let (expected, mut image) = (model.clone(), text.share());
@@ -302,7 +302,7 @@ mod tests {
             let is_dropped_early = below(4) == 0;
             loop {
                 for _ in 0..below(4) {
-                    let part = vec![below(256) as u8; 1 + below(PIECE_BYTES)];
+                    let part = vec![below(256) as u8; 1 + below(CHUNK_BYTES)];
                     match below(8) {
                         0 => {
                             text.append(&part);
@@ -330,9 +330,9 @@ mod tests {
                     }
                 }
                 assert!(*text == model[..], "seed {seed}: the text is not what was written");
-                let piece = read.len().div_ceil(PIECE_BYTES);
+                let chunk = read.len().div_ceil(CHUNK_BYTES);
                 let mut sample = Vec::new();
-                image.sample(piece, 10, &mut sample);
+                image.sample(chunk, 10, &mut sample);
                 let there = &expected[read.len().min(expected.len())..];
                 assert_eq!(sample, there[..there.len().min(10)], "seed {seed}");
                 if !image.read(&mut read) || is_dropped_early {
@@ -358,22 +358,22 @@ mod tests {
 
     #[test]
     fn an_image_outlives_its_text() {
-        let bytes = vec![7; 2 * PIECE_BYTES + 1];
+        let bytes = vec![7; 2 * CHUNK_BYTES + 1];
         let mut text = Text::from(bytes.clone());
         let (mut image, mut second) = (text.share(), text.share());
         text.append(b"more");
-        assert!(image.0.reading.lock().kept.is_empty(), "what is appended changes no piece");
+        assert!(image.0.reading.lock().kept.is_empty(), "what is appended changes no chunk");
         let kept_before = kept_bytes();
-        text.overwrite(PIECE_BYTES, b"x");
+        text.overwrite(CHUNK_BYTES, b"x");
         assert_eq!(image.0.reading.lock().kept.len(), 1);
-        assert!(kept_bytes() - kept_before >= PIECE_BYTES as u64, "what is kept is counted");
+        assert!(kept_bytes() - kept_before >= CHUNK_BYTES as u64, "what is kept is counted");
         drop(text);
         assert!(rest(&mut image) == bytes && rest(&mut second) == bytes);
     }
 
     #[test]
     fn an_image_is_read_by_another_thread_meanwhile() {
-        let bytes: Vec<u8> = (0..PIECE_BYTES * 8).map(|at| (at / 1000) as u8).collect();
+        let bytes: Vec<u8> = (0..CHUNK_BYTES * 8).map(|at| (at / 1000) as u8).collect();
         let mut text = Text::from(bytes.clone());
         let mut image = text.share();
         std::thread::scope(|scope| {

@@ -92,7 +92,7 @@ struct Tracked {
     holders: Holders,
 }
 
-/// See the module's description.
+/// The keys of a shard that clients hold copies of, each with these clients.
 pub struct TrackedKeys {
     table: Table<Box<Tracked>>,
     hasher: KeyHasher,

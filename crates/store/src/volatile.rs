@@ -14,7 +14,7 @@ use crate::KeyHash;
 /// Hashes that are kept: a power of two.
 const SLOTS: usize = 512;
 
-/// See the module's description.
+/// Hashes of some of the keys that have an expiry.
 pub(crate) struct VolatileSample(Box<[u64; SLOTS]>);
 
 impl VolatileSample {

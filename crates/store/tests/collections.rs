@@ -3,7 +3,7 @@
 mod operations;
 
 #[allow(dead_code, reason = "each test uses a part of it")]
-#[path = "../src/test_random.rs"]
+#[path = "../../memory/src/test_random.rs"]
 mod test_random;
 
 use test_random::random_numbers;

@@ -7,7 +7,7 @@ use mantissa_store::stream::{NodeLimits, References, StreamId, Trim, TrimTo};
 use mantissa_store::{EncodingLimits, List, ListEnd, SortedSet, Sought, Stream};
 
 #[allow(dead_code, reason = "each test uses a part of it")]
-#[path = "../src/test_random.rs"]
+#[path = "../../memory/src/test_random.rs"]
 mod test_random;
 
 use test_random::random_numbers;

@@ -6,7 +6,7 @@ use mantissa_store::allocator::{CountingAllocator, allocated_bytes};
 use mantissa_store::{EncodingLimits, Hash, Set};
 
 #[allow(dead_code, reason = "each test uses a part of it")]
-#[path = "../src/test_random.rs"]
+#[path = "../../memory/src/test_random.rs"]
 mod test_random;
 
 use test_random::random_numbers;

@@ -40,7 +40,7 @@ impl Collected {
     pub(super) fn free_later(&mut self, entry: Entry) {
         const LONG_BYTES: usize = 1 << 20;
         if entry.free_effort() > 1 || entry.as_string().is_some_and(|text| text.len() > LONG_BYTES) {
-            self.effects().trash.entries.push(entry);
+            self.effects().to_free.entries.push(entry);
         }
     }
 
@@ -49,7 +49,7 @@ impl Collected {
     #[inline]
     pub(super) fn free_later_as(&mut self, is_lazy: bool, entry: Entry) {
         if is_lazy && crate::object::is_freed_lazily(&entry) {
-            self.effects().trash.lazy_objects += 1;
+            self.effects().to_free.lazy_objects += 1;
         }
         self.free_later(entry);
     }

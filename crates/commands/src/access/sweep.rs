@@ -86,7 +86,7 @@ impl Access<'_> {
     pub fn flush(&mut self, databases: Range<usize>, lazily: bool) -> u64 {
         let count = self.take_keys(databases);
         if lazily {
-            self.collected.effects().trash.lazy_objects += count;
+            self.collected.effects().to_free.lazy_objects += count;
         }
         self.collected.dirty += count.max(1);
         count
@@ -111,7 +111,7 @@ impl Access<'_> {
                 let awaited = shard.awaited_keys(number).into_iter();
                 self.collected.effects().ready.extend(awaited.map(|key| (number, key)));
                 count += shard.databases[number].len() as u64;
-                self.collected.effects().trash.databases.extend(shard.databases[number].take());
+                self.collected.effects().to_free.databases.extend(shard.databases[number].take());
             }
         }
         self.collected.effects().flushed = true;

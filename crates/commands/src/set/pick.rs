@@ -98,7 +98,7 @@ fn spop_many(access: &mut Access<'_>, key: &[u8], count: usize, reply: &mut Repl
     }
     let mut popped: Vec<Vec<u8>> = Vec::new();
     reply.set(count);
-    let trash = set.take(
+    let taken = set.take(
         count,
         || split_mix(&mut state),
         |member| {
@@ -111,8 +111,8 @@ fn spop_many(access: &mut Access<'_>, key: &[u8], count: usize, reply: &mut Repl
     if set.len().saturating_mul(REPACKED_FACTOR) <= count {
         set.repack(limits);
     }
-    if trash.encoding() == "hashtable" {
-        access.free_later(Value::Set(trash));
+    if taken.encoding() == "hashtable" {
+        access.free_later(Value::Set(taken));
     }
     access.event(EventClass::SET, "spop", key);
     access.changed_by(key, count as u64);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering}
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use mantissa_commands::Trash;
+use mantissa_commands::LazyFree;
 use mantissa_store::{Entry, allocator};
 
 use super::Verdict;
@@ -80,10 +80,10 @@ impl Pressure {
     }
 
     /// Notes that a batch is to be freed by another thread.
-    pub fn begin_freeing(&self, trash: &Trash) -> Freeing {
+    pub fn begin_freeing(&self, to_free: &LazyFree) -> Freeing {
         let is_wanted = self.has_limit.load(Ordering::Relaxed);
-        let is_known = is_wanted && trash.databases.is_empty() && trash.values.is_empty();
-        let sizes = is_known.then(|| trash.entries.iter().map(measure).sum::<Option<usize>>());
+        let is_known = is_wanted && to_free.databases.is_empty() && to_free.values.is_empty();
+        let sizes = is_known.then(|| to_free.entries.iter().map(measure).sum::<Option<usize>>());
         let bytes = sizes.flatten().map(|bytes| bytes as i64);
         match bytes {
             Some(bytes) => drop(self.freeing_bytes.fetch_add(bytes, Ordering::Relaxed)),

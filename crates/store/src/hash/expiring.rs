@@ -9,7 +9,7 @@ use crate::packed::{Block, Encoded, Form, Item, Position};
 /// How fields look.
 const FIELD: Form = Form::plain(3);
 
-/// See the module's description. 16 bytes, as an allocation of its own.
+/// Fields with expiries in one block. 16 bytes, as an allocation of its own.
 pub(super) struct Expiring {
     pub(super) block: Block,
     /// See [`super::Hash::tracked_expiry`].

@@ -9,8 +9,9 @@
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
+use mantissa_memory::allocator::class_size;
+
 use super::FieldChange;
-use crate::allocator::class_size;
 use crate::listpack::Element;
 use crate::packed::{Buckets, Encoded, Item, Place};
 
@@ -19,7 +20,7 @@ const EXPIRY_ORDER_BYTES: usize = 24;
 
 type Order = BTreeSet<(i64, u64)>;
 
-/// See the module's description.
+/// A table of fields, and the order in which they expire.
 pub(super) struct Fields {
     pub(super) table: Buckets,
     /// Expiry and hash of exactly the fields that have an expiry.

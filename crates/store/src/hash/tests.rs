@@ -304,7 +304,11 @@ fn fields_take_the_bytes_that_the_header_says() {
         small.set(format!("field{number}").as_bytes(), b"a value of 16 by", &limits);
     }
     let handle = 8;
-    assert!(small.memory_usage() - handle <= crate::slab::class_size(248), "{}", small.memory_usage());
+    assert!(
+        small.memory_usage() - handle <= mantissa_memory::slab::class_size(248),
+        "{}",
+        small.memory_usage()
+    );
 }
 
 #[test]

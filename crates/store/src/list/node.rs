@@ -1,72 +1,74 @@
-//! A node of a list: neighbouring elements, in packed pieces that clones share.
+//! A node of a list: neighbouring elements, in packed segments that clones share.
 //!
 //! A node is what Redis would keep in one listpack: its size counts as Redis counts it, the elements as a
-//! listpack and seven bytes. It lies in memory as [`Piece`]s of up to 1,024 bytes, so that adding or removing
-//! an element moves no more than that. A *plain* node holds one large element as it is.
+//! listpack and seven bytes. It lies in memory as [`Segment`]s of up to 1,024 bytes, so that adding or
+//! removing an element moves no more than that. A *plain* node holds one large element as it is.
 //!
-//! Bytes of a node beside its pieces: 40 here, 40 for the vector, 8 to 16 for a piece: less than half a byte
-//! for an element of 16 bytes in a node of 8 KB.
+//! Bytes of a node beside its segments: 40 here, 40 for the vector, 8 to 16 for a segment: less than half a
+//! byte for an element of 16 bytes in a node of 8 KB.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
+use mantissa_memory::SharedBytes;
+use mantissa_memory::slab;
+
 use super::ListEnd;
-use super::piece::{self, Encoded, Piece};
+use super::segment::{self, Encoded, Segment};
 use crate::listpack::{Element, HEADER_BYTES};
-use crate::slab;
-use crate::spine::Block;
 
 /// Bytes of a listpack beside its elements.
 pub(super) const FRAME_BYTES: usize = HEADER_BYTES + 1;
-/// Below this size a piece is joined with a neighbour, if there is room to spare.
-const PIECE_BYTES_MIN: usize = piece::PIECE_BYTES_MAX / 4;
-const JOINED_BYTES_MAX: usize = piece::PIECE_BYTES_MAX * 3 / 4;
+/// Below this size a segment is joined with a neighbour, if there is room to spare.
+const SEGMENT_BYTES_MIN: usize = segment::SEGMENT_BYTES_MAX / 4;
+const JOINED_BYTES_MAX: usize = segment::SEGMENT_BYTES_MAX * 3 / 4;
 
-/// The pieces of a node, in order. Without a piece there is no allocation.
+/// The segments of a node, in order. Without a segment there is no allocation.
 #[derive(Clone, Debug, Default)]
-struct Pieces(Option<Arc<Vec<Piece>>>);
+struct Segments(Option<Arc<Vec<Segment>>>);
 
-impl Pieces {
-    fn of(pieces: Vec<Piece>) -> Pieces {
-        Pieces(Some(Arc::new(pieces)))
+impl Segments {
+    fn of(segments: Vec<Segment>) -> Segments {
+        Segments(Some(Arc::new(segments)))
     }
 
     /// The vector, to change; copied if clones share it.
-    fn own(&mut self) -> &mut Vec<Piece> {
+    fn own(&mut self) -> &mut Vec<Segment> {
         Arc::make_mut(self.0.get_or_insert_default())
     }
 
     /// Bytes of the vector's allocations.
     fn memory_usage(&self) -> usize {
-        let bytes = |pieces: &Arc<Vec<Piece>>| 40 + slab::class_size(pieces.capacity() * size_of::<Piece>());
+        let bytes =
+            |segments: &Arc<Vec<Segment>>| 40 + slab::class_size(segments.capacity() * size_of::<Segment>());
         self.0.as_ref().map_or(0, bytes)
     }
 }
 
-impl Deref for Pieces {
-    type Target = [Piece];
+impl Deref for Segments {
+    type Target = [Segment];
 
     #[inline]
-    fn deref(&self) -> &[Piece] {
-        self.0.as_ref().map_or(&[], |pieces| pieces.as_slice())
+    fn deref(&self) -> &[Segment] {
+        self.0.as_ref().map_or(&[], |segments| segments.as_slice())
     }
 }
 
-/// See the module's description.
+/// Neighbouring elements, or one large element.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
-    pieces: Pieces,
+    segments: Segments,
     count: usize,
     /// Bytes of the elements as a listpack; of a plain node, of its element.
     bytes: usize,
     /// The element of a plain node.
-    plain: Block,
+    plain: SharedBytes,
 }
 
 impl Node {
     /// A node with one large element.
     pub fn plain(element: &[u8]) -> Node {
-        let mut plain = Block::zeroed(element.len().max(1));
+        let mut plain = SharedBytes::zeroed(element.len().max(1));
         if let Some(payload) = plain.payload_mut() {
             payload[..element.len()].copy_from_slice(element);
         }
@@ -75,18 +77,23 @@ impl Node {
 
     /// A node with one element.
     pub fn with(element: &[u8]) -> Node {
-        let mut piece = Piece::default();
-        piece.splice(0, 0, Some(&Encoded::new(element)), false);
-        let bytes = piece.view().listpack_bytes();
-        Node { pieces: Pieces::of(vec![piece]), count: 1, bytes, plain: Block::default() }
+        let mut segment = Segment::default();
+        segment.splice(0, 0, Some(&Encoded::new(element)), false);
+        let bytes = segment.view().listpack_bytes();
+        Node { segments: Segments::of(vec![segment]), count: 1, bytes, plain: SharedBytes::default() }
     }
 
-    /// The node with the elements of a piece of any size.
-    pub fn from_piece(piece: Piece) -> Node {
-        let view = piece.view();
+    /// The node with the elements of a segment of any size.
+    pub fn from_segment(segment: Segment) -> Node {
+        let view = segment.view();
         let (count, bytes) = (view.count(), view.listpack_bytes());
-        if view.size() <= piece::PIECE_BYTES_MAX {
-            return Node { pieces: Pieces::of(vec![piece]), count, bytes, plain: Block::default() };
+        if view.size() <= segment::SEGMENT_BYTES_MAX {
+            return Node {
+                segments: Segments::of(vec![segment]),
+                count,
+                bytes,
+                plain: SharedBytes::default(),
+            };
         }
         Node::from_elements((0..count).scan(view.cursor(0), |cursor, _| cursor.next()))
     }
@@ -100,9 +107,9 @@ impl Node {
         node
     }
 
-    /// The elements in one piece.
-    pub fn into_piece(self) -> Piece {
-        Piece::join(&self.pieces)
+    /// The elements in one segment.
+    pub fn into_segment(self) -> Segment {
+        Segment::join(&self.segments)
     }
 
     /// Whether the node holds one large element as it is.
@@ -131,26 +138,26 @@ impl Node {
 
     /// Bytes of its allocations.
     pub fn memory_usage(&self) -> usize {
-        let pieces = self.pieces.iter().map(Piece::memory_usage).sum::<usize>();
-        pieces + self.plain.memory_usage() + self.pieces.memory_usage()
+        let segments = self.segments.iter().map(Segment::memory_usage).sum::<usize>();
+        segments + self.plain.memory_usage() + self.segments.memory_usage()
     }
 
-    /// Moves pieces to other places if that lets memory be given back.
+    /// Moves segments to other places if that lets memory be given back.
     pub fn compact(&mut self) {
-        if let Some(pieces) = self.pieces.0.as_mut().and_then(Arc::get_mut) {
-            pieces.iter_mut().for_each(Piece::compact);
+        if let Some(segments) = self.segments.0.as_mut().and_then(Arc::get_mut) {
+            segments.iter_mut().for_each(Segment::compact);
         }
     }
 
     /// Gives back the room for elements to come, at an end where none will.
     pub fn trim(&mut self, end: ListEnd) {
-        let Some(pieces) = self.pieces.0.as_mut().and_then(Arc::get_mut) else { return };
-        let piece = match end {
-            ListEnd::Head => pieces.first_mut(),
-            ListEnd::Tail => pieces.last_mut(),
+        let Some(segments) = self.segments.0.as_mut().and_then(Arc::get_mut) else { return };
+        let segment = match end {
+            ListEnd::Head => segments.first_mut(),
+            ListEnd::Tail => segments.last_mut(),
         };
-        if let Some(piece) = piece {
-            piece.trim();
+        if let Some(segment) = segment {
+            segment.trim();
         }
     }
 
@@ -172,31 +179,31 @@ impl Node {
     fn insert_encoded(&mut self, index: usize, element: &Encoded<'_>) {
         debug_assert!(!self.is_plain());
         let (mut at, mut offset) = self.locate(index);
-        let pieces = self.pieces.own();
-        // Between two pieces the element may go to either.
-        if offset == 0 && at > 0 && (at == pieces.len() || !pieces[at].has_room(element)) {
+        let segments = self.segments.own();
+        // Between two segments the element may go to either.
+        if offset == 0 && at > 0 && (at == segments.len() || !segments[at].has_room(element)) {
             at -= 1;
-            offset = pieces[at].view().count();
+            offset = segments[at].view().count();
         }
-        let count = pieces.get(at).map_or(0, |piece| piece.view().count());
-        if pieces.get(at).is_none_or(|piece| !piece.has_room(element)) {
+        let count = segments.get(at).map_or(0, |segment| segment.view().count());
+        if segments.get(at).is_none_or(|segment| !segment.has_room(element)) {
             let is_inner = 0 < offset && offset < count;
             if is_inner {
-                let tail = pieces[at].part(offset, count);
-                pieces[at] = pieces[at].part(0, offset);
-                insert_exactly(pieces, at + 1, tail);
+                let tail = segments[at].part(offset, count);
+                segments[at] = segments[at].part(0, offset);
+                insert_exactly(segments, at + 1, tail);
             }
-            if !is_inner || !pieces[at].has_room(element) {
+            if !is_inner || !segments[at].has_room(element) {
                 at += usize::from(offset > 0);
-                insert_exactly(pieces, at, Piece::default());
+                insert_exactly(segments, at, Segment::default());
                 offset = 0;
             }
         }
-        let piece = &mut pieces[at];
-        let before = piece.view().listpack_bytes();
-        let is_end = offset == 0 || offset == piece.view().count();
-        piece.splice(offset, offset, Some(element), is_end);
-        self.bytes = self.bytes - before + piece.view().listpack_bytes();
+        let segment = &mut segments[at];
+        let before = segment.view().listpack_bytes();
+        let is_end = offset == 0 || offset == segment.view().count();
+        segment.splice(offset, offset, Some(element), is_end);
+        self.bytes = self.bytes - before + segment.view().listpack_bytes();
         self.count += 1;
     }
 
@@ -204,19 +211,19 @@ impl Node {
     pub fn replace(&mut self, index: usize, element: &[u8]) {
         let (at, offset) = self.locate(index);
         let element = Encoded::new(element);
-        let piece = &mut self.pieces.own()[at];
-        let before = piece.view().listpack_bytes();
-        piece.splice(offset, offset + 1, Some(&element), false);
-        let view = piece.view();
+        let segment = &mut self.segments.own()[at];
+        let before = segment.view().listpack_bytes();
+        segment.splice(offset, offset + 1, Some(&element), false);
+        let view = segment.view();
         self.bytes = self.bytes - before + view.listpack_bytes();
-        if view.size() > piece::PIECE_BYTES_MAX && view.count() > 1 {
-            // The element and what is before and after it, each in a piece of its own.
-            let piece = std::mem::take(piece);
-            let count = piece.view().count();
+        if view.size() > segment::SEGMENT_BYTES_MAX && view.count() > 1 {
+            // The element and what is before and after it, each in a segment of its own.
+            let segment = std::mem::take(segment);
+            let count = segment.view().count();
             let parts = [(0, offset), (offset, offset + 1), (offset + 1, count)];
-            let parts = parts.map(|(from, to)| piece.part(from, to)).into_iter();
+            let parts = parts.map(|(from, to)| segment.part(from, to)).into_iter();
             let parts = parts.filter(|part| part.view().count() > 0);
-            self.pieces.own().splice(at..at + 1, parts);
+            self.segments.own().splice(at..at + 1, parts);
         }
     }
 
@@ -225,50 +232,54 @@ impl Node {
         let (mut at, mut offset) = self.locate(from);
         let mut left = to - from;
         self.count -= left;
-        let pieces = self.pieces.own();
-        while left > 0 && at < pieces.len() {
-            let view = pieces[at].view();
+        let segments = self.segments.own();
+        while left > 0 && at < segments.len() {
+            let view = segments[at].view();
             let (count, before) = (view.count(), view.listpack_bytes());
             let taken = left.min(count - offset);
             left -= taken;
             if taken == count {
                 // Those that go whole go at once, so that the others move once.
                 let mut whole = 1;
-                for count in pieces[at + 1..].iter().map(|piece| piece.view().count()) {
+                for count in segments[at + 1..].iter().map(|segment| segment.view().count()) {
                     if count > left {
                         break;
                     }
                     left -= count;
                     whole += 1;
                 }
-                let gone = pieces.drain(at..at + whole);
-                self.bytes -= gone.map(|piece| piece.view().listpack_bytes()).sum::<usize>();
+                let gone = segments.drain(at..at + whole);
+                self.bytes -= gone.map(|segment| segment.view().listpack_bytes()).sum::<usize>();
             } else {
-                pieces[at].splice(offset, offset + taken, None, false);
-                self.bytes = self.bytes - before + pieces[at].view().listpack_bytes();
+                segments[at].splice(offset, offset + taken, None, false);
+                self.bytes = self.bytes - before + segments[at].view().listpack_bytes();
                 at += 1;
             }
             offset = 0;
         }
-        join_small(pieces, at.saturating_sub(1));
+        join_small(segments, at.saturating_sub(1));
     }
 
     /// Takes the elements from `index` on into a node of their own.
     pub fn split_off(&mut self, index: usize) -> Node {
         let (at, offset) = self.locate(index);
-        let pieces = self.pieces.own();
-        let mut tail = Vec::with_capacity(pieces.len() - at);
+        let segments = self.segments.own();
+        let mut tail = Vec::with_capacity(segments.len() - at);
         if offset > 0 {
-            let count = pieces[at].view().count();
-            tail.push(pieces[at].part(offset, count));
-            tail.extend(pieces.drain(at + 1..));
-            pieces[at] = pieces[at].part(0, offset);
+            let count = segments[at].view().count();
+            tail.push(segments[at].part(offset, count));
+            tail.extend(segments.drain(at + 1..));
+            segments[at] = segments[at].part(0, offset);
         } else {
-            tail.extend(pieces.drain(at..));
+            tail.extend(segments.drain(at..));
         }
-        let bytes = tail.iter().map(|piece| piece.view().listpack_bytes()).sum();
-        let tail =
-            Node { pieces: Pieces::of(tail), count: self.count - index, bytes, plain: Block::default() };
+        let bytes = tail.iter().map(|segment| segment.view().listpack_bytes()).sum();
+        let tail = Node {
+            segments: Segments::of(tail),
+            count: self.count - index,
+            bytes,
+            plain: SharedBytes::default(),
+        };
         self.count = index;
         self.bytes -= bytes;
         tail
@@ -276,12 +287,12 @@ impl Node {
 
     /// Adds the elements of the node that follows this one.
     pub fn append(&mut self, next: &Node) {
-        let pieces = self.pieces.own();
-        let seam = pieces.len().saturating_sub(1);
-        pieces.extend(next.pieces.iter().cloned());
+        let segments = self.segments.own();
+        let seam = segments.len().saturating_sub(1);
+        segments.extend(next.segments.iter().cloned());
         self.count += next.count;
         self.bytes += next.bytes;
-        join_small(pieces, seam);
+        join_small(segments, seam);
     }
 
     /// Removes elements that `is_unwanted` holds for, but for the first `skip` of them. Asks in order.
@@ -310,59 +321,60 @@ impl Node {
     /// A cursor before the element at `index`, or at the end if `index` is the count.
     pub fn cursor_at(&self, index: usize) -> Cursor<'_> {
         if let Some(element) = self.plain_element() {
-            return Cursor { pieces: &[], at: 0, place: Place::Plain(element) };
+            return Cursor { segments: &[], at: 0, place: Place::Plain(element) };
         }
         let (mut at, mut offset) = self.locate(index);
-        if at == self.pieces.len() && at > 0 {
+        if at == self.segments.len() && at > 0 {
             at -= 1;
-            offset = self.pieces[at].view().count();
+            offset = self.segments[at].view().count();
         }
-        let view = self.pieces.get(at).map_or(piece::View::new(&[]), Piece::view);
-        Cursor { pieces: &self.pieces, at, place: Place::Packed(view.cursor(offset)) }
+        let view = self.segments.get(at).map_or(segment::View::new(&[]), Segment::view);
+        Cursor { segments: &self.segments, at, place: Place::Packed(view.cursor(offset)) }
     }
 
-    /// The piece of the element at `index` and its place there; past the last piece if `index` is the count.
+    /// The segment of the element at `index` and its place there; past the last segment if `index` is the
+    /// count.
     fn locate(&self, index: usize) -> (usize, usize) {
         if index == self.count {
-            return (self.pieces.len(), 0);
+            return (self.segments.len(), 0);
         }
         // Counted from the nearer end.
         if index >= self.count / 2 {
             let mut start = self.count;
-            for (at, piece) in self.pieces.iter().enumerate().rev() {
-                start -= piece.view().count();
+            for (at, segment) in self.segments.iter().enumerate().rev() {
+                start -= segment.view().count();
                 if start <= index {
                     return (at, index - start);
                 }
             }
         }
         let mut rest = index;
-        let at = self.pieces.iter().position(|piece| {
-            let count = piece.view().count();
+        let at = self.segments.iter().position(|segment| {
+            let count = segment.view().count();
             let is_here = rest < count;
             rest -= if is_here { 0 } else { count };
             is_here
         });
-        (at.unwrap_or(self.pieces.len()), rest)
+        (at.unwrap_or(self.segments.len()), rest)
     }
 }
 
-/// Inserts a piece into a vector that grows by few places.
-fn insert_exactly(pieces: &mut Vec<Piece>, at: usize, piece: Piece) {
-    if pieces.len() == pieces.capacity() {
-        pieces.reserve_exact(2);
+/// Inserts a segment into a vector that grows by few places.
+fn insert_exactly(segments: &mut Vec<Segment>, at: usize, segment: Segment) {
+    if segments.len() == segments.capacity() {
+        segments.reserve_exact(2);
     }
-    pieces.insert(at, piece);
+    segments.insert(at, segment);
 }
 
-/// Joins the pieces at `at` and after it if one of them is small and both have room in one.
-fn join_small(pieces: &mut Vec<Piece>, at: usize) {
+/// Joins the segments at `at` and after it if one of them is small and both have room in one.
+fn join_small(segments: &mut Vec<Segment>, at: usize) {
     for at in [at + 1, at] {
-        let Some([one, two]) = pieces.get(at..at + 2) else { continue };
+        let Some([one, two]) = segments.get(at..at + 2) else { continue };
         let (first, second) = (one.view().size(), two.view().size());
-        if first.min(second) < PIECE_BYTES_MIN && first + second <= JOINED_BYTES_MAX {
-            pieces[at] = Piece::join(&pieces[at..at + 2]);
-            pieces.remove(at + 1);
+        if first.min(second) < SEGMENT_BYTES_MIN && first + second <= JOINED_BYTES_MAX {
+            segments[at] = Segment::join(&segments[at..at + 2]);
+            segments.remove(at + 1);
         }
     }
 }
@@ -370,21 +382,21 @@ fn join_small(pieces: &mut Vec<Piece>, at: usize) {
 /// A place between elements of a node, moving both ways.
 #[derive(Clone)]
 pub(super) struct Cursor<'a> {
-    pieces: &'a [Piece],
+    segments: &'a [Segment],
     at: usize,
     place: Place<'a>,
 }
 
 #[derive(Clone)]
 enum Place<'a> {
-    Packed(piece::Cursor<'a>),
+    Packed(segment::Cursor<'a>),
     Plain(&'a [u8]),
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor in a piece that is the whole list.
-    pub fn in_piece(cursor: piece::Cursor<'a>) -> Self {
-        Cursor { pieces: &[], at: 0, place: Place::Packed(cursor) }
+    /// A cursor in a segment that is the whole list.
+    pub fn in_segment(cursor: segment::Cursor<'a>) -> Self {
+        Cursor { segments: &[], at: 0, place: Place::Packed(cursor) }
     }
 
     /// The element after the place. The caller counts: at the end of a plain node there is none.
@@ -396,7 +408,7 @@ impl<'a> Cursor<'a> {
                 Some(element) => Some(element),
                 None => {
                     self.at += 1;
-                    *cursor = self.pieces.get(self.at)?.view().cursor(0);
+                    *cursor = self.segments.get(self.at)?.view().cursor(0);
                     cursor.next()
                 }
             },
@@ -412,7 +424,7 @@ impl<'a> Cursor<'a> {
                 Some(element) => Some(element),
                 None => {
                     self.at = self.at.checked_sub(1)?;
-                    let view = self.pieces.get(self.at)?.view();
+                    let view = self.segments.get(self.at)?.view();
                     *cursor = view.cursor(view.count());
                     cursor.next_back()
                 }
@@ -482,7 +494,7 @@ mod tests {
             }
         }
         clones.iter().for_each(|(node, model)| check(node, model, model.len() / 2, 0));
-        let whole = Node::from_piece(node.clone().into_piece());
+        let whole = Node::from_segment(node.clone().into_segment());
         check(&whole, &model, 0, 0);
     }
 
@@ -490,9 +502,9 @@ mod tests {
         assert_eq!(node.count(), model.len(), "round {round}");
         let bytes: usize = model.iter().map(|element| crate::listpack::element_bytes(element)).sum();
         assert_eq!(node.size(), bytes + FRAME_BYTES, "round {round}");
-        assert!(node.pieces.iter().all(|piece| {
-            let view = piece.view();
-            view.count() == 1 || view.size() <= piece::PIECE_BYTES_MAX
+        assert!(node.segments.iter().all(|segment| {
+            let view = segment.view();
+            view.count() == 1 || view.size() <= segment::SEGMENT_BYTES_MAX
         }));
         let mut cursor = node.cursor_at(place);
         for element in &model[place..] {

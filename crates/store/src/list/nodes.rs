@@ -1,33 +1,34 @@
-//! A large list: packed nodes in the order that a spine keeps.
+//! A large list: packed nodes in the order that a counted tree keeps.
 //!
 //! Where nodes begin and end follows Redis's quicklist rule for rule (what fits a node, how a full one is
 //! split, which neighbours are merged then), because it decides when OBJECT ENCODING goes back to
 //! `listpack`. The one exception: an element that replaces a shorter one splits a node that has grown far
 //! beyond its limit.
 
+use mantissa_memory::slab;
+use mantissa_memory::{CountedTree, CowVec, NodeId};
+
 use super::ListEnd;
 use super::limit::NodeLimit;
 use super::node::{Cursor, FRAME_BYTES, Node};
 use crate::listpack::Element;
-use crate::slab;
-use crate::spine::{NodeId, SharedVec, Spine};
 
 /// What the element count of a node adds to its estimated size.
 const ELEMENT_OVERHEAD: usize = 8;
 /// The most bytes that a node reaches through replaced elements.
 const REPLACED_BYTES_MAX: usize = 128 * 1024;
 
-/// See the module's description.
+/// The nodes of a large list, in order. A clone costs O(1).
 #[derive(Clone, Debug)]
 pub(super) struct Nodes {
-    spine: Spine<()>,
-    nodes: SharedVec<Node>,
+    tree: CountedTree<()>,
+    nodes: CowVec<Node>,
 }
 
 impl Nodes {
     /// The list of one node's elements.
     pub fn new(first: Node) -> Self {
-        let mut nodes = Nodes { spine: Spine::new(), nodes: SharedVec::new() };
+        let mut nodes = Nodes { tree: CountedTree::new(), nodes: CowVec::new() };
         if first.count() > 0 {
             nodes.add_after(None, first);
         }
@@ -37,24 +38,24 @@ impl Nodes {
     /// The number of elements.
     #[inline]
     pub fn len(&self) -> usize {
-        self.spine.total()
+        self.tree.total()
     }
 
     /// The only node, if there is just one.
     pub fn only_node(&self) -> Option<&Node> {
-        let first = self.spine.first()?;
-        (self.spine.last() == Some(first)).then(|| self.node(first))
+        let first = self.tree.first()?;
+        (self.tree.last() == Some(first)).then(|| self.node(first))
     }
 
     /// Takes the only node out.
     pub fn take_only_node(&mut self) -> Node {
-        self.spine.first().map(|id| std::mem::take(self.nodes.get_mut(id as usize))).unwrap_or_default()
+        self.tree.first().map(|id| std::mem::take(self.nodes.get_mut(id as usize))).unwrap_or_default()
     }
 
     /// Bytes taken, the structure itself included.
     pub fn memory_usage(&self) -> usize {
         let nodes: usize = self.iter().map(Node::memory_usage).sum();
-        nodes + self.nodes.memory_usage() + self.spine.memory_usage() + size_of::<Self>()
+        nodes + self.nodes.memory_usage() + self.tree.memory_usage() + size_of::<Self>()
     }
 
     /// Moves the nodes of a slice to better places, unless clones share them. True if there are more slices
@@ -70,14 +71,14 @@ impl Nodes {
 
     /// All nodes in order.
     pub fn iter(&self) -> impl Iterator<Item = &Node> {
-        let ids = self.spine.iter();
+        let ids = self.tree.iter();
         ids.map(|id| self.node(id))
     }
 
     /// Has `visit` called with all nodes in order, giving up each as soon as it has been visited.
     pub fn into_each(self, visit: &mut dyn FnMut(&Node)) {
-        let Nodes { spine, mut nodes } = self;
-        for id in spine.iter() {
+        let Nodes { tree, mut nodes } = self;
+        for id in tree.iter() {
             visit(&std::mem::take(nodes.get_mut(id as usize)));
         }
     }
@@ -85,15 +86,15 @@ impl Nodes {
     /// Adds a whole node at the tail.
     pub fn push_node(&mut self, node: Node) {
         if node.count() > 0 {
-            self.add_after(self.spine.last(), node);
+            self.add_after(self.tree.last(), node);
         }
     }
 
     /// Adds an element at an end.
     pub fn push(&mut self, end: ListEnd, element: &[u8], limit: NodeLimit) {
         let outer = match end {
-            ListEnd::Head => self.spine.first(),
-            ListEnd::Tail => self.spine.last(),
+            ListEnd::Head => self.tree.first(),
+            ListEnd::Tail => self.tree.last(),
         };
         match (outer, end) {
             (Some(id), _) if self.allows(id, element, limit) => {
@@ -115,18 +116,18 @@ impl Nodes {
 
     /// The element at a place.
     pub fn get(&self, index: usize) -> Option<Element<'_>> {
-        let (id, offset) = self.spine.find(index)?;
+        let (id, offset) = self.tree.find(index)?;
         self.node(id).get(offset)
     }
 
     /// Adds an element next to the one at `index`.
     pub fn insert(&mut self, index: usize, after: bool, element: &[u8], limit: NodeLimit) {
-        let Some((id, offset)) = self.spine.find(index) else { return };
+        let Some((id, offset)) = self.tree.find(index) else { return };
         let place = offset + usize::from(after);
         let count = self.node(id).count();
         let is_outermost = place == if after { count } else { 0 };
-        let neighbour = if after { self.spine.next(id) } else { self.spine.previous(id) };
-        let before = if after { Some(id) } else { self.spine.previous(id) };
+        let neighbour = if after { self.tree.next(id) } else { self.tree.previous(id) };
+        let before = if after { Some(id) } else { self.tree.previous(id) };
         if limit.is_large(element.len()) {
             if !is_outermost && !self.node(id).is_plain() {
                 let tail = self.split(id, place);
@@ -163,7 +164,7 @@ impl Nodes {
 
     /// Puts an element in the place of the one at `index`.
     pub fn set(&mut self, index: usize, element: &[u8], limit: NodeLimit) {
-        let Some((id, offset)) = self.spine.find(index) else { return };
+        let Some((id, offset)) = self.tree.find(index) else { return };
         let node = self.nodes.get_mut(id as usize);
         let is_large = limit.is_large(element.len());
         if node.is_plain() && is_large {
@@ -185,10 +186,10 @@ impl Nodes {
     /// Removes the elements from `from` up to but not including `to`.
     pub fn remove(&mut self, from: usize, to: usize) {
         let mut left = to.saturating_sub(from);
-        let Some((mut id, mut offset)) = self.spine.find(from) else { return };
+        let Some((mut id, mut offset)) = self.tree.find(from) else { return };
         while left > 0 {
             let taken = left.min(self.node(id).count() - offset);
-            let next = if taken < left { self.spine.next(id) } else { None };
+            let next = if taken < left { self.tree.next(id) } else { None };
             self.remove_in(id, offset, offset + taken);
             left -= taken;
             let Some(following) = next else { return };
@@ -206,13 +207,13 @@ impl Nodes {
     ) -> usize {
         let mut removed = 0;
         let mut at = match end {
-            ListEnd::Head => self.spine.first(),
-            ListEnd::Tail => self.spine.last(),
+            ListEnd::Head => self.tree.first(),
+            ListEnd::Tail => self.tree.last(),
         };
         while let Some(id) = at.filter(|_| removed < count_max) {
             at = match end {
-                ListEnd::Head => self.spine.next(id),
-                ListEnd::Tail => self.spine.previous(id),
+                ListEnd::Head => self.tree.next(id),
+                ListEnd::Tail => self.tree.previous(id),
             };
             let found = count_of(self.node(id), &is_unwanted);
             if found == 0 {
@@ -239,26 +240,26 @@ impl Nodes {
 
     /// A cursor before the element at `index` with the node that it is in; `None` past the last element.
     pub fn cursor_at(&self, index: usize) -> Option<(NodeId, Cursor<'_>)> {
-        let (id, offset) = self.spine.find(index)?;
+        let (id, offset) = self.tree.find(index)?;
         Some((id, self.node(id).cursor_at(offset)))
     }
 
     /// A cursor at the start of the node after this one, with the node's number and count.
     pub fn next(&self, id: NodeId) -> Option<(NodeId, usize, Cursor<'_>)> {
-        let id = self.spine.next(id)?;
+        let id = self.tree.next(id)?;
         Some((id, self.node(id).count(), self.node(id).cursor_at(0)))
     }
 
     /// A cursor at the end of the node before this one, with the node's number and count.
     pub fn previous(&self, id: NodeId) -> Option<(NodeId, usize, Cursor<'_>)> {
-        let id = self.spine.previous(id)?;
+        let id = self.tree.previous(id)?;
         let count = self.node(id).count();
         Some((id, count, self.node(id).cursor_at(count)))
     }
 
     /// The place of an element in its node, and the count of the node.
     pub fn place(&self, index: usize) -> Option<(usize, usize)> {
-        let (id, offset) = self.spine.find(index)?;
+        let (id, offset) = self.tree.find(index)?;
         Some((offset, self.node(id).count()))
     }
 
@@ -275,11 +276,11 @@ impl Nodes {
 
     #[inline]
     fn recount(&mut self, id: NodeId) {
-        self.spine.set(id, self.nodes.get(id as usize).count(), ());
+        self.tree.set(id, self.nodes.get(id as usize).count(), ());
     }
 
     fn add_after(&mut self, previous: Option<NodeId>, node: Node) -> NodeId {
-        let id = self.spine.insert_after(previous, node.count(), ());
+        let id = self.tree.insert_after(previous, node.count(), ());
         if self.nodes.len() == id as usize {
             self.nodes.push(node);
         } else {
@@ -289,10 +290,10 @@ impl Nodes {
     }
 
     fn drop_node(&mut self, id: NodeId) {
-        self.spine.remove(id);
+        self.tree.remove(id);
         *self.nodes.get_mut(id as usize) = Node::default();
-        if self.spine.first().is_none() {
-            self.nodes = SharedVec::new();
+        if self.tree.first().is_none() {
+            self.nodes = CowVec::new();
         }
     }
 
@@ -314,18 +315,18 @@ impl Nodes {
 
     /// Merges the nodes around one that has been split, in the order in which Redis tries.
     fn merge_around(&mut self, centre: NodeId, limit: NodeLimit) {
-        let previous = self.spine.previous(centre);
+        let previous = self.tree.previous(centre);
         if let Some(previous) = previous {
-            self.merge(self.spine.previous(previous), Some(previous), limit);
+            self.merge(self.tree.previous(previous), Some(previous), limit);
         }
-        if let Some(next) = self.spine.next(centre) {
-            self.merge(Some(next), self.spine.next(next), limit);
+        if let Some(next) = self.tree.next(centre) {
+            self.merge(Some(next), self.tree.next(next), limit);
         }
-        let target = match self.spine.previous(centre) {
+        let target = match self.tree.previous(centre) {
             Some(previous) if self.merge(Some(previous), Some(centre), limit) => previous,
             _ => centre,
         };
-        self.merge(Some(target), self.spine.next(target), limit);
+        self.merge(Some(target), self.tree.next(target), limit);
     }
 
     /// Merges two neighbours into the first if both together fit a node.

@@ -26,14 +26,16 @@
 //! Bytes beside the elements: 8, one for each element and one for each tag, rounded up to the size class.
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU16, Ordering, fence};
+use std::sync::atomic::AtomicU16;
 
+use mantissa_memory::ref_count::RefCount;
+use mantissa_memory::slab;
+use mantissa_memory::tagged_ptr::Thin;
+use mantissa_memory::{CACHE_LINE_BYTES, prefetch_lines};
 use smallvec::SmallVec;
 
 use super::element::{Count, Encoded, count_externals, span};
 use super::view::{Form, Item, Position, View};
-use crate::slab;
-use crate::table::{CACHE_LINE_BYTES, prefetch_lines};
 
 const PREFETCHED_LINES: usize = 6;
 /// Cache lines of a block in a table whose items are small.
@@ -62,11 +64,11 @@ const STRIDE_MASK: u16 = 3;
 const TAGS_BIT: u16 = 1 << 2;
 const WIDE_BIT: u16 = 1 << 3;
 const CAPACITY_SHIFT: u32 = 4;
-/// Owners beyond which a clone is a copy, so that the count cannot overflow: it takes as many threads that
-/// clone at the same moment to get from here to the end.
-const REFERENCES_MAX: u16 = 50_000;
 
-/// See the module's description. Without items it has no allocation.
+/// A clone of a block with a full count is a copy.
+type References = RefCount<AtomicU16>;
+
+/// Packed items, shared between clones by a reference count. Without items it has no allocation.
 pub(crate) struct Block(*mut u8);
 
 const _: () = assert!(size_of::<Block>() == 8);
@@ -195,21 +197,6 @@ impl Block {
             // SAFETY: the block has a header.
             unsafe { read_capacity(start) }
         })
-    }
-
-    /// The allocation; null without items.
-    #[inline]
-    pub(super) fn address(&self) -> *mut u8 {
-        self.0
-    }
-
-    /// The block with this allocation.
-    ///
-    /// # Safety
-    /// The allocation is that of a block, which is not used besides or not dropped.
-    #[inline]
-    pub(super) unsafe fn from_address(address: *mut u8) -> Block {
-        Block(address)
     }
 
     /// Asks the processor for the first cache lines after the one with the header, all at once: tags, codes
@@ -459,7 +446,7 @@ impl Block {
                 count_externals(view.codes(), view.data().as_ptr(), Count::Retain);
             }
             let new = slab::alloc(capacity);
-            new.cast::<AtomicU16>().write(AtomicU16::new(1));
+            new.cast::<References>().write(References::new());
             write_header(new, shape, capacity);
             let (from, to) = (start.add(shape.header), new.add(shape.header));
             std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr(), shape.size() - shape.header);
@@ -504,7 +491,7 @@ impl Block {
         let start = slab::alloc(capacity);
         // SAFETY: the new allocation has the capacity; the old one has what its header says.
         unsafe {
-            start.cast::<AtomicU16>().write(AtomicU16::new(1));
+            start.cast::<References>().write(References::new());
             if let Some(old_start) = self.start() {
                 move_parts(old_start, &old, start, &new, edit);
             } else {
@@ -543,9 +530,8 @@ impl Block {
     fn is_unique(&self) -> bool {
         match self.start() {
             None => true,
-            // SAFETY: the block has a header. Who finds a count of 1 is the only owner; the order makes what
-            // others did before they left happen before what comes.
-            Some(start) => unsafe { references(start).load(Ordering::Acquire) == 1 },
+            // SAFETY: the block has a header.
+            Some(start) => unsafe { references(start).is_unique() },
         }
     }
 
@@ -588,13 +574,22 @@ impl Clone for Block {
     fn clone(&self) -> Block {
         let Some(start) = self.start() else { return Block::EMPTY };
         // SAFETY: the block has a header.
-        let references = unsafe { references(start) };
-        // Who clones has a reference, so nothing has to be ordered.
-        if references.fetch_add(1, Ordering::Relaxed) >= REFERENCES_MAX {
-            references.fetch_sub(1, Ordering::Relaxed);
-            return self.copy();
-        }
-        Block(self.0)
+        if unsafe { references(start).try_retain() } { Block(self.0) } else { self.copy() }
+    }
+}
+
+// SAFETY: blocks are aligned to eight, or null.
+unsafe impl Thin for Block {
+    #[inline]
+    fn into_raw(self) -> *mut u8 {
+        let raw = self.0;
+        std::mem::forget(self);
+        raw
+    }
+
+    #[inline]
+    unsafe fn from_raw(raw: *mut u8) -> Block {
+        Block(raw)
     }
 }
 
@@ -602,11 +597,9 @@ impl Drop for Block {
     #[inline]
     fn drop(&mut self) {
         let Some(start) = self.start() else { return };
-        // SAFETY: the block has a header; who takes the last reference away is alone with it, after all that
-        // the others did.
+        // SAFETY: the block has a header; after the last release nobody else has the allocation.
         unsafe {
-            if references(start).fetch_sub(1, Ordering::Release) == 1 {
-                fence(Ordering::Acquire);
+            if references(start).release() {
                 let view = self.view();
                 count_externals(view.codes(), view.data().as_ptr(), Count::Release);
                 slab::dealloc(start, read_capacity(start));
@@ -618,9 +611,9 @@ impl Drop for Block {
 /// # Safety
 /// A block starts there.
 #[inline]
-unsafe fn references<'a>(start: NonNull<u8>) -> &'a AtomicU16 {
+unsafe fn references<'a>(start: NonNull<u8>) -> &'a References {
     // SAFETY: the caller's promise; the count is aligned and only reached through such references.
-    unsafe { start.cast::<AtomicU16>().as_ref() }
+    unsafe { start.cast::<References>().as_ref() }
 }
 
 /// # Safety
@@ -788,7 +781,7 @@ impl Builder {
         let start = slab::alloc(capacity);
         // SAFETY: the allocation is large enough for the shape.
         unsafe {
-            start.cast::<AtomicU16>().write(AtomicU16::new(1));
+            start.cast::<References>().write(References::new());
             write_header(start, &shape, capacity);
             start.add(shape.tags_at()).write_bytes(0, shape.lead_bytes());
         }

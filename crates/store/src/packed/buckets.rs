@@ -20,11 +20,11 @@
 //! - A cursor counts in reversed bit order (the idea is Pieter Noordhuis's, known from Redis). Read so, a
 //!   hash is a place on a line from 0 on, and the cursor is the place up to which everything has been
 //!   visited.
-//! - A bucket holds the items of a pattern of low bits, which is a piece of that line. A step visits the
-//!   bucket whose piece the cursor is in, whole, and moves the cursor to the end of the piece.
-//! - When the table grows, a piece becomes two, and a cursor that was at its beginning is at the beginning of
-//!   the first. When it shrinks, two pieces become one: a cursor that was at the beginning of the second is
-//!   in the middle of it now, so items may come twice, but none is missed.
+//! - A bucket holds the items of a pattern of low bits, which is an interval of that line. A step visits the
+//!   bucket whose interval the cursor is in, whole, and moves the cursor to the end of the interval.
+//! - When the table grows, an interval becomes two, and a cursor that was at its beginning is at the
+//!   beginning of the first. When it shrinks, two intervals become one: a cursor that was at the beginning of
+//!   the second is in the middle of it now, so items may come twice, but none is missed.
 //!
 //! # Picking at random
 //!
@@ -35,14 +35,14 @@
 
 use std::cmp::max;
 
+use mantissa_memory::CowVec;
+use mantissa_memory::slab;
 use smallvec::SmallVec;
 
 use super::block::{Block, Builder};
 use super::element::Encoded;
 use super::view::{Form, Item, Items, Position};
 use crate::set::sample;
-use crate::slab;
-use crate::spine::SharedVec;
 
 /// Mean bytes of a bucket's tags, codes and elements above which the table grows.
 const BUCKET_BYTES_MAX: usize = 448;
@@ -62,11 +62,11 @@ pub(crate) struct Place {
     position: Position,
 }
 
-/// See the module's description. A clone costs the same at any size: both share all buckets, and a writer
+/// A hash table of packed items. A clone costs the same at any size: both share all buckets, and a writer
 /// copies those that it changes.
 #[derive(Clone)]
 pub(crate) struct Buckets {
-    blocks: SharedVec<Block>,
+    blocks: CowVec<Block>,
     level_size: usize,
     len: usize,
     /// Bytes of tags, codes and elements of all buckets.
@@ -89,7 +89,7 @@ fn tag_of(hash: u64) -> u8 {
 impl Buckets {
     /// An empty table.
     pub(crate) fn new() -> Buckets {
-        let mut blocks = SharedVec::new();
+        let mut blocks = CowVec::new();
         blocks.push(Block::EMPTY);
         Buckets {
             blocks,
@@ -288,7 +288,7 @@ impl Buckets {
     /// block with what stays.
     pub(crate) fn filtered_by_block(&self, mut filter: impl FnMut(usize, &Block) -> Block) -> Buckets {
         let mut filtered = Buckets {
-            blocks: SharedVec::new(),
+            blocks: CowVec::new(),
             level_size: self.level_size,
             len: 0,
             content_bytes: 0,

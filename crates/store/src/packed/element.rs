@@ -11,12 +11,13 @@
 use std::hash::{BuildHasher, Hasher};
 use std::ptr::NonNull;
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::atomic::AtomicUsize;
 
+use mantissa_memory::ref_count::RefCount;
+use mantissa_memory::slab;
 use mantissa_number::{INTEGER_TEXT_MAX, parse_i64};
 
 use crate::listpack::Element;
-use crate::slab;
 
 /// The longest text that lies in the block itself.
 pub(super) const INLINE_BYTES_MAX: usize = 223;
@@ -139,6 +140,8 @@ pub(crate) fn decode_integer(bytes: &[u8]) -> i64 {
 #[derive(Clone, Copy)]
 pub(super) struct External(NonNull<u8>);
 
+type References = RefCount<AtomicUsize>;
+
 const LENGTH_AT: usize = 8;
 const HASH_AT: usize = 16;
 const TEXT_AT: usize = 24;
@@ -148,7 +151,7 @@ impl External {
         let start = slab::alloc(TEXT_AT + text.len());
         // SAFETY: header and text lie within the allocation, which is aligned to eight.
         unsafe {
-            start.cast::<AtomicUsize>().write(AtomicUsize::new(1));
+            start.cast::<References>().write(References::new());
             start.add(LENGTH_AT).cast::<usize>().write(text.len());
             start.add(HASH_AT).cast::<u64>().write(hash);
             std::ptr::copy_nonoverlapping(text.as_ptr(), start.add(TEXT_AT).as_ptr(), text.len());
@@ -185,18 +188,17 @@ impl External {
     /// # Safety
     /// It is alive.
     #[inline]
-    unsafe fn references<'a>(self) -> &'a AtomicUsize {
+    unsafe fn references<'a>(self) -> &'a References {
         // SAFETY: the caller's promise; the count is only reached through such references.
-        unsafe { self.0.cast::<AtomicUsize>().as_ref() }
+        unsafe { self.0.cast::<References>().as_ref() }
     }
 
     /// # Safety
     /// It is alive, and the caller gives up one of the references that are counted.
     unsafe fn release(self) {
-        // SAFETY: the caller's promise; who takes the last reference away is alone with it.
+        // SAFETY: the caller's promise; after the last release nobody else has the allocation.
         unsafe {
-            if self.references().fetch_sub(1, Ordering::Release) == 1 {
-                fence(Ordering::Acquire);
+            if self.references().release() {
                 slab::dealloc(self.0, TEXT_AT + self.len());
             }
         }
@@ -228,7 +230,7 @@ pub(super) unsafe fn count_externals(codes: &[u8], data: *const u8, count: Count
             unsafe {
                 let external = External::read(at);
                 match count {
-                    Count::Retain => _ = external.references().fetch_add(1, Ordering::Relaxed),
+                    Count::Retain => external.references().retain(),
                     Count::Release => external.release(),
                 }
             }

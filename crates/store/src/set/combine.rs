@@ -21,7 +21,7 @@ impl Set {
                 Set::of(Integers::of_rising(&kept), INTEGERS)
             }
             Body::Packed(_) => {
-                // SAFETY: the tag tells what the handle was made of, and the set is borrowed.
+                // SAFETY: the tag tells what the pointer was made of, and the set is borrowed.
                 let block = unsafe { self.0.peek::<Block>() };
                 Set::of(block.filtered(|item| keep(item.key)), LISTPACK)
             }
@@ -81,18 +81,18 @@ impl Set {
 
     /// Takes out a member picked at random, shows it to `visit`, and says whether there was one.
     pub fn take_one(&mut self, mut random: impl FnMut() -> u64, mut visit: impl FnMut(Element<'_>)) -> bool {
-        // SAFETY: the tag tells what the handle was made of.
+        // SAFETY: the tag tells what the pointer was made of.
         unsafe {
             match self.0.tag() {
                 _ if self.is_empty() => return false,
                 INTEGERS => {
-                    let mut integers = self.0.hold::<Integers>();
+                    let mut integers = self.0.peek_mut::<Integers>();
                     let integer = integers.view().get(sample::below(random(), integers.len()));
                     visit(Element::Integer(integer));
                     integers.remove(integer);
                 }
                 LISTPACK => {
-                    let mut packed = self.0.hold::<Block>();
+                    let mut packed = self.0.peek_mut::<Block>();
                     let view = packed.view();
                     let position = view.position(sample::below(random(), view.len()));
                     visit(view.item(position).key);
@@ -189,16 +189,16 @@ impl Set {
             Body::Table(_) => return,
         };
         if items <= room {
-            // SAFETY: the tag tells what the handle was made of.
-            unsafe { self.0.hold::<Block>() }.reserve(items, bytes);
+            // SAFETY: the tag tells what the pointer was made of.
+            unsafe { self.0.peek_mut::<Block>() }.reserve(items, bytes);
         }
     }
 
     /// Gives back room that has been made and is not needed.
     fn fit(&mut self) {
         if self.0.tag() == LISTPACK {
-            // SAFETY: the tag tells what the handle was made of.
-            unsafe { self.0.hold::<Block>() }.fit();
+            // SAFETY: the tag tells what the pointer was made of.
+            unsafe { self.0.peek_mut::<Block>() }.fit();
         }
     }
 }

@@ -13,8 +13,10 @@ use std::cmp::{Ordering, max};
 use std::mem::{ManuallyDrop, forget};
 use std::ptr::NonNull;
 
-use crate::packed::{Thin, decode_integer, width_of};
-use crate::slab;
+use mantissa_memory::slab;
+use mantissa_memory::tagged_ptr::Thin;
+
+use crate::packed::{decode_integer, width_of};
 
 const HEADER: usize = 8;
 const COUNT_AT: usize = 4;
@@ -25,7 +27,7 @@ pub(super) const INTEGERS_MAX: usize = 1 << 28;
 const _: () = assert!(slab::class_size(HEADER + (INTEGERS_MAX + 1) * 8) < u32::MAX as usize);
 const _: () = assert!(size_of::<Integers>() == 8 && cfg!(target_endian = "little"));
 
-/// See the module's description. Without integers it has no allocation.
+/// A sorted array of integers. Without integers it has no allocation.
 pub(super) struct Integers(*mut u8);
 
 // SAFETY: it owns what it points to, and changes it only when borrowed exclusively.

@@ -6,7 +6,7 @@ use super::*;
 use crate::keyspace::KeyHash;
 use crate::shard::Lookup;
 use crate::test_random::Random;
-use crate::text::PIECE_BYTES;
+use crate::text::CHUNK_BYTES;
 use crate::value::{Value, ValueMut, ValueRef};
 use crate::{EncodingLimits, Hash, Keyspace, List, Set, ShardSet, SortedSet};
 
@@ -107,7 +107,7 @@ impl Bench {
                 texts.iter().for_each(|text| _ = hash.set(text.as_bytes(), b"v", &self.limits));
                 Value::Hash(hash)
             }
-            5 if self.random(40) == 0 => Value::String(vec![b'l'; PIECE_BYTES * 2 + 77]),
+            5 if self.random(40) == 0 => Value::String(vec![b'l'; CHUNK_BYTES * 2 + 77]),
             5 => Value::String(vec![b'x'; self.random(6_000) as usize]),
             _ => Value::String(format!("value {}", self.random(1 << 30)).into_bytes()),
         }
@@ -202,7 +202,7 @@ impl Bench {
         assert!(twice.is_none(), "{entry:?} of database {number} has been delivered twice");
     }
 
-    /// Reads the next piece of each long string.
+    /// Reads the next chunk of each long string.
     fn read_on(&mut self) {
         for (number, mut image, mut bytes) in std::mem::take(&mut self.unread) {
             let Image::Text { key, expiry, clock, text } = &mut image else { continue };
@@ -306,12 +306,12 @@ fn what_is_delivered_is_the_state_of_the_cut() {
 }
 
 #[test]
-fn a_long_string_may_change_and_go_between_its_pieces() {
+fn a_long_string_may_change_and_go_between_its_chunks() {
     let keys: [&[u8]; 3] = [b"changed", b"removed", b"stays"];
     for cut in 0..12 {
         let mut bench = Bench::new(cut);
         for key in keys {
-            let entry = Entry::string(key, &vec![key[0]; PIECE_BYTES * 3 + 5], None, 0);
+            let entry = Entry::string(key, &vec![key[0]; CHUNK_BYTES * 3 + 5], None, 0);
             bench.on(0, key, |database, hash, _| _ = database.insert(hash, entry));
         }
         let (snapshot, _) = bench.keyspace.lock(bench.keyspace.all_shards()).begin_snapshot();
@@ -323,7 +323,7 @@ fn a_long_string_may_change_and_go_between_its_pieces() {
                     let Lookup::Live(mut entry) = database.find_live(hash, b"changed", NOW_MS) else {
                         return;
                     };
-                    entry.text_mut().expect("a string").overwrite(PIECE_BYTES, b"!");
+                    entry.text_mut().expect("a string").overwrite(CHUNK_BYTES, b"!");
                 });
                 bench.on(0, b"removed", |database, hash, _| drop(database.remove(hash, b"removed")));
             }

@@ -6,8 +6,9 @@
 
 use std::cmp::Ordering;
 
+use mantissa_memory::NodeId;
+
 use super::tree::{Tree, hash_of};
-use crate::spine::NodeId;
 
 /// Most searches that go side by side: what they fetch is to stay in the nearest cache.
 const TOGETHER: usize = 8;
@@ -35,32 +36,32 @@ impl Tree {
         for (&(member, score), search) in aims.iter().zip(searches.iter_mut()) {
             search.hash = hash_of(member);
             self.index.prefetch(search.hash);
-            search.branch = score.and_then(|score| self.spine.fetch_lowest(order_of(score)));
+            search.branch = score.and_then(|score| self.tree.prefetch_lowest(order_of(score)));
         }
         for search in searches.iter_mut() {
             search.leaf = self.index.find(search.hash, Some);
             if let Some(leaf) = search.leaf {
                 self.leaves.prefetch(leaf as usize);
-                self.spine.fetch_place(leaf);
+                self.tree.prefetch_parent_number(leaf);
             }
             if let Some(branch) = search.branch {
-                self.spine.fetch_children(branch);
+                self.tree.prefetch_children(branch);
             }
         }
         for (&(_, score), search) in aims.iter().zip(searches.iter_mut()) {
             if let Some(leaf) = search.leaf {
                 self.leaves.get(leaf as usize).prefetch();
-                self.spine.fetch_parent(leaf);
+                self.tree.prefetch_parent(leaf);
             }
             if let (Some(branch), Some(score)) = (search.branch, score) {
-                search.target = self.spine.chosen_of(branch, order_of(score));
+                search.target = self.tree.child_before(branch, order_of(score));
                 search.target.into_iter().for_each(|target| self.leaves.prefetch(target as usize));
             }
         }
         for search in searches.iter() {
             if let Some(leaf) = search.leaf {
                 self.leaves.get(leaf as usize).prefetch_rest();
-                self.spine.fetch_siblings(leaf);
+                self.tree.prefetch_siblings(leaf);
             }
             search.target.into_iter().for_each(|target| self.leaves.get(target as usize).prefetch());
         }

@@ -2,13 +2,14 @@
 
 use std::cmp::Ordering;
 
+use mantissa_memory::NodeId;
+
 use super::index::Item;
 use super::leaf::Leaf;
 use super::tree::{Tree, add_leaf, fitting, hash_of};
-use super::{SortedSet, Taken};
+use super::{Owned, SortedSet};
 use crate::EncodingLimits;
 use crate::distinct::all_differ;
-use crate::spine::NodeId;
 
 /// Entries that wait before leaves are made of them, and bytes of their members.
 const WAITING_MAX: usize = 1 << 10;
@@ -115,7 +116,7 @@ impl SortedSetBuilder {
         self.items.iter_mut().for_each(|item| item.leaf = last - item.leaf);
         let tree = Tree::of_leaves(self.leaves.into_iter().rev(), &self.items)?;
         let mut set = SortedSet::new();
-        set.body.put(Taken::Large(Box::new(tree)));
+        set.body.put(Owned::Large(Box::new(tree)));
         set.set_listpack(false);
         Some(set)
     }

@@ -2,7 +2,7 @@
 //! are packed, and shared between clones.
 //!
 //! ```text
-//! bucket: | block's header | n (u32, the high bit set if wide) | n hashes (u32) -> ... <- n leaf numbers |
+//! bucket: | header | n (u32, the high bit set if wide) | n hashes (u32) -> ... <- n leaf numbers |
 //! ```
 //!
 //! An item is the low half of a member's hash and the number of its leaf, in three bytes (four in a wide
@@ -22,15 +22,15 @@
 //!
 //! [`Index::scan`] visits every item that is present throughout an iteration at least once. The cursor counts
 //! in reversed bit order: read so, a hash is a place on a line from 0 on, and a cursor is the place up to
-//! which everything has been visited. A step takes a pattern of low bits that the cursor ends in, which is a
-//! piece of the line that begins at the cursor or before it, visits the items of this pattern, and moves the
-//! cursor to the end of the piece. A pattern has as many bits as tell a bucket from the others, or some more
-//! for a part of a bucket; how many, each step may choose anew, so it does not matter how the index grew or
-//! shrank since the last one. An item whose leaf changes stays in its place, since its hash stays.
+//! which everything has been visited. A step takes a pattern of low bits that the cursor ends in, which is an
+//! interval of the line that begins at the cursor or before it, visits the items of this pattern, and moves
+//! the cursor to the end of the interval. A pattern has as many bits as tell a bucket from the others, or
+//! some more for a part of a bucket; how many, each step may choose anew, so it does not matter how the index
+//! grew or shrank since the last one. An item whose leaf changes stays in its place, since its hash stays.
 
-use crate::slab;
-use crate::spine::{BLOCK_HEADER_BYTES, Block, NodeId, SharedVec, block_class_size};
-use crate::table::prefetch_lines;
+use mantissa_memory::prefetch_lines;
+use mantissa_memory::slab;
+use mantissa_memory::{CowVec, NodeId, SharedBytes};
 
 /// Mean number of items of a bucket above which the index grows.
 pub(super) const FILL: usize = 32;
@@ -60,17 +60,17 @@ pub(super) struct Item {
     pub leaf: NodeId,
 }
 
-/// See the module's description.
+/// A packed bucket: hashes of members and the numbers of their leaves.
 #[derive(Clone, Debug, Default)]
 struct Bucket {
-    block: Block,
+    bytes: SharedBytes,
 }
 
 impl Bucket {
     /// Number of items, bytes of a leaf number.
     #[inline]
     fn head(&self) -> (usize, usize) {
-        match self.block.payload().first_chunk() {
+        match self.bytes.payload().first_chunk() {
             Some(&raw) => {
                 let head = u32::from_le_bytes(raw);
                 ((head & !WIDE) as usize, ID_BYTES + usize::from(head & WIDE != 0))
@@ -82,14 +82,14 @@ impl Bucket {
     #[inline]
     fn hashes(&self) -> &[[u8; HASH_BYTES]] {
         let (len, _) = self.head();
-        let payload = self.block.payload();
+        let payload = self.bytes.payload();
         payload.get(HASHES..HASHES + len * HASH_BYTES).unwrap_or(&[]).as_chunks().0
     }
 
     #[inline]
     fn leaf(&self, slot: usize) -> NodeId {
         let (_, id_bytes) = self.head();
-        let payload = self.block.payload();
+        let payload = self.bytes.payload();
         let at = payload.len() - id_bytes * (slot + 1);
         // Three bytes are read with the one before them, which is there: of a hash, or of another number.
         let narrow = ID_BYTES + 1 - id_bytes;
@@ -128,12 +128,12 @@ impl Bucket {
 
     /// A bucket without items that has room for so many.
     fn with_room(len: usize, id_bytes: usize) -> Self {
-        let mut block = Block::zeroed(HASHES + len * (HASH_BYTES + id_bytes));
-        if let Some(payload) = block.payload_mut() {
+        let mut bytes = SharedBytes::zeroed(HASHES + len * (HASH_BYTES + id_bytes));
+        if let Some(payload) = bytes.payload_mut() {
             let head = if id_bytes > ID_BYTES { WIDE } else { 0 };
             payload[..HASHES].copy_from_slice(&u32::to_le_bytes(head));
         }
-        Bucket { block }
+        Bucket { bytes }
     }
 
     /// A bucket of these items with room for `room` more.
@@ -144,7 +144,7 @@ impl Bucket {
         let is_wide = items.iter().any(|item| item.leaf >= WIDE_FROM);
         let id_bytes = ID_BYTES + usize::from(is_wide);
         let mut bucket = Bucket::with_room(items.len() + room, id_bytes);
-        let payload = bucket.block.payload_mut().expect("a new block has one holder");
+        let payload = bucket.bytes.payload_mut().expect("new bytes have one reference");
         let hashes = payload[HASHES..].as_chunks_mut().0;
         hashes.iter_mut().zip(items).for_each(|(raw, item)| *raw = item.hash.to_le_bytes());
         items.iter().enumerate().for_each(|(slot, item)| write_leaf(payload, slot, id_bytes, item.leaf));
@@ -156,7 +156,7 @@ impl Bucket {
     #[inline]
     fn add_within(&mut self, item: Item) -> bool {
         let (len, id_bytes) = self.head();
-        let Some(payload) = self.block.payload_mut() else { return false };
+        let Some(payload) = self.bytes.payload_mut() else { return false };
         let room = (payload.len() - HASHES) / (HASH_BYTES + id_bytes);
         if len >= room || (item.leaf >= WIDE_FROM && id_bytes == ID_BYTES) {
             return false;
@@ -189,10 +189,10 @@ impl Bucket {
     fn copy(&self, room: usize) -> Self {
         let (len, id_bytes) = self.head();
         let mut copy = Bucket::with_room(room, id_bytes);
-        if let Some(payload) = copy.block.payload_mut()
+        if let Some(payload) = copy.bytes.payload_mut()
             && len > 0
         {
-            let old = self.block.payload();
+            let old = self.bytes.payload();
             payload[..HASHES + len * HASH_BYTES].copy_from_slice(&old[..HASHES + len * HASH_BYTES]);
             let at = payload.len() - len * id_bytes;
             payload[at..].copy_from_slice(&old[old.len() - len * id_bytes..]);
@@ -203,12 +203,12 @@ impl Bucket {
     /// Gives the item at `slot` another leaf.
     fn set_leaf(&mut self, slot: usize, leaf: NodeId) {
         let (len, id_bytes) = self.head();
-        if (leaf >= WIDE_FROM && id_bytes == ID_BYTES) || self.block.is_shared() {
+        if (leaf >= WIDE_FROM && id_bytes == ID_BYTES) || self.bytes.is_shared() {
             let mut items: Vec<Item> = self.items().collect();
             debug_assert!(slot < len);
             items[slot].leaf = leaf;
             *self = Bucket::of(&items, 0);
-        } else if let Some(payload) = self.block.payload_mut() {
+        } else if let Some(payload) = self.bytes.payload_mut() {
             write_leaf(payload, slot, id_bytes, leaf);
         }
     }
@@ -220,11 +220,11 @@ impl Bucket {
             *self = Bucket::default();
             return;
         }
-        if self.block.is_shared() {
+        if self.bytes.is_shared() {
             *self = self.copy(len);
         }
         let last = self.leaf(len - 1);
-        if let Some(payload) = self.block.payload_mut() {
+        if let Some(payload) = self.bytes.payload_mut() {
             let (at, last_at) = (HASHES + slot * HASH_BYTES, HASHES + (len - 1) * HASH_BYTES);
             let mut hash = [0; HASH_BYTES];
             hash.copy_from_slice(&payload[last_at..last_at + HASH_BYTES]);
@@ -233,7 +233,7 @@ impl Bucket {
             write_len(payload, len - 1);
         }
         let left = HASHES + (len - 1) * (HASH_BYTES + id_bytes);
-        if block_class_size(left) + SLACK_MAX < self.block.memory_usage() {
+        if SharedBytes::allocation_bytes(left) + SLACK_MAX < self.bytes.memory_usage() {
             *self = self.copy(len - 1);
         }
     }
@@ -261,10 +261,10 @@ fn write_len(payload: &mut [u8], len: usize) {
     payload[3] |= mark;
 }
 
-/// See the module's description.
+/// A hash table from members to leaf numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
-    buckets: SharedVec<Bucket>,
+    buckets: CowVec<Bucket>,
     len: usize,
     bucket_bytes: usize,
 }
@@ -299,7 +299,7 @@ impl Index {
                 }
             }
             let bucket = Bucket::of(own, 0);
-            index.bucket_bytes += bucket.block.memory_usage();
+            index.bucket_bytes += bucket.bytes.memory_usage();
             index.buckets.push(bucket);
         }
         Some(index)
@@ -328,7 +328,7 @@ impl Index {
         if count != 0 {
             let number = bucket_of(hash, level_of(count), count);
             self.buckets.prefetch(number);
-            let start = self.buckets.get(number).block.address();
+            let start = self.buckets.get(number).bytes.address();
             prefetch_lines(start, 0..FETCHED_BYTES);
         }
     }
@@ -396,7 +396,7 @@ impl Index {
     pub fn compact(&mut self, slice: usize) -> bool {
         let parts = slab::parts_of_slice(self.buckets.len(), slice);
         let has_more = parts.end < self.buckets.len();
-        parts.for_each(|at| self.buckets.get_mut(at).block.compact());
+        parts.for_each(|at| self.buckets.get_mut(at).bytes.compact());
         has_more
     }
 
@@ -404,9 +404,9 @@ impl Index {
     fn change(&mut self, hash: u64, change: impl FnOnce(&mut Bucket)) {
         let count = self.buckets.len();
         let bucket = self.buckets.get_mut(bucket_of(hash, level_of(count), count));
-        self.bucket_bytes -= bucket.block.memory_usage();
+        self.bucket_bytes -= bucket.bytes.memory_usage();
         change(bucket);
-        self.bucket_bytes += bucket.block.memory_usage();
+        self.bucket_bytes += bucket.bytes.memory_usage();
     }
 
     /// Splits the next bucket in turn.
@@ -422,8 +422,8 @@ impl Index {
         let (moved, kept): (Vec<Item>, Vec<Item>) =
             items.into_iter().partition(|item| item.hash as usize & level != 0);
         let (kept, moved) = (Bucket::of(&kept, 0), Bucket::of(&moved, 0));
-        self.bucket_bytes += kept.block.memory_usage() + moved.block.memory_usage();
-        self.bucket_bytes -= old.block.memory_usage();
+        self.bucket_bytes += kept.bytes.memory_usage() + moved.bytes.memory_usage();
+        self.bucket_bytes -= old.bytes.memory_usage();
         *old = kept;
         self.buckets.push(moved);
     }
@@ -434,9 +434,9 @@ impl Index {
         let count = self.buckets.len();
         let kept = self.buckets.get_mut(count - level_of(count));
         let items: Vec<Item> = kept.items().chain(last.items()).collect();
-        self.bucket_bytes -= kept.block.memory_usage() + last.block.memory_usage();
+        self.bucket_bytes -= kept.bytes.memory_usage() + last.bytes.memory_usage();
         *kept = Bucket::of(&items, 0);
-        self.bucket_bytes += kept.block.memory_usage();
+        self.bucket_bytes += kept.bytes.memory_usage();
     }
 }
 
@@ -453,7 +453,7 @@ fn bucket_of(hash: u64, level: usize, bucket_count: usize) -> usize {
     if low < bucket_count { low } else { low - level }
 }
 
-const _: () = assert!(BLOCK_HEADER_BYTES + HASHES == 12 && HASH_BYTES + ID_BYTES == 7);
+const _: () = assert!(SharedBytes::HEADER_BYTES + HASHES == 12 && HASH_BYTES + ID_BYTES == 7);
 
 #[cfg(test)]
 mod tests {
@@ -470,7 +470,7 @@ mod tests {
         for (&number, &leaf) in model {
             assert_eq!(index.find(hash_of(number), |found| (found == leaf).then_some(())), Some(()));
         }
-        let buckets = (0..index.buckets.len()).map(|at| index.buckets.get(at).block.memory_usage());
+        let buckets = (0..index.buckets.len()).map(|at| index.buckets.get(at).bytes.memory_usage());
         assert_eq!(buckets.sum::<usize>(), index.bucket_bytes);
     }
 

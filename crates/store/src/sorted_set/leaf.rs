@@ -1,7 +1,7 @@
-//! A leaf of a sorted set: a reference-counted block with scores and members, packed.
+//! A leaf of a sorted set: [`SharedBytes`] with scores and members, packed.
 //!
 //! ```text
-//! | block's header | n (u16) | form (u8) | shift (u8) | base (u64) |          20 bytes; 12 if width is 8
+//! | header | n (u16) | form (u8) | shift (u8) | base (u64) |          20 bytes; 12 if width is 8
 //! | n lengths | n tags (u8) | n offsets | members, back to back |
 //! ```
 //!
@@ -14,15 +14,16 @@
 //! other. In leaves of thirty of 300,000 random fractions an offset takes six bytes, of integers often one
 //! or two, of equal scores none. It is exact: keys hold every bit.
 //!
-//! Bytes per entry: its member, 2 for length and tag, 0 to 8 for the score. A leaf is in a block of the exact
-//! size class, or after removals a little more; a leaf that clones share is replaced when it changes.
+//! Bytes per entry: its member, 2 for length and tag, 0 to 8 for the score. A leaf has an allocation of the
+//! exact size class, or after removals a little more; a leaf that clones share is replaced when it changes.
 
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
+use mantissa_memory::SharedBytes;
+use mantissa_memory::prefetch_lines;
+
 use super::cut::Cut;
-use crate::spine::{Block, block_class_size};
-use crate::table::prefetch_lines;
 
 /// Bytes of the payload before the base.
 const BASE: usize = 4;
@@ -399,15 +400,15 @@ impl<'a> View<'a> {
         let of = |at: usize, size: usize| &self.payload[at + slots.start * size..at + slots.end * size];
         let start = self.start(slots.start);
         let end = start + self.members_bytes(slots.clone());
-        let mut block = Block::joined(&[
+        let mut bytes = SharedBytes::joined(&[
             &self.payload[..self.lengths],
             of(self.lengths, length_bytes),
             of(self.tags, 1),
             of(self.offsets, width),
             &self.payload[start..end],
         ]);
-        self.form.write(slots.len(), block.payload_mut().expect("a new block has one holder"));
-        Leaf { block }
+        self.form.write(slots.len(), bytes.payload_mut().expect("new bytes have one reference"));
+        Leaf { bytes }
     }
 
     /// Entries in order.
@@ -453,40 +454,40 @@ fn sum(bytes: &[u8], count: usize) -> usize {
     (sums.wrapping_mul(ONES) >> 48) as usize
 }
 
-/// See the module's description.
+/// Packed entries, by score and member.
 #[derive(Clone, Debug, Default)]
 #[repr(transparent)]
 pub(super) struct Leaf {
-    block: Block,
+    bytes: SharedBytes,
 }
 
 impl Leaf {
-    /// The leaf of a block that a leaf was made of.
-    pub fn from_block(block: Block) -> Leaf {
-        Leaf { block }
+    /// The leaf that [`Leaf::into_bytes`] took apart.
+    pub fn from_bytes(bytes: SharedBytes) -> Leaf {
+        Leaf { bytes }
     }
 
-    /// The block.
-    pub fn into_block(self) -> Block {
-        self.block
+    /// Its bytes.
+    pub fn into_bytes(self) -> SharedBytes {
+        self.bytes
     }
 
     /// Asks the processor to fetch the leaf, as far as lengths and scores usually go.
     #[inline]
     pub fn prefetch(&self) {
-        prefetch_lines(self.block.address(), 0..FETCHED_BYTES);
+        prefetch_lines(self.bytes.address(), 0..FETCHED_BYTES);
     }
 
     /// Asks the processor for what is behind that, of which the header tells how much there is.
     #[inline]
     pub fn prefetch_rest(&self) {
-        let bytes = self.block.payload().len().min(LEAF_BYTES_FETCHED_MAX);
-        prefetch_lines(self.block.address(), FETCHED_BYTES..bytes);
+        let bytes = self.bytes.payload().len().min(LEAF_BYTES_FETCHED_MAX);
+        prefetch_lines(self.bytes.address(), FETCHED_BYTES..bytes);
     }
 
     /// Moves to another place if that lets memory be given back.
     pub fn compact(&mut self) {
-        self.block.compact();
+        self.bytes.compact();
     }
 
     /// The leaf of entries in order: member, score, tag.
@@ -497,7 +498,7 @@ impl Leaf {
     /// The leaf, to read.
     #[inline]
     pub fn view(&self) -> View<'_> {
-        View::new(self.block.payload())
+        View::new(self.bytes.payload())
     }
 
     /// How many of these entries (bytes of the member, score), from the first on, fit a leaf of so many
@@ -516,7 +517,7 @@ impl Leaf {
 
     /// Bytes of its allocation.
     pub fn memory_usage(&self) -> usize {
-        self.block.memory_usage()
+        self.bytes.memory_usage()
     }
 
     /// Gives an entry another score that leaves its place in the order.
@@ -531,10 +532,10 @@ impl Leaf {
         let width = usize::from(view.form.width);
         let at = view.offsets + slot * width;
         let raw = ((key - view.form.base) >> view.form.shift).to_le_bytes();
-        if self.block.is_shared() {
+        if self.bytes.is_shared() {
             self.splice(slot..slot, None, usize::MAX);
         }
-        if let Some(payload) = self.block.payload_mut() {
+        if let Some(payload) = self.bytes.payload_mut() {
             payload[at..at + width].copy_from_slice(&raw[..width]);
         }
     }
@@ -597,7 +598,7 @@ impl Leaf {
     }
 
     /// Puts an entry, which fits the form, in the place of some, unless the payload would then take more than
-    /// `bytes_max` bytes: in this block if it is not shared and has the right size, else in another one.
+    /// `bytes_max` bytes: in place if the bytes are not shared and have the right size, else in new ones.
     /// Whether it was done.
     fn splice(&mut self, slots: Range<usize>, added: Option<Entry<'_>>, bytes_max: usize) -> bool {
         let old = self.view();
@@ -630,17 +631,17 @@ impl Leaf {
         if size > bytes_max {
             return false;
         }
-        let (class, capacity) = (block_class_size(size), self.block.memory_usage());
+        let (class, capacity) = (SharedBytes::allocation_bytes(size), self.bytes.memory_usage());
         let has_size = class <= capacity && capacity - class <= SLACK_MAX.min(capacity / 8);
-        if has_size && !self.block.is_shared() {
-            if let Some(payload) = self.block.payload_mut() {
+        if has_size && !self.bytes.is_shared() {
+            if let Some(payload) = self.bytes.payload_mut() {
                 move_parts(payload, &cuts, used, size);
                 form.write(len, payload);
             }
             return true;
         }
         let [lengths, tags, offsets, members] = &cuts;
-        let mut block = Block::joined(&[
+        let mut bytes = SharedBytes::joined(&[
             &old.payload[..lengths.gone.start],
             lengths.added,
             &old.payload[lengths.gone.end..tags.gone.start],
@@ -651,8 +652,8 @@ impl Leaf {
             members.added,
             &old.payload[members.gone.end..used],
         ]);
-        form.write(len, block.payload_mut().expect("a new block has one holder"));
-        self.block = block;
+        form.write(len, bytes.payload_mut().expect("new bytes have one reference"));
+        self.bytes = bytes;
         true
     }
 }
@@ -702,8 +703,8 @@ fn build_as<'e>(measure: &Measure, entries: impl Iterator<Item = Entry<'e>>) -> 
         return Leaf::default();
     }
     let form = measure.form();
-    let mut block = Block::zeroed(form.header_bytes() + len * form.entry_bytes() + member_bytes);
-    let payload = block.payload_mut().expect("a new block has one holder");
+    let mut bytes = SharedBytes::zeroed(form.header_bytes() + len * form.entry_bytes() + member_bytes);
+    let payload = bytes.payload_mut().expect("new bytes have one reference");
     form.write(len, payload);
     let (width, length_bytes) = (usize::from(form.width), 1 << form.length_bits);
     let mut length = form.header_bytes();
@@ -712,18 +713,18 @@ fn build_as<'e>(measure: &Measure, entries: impl Iterator<Item = Entry<'e>>) -> 
     let mut member = offset + len * width;
     let mut tag = tags;
     entries.for_each(|entry| {
-        let bytes = entry.member.len();
-        payload[length..length + length_bytes].copy_from_slice(&bytes.to_le_bytes()[..length_bytes]);
+        let size = entry.member.len();
+        payload[length..length + length_bytes].copy_from_slice(&size.to_le_bytes()[..length_bytes]);
         payload[tag] = entry.tag;
         let raw = ((entry.key - form.base) >> form.shift).to_le_bytes();
         payload[offset..offset + width].copy_from_slice(&raw[..width]);
-        payload[member..member + bytes].copy_from_slice(entry.member);
+        payload[member..member + size].copy_from_slice(entry.member);
         length += length_bytes;
         offset += width;
-        member += bytes;
+        member += size;
         tag += 1;
     });
-    Leaf { block }
+    Leaf { bytes }
 }
 
 /// A place between entries of a leaf, moving both ways.

@@ -173,7 +173,7 @@ fn members_of_equal_scores_are_found() {
                 assert_eq!(set.ranks_between(cuts.0, cuts.1), ranks, "seed {seed} round {round}");
                 assert_eq!(set.count_before(cuts.1), ranks.end, "seed {seed} round {round}");
             }
-            if let Held::Large(tree) = set.body.get()
+            if let Borrowed::Large(tree) = set.body.get()
                 && round % 32 == 0
             {
                 tree.check_hints();
@@ -222,7 +222,7 @@ fn a_member_that_gets_the_score_of_the_next_leaf_is_before_it() {
         set.remove(b"a000");
         for member in ["a020", "a010", "a030"] {
             set.insert(member.as_bytes(), 2.0, &limits);
-            if let Held::Large(tree) = set.body.get() {
+            if let Borrowed::Large(tree) = set.body.get() {
                 tree.check_hints();
             }
         }

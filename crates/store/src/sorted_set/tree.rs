@@ -1,6 +1,6 @@
-//! A large sorted set: leaves in the order that a spine keeps, and an index from members to leaves.
+//! A large sorted set: leaves in the order that a counted tree keeps, and an index from members to leaves.
 //!
-//! The spine knows the score of each leaf's first entry, so that a search looks into leaves only where
+//! The tree knows the score of each leaf's first entry, so that a search looks into leaves only where
 //! scores are equal. Finding a member costs one bucket of the index and one leaf, its rank the way up from
 //! there. When entries move to another leaf, their index items are rewritten.
 //!
@@ -13,7 +13,7 @@
 //! member, length, tag     21
 //! score                    5.5   its offset in the leaf
 //! leaf                     1.5   header and base, and the slack of its size class, over 25 members
-//! spine and leaf's place   1.6   40 bytes for a leaf
+//! tree and leaf's place   1.6   40 bytes for a leaf
 //! index                    8
 //! ```
 //!
@@ -24,18 +24,19 @@ use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use mantissa_memory::counted_tree::Path;
+use mantissa_memory::slab;
+use mantissa_memory::{CountedTree, CowVec, NodeId, SharedBytes};
 use smallvec::SmallVec;
 
 use super::cut::Cut;
 use super::index::{Index, Item};
 use super::leaf::{Cursor, ENTRY_BYTES_MAX, Leaf, SLACK_MAX, View};
-use crate::slab;
-use crate::spine::{BLOCK_HEADER_BYTES, NodeId, SharedVec, Spine, Way};
 
 /// Most entries of a leaf.
 const LEAF_ENTRIES_MAX: usize = 128;
 /// Most bytes of the payload of a leaf with more than one entry.
-const LEAF_BYTES_MAX: usize = 1024 - BLOCK_HEADER_BYTES;
+const LEAF_BYTES_MAX: usize = 1024 - SharedBytes::HEADER_BYTES;
 /// Most entries and bytes of a leaf that is made in bulk or filled at an end of the set: it has room for the
 /// first entries that come between its own.
 const FILLED_ENTRIES_MAX: usize = LEAF_ENTRIES_MAX * 7 / 8;
@@ -52,7 +53,7 @@ const QUICKLY_FREED_LEAVES_MAX: usize = 4096;
 /// A member of this size is not moved along when a leaf is split for it.
 const BULKY_BYTES: usize = LEAF_BYTES_MAX / 4;
 
-const _: () = assert!(2 * LEAF_BYTES_MIN > LEAF_BYTES_MIN + BLOCK_HEADER_BYTES + SLACK_MAX + 32);
+const _: () = assert!(2 * LEAF_BYTES_MIN > LEAF_BYTES_MIN + SharedBytes::HEADER_BYTES + SLACK_MAX + 32);
 
 /// The hash of a member.
 #[inline]
@@ -76,11 +77,11 @@ pub(super) struct Place {
     pub slot: usize,
 }
 
-/// See the module's description.
+/// Leaves in order, with an index of their members. A clone costs O(1).
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
-    pub(super) spine: Spine<f64, true>,
-    pub(super) leaves: SharedVec<Leaf>,
+    pub(super) tree: CountedTree<f64, true>,
+    pub(super) leaves: CowVec<Leaf>,
     pub(super) index: Index,
     leaf_bytes: usize,
 }
@@ -119,14 +120,14 @@ impl Tree {
     /// The tree of these leaves, in O(members); `None` if a member is there twice. `items` says of every
     /// member in which of them it is.
     pub fn of_leaves(own: impl Iterator<Item = Leaf>, items: &[Item]) -> Option<Self> {
-        let (mut leaves, mut leaf_bytes) = (SharedVec::new(), 0);
+        let (mut leaves, mut leaf_bytes) = (CowVec::new(), 0);
         for leaf in own {
             leaf_bytes += leaf.memory_usage();
             leaves.push(leaf);
         }
         let heads = (0..leaves.len()).map(|id| leaves.get(id).view()).map(|leaf| (leaf.len(), leaf.score(0)));
-        let mut spine = Spine::build(heads);
-        spine.settle(|id| leaves.get(id as usize).view().first_member());
+        let mut tree = CountedTree::build(heads);
+        tree.refresh_hints(|id| leaves.get(id as usize).view().first_member());
         let index = Index::build(items, |hash, one, other| {
             let of_leaf = |id: NodeId| leaves.get(id as usize).view().members().map(|(member, _)| member);
             let others = (one != other).then(|| of_leaf(other)).into_iter().flatten();
@@ -136,27 +137,27 @@ impl Tree {
             members.sort_unstable();
             members.windows(2).any(|pair| pair[0] == pair[1])
         })?;
-        Some(Tree { spine, leaves, index, leaf_bytes })
+        Some(Tree { tree, leaves, index, leaf_bytes })
     }
 
     /// The number of members.
     #[inline]
     pub fn len(&self) -> usize {
-        self.spine.total()
+        self.tree.total()
     }
 
     /// Bytes taken, the structure itself included.
     pub fn memory_usage(&self) -> usize {
         self.leaf_bytes
             + self.leaves.memory_usage()
-            + self.spine.memory_usage()
+            + self.tree.memory_usage()
             + self.index.memory_usage()
             + size_of::<Self>()
     }
 
     /// Whether all members are in one leaf.
     pub fn has_one_leaf(&self) -> bool {
-        self.spine.node_count() == 1
+        self.tree.node_count() == 1
     }
 
     /// Whether there were so many leaves that freeing what knew them takes long.
@@ -166,7 +167,7 @@ impl Tree {
 
     /// The first leaf, shared with the tree.
     pub fn first_leaf(&self) -> Option<Leaf> {
-        self.spine.first().map(|first| self.leaves.get(first as usize).clone())
+        self.tree.first().map(|first| self.leaves.get(first as usize).clone())
     }
 
     /// A leaf.
@@ -177,13 +178,13 @@ impl Tree {
 
     /// The leaf after another, with a cursor at its start.
     pub fn next(&self, id: NodeId) -> Option<(NodeId, Cursor<'_>)> {
-        let id = self.spine.next(id)?;
+        let id = self.tree.next(id)?;
         Some((id, self.leaf(id).cursor(0)))
     }
 
     /// The leaf before another, with a cursor at its end.
     pub fn previous(&self, id: NodeId) -> Option<(NodeId, Cursor<'_>)> {
-        let id = self.spine.previous(id)?;
+        let id = self.tree.previous(id)?;
         let leaf = self.leaf(id);
         Some((id, leaf.cursor(leaf.len())))
     }
@@ -191,9 +192,9 @@ impl Tree {
     /// Has `visit` called with all entries from the last to the first, giving up each leaf as soon as it has
     /// been read.
     pub fn into_each_reversed(self, visit: &mut dyn FnMut(&[u8], f64)) {
-        let Tree { spine, mut leaves, index, .. } = self;
+        let Tree { tree, mut leaves, index, .. } = self;
         drop(index);
-        let mut at = spine.last();
+        let mut at = tree.last();
         while let Some(id) = at {
             let leaf = std::mem::take(leaves.get_mut(id as usize));
             let view = leaf.view();
@@ -201,7 +202,7 @@ impl Tree {
             while let Some((member, score)) = cursor.next_back() {
                 visit(member, score);
             }
-            at = spine.previous(id);
+            at = tree.previous(id);
         }
     }
 
@@ -216,13 +217,13 @@ impl Tree {
 
     /// The number of members before an entry.
     pub fn rank(&self, place: Place) -> usize {
-        self.spine.rank(place.leaf) + place.slot
+        self.tree.rank(place.leaf) + place.slot
     }
 
     /// The entry of a rank.
     #[inline]
     pub fn at(&self, rank: usize) -> Option<Place> {
-        self.spine.find(rank).map(|(leaf, slot)| Place { leaf, slot })
+        self.tree.find(rank).map(|(leaf, slot)| Place { leaf, slot })
     }
 
     /// The number of members before a cut.
@@ -241,7 +242,7 @@ impl Tree {
         let last = leaf.len() - 1;
         let to = if !high.is_after(leaf.score(last), || leaf.member(last)) {
             rank + leaf.count_before(high)
-        } else if self.spine.next(id).is_none_or(|next| !self.starts_before(next, high)) {
+        } else if self.tree.next(id).is_none_or(|next| !self.starts_before(next, high)) {
             rank + leaf.len()
         } else {
             self.count_before(high)
@@ -253,13 +254,13 @@ impl Tree {
     pub fn insert(&mut self, member: &[u8], score: f64, hash: u64) {
         let leaf = self.insert_in_order(member, score, hash);
         self.index.insert(hash, leaf);
-        self.settle();
+        self.refresh_hints();
     }
 
     /// Puts an entry where it belongs and returns its leaf. The index is the caller's to tell.
     fn insert_in_order(&mut self, member: &[u8], score: f64, hash: u64) -> NodeId {
         let cut = Cut::BelowEntry(score, member);
-        let at_end = self.spine.last().filter(|&last| self.starts_before(last, cut));
+        let at_end = self.tree.last().filter(|&last| self.starts_before(last, cut));
         // Written out for this kind of cut, so that scores are compared without asking which one it is.
         let order = |other: f64| match other == score {
             true => Ordering::Equal,
@@ -269,15 +270,15 @@ impl Tree {
         let is_before = |id| self.leaf(id).first_member() < member;
         let found = match at_end {
             Some(id) => Some((id, None)),
-            None => self.spine.last_before(order, member, is_before).map(|(id, way)| (id, Some(way))),
+            None => self.tree.last_before(order, member, is_before).map(|(id, path)| (id, Some(path))),
         };
         match found {
-            Some((id, way)) => {
+            Some((id, path)) => {
                 if self.is_far() {
                     self.leaves.get(id as usize).prefetch();
                 }
                 let slot = self.leaf(id).count_before(cut);
-                self.insert_near(id, slot, way, member, score, tag_of(hash))
+                self.insert_near(id, slot, path, member, score, tag_of(hash))
             }
             None => self.add_leaf_after(None, leaf_of(member, score, tag_of(hash))),
         }
@@ -300,11 +301,11 @@ impl Tree {
         };
         if stays_after && stays_before() {
             let is_last = place.slot + 1 == leaf.len();
-            let next = if is_last { self.spine.next(id) } else { None };
+            let next = if is_last { self.tree.next(id) } else { None };
             self.change(id, |leaf| leaf.set_score(place.slot, score));
             // No search has told that the member is before what the hint of the next leaf stands for.
             if let Some(next) = next.filter(|&next| self.leaf(next).score(0) == score) {
-                self.spine.touch_start(next);
+                self.tree.invalidate_start(next);
             }
             // Another form may have made it too large.
             let leaf = self.leaf(id);
@@ -318,14 +319,14 @@ impl Tree {
                 self.index.set(hash, id, new);
             }
         }
-        self.settle();
+        self.refresh_hints();
     }
 
     /// Removes an entry, of which the hash is known.
     pub fn remove(&mut self, place: Place, hash: u64) {
         self.index.remove(hash, place.leaf);
         self.take_out(place.leaf, place.slot..place.slot + 1);
-        self.settle();
+        self.refresh_hints();
     }
 
     /// Removes the entries of these ranks, leaf by leaf.
@@ -337,7 +338,7 @@ impl Tree {
             self.remove_in(leaf, slot..slot + taken);
             left -= taken;
         }
-        self.settle();
+        self.refresh_hints();
     }
 
     /// Visits a part of the members, about `wanted` or fewer; see [`Index::scan`].
@@ -355,10 +356,10 @@ impl Tree {
         })
     }
 
-    /// Checks the hints of the spine.
+    /// Checks the hints of the tree.
     #[cfg(test)]
     pub fn check_hints(&self) {
-        self.spine.check_hints(|id| {
+        self.tree.check_hints(|id| {
             let leaf = self.leaf(id);
             let last = leaf.len() - 1;
             (leaf.first_member(), leaf.member(last), leaf.score(last))
@@ -375,7 +376,7 @@ impl Tree {
     /// The leaf in which a cut is, or before which, with the number of members before that leaf.
     fn leaf_before(&self, cut: Cut<'_>) -> Option<(NodeId, usize)> {
         // Members are often added, and looked for, at the end.
-        let last = self.spine.last()?;
+        let last = self.tree.last()?;
         if self.starts_before(last, cut) {
             return Some((last, self.len() - self.leaf(last).len()));
         }
@@ -383,33 +384,33 @@ impl Tree {
         // Written out where it matters, so that nothing is asked on the way which kind of cut it is.
         match cut {
             Cut::BelowMember(bound) => {
-                self.spine.last_before_and_rank(|_| Ordering::Equal, bound, |id| first_member(id) < bound)
+                self.tree.last_before_and_rank(|_| Ordering::Equal, bound, |id| first_member(id) < bound)
             }
             Cut::AboveMember(bound) => {
-                self.spine.last_before_and_rank(|_| Ordering::Equal, bound, |id| first_member(id) <= bound)
+                self.tree.last_before_and_rank(|_| Ordering::Equal, bound, |id| first_member(id) <= bound)
             }
             _ => {
                 let is_before = |id| self.starts_before(id, cut);
-                self.spine.last_before_and_rank(|score| cut.order(score), cut.member(), is_before)
+                self.tree.last_before_and_rank(|score| cut.order(score), cut.member(), is_before)
             }
         }
     }
 
-    /// Adds an entry at a place of a leaf, to which `way` leads if it is known, making room where there is
+    /// Adds an entry at a place of a leaf, to which `path` leads if it is known, making room where there is
     /// none. Returns the leaf that the entry came to.
     fn insert_near(
         &mut self,
         mut id: NodeId,
         mut slot: usize,
-        mut way: Option<Way>,
+        mut path: Option<Path>,
         member: &[u8],
         score: f64,
         tag: u8,
     ) -> NodeId {
         loop {
             let len = self.leaf(id).len();
-            let is_last = slot == len && self.spine.last() == Some(id);
-            let is_first = slot == 0 && self.spine.first() == Some(id);
+            let is_last = slot == len && self.tree.last() == Some(id);
+            let is_first = slot == 0 && self.tree.first() == Some(id);
             let (entries_max, bytes_max) = match is_last || is_first {
                 true => (FILLED_ENTRIES_MAX, FILLED_BYTES_MAX),
                 false => (LEAF_ENTRIES_MAX, LEAF_BYTES_MAX),
@@ -417,20 +418,20 @@ impl Tree {
             if len < entries_max
                 && self.change_leaf(id, |leaf| leaf.insert(slot, member, score, tag, bytes_max))
             {
-                match way {
-                    Some(way) if slot > 0 => self.spine.count_one(&way),
-                    _ => self.tell_spine(id),
+                match path {
+                    Some(path) if slot > 0 => self.tree.increment(&path),
+                    _ => self.update_tree(id),
                 }
                 return id;
             }
-            way = None;
+            path = None;
             let is_bulky = len == 1 || member.len() >= BULKY_BYTES;
             if is_last || (slot == len && is_bulky) {
                 return self.add_leaf_after(Some(id), leaf_of(member, score, tag));
             }
             if is_first || (slot == 0 && is_bulky) {
-                self.spine.touch_start(id);
-                return self.add_leaf_after(self.spine.previous(id), leaf_of(member, score, tag));
+                self.tree.invalidate_start(id);
+                return self.add_leaf_after(self.tree.previous(id), leaf_of(member, score, tag));
             }
             let middle = if is_bulky { slot } else { len / 2 };
             let tail = self.split(id, middle);
@@ -440,7 +441,7 @@ impl Tree {
         }
     }
 
-    /// Changes a leaf, which keeps an entry, and tells the spine.
+    /// Changes a leaf that does not become empty, and updates its count and score in the tree.
     #[inline]
     fn change<R>(&mut self, id: NodeId, change: impl FnOnce(&mut Leaf) -> R) -> R {
         let (result, len, score) = self.change_leaf(id, |leaf| {
@@ -448,11 +449,11 @@ impl Tree {
             let view = leaf.view();
             (result, view.len(), view.score(0))
         });
-        self.spine.set(id, len, score);
+        self.tree.set(id, len, score);
         result
     }
 
-    /// Changes a leaf. The spine is the caller's to tell.
+    /// Changes a leaf without updating the tree.
     #[inline]
     fn change_leaf<R>(&mut self, id: NodeId, change: impl FnOnce(&mut Leaf) -> R) -> R {
         let leaf = self.leaves.get_mut(id as usize);
@@ -462,21 +463,21 @@ impl Tree {
         result
     }
 
-    /// Tells the spine what is in a leaf now.
+    /// Updates a leaf's count and score in the tree.
     #[inline]
-    fn tell_spine(&mut self, id: NodeId) {
+    fn update_tree(&mut self, id: NodeId) {
         let leaf = self.leaves.get(id as usize).view();
-        self.spine.set(id, leaf.len(), leaf.score(0));
+        self.tree.set(id, leaf.len(), leaf.score(0));
     }
 
-    /// Has the spine look at the first members of leaves, where that is due: at the end of each change.
+    /// Refreshes the stale hints of the tree: at the end of each change.
     #[inline]
-    fn settle(&mut self) {
-        self.spine.settle(|id| self.leaves.get(id as usize).view().first_member());
+    fn refresh_hints(&mut self) {
+        self.tree.refresh_hints(|id| self.leaves.get(id as usize).view().first_member());
     }
 
     fn add_leaf_after(&mut self, previous: Option<NodeId>, leaf: Leaf) -> NodeId {
-        let id = self.spine.insert_after(previous, leaf.view().len(), leaf.view().score(0));
+        let id = self.tree.insert_after(previous, leaf.view().len(), leaf.view().score(0));
         self.leaf_bytes += leaf.memory_usage();
         if self.leaves.len() == id as usize {
             self.leaves.push(leaf);
@@ -532,7 +533,7 @@ impl Tree {
     /// Whether there is more than the caches hold.
     #[inline]
     pub fn is_far(&self) -> bool {
-        self.spine.node_count() >= FETCHED_FROM
+        self.tree.node_count() >= FETCHED_FROM
     }
 
     /// Takes entries out of a leaf. The index is the caller's to tell.
@@ -552,11 +553,11 @@ impl Tree {
     }
 
     fn drop_leaf(&mut self, id: NodeId) -> Leaf {
-        self.spine.remove(id);
+        self.tree.remove(id);
         let leaf = std::mem::take(self.leaves.get_mut(id as usize));
         self.leaf_bytes -= leaf.memory_usage();
-        if self.spine.node_count() == 0 {
-            self.leaves = SharedVec::new();
+        if self.tree.node_count() == 0 {
+            self.leaves = CowVec::new();
         }
         leaf
     }
@@ -569,9 +570,9 @@ impl Tree {
             // it gets another entry.
             one.len() + two.len() <= MERGED_ENTRIES_MAX && one.size() + two.size() <= MERGED_BYTES_MAX
         };
-        let (left, right) = if let Some(next) = self.spine.next(id).filter(fits) {
+        let (left, right) = if let Some(next) = self.tree.next(id).filter(fits) {
             (id, next)
-        } else if let Some(previous) = self.spine.previous(id).filter(fits) {
+        } else if let Some(previous) = self.tree.previous(id).filter(fits) {
             (previous, id)
         } else {
             return;

@@ -7,10 +7,11 @@
 //! short run of pending entries and one consumer; a new or removed consumer the names of all.
 
 use super::{IdMap, StreamId};
-use crate::slab;
-use crate::spine::SharedMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use mantissa_memory::CowMap;
+use mantissa_memory::slab;
 
 /// Why every name has its consumer.
 const NAMED: &str = "names and consumers change together";
@@ -62,7 +63,7 @@ pub struct Group {
     /// How many entries were read up to it, where that is known.
     pub entries_read: Option<u64>,
     pending: IdMap<Pending>,
-    consumers: SharedMap<ConsumerId, Arc<Consumer>>,
+    consumers: CowMap<ConsumerId, Arc<Consumer>>,
     names: Arc<BTreeMap<Box<[u8]>, ConsumerId>>,
     next_consumer: u64,
 }

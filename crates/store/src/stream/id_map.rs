@@ -9,10 +9,11 @@
 //! identifier and above the last one of the run before.
 
 use super::StreamId;
-use crate::allocator;
-use crate::spine::SharedMap;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
+
+use mantissa_memory::CowMap;
+use mantissa_memory::allocator;
 
 /// Most entries of a run.
 const RUN_MAX: usize = 64;
@@ -21,16 +22,16 @@ const RUN_SMALL: usize = RUN_MAX / 4;
 
 type Run<V> = Arc<Vec<(StreamId, V)>>;
 
-/// See the module's description.
+/// An ordered map from identifiers to small values.
 #[derive(Clone, Debug)]
 pub struct IdMap<V: Copy> {
-    runs: SharedMap<StreamId, Run<V>>,
+    runs: CowMap<StreamId, Run<V>>,
     length: usize,
 }
 
 impl<V: Copy> Default for IdMap<V> {
     fn default() -> Self {
-        IdMap { runs: SharedMap::default(), length: 0 }
+        IdMap { runs: CowMap::default(), length: 0 }
     }
 }
 

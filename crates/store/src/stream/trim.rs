@@ -1,8 +1,9 @@
 //! Removing entries from a stream's old end, and what becomes of groups that know them.
 
 use super::{Node, Stream, StreamId};
-use crate::spine::SharedMap;
 use std::sync::Arc;
+
+use mantissa_memory::CowMap;
 
 /// What removing an entry does about the groups in which it is pending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -116,7 +117,7 @@ impl Stream {
             (0..nodes).for_each(|_| drop(self.nodes.pop_first()));
         } else {
             let kept = self.nodes.iter().rev().take(left).cloned().collect::<Vec<_>>();
-            let kept = SharedMap::build(kept.into_iter().rev().map(|node| (node.first(), node)));
+            let kept = CowMap::build(kept.into_iter().rev().map(|node| (node.first(), node)));
             gone.nodes = std::mem::replace(&mut self.nodes, kept);
         }
         Some(gone)

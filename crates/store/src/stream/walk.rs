@@ -2,8 +2,9 @@
 
 use super::node::RawEntries;
 use super::{Node, Stream, StreamEntry, StreamId};
-use crate::spine::Values;
 use std::sync::Arc;
+
+use mantissa_memory::cow_map::Values;
 
 impl Stream {
     /// The live entries in order.

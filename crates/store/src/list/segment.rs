@@ -1,7 +1,7 @@
-//! A piece of a list: a reference-counted block with elements packed back to back.
+//! A segment of a list: [`SharedBytes`] with elements packed back to back.
 //!
 //! ```text
-//! | block's header | n (u32) | data bytes (u32) | listpack bytes (u32) | data -> ... free ... <- n codes |
+//! | header | n (u32) | data bytes (u32) | listpack bytes (u32) | data -> ... free ... <- n codes |
 //! ```
 //!
 //! An element is a code of one byte and its data:
@@ -14,19 +14,20 @@
 //! | 255 | length (u32), bytes, length (u32) | longer text |
 //!
 //! The codes stand apart from the data, last one first, so that a walk goes both ways and adding at the tail
-//! moves nothing. A piece of a large list takes at most 1,024 bytes, a size class of which nothing is lost:
+//! moves nothing. A segment of a large list takes at most 1,024 bytes, a size class of which nothing is lost:
 //! 59 elements of 16 bytes cost 17.4 bytes each. `listpack bytes` is what the elements would take as a
 //! listpack, by which lists are measured as in Redis.
 
 use std::ops::Range;
 
+use mantissa_memory::SharedBytes;
+
 use crate::listpack::{self, Element};
-use crate::spine::{BLOCK_HEADER_BYTES, Block, block_class_size};
 
 /// Bytes of the payload before the data.
 const DATA: usize = 12;
-/// Most bytes of the payload of a piece of a large list that has more than one element.
-pub(super) const PIECE_BYTES_MAX: usize = 1024 - BLOCK_HEADER_BYTES;
+/// Most bytes of the payload of a segment of a large list that has more than one element.
+pub(super) const SEGMENT_BYTES_MAX: usize = 1024 - SharedBytes::HEADER_BYTES;
 
 const TEXT_BYTES_MAX: usize = 191;
 const INTEGER: u8 = 192;
@@ -114,7 +115,7 @@ impl<'a> Encoded<'a> {
     }
 }
 
-/// The payload of a piece, to read.
+/// The payload of a segment, to read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View<'a> {
     payload: &'a [u8],
@@ -128,7 +129,7 @@ fn number_at(payload: &[u8], at: usize) -> usize {
 }
 
 impl<'a> View<'a> {
-    /// The piece with this payload.
+    /// The segment with this payload.
     #[inline]
     pub fn new(payload: &'a [u8]) -> Self {
         if payload.len() < DATA {
@@ -217,7 +218,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// A place between elements of a piece, moving both ways.
+/// A place between elements of a segment, moving both ways.
 #[derive(Clone)]
 pub(super) struct Cursor<'a> {
     view: View<'a>,
@@ -248,48 +249,48 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// See the module's description.
+/// Packed elements, shared between clones. Without elements it has no allocation.
 #[derive(Clone, Debug, Default)]
 #[repr(transparent)]
-pub(super) struct Piece {
-    block: Block,
+pub(super) struct Segment {
+    bytes: SharedBytes,
 }
 
-impl Piece {
-    /// The piece of a block that a piece was made of.
-    pub fn from_block(block: Block) -> Self {
-        Piece { block }
+impl Segment {
+    /// The segment that [`Segment::into_bytes`] took apart.
+    pub fn from_bytes(bytes: SharedBytes) -> Self {
+        Segment { bytes }
     }
 
-    /// The block.
-    pub fn into_block(self) -> Block {
-        self.block
+    /// Its bytes.
+    pub fn into_bytes(self) -> SharedBytes {
+        self.bytes
     }
 
     /// Moves to another place if that lets memory be given back.
     pub fn compact(&mut self) {
-        self.block.compact();
+        self.bytes.compact();
     }
 
     /// Bytes of its allocation.
     pub fn memory_usage(&self) -> usize {
-        self.block.memory_usage()
+        self.bytes.memory_usage()
     }
 
-    /// The piece, to read.
+    /// The segment, to read.
     #[inline]
     pub fn view(&self) -> View<'_> {
-        View::new(self.block.payload())
+        View::new(self.bytes.payload())
     }
 
-    /// Whether an element more leaves the payload within [`PIECE_BYTES_MAX`].
+    /// Whether an element more leaves the payload within [`SEGMENT_BYTES_MAX`].
     #[inline]
     pub fn has_room(&self, element: &Encoded<'_>) -> bool {
-        self.view().size() + element.data_bytes() < PIECE_BYTES_MAX
+        self.view().size() + element.data_bytes() < SEGMENT_BYTES_MAX
     }
 
     /// Puts an element, or none, in the place of those from `from` up to but not including `to`. With
-    /// `with_room`, a piece that must grow gets room for more.
+    /// `with_room`, a segment that must grow gets room for more.
     pub fn splice(&mut self, from: usize, to: usize, added: Option<&Encoded<'_>>, with_room: bool) {
         let view = self.view();
         let start = view.position(from);
@@ -311,11 +312,11 @@ impl Piece {
         let (head, needed) = (header_of(&new), new.size());
         let new_count = new.count;
         let is_wasteful = old_len > 2 * needed + 64;
-        if needed > old_len || is_wasteful || self.block.is_shared() {
-            let room = if with_room { (2 * old_len).min(PIECE_BYTES_MAX) } else { 0 };
-            let mut block = Block::zeroed(if is_wasteful { needed } else { needed.max(room) });
-            if let Some(payload) = block.payload_mut() {
-                let (old, len) = (self.block.payload(), payload.len());
+        if needed > old_len || is_wasteful || self.bytes.is_shared() {
+            let room = if with_room { (2 * old_len).min(SEGMENT_BYTES_MAX) } else { 0 };
+            let mut bytes = SharedBytes::zeroed(if is_wasteful { needed } else { needed.max(room) });
+            if let Some(payload) = bytes.payload_mut() {
+                let (old, len) = (self.bytes.payload(), payload.len());
                 payload[DATA..DATA + start]
                     .copy_from_slice(&old[DATA.min(old_len)..(DATA + start).min(old_len)]);
                 let tail = DATA + start + added_bytes;
@@ -325,12 +326,12 @@ impl Piece {
                 let codes = &old[old_len - old_count..old_len - to];
                 payload[len - new_count..][..codes.len()].copy_from_slice(codes);
             }
-            self.block = block;
-        } else if let Some(payload) = self.block.payload_mut() {
+            self.bytes = bytes;
+        } else if let Some(payload) = self.bytes.payload_mut() {
             payload.copy_within(DATA + end..DATA + old_data, DATA + start + added_bytes);
             payload.copy_within(old_len - old_count..old_len - to, old_len - new_count);
         }
-        if let Some(payload) = self.block.payload_mut() {
+        if let Some(payload) = self.bytes.payload_mut() {
             payload[..DATA].copy_from_slice(&head);
             if let Some(added) = added {
                 let code = payload.len() - 1 - from;
@@ -339,41 +340,41 @@ impl Piece {
             }
         }
         if new_count == 0 {
-            self.block = Block::default();
+            self.bytes = SharedBytes::default();
         }
     }
 
     /// Gives back memory that is not used.
     pub fn trim(&mut self) {
-        if block_class_size(self.view().size()) < self.memory_usage() {
+        if SharedBytes::allocation_bytes(self.view().size()) < self.memory_usage() {
             *self = self.part(0, self.view().count());
         }
     }
 
-    /// A piece of the elements from `from` up to but not including `to`.
-    pub fn part(&self, from: usize, to: usize) -> Piece {
+    /// A segment of the elements from `from` up to but not including `to`.
+    pub fn part(&self, from: usize, to: usize) -> Segment {
         let view = self.view();
         let (start, end) = (view.position(from), view.position(to));
         if from >= to {
-            return Piece::default();
+            return Segment::default();
         }
         let mut cursor = view.cursor(from);
         let elements = (from..to).map_while(|_| cursor.next());
         let listpack_bytes = elements.map(|element| Encoded::of(element).listpack_bytes).sum();
         let part = View { payload: &[], count: to - from, data_bytes: end - start, listpack_bytes };
-        let mut block = Block::zeroed(part.size());
-        if let Some(payload) = block.payload_mut() {
+        let mut bytes = SharedBytes::zeroed(part.size());
+        if let Some(payload) = bytes.payload_mut() {
             let (old, len) = (view.payload, payload.len());
             payload[..DATA].copy_from_slice(&header_of(&part));
             payload[DATA..DATA + end - start].copy_from_slice(&old[DATA + start..DATA + end]);
             payload[len - part.count..].copy_from_slice(&old[old.len() - to..old.len() - from]);
         }
-        Piece { block }
+        Segment { bytes }
     }
 
-    /// The elements of pieces, in one.
-    pub fn join(pieces: &[Piece]) -> Piece {
-        let views = || pieces.iter().map(Piece::view);
+    /// The elements of segments, in one.
+    pub fn join(segments: &[Segment]) -> Segment {
+        let views = || segments.iter().map(Segment::view);
         let sum = views().fold(View::new(&[]), |sum, view| View {
             payload: &[],
             count: sum.count + view.count,
@@ -381,10 +382,10 @@ impl Piece {
             listpack_bytes: sum.listpack_bytes + view.listpack_bytes,
         });
         if sum.count == 0 {
-            return Piece::default();
+            return Segment::default();
         }
-        let mut block = Block::zeroed(sum.size());
-        if let Some(payload) = block.payload_mut() {
+        let mut bytes = SharedBytes::zeroed(sum.size());
+        if let Some(payload) = bytes.payload_mut() {
             payload[..DATA].copy_from_slice(&header_of(&sum));
             let (mut at, mut codes) = (DATA, payload.len());
             for view in views() {
@@ -395,7 +396,7 @@ impl Piece {
                 payload[codes..codes + view.count].copy_from_slice(&old[old.len() - view.count..]);
             }
         }
-        Piece { block }
+        Segment { bytes }
     }
 }
 

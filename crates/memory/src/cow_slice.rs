@@ -1,60 +1,58 @@
-//! A short vector behind one thin pointer, which its clones share.
+//! A short copy-on-write vector behind a pointer of eight bytes.
 //!
 //! ```text
 //! | references (u32) | capacity (u16) | length (u16) | items ... |
 //! ```
 //!
-//! Its allocation is as large as its items need, up to a size class, or a little larger after some have gone.
-//! Changing it copies it if it is shared.
+//! Clones share the allocation; a change copies it if it is shared. The allocation has room for the items up
+//! to the next size class, and for up to two more items after some were removed.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
 
+use crate::prefetch_lines;
+use crate::ref_count::RefCount;
 use crate::slab;
-use crate::table::prefetch_lines;
 
 #[repr(C, align(8))]
 struct Header {
-    references: AtomicU32,
+    references: RefCount,
     capacity: u16,
     len: u16,
 }
 
 const HEADER_BYTES: usize = 8;
 const _: () = assert!(size_of::<Header>() == HEADER_BYTES && align_of::<Header>() == 8);
-const _: () = assert!(size_of::<SharedSlice<u64>>() == 8);
-/// More references than this mean that some were forgotten.
-const REFERENCES_MAX: u32 = u32::MAX / 2;
+const _: () = assert!(size_of::<CowSlice<u64>>() == 8);
 
-/// Items that there is room for at most when others have gone.
+/// Spare room, in items, that a removal leaves at most.
 const SPARE_MAX: usize = 2;
 
-/// See the module's description.
-pub(crate) struct SharedSlice<T> {
+/// A vector of up to 65,535 plain items, which its clones share until they change.
+pub struct CowSlice<T> {
     start: Option<NonNull<Header>>,
     items: PhantomData<T>,
 }
 
 // SAFETY: the items are plain data; the count of the holders, who may be on other threads, is atomic.
-unsafe impl<T: Send + Sync> Send for SharedSlice<T> {}
+unsafe impl<T: Send + Sync> Send for CowSlice<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for SharedSlice<T> {}
+unsafe impl<T: Send + Sync> Sync for CowSlice<T> {}
 
-impl<T> Default for SharedSlice<T> {
+impl<T> Default for CowSlice<T> {
     fn default() -> Self {
-        SharedSlice { start: None, items: PhantomData }
+        CowSlice { start: None, items: PhantomData }
     }
 }
 
-impl<T: fmt::Debug + Copy> fmt::Debug for SharedSlice<T> {
+impl<T: fmt::Debug + Copy> fmt::Debug for CowSlice<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_slice().fmt(formatter)
     }
 }
 
-impl<T: Copy> FromIterator<T> for SharedSlice<T> {
+impl<T: Copy> FromIterator<T> for CowSlice<T> {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         let items: Vec<T> = items.into_iter().collect();
         let mut slice = Self::default();
@@ -68,7 +66,7 @@ const fn allocation<T>(capacity: usize) -> usize {
     slab::class_size(HEADER_BYTES + capacity * size_of::<T>())
 }
 
-impl<T: Copy> SharedSlice<T> {
+impl<T: Copy> CowSlice<T> {
     const ITEM_FITS: () = assert!(align_of::<T>() <= 8 && size_of::<T>() > 0);
 
     /// The items.
@@ -82,7 +80,7 @@ impl<T: Copy> SharedSlice<T> {
         }
     }
 
-    /// Asks the processor to fetch the allocation's first bytes.
+    /// Prefetches the first bytes of the allocation.
     #[inline]
     pub fn prefetch(&self, bytes: usize) {
         let start = self.start.map_or(std::ptr::null(), |start| start.as_ptr().cast_const().cast::<u8>());
@@ -108,14 +106,14 @@ impl<T: Copy> SharedSlice<T> {
         self.as_mut_slice()[index..=len].rotate_right(1);
     }
 
-    /// Takes the item at `index` out.
+    /// Removes the item at `index`.
     pub fn remove(&mut self, index: usize) {
         let len = self.as_slice().len();
         self.as_mut_slice().copy_within(index + 1.., index);
         self.truncate(len - 1);
     }
 
-    /// Takes the items from `index` on into a slice of their own.
+    /// Moves the items from `index` on into another slice.
     pub fn split_off(&mut self, index: usize) -> Self {
         let tail = self.as_slice()[index..].iter().copied().collect();
         self.truncate(index);
@@ -157,7 +155,7 @@ impl<T: Copy> SharedSlice<T> {
     #[inline]
     fn is_shared(&self) -> bool {
         // SAFETY: the pointer leads to a live header.
-        self.start.is_some_and(|start| unsafe { start.as_ref().references.load(Ordering::Acquire) != 1 })
+        self.start.is_some_and(|start| unsafe { !start.as_ref().references.is_unique() })
     }
 
     #[inline]
@@ -192,34 +190,30 @@ impl<T: Copy> SharedSlice<T> {
         // SAFETY: the allocation is ours and has room for the header and `capacity` items, of which there
         // are at least as many as given.
         unsafe {
-            start.write(Header { references: AtomicU32::new(1), capacity, len: items.len() as u16 });
+            start.write(Header { references: RefCount::new(), capacity, len: items.len() as u16 });
             start.add(1).cast::<T>().copy_from_nonoverlapping(NonNull::from(items).cast(), items.len());
         }
-        SharedSlice { start: Some(start), items: PhantomData }
+        CowSlice { start: Some(start), items: PhantomData }
     }
 }
 
-impl<T> Clone for SharedSlice<T> {
+impl<T> Clone for CowSlice<T> {
     fn clone(&self) -> Self {
         if let Some(start) = self.start {
             // SAFETY: the pointer leads to a live header.
-            let references = unsafe { &start.as_ref().references };
-            if references.fetch_add(1, Ordering::Relaxed) > REFERENCES_MAX {
-                std::process::abort();
-            }
+            unsafe { start.as_ref().references.retain() };
         }
-        SharedSlice { start: self.start, items: PhantomData }
+        CowSlice { start: self.start, items: PhantomData }
     }
 }
 
-impl<T> Drop for SharedSlice<T> {
+impl<T> Drop for CowSlice<T> {
     fn drop(&mut self) {
         let Some(start) = self.start else { return };
-        // SAFETY: the pointer leads to a live header; whoever lowers the count to zero is the last holder.
+        // SAFETY: the pointer leads to a live header; after the last release nobody else has the allocation.
         unsafe {
             let size = allocation::<T>(usize::from(start.as_ref().capacity));
-            if start.as_ref().references.fetch_sub(1, Ordering::Release) == 1 {
-                fence(Ordering::Acquire);
+            if start.as_ref().references.release() {
                 slab::dealloc(start.cast(), size);
             }
         }
@@ -235,7 +229,7 @@ mod tests {
     fn behaves_like_a_vector_and_clones_stay() {
         let mut numbers = Random::new(77);
         let mut random = |bound: usize| numbers.below(bound);
-        let (mut slice, mut model) = (SharedSlice::default(), Vec::new());
+        let (mut slice, mut model) = (CowSlice::default(), Vec::new());
         let mut clones = Vec::new();
         for _ in 0..5000 {
             let item = (random(1 << 40), random(99) as u32);

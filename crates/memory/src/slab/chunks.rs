@@ -1,15 +1,14 @@
 //! Where slabs lie: chunks of 2 MB straight from the system, one huge page each.
 //!
-//! A chunk is 256 units of 8 KB; a slab takes one, two or four, aligned to its size. Slabs are put into the
-//! first chunk that has room, so that the last ones become empty: an empty chunk goes back to the system.
-//! Units that are free in a chunk that stays are given back by [`purge`], which the server calls now and
-//! then, once no slab has been put into the chunk for some calls; until then they are reused without a page
-//! fault.
+//! A chunk is 256 units of 8 KB; a slab takes one, two or four, aligned to its size. Slabs go to the first
+//! chunk with room, so that the last chunks become empty: an empty chunk goes back to the system. Free units
+//! of a chunk in use are reused without a page fault. [`purge`] gives them back to the system once no slab
+//! was put into the chunk for some calls.
 //!
-//! The first touch of a chunk has the system clear a huge page, perhaps after it has moved others to make
-//! one: that takes up to milliseconds. While memory grows, [`prepare`] has as many chunks ready as the last
-//! while took, so that this seldom happens to somebody who holds a lock. Where memory shrinks and grows
-//! again, as from one snapshot to the next, some of the chunks that have become empty are kept ready for it.
+//! At the first access to a chunk the system clears a huge page, perhaps after it has moved others to make
+//! one: that takes up to milliseconds. While memory grows, [`prepare`] touches as many chunks ahead as were
+//! used since its last call, so that this seldom happens while a lock is held. Where memory shrinks and grows
+//! again, as from one snapshot to the next, some of the empty chunks are kept.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};
@@ -31,8 +30,8 @@ struct Chunk {
     free: Units,
     /// Free units whose memory the system may still hold.
     dirty: Units,
-    /// Whether the system is asked to use a huge page. Not while units of it have been given back: the system
-    /// would collect the rest into a new huge page, with memory for all.
+    /// Whether the system is asked to use a huge page. Not while units are given back: the system would move
+    /// the rest into a new huge page, with memory for all units.
     is_huge: bool,
     /// Calls of [`purge`] since a slab was put into it.
     idle_calls: u8,
@@ -52,10 +51,10 @@ unsafe impl Send for Chunks {}
 
 static CHUNKS: Mutex<Chunks> = Mutex::new(Chunks { chunks: Vec::new(), first_with_room: [0; 3], empty: 0 });
 
-/// Chunks that have been touched and are not used yet.
+/// Chunks that were touched ahead and are not in use yet.
 struct Ready {
     chunks: Vec<NonNull<u8>>,
-    /// Chunks that have been taken since [`prepare`] was called last.
+    /// Chunks taken since the last call of [`prepare`].
     taken: usize,
     /// Calls of [`prepare`] since one was taken.
     idle_calls: usize,
@@ -65,9 +64,9 @@ struct Ready {
 unsafe impl Send for Ready {}
 
 static READY: Mutex<Ready> = Mutex::new(Ready { chunks: Vec::new(), taken: 0, idle_calls: 0 });
-/// Most chunks that are kept ready.
+/// Maximum number of chunks kept ready.
 const READY_MAX: usize = 32;
-/// One in so many empty chunks is kept ready.
+/// At most one chunk for so many in use is kept ready when it becomes empty.
 const READY_PART: usize = 16;
 /// Calls of [`prepare`] after which chunks that nobody takes are given back.
 const IDLE_CALLS_MAX: usize = 30;
@@ -207,7 +206,8 @@ fn keep_ready(base: NonNull<u8>, count_max: usize) -> bool {
     is_kept
 }
 
-/// Has one chunk more ready than were taken since the last call. If none were in many calls, gives one back.
+/// Keeps one chunk more ready than were taken since the last call. If none was taken in many calls, frees
+/// one.
 pub(super) fn prepare() {
     let (wanted, superfluous) = {
         let mut ready = READY.lock();
@@ -228,12 +228,12 @@ pub(super) fn prepare() {
     }
 }
 
-/// Has the next call of [`prepare`] not count what has been taken up to now.
+/// Excludes the chunks taken so far from the next call of [`prepare`].
 pub(super) fn forget_growth() {
     READY.lock().taken = 0;
 }
 
-/// Gives back what is ready.
+/// Frees the chunks that are kept ready.
 pub(super) fn give_ready_back() {
     let ready = std::mem::take(&mut READY.lock().chunks);
     ready.into_iter().for_each(unmap);
@@ -247,8 +247,8 @@ pub(super) fn dirty_bytes() -> usize {
     chunks.chunks.iter().map(units).sum::<usize>() * UNIT_BYTES + ready_bytes
 }
 
-/// Gives memory back to the system that no slab uses, a chunk at a time, of those into which no slab has been
-/// put for `idle_calls` calls.
+/// Gives free units back to the system, of chunks into which no slab was put for `idle_calls` calls. Locks
+/// for one chunk at a time.
 pub(super) fn purge(idle_calls: u8) {
     let mut next = 0;
     loop {

@@ -1,4 +1,4 @@
-//! A vector in chunks that its clones share.
+//! A copy-on-write vector: a tree of chunks that clones share.
 //!
 //! ```text
 //! root (height 2)        | chunk | chunk |                         up to 64 children each
@@ -8,38 +8,35 @@
 //! chunk: | references (u32) | capacity (u32) | children or items, back to back |
 //! ```
 //!
-//! A clone costs O(1): it shares the root. Changing an item makes the chunks from the root down to it this
-//! vector's own, each copied (64 children at most) only if it is shared: with one holder that costs a load
-//! for each chunk. Reading costs one step for each factor of 64. Growth never moves more than one chunk.
+//! A clone costs O(1): it shares the root. A change copies those chunks on the way from the root to the item
+//! that are shared, 64 children at most each; where nothing is shared it costs one load for each chunk.
+//! Reading costs one step for each factor of 64. Growth moves the items of one chunk at most.
 //!
 //! # Invariants
 //!
-//! - Item `i` lies under child `i / 64^h mod 64` of the chunk at height `h`; the root's height is the
+//! - Item `i` lies under child `i / 64^h mod 64` of the chunk at height `h`. The root's height is the
 //!   smallest with which `len <= 64^(height + 1)`.
-//! - The contents of a chunk that has several holders do not change, and its holders agree on how many
-//!   items are below it: so each can count its live children from its own length.
-//! - A chunk that is the root and holds items has a capacity of a power of two from 4 on; all others have
-//!   [`WIDTH`].
+//! - A chunk with several references does not change, and its holders agree on the number of items below it.
+//!   So each holder can compute the number of its children from its own length.
+//! - A root that holds items has a capacity of a power of two from 4 on; all other chunks have [`WIDTH`].
 //!
 //! Bytes per item beside its own: 16 / 64, for the header and the place in the chunk above.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
 
+use crate::ref_count::RefCount;
 use crate::slab;
 
 const WIDTH_BITS: u32 = 6;
 /// Children of a chunk.
 const WIDTH: usize = 1 << WIDTH_BITS;
 const CAPACITY_MIN: usize = 4;
-/// More references than this mean that some were forgotten.
-const REFERENCES_MAX: u32 = u32::MAX / 2;
 
 #[repr(C, align(8))]
 struct Header {
-    references: AtomicU32,
+    references: RefCount,
     capacity: u32,
 }
 
@@ -48,8 +45,8 @@ const _: () = assert!(size_of::<Header>() == HEADER_BYTES && align_of::<Header>(
 
 type Chunk = NonNull<Header>;
 
-/// See the module's description.
-pub(crate) struct SharedVec<T> {
+/// A vector whose clones share its items until they change. See the [module](self) for costs.
+pub struct CowVec<T> {
     root: Option<Chunk>,
     height: u32,
     len: usize,
@@ -58,17 +55,17 @@ pub(crate) struct SharedVec<T> {
 
 // SAFETY: the items are owned together with the other holders, who may be on other threads: they are read
 // from there, and dropped where the last holder goes.
-unsafe impl<T: Send + Sync> Send for SharedVec<T> {}
+unsafe impl<T: Send + Sync> Send for CowVec<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for SharedVec<T> {}
+unsafe impl<T: Send + Sync> Sync for CowVec<T> {}
 
-impl<T> Default for SharedVec<T> {
+impl<T> Default for CowVec<T> {
     fn default() -> Self {
-        SharedVec { root: None, height: 0, len: 0, items: PhantomData }
+        CowVec { root: None, height: 0, len: 0, items: PhantomData }
     }
 }
 
-impl<T: fmt::Debug + Clone> fmt::Debug for SharedVec<T> {
+impl<T: fmt::Debug + Clone> fmt::Debug for CowVec<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_list().entries((0..self.len).map(|index| self.get(index))).finish()
     }
@@ -99,16 +96,13 @@ unsafe fn children<C>(chunk: Chunk) -> NonNull<C> {
 fn new_chunk<T>(height: u32, capacity: usize) -> Chunk {
     let chunk = slab::alloc(chunk_size::<T>(height, capacity)).cast::<Header>();
     // SAFETY: the allocation is ours, aligned to 8, and has room for the header. A capacity is at most WIDTH.
-    unsafe { chunk.write(Header { references: AtomicU32::new(1), capacity: capacity as u32 }) };
+    unsafe { chunk.write(Header { references: RefCount::new(), capacity: capacity as u32 }) };
     chunk
 }
 
-fn hold(chunk: Chunk) {
-    // SAFETY: the caller holds the chunk.
-    let references = unsafe { &chunk.as_ref().references };
-    if references.fetch_add(1, Ordering::Relaxed) > REFERENCES_MAX {
-        std::process::abort();
-    }
+fn retain(chunk: Chunk) {
+    // SAFETY: the caller has a reference to the chunk.
+    unsafe { chunk.as_ref().references.retain() };
 }
 
 /// Gives up a reference to a chunk with `count` items below it; the last one frees it and its children.
@@ -119,10 +113,9 @@ unsafe fn release<T>(chunk: Chunk, height: u32, count: usize) {
     // SAFETY: the caller's reference keeps the chunk alive until the count is lowered; after that, the last
     // holder is alone with it.
     unsafe {
-        if chunk.as_ref().references.fetch_sub(1, Ordering::Release) != 1 {
+        if !chunk.as_ref().references.release() {
             return;
         }
-        fence(Ordering::Acquire);
         if height == 0 {
             NonNull::slice_from_raw_parts(children::<T>(chunk), count).drop_in_place();
         } else {
@@ -136,7 +129,7 @@ unsafe fn release<T>(chunk: Chunk, height: u32, count: usize) {
     }
 }
 
-impl<T: Clone> SharedVec<T> {
+impl<T: Clone> CowVec<T> {
     const ITEM_FITS: () = assert!(align_of::<T>() <= 8 && size_of::<T>() > 0);
 
     /// An empty vector. Allocates nothing.
@@ -149,6 +142,12 @@ impl<T: Clone> SharedVec<T> {
     #[inline]
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// Whether there is no item.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// An item; the index must be below the length.
@@ -169,14 +168,13 @@ impl<T: Clone> SharedVec<T> {
         }
     }
 
-    /// Asks the processor to fetch an item, and what a change of it looks at besides; the index must be below
+    /// Prefetches an item and the reference count of its chunk, which a change reads; the index must be below
     /// the length.
     #[inline]
     pub fn prefetch(&self, index: usize) {
         let item = std::ptr::from_ref(self.get(index));
-        crate::table::prefetch(item.cast());
-        // The count of the chunk's holders, which lies before its items.
-        crate::table::prefetch(item.wrapping_sub(index % WIDTH).cast::<u8>().wrapping_sub(HEADER_BYTES));
+        crate::prefetch(item.cast());
+        crate::prefetch(item.wrapping_sub(index % WIDTH).cast::<u8>().wrapping_sub(HEADER_BYTES));
     }
 
     /// An item to change; the index must be below the length.
@@ -240,7 +238,7 @@ impl<T: Clone> SharedVec<T> {
         self.len += 1;
     }
 
-    /// Takes the last item off.
+    /// Removes the last item and returns it.
     pub fn pop(&mut self) -> Option<T> {
         let last = self.len.checked_sub(1)?;
         let item = NonNull::from(self.get_mut(last));
@@ -277,10 +275,10 @@ impl<T: Clone> SharedVec<T> {
         Some(item)
     }
 
-    /// Whether a clone shares all of it.
+    /// Whether a clone shares the root, and so everything.
     pub fn is_shared(&self) -> bool {
         // SAFETY: the root is live.
-        self.root.is_some_and(|root| unsafe { root.as_ref().references.load(Ordering::Acquire) != 1 })
+        self.root.is_some_and(|root| unsafe { !root.as_ref().references.is_unique() })
     }
 
     /// Bytes taken, what the items refer to not included.
@@ -295,7 +293,7 @@ impl<T: Clone> SharedVec<T> {
         bytes
     }
 
-    /// Makes the root as low as the length allows.
+    /// Replaces roots that have one child by that child.
     fn lower(&mut self) {
         while self.height > 0
             && self.len <= span(self.height)
@@ -304,10 +302,10 @@ impl<T: Clone> SharedVec<T> {
             // SAFETY: the root is live and has one child.
             unsafe {
                 let child = children::<Chunk>(root).read();
-                if root.as_ref().references.load(Ordering::Acquire) == 1 {
+                if root.as_ref().references.is_unique() {
                     slab::dealloc(root.cast(), chunk_size::<T>(self.height, WIDTH));
                 } else {
-                    hold(child);
+                    retain(child);
                     release::<T>(root, self.height, self.len);
                 }
                 self.root = Some(child);
@@ -343,7 +341,7 @@ impl<T: Clone> SharedVec<T> {
         // SAFETY: the caller's promise.
         unsafe {
             let chunk = link.read();
-            if chunk.as_ref().references.load(Ordering::Acquire) == 1 {
+            if chunk.as_ref().references.is_unique() {
                 return chunk;
             }
             Self::copy(link, chunk, height, count)
@@ -367,7 +365,7 @@ impl<T: Clone> SharedVec<T> {
             } else {
                 for slot in 0..count.div_ceil(span(height)) {
                     let child = children::<Chunk>(chunk).add(slot).read();
-                    hold(child);
+                    retain(child);
                     children::<Chunk>(copy).add(slot).write(child);
                 }
             }
@@ -394,16 +392,16 @@ impl<T: Clone> SharedVec<T> {
     }
 }
 
-impl<T> Clone for SharedVec<T> {
+impl<T> Clone for CowVec<T> {
     fn clone(&self) -> Self {
         if let Some(root) = self.root {
-            hold(root);
+            retain(root);
         }
-        SharedVec { root: self.root, height: self.height, len: self.len, items: PhantomData }
+        CowVec { root: self.root, height: self.height, len: self.len, items: PhantomData }
     }
 }
 
-impl<T> Drop for SharedVec<T> {
+impl<T> Drop for CowVec<T> {
     fn drop(&mut self) {
         if let Some(root) = self.root {
             // SAFETY: the reference is this vector's, which ends here.
@@ -419,7 +417,7 @@ mod tests {
     use std::sync::Arc;
 
     /// Numbers with a token each, by which leaks are found.
-    type Tokens = SharedVec<(usize, Arc<()>)>;
+    type Tokens = CowVec<(usize, Arc<()>)>;
 
     #[test]
     fn behaves_like_a_vector_and_clones_stay() {
@@ -427,7 +425,7 @@ mod tests {
         for seed in 1..6_u64 {
             let mut numbers = Random::new(seed);
             let mut random = |bound: usize| numbers.below(bound);
-            let mut vector: Tokens = SharedVec::new();
+            let mut vector: Tokens = CowVec::new();
             let mut model: Vec<usize> = Vec::new();
             let mut clones: Vec<(Tokens, Vec<usize>)> = Vec::new();
             let check = |vector: &Tokens, model: &[usize]| {
@@ -479,7 +477,7 @@ mod tests {
 
     #[test]
     fn every_length_grows_and_shrinks() {
-        let mut vector = SharedVec::new();
+        let mut vector = CowVec::new();
         let count = 64 * 64 + 300;
         for value in 0..count {
             vector.push(value);

@@ -1,8 +1,8 @@
-//! What the allocator says of itself, and having it give memory back to the system.
+//! Statistics of the allocator, and free pages that go back to the system.
 //!
 //! [`crate::allocator::allocated_bytes`] counts what is used; this is about the pages that hold it. jemalloc
-//! keeps pages that have become free for a while, and gives them back in small steps whenever it is asked for
-//! memory; while nothing asks, it has to be told ([`tick`]).
+//! keeps free pages for a while and gives some back at each allocation or release. In an idle process nothing
+//! calls it, so [`tick`] must be called now and then.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::size_of;
@@ -13,7 +13,7 @@ use tikv_jemalloc_sys as jemalloc;
 
 use crate::slab;
 
-/// In the place of jemalloc where memory comes from the system's allocator: nothing is known of it.
+/// Replaces jemalloc where memory comes from the system's allocator: there are no statistics.
 #[cfg(feature = "whole_allocations")]
 mod jemalloc {
     use std::ffi::{c_char, c_int, c_void};
@@ -48,7 +48,7 @@ const REPORT_BYTES_MAX: usize = 256 << 10;
 pub struct HeapFigures {
     /// Pages that hold allocations.
     pub active: u64,
-    /// Pages in memory: those, free ones that are kept, and the allocator's own.
+    /// Pages in memory: active ones, free ones that are kept, and the allocator's own.
     pub resident: u64,
     /// Free pages that the system may take back when it wants to.
     pub muzzy: u64,
@@ -59,7 +59,7 @@ pub struct HeapFigures {
 }
 
 impl HeapFigures {
-    /// Asks the allocator. Nothing if it is built without statistics.
+    /// Reads the statistics. `None` if the allocator is built without them.
     pub fn collect() -> Option<HeapFigures> {
         refresh();
         let page = read::<usize>(c"arenas.page")? as u64;
@@ -74,7 +74,7 @@ impl HeapFigures {
     }
 }
 
-/// Gives back those free pages whose time has come, some seconds after they became free.
+/// Gives free pages back to the system that have been free for some seconds.
 pub fn tick() {
     call(c"arena.4096.decay");
 }
@@ -87,7 +87,7 @@ pub fn give_back() {
 
 /// The allocator's own report, as text.
 pub fn report() -> String {
-    /// Appends a piece of text to the bytes at `target`, as far as there is room: nothing may be allocated
+    /// Appends a part of the text to the bytes at `target`, as far as there is room: nothing may be allocated
     /// here.
     unsafe extern "C" fn append(target: *mut c_void, text: *const c_char) {
         // SAFETY: `target` is the Vec passed below, alive and used by nobody else during the call; the text
@@ -104,7 +104,7 @@ pub fn report() -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Has the next figures be those of now.
+/// Updates the statistics: jemalloc caches them.
 fn refresh() {
     let mut epoch = 1_u64;
     let mut size = size_of::<u64>();
@@ -124,7 +124,7 @@ fn read<T: Copy + Default>(name: &CStr) -> Option<T> {
     (result == 0 && size == size_of::<T>()).then_some(value)
 }
 
-/// Has the allocator do something that takes no argument.
+/// Calls an action of the allocator that takes no argument.
 fn call(name: &CStr) {
     // SAFETY: the name ends in a NUL; nothing is read or written.
     let _done_or_unknown = unsafe { jemalloc::mallctl(name.as_ptr(), null_mut(), null_mut(), null_mut(), 0) };

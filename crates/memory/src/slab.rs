@@ -1,9 +1,8 @@
 //! Small allocations in fine sizes, packed into slabs that can be emptied.
 //!
-//! A general allocator rounds 257 bytes up to 320, and keeps a page for the sake of one allocation that is
-//! left in it. Entries and small collections are most of a keyspace's memory, so they come from here: cells
-//! in steps of 8 bytes up to 256, of 16 up to 512, of 32 up to 1,024. Larger sizes go to the global
-//! allocator.
+//! A general allocator rounds 257 bytes up to 320, and keeps a page as long as one allocation is left in it.
+//! Entries and small collections are most of a keyspace's memory, so they come from here: cells in steps of 8
+//! bytes up to 256, of 16 up to 512, of 32 up to 1,024. Larger sizes go to the global allocator.
 //!
 //! ```text
 //! slab of 8, 16 or 32 KB (for cells up to 256, 512, 1,024 bytes), aligned to its size
@@ -19,10 +18,10 @@
 //!
 //! # Compaction
 //!
-//! [`begin_compaction`] chooses, for each arena and size, the emptiest slabs that the live cells can do
-//! without: nothing is put there any more. Whoever owns cells then offers each to [`relocate`], which moves
-//! those in a chosen slab. A slab whose last cell goes is given back at once. [`end_compaction`] returns the
-//! slabs that have not become empty to ordinary use.
+//! [`begin_compaction`] chooses slabs to empty, for each arena and size: the emptiest ones whose cells fit
+//! into the others. New cells are no longer allocated in them. The owners of cells then call [`relocate`] for
+//! each, which moves those in a chosen slab. A slab whose last cell is moved is freed at once.
+//! [`end_compaction`] returns the slabs that have not become empty to ordinary use.
 
 mod chunks;
 
@@ -45,11 +44,11 @@ const CLASS_COUNT: usize = 64;
 const NO_CELL: u16 = u16::MAX;
 /// Compaction leaves a size alone while fewer of its slabs than this in a hundred could go.
 const SPARE_PERCENT_MIN: usize = 3;
-/// A compaction is for nothing if it gives back less than one in so many bytes.
+/// A compaction is worth its time if it frees at least one in so many bytes.
 pub const WORTHWHILE: usize = 64;
-/// Slabs that are looked at before a lock is released for others.
+/// Slabs that are inspected before an arena's lock is released.
 const SLABS_PER_LOCK: usize = 256;
-/// Calls of [`purge`] during which memory has to be idle.
+/// Calls of [`purge`] during which memory must be unused before it goes back to the system.
 const PURGES_IDLE: u8 = 4;
 
 #[repr(C)]
@@ -58,9 +57,9 @@ struct Header {
     previous: *mut Header,
     arena: u16,
     class: u8,
-    /// Chosen by compaction: on the list of such slabs instead of the one with room.
+    /// Chosen by compaction: in the ring of such slabs instead of that of slabs with room.
     draining: AtomicBool,
-    /// Had no live cell when [`purge`] looked at it last.
+    /// Had no live cell at the last [`purge`].
     was_empty: bool,
     /// The memory from `was_untouched` on has gone back to the system.
     rest_is_gone: bool,
@@ -70,7 +69,7 @@ struct Header {
     untouched: u16,
     /// The first free cell of those that have.
     free: u16,
-    /// `untouched` when [`purge`] looked at it last.
+    /// `untouched` at the last [`purge`].
     was_untouched: u16,
 }
 
@@ -140,7 +139,7 @@ const fn capacity(class: usize) -> usize {
     (slab_bytes(class) - HEADER_BYTES) / cell_bytes(class)
 }
 
-/// The bytes that an allocation of `size` bytes takes.
+/// Bytes taken by an allocation of `size` bytes.
 pub const fn class_size(size: usize) -> usize {
     if size <= CELL_BYTES_MAX { cell_bytes(class_of(size)) } else { allocator::class_size(size) }
 }
@@ -151,7 +150,7 @@ pub fn held_bytes() -> usize {
     usize::try_from(HELD.load(Ordering::Relaxed)).unwrap_or(0)
 }
 
-/// The same with what is free and has not been given back to the system.
+/// The same, and free memory that has not gone back to the system.
 pub fn resident_bytes() -> usize {
     held_bytes() + chunks::dirty_bytes()
 }
@@ -171,13 +170,13 @@ pub fn report() -> String {
     text + &format!("{} bytes of slabs and pages, {free_bytes} bytes free and kept\n", held_bytes())
 }
 
-/// Gives memory back to the system that nobody has used for some calls: slabs without a live cell, what has
-/// never been used of a slab, and what no slab uses. To be called about once a second.
+/// Gives memory back to the system that has been unused for some calls: slabs without a live cell, the cells
+/// of a slab that were never used, and free units. To be called about once a second.
 pub fn purge() {
     purge_idle(PURGES_IDLE);
 }
 
-/// The same with all that no slab uses now.
+/// Gives all unused memory back to the system at once.
 pub fn purge_all() {
     chunks::give_ready_back();
     purge_idle(0);
@@ -194,18 +193,18 @@ fn purge_idle(idle_calls: u8) {
     chunks::purge(idle_calls);
 }
 
-/// Has memory ready for as much growth as there was since the last call; to be called a few times a second,
-/// with nothing locked.
+/// Allocates chunks ahead for as much growth as there was since the last call. To be called a few times a
+/// second, with nothing locked.
 pub fn prepare() {
     chunks::prepare();
 }
 
-/// To be called in its place where growth is about to end, or nobody would wait for memory.
+/// Replaces a call of [`prepare`] when growth ends, or when no lock is held while memory is allocated.
 pub fn forget_growth() {
     chunks::forget_growth();
 }
 
-/// Memory for `size` bytes, aligned to eight. It must be given back through [`dealloc`].
+/// Memory for `size` bytes, aligned to eight. It must be freed with [`dealloc`].
 #[inline]
 pub fn alloc(size: usize) -> NonNull<u8> {
     if size > CELL_BYTES_MAX || cfg!(feature = "whole_allocations") {
@@ -268,8 +267,8 @@ pub unsafe fn realloc(memory: NonNull<u8>, old: usize, new: usize) -> NonNull<u8
 /// Bytes of what [`alloc_page`] returns.
 pub const PAGE_BYTES: usize = chunks::UNIT_BYTES;
 
-/// [`PAGE_BYTES`] aligned to their size, in a huge page with slabs where the system has them: for tables, in
-/// which every access is somewhere else. Contents are undefined. To be given back through [`dealloc_page`].
+/// [`PAGE_BYTES`] aligned to their size, in a huge page where the system has them. For hash tables, whose
+/// accesses are spread over all of their memory. Contents are undefined. To be freed with [`dealloc_page`].
 pub fn alloc_page() -> NonNull<u8> {
     if cfg!(feature = "whole_allocations") {
         let layout = page_layout();
@@ -327,9 +326,9 @@ pub unsafe fn relocate(memory: NonNull<u8>, size: usize) -> Option<NonNull<u8>> 
     }
 }
 
-/// Chooses the slabs to empty. Returns the number of their live cells, 0 if there is too little to gain: less
-/// than one in [`WORTHWHILE`] bytes, in sizes of which `spare_percent` (at least 3) in a hundred slabs could
-/// go. One compaction at a time. No lock is held for more than a few hundred slabs.
+/// Chooses the slabs to empty. Returns the number of their live cells; 0 if less than one in [`WORTHWHILE`]
+/// bytes would be freed. Counts only sizes of which at least `spare_percent` (3 or more) in a hundred slabs
+/// can be freed. One compaction at a time. An arena is locked for a few hundred slabs at most.
 pub fn begin_compaction(spare_percent: usize) -> usize {
     let spare_percent = spare_percent.max(SPARE_PERCENT_MIN);
     let spare_bytes = |arena: &Mutex<Arena>| {
@@ -350,7 +349,7 @@ pub fn begin_compaction(spare_percent: usize) -> usize {
     cells
 }
 
-/// The arenas that threads have got so far.
+/// The arenas that threads have been assigned to so far.
 fn arenas_in_use() -> &'static [Mutex<Arena>] {
     &ARENAS[..NEXT_ARENA.load(Ordering::Relaxed).min(ARENA_COUNT)]
 }
@@ -376,8 +375,8 @@ impl Iterator for Classes {
     }
 }
 
-/// Chooses in two rounds: first among those that are emptier than the mean, then among all but the nearly
-/// full.
+/// Chooses slabs of one class, in two rounds: first those emptier than the mean, then all that are less than
+/// 90 % full.
 fn choose_slabs(arena: &Mutex<Arena>, class: usize, spare_percent: usize) -> usize {
     let (spare, slabs, mean) = {
         let arena = arena.lock();
@@ -398,11 +397,11 @@ fn choose_slabs(arena: &Mutex<Arena>, class: usize, spare_percent: usize) -> usi
     cells
 }
 
-/// Parts of a large collection that are offered to [`relocate`] at a time.
+/// Parts of a large collection in a slice.
 const PARTS_PER_SLICE: usize = 128;
 
-/// Which of the `len` parts of a collection are its slice of this number. A collection that has several
-/// offers one after the other, so that a lock is held for one slice at a time.
+/// The range of parts that make up a slice, of a collection with `len` parts. Collections are compacted a
+/// slice at a time, so that a shard is locked for one slice only.
 pub fn parts_of_slice(len: usize, slice: usize) -> std::ops::Range<usize> {
     let start = slice.saturating_mul(PARTS_PER_SLICE).min(len);
     start..len.min(start + PARTS_PER_SLICE)
@@ -480,16 +479,16 @@ impl Arena {
         }
     }
 
-    /// How many slabs of a class the live cells can do without, if that is worth the work.
+    /// The number of slabs of a class that compaction can free; 0 if it is below `spare_percent`.
     fn spare(&self, class: usize, spare_percent: usize) -> usize {
         let state = &self.0[class];
         let spare = state.slabs.saturating_sub(state.live.div_ceil(capacity(class)));
         if spare * 100 < state.slabs * spare_percent { 0 } else { spare }
     }
 
-    /// Looks at the first slabs with room, up to `steps` of them: those with at most `live_max` live cells
-    /// are chosen, up to `wanted`; the others go to the end of the list. Returns the numbers of slabs and of
-    /// their cells.
+    /// Inspects up to `steps` slabs with room. Those with at most `live_max` live cells are chosen, up to
+    /// `wanted`; the others go to the end of the ring. Returns the numbers of chosen slabs and of their
+    /// cells.
     fn choose(&mut self, class: usize, steps: usize, live_max: usize, wanted: usize) -> (usize, usize) {
         let state = &mut self.0[class];
         let (mut slabs, mut cells) = (0, 0);
@@ -519,7 +518,7 @@ impl Arena {
         (slabs, cells)
     }
 
-    /// Puts up to `steps` chosen slabs back to use; false when none is left.
+    /// Returns up to `steps` chosen slabs to ordinary use; false when none is left.
     fn forget_choice(&mut self, class: usize, steps: usize) -> bool {
         let state = &mut self.0[class];
         for _ in 0..steps {
@@ -564,15 +563,15 @@ impl Class {
         HELD.fetch_add(slab_bytes(class) as i64, Ordering::Relaxed);
     }
 
-    /// Gives back the one empty slab that frees leave, if it was empty the last time as well, or what has not
-    /// been used of the slab since the last time and ever.
+    /// Frees the one empty slab that a class keeps, if it was empty at the last call as well. Otherwise gives
+    /// its cells that were never used back to the system, if none of them was taken since the last call.
     fn give_idle_back(&mut self, class: usize) {
         if self.open.is_null() {
             return;
         }
         // SAFETY: slabs on the list are live, and the arena is locked, of which this class is a part.
         unsafe {
-            // It was alone when it became empty, or was opened, and slabs are linked at the head.
+            // An empty slab, or the one opened last, was alone in the ring. New slabs are linked before it.
             let header = (*self.open).previous;
             let slab = &mut *header;
             let is_empty = slab.live == 0;
@@ -661,7 +660,6 @@ fn alloc_large(size: usize) -> NonNull<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_random::Random;
 
     #[test]
     fn classes_hold_their_sizes_in_fine_steps() {
@@ -704,8 +702,8 @@ mod tests {
     unsafe impl Send for Filled {}
 
     fn random_numbers(seed: u64) -> impl FnMut() -> usize {
-        let mut random = Random::new(seed);
-        move || random.below(usize::MAX)
+        let mut random = crate::test_random::random_numbers(seed);
+        move || random() as usize
     }
 
     #[test]

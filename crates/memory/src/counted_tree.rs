@@ -1,59 +1,49 @@
-//! The order of the nodes of a large collection: a B+ tree over numbered nodes, with the number of elements
-//! below each branch.
+//! A counted B+ tree: the order of the nodes of a large collection, with the number of elements below each
+//! branch.
 //!
-//! Lists, sorted sets and streams keep their elements in packed nodes and leave to a spine which node comes
-//! after which. The spine finds the node of the n-th element, the rank of a node's first element, and the
-//! last node whose first element lies before a bound, each in O(log nodes), and steps from node to node.
-//! Nodes have numbers that stay the same while they live, so an index may refer to them; the nodes
-//! themselves lie with the owner, in a [`SharedVec`].
+//! Lists, sorted sets and streams keep their elements in packed nodes, which lie with the owner in a
+//! [`CowVec`]. The tree keeps the order of these nodes. It finds the node of the n-th element, the rank of a
+//! node's first element, and the last node whose first element lies before a bound, each in O(log nodes). A
+//! step to the next node is O(1) amortised. A node has the same number as long as it lives, so that an index
+//! may refer to it.
 //!
-//! Each child of a branch carries a key of type `K`, which the owner keeps equal to something about the
-//! first element below it (a sorted set: its score), so that most searches need not look into nodes.
+//! Each child of a branch has a key of type `K`, which the owner keeps equal to a property of the first
+//! element below the child (in a sorted set, its score). Most searches then look into no node.
 //!
-//! A spine with hints does so where keys are equal as well, and texts decide. A branch whose children all
-//! have one key knows how many bytes the texts of their first elements share at least, and which, and of each
-//! the four bytes after that. These tell most neighbours apart, however long and alike texts are, and a node
-//! is looked into only where they do not. Changes note the branches whose hints they make void;
-//! [`Spine::settle`] then makes them anew.
+//! A clone costs O(1): it shares everything. A change then copies the branches that it touches and the chunks
+//! that lead to them.
 //!
-//! A clone costs O(1): it shares everything. A change then copies what leads to the branches that it
-//! touches.
+//! # Hints
+//!
+//! A tree with `HINTED` also tells elements with equal keys apart, which are ordered by a text. In a branch
+//! whose children all have one key, the branch stores a prefix that the texts of their first elements share,
+//! and each child its hint: the four bytes of its text after the prefix. A search compares hints and looks
+//! into a node only where they are equal. A change notes the branches whose hints have become stale;
+//! [`CountedTree::refresh_hints`] computes these anew, and must be called after each change.
 //!
 //! # Invariants
 //!
 //! - All children of a branch have the same height. A branch has between one and [`FANOUT`] children.
 //! - `Child::count` is the sum of the counts of the nodes below, `Child::key` the key of the first of them.
-//! - In a branch that is hinted all children but the first have the same key. A child's hint stands for a
-//!   text that begins with `Branch::prefix`, is above the texts of all elements before the child, and not
-//!   above those below it. It need not be that of the first element, which may have gone. The first child's
-//!   hint and key have no part in a search: whatever is not further on is there.
-//! - `parents` says in which branch a node is; for a number that is free, which one is free after it. The
-//!   same holds for `Branch::parent`.
+//! - In a branch with hints all children but the first have the same key. A child's hint, behind
+//!   `Branch::prefix`, stands for a text above the texts of all elements before the child, and not above
+//!   those below it. It need not be the text of the first element, which may have been removed. A search
+//!   never reads the first child's hint and key.
+//! - `parents` has the branch that a node is in. For a free number it has the next free number. The same
+//!   holds for `Branch::parent`.
 //!
 //! Bytes per node: 4 for its parent, 24 (16 without a key) for its place in a branch; for a branch 24, its
 //! prefix, and the places not in use.
-
-mod block;
-mod handle;
-mod shared_map;
-mod shared_slice;
-mod shared_vec;
 
 use std::cmp::Ordering;
 
 use smallvec::SmallVec;
 
-pub(crate) use block::{
-    Block, HEADER_BYTES as BLOCK_HEADER_BYTES, class_size as block_class_size,
-    memory_usage as block_memory_usage,
-};
-pub(crate) use handle::{Handle, Held, Taken};
-pub(crate) use shared_map::{SharedMap, Values};
-use shared_slice::SharedSlice;
-pub(crate) use shared_vec::SharedVec;
+use crate::cow_slice::CowSlice;
+use crate::cow_vec::CowVec;
 
 /// The number of a node.
-pub(crate) type NodeId = u32;
+pub type NodeId = u32;
 
 /// No node, no branch.
 const NONE: u32 = u32::MAX;
@@ -81,9 +71,9 @@ const _: () = assert!(size_of::<Child<()>>() == 16 && size_of::<Child<f64>>() ==
 
 #[derive(Clone, Debug)]
 struct Branch<K: Copy> {
-    children: SharedSlice<Child<K>>,
-    /// What the texts that hints stand for begin with.
-    prefix: SharedSlice<u8>,
+    children: CowSlice<Child<K>>,
+    /// The first bytes of all texts that hints stand for.
+    prefix: CowSlice<u8>,
     parent: u32,
     /// 0 if the children are nodes.
     level: u16,
@@ -92,7 +82,8 @@ struct Branch<K: Copy> {
 
 const _: () = assert!(size_of::<Branch<f64>>() == 24);
 
-/// The hint of a text, of which this is what follows the prefix: texts whose hints differ have their order.
+/// The hint of a text whose bytes after the prefix are `rest`. Hints that differ are ordered as their texts
+/// are.
 #[inline]
 fn hint_of(rest: &[u8]) -> u32 {
     u32::from_be_bytes(rest.first_chunk().copied().unwrap_or_else(|| {
@@ -113,8 +104,8 @@ impl<K: Copy> Branch<K> {
         position_of(self.children(), id)
     }
 
-    /// The child that holds the element at a place, and its place below that child. The branch has `count`
-    /// elements, which are counted from the nearer end.
+    /// The child that holds the element at an index, and the index below that child. The branch has `count`
+    /// elements; the search starts from the nearer end.
     #[inline]
     fn find(&self, index: usize, count: usize) -> Option<(&Child<K>, usize)> {
         if index < count / 2 {
@@ -138,8 +129,8 @@ impl<K: Copy> Branch<K> {
         self.children().iter().map(|child| child.count).sum()
     }
 
-    /// The number of children after the first that a text is not before, as far as hints tell; where they do
-    /// not, `is_before` is asked.
+    /// The number of children after the first whose text is below `text`. `is_before` is called for children
+    /// whose hint is equal.
     #[inline]
     fn count_before(&self, text: &[u8], is_before: impl Fn(&Child<K>) -> bool) -> usize {
         let (prefix, rest) = (self.prefix.as_slice(), &self.children()[1..]);
@@ -149,7 +140,7 @@ impl<K: Copy> Branch<K> {
             Ordering::Greater => rest.len(),
             Ordering::Equal => {
                 let hint = hint_of(end);
-                // All are looked at, which takes no branch that nobody could foresee.
+                // All hints are compared: no branch to mispredict.
                 let below = rest.iter().filter(|child| child.hint < hint).count();
                 let equal = rest[below..].iter().take_while(|child| child.hint == hint).count();
                 below + rest[below..below + equal].partition_point(is_before)
@@ -158,10 +149,10 @@ impl<K: Copy> Branch<K> {
     }
 }
 
-/// The place of a node or branch among the children of its parent.
+/// The position of a node or branch among the children of its parent.
 #[inline]
 fn position_of<K>(children: &[Child<K>], id: u32) -> usize {
-    // Much of what happens, happens at the end.
+    // Most changes are at the end.
     if children.last().is_some_and(|last| last.id == id) {
         return children.len() - 1;
     }
@@ -169,17 +160,17 @@ fn position_of<K>(children: &[Child<K>], id: u32) -> usize {
     at.expect("a node or branch is a child of its parent")
 }
 
-/// The way from the root to a node: branches, each with the position of the child that leads on.
+/// The path from the root to a node: branches, each with the position of the next step among its children.
 #[derive(Debug, Default)]
-pub(crate) struct Way {
+pub struct Path {
     steps: SmallVec<[(u32, u32); 4]>,
 }
 
-/// See the module's description.
+/// The order of numbered nodes, with a count of elements and a key for each. See the [module](self).
 #[derive(Clone, Debug)]
-pub(crate) struct Spine<K: Copy, const HINTED: bool = false> {
-    branches: SharedVec<Branch<K>>,
-    parents: SharedVec<u32>,
+pub struct CountedTree<K: Copy, const HINTED: bool = false> {
+    branches: CowVec<Branch<K>>,
+    parents: CowVec<u32>,
     free_branch: u32,
     free_node: NodeId,
     root: u32,
@@ -188,7 +179,7 @@ pub(crate) struct Spine<K: Copy, const HINTED: bool = false> {
     /// Nodes in use.
     nodes: usize,
     total: usize,
-    /// Branches whose hints are to be made, some of them perhaps twice; empty once the owner has settled.
+    /// Branches whose hints are stale, with repetitions. Empty after `refresh_hints`.
     stale: SmallVec<[u32; 4]>,
 }
 
@@ -196,12 +187,18 @@ fn some(id: u32) -> Option<NodeId> {
     (id != NONE).then_some(id)
 }
 
-impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
-    /// No node.
+impl<K: Copy + PartialEq, const HINTED: bool> Default for CountedTree<K, HINTED> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Copy + PartialEq, const HINTED: bool> CountedTree<K, HINTED> {
+    /// A tree without nodes.
     pub fn new() -> Self {
-        Spine {
-            branches: SharedVec::new(),
-            parents: SharedVec::new(),
+        CountedTree {
+            branches: CowVec::new(),
+            parents: CowVec::new(),
             free_branch: NONE,
             free_node: NONE,
             root: NONE,
@@ -213,32 +210,32 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
         }
     }
 
-    /// The spine of nodes with these counts and keys, which get the numbers 0, 1, 2 ... in O(nodes).
+    /// The tree of nodes with these counts and keys, which get the numbers 0, 1, 2 ... O(nodes).
     pub fn build(nodes: impl Iterator<Item = (usize, K)>) -> Self {
-        let mut spine = Spine::new();
+        let mut tree = CountedTree::new();
         let mut row: Vec<Child<K>> = Vec::new();
         for (id, (count, key)) in (0..).zip(nodes) {
             row.push(Child { count, id, hint: 0, key });
-            spine.total += count;
-            spine.parents.push(NONE);
+            tree.total += count;
+            tree.parents.push(NONE);
         }
         if row.is_empty() {
-            return spine;
+            return tree;
         }
-        spine.nodes = row.len();
-        spine.first = 0;
-        spine.last = (row.len() - 1) as NodeId;
+        tree.nodes = row.len();
+        tree.first = 0;
+        tree.last = (row.len() - 1) as NodeId;
         let mut level = 0;
         loop {
             let mut above = Vec::with_capacity(row.len() / BUILT + 1);
             for children in row.chunks(BUILT) {
                 let (count, key) = (children.iter().map(|child| child.count).sum(), children[0].key);
-                let id = spine.new_branch(level, children.iter().copied().collect());
+                let id = tree.new_branch(level, children.iter().copied().collect());
                 above.push(Child { count, id, hint: 0, key });
             }
             if let [only] = &above[..] {
-                spine.root = only.id;
-                return spine;
+                tree.root = only.id;
+                return tree;
             }
             row = above;
             level += 1;
@@ -321,7 +318,7 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
         rank
     }
 
-    /// The node that holds the element at a place, and the element's place in the node.
+    /// The node that holds the element at an index, and the index in the node.
     pub fn find(&self, index: usize) -> Option<(NodeId, usize)> {
         if index >= self.total {
             return None;
@@ -338,21 +335,21 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
     }
 
     /// The last node whose first element lies before a bound, or the first node if there is none, and the
-    /// way to it; `None` of no nodes. `order` says how a key compares with that of the bound. Where they are
-    /// equal, the bound's text is compared with hints, and `is_before` asked about nodes that these do not
-    /// tell. All must agree with the sequence: what lies before the bound is its beginning.
+    /// path to it. `None` if there are no nodes. `order` compares a key with that of the bound. If they are
+    /// equal, the bound's text is compared with the hint, and if that is equal too, `is_before` is called
+    /// with the node. Each of them must be monotone: what lies before the bound is a prefix of the nodes.
     pub fn last_before(
         &self,
         order: impl Fn(K) -> Ordering,
         text: &[u8],
         is_before: impl Fn(NodeId) -> bool,
-    ) -> Option<(NodeId, Way)> {
-        let mut way = Way::default();
-        let id = self.descend(order, text, is_before, |at, _, found| way.steps.push((at, found as u32)))?;
-        Some((id, way))
+    ) -> Option<(NodeId, Path)> {
+        let mut path = Path::default();
+        let id = self.descend(order, text, is_before, |at, _, found| path.steps.push((at, found as u32)))?;
+        Some((id, path))
     }
 
-    /// The same without the way, but with the sum of the counts before that node.
+    /// The same with the sum of the counts before that node in place of the path.
     pub fn last_before_and_rank(
         &self,
         order: impl Fn(K) -> Ordering,
@@ -407,46 +404,46 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
         }
     }
 
-    /// The lowest branch on the way to the last node whose key lies before a bound, which the processor is
-    /// asked to fetch. `order` never says that keys are equal.
-    pub fn fetch_lowest(&self, order: impl Fn(K) -> Ordering) -> Option<u32> {
+    /// Prefetches the lowest branch on the path to the last node whose key lies before a bound, and returns
+    /// it. `order` never returns `Equal`.
+    pub fn prefetch_lowest(&self, order: impl Fn(K) -> Ordering) -> Option<u32> {
         let mut at = some(self.root)?;
         for _ in 0..self.branch(at).level {
-            at = self.chosen_of(at, &order)?;
+            at = self.child_before(at, &order)?;
         }
         self.branches.prefetch(at as usize);
         Some(at)
     }
 
-    /// The child of a branch below which the last node is whose key lies before a bound.
-    pub fn chosen_of(&self, at: u32, order: impl Fn(K) -> Ordering) -> Option<u32> {
+    /// The child of a branch that leads to the last node whose key lies before a bound.
+    pub fn child_before(&self, at: u32, order: impl Fn(K) -> Ordering) -> Option<u32> {
         let children = self.branch(at).children();
         let rest = children.get(1..)?;
         Some(children[rest.partition_point(|child| order(child.key).is_lt())].id)
     }
 
-    /// Asks the processor to fetch the children of a branch.
+    /// Prefetches the children of a branch.
     #[inline]
-    pub fn fetch_children(&self, at: u32) {
+    pub fn prefetch_children(&self, at: u32) {
         self.branch(at).children.prefetch(FANOUT * size_of::<Child<K>>());
     }
 
-    /// Asks the processor to fetch what tells in which branch a node is.
+    /// Prefetches the number of the branch that a node is in.
     #[inline]
-    pub fn fetch_place(&self, id: NodeId) {
+    pub fn prefetch_parent_number(&self, id: NodeId) {
         self.parents.prefetch(id as usize);
     }
 
-    /// Asks the processor to fetch the branch that a node is in.
+    /// Prefetches the branch that a node is in.
     #[inline]
-    pub fn fetch_parent(&self, id: NodeId) {
+    pub fn prefetch_parent(&self, id: NodeId) {
         some(self.parent(id)).into_iter().for_each(|at| self.branches.prefetch(at as usize));
     }
 
-    /// Asks the processor to fetch the children of the branch that a node is in.
+    /// Prefetches the children of the branch that a node is in.
     #[inline]
-    pub fn fetch_siblings(&self, id: NodeId) {
-        some(self.parent(id)).into_iter().for_each(|at| self.fetch_children(at));
+    pub fn prefetch_siblings(&self, id: NodeId) {
+        some(self.parent(id)).into_iter().for_each(|at| self.prefetch_children(at));
     }
 
     /// The key of the first node.
@@ -455,9 +452,9 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
         branch.children().first().map(|child| child.key)
     }
 
-    /// Makes the hints that changes have made void. `text_of` is the text of a node's first element.
+    /// Computes the stale hints anew. `text_of` is the text of a node's first element.
     #[inline]
-    pub fn settle<'t>(&mut self, text_of: impl Fn(NodeId) -> &'t [u8]) {
+    pub fn refresh_hints<'t>(&mut self, text_of: impl Fn(NodeId) -> &'t [u8]) {
         if HINTED && !self.stale.is_empty() {
             for at in std::mem::take(&mut self.stale) {
                 self.make_hints(at, &text_of);
@@ -465,7 +462,7 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
         }
     }
 
-    /// Makes the hints of a branch, if its children have one key.
+    /// Computes the hints of a branch, if its children have one key.
     #[cold]
     fn make_hints<'t>(&mut self, at: u32, text_of: impl Fn(NodeId) -> &'t [u8]) {
         let branch = self.branch(at);
@@ -487,9 +484,8 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
         branch.is_hinted = true;
     }
 
-    /// Checks what the module's description says of hints. `ends_of` are the texts of a node's first and last
-    /// elements, and the key of the last.
-    #[cfg(test)]
+    /// Asserts the invariants of hints. `ends_of` are the texts of a node's first and last
+    /// elements, and the key of the last. O(nodes): for tests.
     pub fn check_hints<'t>(&self, ends_of: impl Fn(NodeId) -> (&'t [u8], &'t [u8], K)) {
         assert!(self.stale.is_empty());
         for at in 0..self.branches.len() as u32 {
@@ -509,21 +505,22 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
         }
     }
 
-    /// Says that an element which was below a node, or was put there by a search, goes before it.
-    pub fn touch_start(&mut self, id: NodeId) {
+    /// Marks the hints stale that separate a node from the one before it. To be called when an element that
+    /// lies in the node, or to which a search leads through it, goes to the node before.
+    pub fn invalidate_start(&mut self, id: NodeId) {
         let (mut child, mut at) = (id, self.parent(id));
         while at != NONE {
             let branch = self.branch(at);
             if branch.position(child) != 0 {
-                return self.touch(at);
+                return self.invalidate(at);
             }
             (child, at) = (at, branch.parent);
         }
     }
 
-    /// Notes that the hints of a branch do not hold any more.
+    /// Marks the hints of a branch as stale.
     #[inline]
-    fn touch(&mut self, at: u32) {
+    fn invalidate(&mut self, at: u32) {
         if HINTED {
             self.branch_mut(at).is_hinted = false;
             self.stale.push(at);
@@ -550,7 +547,7 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
         self.branches.get_mut(at as usize)
     }
 
-    /// Says how many elements a node has now, and its key.
+    /// Sets the number of elements and the key of a node.
     pub fn set(&mut self, id: NodeId, count: usize, key: K) {
         let (mut child, mut at) = (id, self.parent(id));
         let mut delta = None;
@@ -563,14 +560,14 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
             let is_lowest = delta.is_none();
             let delta = *delta.get_or_insert(count.wrapping_sub(place.count));
             place.count = place.count.wrapping_add(delta);
-            let is_void = is_first && position != 0 && place.key != key;
+            let is_stale = is_first && position != 0 && place.key != key;
             if is_first {
                 place.key = key;
             }
             is_first &= position == 0;
             let above = branch.parent;
-            if is_void {
-                self.touch(at);
+            if is_stale {
+                self.invalidate(at);
             }
             (child, at) = (at, above);
             if is_lowest {
@@ -582,10 +579,10 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
         }
     }
 
-    /// Says that the node at the end of a way has one more element, and the key that it had. Nothing may have
-    /// changed since the way was found.
-    pub fn count_one(&mut self, way: &Way) {
-        for &(at, position) in &way.steps {
+    /// Counts one more element in the node at the end of a path; its key stays. The tree must not have
+    /// changed since the path was found.
+    pub fn increment(&mut self, path: &Path) {
+        for &(at, position) in &path.steps {
             let branch = self.branches.get_mut(at as usize);
             branch.children.as_mut_slice()[position as usize].count += 1;
         }
@@ -597,7 +594,7 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
         let id = self.new_node();
         let neighbour = previous.unwrap_or(self.first);
         let parent = if neighbour == NONE {
-            self.root = self.new_branch(0, SharedSlice::default());
+            self.root = self.new_branch(0, CowSlice::default());
             self.root
         } else {
             self.parent(neighbour)
@@ -612,13 +609,13 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
         let branch = self.branch_mut(parent);
         let position = previous.map_or(0, |previous| branch.position(previous) + 1);
         branch.children.insert(position, Child { count: 0, id, hint: 0, key });
-        self.touch(parent);
+        self.invalidate(parent);
         self.split_if_full(parent, position);
         self.set(id, count, key);
         id
     }
 
-    /// Takes a node away.
+    /// Removes a node. Its number becomes free.
     pub fn remove(&mut self, id: NodeId) {
         if self.first == id {
             self.first = self.next(id).unwrap_or(NONE);
@@ -635,11 +632,11 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
         self.free_node = id;
         self.nodes -= 1;
         if self.nodes == 0 {
-            *self = Spine::new();
+            *self = CountedTree::new();
         }
     }
 
-    /// Bytes taken, the spine itself not included. O(branches).
+    /// Bytes of its allocations. O(branches).
     pub fn memory_usage(&self) -> usize {
         let branches = (0..self.branches.len()).map(|at| {
             let branch = self.branches.get(at);
@@ -659,9 +656,8 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
         id.expect("four billion nodes take more memory than there is")
     }
 
-    fn new_branch(&mut self, level: u16, children: SharedSlice<Child<K>>) -> u32 {
-        let branch =
-            Branch { children, prefix: SharedSlice::default(), parent: NONE, level, is_hinted: false };
+    fn new_branch(&mut self, level: u16, children: CowSlice<Child<K>>) -> u32 {
+        let branch = Branch { children, prefix: CowSlice::default(), parent: NONE, level, is_hinted: false };
         let at = match some(self.free_branch) {
             Some(at) => {
                 let old = std::mem::replace(self.branch_mut(at), branch);
@@ -674,11 +670,11 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
             }
         };
         self.adopt(at, 0);
-        self.touch(at);
+        self.invalidate(at);
         at
     }
 
-    /// Makes a branch the parent of its children from a position on.
+    /// Sets the parent of a branch's children from a position on.
     fn adopt(&mut self, at: u32, from: usize) {
         let level = self.branch(at).level;
         for position in from..self.branch(at).children().len() {
@@ -690,9 +686,10 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
         }
     }
 
-    /// Splits a branch that has just got one child too many, at `position`, and those above it where they
-    /// fill up. Growth at an end leaves nearly full branches behind, but takes some children along, so that a
-    /// child that comes and goes there does not make and unmake a branch each time.
+    /// Splits a branch that has just got one child too many, at `position`, and then branches above that have
+    /// become too full. A split at an end of the branch leaves a nearly full one behind, so that trees which
+    /// grow at an end are dense. It moves some children as well, so that adding and removing one child there
+    /// in turns does not split and merge each time.
     fn split_if_full(&mut self, mut at: u32, mut position: usize) {
         while self.branch(at).children().len() > FANOUT {
             let branch = self.branch_mut(at);
@@ -720,7 +717,7 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
             position = old + usize::from(!is_head);
             above.children.insert(position, new);
             self.branch_mut(new.id).parent = parent;
-            self.touch(parent);
+            self.invalidate(parent);
             at = parent;
         }
     }
@@ -731,7 +728,7 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
         Child { count: branch.count(), id: at, hint: 0, key: branch.children()[0].key }
     }
 
-    /// Takes a child out of a branch; branches that become empty go, small ones merge.
+    /// Removes a child from a branch. Empty branches are removed, small ones merged.
     fn remove_child(&mut self, mut at: u32, mut id: u32) {
         loop {
             let branch = self.branch_mut(at);
@@ -765,7 +762,7 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
         }
     }
 
-    /// Carries the key of a branch's first child up.
+    /// Copies the key of a branch's first child into the branches above.
     fn renew_key(&mut self, mut at: u32) {
         let key = self.branch(at).children()[0].key;
         while let Some(parent) = some(self.branch(at).parent) {
@@ -774,16 +771,16 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
             let place = &mut above.children.as_mut_slice()[position];
             place.key = key;
             if position != 0 {
-                // The elements of the child that has gone may be before this branch now.
-                self.touch(parent);
+                // Elements of the removed child may be before this branch now.
+                self.invalidate(parent);
                 return;
             }
             at = parent;
         }
     }
 
-    /// Moves the children of a small branch and those of a neighbour together. Returns the parent of both
-    /// and the branch that is to be taken out of it; its count has been given to the other.
+    /// Merges a small branch with a neighbour, if the children of both fit. Returns the parent of both and
+    /// the branch that the caller must remove from it; its count is already part of the other's.
     fn merge_with_neighbour(&mut self, at: u32) -> Option<(u32, u32)> {
         let branch = self.branch(at);
         let len = branch.children().len();
@@ -802,7 +799,7 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
         let from = self.branch(kept).children().len();
         self.branch_mut(kept).children.extend_from_slice(moved.as_slice());
         self.adopt(kept, from);
-        self.touch(kept);
+        self.invalidate(kept);
         let siblings = self.branch_mut(parent).children.as_mut_slice();
         siblings[left].count += std::mem::take(&mut siblings[left + 1].count);
         self.free_branch(gone);
@@ -812,8 +809,8 @@ impl<K: Copy + PartialEq, const HINTED: bool> Spine<K, HINTED> {
     fn free_branch(&mut self, at: u32) {
         let next = std::mem::replace(&mut self.free_branch, at);
         let branch = self.branch_mut(at);
-        branch.children = SharedSlice::default();
-        branch.prefix = SharedSlice::default();
+        branch.children = CowSlice::default();
+        branch.prefix = CowSlice::default();
         branch.parent = next;
     }
 }
@@ -824,31 +821,31 @@ mod tests {
     use crate::test_random::Random;
 
     /// Checks every invariant and returns the nodes in order.
-    fn check(spine: &Spine<u64>, count_of: &[usize], key_of: &[u64]) -> Vec<NodeId> {
+    fn check(tree: &CountedTree<u64>, count_of: &[usize], key_of: &[u64]) -> Vec<NodeId> {
         let mut order = Vec::new();
-        let mut at = spine.first();
+        let mut at = tree.first();
         while let Some(id) = at {
-            assert_eq!(spine.next(id).map_or(spine.last(), |next| spine.previous(next)), Some(id));
+            assert_eq!(tree.next(id).map_or(tree.last(), |next| tree.previous(next)), Some(id));
             order.push(id);
-            at = spine.next(id);
+            at = tree.next(id);
         }
         let mut row: Vec<(u32, usize, u64)> =
             order.iter().map(|&id| (id, count_of[id as usize], key_of[id as usize])).collect();
         let mut level = 0;
-        assert_eq!(spine.total(), row.iter().map(|node| node.1).sum::<usize>());
+        assert_eq!(tree.total(), row.iter().map(|node| node.1).sum::<usize>());
         while !row.is_empty() {
             let mut above: Vec<(u32, usize, u64)> = Vec::new();
             let mut rest = &row[..];
             while let Some(&(id, ..)) = rest.first() {
                 let parent = match level {
-                    0 => spine.parent(id),
-                    _ => spine.branch(id).parent,
+                    0 => tree.parent(id),
+                    _ => tree.branch(id).parent,
                 };
                 if parent == NONE {
-                    assert_eq!((id, row.len()), (spine.root, 1));
+                    assert_eq!((id, row.len()), (tree.root, 1));
                     return order;
                 }
-                let branch = spine.branch(parent);
+                let branch = tree.branch(parent);
                 assert!(branch.level == level && branch.children().len() <= FANOUT);
                 let (own, others) = rest.split_at(branch.children().len());
                 let children: Vec<_> = branch.children().iter().map(|c| (c.id, c.count, c.key)).collect();
@@ -868,7 +865,7 @@ mod tests {
             let mut numbers = Random::new(seed);
             let mut random = |bound: usize| numbers.below(bound);
             let initial = random(3) * 700;
-            let mut spine = Spine::build((0..initial).map(|id| (id % 5 + 1, id as u64)));
+            let mut tree = CountedTree::build((0..initial).map(|id| (id % 5 + 1, id as u64)));
             let mut order: Vec<NodeId> = (0..initial as NodeId).collect();
             let mut counts: Vec<usize> = (0..initial).map(|id| id % 5 + 1).collect();
             let mut keys: Vec<u64> = (0..initial as u64).collect();
@@ -881,33 +878,33 @@ mod tests {
                 };
                 let (count, key) = (random(9) + 1, random(1000) as u64);
                 if random(10) < if growing { 7 } else { 2 } {
-                    let id = spine.insert_after(place.checked_sub(1).map(|at| order[at]), count, key);
+                    let id = tree.insert_after(place.checked_sub(1).map(|at| order[at]), count, key);
                     order.insert(place, id);
                     counts.resize(counts.len().max(id as usize + 1), 0);
                     keys.resize(counts.len(), 0);
                     (counts[id as usize], keys[id as usize]) = (count, key);
                 } else if let Some(&id) = order.get(place) {
                     if random(10) < 7 {
-                        spine.remove(id);
+                        tree.remove(id);
                         order.remove(place);
                     } else {
-                        spine.set(id, count, key);
+                        tree.set(id, count, key);
                         (counts[id as usize], keys[id as usize]) = (count, key);
                     }
                 }
                 if round % 50 == 0 {
-                    assert_eq!(check(&spine, &counts, &keys), order, "seed {seed}");
+                    assert_eq!(check(&tree, &counts, &keys), order, "seed {seed}");
                 }
                 if let Some(&id) = order.get(place) {
                     let rank: usize = order[..place].iter().map(|&id| counts[id as usize]).sum();
-                    assert_eq!(spine.rank(id), rank);
-                    assert_eq!(spine.find(rank), Some((id, 0)));
+                    assert_eq!(tree.rank(id), rank);
+                    assert_eq!(tree.find(rank), Some((id, 0)));
                 }
             }
             for id in order {
-                spine.remove(id);
+                tree.remove(id);
             }
-            assert_eq!((spine.first(), spine.find(0), spine.total()), (None, None, 0));
+            assert_eq!((tree.first(), tree.find(0), tree.total()), (None, None, 0));
         }
     }
 }

@@ -1,62 +1,68 @@
-//! An ordered map that its clones share: a spine whose nodes have one element each, the value, and the map's
-//! key.
+//! An ordered copy-on-write map: a [`CountedTree`] with one node for each entry, and the values in a
+//! [`CowVec`].
 //!
-//! A clone costs O(1); finding, adding and removing O(log n); a step in order O(1) amortised. The values
-//! should be cheap to clone: a change while a clone lives copies up to 64 of them.
+//! A clone costs O(1); finding, adding and removing O(log n); a step in order O(1) amortised. A change while
+//! a clone lives copies up to 64 values, so values should be cheap to clone.
 
 use std::cmp::Ordering;
 
-use super::{NodeId, SharedVec, Spine};
+use crate::counted_tree::{CountedTree, NodeId};
+use crate::cow_vec::CowVec;
 
-/// See the module's description.
+/// A map whose clones share its entries until they change.
 #[derive(Clone, Debug)]
-pub(crate) struct SharedMap<K: Copy, V: Clone> {
-    spine: Spine<K>,
+pub struct CowMap<K: Copy, V: Clone> {
+    tree: CountedTree<K>,
     /// By node; `None` where a node is free.
-    values: SharedVec<Option<V>>,
+    values: CowVec<Option<V>>,
 }
 
-impl<K: Copy + Ord, V: Clone> Default for SharedMap<K, V> {
+impl<K: Copy + Ord, V: Clone> Default for CowMap<K, V> {
     fn default() -> Self {
-        SharedMap { spine: Spine::new(), values: SharedVec::new() }
+        CowMap { tree: CountedTree::new(), values: CowVec::new() }
     }
 }
 
-impl<K: Copy + Ord, V: Clone> SharedMap<K, V> {
+impl<K: Copy + Ord, V: Clone> CowMap<K, V> {
     /// The map of these entries, whose keys rise, in O(n).
     pub fn build(entries: impl Iterator<Item = (K, V)>) -> Self {
-        let (mut keys, mut values) = (Vec::new(), SharedVec::new());
+        let (mut keys, mut values) = (Vec::new(), CowVec::new());
         for (key, value) in entries {
             keys.push((1, key));
             values.push(Some(value));
         }
-        SharedMap { spine: Spine::build(keys.into_iter()), values }
+        CowMap { tree: CountedTree::build(keys.into_iter()), values }
     }
 
     /// The number of entries.
     pub fn len(&self) -> usize {
-        self.spine.node_count()
+        self.tree.node_count()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The value of the first entry.
     pub fn first(&self) -> Option<&V> {
-        self.value(self.spine.first()?)
+        self.value(self.tree.first()?)
     }
 
     /// The value of the last entry.
     pub fn last(&self) -> Option<&V> {
-        self.value(self.spine.last()?)
+        self.value(self.tree.last()?)
     }
 
     /// The value of the first entry, to change.
     pub fn first_mut(&mut self) -> Option<&mut V> {
-        let first = self.spine.first()?;
+        let first = self.tree.first()?;
         self.values.get_mut(first as usize).as_mut()
     }
 
     /// The value of the last entry, to change.
     pub fn last_mut(&mut self) -> Option<&mut V> {
-        let last = self.spine.last()?;
+        let last = self.tree.last()?;
         self.values.get_mut(last as usize).as_mut()
     }
 
@@ -68,7 +74,7 @@ impl<K: Copy + Ord, V: Clone> SharedMap<K, V> {
 
     /// Adds an entry whose key is above all others.
     pub fn push(&mut self, key: K, value: V) {
-        self.place(self.spine.last(), key, value);
+        self.place(self.tree.last(), key, value);
     }
 
     /// Adds an entry after a node; its key is above that one's and below the next one's.
@@ -77,7 +83,7 @@ impl<K: Copy + Ord, V: Clone> SharedMap<K, V> {
     }
 
     fn place(&mut self, previous: Option<NodeId>, key: K, value: V) {
-        let id = self.spine.insert_after(previous, 1, key) as usize;
+        let id = self.tree.insert_after(previous, 1, key) as usize;
         if id == self.values.len() {
             self.values.push(Some(value));
         } else {
@@ -95,19 +101,19 @@ impl<K: Copy + Ord, V: Clone> SharedMap<K, V> {
         if let Some((id, _)) = self.floor(key) {
             return Some(id);
         }
-        let first = self.spine.first()?;
-        self.spine.set(first, 1, key);
+        let first = self.tree.first()?;
+        self.tree.set(first, 1, key);
         Some(first)
     }
 
     /// The node before another.
     pub fn before(&self, node: NodeId) -> Option<NodeId> {
-        self.spine.previous(node)
+        self.tree.previous(node)
     }
 
     /// The node after another.
     pub fn after(&self, node: NodeId) -> Option<NodeId> {
-        self.spine.next(node)
+        self.tree.next(node)
     }
 
     /// The value of a node.
@@ -133,12 +139,12 @@ impl<K: Copy + Ord, V: Clone> SharedMap<K, V> {
 
     /// Removes the first entry and returns its value.
     pub fn pop_first(&mut self) -> Option<V> {
-        self.remove(self.spine.first()?)
+        self.remove(self.tree.first()?)
     }
 
     /// The values in order.
     pub fn iter(&self) -> Values<'_, K, V> {
-        Values { map: self, front: self.spine.first(), back: self.spine.last(), left: self.len() }
+        Values { map: self, front: self.tree.first(), back: self.tree.last(), left: self.len() }
     }
 
     /// The values from the last one whose key is not above `from` to the last one whose key is not above
@@ -147,16 +153,15 @@ impl<K: Copy + Ord, V: Clone> SharedMap<K, V> {
         let Some((back, last)) = self.floor(to).filter(|_| from <= to) else {
             return Values { map: self, front: None, back: None, left: 0 };
         };
-        let (front, first) =
-            self.floor(from).or(self.spine.first().map(|id| (id, 0))).unwrap_or((back, last));
+        let (front, first) = self.floor(from).or(self.tree.first().map(|id| (id, 0))).unwrap_or((back, last));
         Values { map: self, front: Some(front), back: Some(back), left: last + 1 - first }
     }
 
     /// Has `change` called with each value in order until it returns false.
     pub fn change_each(&mut self, mut change: impl FnMut(&mut V) -> bool) {
-        let mut at = self.spine.first();
+        let mut at = self.tree.first();
         while let Some(id) = at {
-            at = self.spine.next(id);
+            at = self.tree.next(id);
             if !self.values.get_mut(id as usize).as_mut().is_some_and(&mut change) {
                 return;
             }
@@ -165,14 +170,14 @@ impl<K: Copy + Ord, V: Clone> SharedMap<K, V> {
 
     /// Bytes taken, what the values refer to not included.
     pub fn memory_usage(&self) -> usize {
-        self.spine.memory_usage() + self.values.memory_usage()
+        self.tree.memory_usage() + self.values.memory_usage()
     }
 
     /// The last entry whose key is not above this one, and its rank.
     fn floor(&self, key: K) -> Option<(NodeId, usize)> {
         let order = |other| if other <= key { Ordering::Less } else { Ordering::Greater };
-        self.spine.first_key().filter(|&first| first <= key)?;
-        self.spine.last_before_and_rank(order, b"", |_| false)
+        self.tree.first_key().filter(|&first| first <= key)?;
+        self.tree.last_before_and_rank(order, b"", |_| false)
     }
 
     fn value(&self, id: NodeId) -> Option<&V> {
@@ -180,18 +185,18 @@ impl<K: Copy + Ord, V: Clone> SharedMap<K, V> {
     }
 
     fn remove(&mut self, id: NodeId) -> Option<V> {
-        self.spine.remove(id);
+        self.tree.remove(id);
         let value = self.values.get_mut(id as usize).take();
-        if self.spine.node_count() == 0 {
-            self.values = SharedVec::new();
+        if self.tree.node_count() == 0 {
+            self.values = CowVec::new();
         }
         value
     }
 }
 
 /// Values of a map in order, from both ends.
-pub(crate) struct Values<'a, K: Copy, V: Clone> {
-    map: &'a SharedMap<K, V>,
+pub struct Values<'a, K: Copy, V: Clone> {
+    map: &'a CowMap<K, V>,
     front: Option<NodeId>,
     back: Option<NodeId>,
     left: usize,
@@ -210,7 +215,7 @@ impl<'a, K: Copy + Ord, V: Clone> Iterator for Values<'a, K, V> {
         self.left = self.left.checked_sub(1)?;
         let id = self.front?;
         if self.left > 0 {
-            self.front = self.map.spine.next(id);
+            self.front = self.map.tree.next(id);
         }
         self.map.value(id)
     }
@@ -225,7 +230,7 @@ impl<K: Copy + Ord, V: Clone> DoubleEndedIterator for Values<'_, K, V> {
         self.left = self.left.checked_sub(1)?;
         let id = self.back?;
         if self.left > 0 {
-            self.back = self.map.spine.previous(id);
+            self.back = self.map.tree.previous(id);
         }
         self.map.value(id)
     }
@@ -243,8 +248,8 @@ mod tests {
     fn behaves_like_a_sorted_map_and_clones_stay() {
         let mut numbers = Random::new(9);
         let mut random = |bound: u64| numbers.next() % bound;
-        let (mut map, mut model) = (SharedMap::default(), BTreeMap::new());
-        let mut clones: Vec<(SharedMap<u64, u64>, BTreeMap<u64, u64>)> = Vec::new();
+        let (mut map, mut model) = (CowMap::default(), BTreeMap::new());
+        let mut clones: Vec<(CowMap<u64, u64>, BTreeMap<u64, u64>)> = Vec::new();
         let mut next = 5;
         for round in 0..8000 {
             let key = random(next + 10);
@@ -283,7 +288,7 @@ mod tests {
                 assert!(clone.iter().eq(model.values()), "round {round}");
             }
         }
-        let built = SharedMap::build(model.iter().map(|(&key, &value)| (key, value)));
+        let built = CowMap::build(model.iter().map(|(&key, &value)| (key, value)));
         assert!(built.iter().eq(model.values()));
     }
 }

@@ -6,7 +6,7 @@
 
 use std::ptr::NonNull;
 
-use mantissa_store::slab;
+use mantissa_memory::slab;
 
 /// Bytes of memory that this process has, but for those of files.
 fn resident_bytes() -> usize {

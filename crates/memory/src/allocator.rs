@@ -36,14 +36,15 @@ pub const NAME: &str = if cfg!(feature = "whole_allocations") { "libc" } else { 
 
 /// Bytes handed out and not given back, over all threads, each allocation with its whole size class.
 pub fn allocated_bytes() -> usize {
-    // Threads that came after the count was read add to counters that are summed from the next time on.
+    // A counter that a thread takes after this load is part of the next sum.
     let used = NEXT_COUNTER.load(Ordering::Relaxed).min(COUNTER_COUNT);
     let sum: i64 = COUNTERS[..used].iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum();
     usize::try_from(sum).unwrap_or(0)
 }
 
-/// Bytes handed out and not given back, as far as this thread has counted: negative if it has given back what
-/// others took. It costs one load, and its change tells how much this thread has taken since.
+/// Bytes that this thread and those that share its counter have allocated, less what they have freed.
+/// Negative if they freed what others allocated. Costs one load; the difference of two calls is what was
+/// allocated between.
 #[inline]
 pub fn thread_bytes() -> i64 {
     COUNTERS[counter_index()].0.load(Ordering::Relaxed)
@@ -85,7 +86,7 @@ fn counter_index() -> usize {
         .unwrap_or(0)
 }
 
-/// Counts bytes that were handed out, or given back if there are fewer than none.
+/// Counts allocated bytes; freed ones are negative.
 #[inline]
 pub(crate) fn count(bytes: i64) {
     COUNTERS[counter_index()].0.fetch_add(bytes, Ordering::Relaxed);
