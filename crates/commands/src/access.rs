@@ -15,8 +15,8 @@ use std::cell::Cell;
 
 use mantissa_protocol::{OwnedArgs, Reply};
 use mantissa_store::{
-    Before, Entry, Hash, KEY_BYTES_MAX, KeyHash, Keyspace, Kind, List, LiveEntry, LockedShards, Lookup, Set,
-    Shard, ShardSet, SortedSet, Stream, StringRef, Text, Value, ValueMut, ValueRef,
+    Before, Collection, Entry, Hash, KEY_BYTES_MAX, KeyHash, Keyspace, Kind, List, LiveEntry, LockedShards,
+    Lookup, Set, Shard, ShardSet, SortedSet, Stream, StringRef, Text, Value,
 };
 
 use crate::effects::{
@@ -80,35 +80,28 @@ pub struct Access<'a> {
     hint: (*const [u8], KeyHash),
 }
 
+/// Names of their own for the most used of [`Access::collection`], [`Access::collection_mut`] and
+/// [`Access::collection_or_new`].
 macro_rules! collection_access {
-    ($kind:ident, $read:ident, $write:ident, $write_or_new:ident, $type:ty) => {
-        #[doc = concat!("The `", stringify!($kind), "` at a key, to read.")]
+    ($type:ident, $read:ident, $write:ident, $write_or_new:ident) => {
+        #[doc = concat!("The `", stringify!($type), "` at a key, to read.")]
+        #[inline]
         pub fn $read(&self, key: &[u8]) -> Outcome<Option<&$type>> {
-            match self.read(key).map(Entry::value) {
-                None => Ok(None),
-                Some(ValueRef::$kind(value)) => Ok(Some(value)),
-                Some(_) => Err(Error::WRONG_TYPE),
-            }
+            self.collection(key)
         }
 
-        #[doc = concat!("The `", stringify!($kind), "` at a key, to change.")]
+        #[doc = concat!("The `", stringify!($type), "` at a key, to change.")]
         ///
         /// If it becomes empty, remove the key.
+        #[inline]
         pub fn $write(&mut self, key: &[u8]) -> Outcome<Option<&mut $type>> {
-            let Some(entry) = self.find_mut(key) else { return Ok(None) };
-            match entry.collection_mut() {
-                Some(ValueMut::$kind(value)) => Ok(Some(value)),
-                _ => Err(Error::WRONG_TYPE),
-            }
+            self.collection_mut(key)
         }
 
-        #[doc = concat!("The `", stringify!($kind), "` at a key, to change; a new one if there is none.")]
+        #[doc = concat!("The `", stringify!($type), "` at a key, to change; a new one if there is none.")]
+        #[inline]
         pub fn $write_or_new(&mut self, key: &[u8]) -> Outcome<&mut $type> {
-            let (entry, _) = self.find_or_insert(key, || Value::$kind(Default::default()))?;
-            match entry.into_mut().collection_mut() {
-                Some(ValueMut::$kind(value)) => Ok(value),
-                _ => Err(Error::WRONG_TYPE),
-            }
+            self.collection_or_new(key)
         }
     };
 }
@@ -398,11 +391,36 @@ impl<'a> Access<'a> {
         entry.into_mut().text_mut().ok_or(Error::WRONG_TYPE)
     }
 
-    collection_access!(List, list, list_mut, list_or_new, List);
-    collection_access!(Set, set, set_mut, set_or_new, Set);
-    collection_access!(SortedSet, sorted_set, sorted_set_mut, sorted_set_or_new, SortedSet);
-    collection_access!(Hash, hash_value, hash_mut, hash_or_new, Hash);
-    collection_access!(Stream, stream, stream_mut, stream_or_new, Stream);
+    /// The collection of a type at a key, to read.
+    #[inline]
+    pub fn collection<T: Collection>(&self, key: &[u8]) -> Outcome<Option<&T>> {
+        match self.read(key).map(Entry::value) {
+            None => Ok(None),
+            Some(value) => T::of(value).map(Some).ok_or(Error::WRONG_TYPE),
+        }
+    }
+
+    /// The collection of a type at a key, to change.
+    ///
+    /// If it becomes empty, remove the key.
+    #[inline]
+    pub fn collection_mut<T: Collection>(&mut self, key: &[u8]) -> Outcome<Option<&mut T>> {
+        let Some(entry) = self.find_mut(key) else { return Ok(None) };
+        entry.collection_mut().and_then(T::of_mut).map(Some).ok_or(Error::WRONG_TYPE)
+    }
+
+    /// The collection of a type at a key, to change; a new one if there is none.
+    #[inline]
+    pub fn collection_or_new<T: Collection>(&mut self, key: &[u8]) -> Outcome<&mut T> {
+        let (entry, _) = self.find_or_insert(key, || T::default().into_value())?;
+        entry.into_mut().collection_mut().and_then(T::of_mut).ok_or(Error::WRONG_TYPE)
+    }
+
+    collection_access!(List, list, list_mut, list_or_new);
+    collection_access!(Set, set, set_mut, set_or_new);
+    collection_access!(SortedSet, sorted_set, sorted_set_mut, sorted_set_or_new);
+    collection_access!(Hash, hash_value, hash_mut, hash_or_new);
+    collection_access!(Stream, stream, stream_mut, stream_or_new);
 
     // ---- changes ----
 
@@ -433,7 +451,7 @@ impl<'a> Access<'a> {
         if let Some(old) = replaced {
             self.collected.free_later_as(self.settings.lazy_server_del, old);
         }
-        if before == Kind::Stream {
+        if before.row().waiting.is_for_loss() {
             self.signal(key);
         }
         self.overwritten(key, before, Kind::String);
@@ -874,7 +892,7 @@ fn note_new(collected: &mut Collected, settings: &Settings, database: usize, awa
 /// Those who wait for such a key may be served.
 #[inline]
 fn note_ready(collected: &mut Collected, database: usize, awaited: bool, entry: &Entry) {
-    if awaited && matches!(entry.kind(), Kind::List | Kind::SortedSet | Kind::Stream) {
+    if awaited && entry.kind().row().waiting.is_for_arrival() {
         collected.effects().ready.push((database, entry.key().into()));
     }
 }
@@ -882,7 +900,7 @@ fn note_ready(collected: &mut Collected, database: usize, awaited: bool, entry: 
 /// Those who wait for such a key may have to know that it is gone. `awaited` may err on the side of true.
 #[inline]
 fn note_lost(collected: &mut Collected, database: usize, awaited: bool, entry: &Entry) {
-    if awaited && entry.kind() == Kind::Stream {
+    if awaited && entry.kind().row().waiting.is_for_loss() {
         collected.effects().ready.push((database, entry.key().into()));
     }
 }

@@ -1,7 +1,7 @@
 //! OBJECT: how values are encoded and used.
 
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::{Entry, ValueRef};
+use mantissa_store::Entry;
 
 use crate::DataSpec;
 use crate::access::{Access, decayed_frequency, idle_seconds};
@@ -25,21 +25,9 @@ pub fn memory_usage(entry: &Entry) -> usize {
     entry.memory_usage() + TABLE_BYTES_PER_KEY
 }
 
-/// The name of an entry's encoding that OBJECT ENCODING and DEBUG OBJECT reply.
-pub fn encoding(entry: &Entry) -> &'static str {
-    match entry.value() {
-        ValueRef::String(_) => entry.string_encoding().unwrap_or("raw"),
-        ValueRef::List(list) => list.encoding(),
-        ValueRef::Set(set) => set.encoding(),
-        ValueRef::SortedSet(set) => set.encoding(),
-        ValueRef::Hash(hash) => hash.encoding(),
-        ValueRef::Stream(_) => "stream",
-    }
-}
-
 fn object_encoding(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     match access.peek(args.at(2)) {
-        Some(entry) => reply.bulk(encoding(entry).as_bytes()),
+        Some(entry) => reply.bulk(entry.encoding().as_bytes()),
         None => reply.null(),
     }
     Ok(())
@@ -98,13 +86,7 @@ fn object_help(_: &mut Access<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome {
 /// Whether Redis would free the value in the background: it looks at the number of allocations.
 pub(crate) fn is_freed_lazily(entry: &Entry) -> bool {
     const EFFORT_MAX: usize = 64;
-    let effort = match entry.value() {
-        ValueRef::List(list) => list.nodes().take(EFFORT_MAX + 1).count(),
-        ValueRef::Stream(_) => entry.free_effort(),
-        _ if matches!(encoding(entry), "hashtable" | "skiplist") => entry.free_effort(),
-        _ => 1,
-    };
-    effort > EFFORT_MAX
+    entry.value().redis_free_effort(EFFORT_MAX) > EFFORT_MAX
 }
 
 /// The registration table.

@@ -4,6 +4,7 @@
 //! INFO, COMMAND DOCS, CLI hints and completion all read it; nothing about a command is written down twice.
 
 use mantissa_protocol::Args;
+use mantissa_store::Kind;
 
 use smallvec::SmallVec;
 
@@ -184,6 +185,31 @@ bits! {
         /// Scripts and functions.
         SCRIPTING = 20, "scripting";
     }
+}
+
+/// Each type of values has its category among them.
+const _: () = {
+    let mut index = 0;
+    while index < Kind::ALL.len() {
+        assert!(is_category(Kind::ALL[index].row().category.as_bytes()));
+        index += 1;
+    }
+};
+
+const fn is_category(name: &[u8]) -> bool {
+    let mut index = 0;
+    while index < Categories::ALL.len() {
+        let other = Categories::ALL[index].1.as_bytes();
+        let mut at = 0;
+        while at < name.len() && at < other.len() && name[at] == other[at] {
+            at += 1;
+        }
+        if at == name.len() && at == other.len() {
+            return true;
+        }
+        index += 1;
+    }
+    false
 }
 
 bits! {

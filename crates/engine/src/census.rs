@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mantissa_commands::memory_usage;
-use mantissa_store::{Entry, Kind, Shard, ShardSet, ValueRef};
+use mantissa_store::{Entry, Kind, Shard, ShardSet};
 use parking_lot::Mutex;
 
 use crate::context::Context;
@@ -60,9 +60,9 @@ impl Findings {
     /// Takes notice of an entry.
     pub fn note(&mut self, database: usize, entry: &Entry) {
         let kind = entry.kind();
-        if kind != Kind::Stream {
+        if kind.row().sizes.is_some() {
             let distribution = self.sizes.entry((database, kind)).or_insert_with(|| Box::new([0; 65]));
-            let size = length(entry);
+            let size = entry.value().element_count();
             distribution[(u64::BITS - size.leading_zeros()) as usize] += 1;
         }
         let elements = entry.free_effort();
@@ -86,18 +86,6 @@ impl Findings {
     /// The biggest keys, the biggest first.
     pub fn into_biggest(self) -> Vec<BigKey> {
         self.biggest.into_iter().rev().collect()
-    }
-}
-
-/// The number of elements, or of bytes of a string.
-pub fn length(entry: &Entry) -> u64 {
-    match entry.value() {
-        ValueRef::String(text) => text.len() as u64,
-        ValueRef::List(list) => list.len() as u64,
-        ValueRef::Set(set) => set.len() as u64,
-        ValueRef::SortedSet(set) => set.len() as u64,
-        ValueRef::Hash(hash) => hash.len() as u64,
-        ValueRef::Stream(stream) => stream.len(),
     }
 }
 

@@ -18,34 +18,44 @@
 //!
 //! Linear in the data; takes no memory to speak of.
 
-use mantissa_number::{INTEGER_TEXT_MAX, write_score_digits};
+use crate::types;
+use mantissa_number::INTEGER_TEXT_MAX;
 use mantissa_store::listpack::Element;
-use mantissa_store::stream::NUMBER_TEXT_MAX;
-use mantissa_store::{Entry, Hash, Kind, List, LockedShards, Set, SortedSet, Stream, ValueRef};
+use mantissa_store::{Entry, LockedShards};
 use sha1::{Digest as _, Sha1};
 
 /// The digest of nothing.
 const EMPTY: [u8; 20] = [0; 20];
 
+/// A digest that is being built.
 #[derive(Clone, Copy)]
-struct Mixer([u8; 20]);
+pub(crate) struct Mixer([u8; 20]);
 
 impl Mixer {
-    fn new() -> Self {
+    /// The digest of nothing.
+    pub fn new() -> Self {
         Mixer(EMPTY)
     }
 
-    fn add(&mut self, bytes: &[u8]) {
+    /// Adds bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
         let hash = Sha1::digest(bytes);
         self.0.iter_mut().zip(hash).for_each(|(mine, theirs)| *mine ^= theirs);
     }
 
-    fn mix(&mut self, bytes: &[u8]) {
+    /// Adds a digest.
+    pub fn add_digest(&mut self, digest: &Mixer) {
+        self.add(&digest.0);
+    }
+
+    /// Mixes bytes in.
+    pub fn mix(&mut self, bytes: &[u8]) {
         self.add(bytes);
         self.0 = Sha1::digest(self.0).into();
     }
 
-    fn mix_element(&mut self, element: Element<'_>) {
+    /// Mixes in the text of an element.
+    pub fn mix_element(&mut self, element: Element<'_>) {
         self.mix(element.text(&mut [0; INTEGER_TEXT_MAX]));
     }
 }
@@ -67,7 +77,7 @@ pub fn digest_keyspace(shards: &mut LockedShards<'_>) -> [u8; 20] {
                     let mut digest = Mixer::new();
                     digest.mix(entry.key());
                     value(&mut digest, entry);
-                    total.add(&digest.0);
+                    total.add_digest(&digest);
                 }
             });
         }
@@ -83,70 +93,8 @@ pub fn digest_value(entry: &Entry) -> [u8; 20] {
 }
 
 fn value(digest: &mut Mixer, entry: &Entry) {
-    digest.mix(&type_number(entry.kind()).to_be_bytes());
-    match entry.value() {
-        ValueRef::String(text) => digest.mix(text.text(&mut [0; INTEGER_TEXT_MAX])),
-        ValueRef::List(list) => of_list(digest, list),
-        ValueRef::Set(set) => of_set(digest, set),
-        ValueRef::SortedSet(set) => of_sorted_set(digest, set),
-        ValueRef::Hash(hash) => of_hash(digest, hash),
-        ValueRef::Stream(stream) => of_stream(digest, stream),
-    }
+    types::digest(entry.value(), digest);
     if entry.expiry().is_some() {
         digest.add(b"!!expire!!");
-    }
-}
-
-/// Redis's number of a type.
-fn type_number(kind: Kind) -> u32 {
-    match kind {
-        Kind::String => 0,
-        Kind::List => 1,
-        Kind::Set => 2,
-        Kind::SortedSet => 3,
-        Kind::Hash => 4,
-        Kind::Stream => 6,
-    }
-}
-
-fn of_list(digest: &mut Mixer, list: &List) {
-    list.iter().for_each(|element| digest.mix_element(element));
-}
-
-fn of_set(digest: &mut Mixer, set: &Set) {
-    set.iter().for_each(|member| digest.add(member.text(&mut [0; INTEGER_TEXT_MAX])));
-}
-
-fn of_sorted_set(digest: &mut Mixer, set: &SortedSet) {
-    let mut text = Vec::new();
-    for (member, score) in set.iter() {
-        let mut own = Mixer::new();
-        own.mix(member);
-        text.clear();
-        write_score_digits(&mut text, score);
-        own.mix(&text);
-        digest.add(&own.0);
-    }
-}
-
-fn of_hash(digest: &mut Mixer, hash: &Hash) {
-    for (field, value, expiry) in hash.iter() {
-        let mut own = Mixer::new();
-        own.mix_element(field);
-        own.mix_element(value);
-        if expiry.is_some() {
-            own.add(b"!!hexpire!!");
-        }
-        digest.add(&own.0);
-    }
-}
-
-fn of_stream(digest: &mut Mixer, stream: &Stream) {
-    for entry in stream.entries() {
-        digest.mix(format!("{}.{}", entry.id.ms, entry.id.seq).as_bytes());
-        for (field, value) in entry.fields {
-            digest.mix(field.bytes(&mut [0; NUMBER_TEXT_MAX]));
-            digest.mix(value.bytes(&mut [0; NUMBER_TEXT_MAX]));
-        }
     }
 }

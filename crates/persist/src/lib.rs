@@ -2,7 +2,8 @@
 //!
 //! [`load`] reads a file into a keyspace or any other target, [`write`] writes one, [`check`] looks through
 //! one, [`payload`] does the same for the single values of DUMP and RESTORE, and [`digest`] tells whether two
-//! keyspaces hold the same. The format itself is in [`format`], [`lzf`] and [`packed`]. [`aof`] is the format
+//! keyspaces hold the same. How values of each type are written and read is in `types`, one file a type; the
+//! rest of the format is in [`format`], [`lzf`] and [`packed`]. [`aof`] is the format
 //! of the append-only file. [`storage`] is under all file I/O; [`delay`] makes things slow for tests.
 #![forbid(unsafe_code)]
 
@@ -17,4 +18,5 @@ pub mod packed;
 pub mod payload;
 pub mod source;
 pub mod storage;
+mod types;
 pub mod write;

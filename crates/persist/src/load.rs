@@ -10,22 +10,21 @@
 //! notice.
 
 mod ahead;
-mod module;
+pub(crate) mod module;
 mod parallel;
 mod skip;
-mod stream;
 mod target;
 #[cfg(test)]
 mod tests;
-mod value;
 
 pub use parallel::{LoadJob, load_in_parallel};
+pub(crate) use skip::{Input, Stop, skip_each, skip_length, skip_string, skip_strings};
 pub use target::{KeyspaceTarget, LoadTarget, LoadedValue, Record};
-pub(crate) use value::{Outcome, read_value};
 
 use crate::delay::KeyDelay;
 use crate::format::{MAGIC, VERSION, VERSION_WITH_CHECKSUM, opcode, value_type};
 use crate::source::{LoadError, Source};
+use crate::types::{LAST_FORM, Outcome, read_value};
 use mantissa_store::{EncodingLimits, KEY_BYTES_MAX};
 use std::io::Read;
 
@@ -175,7 +174,7 @@ impl<'a, R: Read> Loader<'a, R> {
                 }
                 opcode::IDLE => attributes.access.idle_s = Some(self.source.length()?),
                 opcode::FREQ => attributes.access.frequency = Some(self.source.byte()?),
-                value_type::STRING..=value_type::HASH_LISTPACK_EX => {
+                value_type::STRING..=LAST_FORM => {
                     self.key(offset, mark, attributes, target)?;
                     attributes = Attributes { database: attributes.database, ..Attributes::default() };
                 }

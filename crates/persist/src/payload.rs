@@ -5,9 +5,10 @@
 //! ```
 
 use crate::format::{Checksum, VERSION, opcode, value_type};
-use crate::load::{LoadOptions, Outcome, read_value};
+use crate::load::LoadOptions;
 use crate::source::Source;
-use crate::write::{Encoder, WriteOptions, form_of};
+use crate::types::{Outcome, form_of, read_value};
+use crate::write::{Encoder, WriteOptions};
 use mantissa_store::{Value, ValueRef};
 use std::sync::atomic::{AtomicBool, Ordering};
 

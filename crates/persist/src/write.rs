@@ -4,19 +4,15 @@
 //! puts the bytes of one or more encoders into one stream and keeps the checksum; [`save_file`] makes of it a
 //! file that is there whole or not at all.
 
-mod list;
-mod stream;
-mod value;
-
-pub(crate) use value::form_of;
-
 use crate::format::{
     Checksum, MAGIC, REDIS_VERSION, VERSION, encoding, opcode, put_encoded_integer, put_length, value_type,
 };
 use crate::load::Access;
 use crate::lzf;
 use crate::storage::{OutputFile, Storage, directory_of};
+use crate::types::form_of;
 use mantissa_number::{INTEGER_TEXT_MAX, format_i64, parse_i64};
+use mantissa_store::listpack::Element;
 use mantissa_store::snapshot::Image;
 use mantissa_store::{EncodingLimits, Entry, Kind, LockedShards, StringRef, TextImage, ValueRef};
 use std::io::{self, Write};
@@ -236,20 +232,38 @@ impl<'a> Encoder<'a> {
         packed_bytes + bytes / 16 < bytes
     }
 
-    fn string_value(&mut self, text: StringRef<'_>, out: &mut Vec<u8>) {
+    /// Appends a string that is the value of a key.
+    pub(crate) fn string_value(&mut self, text: StringRef<'_>, out: &mut Vec<u8>) {
         match text {
             StringRef::Integer(integer) => self.integer(integer, out),
             StringRef::Bytes(bytes) => self.string(bytes, out),
         }
     }
 
-    fn integer(&mut self, integer: i64, out: &mut Vec<u8>) {
+    /// Appends an element of a collection.
+    pub(crate) fn element(&mut self, element: Element<'_>, out: &mut Vec<u8>) {
+        match element {
+            Element::Integer(integer) => self.integer(integer, out),
+            Element::Bytes(bytes) => self.string(bytes, out),
+        }
+    }
+
+    /// Appends an integer as the string that it stands for.
+    pub(crate) fn integer(&mut self, integer: i64, out: &mut Vec<u8>) {
         if !put_encoded_integer(integer, out) {
             let mut digits = [0; INTEGER_TEXT_MAX];
             let text = format_i64(&mut digits, integer);
             put_length(text.len() as u64, out);
             out.extend_from_slice(text);
         }
+    }
+}
+
+/// Offers what has been encoded, after the element with this index, now and then.
+#[inline]
+pub(crate) fn offer(index: usize, out: &mut Vec<u8>, spill: Spill<'_>) {
+    if index % ELEMENTS_PER_SPILL == ELEMENTS_PER_SPILL - 1 {
+        spill(out);
     }
 }
 

@@ -1,8 +1,6 @@
 //! Fetching ahead of their use what several commands will look at in large collections.
 
-use smallvec::SmallVec;
-
-use crate::{Database, KeyHash, Keyspace, ValueRef};
+use crate::{Collection, Database, KeyHash, Keyspace, with_value};
 
 /// What a command is about to do with a key, if it has the usual shape: the arguments behind the key, empty
 /// if there are none.
@@ -36,32 +34,26 @@ impl Database {
     /// Fetches for commands with the same key. Whether it is that of a large collection.
     fn fetch_ahead(&self, commands: &[Ahead<'_>]) -> bool {
         let entry = commands.first().and_then(|command| self.candidate(command.key));
-        match entry.map(|entry| entry.value()) {
-            Some(ValueRef::SortedSet(set)) => {
-                let aims: SmallVec<[_; 64]> = commands.iter().map(|command| aim(command.arguments)).collect();
-                set.fetch_ahead(&aims)
-            }
-            Some(ValueRef::Hash(hash)) => {
-                commands.iter().all(|command| hash.fetch_ahead(command.arguments[0]))
-            }
-            Some(ValueRef::Set(set)) => commands.iter().all(|command| set.fetch_ahead(command.arguments[0])),
-            _ => false,
-        }
+        entry.is_some_and(
+            |entry| with_value!(entry.value(), _ => false, value => Collection::prefetch(value, commands)),
+        )
     }
 }
 
-/// The member, and the score that it gets: `ZSCORE key member`, `ZADD key score member`.
-fn aim([first, second]: [&[u8]; 2]) -> (&[u8], Option<f64>) {
-    match second {
-        [] => (first, None),
-        member => (member, mantissa_number::parse_score(first)),
+impl<'a> Ahead<'a> {
+    /// The member, and the score that it gets: `ZSCORE key member`, `ZADD key score member`.
+    pub(crate) fn aim(&self) -> (&'a [u8], Option<f64>) {
+        match self.arguments {
+            [first, []] => (first, None),
+            [score, member] => (member, mantissa_number::parse_score(score)),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EncodingLimits, Entry, Hash, Set, ShardSet, SortedSet, Value};
+    use crate::{EncodingLimits, Entry, Hash, Set, ShardSet, SortedSet, Value, ValueRef};
 
     const MEMBERS: usize = 100_000;
 

@@ -43,6 +43,7 @@ use crate::EncodingLimits;
 use crate::listpack::{CheckedElements, Element, ListpackError};
 use crate::packed::{self, Block, Encoded, Form, Item, Items, View};
 use crate::set::sample;
+use crate::{Ahead, Collection};
 use expiring::Expiring;
 use fields::Fields;
 
@@ -661,6 +662,44 @@ impl Hash {
             BodyMut::Table(fields) => return fields.table.compact(slice),
         }
         false
+    }
+}
+
+impl Collection for Hash {
+    fn element_count(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn encoding(&self) -> &'static str {
+        Hash::encoding(self)
+    }
+
+    fn memory_usage(&self) -> usize {
+        Hash::memory_usage(self)
+    }
+
+    fn free_effort(&self) -> usize {
+        self.len()
+    }
+
+    fn redis_free_effort(&self, max: usize) -> usize {
+        self.hash_table_len().map_or(1, |len| len.min(max + 1))
+    }
+
+    fn is_large_form(&self) -> bool {
+        self.encoding() == "hashtable"
+    }
+
+    fn compact(&mut self, slice: usize) -> bool {
+        Hash::compact(self, slice)
+    }
+
+    fn prefetch(&self, commands: &[Ahead<'_>]) -> bool {
+        commands.iter().all(|command| self.fetch_ahead(command.arguments[0]))
+    }
+
+    fn hash_table_len(&self) -> Option<usize> {
+        (self.encoding() == "hashtable").then(|| self.len())
     }
 }
 

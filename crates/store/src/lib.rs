@@ -2,7 +2,7 @@
 //!
 //! A [`Keyspace`] is a number of [`Shard`]s, each behind its own lock. A shard holds its part of every
 //! database: a [`Table`] of [`Entry`] pointers. Values are strings inside their entries, or one of the
-//! collections [`List`], [`Set`], [`SortedSet`], [`Hash`], [`Stream`], whose encodings are their own affair.
+//! collections that [`types`] has a row for, such as [`List`], whose encodings are their own affair.
 //! No layer above names a concrete container.
 
 mod ahead;
@@ -26,6 +26,7 @@ mod table;
 mod test_random;
 mod text;
 mod tracked;
+pub mod types;
 mod value;
 mod volatile;
 
@@ -44,4 +45,5 @@ pub use stream::Stream;
 pub use table::{Found, Table};
 pub use text::{Text, TextImage};
 pub use tracked::{Holders, TrackedKeys, TrackedTotals};
+pub use types::{Collection, ValueType};
 pub use value::{Kind, StringRef, Value, ValueMut, ValueRef};

@@ -23,8 +23,8 @@ mod segment;
 
 use std::fmt;
 
-use crate::EncodingLimits;
 use crate::listpack::{self, Element, ListpackError};
+use crate::{Ahead, Collection, EncodingLimits};
 use limit::NodeLimit;
 use mantissa_memory::small_or_large::{Borrowed, Owned};
 use mantissa_memory::{NodeId, SharedBytes, SmallOrLarge};
@@ -407,6 +407,44 @@ impl List {
             let segment = nodes.take_only_node().into_segment();
             self.body.put(Owned::Small(segment.into_bytes()));
         }
+    }
+}
+
+impl Collection for List {
+    fn element_count(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn encoding(&self) -> &'static str {
+        List::encoding(self)
+    }
+
+    fn memory_usage(&self) -> usize {
+        List::memory_usage(self)
+    }
+
+    fn free_effort(&self) -> usize {
+        self.len()
+    }
+
+    fn redis_free_effort(&self, max: usize) -> usize {
+        self.nodes().take(max + 1).count()
+    }
+
+    fn is_large_form(&self) -> bool {
+        self.encoding() != "listpack"
+    }
+
+    fn compact(&mut self, slice: usize) -> bool {
+        List::compact(self, slice)
+    }
+
+    fn prefetch(&self, _: &[Ahead<'_>]) -> bool {
+        false
+    }
+
+    fn hash_table_len(&self) -> Option<usize> {
+        None
     }
 }
 

@@ -39,6 +39,7 @@ use mantissa_number::integer_text_length;
 use crate::EncodingLimits;
 use crate::listpack::Element;
 use crate::packed::{self, Block, Buckets, Encoded, Form, Items, View};
+use crate::{Ahead, Collection};
 pub use among::Presence;
 use integers::{INTEGERS_MAX, Integers, Sorted};
 
@@ -478,6 +479,44 @@ impl Set {
             }
         }
         false
+    }
+}
+
+impl Collection for Set {
+    fn element_count(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn encoding(&self) -> &'static str {
+        Set::encoding(self)
+    }
+
+    fn memory_usage(&self) -> usize {
+        Set::memory_usage(self)
+    }
+
+    fn free_effort(&self) -> usize {
+        self.len()
+    }
+
+    fn redis_free_effort(&self, max: usize) -> usize {
+        self.hash_table_len().map_or(1, |len| len.min(max + 1))
+    }
+
+    fn is_large_form(&self) -> bool {
+        self.encoding() == "hashtable"
+    }
+
+    fn compact(&mut self, slice: usize) -> bool {
+        Set::compact(self, slice)
+    }
+
+    fn prefetch(&self, commands: &[Ahead<'_>]) -> bool {
+        commands.iter().all(|command| self.fetch_ahead(command.arguments[0]))
+    }
+
+    fn hash_table_len(&self) -> Option<usize> {
+        (self.encoding() == "hashtable").then(|| self.len())
     }
 }
 

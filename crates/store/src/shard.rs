@@ -52,7 +52,7 @@ impl Expiring {
             self.keys += 1;
             self.note(hash);
         }
-        if entry.kind() == Kind::Hash {
+        if entry.is_hash() {
             self.track(entry);
         }
     }
@@ -61,7 +61,7 @@ impl Expiring {
     #[inline]
     fn leave(&mut self, entry: &mut Entry) {
         self.keys -= usize::from(entry.expiry().is_some());
-        if entry.kind() == Kind::Hash {
+        if entry.is_hash() {
             self.track_as(entry, None);
         }
     }

@@ -21,7 +21,9 @@ mod tree;
 use std::fmt;
 use std::ops::Range;
 
-use crate::EncodingLimits;
+use smallvec::SmallVec;
+
+use crate::{Ahead, Collection, EncodingLimits};
 pub use bulk::SortedSetBuilder;
 pub use cut::Cut;
 use leaf::{Cursor, ENTRY_BYTES_MAX, Leaf, View};
@@ -401,6 +403,45 @@ impl SortedSet {
         let Borrowed::Large(tree) = self.body.get() else { return None };
         let is_small = tree.len() <= UNTREED_ENTRIES && (tree.len() == 0 || tree.has_one_leaf());
         is_small.then(|| (tree.first_leaf().unwrap_or_default(), tree.has_large_tables()))
+    }
+}
+
+impl Collection for SortedSet {
+    fn element_count(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn encoding(&self) -> &'static str {
+        SortedSet::encoding(self)
+    }
+
+    fn memory_usage(&self) -> usize {
+        SortedSet::memory_usage(self)
+    }
+
+    fn free_effort(&self) -> usize {
+        self.len()
+    }
+
+    fn redis_free_effort(&self, max: usize) -> usize {
+        self.hash_table_len().map_or(1, |len| len.min(max + 1))
+    }
+
+    fn is_large_form(&self) -> bool {
+        self.encoding() != "listpack"
+    }
+
+    fn compact(&mut self, slice: usize) -> bool {
+        SortedSet::compact(self, slice)
+    }
+
+    fn prefetch(&self, commands: &[Ahead<'_>]) -> bool {
+        let aims: SmallVec<[_; 64]> = commands.iter().map(Ahead::aim).collect();
+        self.fetch_ahead(&aims)
+    }
+
+    fn hash_table_len(&self) -> Option<usize> {
+        (self.encoding() == "skiplist").then(|| self.len())
     }
 }
 

@@ -27,6 +27,7 @@ mod trim;
 mod walk;
 
 use crate::listpack::ListpackError;
+use crate::{Ahead, Collection};
 pub use count::Extent;
 pub use group::{Consumer, ConsumerId, Group, Pending};
 pub use id_map::IdMap;
@@ -322,6 +323,45 @@ impl Stream {
         let groups =
             self.groups.iter().map(|(name, group)| name.len() + size_of::<Group>() + group.memory_usage());
         nodes + self.nodes.memory_usage() + size_of::<StreamBody>() + groups.sum::<usize>()
+    }
+}
+
+impl Collection for Stream {
+    fn element_count(&self) -> u64 {
+        self.len()
+    }
+
+    fn encoding(&self) -> &'static str {
+        "stream"
+    }
+
+    fn memory_usage(&self) -> usize {
+        Stream::memory_usage(self)
+    }
+
+    fn free_effort(&self) -> usize {
+        self.parts_len()
+    }
+
+    fn redis_free_effort(&self, max: usize) -> usize {
+        self.parts_len().min(max + 1)
+    }
+
+    fn is_large_form(&self) -> bool {
+        true
+    }
+
+    fn compact(&mut self, _: usize) -> bool {
+        // Its nodes lie where nothing is gained by that.
+        false
+    }
+
+    fn prefetch(&self, _: &[Ahead<'_>]) -> bool {
+        false
+    }
+
+    fn hash_table_len(&self) -> Option<usize> {
+        None
     }
 }
 

@@ -1,69 +1,103 @@
-//! The types of values, owned and borrowed.
+//! Values of any type, owned and borrowed, as [`crate::types`] has them.
 
-use crate::{Hash, List, Set, SortedSet, Stream};
+use crate::types::{Row, STRING, ValueType, Waiting};
+use crate::value_types;
 
-/// The type of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Kind {
-    /// A string or an integer.
-    String = 0,
-    /// A list.
-    List = 1,
-    /// A set.
-    Set = 2,
-    /// A sorted set.
-    SortedSet = 3,
-    /// A hash.
-    Hash = 4,
-    /// A stream.
-    Stream = 5,
+/// Declares what has a place for each type of the table.
+macro_rules! declare {
+    ([] $($(#[$doc:meta])* $kind:ident = $code:literal $row:tt)*) => {
+        /// The type of a value.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Kind {
+            /// A string or an integer.
+            String = 0,
+            $($(#[$doc])* $kind = $code,)*
+        }
+
+        impl Kind {
+            /// All types.
+            pub const ALL: [Kind; [$($code,)* 0].len()] = [Kind::String, $(Kind::$kind,)*];
+
+            /// What the table says of the type.
+            pub const fn row(self) -> &'static Row {
+                match self {
+                    Kind::String => &STRING,
+                    $(Kind::$kind => &Row $row,)*
+                }
+            }
+        }
+
+        /// A value outside of any entry.
+        #[derive(Clone, Debug)]
+        pub enum Value {
+            /// A string. Text that is the canonical form of a 64-bit integer becomes one when it is stored.
+            String(Vec<u8>),
+            /// An integer.
+            Integer(i64),
+            $($(#[$doc])* $kind(crate::$kind),)*
+        }
+
+        impl Value {
+            /// The type.
+            pub fn kind(&self) -> Kind {
+                match self {
+                    Value::String(_) | Value::Integer(_) => Kind::String,
+                    $(Value::$kind(_) => Kind::$kind,)*
+                }
+            }
+        }
+
+        /// A value inside its entry.
+        #[derive(Clone, Copy, Debug)]
+        pub enum ValueRef<'a> {
+            /// A string or an integer.
+            String(StringRef<'a>),
+            $($(#[$doc])* $kind(&'a crate::$kind),)*
+        }
+
+        impl ValueRef<'_> {
+            /// A copy outside of the entry: of a string whole, of a collection one that shares everything.
+            pub fn to_value(&self) -> Value {
+                match *self {
+                    ValueRef::String(StringRef::Integer(number)) => Value::Integer(number),
+                    ValueRef::String(StringRef::Bytes(bytes)) => Value::String(bytes.to_vec()),
+                    $(ValueRef::$kind(value) => Value::$kind(value.clone()),)*
+                }
+            }
+        }
+
+        /// A collection inside its entry, to change.
+        pub enum ValueMut<'a> {
+            $($(#[$doc])* $kind(&'a mut crate::$kind),)*
+        }
+
+        $(impl ValueType for crate::$kind {
+            const KIND: Kind = Kind::$kind;
+
+            #[inline]
+            fn of(value: ValueRef<'_>) -> Option<&Self> {
+                if let ValueRef::$kind(value) = value { Some(value) } else { None }
+            }
+
+            #[inline]
+            fn of_mut(value: ValueMut<'_>) -> Option<&mut Self> {
+                if let ValueMut::$kind(value) = value { Some(value) } else { None }
+            }
+
+            fn into_value(self) -> Value {
+                Value::$kind(self)
+            }
+        })*
+    };
 }
+
+value_types! { [declare] [] }
 
 impl Kind {
     /// The name that TYPE replies.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::String => "string",
-            Kind::List => "list",
-            Kind::Set => "set",
-            Kind::SortedSet => "zset",
-            Kind::Hash => "hash",
-            Kind::Stream => "stream",
-        }
-    }
-}
-
-/// A value outside of any entry.
-#[derive(Clone, Debug)]
-pub enum Value {
-    /// A string. Text that is the canonical form of a 64-bit integer becomes one when it is stored.
-    String(Vec<u8>),
-    /// An integer.
-    Integer(i64),
-    /// A list.
-    List(List),
-    /// A set.
-    Set(Set),
-    /// A sorted set.
-    SortedSet(SortedSet),
-    /// A hash.
-    Hash(Hash),
-    /// A stream.
-    Stream(Stream),
-}
-
-impl Value {
-    /// The type.
-    pub fn kind(&self) -> Kind {
-        match self {
-            Value::String(_) | Value::Integer(_) => Kind::String,
-            Value::List(_) => Kind::List,
-            Value::Set(_) => Kind::Set,
-            Value::SortedSet(_) => Kind::SortedSet,
-            Value::Hash(_) => Kind::Hash,
-            Value::Stream(_) => Kind::Stream,
-        }
+    pub const fn name(self) -> &'static str {
+        self.row().name
     }
 }
 
@@ -111,50 +145,4 @@ impl<'a> StringRef<'a> {
             StringRef::Bytes(bytes) => mantissa_number::parse_i64(bytes),
         }
     }
-}
-
-/// A value inside its entry.
-#[derive(Clone, Copy, Debug)]
-pub enum ValueRef<'a> {
-    /// A string or an integer.
-    String(StringRef<'a>),
-    /// A list.
-    List(&'a List),
-    /// A set.
-    Set(&'a Set),
-    /// A sorted set.
-    SortedSet(&'a SortedSet),
-    /// A hash.
-    Hash(&'a Hash),
-    /// A stream.
-    Stream(&'a Stream),
-}
-
-impl ValueRef<'_> {
-    /// A copy outside of the entry. Costs as much as the value is large.
-    pub fn to_value(&self) -> Value {
-        match *self {
-            ValueRef::String(StringRef::Integer(number)) => Value::Integer(number),
-            ValueRef::String(StringRef::Bytes(bytes)) => Value::String(bytes.to_vec()),
-            ValueRef::List(list) => Value::List(list.clone()),
-            ValueRef::Set(set) => Value::Set(set.clone()),
-            ValueRef::SortedSet(set) => Value::SortedSet(set.clone()),
-            ValueRef::Hash(hash) => Value::Hash(hash.clone()),
-            ValueRef::Stream(stream) => Value::Stream(stream.clone()),
-        }
-    }
-}
-
-/// A collection inside its entry, to change.
-pub enum ValueMut<'a> {
-    /// A list.
-    List(&'a mut List),
-    /// A set.
-    Set(&'a mut Set),
-    /// A sorted set.
-    SortedSet(&'a mut SortedSet),
-    /// A hash.
-    Hash(&'a mut Hash),
-    /// A stream.
-    Stream(&'a mut Stream),
 }

@@ -1,7 +1,7 @@
 //! MANTISSA.KEYS: which keys are used most, and which are the biggest. Redis 8.2 has no such command.
 
 use mantissa_commands::spec::{Categories, Flags, Group};
-use mantissa_commands::{Error, Locks, Outcome, memory_usage, object_encoding, parse};
+use mantissa_commands::{Error, Locks, Outcome, memory_usage, parse};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::ShardSet;
 
@@ -114,8 +114,8 @@ fn measure(invocation: &mut Invocation<'_, '_, '_>, found: BigKey) -> Option<Mea
         let database = access.database();
         access.select(found.database);
         let measured = access.peek(&found.key).map(|entry| {
-            let (kind, encoding) = (entry.kind().name(), object_encoding(entry));
-            (memory_usage(entry), crate::census::length(entry), kind, encoding)
+            let elements = entry.value().element_count();
+            (memory_usage(entry), elements, entry.kind().name(), entry.encoding())
         });
         access.select(database);
         measured.map(|(bytes, elements, kind, encoding)| Measured { bytes, elements, kind, encoding, found })

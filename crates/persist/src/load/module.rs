@@ -20,7 +20,7 @@ pub(super) fn read_aux<R: Read>(source: &mut Source<R>, offset: u64, skip: bool)
 }
 
 /// A key's value. `offset` is that of the value.
-pub(super) fn read_key<R: Read>(source: &mut Source<R>, offset: u64, skip: bool) -> Result<(), LoadError> {
+pub(crate) fn read_key<R: Read>(source: &mut Source<R>, offset: u64, skip: bool) -> Result<(), LoadError> {
     let name = module_name(source.length()?);
     if !skip {
         let reason = format!("the file has a key of a module type that is not there: '{name}'");

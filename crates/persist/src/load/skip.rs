@@ -3,13 +3,14 @@
 //! What this accepts need not be sound: whoever decodes the record finds out. It never accepts less than a
 //! decoder does.
 
-use crate::format::{encoding, opcode, value_type};
+use crate::format::{encoding, opcode};
 use crate::source::Source;
+use crate::types::skip_value;
 use std::io::Read;
 
 /// Why a record was not skipped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stop {
+pub(crate) enum Stop {
     /// The bytes end within it.
     Incomplete,
     /// It is none, or one that cannot be skipped.
@@ -17,7 +18,7 @@ pub(super) enum Stop {
 }
 
 /// Bytes to skip.
-pub(super) trait Input {
+pub(crate) trait Input {
     /// Skips so many bytes.
     fn skip(&mut self, count: u64) -> Result<(), Stop>;
 
@@ -96,32 +97,32 @@ pub(super) fn skip_record(input: &mut impl Input) -> Result<Skipped, Stop> {
         let [mark] = input.array()?;
         match mark {
             opcode::EOF => return Ok(Skipped::End),
-            opcode::SELECTDB => return length(input).map(Skipped::Database),
+            opcode::SELECTDB => return skip_length(input).map(Skipped::Database),
             opcode::RESIZEDB => {
-                let keys = length(input)?;
-                length(input)?;
+                let keys = skip_length(input)?;
+                skip_length(input)?;
                 return Ok(Skipped::Keys(keys));
             }
             opcode::SLOT_INFO => {
                 for _ in 0..3 {
-                    length(input)?;
+                    skip_length(input)?;
                 }
                 return Ok(Skipped::Record);
             }
             opcode::AUX => {
-                strings(input, 2)?;
+                skip_strings(input, 2)?;
                 return Ok(Skipped::Record);
             }
             opcode::FUNCTION2 => {
-                string(input)?;
+                skip_string(input)?;
                 return Ok(Skipped::Record);
             }
             opcode::EXPIRETIME_MS => input.skip(8)?,
             opcode::EXPIRETIME => input.skip(4)?,
-            opcode::IDLE => _ = length(input)?,
+            opcode::IDLE => _ = skip_length(input)?,
             opcode::FREQ => input.skip(1)?,
             _ => {
-                string(input)?;
+                skip_string(input)?;
                 skip_value(input, mark)?;
                 return Ok(Skipped::Record);
             }
@@ -129,97 +130,25 @@ pub(super) fn skip_record(input: &mut impl Input) -> Result<Skipped, Stop> {
     }
 }
 
-fn skip_value(input: &mut impl Input, form: u8) -> Result<(), Stop> {
-    match form {
-        value_type::STRING
-        | value_type::HASH_ZIPMAP
-        | value_type::LIST_ZIPLIST
-        | value_type::SET_INTSET
-        | value_type::ZSET_ZIPLIST
-        | value_type::HASH_ZIPLIST
-        | value_type::HASH_LISTPACK
-        | value_type::ZSET_LISTPACK
-        | value_type::SET_LISTPACK
-        | value_type::HASH_LISTPACK_EX_PRE_GA => string(input),
-        value_type::HASH_LISTPACK_EX => {
-            input.skip(8)?;
-            string(input)
-        }
-        value_type::LIST | value_type::SET | value_type::LIST_QUICKLIST => {
-            let count = length(input)?;
-            strings(input, count)
-        }
-        value_type::HASH => each(input, |input| strings(input, 2)),
-        value_type::ZSET => each(input, |input| {
-            string(input)?;
-            match input.array()? {
-                [253..=255] => Ok(()),
-                [length] => input.skip(u64::from(length)),
-            }
-        }),
-        value_type::ZSET_2 => each(input, |input| {
-            string(input)?;
-            input.skip(8)
-        }),
-        value_type::LIST_QUICKLIST_2 => each(input, |input| {
-            length(input)?;
-            string(input)
-        }),
-        value_type::HASH_METADATA | value_type::HASH_METADATA_PRE_GA => {
-            if form == value_type::HASH_METADATA {
-                input.skip(8)?;
-            }
-            each(input, |input| {
-                length(input)?;
-                strings(input, 2)
-            })
-        }
-        value_type::STREAM_LISTPACKS | value_type::STREAM_LISTPACKS_2 | value_type::STREAM_LISTPACKS_3 => {
-            skip_stream(input, form)
-        }
-        _ => Err(Stop::Unknown),
-    }
-}
-
-fn skip_stream(input: &mut impl Input, form: u8) -> Result<(), Stop> {
-    const ID_BYTES: u64 = 16;
-    let is_counted = form >= value_type::STREAM_LISTPACKS_2;
-    each(input, |input| strings(input, 2))?;
-    let numbers = if is_counted { 8 } else { 3 };
-    lengths(input, numbers)?;
-    each(input, |input| {
-        string(input)?;
-        lengths(input, if is_counted { 3 } else { 2 })?;
-        each(input, |input| {
-            input.skip(ID_BYTES + 8)?;
-            lengths(input, 1)
-        })?;
-        each(input, |input| {
-            string(input)?;
-            input.skip(if form >= value_type::STREAM_LISTPACKS_3 { 16 } else { 8 })?;
-            let held = length(input)?;
-            input.skip(held.checked_mul(ID_BYTES).ok_or(Stop::Unknown)?)
-        })
-    })
-}
-
-fn each<I: Input>(input: &mut I, mut skip: impl FnMut(&mut I) -> Result<(), Stop>) -> Result<(), Stop> {
-    let count = length(input)?;
+/// Steps over a count and that many elements.
+pub(crate) fn skip_each<I: Input>(
+    input: &mut I,
+    mut skip: impl FnMut(&mut I) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    let count = skip_length(input)?;
     for _ in 0..count {
         skip(input)?;
     }
     Ok(())
 }
 
-fn lengths(input: &mut impl Input, count: usize) -> Result<(), Stop> {
-    (0..count).try_for_each(|_| length(input).map(drop))
+/// Steps over so many strings.
+pub(crate) fn skip_strings(input: &mut impl Input, count: u64) -> Result<(), Stop> {
+    (0..count).try_for_each(|_| skip_string(input))
 }
 
-fn strings(input: &mut impl Input, count: u64) -> Result<(), Stop> {
-    (0..count).try_for_each(|_| string(input))
-}
-
-fn length(input: &mut impl Input) -> Result<u64, Stop> {
+/// Steps over a length, which is returned.
+pub(crate) fn skip_length(input: &mut impl Input) -> Result<u64, Stop> {
     let [first] = input.array()?;
     plain_length(input, first)
 }
@@ -236,8 +165,9 @@ fn plain_length(input: &mut impl Input, first: u8) -> Result<u64, Stop> {
     }
 }
 
+/// Steps over a string.
 #[inline]
-fn string(input: &mut impl Input) -> Result<(), Stop> {
+pub(crate) fn skip_string(input: &mut impl Input) -> Result<(), Stop> {
     let [first] = input.array()?;
     if first < 0xc0 {
         let length = plain_length(input, first)?;
@@ -248,8 +178,8 @@ fn string(input: &mut impl Input) -> Result<(), Stop> {
         encoding::INT16 => input.skip(2),
         encoding::INT32 => input.skip(4),
         encoding::LZF => {
-            let packed = length(input)?;
-            length(input)?;
+            let packed = skip_length(input)?;
+            skip_length(input)?;
             input.skip(packed)
         }
         _ => Err(Stop::Unknown),

@@ -4,6 +4,17 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::test_random::random_numbers;
+use crate::types::Sample;
+
+impl Sample for Hash {
+    fn add_sample(&mut self, text: &[u8], limits: &EncodingLimits) {
+        self.set(text, text, limits);
+    }
+
+    fn remove_sample(&mut self, text: &[u8]) {
+        self.remove(text);
+    }
+}
 
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, Option<i64>)>;
 

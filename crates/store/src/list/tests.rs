@@ -4,6 +4,17 @@ use std::collections::VecDeque;
 
 use super::*;
 use crate::test_random::Random;
+use crate::types::Sample;
+
+impl Sample for List {
+    fn add_sample(&mut self, text: &[u8], limits: &EncodingLimits) {
+        self.push_front(text, limits);
+    }
+
+    fn remove_sample(&mut self, _: &[u8]) {
+        self.remove(0, self.len().min(1));
+    }
+}
 
 fn random_element(random: &mut Random) -> Vec<u8> {
     match random.below(40) {

@@ -6,6 +6,17 @@ use mantissa_number::parse_i64;
 
 use super::*;
 use crate::test_random::random_numbers;
+use crate::types::Sample;
+
+impl Sample for Set {
+    fn add_sample(&mut self, text: &[u8], limits: &EncodingLimits) {
+        self.add(text, limits);
+    }
+
+    fn remove_sample(&mut self, text: &[u8]) {
+        self.remove(text);
+    }
+}
 
 /// A member out of many kinds: small and large integers, what looks like one, short, long and empty texts.
 fn member(number: u64, kinds: u64) -> Vec<u8> {

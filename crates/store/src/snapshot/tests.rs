@@ -7,8 +7,9 @@ use crate::keyspace::KeyHash;
 use crate::shard::Lookup;
 use crate::test_random::Random;
 use crate::text::CHUNK_BYTES;
-use crate::value::{Value, ValueMut, ValueRef};
-use crate::{EncodingLimits, Hash, Keyspace, List, Set, ShardSet, SortedSet};
+use crate::types::{Sample, ValueType};
+use crate::value::{Kind, Value};
+use crate::{EncodingLimits, Keyspace, ShardSet, with_kind, with_value, with_value_mut};
 
 const DATABASES: usize = 3;
 const NOW_MS: i64 = 1_000;
@@ -17,15 +18,14 @@ const NOW_MS: i64 = 1_000;
 type Contents = BTreeMap<(usize, Vec<u8>), String>;
 
 fn describe(entry: &Entry) -> String {
-    let mut parts: Vec<String> = match entry.value() {
-        ValueRef::String(text) => vec![format!("{:?}", text.to_vec().escape_ascii().to_string())],
-        ValueRef::List(list) => vec![format!("{list:?}")],
-        ValueRef::Set(set) => set.iter().map(|member| format!("{member:?}")).collect(),
-        ValueRef::SortedSet(set) => vec![format!("{set:?}")],
-        ValueRef::Hash(hash) => hash.iter().map(|field| format!("{field:?}")).collect(),
-        ValueRef::Stream(stream) => vec![format!("{stream:?}")],
-    };
-    parts.sort();
+    let value = with_value!(
+        entry.value(),
+        text => text.to_vec().escape_ascii().to_string(),
+        value => format!("{value:?}"),
+    );
+    let mut parts: Vec<&str> = value.trim_matches(['[', ']', '{', '}']).split(", ").collect();
+    // Sets and hashes have no order.
+    parts.sort_unstable();
     format!("{:?} {:?} {}", entry.kind(), entry.expiry(), parts.join(","))
 }
 
@@ -83,32 +83,20 @@ impl Bench {
     fn value(&mut self) -> Value {
         let count = if self.random(4) == 0 { 600 } else { 1 + self.random(6) };
         let texts: Vec<String> = (0..count).map(|_| format!("m{}", self.random(5_000))).collect();
-        match self.random(8) {
+        let any = Kind::ALL[self.random(Kind::ALL.len() as u64) as usize];
+        let kind = if self.random(2) == 0 { Kind::String } else { any };
+        with_kind!(kind, string: self.string(), Type => {
+            let mut value = Type::default();
+            texts.iter().for_each(|text| value.add_sample(text.as_bytes(), &self.limits));
+            value.into_value()
+        })
+    }
+
+    fn string(&mut self) -> Value {
+        match self.random(4) {
             0 => Value::Integer(self.random(1 << 40) as i64),
-            1 => {
-                let mut list = List::new();
-                texts.iter().for_each(|text| list.push_back(text.as_bytes(), &self.limits));
-                Value::List(list)
-            }
-            2 => {
-                let mut set = Set::new();
-                texts.iter().for_each(|text| _ = set.add(text.as_bytes(), &self.limits));
-                Value::Set(set)
-            }
-            3 => {
-                let mut set = SortedSet::new();
-                for text in &texts {
-                    set.insert(text.as_bytes(), self.random(100) as f64, &self.limits);
-                }
-                Value::SortedSet(set)
-            }
-            4 => {
-                let mut hash = Hash::new();
-                texts.iter().for_each(|text| _ = hash.set(text.as_bytes(), b"v", &self.limits));
-                Value::Hash(hash)
-            }
-            5 if self.random(40) == 0 => Value::String(vec![b'l'; CHUNK_BYTES * 2 + 77]),
-            5 => Value::String(vec![b'x'; self.random(6_000) as usize]),
+            1 if self.random(40) == 0 => Value::String(vec![b'l'; CHUNK_BYTES * 2 + 77]),
+            1 => Value::String(vec![b'x'; self.random(6_000) as usize]),
             _ => Value::String(format!("value {}", self.random(1 << 30)).into_bytes()),
         }
     }
@@ -123,12 +111,8 @@ impl Bench {
                 None if dice == 0 => entry.set_string(&text),
                 None if dice == 1 => entry.set_integer(text.len() as i64),
                 None => entry.text_mut().expect("a string").append(&text),
-                Some(ValueMut::List(list)) => list.push_front(&text, limits),
-                Some(ValueMut::Set(set)) if dice == 0 => _ = set.remove(&text),
-                Some(ValueMut::Set(set)) => _ = set.add(&text, limits),
-                Some(ValueMut::SortedSet(set)) => _ = set.insert(&text, 7.5, limits),
-                Some(ValueMut::Hash(map)) => _ = map.set(&text, &text, limits),
-                Some(ValueMut::Stream(_)) => {}
+                Some(value) if dice == 0 => with_value_mut!(value, value => value.remove_sample(&text)),
+                Some(value) => with_value_mut!(value, value => value.add_sample(&text, limits)),
             }
         });
     }

@@ -4,6 +4,17 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::*;
 use crate::test_random::Random;
+use crate::types::Sample;
+
+impl Sample for SortedSet {
+    fn add_sample(&mut self, text: &[u8], limits: &EncodingLimits) {
+        self.insert(text, 7.5 * text.len() as f64, limits);
+    }
+
+    fn remove_sample(&mut self, text: &[u8]) {
+        self.remove(text);
+    }
+}
 
 /// What a run of operations looks like.
 struct Plan {

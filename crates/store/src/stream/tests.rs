@@ -1,7 +1,20 @@
 //! Streams against sorted maps, and what a dump may bring.
 
 use super::*;
+use crate::types::Sample;
 use std::collections::BTreeMap;
+
+impl Sample for Stream {
+    fn add_sample(&mut self, text: &[u8], _: &crate::EncodingLimits) {
+        let next = StreamId { ms: self.last_id.ms + 1, seq: 0 };
+        self.append(next, &[(text, b"value")], NodeLimits { bytes_max: 4096, entries_max: 100 });
+    }
+
+    fn remove_sample(&mut self, _: &[u8]) {
+        let first = self.first_id();
+        self.delete(first);
+    }
+}
 
 fn id(ms: u64, seq: u64) -> StreamId {
     StreamId { ms, seq }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
-use mantissa_commands::{Error, Outcome, object_encoding, parse};
+use mantissa_commands::{Error, Outcome, parse};
 use mantissa_persist::payload::dump_value;
 use mantissa_persist::write::WriteOptions;
 use mantissa_protocol::{Args, Reply};
@@ -26,12 +26,12 @@ pub(super) fn object(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, re
         let mut text = format!(
             "Value at:{:p} refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
             entry.address(),
-            object_encoding(entry),
+            entry.encoding(),
             payload.len().saturating_sub(PAYLOAD_FRAME_BYTES),
             entry.clock(),
             mantissa_commands::idle_seconds(entry.clock(), now_ms),
         );
-        if let (ValueRef::List(list), "quicklist") = (entry.value(), object_encoding(entry)) {
+        if let (ValueRef::List(list), "quicklist") = (entry.value(), entry.encoding()) {
             let nodes = list.nodes().count();
             let plain = WriteOptions { compress: false, ..WriteOptions::default() };
             let bytes = dump_value(entry.value(), &plain).len().saturating_sub(PAYLOAD_FRAME_BYTES);
@@ -56,7 +56,7 @@ pub(super) fn structure(
     (encoding, title): (&str, &str),
     reply: &mut Reply,
 ) -> Outcome {
-    let found = with_entry(invocation, args, |entry, _| object_encoding(entry))?;
+    let found = with_entry(invocation, args, |entry, _| entry.encoding())?;
     if !found.starts_with(encoding) {
         return Err(Error::new(format!("ERR Not a {encoding} encoded object.")));
     }
@@ -114,12 +114,7 @@ pub(super) fn database(
 
 /// DEBUG HTSTATS-KEY.
 pub(super) fn value(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let elements = with_entry(invocation, args, |entry: &Entry, _| match entry.value() {
-        ValueRef::Hash(hash) if object_encoding(entry) == "hashtable" => Some(hash.len()),
-        ValueRef::Set(set) if object_encoding(entry) == "hashtable" => Some(set.len()),
-        ValueRef::SortedSet(set) if object_encoding(entry) == "skiplist" => Some(set.len()),
-        _ => None,
-    })?;
+    let elements = with_entry(invocation, args, |entry: &Entry, _| entry.value().hash_table_len())?;
     let elements = elements.ok_or(Error::fixed(
         "ERR The value stored at the specified key is not represented using an hash table",
     ))?;

@@ -2,8 +2,6 @@
 
 use std::sync::atomic::Ordering;
 
-use mantissa_store::Kind;
-
 use super::Lines;
 use crate::commands::key_reports::findings_of_few;
 use crate::invocation::Invocation;
@@ -17,14 +15,7 @@ pub(super) fn section(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>
         None => invocation.engine().census.sizes(),
     };
     for ((database, kind), distribution) in sizes {
-        let what = match kind {
-            Kind::String => "strings_sizes",
-            Kind::List => "lists_items",
-            Kind::Set => "sets_items",
-            Kind::SortedSet => "zsets_items",
-            Kind::Hash => "hashes_items",
-            Kind::Stream => continue,
-        };
+        let Some(what) = kind.row().sizes else { continue };
         let bins = distribution.iter().enumerate().filter(|(_, count)| **count > 0);
         let shown: Vec<String> = bins.map(|(bin, count)| format!("{}={count}", bin_name(bin))).collect();
         lines.add(&format!("db{database}_distrib_{what}"), shown.join(","));

@@ -1,0 +1,300 @@
+//! Hashes, whose fields can have expiries (unix time in milliseconds).
+
+use super::Codec;
+use super::reading::{TYPICAL_ELEMENTS, UNPAIRED, believable, damage, each_pair, refused, unpack};
+use crate::aof::Rebuilder;
+use crate::aof::rebuild::decimal;
+use crate::digest::Mixer;
+use crate::format::{put_length, value_type};
+use crate::load::{Input, Stop, skip_each, skip_length, skip_string, skip_strings};
+use crate::packed::{Damage, Packing, elements, zipmap};
+use crate::source::{LoadError, Source};
+use crate::write::{Encoder, Spill, offer};
+use mantissa_number::INTEGER_TEXT_MAX;
+use mantissa_store::listpack::{Element, Listpack};
+use mantissa_store::{EncodingLimits, Field, Hash};
+use std::io::{Read, Write};
+
+/// The latest time that a field can expire at, as unix time in milliseconds.
+const FIELD_EXPIRY_MS_MAX: i64 = 0xffff_ffff_fffe;
+
+const DUPLICATE: Damage = Damage { at: 0, reason: "hash has a field twice" };
+const BAD_FIELD_EXPIRY: Damage = Damage { at: 0, reason: "hash has a field with an impossible expiry" };
+
+impl Codec for Hash {
+    const FORMS: &'static [u8] = &[
+        value_type::HASH,
+        value_type::HASH_ZIPMAP,
+        value_type::HASH_ZIPLIST,
+        value_type::HASH_LISTPACK,
+        value_type::HASH_METADATA_PRE_GA,
+        value_type::HASH_LISTPACK_EX_PRE_GA,
+        value_type::HASH_METADATA,
+        value_type::HASH_LISTPACK_EX,
+    ];
+    const DIGEST_NUMBER: u32 = 4;
+    const MAY_BE_EMPTY: bool = false;
+
+    fn form(&self) -> u8 {
+        match self.encoding() {
+            "listpack" => value_type::HASH_LISTPACK,
+            "listpackex" => value_type::HASH_LISTPACK_EX,
+            _ if self.earliest_expiry().is_some() => value_type::HASH_METADATA,
+            _ => value_type::HASH,
+        }
+    }
+
+    fn write(&self, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
+        match self.form() {
+            value_type::HASH_LISTPACK => {
+                let mut listpack = Listpack::new();
+                for (field, value, _) in self.iter() {
+                    listpack.push_element(field);
+                    listpack.push_element(value);
+                }
+                encoder.string(listpack.as_bytes(), out);
+            }
+            value_type::HASH_LISTPACK_EX => write_expiring_listpack(self, encoder, out),
+            _ => {
+                let base = begin_counted(self, out);
+                for (index, field) in self.iter().enumerate() {
+                    write_field(field, base, encoder, out);
+                    offer(index, out, spill);
+                }
+            }
+        }
+    }
+
+    fn write_owned(self, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
+        if !matches!(self.form(), value_type::HASH | value_type::HASH_METADATA) {
+            return self.write(encoder, out, spill);
+        }
+        let mut index = 0;
+        let base = begin_counted(&self, out);
+        self.into_each(&mut |field| {
+            write_field(field, base, encoder, out);
+            offer(index, out, spill);
+            index += 1;
+        });
+    }
+
+    fn read<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits) -> Result<Self, LoadError> {
+        // What is packed already stays so unless it has too many elements, however long they are.
+        let packed = EncodingLimits { hash_value_bytes_max: usize::MAX, ..*limits };
+        let limits = match form {
+            value_type::HASH_ZIPLIST
+            | value_type::HASH_LISTPACK
+            | value_type::HASH_LISTPACK_EX_PRE_GA
+            | value_type::HASH_LISTPACK_EX => &packed,
+            _ => limits,
+        };
+        let mut hash = Hash::new();
+        if form == value_type::HASH_LISTPACK {
+            unpack(source, |bytes| {
+                hash = Hash::from_listpack(bytes, limits).map_err(damage)?;
+                Ok(())
+            })?;
+            return Ok(hash);
+        }
+        let mut put = |field: &[u8], value: &[u8], expiry| put_field(&mut hash, field, value, expiry, limits);
+        let mut put_packed = |bytes: &[u8], packing| {
+            let mut scratch = [0; INTEGER_TEXT_MAX];
+            each_pair(bytes, packing, |field, value| put(field, value.text(&mut scratch), None))
+        };
+        match form {
+            value_type::HASH_ZIPLIST => unpack(source, |bytes| put_packed(bytes, Packing::Ziplist))?,
+            value_type::HASH_ZIPMAP => {
+                unpack(source, |bytes| {
+                    zipmap::pairs(bytes).try_for_each(|pair| put(pair?.0, pair?.1, None))
+                })?;
+            }
+            value_type::HASH_LISTPACK_EX | value_type::HASH_LISTPACK_EX_PRE_GA => {
+                if form == value_type::HASH_LISTPACK_EX {
+                    source.milliseconds()?;
+                }
+                unpack(source, |bytes| each_expiring(bytes, &mut put))?;
+            }
+            _ => return read_counted(source, form, limits),
+        }
+        Ok(hash)
+    }
+
+    fn skip(input: &mut impl Input, form: u8) -> Result<(), Stop> {
+        match form {
+            value_type::HASH => skip_each(input, |input| skip_strings(input, 2)),
+            value_type::HASH_METADATA | value_type::HASH_METADATA_PRE_GA => {
+                if form == value_type::HASH_METADATA {
+                    input.skip(8)?;
+                }
+                skip_each(input, |input| {
+                    skip_length(input)?;
+                    skip_strings(input, 2)
+                })
+            }
+            value_type::HASH_LISTPACK_EX => {
+                input.skip(8)?;
+                skip_string(input)
+            }
+            _ => skip_string(input),
+        }
+    }
+
+    fn rebuild<W: Write>(&self, key: &[u8], to: &mut Rebuilder<W>) -> Result<(), String> {
+        let mut set = to.gather(&[b"HSET", key], 2);
+        self.iter().try_for_each(|(field, value, _)| set.add([field.to_vec(), value.to_vec()]))?;
+        set.end()?;
+        for (field, _, expiry) in self.iter() {
+            if let Some(expiry) = expiry {
+                let (time, field) = (decimal(expiry), field.to_vec());
+                to.command(&[b"HPEXPIREAT", key, &time, b"FIELDS", b"1", &field])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn digest(&self, digest: &mut Mixer) {
+        for (field, value, expiry) in self.iter() {
+            let mut own = Mixer::new();
+            own.mix_element(field);
+            own.mix_element(value);
+            if expiry.is_some() {
+                own.add(b"!!hexpire!!");
+            }
+            digest.add_digest(&own);
+        }
+    }
+}
+
+/// What comes before the fields of a counted form. Returns the expiry that those of fields are counted from;
+/// `None` if no field has one.
+fn begin_counted(hash: &Hash, out: &mut Vec<u8>) -> Option<i64> {
+    let base = hash.earliest_expiry();
+    if let Some(base) = base {
+        out.extend_from_slice(&base.to_le_bytes());
+    }
+    put_length(hash.len() as u64, out);
+    base
+}
+
+/// A field of a counted form.
+fn write_field(
+    (field, value, expiry): Field<'_>,
+    base: Option<i64>,
+    encoder: &mut Encoder<'_>,
+    out: &mut Vec<u8>,
+) {
+    if let Some(base) = base {
+        put_length(expiry.map_or(0, |expiry| expiry.saturating_sub(base) as u64 + 1), out);
+    }
+    encoder.element(field, out);
+    encoder.element(value, out);
+}
+
+/// A listpack of fields, values and expiries, by rising expiry and those without one (0) last.
+fn write_expiring_listpack(hash: &Hash, encoder: &mut Encoder<'_>, out: &mut Vec<u8>) {
+    let mut fields: Vec<_> = hash.iter().collect();
+    fields.sort_by_key(|(_, _, expiry)| expiry.unwrap_or(i64::MAX));
+    let mut listpack = Listpack::new();
+    for (field, value, expiry) in fields {
+        listpack.push_element(field);
+        listpack.push_element(value);
+        listpack.push_integer(expiry.unwrap_or(0));
+    }
+    out.extend_from_slice(&hash.earliest_expiry().unwrap_or(0).to_le_bytes());
+    encoder.string(listpack.as_bytes(), out);
+}
+
+fn put_field(
+    hash: &mut Hash,
+    field: &[u8],
+    value: &[u8],
+    expiry: Option<i64>,
+    limits: &EncodingLimits,
+) -> Result<(), Damage> {
+    if expiry.is_some_and(|expiry| !(0..=FIELD_EXPIRY_MS_MAX).contains(&expiry)) {
+        return Err(BAD_FIELD_EXPIRY);
+    }
+    if !hash.set(field, value, limits) {
+        return Err(DUPLICATE);
+    }
+    if expiry.is_some() {
+        hash.set_expiry(field, expiry);
+    }
+    Ok(())
+}
+
+/// Has `put` called with the fields, values and expiries of a listpack that holds them in threes, by rising
+/// expiry and those without one (0) last.
+fn each_expiring(
+    bytes: &[u8],
+    put: &mut impl FnMut(&[u8], &[u8], Option<i64>) -> Result<(), Damage>,
+) -> Result<(), Damage> {
+    let (mut field_scratch, mut value_scratch) = ([0; INTEGER_TEXT_MAX], [0; INTEGER_TEXT_MAX]);
+    let mut elements = elements(bytes, Packing::Listpack)?;
+    let mut previous = Some(0);
+    while let Some(field) = elements.next() {
+        let field = field?;
+        let value = elements.next().ok_or(UNPAIRED)??;
+        let Some(Element::Integer(expiry)) = elements.next().transpose()? else {
+            return Err(BAD_FIELD_EXPIRY);
+        };
+        let expiry = (expiry != 0).then_some(expiry);
+        if expiry.unwrap_or(i64::MAX) < previous.unwrap_or(i64::MAX) {
+            return Err(Damage { at: 0, reason: "hash has its fields out of the order of their expiries" });
+        }
+        previous = expiry;
+        put(field.text(&mut field_scratch), value.text(&mut value_scratch), expiry)?;
+    }
+    Ok(())
+}
+
+/// A hash as a count and that many fields: plain, or with an expiry before each field, 0 for none. The
+/// released form counts expiries from one that it states first, plus one.
+fn read_counted<R: Read>(
+    source: &mut Source<R>,
+    form: u8,
+    limits: &EncodingLimits,
+) -> Result<Hash, LoadError> {
+    let mut hash = Hash::new();
+    let base = match form {
+        value_type::HASH_METADATA => Some(source.milliseconds()?),
+        value_type::HASH_METADATA_PRE_GA => Some(1),
+        _ => None,
+    };
+    let mut field = Vec::new();
+    let count = source.length()?;
+    let start = source.offset();
+    for index in 0..count {
+        if index == TYPICAL_ELEMENTS {
+            hash.prepare(believable(source, start, count));
+        }
+        let offset = source.offset();
+        let mut expiry = None;
+        if let Some(base) = base {
+            let distance = source.length()?;
+            // What does not fit is past every limit, which `put` refuses.
+            let time = i64::try_from(distance).ok().and_then(|distance| base.checked_add(distance - 1));
+            expiry = (distance != 0).then_some(time.unwrap_or(i64::MAX));
+        }
+        field.clear();
+        field.extend_from_slice(source.string()?);
+        let outcome = put_field(&mut hash, &field, source.string()?, expiry, limits);
+        refused(source, offset, outcome)?;
+    }
+    Ok(hash)
+}
+
+#[cfg(test)]
+impl super::tests::Sample for Hash {
+    fn with_elements(count: usize) -> Self {
+        let mut value = Hash::new();
+        (0..count).for_each(|number| {
+            _ = value.set(&super::tests::element(number), b"value", &EncodingLimits::default())
+        });
+        value
+    }
+
+    fn disturb(&mut self) {
+        self.remove(&super::tests::element(0));
+    }
+}

@@ -1,0 +1,321 @@
+//! Streams as files hold them.
+//!
+//! ```text
+//! nodes:     count, { first id (string of 16 bytes), listpack (string) }
+//! numbers:   length, last id, [ first id, largest deleted id, entries added ]      [..]: from form 2
+//! groups:    count, { name, last delivered id, [ entries read ], pending, consumers }
+//! pending:   count, { id (16 bytes), delivered at (8 bytes), delivery count }
+//! consumers: count, { name, seen at, [[ active at ]], count, ids (16 bytes) }      [[..]]: from form 3
+//! ```
+
+use super::Codec;
+use crate::aof::Rebuilder;
+use crate::digest::Mixer;
+use crate::format::{put_length, value_type};
+use crate::load::{Input, Stop, skip_each, skip_length, skip_string, skip_strings};
+use crate::source::{LoadError, Source};
+use crate::write::{Encoder, Spill, offer};
+use mantissa_number::write_i64;
+use mantissa_store::EncodingLimits;
+use mantissa_store::stream::{Group, NUMBER_TEXT_MAX, Node, Pending, Stream, StreamId};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+
+/// Says "unknown" in the place of a count of entries read.
+const ENTRIES_READ_UNKNOWN: u64 = u64::MAX;
+
+/// What a pending entry is until its consumer is known.
+type Unclaimed = BTreeMap<StreamId, (i64, u64)>;
+
+impl Codec for Stream {
+    const FORMS: &'static [u8] =
+        &[value_type::STREAM_LISTPACKS, value_type::STREAM_LISTPACKS_2, value_type::STREAM_LISTPACKS_3];
+    const DIGEST_NUMBER: u32 = 6;
+    const MAY_BE_EMPTY: bool = true;
+
+    fn form(&self) -> u8 {
+        value_type::STREAM_LISTPACKS_3
+    }
+
+    fn write(&self, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
+        put_length(self.nodes().len() as u64, out);
+        for node in self.nodes() {
+            write_node(node, encoder, out);
+            spill(out);
+        }
+        write_after_nodes(self, self.first_id(), encoder, out, spill);
+    }
+
+    fn write_owned(mut self, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
+        let first_id = self.first_id();
+        put_length(self.nodes().len() as u64, out);
+        while let Some(node) = self.give_up_first_node() {
+            write_node(&node, encoder, out);
+            drop(node);
+            spill(out);
+        }
+        write_after_nodes(&self, first_id, encoder, out, spill);
+    }
+
+    fn read<R: Read>(source: &mut Source<R>, form: u8, _: &EncodingLimits) -> Result<Self, LoadError> {
+        let offset = source.offset();
+        let mut stream = Stream::new();
+        let node_count = source.length()?;
+        for _ in 0..node_count {
+            let offset = source.offset();
+            let Ok(first) = <[u8; 16]>::try_from(source.string()?) else {
+                return source.error(offset, "stream node's key is not the size of an identifier");
+            };
+            let offset = source.offset();
+            let bytes = source.string_owned()?;
+            let node = Node::from_listpack(StreamId::from_be_bytes(first), bytes);
+            if let Err(error) = node.and_then(|node| stream.push_node(node)) {
+                return source.error(offset, error.to_string());
+            }
+        }
+        let length = source.length()?;
+        if length != stream.len() {
+            return source.error(offset, "stream's length differs from its entries");
+        }
+        stream.last_id = identifier(source)?;
+        if stream
+            .range_reversed(StreamId::MIN, StreamId::MAX)
+            .next()
+            .is_some_and(|entry| entry.id > stream.last_id)
+        {
+            return source.error(offset, "stream has entries above its last identifier");
+        }
+        if form >= value_type::STREAM_LISTPACKS_2 {
+            identifier(source)?;
+            stream.max_deleted_id = identifier(source)?;
+            stream.entries_added = source.length()?;
+        } else {
+            stream.entries_added = length;
+        }
+        let group_count = source.length()?;
+        for _ in 0..group_count {
+            read_group(source, form, &mut stream)?;
+        }
+        Ok(stream)
+    }
+
+    fn skip(input: &mut impl Input, form: u8) -> Result<(), Stop> {
+        const ID_BYTES: u64 = 16;
+        let is_counted = form >= value_type::STREAM_LISTPACKS_2;
+        skip_each(input, |input| skip_strings(input, 2))?;
+        skip_lengths(input, if is_counted { 8 } else { 3 })?;
+        skip_each(input, |input| {
+            skip_string(input)?;
+            skip_lengths(input, if is_counted { 3 } else { 2 })?;
+            skip_each(input, |input| {
+                input.skip(ID_BYTES + 8)?;
+                skip_lengths(input, 1)
+            })?;
+            skip_each(input, |input| {
+                skip_string(input)?;
+                input.skip(if form >= value_type::STREAM_LISTPACKS_3 { 16 } else { 8 })?;
+                let held = skip_length(input)?;
+                input.skip(held.checked_mul(ID_BYTES).ok_or(Stop::Unknown)?)
+            })
+        })
+    }
+
+    fn rebuild<W: Write>(&self, key: &[u8], to: &mut Rebuilder<W>) -> Result<(), String> {
+        let last_id = self.last_id.to_string();
+        for entry in self.entries() {
+            let id = entry.id.to_string();
+            let mut words = vec![b"XADD".to_vec(), key.to_vec(), id.into_bytes()];
+            entry.fields.for_each(|(name, value)| words.extend([name.to_vec(), value.to_vec()]));
+            to.command(&words)?;
+        }
+        if self.is_empty() {
+            // An entry that is trimmed at once leaves an empty stream.
+            to.command(&[b"XADD", key, b"MAXLEN", b"0", b"0-1", b"x", b"y"])?;
+        }
+        let (added, deleted) = (self.entries_added.to_string(), self.max_deleted_id.to_string());
+        let counters = [b"ENTRIESADDED", added.as_bytes(), b"MAXDELETEDID", deleted.as_bytes()];
+        to.command(&[&[b"XSETID", key, last_id.as_bytes()], &counters[..]].concat())?;
+        self.groups().try_for_each(|(name, group)| rebuild_group(key, name, group, to))
+    }
+
+    fn digest(&self, digest: &mut Mixer) {
+        for entry in self.entries() {
+            digest.mix(format!("{}.{}", entry.id.ms, entry.id.seq).as_bytes());
+            for (field, value) in entry.fields {
+                digest.mix(field.bytes(&mut [0; NUMBER_TEXT_MAX]));
+                digest.mix(value.bytes(&mut [0; NUMBER_TEXT_MAX]));
+            }
+        }
+    }
+}
+
+fn write_node(node: &Node, encoder: &mut Encoder<'_>, out: &mut Vec<u8>) {
+    encoder.string(&node.first().to_be_bytes(), out);
+    encoder.string(&node.to_listpack(), out);
+}
+
+fn write_after_nodes(
+    stream: &Stream,
+    first_id: StreamId,
+    encoder: &mut Encoder<'_>,
+    out: &mut Vec<u8>,
+    spill: Spill<'_>,
+) {
+    put_length(stream.len(), out);
+    put_identifier(stream.last_id, out);
+    put_identifier(first_id, out);
+    put_identifier(stream.max_deleted_id, out);
+    put_length(stream.entries_added, out);
+    put_length(stream.groups().len() as u64, out);
+    for (name, group) in stream.groups() {
+        encoder.string(name, out);
+        write_group(group, encoder, out, spill);
+    }
+}
+
+fn write_group(group: &Group, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
+    put_identifier(group.last_delivered, out);
+    put_length(group.entries_read.unwrap_or(u64::MAX), out);
+    put_length(group.pending().len() as u64, out);
+    for (index, (id, pending)) in group.pending().iter().enumerate() {
+        out.extend_from_slice(&id.to_be_bytes());
+        out.extend_from_slice(&pending.delivered_at_ms.to_le_bytes());
+        put_length(pending.delivery_count, out);
+        offer(index, out, spill);
+    }
+    put_length(group.consumers().len() as u64, out);
+    for (_, consumer) in group.consumers() {
+        encoder.string(consumer.name(), out);
+        out.extend_from_slice(&consumer.seen_at_ms.to_le_bytes());
+        out.extend_from_slice(&consumer.active_at_ms.to_le_bytes());
+        put_length(consumer.pending().len() as u64, out);
+        for (index, id) in consumer.pending().ids().enumerate() {
+            out.extend_from_slice(&id.to_be_bytes());
+            offer(index, out, spill);
+        }
+    }
+}
+
+fn put_identifier(id: StreamId, out: &mut Vec<u8>) {
+    put_length(id.ms, out);
+    put_length(id.seq, out);
+}
+
+fn identifier<R: Read>(source: &mut Source<R>) -> Result<StreamId, LoadError> {
+    Ok(StreamId { ms: source.length()?, seq: source.length()? })
+}
+
+fn read_group<R: Read>(source: &mut Source<R>, form: u8, stream: &mut Stream) -> Result<(), LoadError> {
+    let offset = source.offset();
+    let name = source.string_owned()?;
+    let last_delivered = identifier(source)?;
+    let entries_read = if form >= value_type::STREAM_LISTPACKS_2 {
+        Some(source.length()?).filter(|&count| count != ENTRIES_READ_UNKNOWN)
+    } else {
+        stream.extent().entries_read_at(last_delivered)
+    };
+    let mut group = Group::new(last_delivered, entries_read);
+    let mut unclaimed = Unclaimed::new();
+    let pending_count = source.length()?;
+    for _ in 0..pending_count {
+        let offset = source.offset();
+        let id = StreamId::from_be_bytes(source.array()?);
+        let delivered_at_ms = source.milliseconds()?;
+        if unclaimed.insert(id, (delivered_at_ms, source.length()?)).is_some() {
+            return source.error(offset, "stream group has a pending entry twice");
+        }
+    }
+    let consumer_count = source.length()?;
+    for _ in 0..consumer_count {
+        read_consumer(source, form, &mut group, &mut unclaimed)?;
+    }
+    if !unclaimed.is_empty() {
+        return source.error(offset, "stream group has a pending entry without a consumer");
+    }
+    if !stream.add_group(&name, group) {
+        return source.error(offset, "stream has two groups of one name");
+    }
+    Ok(())
+}
+
+fn read_consumer<R: Read>(
+    source: &mut Source<R>,
+    form: u8,
+    group: &mut Group,
+    unclaimed: &mut Unclaimed,
+) -> Result<(), LoadError> {
+    let offset = source.offset();
+    let name = source.string_owned()?;
+    let seen_at_ms = source.milliseconds()?;
+    let active_at_ms =
+        if form >= value_type::STREAM_LISTPACKS_3 { source.milliseconds()? } else { seen_at_ms };
+    let Some(consumer) = group.add_consumer(&name, seen_at_ms, active_at_ms) else {
+        return source.error(offset, "stream group has two consumers of one name");
+    };
+    let held_count = source.length()?;
+    for _ in 0..held_count {
+        let offset = source.offset();
+        let id = StreamId::from_be_bytes(source.array()?);
+        let Some((delivered_at_ms, delivery_count)) = unclaimed.remove(&id) else {
+            return source.error(offset, "stream consumer has an entry that is not pending, or not its own");
+        };
+        group.assign(id, Pending { consumer, delivered_at_ms, delivery_count });
+    }
+    Ok(())
+}
+
+fn skip_lengths(input: &mut impl Input, count: usize) -> Result<(), Stop> {
+    (0..count).try_for_each(|_| skip_length(input).map(drop))
+}
+
+/// Writes the commands that make a group.
+fn rebuild_group<W: Write>(
+    key: &[u8],
+    name: &[u8],
+    group: &Group,
+    to: &mut Rebuilder<W>,
+) -> Result<(), String> {
+    let last = group.last_delivered.to_string();
+    let read = group.entries_read.map_or_else(|| "-1".to_owned(), |read| read.to_string());
+    let counters: [&[u8]; 2] = [b"ENTRIESREAD", read.as_bytes()];
+    to.command(&[&[b"XGROUP", b"CREATE", key, name, last.as_bytes()], &counters[..]].concat())?;
+    for (_, consumer) in group.consumers() {
+        to.command(&[&b"XGROUP"[..], b"CREATECONSUMER", key, name, consumer.name()])?;
+        for id in consumer.pending().ids() {
+            let Some(pending) = group.pending().get(id) else { continue };
+            let (id, mut time) = (id.to_string(), Vec::new());
+            write_i64(&mut time, pending.delivered_at_ms);
+            let count = pending.delivery_count.to_string();
+            let claim = [b"XCLAIM", key, name, consumer.name(), b"0", id.as_bytes()];
+            let how: [&[u8]; 6] = [b"TIME", &time, b"RETRYCOUNT", count.as_bytes(), b"JUSTID", b"FORCE"];
+            to.command(&[&claim[..], &how[..]].concat())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+impl super::tests::Sample for Stream {
+    fn with_elements(count: usize) -> Self {
+        use mantissa_store::stream::NodeLimits;
+
+        let mut stream = Stream::new();
+        let id = |number: usize| StreamId { ms: number as u64 + 1, seq: 0 };
+        let mut group = Group::new(id(count), None);
+        let consumer = group.add_consumer(b"consumer", 1, 2).expect("it is new");
+        for number in 0..count {
+            let limits = NodeLimits { bytes_max: 4096, entries_max: 100 };
+            stream.append(id(number), &[(&super::tests::element(number), b"v")], limits);
+            group.assign(id(number), Pending { consumer, delivered_at_ms: 3, delivery_count: 4 });
+        }
+        stream.add_group(b"group", group);
+        stream
+    }
+
+    fn disturb(&mut self) {
+        let first = self.first_id();
+        self.delete(first);
+        let last = self.last_id;
+        self.group_mut(b"group").map(|group| group.acknowledge(last));
+    }
+}

@@ -1,0 +1,152 @@
+//! Values of every type are written alike, whether as they are or given up on the way.
+
+use super::{Codec, LAST_FORM, Outcome, form_of, kind_of, read_value, skip_value};
+use crate::digest::digest_value;
+use crate::format::value_type;
+use crate::load::{LoadOptions, LoadTarget, LoadedValue, Loader, Record};
+use crate::source::Source;
+use crate::write::{Encoder, WriteOptions};
+use mantissa_store::snapshot::Image;
+use mantissa_store::{Entry, Hash, Kind, Text, Value, ValueType, with_kind, with_value_mut};
+
+/// Values for tests that run over all types.
+pub trait Sample: Codec {
+    /// One with the elements `element 0` and so on.
+    fn with_elements(count: usize) -> Self;
+
+    /// Makes another of it.
+    fn disturb(&mut self);
+}
+
+/// The text of an element.
+pub fn element(number: usize) -> Vec<u8> {
+    format!("element {number}").into_bytes()
+}
+
+fn value(kind: Kind, count: usize) -> Value {
+    with_kind!(kind, string: unreachable!(), Type => Type::with_elements(count).into_value())
+}
+
+/// Values of all types, and one with more than elements.
+fn values(count: usize) -> impl Iterator<Item = Value> {
+    let mut expiring = Hash::with_elements(count);
+    for number in (0..count).step_by(3) {
+        expiring.set_expiry(&element(number), Some((1 << 40) + number as i64));
+    }
+    let kinds = Kind::ALL.into_iter().filter(|kind| *kind != Kind::String);
+    kinds.map(move |kind| value(kind, count)).chain([expiring.into_value()])
+}
+
+#[test]
+fn a_long_string_is_encoded_in_pieces() {
+    let noise = |at: usize| {
+        let mixed = (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9).to_le_bytes()[7]
+    };
+    let texts: [Vec<u8>; 4] = [
+        (0..3_000_000).map(|at| (at / 77) as u8).collect(),
+        (0..3_000_000).map(noise).collect(),
+        (0..3_000_000).map(|at| if at < 1_000_000 { noise(at) } else { b'x' }).collect(),
+        (0..300_000).map(|at| if at < 260_000 { b'x' } else { noise(at) }).collect(),
+    ];
+    for compress in [true, false] {
+        let options = WriteOptions { compress, ..WriteOptions::default() };
+        let mut encoder = Encoder::new(options, None);
+        for (number, bytes) in texts.iter().enumerate() {
+            let text = Text::from(bytes.clone()).share();
+            let (key, expiry) = (Box::from(*b"key"), Some(1 << 50));
+            let (mut file, mut out, mut longest) = (b"REDIS0012".to_vec(), Vec::new(), 0);
+            encoder.image(Image::Text { key, expiry, clock: 0, text }, &mut out, &mut |bytes| {
+                longest = longest.max(bytes.len());
+                file.append(bytes);
+            });
+            file.append(&mut out);
+            file.extend_from_slice(&[0xff; 1]);
+            file.extend_from_slice(&[0; 8]);
+            let is_shorter = file.len() < bytes.len() / 2;
+            assert_eq!(is_shorter, compress && number != 1, "text {number} takes {}", file.len());
+            assert!(longest < 600_000, "{longest} bytes at a time");
+            let mut found = Found::default();
+            let loaded = Loader::new(&file[..], None, LoadOptions::default()).load(&mut found);
+            assert!(loaded.is_ok_and(|summary| summary.keys_loaded == 1));
+            assert!(found.0 == *bytes, "text {number}, compressed: {compress}");
+        }
+    }
+}
+
+/// Keeps the string that is loaded.
+#[derive(Default)]
+struct Found(Vec<u8>);
+
+impl LoadTarget for Found {
+    fn select(&mut self, _database: usize) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn insert(&mut self, record: Record<'_>) -> Result<(), String> {
+        assert_eq!((record.key, record.expiry), (&b"key"[..], Some(1 << 50)));
+        if let LoadedValue::Text(text) = record.value {
+            self.0 = text.to_vec();
+        }
+        Ok(())
+    }
+
+    fn function(&mut self, _source: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[test]
+fn an_image_is_encoded_as_its_entry_was_and_leaves_it_alone() {
+    let mut encoder = Encoder::new(WriteOptions::default(), None);
+    for count in [1, 100, 20_000] {
+        for value in values(count) {
+            let kind = value.kind();
+            let mut entry = Entry::new(b"key", value, Some(77), 0);
+            let mut expected = Vec::new();
+            encoder.entry(&entry, &mut expected);
+            let image = entry.duplicate(b"key", Some(77));
+            let changed = entry.collection_mut().expect("no string");
+            with_value_mut!(changed, value => Sample::disturb(value));
+            let mut changed = Vec::new();
+            encoder.entry(&entry, &mut changed);
+            let (mut pieces, mut out) = (Vec::new(), Vec::new());
+            encoder.image(Image::Entry(image), &mut out, &mut |bytes| pieces.append(bytes));
+            pieces.append(&mut out);
+            assert!(pieces == expected, "{kind:?} of {count}");
+            let mut again = Vec::new();
+            encoder.entry(&entry, &mut again);
+            assert!(again == changed && again != expected, "{kind:?} of {count}");
+        }
+    }
+}
+
+#[test]
+fn what_is_written_is_skipped_whole_and_reads_back() {
+    for count in [1, 100, 20_000] {
+        for value in values(count) {
+            let kind = value.kind();
+            let entry = Entry::new(b"key", value, None, 0);
+            let (form, mut written) = (form_of(entry.value()), Vec::new());
+            Encoder::new(WriteOptions::default(), None).value(entry.value(), &mut written, &mut |_| {});
+            let length = written.len() as u64;
+            let mut source = Source::from_bytes([&written[..], b"more"].concat());
+            assert!(skip_value(&mut source, form).is_ok() && source.offset() == length, "{kind:?}");
+            let mut source = Source::from_bytes(written);
+            let read = read_value(&mut source, form, &LoadOptions::default());
+            let Ok(Outcome::Value(read)) = read else { panic!("{kind:?} of {count}") };
+            assert_eq!((read.kind(), source.offset()), (kind, length));
+            let read = Entry::new(b"key", read, None, 0);
+            assert_eq!(digest_value(&read), digest_value(&entry), "{kind:?} of {count}");
+            assert_eq!((form_of(read.value()), read.encoding()), (form, entry.encoding()));
+        }
+    }
+}
+
+#[test]
+fn forms_belong_to_types() {
+    assert_eq!(kind_of(value_type::STRING), Some(Kind::String));
+    assert_eq!(kind_of(value_type::HASH_LISTPACK_EX), Some(Kind::Hash));
+    assert_eq!((kind_of(value_type::MODULE_2), kind_of(8), kind_of(255)), (None, None, None));
+    assert_eq!(LAST_FORM, value_type::HASH_LISTPACK_EX);
+}
