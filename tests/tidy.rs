@@ -49,7 +49,7 @@ const NAME_COMPARISONS: [&str; 11] = [
 ];
 
 /// The table of ARCHITECTURE.md: a crate and those of ours that it may use.
-const LAYERS: [(&str, &[&str]); 13] = [
+const LAYERS: [(&str, &[&str]); 14] = [
     ("number", &[]),
     ("protocol", &["number"]),
     ("sys", &[]),
@@ -58,8 +58,9 @@ const LAYERS: [(&str, &[&str]); 13] = [
     ("store", &["memory", "number"]),
     ("persist", &["store", "protocol", "sys", "number"]),
     ("commands", &["store", "protocol", "number"]),
+    ("scripting", &["protocol", "number"]),
     ("config", &["commands", "protocol", "number", "sys"]),
-    ("engine", &["config", "commands", "persist", "store", "sys", "protocol", "number"]),
+    ("engine", &["config", "commands", "scripting", "persist", "store", "sys", "protocol", "number"]),
     ("server", &["engine", "commands", "store", "net", "sys", "protocol"]),
     ("cli", &["protocol", "number", "persist"]),
     ("mantissa", &["server", "cli"]),

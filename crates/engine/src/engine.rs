@@ -24,7 +24,7 @@ use crate::live::Live;
 use crate::persistence::{self, Persistence};
 use crate::pubsub::PubSub;
 use crate::registry::{self, Registry};
-use crate::scripting::Scripting;
+use crate::scripting::{self, Scripting};
 use crate::session::{BlockedClient, SharedSession};
 use crate::slowlog::SlowLog;
 use crate::stats::Stats;
@@ -201,7 +201,7 @@ impl Engine {
             stats: Stats::new(command_count, worker_count + 1),
             slowlog: Mutex::new(SlowLog::new()),
             latency: Mutex::new(LatencyMonitor::new()),
-            scripting: Scripting::new(worker_count),
+            scripting: Scripting::new(worker_count, scripting::language()),
             persistence: Persistence::default(),
             aof,
             lazy_free_sender: OnceLock::new(),

@@ -141,7 +141,7 @@ pub fn load_file(
     let summary = load_in_parallel(&file, &job).map_err(|error| failed(error.to_string()))?;
     mantissa_store::slab::forget_growth();
     let codes = codes.into_inner();
-    crate::scripting::eval::with_machine(engine, |vm| {
+    crate::scripting::with_machine(engine, |vm| {
         let policy = if present == Present::Replaced { Policy::Replace } else { Policy::Append };
         engine.scripting.libraries.restore(vm, &codes, policy, present == Present::None)
     })

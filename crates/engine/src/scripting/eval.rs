@@ -1,21 +1,17 @@
 //! EVAL, EVALSHA, their read-only forms, and SCRIPT.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::sync::Arc;
 
 use mantissa_commands::spec::{KeyFlags, ScriptSource};
 use mantissa_commands::{Access, Error, Outcome, parse};
 use mantissa_protocol::{Args, Reply};
+use mantissa_scripting::{Code, Ending, Place};
 use mantissa_store::ShardSet;
-use mlua::{Function, Table, Value};
 
-use super::budget;
-use super::convert;
-use super::host;
-use super::native;
+use super::machine::{WorkerMachine, error_of, run_on_machine, with_machine};
 use super::run::{Abort, Rules, Run};
 use super::source::{self, Habits, Script};
-use super::vm::{SCRIPT_NAME, Vm};
 use crate::call::with_held;
 use crate::context::Context;
 use crate::engine::Engine;
@@ -23,31 +19,6 @@ use crate::invocation::Invocation;
 use crate::registry::Command;
 use crate::session::Session;
 use crate::{monitor, warning};
-
-thread_local! {
-    /// The virtual machine of the worker on this thread, made when its first script comes.
-    static MACHINE: RefCell<Option<Vm>> = const { RefCell::new(None) };
-}
-
-/// Does something with this worker's virtual machine. Fails if a script runs on it.
-pub fn with_machine<R>(engine: &Engine, work: impl FnOnce(&mut Vm) -> Outcome<R>) -> Outcome<R> {
-    let scripting = &engine.scripting;
-    MACHINE.with(|machine| {
-        let Ok(mut machine) = machine.try_borrow_mut() else { return Err(scripting.busy_error()) };
-        if machine.is_none() {
-            *machine = Some(Vm::new(scripting.cache.epoch()).map_err(internal)?);
-        }
-        let Some(vm) = machine.as_mut() else { return Err(Error::fixed("ERR no virtual machine")) };
-        vm.follow(scripting.cache.epoch());
-        vm.forget_libraries(|| scripting.libraries.snapshot());
-        work(vm)
-    })
-}
-
-/// An error of the machine itself, such as a lack of memory.
-pub fn internal(error: mlua::Error) -> Error {
-    Error::new(format!("ERR {}", native::first_line(&error)))
-}
 
 /// The number of keys that a call declares.
 pub fn key_count(args: Args<'_>) -> Outcome<usize> {
@@ -106,7 +77,7 @@ fn eval_digest(
         let script = context.engine.scripting.cache.get(&digest).ok_or(MISSING)?;
         match vm.compiled(&digest) {
             Some(prepared) => Ok(prepared),
-            None => compile(vm, &script).map(|function| (script, function)),
+            None => compile(vm, &script).map(|code| (script, code)),
         }
     })?;
     run_script(invocation, args, reply, prepared, read_only)
@@ -121,47 +92,48 @@ pub fn show(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>) {
 }
 
 /// The script of this text, compiled for this worker; it is cached if it is new.
-fn prepare(context: &Context, vm: &mut Vm, text: &[u8], keep: bool) -> Outcome<(Arc<Script>, Function)> {
+fn prepare(
+    context: &Context,
+    vm: &mut WorkerMachine,
+    text: &[u8],
+    keep: bool,
+) -> Outcome<(Arc<Script>, Code)> {
     let cache = &context.engine.scripting.cache;
     let digest = source::digest_of(text);
     if let Some(script) = cache.get(&digest) {
         if keep {
             cache.keep(&script);
         }
-        let function = match vm.compiled(&digest) {
-            Some((_, function)) => function,
+        let code = match vm.compiled(&digest) {
+            Some((_, code)) => code,
             None => compile(vm, &script)?,
         };
-        return Ok((script, function));
+        return Ok((script, code));
     }
     let script = Script::new(digest, text)?;
-    let function = compile_body(vm, &script)?;
+    let code = compile_body(vm, &script)?;
     let script = cache.add(script, keep);
-    vm.keep(&script, &function);
+    vm.keep(&script, &code);
     vm.forget_evicted(|digest| cache.contains(digest));
-    Ok((script, function))
+    Ok((script, code))
 }
 
-fn compile(vm: &mut Vm, script: &Arc<Script>) -> Outcome<Function> {
-    let function = compile_body(vm, script)?;
-    vm.keep(script, &function);
-    Ok(function)
+fn compile(vm: &mut WorkerMachine, script: &Arc<Script>) -> Outcome<Code> {
+    let code = compile_body(vm, script)?;
+    vm.keep(script, &code);
+    Ok(code)
 }
 
-fn compile_body(vm: &Vm, script: &Script) -> Outcome<Function> {
-    let compiled =
-        vm.scripts.compile(&vm.lua, script.body(), &format!("@{SCRIPT_NAME}")).map_err(internal)?;
-    compiled.map_err(|problem| {
-        let parts: [&[u8]; 2] = [b"ERR Error compiling script (new function): ", &problem];
-        Error::from_bytes(parts.concat())
-    })
+fn compile_body(vm: &mut WorkerMachine, script: &Script) -> Outcome<Code> {
+    let compiled = vm.machine.compile_script(script.body());
+    compiled.map_err(|problem| error_of(problem, b"ERR Error compiling script (new function): "))
 }
 
 fn run_script(
     invocation: &mut Invocation<'_, '_, '_>,
     args: Args<'_>,
     reply: &mut Reply,
-    (script, function): (Arc<Script>, Function),
+    (script, code): (Arc<Script>, Code),
     read_only: bool,
 ) -> Outcome {
     if read_only && !script.flags.undeclared && !script.flags.no_writes {
@@ -174,11 +146,10 @@ fn run_script(
         allow_oom: script.flags.allow_oom,
         is_function: false,
         name: source::hexadecimal(&script.digest),
-        is_one_line: !script.body().contains(&b'\n'),
         habits: &script.habits,
         called: Cell::default(),
     };
-    call.run(invocation, reply, |vm, keys, arguments| vm.scripts.run(&function, keys, arguments))
+    call.run(invocation, reply, &code)
 }
 
 /// Whether a call is one of a script or function that declares its flags, and does not declare that it may
@@ -211,8 +182,6 @@ pub struct Call<'a> {
     pub allow_oom: bool,
     /// It is a function.
     pub is_function: bool,
-    /// It is a script of one line.
-    pub is_one_line: bool,
     /// The name that errors show.
     pub name: String,
     /// What is known of its keys.
@@ -221,17 +190,9 @@ pub struct Call<'a> {
     pub called: Cell<usize>,
 }
 
-/// How a script ended: whether well, with which value, or with an error of the machine.
-type Ending = mlua::Result<(bool, Value)>;
-
 impl Call<'_> {
     /// Runs it, again if it turns out to need all shards, and replies.
-    pub fn run(
-        &self,
-        invocation: &mut Invocation<'_, '_, '_>,
-        reply: &mut Reply,
-        body: impl Fn(&Vm, Table, Table) -> Ending,
-    ) -> Outcome {
+    pub fn run(&self, invocation: &mut Invocation<'_, '_, '_>, reply: &mut Reply, code: &Code) -> Outcome {
         let began = invocation.context.command_began;
         let database = invocation.session.database;
         let context = &mut *invocation.context;
@@ -239,9 +200,9 @@ impl Call<'_> {
         let running =
             engine.scripting.begin(engine, context.worker, self.is_function, invocation.access.is_some());
         let outcome = if let Some(access) = &mut invocation.access {
-            self.run_once(context, invocation.session, access, false, reply, &body).map(|_| ())
+            self.run_once(context, invocation.session, access, false, reply, code).map(|_| ())
         } else {
-            self.run_locked(context, invocation.session, reply, &body)
+            self.run_locked(context, invocation.session, reply, code)
         };
         drop(running);
         invocation.session.select(database);
@@ -272,14 +233,14 @@ impl Call<'_> {
         context: &mut Context,
         session: &mut Session,
         reply: &mut Reply,
-        body: &impl Fn(&Vm, Table, Table) -> Ending,
+        code: &Code,
     ) -> Outcome {
         let (start, database) = (reply.len(), session.database);
         let mut wide = false;
         loop {
             let shards = self.shards(context, wide);
             let ended = with_held(context, session, shards, !self.read_only, |context, session, access| {
-                self.run_once(context, session, access, true, reply, body)
+                self.run_once(context, session, access, true, reply, code)
             })?;
             match ended? {
                 Some(Abort::Restart) => {
@@ -300,7 +261,7 @@ impl Call<'_> {
         access: &mut Access<'_>,
         owns_locks: bool,
         reply: &mut Reply,
-        body: &impl Fn(&Vm, Table, Table) -> Ending,
+        code: &Code,
     ) -> Outcome<Option<Abort>> {
         let engine = context.engine;
         let worker = context.worker;
@@ -313,55 +274,23 @@ impl Call<'_> {
             call: self.args,
             called_before: self.called.get(),
         };
-        let (ended, used) = MACHINE.with(|machine| {
-            let Ok(machine) = machine.try_borrow_mut() else {
-                return (Err(engine.scripting.busy_error()), 0);
-            };
-            let Some(vm) = machine.as_ref() else { return (Err(Error::fixed("ERR no machine")), 0) };
+        let ended = run_on_machine(&engine.scripting, |machine| {
             let mut run = Run::new(context, session, access, rules);
             let start = reply.len();
-            let ending = self.begin(vm, &mut run, reply, body);
+            let ending = machine.run(code, self.keys(), self.args.from(3 + self.key_count), &mut run, reply);
             self.habits.note(run.touched_undeclared);
             self.called.set(run.called_count);
             let abort = run.abort;
             if abort != Some(Abort::Restart) {
                 self.reply_ending(context, (ending, abort), start, reply);
             }
-            vm.settle();
-            (Ok(abort), vm.lua.used_memory())
+            engine.scripting.note_memory(worker, machine.used_bytes());
+            Ok(abort)
         });
-        engine.scripting.note_memory(worker, used);
         if matches!(ended, Ok(Some(Abort::Panicked))) {
             session.killed = true;
         }
         ended
-    }
-
-    /// Runs it, and replies if all went well.
-    fn begin(
-        &self,
-        vm: &Vm,
-        run: &mut Run<'_, '_, '_>,
-        reply: &mut Reply,
-        body: &impl Fn(&Vm, Table, Table) -> Ending,
-    ) -> Ending {
-        let texts = |args: Args<'_>| -> mlua::Result<Table> {
-            let table = vm.lua.create_table_with_capacity(args.len(), 0)?;
-            for (index, text) in args.iter().enumerate() {
-                table.raw_set(index + 1, vm.lua.create_string(text)?)?;
-            }
-            Ok(table)
-        };
-        let (keys, arguments) = (texts(self.keys())?, texts(self.args.from(3 + self.key_count))?);
-        budget::begin(&vm.lua)?;
-        native::note_one_line(self.is_one_line);
-        host::lend(run, || {
-            let (is_well, value) = body(vm, keys, arguments)?;
-            if let (true, Some(protocol)) = (is_well, host::ask(|host| host.protocol())) {
-                convert::write_reply(reply, &value, protocol)?;
-            }
-            Ok((is_well, value))
-        })
     }
 
     fn reply_ending(
@@ -375,57 +304,37 @@ impl Call<'_> {
             (Some(_), ending) => {
                 warning!("The script {} has been ended", self.name);
                 let mut text = b"ERR Script killed by user with SCRIPT KILL...".to_vec();
-                if let Ok((_, Value::Table(problem))) = ending {
-                    self.add_place(&problem, &mut text);
+                if let Ending::Raised { place, .. } = ending {
+                    self.add_place(place, &mut text);
                 }
                 (text, false)
             }
-            (None, Ok((true, value))) => {
+            (None, Ending::Returned { counted }) => {
                 if reply.as_bytes().get(start) == Some(&b'-') {
                     let text = String::from_utf8_lossy(&reply.as_bytes()[start + 1..]).into_owned();
-                    count_error(context, &text, is_counted(&value));
+                    count_error(context, &text, counted);
                 }
                 return;
             }
-            (None, Ok((false, value))) => (self.describe(&value), is_counted(&value)),
-            (None, Err(error)) => (internal(error).bytes().to_vec(), false),
+            (None, Ending::Raised { mut text, place, counted }) => {
+                self.add_place(place, &mut text);
+                (text, counted)
+            }
+            (None, Ending::Failed(text)) => (format!("ERR {text}").into_bytes(), false),
         };
         reply.truncate(start);
         count_error(context, &String::from_utf8_lossy(&text), counted);
         reply.error_bytes(Error::from_bytes(text).bytes());
     }
 
-    /// The text of an error that a script raised, with its place.
-    fn describe(&self, value: &Value) -> Vec<u8> {
-        let Value::Table(table) = value else {
-            let text = match value {
-                Value::String(text) => text.as_bytes().to_vec(),
-                _ => b"unknown error".to_vec(),
-            };
-            return [b"ERR ", &text[..]].concat();
-        };
-        let mut text = field(table, "err").unwrap_or_else(|| b"ERR unknown error".to_vec());
-        if text.first() == Some(&b'-') {
-            text.remove(0);
-        }
-        self.add_place(table, &mut text);
-        text
-    }
-
     /// Appends where an error was raised, as far as it is known.
-    fn add_place(&self, problem: &Table, text: &mut Vec<u8>) {
-        if let (Some(source), Some(line)) = (field(problem, "source"), field(problem, "line")) {
+    fn add_place(&self, place: Option<Place>, text: &mut Vec<u8>) {
+        if let Some(Place { source, line }) = place {
             let place: [&[u8]; 7] =
                 [b" script: ", self.name.as_bytes(), b", on ", &source, b":", &line, b"."];
             text.extend_from_slice(&place.concat());
         }
     }
-}
-
-/// The text of a field.
-fn field(table: &Table, name: &str) -> Option<Vec<u8>> {
-    let value: Value = table.raw_get(name).ok()?;
-    native::text_of(&value).map(|text| text.as_ref().to_vec())
 }
 
 /// Marks the script's call as failed, and counts the error unless that has been done.
@@ -434,12 +343,6 @@ fn count_error(context: &mut Context, text: &str, is_counted: bool) {
         true => context.has_failed = true,
         false => context.count_error(text),
     }
-}
-
-/// Whether an error reply that a script returns or raises has been counted when its command failed.
-fn is_counted(value: &Value) -> bool {
-    let Value::Table(table) = value else { return false };
-    matches!(table.raw_get("ignore_error_stats_update"), Ok(Value::Boolean(true)))
 }
 
 /// SCRIPT LOAD.

@@ -8,8 +8,9 @@ use mantissa_persist::write::WriteOptions;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::ShardSet;
 
-use super::eval::{Call, show, with_machine};
+use super::eval::{Call, show};
 use super::functions::{self, Library, Policy};
+use super::machine::with_machine;
 use crate::invocation::{Invocation, with_shards};
 
 /// FCALL.
@@ -42,19 +43,18 @@ fn run(
     if read_only && !info.flags.no_writes {
         return Err(Error::fixed("ERR Can not execute a script with write flag using *_ro command."));
     }
-    let function = with_machine(invocation.engine(), |vm| functions::compiled(vm, &library, &info.name))?;
+    let code = with_machine(invocation.engine(), |vm| functions::compiled(vm, &library, &info.name))?;
     let call = Call {
         args,
         key_count,
         read_only: read_only || info.flags.no_writes,
         allow_oom: info.flags.allow_oom,
         is_function: true,
-        is_one_line: false,
         name: String::from_utf8_lossy(&info.name).into_owned(),
         habits: &info.habits,
         called: Cell::default(),
     };
-    call.run(invocation, reply, |vm, keys, arguments| vm.functions.run_function(&function, keys, arguments))
+    call.run(invocation, reply, &code)
 }
 
 /// Changes the libraries, while a shard is locked: so the change is either in a snapshot, or in the log

@@ -1,24 +1,20 @@
 //! Libraries of functions: loading them, finding them, and what all workers share of them.
 //!
-//! A library's code is run once in each virtual machine that needs it, when a function of it is first called
+//! A library's code is run once in each machine that needs it, when a function of it is first called
 //! there; what it keeps in its own variables is therefore kept by each worker for itself.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use mantissa_commands::{Error, Outcome};
-use mantissa_protocol::{Protocol, Reply};
-use mlua::{Function, Lua, Value};
+use mantissa_protocol::{Args, Protocol, Reply};
+use mantissa_scripting::{BAD_NAME, CallError, Code, Host, LogLevel, Registration, ScriptFlags, is_name};
 use parking_lot::RwLock;
 
-use super::budget;
-use super::host::{self, Host, Text};
-use super::native::{self, Arguments, Native, Raised};
-use super::source::{Habits, ScriptFlags, declaration_words};
-use super::vm::{Vm, reply_problem};
+use super::machine::{WorkerMachine, error_of, write_log};
+use super::source::{Habits, declaration_words};
 
 /// How long the code of a library may run when it is loaded.
 const LOAD_TIME_MAX: Duration = Duration::from_millis(500);
@@ -91,7 +87,7 @@ impl LibraryStore {
     }
 
     /// Compiles a library and adds it. Returns its name.
-    pub fn load(&self, vm: &mut Vm, code: &[u8], policy: Policy) -> Outcome<Vec<u8>> {
+    pub fn load(&self, vm: &mut WorkerMachine, code: &[u8], policy: Policy) -> Outcome<Vec<u8>> {
         let (library, functions) = self
             .prepare(vm, code, |name| policy == Policy::Append && self.libraries.read().contains_key(name))?;
         let mut libraries = self.libraries.write();
@@ -102,7 +98,7 @@ impl LibraryStore {
     }
 
     /// Adds several libraries, all or none, after removing all others if `flush` says so.
-    pub fn restore(&self, vm: &mut Vm, codes: &[Vec<u8>], policy: Policy, flush: bool) -> Outcome {
+    pub fn restore(&self, vm: &mut WorkerMachine, codes: &[Vec<u8>], policy: Policy, flush: bool) -> Outcome {
         let mut loaded = Vec::new();
         for code in codes {
             loaded.push(self.prepare(vm, code, |_| false)?);
@@ -136,7 +132,7 @@ impl LibraryStore {
 
     fn prepare(
         &self,
-        vm: &mut Vm,
+        vm: &mut WorkerMachine,
         code: &[u8],
         is_taken: impl Fn(&[u8]) -> bool,
     ) -> Outcome<(Arc<Library>, Compiled)> {
@@ -174,13 +170,6 @@ fn insert(libraries: &mut Libraries, library: &Arc<Library>, policy: Policy) -> 
     Ok(())
 }
 
-const BAD_NAME: &str = "ERR Library names can only contain letters, numbers, or underscores(_) and must be \
-                        at least one character long";
-
-fn is_name(name: &[u8]) -> bool {
-    !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
-}
-
 /// The name that the first line of a library declares, and the length of that line.
 fn parse_declaration(code: &[u8]) -> Outcome<(Vec<u8>, usize)> {
     if !code.starts_with(b"#!") {
@@ -213,52 +202,34 @@ fn parse_declaration(code: &[u8]) -> Outcome<(Vec<u8>, usize)> {
     Ok((name.to_vec(), end))
 }
 
-thread_local! {
-    /// The functions that the library under way has registered; `None` while none is loaded.
-    static REGISTERED: RefCell<Option<Vec<(FunctionInfo, Function)>>> = const { RefCell::new(None) };
-}
-
-/// The functions of a library in a virtual machine, by their names.
-pub type Compiled = HashMap<Vec<u8>, Function>;
+/// The functions of a library in a machine, by their names.
+pub type Compiled = HashMap<Vec<u8>, Code>;
 
 type Registered = (Vec<FunctionInfo>, Compiled);
 
 /// Runs the code of a library and collects what it registers.
-fn run_code(vm: &mut Vm, code: &[u8]) -> Outcome<Registered> {
-    let compiled = vm.functions.compile(&vm.lua, code, "@user_function").map_err(super::eval::internal)?;
-    let chunk = compiled.map_err(|problem| {
-        let parts: [&[u8]; 2] = [b"ERR Error compiling function: ", &problem];
-        Error::from_bytes(parts.concat())
-    })?;
-    REGISTERED.with(|registered| *registered.borrow_mut() = Some(Vec::new()));
-    let mut loading = Loading { deadline: Instant::now() + LOAD_TIME_MAX, is_late: false };
-    native::note_one_line(false);
-    budget::begin(&vm.lua).map_err(super::eval::internal)?;
-    let ended = host::lend(&mut loading, || vm.functions.load(&chunk));
-    let registered = REGISTERED.with(|registered| registered.borrow_mut().take()).unwrap_or_default();
+fn run_code(vm: &mut WorkerMachine, code: &[u8]) -> Outcome<Registered> {
     const FAILED: &[u8] = b"ERR Error registering functions: ";
+    let chunk = vm.machine.compile_library(code);
+    let chunk = chunk.map_err(|problem| error_of(problem, b"ERR Error compiling function: "))?;
+    let mut loading = Loading::new();
+    let registered = vm.machine.load(&chunk, &mut loading);
     if loading.is_late {
         return Err(Error::from_bytes([FAILED, b"ERR FUNCTION LOAD timeout"].concat()));
     }
-    match ended.map_err(super::eval::internal)? {
-        (true, _) => {}
-        (false, problem) => {
-            let text = match &problem {
-                Value::Table(table) => {
-                    table.raw_get("err").ok().and_then(|text: Value| native::text_of(&text))
-                }
-                other => native::text_of(other),
-            };
-            let text = text.map_or_else(Vec::new, |text| text.as_ref().to_vec());
-            return Err(Error::from_bytes([FAILED, &text].concat()));
-        }
-    }
-    let functions = registered.iter().map(|(info, function)| (info.name.clone(), function.clone())).collect();
-    Ok((registered.into_iter().map(|(info, _)| info).collect(), functions))
+    let registered = registered.map_err(|problem| error_of(problem, FAILED))?;
+    let compiled = registered.iter().map(|known| (known.name.clone(), known.code.clone())).collect();
+    let info = |known: Registration| FunctionInfo {
+        name: known.name,
+        description: known.description,
+        flags: known.flags,
+        habits: Habits::default(),
+    };
+    Ok((registered.into_iter().map(info).collect(), compiled))
 }
 
-/// The function of this name of a library in this virtual machine, where its code is run if it has not been.
-pub fn compiled(vm: &mut Vm, library: &Library, name: &[u8]) -> Outcome<Function> {
+/// The function of this name of a library in this machine, where its code is run if it has not been.
+pub fn compiled(vm: &mut WorkerMachine, library: &Library, name: &[u8]) -> Outcome<Code> {
     const MISSING: Error = Error::fixed("ERR Function not found");
     if let Some(functions) = vm.libraries.get(&library.number) {
         return functions.get(name).cloned().ok_or(MISSING);
@@ -270,16 +241,24 @@ pub fn compiled(vm: &mut Vm, library: &Library, name: &[u8]) -> Outcome<Function
     function
 }
 
-/// What code that is being loaded may ask for: time, and nothing else.
+/// The host of code that is being loaded, which may run for a time and call nothing.
 struct Loading {
     deadline: Instant,
+    last_tick: Instant,
     is_late: bool,
 }
 
+impl Loading {
+    fn new() -> Loading {
+        let now = Instant::now();
+        Loading { deadline: now + LOAD_TIME_MAX, last_tick: now, is_late: false }
+    }
+}
+
 impl Host for Loading {
-    fn call(&mut self, _args: &[Text]) -> Result<Reply, Raised> {
-        let text = "ERR redis.call/pcall can only be called inside a script invocation";
-        Err(Raised::Reply(text.as_bytes().to_vec(), false))
+    fn call(&mut self, _args: Args<'_>, _reply: &mut Reply) -> Result<(), CallError> {
+        let text = b"ERR redis.call/pcall can only be called inside a script invocation".to_vec();
+        Err(CallError { text, counted: false })
     }
 
     fn is_aborted(&self) -> bool {
@@ -287,8 +266,13 @@ impl Host for Loading {
     }
 
     fn tick(&mut self) -> bool {
-        self.is_late = self.is_late || Instant::now() > self.deadline;
+        self.last_tick = Instant::now();
+        self.is_late = self.is_late || self.last_tick > self.deadline;
         !self.is_late
+    }
+
+    fn last_tick(&self) -> Instant {
+        self.last_tick
     }
 
     fn protocol(&self) -> Protocol {
@@ -299,118 +283,11 @@ impl Host for Loading {
 
     fn set_logs(&mut self, _logs: bool) {}
 
-    fn may_run(&mut self, _args: &[Text]) -> Option<bool> {
+    fn may_run(&mut self, _args: Args<'_>) -> Option<bool> {
         None
     }
-}
 
-/// `redis.register_function`, in both of its forms.
-pub fn register(_lua: &Lua, args: &Arguments) -> Native<()> {
-    let (info, function) = match args.len() {
-        1 => match args.get(0) {
-            Some(Value::Table(table)) => named_arguments(table)?,
-            _ => {
-                return reply_problem(
-                    "ERR calling redis.register_function with a single argument is only applicable to Lua \
-                     table (representing named arguments).",
-                );
-            }
-        },
-        2 => {
-            let Some(name) = args.get(0).and_then(native::text_of) else {
-                return reply_problem("ERR first argument to redis.register_function must be a string");
-            };
-            let Some(Value::Function(function)) = args.get(1) else {
-                return reply_problem("ERR second argument to redis.register_function must be a function");
-            };
-            (new_info(name.as_ref().to_vec(), None, ScriptFlags::default()), function.clone())
-        }
-        _ => return reply_problem("ERR wrong number of arguments to redis.register_function"),
-    };
-    if !is_name(&info.name) {
-        return reply_problem(BAD_NAME);
+    fn log(&mut self, level: LogLevel, line: &[u8]) {
+        write_log(level, line);
     }
-    let is_new = REGISTERED.with(|registered| match &mut *registered.borrow_mut() {
-        None => None,
-        Some(all) if all.iter().any(|(known, _)| known.name.eq_ignore_ascii_case(&info.name)) => Some(false),
-        Some(all) => {
-            all.push((info, function));
-            Some(true)
-        }
-    });
-    match is_new {
-        Some(true) => Ok(()),
-        Some(false) => reply_problem("ERR Function already exists in the library"),
-        None => reply_problem("ERR redis.register_function can only be called on FUNCTION LOAD command"),
-    }
-}
-
-fn new_info(name: Vec<u8>, description: Option<Vec<u8>>, flags: ScriptFlags) -> FunctionInfo {
-    FunctionInfo { name, description, flags, habits: Habits::default() }
-}
-
-fn named_arguments(table: &mlua::Table) -> Native<(FunctionInfo, Function)> {
-    let (mut name, mut description, mut function) = (None, None, None);
-    let mut flags = ScriptFlags::default();
-    for pair in table.pairs::<Value, Value>() {
-        let (key, value) = pair?;
-        let Some(key) = native::text_of(&key) else {
-            return reply_problem("ERR named argument key given to redis.register_function is not a string");
-        };
-        match key.as_ref() {
-            b"function_name" => match native::text_of(&value) {
-                Some(text) => name = Some(text.as_ref().to_vec()),
-                None => {
-                    return reply_problem(
-                        "ERR function_name argument given to redis.register_function must be a string",
-                    );
-                }
-            },
-            b"description" => match native::text_of(&value) {
-                Some(text) => description = Some(text.as_ref().to_vec()),
-                None => {
-                    return reply_problem(
-                        "ERR description argument given to redis.register_function must be a string",
-                    );
-                }
-            },
-            b"callback" => match value {
-                Value::Function(value) => function = Some(value),
-                _ => {
-                    return reply_problem(
-                        "ERR callback argument given to redis.register_function must be a function",
-                    );
-                }
-            },
-            b"flags" => match value {
-                Value::Table(names) => read_flags(&names, &mut flags)?,
-                _ => {
-                    return reply_problem(
-                        "ERR flags argument to redis.register_function must be a table representing function \
-                         flags",
-                    );
-                }
-            },
-            _ => return reply_problem("ERR unknown argument given to redis.register_function"),
-        }
-    }
-    let Some(name) = name else {
-        return reply_problem("ERR redis.register_function must get a function name argument");
-    };
-    let Some(function) = function else {
-        return reply_problem("ERR redis.register_function must get a callback argument");
-    };
-    Ok((new_info(name, description, flags), function))
-}
-
-fn read_flags(names: &mlua::Table, flags: &mut ScriptFlags) -> Native<()> {
-    for index in 1.. {
-        let name: Value = names.raw_get(index)?;
-        match &name {
-            Value::Nil => break,
-            Value::String(name) if flags.set(&name.as_bytes()) => {}
-            _ => return reply_problem("ERR unknown flag given"),
-        }
-    }
-    Ok(())
 }

@@ -1,23 +1,32 @@
-//! Scripts: Lua 5.1 for EVAL and functions.
+//! Scripts and functions: EVAL, FCALL and the commands about them.
 //!
-//! A script runs on the thread of the worker that received it, in that worker's virtual machine ([`vm`]), to
-//! its end. What it holds of the keyspace meanwhile, and why that makes it atomic, is told in [`run`].
-//! Texts and what is known of them are shared by all workers ([`source`]); compiled code is not.
+//! The language itself is in the crate `mantissa-scripting`. A script runs on the thread of the worker that
+//! received it, on that worker's machine ([`machine`]), to its end. Which shards it holds meanwhile, and why
+//! that makes it atomic, is told in [`run`]. All workers share the texts of scripts and what is known of
+//! them ([`source`]), but not compiled code.
 
-mod api;
-mod budget;
-pub mod convert;
 pub mod eval;
 pub mod function_commands;
 pub mod functions;
-pub mod host;
-mod libraries;
-pub(crate) mod native;
+mod machine;
 pub mod pump;
 mod run;
 pub mod running;
 pub mod source;
-pub mod vm;
 
 pub use eval::needs_memory;
+pub use machine::with_machine;
 pub use running::Scripting;
+
+/// The language of scripts.
+#[cfg(feature = "lua")]
+static LUA: mantissa_scripting::Lua51 =
+    mantissa_scripting::Lua51 { redis_version: crate::commands::REDIS_VERSION };
+
+/// The language that scripts are written in; none if the engine was built without one.
+pub(crate) fn language() -> Option<&'static dyn mantissa_scripting::Language> {
+    #[cfg(feature = "lua")]
+    return Some(&LUA);
+    #[cfg(not(feature = "lua"))]
+    return None;
+}

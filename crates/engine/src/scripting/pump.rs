@@ -1,27 +1,27 @@
-//! Serving other connections of a worker from within a slow script.
+//! The nested event loop of a worker whose script is slow.
 //!
-//! While a command that may run a script is executed, the worker lends the rest of itself to the thread. A
-//! slow script calls [`serve_others`] every so often: events of the worker's other connections are handled as
-//! ever, except that a command is refused (`BUSY`) if it needs what the script holds.
+//! While a command that may run a script is executed, the worker lends the rest of its state to its thread.
+//! A slow script calls [`serve_others`] now and then: it handles the events of the worker's other
+//! connections. A command among them that needs what the script holds is refused with `BUSY`.
 
 use scoped_tls_hkt::scoped_thread_local;
 
-/// What a worker lends.
-pub trait Pump {
+/// The event loop of a worker that is inside a command.
+pub trait NestedLoop {
     /// Handles the events that have come in.
     fn serve(&mut self);
 }
 
-scoped_thread_local!(static mut PUMP: for<'a> &'a mut (dyn Pump + 'a));
+scoped_thread_local!(static mut NESTED_LOOP: for<'a> &'a mut (dyn NestedLoop + 'a));
 
-/// Lends a worker to this thread while `work` runs.
-pub fn lend<R>(pump: &mut dyn Pump, work: impl FnOnce() -> R) -> R {
-    PUMP.set(pump, work)
+/// Makes `nested_loop` the one of this thread while `work` runs.
+pub fn lend<R>(nested_loop: &mut dyn NestedLoop, work: impl FnOnce() -> R) -> R {
+    NESTED_LOOP.set(nested_loop, work)
 }
 
-/// Lets the worker of this thread look after its other connections.
+/// Has the worker of this thread serve its other connections.
 pub fn serve_others() {
-    if PUMP.is_set() {
-        PUMP.with(|pump| pump.serve());
+    if NESTED_LOOP.is_set() {
+        NESTED_LOOP.with(|nested_loop| nested_loop.serve());
     }
 }

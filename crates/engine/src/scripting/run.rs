@@ -20,12 +20,11 @@ use std::time::{Duration, Instant};
 
 use mantissa_commands::spec::Flags;
 use mantissa_commands::{Access, Error, Locks, Outcome, find_keys};
-use mantissa_protocol::{Args, OwnedArgs, Protocol, Reply};
+use mantissa_protocol::{Args, Protocol, Reply};
+use mantissa_scripting::{CallError, Host, LogLevel, TICK_PAUSE_MAX};
 use mantissa_store::ShardSet;
 
-use super::budget::{self, MEMORY_BYTES_MAX};
-use super::host::{Host, Text};
-use super::native::Raised;
+use super::machine::write_log;
 use crate::admission::{self, ScriptRights};
 use crate::call::{self, Call, Record};
 use crate::context::Context;
@@ -76,6 +75,7 @@ pub struct Run<'s, 'k, 'e> {
     /// Whether commands are logged; the script may turn that off.
     logs: bool,
     began: Instant,
+    last_tick: Instant,
     /// A command with effects beyond replies has been called.
     has_effects: bool,
     /// Calls so far, refused ones too.
@@ -94,6 +94,7 @@ impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
         access: &'s mut Access<'k>,
         rules: Rules<'s>,
     ) -> Self {
+        let now = Instant::now();
         Run {
             context,
             session,
@@ -101,7 +102,8 @@ impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
             rules,
             protocol: Protocol::Resp2,
             logs: true,
-            began: Instant::now(),
+            began: now,
+            last_tick: now,
             has_effects: false,
             called_count: 0,
             touched_undeclared: false,
@@ -193,26 +195,24 @@ impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
 }
 
 impl Host for Run<'_, '_, '_> {
-    fn call(&mut self, args: &[Text]) -> Result<Reply, Raised> {
-        let is_due = budget::is_due(self.context.command_began);
+    fn call(&mut self, args: Args<'_>, reply: &mut Reply) -> Result<(), CallError> {
+        let counted = |text: &[u8]| Err(CallError { text: text.to_vec(), counted: true });
+        let is_due = self.context.command_began.saturating_duration_since(self.last_tick) > TICK_PAUSE_MAX;
         if self.abort.is_some() || (is_due && !self.tick()) {
-            return Err(Raised::Reply(b"ERR the script is ended".to_vec(), true));
+            return counted(b"ERR the script is ended");
         }
-        let args: OwnedArgs = args.iter().collect();
-        let mut reply = Reply::new(self.protocol).limited(MEMORY_BYTES_MAX);
+        reply.set_protocol(self.protocol);
         let in_script = std::mem::replace(&mut self.context.in_script, true);
-        let outcome = self.execute(args.as_args(), &mut reply);
+        let outcome = self.execute(args, reply);
         self.context.in_script = in_script;
         match outcome {
-            Ok(()) if reply.has_overflowed() => {
-                Err(Raised::Reply(b"ERR the reply is larger than a script may hold".to_vec(), true))
-            }
+            Ok(()) if reply.has_overflowed() => counted(b"ERR the reply is larger than a script may hold"),
             Ok(()) if reply.as_bytes().first() == Some(&b'-') => {
                 let line = reply.as_bytes().get(1..reply.len().saturating_sub(2)).unwrap_or_default();
-                Err(Raised::Reply(line.to_vec(), true))
+                counted(line)
             }
-            Ok(()) => Ok(reply),
-            Err(error) => Err(Raised::Reply(error.bytes().to_vec(), true)),
+            Ok(()) => Ok(()),
+            Err(error) => counted(error.bytes()),
         }
     }
 
@@ -243,12 +243,16 @@ impl Host for Run<'_, '_, '_> {
             }
             super::pump::serve_others();
         }
-        budget::note_look();
+        self.last_tick = Instant::now();
         if slot.killed.load(Ordering::Relaxed) || engine.stopping.load(Ordering::Relaxed) {
             self.abort = Some(Abort::Killed);
             return false;
         }
         true
+    }
+
+    fn last_tick(&self) -> Instant {
+        self.last_tick
     }
 
     fn protocol(&self) -> Protocol {
@@ -263,10 +267,13 @@ impl Host for Run<'_, '_, '_> {
         self.logs = logs;
     }
 
-    fn may_run(&mut self, args: &[Text]) -> Option<bool> {
-        let args: OwnedArgs = args.iter().collect();
-        let command = resolve(self.context, args.as_args()).ok()?;
-        Some(acl::try_run(&self.session.user, command, args.as_args()).is_ok())
+    fn may_run(&mut self, args: Args<'_>) -> Option<bool> {
+        let command = resolve(self.context, args).ok()?;
+        Some(acl::try_run(&self.session.user, command, args).is_ok())
+    }
+
+    fn log(&mut self, level: LogLevel, line: &[u8]) {
+        write_log(level, line);
     }
 }
 

@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use mantissa_commands::{Error, Outcome};
+use mantissa_scripting::Language;
 use mantissa_store::{LockedShards, ShardSet};
 use parking_lot::Mutex;
 
 use super::functions::LibraryStore;
-use super::host;
+use super::machine::is_running_here;
 use super::source::ScriptCache;
 use crate::admission;
 use crate::engine::Engine;
@@ -56,17 +57,21 @@ impl Slot {
 
 /// What all workers share of scripts.
 pub struct Scripting {
+    /// Unique among the engines of the process.
+    pub number: u64,
     /// Scripts by digest.
     pub cache: ScriptCache,
     /// Libraries of functions.
     pub libraries: LibraryStore,
+    /// The language of scripts; without one every script is refused.
+    pub language: Option<&'static dyn Language>,
     slots: Box<[Slot]>,
     /// The number of slow scripts.
     slow_count: AtomicU64,
     /// Commands that visit shard after shard, or wait to. They and scripts keep out of each other's way: such
     /// a command cannot give up once it has begun, and so must never wait for a script that may be slow.
     sweeps: AtomicU64,
-    /// Bytes that each worker's virtual machine uses.
+    /// Bytes that each worker's machine uses.
     vm_bytes: Box<[AtomicU64]>,
     /// What waits for shards that a slow script holds.
     postponed: Mutex<Vec<Postponed>>,
@@ -99,10 +104,13 @@ impl Drop for Sweep<'_> {
 
 impl Scripting {
     /// For this many workers.
-    pub fn new(worker_count: usize) -> Self {
+    pub fn new(worker_count: usize, language: Option<&'static dyn Language>) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
         Scripting {
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
             cache: ScriptCache::default(),
             libraries: LibraryStore::default(),
+            language,
             slots: (0..=worker_count).map(|_| Slot::default()).collect(),
             slow_count: AtomicU64::new(0),
             sweeps: AtomicU64::new(0),
@@ -143,7 +151,7 @@ impl Scripting {
         let sweep = Sweep(self);
         self.sweeps.fetch_add(1, Ordering::SeqCst);
         while self.slots.iter().any(|slot| slot.kind.load(Ordering::SeqCst) != IDLE) {
-            if host::is_lent() || self.is_busy() {
+            if is_running_here() || self.is_busy() {
                 return Err(self.busy_error());
             }
             std::thread::sleep(PAUSE);
@@ -158,7 +166,7 @@ impl Scripting {
         }
     }
 
-    /// Notes how many bytes a worker's virtual machine uses.
+    /// Notes how many bytes a worker's machine uses.
     pub fn note_memory(&self, worker: usize, used_bytes: usize) {
         self.vm_bytes[worker.min(self.vm_bytes.len() - 1)].store(used_bytes as u64, Ordering::Relaxed);
     }
@@ -180,7 +188,7 @@ impl Scripting {
         self.slow_count.load(Ordering::Relaxed) > 0
     }
 
-    /// Bytes that the virtual machines use.
+    /// Bytes that the machines use.
     pub fn vm_bytes(&self) -> u64 {
         self.vm_bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
     }
@@ -208,7 +216,7 @@ impl Scripting {
     #[cold]
     pub fn wait_for_shards<'e>(&self, engine: &'e Engine, set: ShardSet) -> Outcome<LockedShards<'e>> {
         // A thread that serves others from within a script must not wait for what the script holds.
-        let inside = host::is_lent();
+        let inside = is_running_here();
         let reloading = &engine.persistence.reloading;
         let give_up = || {
             inside

@@ -1,6 +1,6 @@
 //! Scripts as texts: their digests, what their first line declares, and the cache that all workers share.
 //!
-//! Each worker compiles a script for its own virtual machine when it first runs it; the cache holds the text
+//! Each worker compiles a script for its own machine when it first runs it; the cache holds the text
 //! and what has been learned of the script. Scripts that only EVAL brought are forgotten again when there are
 //! many, the one that has not run for longest first, as redis-server does; SCRIPT LOAD keeps its scripts.
 
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use mantissa_commands::Error;
+use mantissa_scripting::ScriptFlags;
 use parking_lot::RwLock;
 use sha1::{Digest as _, Sha1};
 
@@ -17,49 +18,6 @@ pub type Digest = [u8; 20];
 
 /// Scripts brought by EVAL that are kept.
 pub const EVAL_SCRIPTS_MAX: usize = 500;
-
-/// What the first line of a script, or the registration of a function, may declare.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ScriptFlags {
-    /// Nothing was declared: the rules of scripts from before declarations hold.
-    pub undeclared: bool,
-    /// It does not write.
-    pub no_writes: bool,
-    /// It runs also when memory is short.
-    pub allow_oom: bool,
-    /// It runs also on a replica with stale data.
-    pub allow_stale: bool,
-    /// It does not run on a cluster.
-    pub no_cluster: bool,
-    /// It may touch keys of several slots.
-    pub allow_cross_slot_keys: bool,
-}
-
-impl ScriptFlags {
-    /// The names that Redis uses.
-    pub const NAMES: [&'static str; 5] =
-        ["no-writes", "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"];
-
-    /// Sets the flag of this name; false if there is none.
-    pub fn set(&mut self, name: &[u8]) -> bool {
-        match name {
-            b"no-writes" => self.no_writes = true,
-            b"allow-oom" => self.allow_oom = true,
-            b"allow-stale" => self.allow_stale = true,
-            b"no-cluster" => self.no_cluster = true,
-            b"allow-cross-slot-keys" => self.allow_cross_slot_keys = true,
-            _ => return false,
-        }
-        true
-    }
-
-    /// The names of the flags that are set.
-    pub fn names(self) -> impl Iterator<Item = &'static str> {
-        let set =
-            [self.no_writes, self.allow_oom, self.allow_stale, self.no_cluster, self.allow_cross_slot_keys];
-        Self::NAMES.into_iter().zip(set).filter(|(_, set)| *set).map(|(name, _)| name)
-    }
-}
 
 /// What is known of the keys that a script touches.
 #[derive(Debug, Default)]
@@ -132,22 +90,6 @@ impl Script {
 /// The digest of a text.
 pub fn digest_of(text: &[u8]) -> Digest {
     Sha1::digest(text).into()
-}
-
-/// The digest of a text that comes in parts.
-#[derive(Default)]
-pub struct Digester(Sha1);
-
-impl Digester {
-    /// Adds a part.
-    pub fn add(&mut self, part: &[u8]) {
-        self.0.update(part);
-    }
-
-    /// The digest.
-    pub fn finish(self) -> Digest {
-        self.0.finalize().into()
-    }
 }
 
 /// A digest in hexadecimal.

@@ -10,7 +10,7 @@ use mantissa_engine::Engine;
 use mantissa_engine::blocking::Deadlines;
 use mantissa_engine::execute::Progress;
 use mantissa_engine::registry::Command;
-use mantissa_engine::scripting::pump::{self, Pump};
+use mantissa_engine::scripting::pump::{self, NestedLoop};
 use mantissa_engine::warning;
 use mantissa_net::{Conn, Driver};
 use mantissa_protocol::Reply;
@@ -33,7 +33,7 @@ pub(super) struct Suspended {
 }
 
 /// What a worker lends to a script.
-struct NestedLoop<'a, 'e> {
+struct LentWorker<'a, 'e> {
     engine: &'e Engine,
     network: &'e Network,
     number: usize,
@@ -50,7 +50,7 @@ struct NestedLoop<'a, 'e> {
     suspended: Option<Suspended>,
 }
 
-impl NestedLoop<'_, '_> {
+impl LentWorker<'_, '_> {
     /// Exchanges what is lent with what a worker has.
     fn exchange(&mut self, worker: &mut Worker) {
         std::mem::swap(&mut worker.connections, self.connections);
@@ -62,7 +62,7 @@ impl NestedLoop<'_, '_> {
     }
 }
 
-impl Pump for NestedLoop<'_, '_> {
+impl NestedLoop for LentWorker<'_, '_> {
     fn serve(&mut self) {
         let suspended = self.suspended.take().unwrap_or_else(|| {
             self.driver.hold_reading(self.conn);
@@ -102,7 +102,7 @@ impl Worker<'_> {
             // It could leave while it is not in its place.
             driver.stay(connection.conn);
         }
-        let mut nested = NestedLoop {
+        let mut nested = LentWorker {
             engine: self.context.engine,
             network: self.network,
             number: self.context.worker,

@@ -1,62 +1,64 @@
-//! A worker's virtual machine: plain Lua 5.1 with bounds on memory, closed against bytecode, files and the
-//! process, and what has been compiled for it.
+//! The virtual machine: Lua 5.1 with a memory limit and without bytecode, files and access to the process.
 //!
-//! Known holes of Lua 5.1.5 and of the C libraries that redis-server adds to it are closed like this:
+//! Known vulnerabilities of Lua 5.1.5 and of the C libraries that redis-server adds to it, and what prevents
+//! them here:
 //!
 //! - The parser (CVE-2025-49844: the collector may free the name of the chunk that is parsed): the collector
-//!   rests while the parser works, and no code of a script runs in the meantime, as `load` puts the pieces
-//!   together first.
-//! - `unpack` (CVE-2025-46817: its range overflows): the range is checked in doubles before.
-//! - Metatables of basic types (CVE-2025-46818: scripts of other users inherit changes): that of strings is
-//!   shown sealed only.
+//!   is stopped while the parser works. No code of a script runs in the meantime, because `load` puts the
+//!   pieces together first.
+//! - `unpack` (CVE-2025-46817: its range overflows): the range is checked before, in doubles.
+//! - Metatables of basic types (CVE-2025-46818: scripts of other users see changes): scripts get a read-only
+//!   view of the one of strings.
 //! - Long brackets (CVE-2025-46819: counting `=` overflows): a text is far shorter than 2^31 bytes.
 //! - bit, cjson, cmsgpack, struct (CVE-2024-31449, CVE-2022-24834, CVE-2018-11218, CVE-2018-11219 and more):
-//!   they are written in safe Rust here.
-//! - Bytecode (the interpreter trusts it): a text that begins with the mark of bytecode is refused.
-//! - Patterns (they recurse on the C stack): they are matched in Rust, with bounds on depth and time.
+//!   they are written in safe Rust.
+//! - Bytecode (the interpreter does not check it): a text that begins with its first byte is refused.
+//! - Patterns (the matcher recurses on the C stack): they are matched in Rust, with bounds on depth and time.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use mantissa_protocol::{Args, OwnedArgs, Protocol, Reply};
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
 
 use super::budget::{self, MEMORY_BYTES_MAX};
-use super::functions::Libraries;
 use super::host::{self, Text};
-use super::native::{self, Native, Problem, Raised};
-use super::source::{Digest, Script};
-use super::{api, convert, libraries};
+use super::native::{self, Native, Raised};
+use super::run::{self, Compiled, Ended};
+use super::{api, convert, libraries, registering};
+use crate::host::{CallError, Host};
+use crate::language::{Code, Ending, Language, Machine, Problem, Registration};
 
 /// Bytes in use after a script from which on garbage is collected at once.
 const COLLECT_BYTES: usize = 32 << 20;
-/// Bytes of source that are compiled between two looks at the clock.
+/// Bytes of source that are compiled between two ticks.
 const SOURCE_BYTES: usize = 16 << 10;
-/// Libraries held before those that are gone are looked for.
-const LIBRARIES_KEPT_MAX: usize = 64;
 /// The first byte of bytecode.
 const BYTECODE_MARK: u8 = 0x1B;
 
 const PRELUDE: &str = include_str!("prelude.lua");
 /// The name that scripts have in errors.
 pub const SCRIPT_NAME: &str = "user_script";
+/// The name of the source of a script, and of a library. Lua shows them without the first character.
+const SCRIPT_CHUNK: &str = "@user_script";
+const LIBRARY_CHUNK: &str = "@user_function";
 /// The name of the prelude in frames.
 pub const PRELUDE_NAME: &str = "=prelude";
 
-/// The functions by which a world of scripts is used.
-pub struct World {
+/// An environment for scripts: its globals, and the functions of the prelude that compile and run in it.
+pub struct Environment {
     compile: Function,
     run: Function,
     run_function: Function,
     load: Function,
 }
 
-impl World {
-    fn new(maker: &Function, fields: Table, loading: Option<Table>) -> mlua::Result<World> {
-        let world: Table = maker.call((fields, loading))?;
-        let (compile, run) = (world.get("compile")?, world.get("run")?);
-        Ok(World { compile, run, run_function: world.get("run_function")?, load: world.get("load")? })
+impl Environment {
+    fn new(maker: &Function, fields: Table, loading: Option<Table>) -> mlua::Result<Environment> {
+        let made: Table = maker.call((fields, loading))?;
+        let (compile, run) = (made.get("compile")?, made.get("run")?);
+        Ok(Environment { compile, run, run_function: made.get("run_function")?, load: made.get("load")? })
     }
 
     /// Compiles a text, or tells why it does not compile.
@@ -67,18 +69,31 @@ impl World {
     }
 
     /// Runs a script: whether it went well, and what it returned or raised.
-    pub fn run(&self, chunk: &Function, keys: Table, arguments: Table) -> mlua::Result<(bool, Value)> {
+    pub fn run(&self, chunk: &Function, keys: Table, arguments: Table) -> Ended {
         self.run.call((chunk, keys, arguments))
     }
 
     /// Runs the code of a library in the same way.
-    pub fn load(&self, chunk: &Function) -> mlua::Result<(bool, Value)> {
+    pub fn load(&self, chunk: &Function) -> Ended {
         self.load.call(chunk)
     }
 
     /// Runs a function of a library.
-    pub fn run_function(&self, function: &Function, keys: Table, args: Table) -> mlua::Result<(bool, Value)> {
+    pub fn run_function(&self, function: &Function, keys: Table, args: Table) -> Ended {
         self.run_function.call((function, keys, args))
+    }
+}
+
+/// Lua 5.1.
+pub struct Lua51 {
+    /// The version of Redis that scripts are told, as `8.2.3`.
+    pub redis_version: &'static str,
+}
+
+impl Language for Lua51 {
+    fn machine(&self) -> Result<Box<dyn Machine>, String> {
+        let vm = Vm::new(self.redis_version).map_err(|error| native::first_line(&error))?;
+        Ok(Box::new(vm))
     }
 }
 
@@ -87,69 +102,71 @@ pub struct Vm {
     /// The virtual machine.
     pub lua: Lua,
     /// What EVAL's scripts see.
-    pub scripts: World,
+    pub scripts: Environment,
     /// What functions see.
-    pub functions: World,
-    /// The functions of libraries, by the library's number.
-    pub libraries: HashMap<u64, HashMap<Vec<u8>, Function>>,
-    compiled: HashMap<Digest, (Arc<Script>, Function)>,
-    /// The epoch of the cache that `compiled` belongs to.
-    epoch: u64,
+    pub functions: Environment,
 }
 
 impl Vm {
     /// A machine without scripts.
-    pub fn new(epoch: u64) -> mlua::Result<Vm> {
+    fn new(redis_version: &str) -> mlua::Result<Vm> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::OS;
         let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
         let prelude = lua.load(PRELUDE).set_name(PRELUDE_NAME).into_function()?;
         let maker: Function = prelude.call(natives(&lua)?)?;
-        let scripts = World::new(&maker, api::script_fields(&lua)?, None)?;
-        let functions = World::new(&maker, api::common_fields(&lua)?, Some(api::loading_fields(&lua)?))?;
+        let scripts = Environment::new(&maker, api::script_fields(&lua, redis_version)?, None)?;
+        let (fields, loading) =
+            (api::common_fields(&lua, redis_version)?, api::loading_fields(&lua, redis_version)?);
+        let functions = Environment::new(&maker, fields, Some(loading))?;
         budget::prepare(&lua)?;
-        Ok(Vm { lua, scripts, functions, libraries: HashMap::new(), compiled: HashMap::new(), epoch })
+        Ok(Vm { lua, scripts, functions })
     }
 
-    /// Forgets libraries that are gone, if many are held.
-    pub fn forget_libraries(&mut self, present: impl Fn() -> Libraries) {
-        if self.libraries.len() > LIBRARIES_KEPT_MAX {
-            let present = present();
-            let is_present = |number: &u64| present.values().any(|library| library.number == *number);
-            self.libraries.retain(|number, _| is_present(number));
+    fn compile(&self, environment: &Environment, text: &[u8], name: &str) -> Result<Function, Problem> {
+        match environment.compile(&self.lua, text, name) {
+            Ok(compiled) => compiled.map_err(Problem::Code),
+            Err(error) => Err(Problem::Machine(native::first_line(&error))),
         }
     }
+}
 
-    /// What has been compiled of a script.
-    pub fn compiled(&self, digest: &Digest) -> Option<(Arc<Script>, Function)> {
-        self.compiled.get(digest).cloned()
+impl Machine for Vm {
+    fn compile_script(&mut self, text: &[u8]) -> Result<Code, Problem> {
+        let chunk = self.compile(&self.scripts, text, SCRIPT_CHUNK)?;
+        Ok(Code::new(Compiled::Script { chunk, is_one_line: !text.contains(&b'\n') }))
     }
 
-    /// Keeps what has been compiled.
-    pub fn keep(&mut self, script: &Arc<Script>, function: &Function) {
-        self.compiled.insert(script.digest, (Arc::clone(script), function.clone()));
+    fn compile_library(&mut self, text: &[u8]) -> Result<Code, Problem> {
+        let chunk = self.compile(&self.functions, text, LIBRARY_CHUNK)?;
+        Ok(Code::new(Compiled::Library(chunk)))
     }
 
-    /// Forgets everything compiled if the cache has been emptied since.
-    pub fn follow(&mut self, epoch: u64) {
-        if self.epoch != epoch {
-            self.epoch = epoch;
-            self.compiled.clear();
-            let _next_cycle_frees_it = self.lua.gc_collect();
-        }
+    fn load(&mut self, library: &Code, host: &mut dyn Host) -> Result<Vec<Registration>, Problem> {
+        registering::load(self, library, host)
     }
 
-    /// Forgets scripts that the cache has evicted, if many are held.
-    pub fn forget_evicted(&mut self, is_cached: impl Fn(&Digest) -> bool) {
-        if self.compiled.len() > 2 * super::source::EVAL_SCRIPTS_MAX {
-            self.compiled.retain(|digest, _| is_cached(digest));
-        }
-    }
-
-    /// Tidies up after a script.
-    pub fn settle(&self) {
+    fn run(
+        &mut self,
+        code: &Code,
+        keys: Args<'_>,
+        arguments: Args<'_>,
+        host: &mut dyn Host,
+        reply: &mut Reply,
+    ) -> Ending {
+        let ending = run::run(self, code, (keys, arguments), host, reply);
         if self.lua.used_memory() > COLLECT_BYTES {
-            let _next_cycle_frees_it = self.lua.gc_collect();
+            self.collect_garbage();
         }
+        ending
+    }
+
+    fn collect_garbage(&mut self) {
+        // An error of a finalizer; what is left then is freed in the next cycle.
+        let _failed = self.lua.gc_collect();
+    }
+
+    fn used_bytes(&self) -> usize {
+        self.lua.used_memory()
     }
 }
 
@@ -158,12 +175,12 @@ fn natives(lua: &Lua) -> mlua::Result<Table> {
     let natives = lua.create_table()?;
     natives.set("call", lua.create_function(call)?)?;
     natives.set("pcall", lua.create_function(protected_call)?)?;
-    natives.set("reveal", lua.create_function(native::reveal)?)?;
+    natives.set("error_value", lua.create_function(native::error_value)?)?;
     natives.set("new_cjson", lua.create_function(|lua, ()| libraries::new_json(lua))?)?;
     let aborted = |_: &Lua, ()| Ok(host::ask(|host| host.is_aborted()).unwrap_or(false));
     natives.set("aborted", lua.create_function(aborted)?)?;
     natives.set("where", lua.create_function(position)?)?;
-    natives.set("heed", lua.create_function(budget::heed)?)?;
+    natives.set("after_cycle", lua.create_function(budget::after_cycle)?)?;
     natives.set("switched", lua.create_function(budget::switched)?)?;
     natives.set("is_native", lua.create_function(is_native)?)?;
     let read: Function = lua.globals().get("load")?;
@@ -182,15 +199,16 @@ fn natives(lua: &Lua) -> mlua::Result<Table> {
 
 /// Runs a command for a script.
 fn run_command(lua: &Lua, values: &MultiValue) -> mlua::Result<Result<Value, Raised>> {
-    let problem = match command_arguments(values) {
-        Ok(args) => match host::ask(|host| host.call(&args)) {
-            Some(Ok(reply)) => return convert::to_lua(lua, reply.as_bytes()).map(Ok),
-            Some(Err(raised)) => return Ok(Err(raised)),
-            None => "ERR redis.call/pcall can only be called inside a script invocation",
-        },
-        Err(problem) => problem,
+    let args = match command_arguments(values) {
+        Ok(args) => args,
+        Err(problem) => return Ok(Err(Raised::reply(problem))),
     };
-    Ok(Err(Raised::Reply(problem.as_bytes().to_vec(), false)))
+    let mut reply = Reply::new(Protocol::Resp2).limited(MEMORY_BYTES_MAX);
+    match host::ask(|host| host.call(args.as_args(), &mut reply)) {
+        Some(Ok(())) => convert::to_lua(lua, reply.as_bytes()).map(Ok),
+        Some(Err(CallError { text, counted })) => Ok(Err(Raised::Reply(text, counted))),
+        None => Ok(Err(Raised::reply("ERR redis.call/pcall can only be called inside a script invocation"))),
+    }
 }
 
 /// `redis.call`.
@@ -202,12 +220,12 @@ fn call(lua: &Lua, values: MultiValue) -> mlua::Result<Value> {
 fn protected_call(lua: &Lua, values: MultiValue) -> mlua::Result<Value> {
     match run_command(lua, &values)? {
         Ok(value) => Ok(value),
-        Err(raised) => native::reveal(lua, Value::Error(Box::new(mlua::Error::external(raised)))),
+        Err(raised) => native::error_value(lua, Value::Error(Box::new(mlua::Error::external(raised)))),
     }
 }
 
 /// The arguments of a command, as texts.
-pub fn command_arguments<'v>(values: impl IntoIterator<Item = &'v Value>) -> Result<Vec<Text>, &'static str> {
+pub fn command_arguments<'v>(values: impl IntoIterator<Item = &'v Value>) -> Result<OwnedArgs, &'static str> {
     let text = |value: &Value| match value {
         Value::String(text) => Ok(Text::Lent(text.as_bytes())),
         Value::Integer(number) => Ok(Text::Owned(convert::number_text(*number as f64))),
@@ -222,7 +240,7 @@ pub fn command_arguments<'v>(values: impl IntoIterator<Item = &'v Value>) -> Res
     if len > MEMORY_BYTES_MAX || budget::charge(len).is_err() {
         return Err("ERR not enough memory");
     }
-    Ok(texts)
+    Ok(texts.iter().collect())
 }
 
 /// The source and line of the innermost function of a script, for the handler of errors.
@@ -241,7 +259,7 @@ fn position(lua: &Lua, (): ()) -> mlua::Result<(Option<String>, Option<usize>)> 
             Some(None) => {}
         }
     }
-    let name = native::is_one_line().then(|| format!("@{SCRIPT_NAME}"));
+    let name = native::is_one_line().then(|| SCRIPT_CHUNK.to_owned());
     Ok((name, native::is_one_line().then_some(1)))
 }
 
@@ -279,7 +297,7 @@ fn load(
     }
 }
 
-/// A function that returns a text in pieces and looks at the clock in between.
+/// A function that returns a text in pieces and charges for each.
 fn pieces(lua: &Lua, text: mlua::BorrowedBytes) -> mlua::Result<Function> {
     let at = Cell::new(0);
     lua.create_function(move |lua, ()| {
@@ -289,12 +307,12 @@ fn pieces(lua: &Lua, text: mlua::BorrowedBytes) -> mlua::Result<Function> {
     })
 }
 
-/// Whether a function is written in another language than Lua.
+/// Whether a function is not written in Lua.
 fn is_native(_lua: &Lua, function: Function) -> mlua::Result<bool> {
     Ok(function.info().what == "C")
 }
 
-/// How messages show the name of a chunk: the one that is given, or the first line of the text.
+/// The name of a chunk in messages: the one that was given, or the first line of the text.
 fn short_name(name: &str) -> String {
     match name.strip_prefix(['=', '@']) {
         Some(name) => name.to_owned(),
@@ -305,7 +323,7 @@ fn short_name(name: &str) -> String {
     }
 }
 
-/// The collector answers scripts, but does not let them stop it.
+/// `collectgarbage`, except that scripts can neither stop the collector nor set its speed.
 fn collect(lua: &Lua, (option, argument): (Value, Value)) -> mlua::Result<Value> {
     let _ignored = argument;
     let Some(option) = native::text_of(&option) else { return Ok(Value::Nil) };
@@ -322,7 +340,7 @@ fn collect(lua: &Lua, (option, argument): (Value, Value)) -> mlua::Result<Value>
     })
 }
 
-/// A failed check of arguments as an error reply.
+/// The error for arguments that a check refuses, as an error reply.
 pub fn reply_problem<T>(text: &'static str) -> Native<T> {
-    Err(Problem::Reply(text))
+    Err(native::Problem::Reply(text))
 }

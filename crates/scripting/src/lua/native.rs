@@ -1,8 +1,8 @@
-//! Functions in Rust that scripts can call, and how they take arguments and fail.
+//! Functions in Rust that scripts can call: their arguments and their errors.
 //!
-//! Lua sees an error of Rust's as an object that scripts could make nothing of. So whatever catches errors
-//! for a script (the prelude's `pcall` and its like, and the end of the script) first turns it into the text
-//! or table that it stands for ([`reveal`]).
+//! mlua gives Lua an error of Rust as a userdata, which scripts cannot read. Where an error is caught for a
+//! script (`pcall` and `xpcall` of the prelude, the end of the script), [`error_value`] turns it into the
+//! text or table that it represents.
 
 use std::cell::Cell;
 use std::fmt;
@@ -14,16 +14,23 @@ use super::convert;
 use super::host::Text;
 use super::vm::{PRELUDE_NAME, SCRIPT_NAME};
 
-/// Bytes that can be read in the time of a unit of work.
+/// Bytes that are read in the time of one unit of work.
 const READ_BYTES: usize = 16;
 
-/// What an error of a native function stands for.
+/// What an error of a native function is to scripts.
 #[derive(Clone, Debug)]
 pub enum Raised {
     /// A text.
     Text(String),
     /// An error reply, and whether it has been counted.
     Reply(Vec<u8>, bool),
+}
+
+impl Raised {
+    /// An error reply that has not been counted.
+    pub fn reply(text: &str) -> Raised {
+        Raised::Reply(text.as_bytes().to_vec(), false)
+    }
 }
 
 impl fmt::Display for Raised {
@@ -39,7 +46,7 @@ impl std::error::Error for Raised {}
 
 /// Why a native function failed.
 pub enum Problem {
-    /// An error with the position of the call.
+    /// A text, which will begin with the position of the call.
     Text(String),
     /// An error reply.
     Reply(&'static str),
@@ -73,20 +80,19 @@ pub fn function<R: IntoLuaMulti>(
                 let place = place_of_call(lua, false);
                 mlua::Error::external(Raised::Text(format!("{place}{text}")))
             }
-            Problem::Reply(text) => mlua::Error::external(Raised::Reply(text.as_bytes().to_vec(), false)),
+            Problem::Reply(text) => mlua::Error::external(Raised::reply(text)),
             Problem::Lua(error) => error,
         })
     })
 }
 
-/// The position of the call of the native function that runs, as errors begin with it. `raised` says that
-/// this is called after an error of a function of Lua's, which may still be there.
+/// The position in the script of the call of the native function that runs, as the beginning of an error's
+/// text. `raised`: an error handler asks, so the function of Lua's that failed may still be on the stack.
 ///
-/// Where a script returns the results of a call of the prelude, the prelude's function has taken the place of
-/// the script's, and the line is not known unless it is the only one.
+/// After a tail call of a function of the prelude the stack does not have the script's function any more.
+/// Then the line is known only if the script has just one.
 pub fn place_of_call(lua: &Lua, raised: bool) -> String {
-    // Below the handler of the error lie functions in C, and the one of the prelude that called the last of
-    // them.
+    // Below the error handler lie functions in C, then the function of the prelude that called them.
     let (mut skips_native, mut skipped, mut is_replaced) = (raised, false, false);
     for level in 1..12 {
         let found = lua.inspect_stack(level, |frame| {
@@ -128,8 +134,8 @@ pub fn note_one_line(is_one: bool) {
     ONE_LINE.set(is_one);
 }
 
-/// What an error stands for, for scripts: a text or a table. Other values are returned as they are.
-pub fn reveal(lua: &Lua, problem: Value) -> mlua::Result<Value> {
+/// What a caught error is to scripts: a text or a table. Other values are returned as they are.
+pub fn error_value(lua: &Lua, problem: Value) -> mlua::Result<Value> {
     let Value::Error(error) = &problem else { return Ok(problem) };
     let mut error = &**error;
     while let mlua::Error::CallbackError { cause, .. } | mlua::Error::WithContext { cause, .. } = error {
@@ -157,7 +163,7 @@ pub fn first_line(error: &mlua::Error) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// A table that stands for an error reply.
+/// The table that is an error reply to scripts.
 pub fn error_table(lua: &Lua, text: &[u8]) -> mlua::Result<Table> {
     let table = lua.create_table_with_capacity(0, 2)?;
     table.raw_set("err", lua.create_string(text)?)?;
@@ -195,7 +201,7 @@ impl Arguments {
         Problem::Text(format!("bad argument #{} to '{function}' ({wanted} expected, got {got})", index + 1))
     }
 
-    /// A string; numbers are converted. Reading it once is accounted for.
+    /// A string; numbers are converted. Charges for reading it once.
     pub fn text(&self, index: usize, function: &str) -> Native<Text> {
         let text = self.get(index).and_then(text_of).ok_or_else(|| self.wrong(index, function, "string"))?;
         budget::charge(text.as_ref().len() / READ_BYTES)?;
@@ -207,28 +213,28 @@ impl Arguments {
         self.get(index).and_then(number_of).ok_or_else(|| self.wrong(index, function, "number"))
     }
 
-    /// A number without its fraction, as C converts it.
+    /// A number without its fraction, as C converts it to 64 bits.
     pub fn integer(&self, index: usize, function: &str) -> Native<i64> {
         self.number(index, function).map(convert::truncate)
     }
 
-    /// A number as C makes one of 32 bits of it.
+    /// A number as C converts it to 32 bits.
     pub fn int(&self, index: usize, function: &str) -> Native<i64> {
         self.integer(index, function).map(|number| i64::from(number as i32))
     }
 
-    /// The same, or a value for a missing one.
+    /// [`Arguments::int`], or `otherwise` if there is none.
     pub fn int_or(&self, index: usize, otherwise: i64, function: &str) -> Native<i64> {
         if self.is_none(index) { Ok(otherwise) } else { self.int(index, function) }
     }
 
-    /// An integer, or a value for a missing one.
+    /// [`Arguments::integer`], or `otherwise` if there is none.
     pub fn integer_or(&self, index: usize, otherwise: i64, function: &str) -> Native<i64> {
         if self.is_none(index) { Ok(otherwise) } else { self.integer(index, function) }
     }
 }
 
-/// The names of types as Lua gives them.
+/// The name of a type as Lua's `type` returns it.
 trait TypeName {
     fn type_name_in_lua(&self) -> &'static str;
 }
@@ -253,7 +259,7 @@ pub fn text_of(value: &Value) -> Option<Text> {
     }
 }
 
-/// The number of a number or of a string that reads as one.
+/// The value of a number, or of a string that can be read as one.
 pub fn number_of(value: &Value) -> Option<f64> {
     match value {
         Value::Integer(number) => Some(*number as f64),

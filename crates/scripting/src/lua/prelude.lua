@@ -1,11 +1,12 @@
--- What scripts see: the world of allowed functions, its tables sealed against changes.
+-- The environments of scripts: the functions that they may call, in read-only tables.
 --
--- The virtual machine is plain Lua 5.1, which knows no read-only tables. A sealed table is therefore an empty
--- one whose metatable leads to the real one; the functions that look into tables without asking metatables are
--- replaced by ones that know sealed tables. Errors of native functions are objects; what catches errors for a
--- script turns them into what they stand for.
+-- Lua 5.1 has no read-only tables. A sealed table is an empty one whose metatable points to the real one.
+-- Functions that ignore metatables, such as rawget and next, are replaced by ones that know sealed tables.
 --
--- Takes the table of native functions and returns a function that makes a world.
+-- An error of a native function is a userdata. Where an error is caught for a script, it is replaced by the
+-- text or table that it represents (native.error_value).
+--
+-- This chunk gets the table of native functions and returns new_environment.
 
 local native = ...
 
@@ -17,14 +18,14 @@ local create, resume, yield = coroutine.create, coroutine.resume, coroutine.yiel
 local concat, insert, remove, sort = table.concat, table.insert, table.remove, table.sort
 local find, floor, sub = string.find, math.floor, string.sub
 local gcinfo, newproxy = gcinfo, newproxy
-local aborted, at, heed, reveal, switched, where =
-  native.aborted, native.at, native.heed, native.reveal, native.switched, native.where
+local aborted, after_cycle, at, error_value, switched, where =
+  native.aborted, native.after_cycle, native.at, native.error_value, native.switched, native.where
 
 local READ_ONLY = 'Attempt to modify a readonly table'
 
--- Sealed tables and the real ones behind them.
+-- The real tables by their sealed ones.
 local real_of = {}
--- What getmetatable shows of sealed tables that have a metatable of their own.
+-- What getmetatable returns for sealed tables whose real table has a metatable.
 local shown_metatable = {}
 local sealed_tables = {}
 
@@ -39,7 +40,7 @@ local function seal(real)
   return sealed
 end
 
--- Raises an error with the position of the call of a function of this file.
+-- Raises an error whose text begins with the position where the script called a function of this file.
 local function fail(text)
   error(at(false) .. text, 0)
 end
@@ -48,13 +49,13 @@ local function bad_argument(number, name, wanted, got)
   fail(("bad argument #%d to '%s' (%s expected, got %s)"):format(number, name, wanted, got))
 end
 
--- The name of an argument's type for an error; `count` is the number of arguments given.
+-- The name of an argument's type in errors; `count` is the number of arguments that were given.
 local function type_name(value, number, count)
   return number > count and 'no value' or type(value)
 end
 
--- Functions of Lua that are called from here name a line of this file in their errors: replaces it by the line
--- of the script. Those that compare name none.
+-- Errors of functions of Lua that this file calls name a line of this file. This replaces it by the line of
+-- the script. Errors of comparisons get no line.
 local function relocate(problem)
   local _, last = find(problem, '^prelude:%d+: ')
   if not last then
@@ -67,7 +68,7 @@ local function relocate(problem)
   return at(true) .. text
 end
 
--- A script that is to end must not go on after pcall and its like.
+-- Handles the results of pcall. A script that is to end must not catch errors, so they are raised again.
 local function caught(ok, problem, ...)
   if not ok then
     if aborted() then
@@ -76,7 +77,7 @@ local function caught(ok, problem, ...)
     if type(problem) == 'string' then
       return ok, relocate(problem)
     elseif type(problem) == 'userdata' then
-      problem = reveal(problem)
+      problem = error_value(problem)
     end
     if type(problem) == 'table' then
       local text = rawget(problem, 'err')
@@ -88,21 +89,22 @@ local function caught(ok, problem, ...)
   return ok, problem, ...
 end
 
+-- The same for xpcall and coroutine.resume, which pass error tables on as they are.
 local function caught_whole(ok, problem, ...)
   if not ok then
     if aborted() then
       error(problem, 0)
     elseif type(problem) == 'userdata' then
-      problem = reveal(problem)
+      problem = error_value(problem)
     end
   end
   return ok, problem, ...
 end
 
--- Makes an error a table with the position where it was raised.
+-- The error handler of scripts: makes a table of the error, with the position where it was raised.
 local function describe(problem)
   local source, line = where()
-  problem = reveal(problem)
+  problem = error_value(problem)
   if type(problem) == 'string' then
     problem = relocate(problem)
   end
@@ -133,11 +135,11 @@ function base.xpcall(...)
   end
   local f, handler = ...
   return caught_whole(xpcall(f, function(problem)
-    -- Nothing would interrupt the handler of an error that ends the script.
+    -- The handler of a script that is to end does not run, because nothing could end it.
     if aborted() then
       return problem
     end
-    return handler(reveal(problem))
+    return handler(error_value(problem))
   end))
 end
 
@@ -213,7 +215,7 @@ function base.setmetatable(...)
   return setmetatable(t, real_of[metatable] or metatable)
 end
 
--- An integer argument as C sees it, or the fallback if there is none.
+-- An integer argument as C converts it, or the fallback if there is none.
 local function integer_argument(value, fallback, number, name)
   if value == nil then
     return fallback
@@ -274,8 +276,8 @@ function base.gcinfo()
   return floor(native.collect('count'))
 end
 
--- Functions that make functions give them the world as their globals.
-local function loaders(world)
+-- load and loadstring: the functions that they make have the globals of the environment.
+local function loaders(environment)
   local function compile(code, name)
     local chunk, problem = native.load(code, name)
     if not chunk then
@@ -284,7 +286,7 @@ local function loaders(world)
       end
       return nil, problem
     end
-    return setfenv(chunk, world.globals)
+    return setfenv(chunk, environment.globals)
   end
 
   local function check_name(name, function_name)
@@ -304,7 +306,7 @@ local function loaders(world)
     return compile(code, name or code)
   end
 
-  -- Pieces are put together before the parser sees them: no code runs while it works.
+  -- The pieces are put together before the parser runs, so that no code of the script runs inside it.
   local function gather(reader)
     local pieces, count = {}, 0
     while true do
@@ -379,7 +381,7 @@ local function new_gmatch(name)
   end
 end
 
--- What a function or table makes of a match.
+-- The replacement that a function or table gives for a match.
 local function substitute(by, whole, first_capture, ...)
   local value
   if type(by) == 'function' then
@@ -446,7 +448,7 @@ end
 
 local routines = copy(coroutine, {})
 
--- What went on meanwhile may have changed how often to look at the clock.
+-- Called when a coroutine goes on: the interval of ticks may have changed while another one ran.
 local function back(...)
   switched()
   return ...
@@ -483,11 +485,11 @@ end
 -- ---- replacements for functions of the table library, which may take long ----
 
 local tables = copy(table, {})
--- Elements that are moved by a call that nothing interrupts.
+-- Most elements that one call of Lua's own functions moves: ticks cannot interrupt it.
 local MOVES_MAX = 100000
--- Elements times kilobytes in use up to which a table is sorted by a call that nothing interrupts ...
+-- table.sort of Lua is used up to so many elements times kilobytes in use ...
 local SORT_MAX = 50000
--- ... or elements times the bytes of the longest one.
+-- ... or elements times bytes of the longest one, because ticks cannot interrupt it.
 local SORT_BYTES_MAX = 4e6
 
 local function table_argument(t, name, count)
@@ -578,7 +580,7 @@ local function less(left, right)
   return left < right
 end
 
--- Sorts t[low] to t[high]: the quicksort of Lua 5.1, which calls nothing that takes long.
+-- Sorts t[low] to t[high] by the quicksort of Lua 5.1. Ticks can interrupt it.
 local function sort_range(t, low, high, before)
   while low < high do
     if before(t[high], t[low]) then
@@ -630,7 +632,7 @@ local function sort_range(t, low, high, before)
   end
 end
 
--- Whether the elements are numbers and strings that are quickly compared.
+-- Whether all elements are numbers or strings that are short enough to be compared quickly.
 local function is_light(t, count)
   local longest = 16
   for index = 1, count do
@@ -661,7 +663,7 @@ function tables.sort(...)
   elseif getmetatable(t) == nil then
     return sort_range(t, 1, count, before or less)
   end
-  -- The functions of the table library do not look at metatables.
+  -- The functions of the table library ignore metatables.
   local plain = {}
   for index = 1, count do
     plain[index] = rawget(t, index)
@@ -672,13 +674,13 @@ function tables.sort(...)
   end
 end
 
--- The collector goes round when memory has doubled or so, and then takes this object, which leaves another one.
+-- Each cycle of the collector finalizes this object, which calls after_cycle and makes the next object.
 getmetatable(newproxy(true)).__gc = function(object)
   newproxy(object)
-  heed()
+  after_cycle()
 end
 
--- The libraries, the same in every world.
+-- The libraries, which all environments share.
 local libraries = {}
 
 do
@@ -711,24 +713,24 @@ do
   end
 end
 
--- Makes a world: its own globals, with these fields in `redis` besides the functions that run commands. A
--- world of libraries shows their code no more than `loading_fields` of `redis` while it is loaded.
-local function new_world(fields, loading_fields)
-  local world = {}
+-- Makes an environment with its own globals. `redis` has these fields and the functions that run commands.
+-- With `loading_fields` it is one of libraries: while their code is loaded, `redis` has these fields only.
+local function new_environment(fields, loading_fields)
+  local environment = {}
   local redis = copy(fields, { call = native.call, pcall = native.pcall })
   local globals = copy(libraries, copy(base, copy(plain, {})))
   globals.redis = seal(redis)
   globals._VERSION = _VERSION
-  globals.loadstring, globals.load = loaders(world)
+  globals.loadstring, globals.load = loaders(environment)
   local function missing(_, name)
     error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
   end
   setmetatable(globals, { __index = missing })
-  world.globals = seal(globals)
-  globals._G = world.globals
-  shown_metatable[world.globals] = seal({ __index = missing })
+  environment.globals = seal(globals)
+  globals._G = environment.globals
+  shown_metatable[environment.globals] = seal({ __index = missing })
 
-  -- Takes out what functions that ignore metatables have put into sealed tables.
+  -- Removes what functions that ignore metatables have stored in sealed tables.
   local function clean()
     for index = 1, #sealed_tables do
       local sealed = sealed_tables[index]
@@ -741,17 +743,17 @@ local function new_world(fields, loading_fields)
   end
 
   -- Compiles a script.
-  function world.compile(code, name)
+  function environment.compile(code, name)
     local chunk, problem = native.load(code, name)
-    return chunk and setfenv(chunk, world.globals), problem
+    return chunk and setfenv(chunk, environment.globals), problem
   end
 
-  -- Runs the code of a library: whether it went well, and what it raised.
+  -- Runs the code of a library. Returns whether it went well, and what it raised.
   if loading_fields then
-    local door = getmetatable(world.globals)
+    local door = getmetatable(environment.globals)
     local loading_redis = setmetatable(loading_fields, { __index = missing })
     local loading = setmetatable({ redis = seal(loading_redis) }, { __index = missing })
-    function world.load(chunk)
+    function environment.load(chunk)
       door.__index = loading
       local ok, value = xpcall(chunk, describe)
       door.__index = globals
@@ -759,13 +761,13 @@ local function new_world(fields, loading_fields)
       return ok, value
     end
   else
-    function world.load()
-      return false, 'this is no world of libraries'
+    function environment.load()
+      return false, 'this is no environment of libraries'
     end
   end
 
-  -- Runs a script: whether it went well, and what it returned or raised.
-  function world.run(chunk, keys, arguments)
+  -- Runs a script. Returns whether it went well, and what it returned or raised.
+  function environment.run(chunk, keys, arguments)
     globals.KEYS, globals.ARGV = keys, arguments
     local ok, value = xpcall(chunk, describe)
     clean()
@@ -773,7 +775,7 @@ local function new_world(fields, loading_fields)
   end
 
   -- Runs a function of a library in the same way.
-  function world.run_function(callback, keys, arguments)
+  function environment.run_function(callback, keys, arguments)
     local ok, value = xpcall(function()
       return callback(keys, arguments)
     end, describe)
@@ -781,7 +783,7 @@ local function new_world(fields, loading_fields)
     return ok, value
   end
 
-  return world
+  return environment
 end
 
-return new_world
+return new_environment

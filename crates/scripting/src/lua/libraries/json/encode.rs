@@ -3,10 +3,10 @@
 use mlua::{Lua, Table, Value};
 
 use super::{Invalid, Settings, Shared};
-use crate::scripting::budget::{self, Output};
-use crate::scripting::convert::format_general;
-use crate::scripting::libraries::{NESTING_MAX, VALUE_WORK};
-use crate::scripting::native::{self, Arguments, Native, Problem};
+use crate::lua::budget::{self, Output};
+use crate::lua::convert::format_general;
+use crate::lua::libraries::{NESTING_MAX, VALUE_WORK};
+use crate::lua::native::{self, Arguments, Native, Problem};
 
 pub(super) fn encode(lua: &Lua, args: &Arguments, settings: &Shared) -> Native<Vec<Value>> {
     let (1, Some(value)) = (args.len(), args.get(0)) else {
@@ -101,7 +101,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The highest index of an array; `None` if the table is to become an object.
+    /// The highest index of an array; `None` if the table is written as an object.
     fn array_len(&self, table: &Table) -> Native<Option<i64>> {
         let (mut highest, mut count) = (0i64, 0i64);
         for pair in table.pairs::<Value, Value>() {

@@ -1,19 +1,19 @@
 //! Lua 5.1's patterns, with bounds.
 //!
-//! The matcher backtracks like the one in C, and recurses once for each repeated item of a pattern. Here the
-//! depth is bounded, and what a match looks at is accounted for, bytes of the text and of the pattern, so
-//! that it can be ended. A pattern ends at its first NUL, as in C.
+//! The matcher backtracks like the one in C, and recurses once for each repeated item of a pattern. The depth
+//! is bounded, and each byte of the text and the pattern that a match reads is charged, so that a slow match
+//! can be ended. A pattern ends at its first NUL, as in C.
 
 use mlua::{Lua, MultiValue, Table, Value};
 
-use crate::scripting::budget::{self, Output};
-use crate::scripting::native::{self, Arguments, Native, Problem};
+use crate::lua::budget::{self, Output};
+use crate::lua::native::{self, Arguments, Native, Problem};
 
 const CAPTURES_MAX: usize = 32;
 const DEPTH_MAX: usize = 1000;
-/// Work that a matcher does before it accounts for it.
+/// Units of work that a matcher collects before it charges for them.
 const WORK: usize = 4096;
-/// Bytes that are compared in the time of a unit of work.
+/// Bytes that are compared in the time of one unit of work.
 const COMPARED_BYTES: usize = 16;
 const ESCAPE: u8 = b'%';
 const SPECIAL: &[u8] = b"^$*+?.([%-";
@@ -33,7 +33,7 @@ struct Matcher<'a> {
     captures: [(usize, Length); CAPTURES_MAX],
     level: usize,
     depth: usize,
-    /// Work that has not been accounted for.
+    /// Units of work that have not been charged.
     work: usize,
 }
 
@@ -48,13 +48,13 @@ impl<'a> Matcher<'a> {
         Matcher { text, pattern, captures, level: 0, depth: 0, work: 0 }
     }
 
-    /// Where a match that begins at `start` ends.
+    /// The end of the match that begins at `start`.
     fn at(&mut self, start: usize) -> Native<Option<usize>> {
         self.level = 0;
         self.matches(start, 0)
     }
 
-    /// The first match from `start` on: where it begins and ends.
+    /// The first match from `start` on: its beginning and end.
     fn search(&mut self, start: usize, anchored: bool) -> Native<Option<(usize, usize)>> {
         for start in start..=self.text.len() {
             if let Some(end) = self.at(start)? {
@@ -73,7 +73,7 @@ impl<'a> Matcher<'a> {
         if self.work < WORK { Ok(()) } else { self.settle() }
     }
 
-    /// Accounts for the work since the last time.
+    /// Charges for the work since the last time.
     fn settle(&mut self) -> Native<()> {
         Ok(budget::charge(std::mem::take(&mut self.work))?)
     }
@@ -149,7 +149,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Where the item that begins at `item` ends.
+    /// The end of the item that begins at `item`.
     fn item_end(&self, item: usize) -> Native<usize> {
         let mut at = item + 1;
         match self.byte(item) {
@@ -177,7 +177,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Whether the byte at `at` is what the item stands for.
+    /// Whether the item matches the byte at `at`.
     fn fits(&self, at: usize, item: usize, end: usize) -> bool {
         let Some(&byte) = self.text.get(at) else { return false };
         match self.byte(item) {
@@ -188,7 +188,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Whether a byte is in the set that begins at `item` and whose bracket closes at `close`.
+    /// Whether a byte is in the set from `item` to the bracket at `close`.
     fn in_set(&self, byte: u8, item: usize, close: usize) -> bool {
         let mut at = item + 1;
         let mut found = true;
@@ -313,7 +313,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// A capture as scripts see it; of the whole match if there is none and the first is asked for.
+    /// A capture as a value. Without captures the first is the whole match.
     fn capture(&self, lua: &Lua, index: usize, (start, end): (usize, usize)) -> Native<Value> {
         if index >= self.level {
             if index > 0 {
@@ -336,7 +336,7 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// Whether a byte is in the class that a letter names; another byte stands for itself.
+/// Whether a byte is in the class of a letter, such as `%a`. Other bytes match themselves.
 fn in_class(byte: u8, class: u8) -> bool {
     let found = match class.to_ascii_lowercase() {
         b'a' => byte.is_ascii_alphabetic(),
@@ -354,13 +354,13 @@ fn in_class(byte: u8, class: u8) -> bool {
     found != class.is_ascii_uppercase()
 }
 
-/// A start that counts from the end if it is negative, from 0.
+/// A start argument as an index from 0; negative ones count from the end.
 fn start_index(start: i64, len: usize) -> usize {
     let start = if start < 0 { start.saturating_add(len as i64 + 1) } else { start };
     usize::try_from(start.saturating_sub(1)).unwrap_or(0).min(len)
 }
 
-/// The functions of `string` that are replaced.
+/// Replacements for functions of `string`.
 pub fn functions(lua: &Lua) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     table.set("find", native::function(lua, |lua, args| find(lua, args, "find", true))?)?;
@@ -369,7 +369,7 @@ pub fn functions(lua: &Lua) -> mlua::Result<Table> {
     Ok(table)
 }
 
-/// The functions by which the prelude makes `gmatch` and `gsub`.
+/// The functions that the prelude needs for `gmatch` and `gsub`.
 pub fn helpers(lua: &Lua) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     table.set("search", native::function(lua, search)?)?;
@@ -416,7 +416,7 @@ fn split_anchor(pattern: &[u8]) -> (bool, &[u8]) {
     }
 }
 
-/// The first place of `wanted` in `text`, looked for by its first byte.
+/// The first position of `wanted` in `text`, searched by its first byte.
 fn find_plain(text: &[u8], wanted: &[u8]) -> Native<Option<usize>> {
     let Some((first, rest)) = wanted.split_first() else { return Ok(Some(0)) };
     let mut from = 0;
@@ -446,7 +446,7 @@ fn search(lua: &Lua, args: &Arguments) -> Native<MultiValue> {
     Ok(results.into_iter().collect())
 }
 
-/// `gsub` with a text for the matches.
+/// `gsub` with a text as the replacement.
 fn replace(lua: &Lua, args: &Arguments) -> Native<(Value, f64)> {
     let (text, pattern) = (args.text(0, "gsub")?, args.text(1, "gsub")?);
     let text = text.as_ref();
@@ -478,7 +478,7 @@ fn replace(lua: &Lua, args: &Arguments) -> Native<(Value, f64)> {
     Ok((out.into_value()?, count as f64))
 }
 
-/// Appends a replacement, in which `%1` is the first capture and `%0` the match.
+/// Appends a replacement: `%1` is the first capture, `%0` the whole match.
 fn expand(
     lua: &Lua,
     matcher: &Matcher<'_>,

@@ -3,9 +3,9 @@
 use mlua::{Lua, Value};
 
 use super::{Settings, Shared, null};
-use crate::scripting::budget;
-use crate::scripting::libraries::{NESTING_MAX, VALUE_WORK};
-use crate::scripting::native::{Arguments, Native, Problem};
+use crate::lua::budget;
+use crate::lua::libraries::{NESTING_MAX, VALUE_WORK};
+use crate::lua::native::{Arguments, Native, Problem};
 
 pub(super) fn decode(lua: &Lua, args: &Arguments, settings: &Shared) -> Native<Vec<Value>> {
     if args.len() != 1 {
@@ -73,12 +73,12 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The byte at a place; 0 past the end, and so a NUL in the text is its end.
+    /// The byte at a position, or 0 past the end. So a NUL in the text is its end.
     fn byte(&self, at: usize) -> u8 {
         self.text.get(at).copied().unwrap_or(0)
     }
 
-    /// The next token and where it begins, or where the error is.
+    /// The next token and its position, or the position of the error.
     fn token(&mut self) -> (Token, usize) {
         while matches!(self.byte(self.at), b' ' | b'\t' | b'\n' | b'\r') {
             self.at += 1;
@@ -162,7 +162,7 @@ impl Reader<'_> {
         (Token::Text(found), index)
     }
 
-    /// The letter of `\uXXXX`, or of two of them that are surrogates.
+    /// The character of `\uXXXX`, or of a pair of surrogates.
     fn escaped_letter(&mut self) -> Option<char> {
         let digits = |at: usize| {
             let digits = self.text.get(at + 2..at + 6)?;

@@ -12,15 +12,15 @@
 
 use mlua::{Lua, MultiValue, Table, Value};
 
-use crate::scripting::budget::{self, Output};
-use crate::scripting::native::{self, Arguments, Native, Problem};
+use crate::lua::budget::{self, Output};
+use crate::lua::native::{self, Arguments, Native, Problem};
 
 const INTEGER_BYTES_MAX: usize = 32;
 const ALIGNMENT_MAX: usize = 8;
-/// Work that an option takes besides its bytes.
+/// Units of work for an option, besides its bytes.
 const OPTION_WORK: usize = 8;
 
-/// A format under way.
+/// A parser of formats.
 struct Format<'a> {
     text: &'a [u8],
     big_endian: bool,
@@ -33,7 +33,7 @@ fn fail<T>(text: impl Into<String>) -> Native<T> {
 
 impl<'a> Format<'a> {
     fn new(text: &'a [u8]) -> Self {
-        // A NUL ends it, as it does in C.
+        // A NUL is the end, as in C.
         let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
         Format { text, big_endian: false, alignment: 1 }
     }
@@ -58,7 +58,7 @@ impl<'a> Format<'a> {
         Ok(number.map_or(otherwise, |number| number as usize))
     }
 
-    /// The bytes that an option takes, as far as the format tells.
+    /// The size of an option in bytes, as far as the format alone determines it.
     fn size(&mut self, option: u8) -> Native<usize> {
         Ok(match option {
             b'b' | b'B' | b'x' => 1,

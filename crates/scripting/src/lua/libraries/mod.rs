@@ -1,4 +1,4 @@
-//! The libraries that scripts find beside Lua's own, in Rust: bit, struct, cmsgpack, cjson.
+//! Libraries in Rust: bit, struct, cmsgpack, cjson, and the patterns of Lua's `string`.
 
 mod bit;
 mod json;
@@ -8,9 +8,9 @@ mod structure;
 
 use mlua::{Lua, Table};
 
-/// How deep nested data may be, whatever a script asks for: it is read and written by recursion.
+/// How deep data may nest, whatever limit a script sets: it is read and written by recursion.
 const NESTING_MAX: usize = 1000;
-/// Work that a value of a table takes besides its bytes.
+/// Units of work for a value of a table, besides its bytes.
 const VALUE_WORK: usize = 32;
 
 /// The native functions of each library, by its name.
@@ -23,7 +23,7 @@ pub fn all(lua: &Lua) -> mlua::Result<Table> {
     Ok(all)
 }
 
-/// A fresh cjson with settings of its own.
+/// A new cjson with its own settings.
 pub fn new_json(lua: &Lua) -> mlua::Result<Table> {
     json::library(lua)
 }

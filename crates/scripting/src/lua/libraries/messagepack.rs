@@ -1,14 +1,14 @@
-//! `cmsgpack`: MessagePack, with the choices of the library of that name: what nests deeper than 16 levels is
-//! written as nil, a table is an array if its keys are 1 to its length.
+//! `cmsgpack`: MessagePack as the library of that name writes it. Tables nested deeper than 16 levels are
+//! written as nil, and a table is an array if its keys are 1 to its length.
 
 use mlua::{Lua, MultiValue, Table, Value};
 
 use super::{NESTING_MAX, VALUE_WORK};
-use crate::scripting::budget::{self, Output};
-use crate::scripting::convert::INTEGERS;
-use crate::scripting::native::{self, Arguments, Native, Problem};
+use crate::lua::budget::{self, Output};
+use crate::lua::convert::INTEGERS;
+use crate::lua::native::{self, Arguments, Native, Problem};
 
-/// Levels of tables that are written.
+/// Levels of nested tables that are written.
 const LEVELS: usize = 16;
 
 pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
@@ -70,8 +70,8 @@ fn encode(out: &mut Output<'_>, value: &Value, level: usize) -> Native<()> {
     Ok(())
 }
 
-/// Writes a count with the first of these forms that it fits: a mark, the highest count, the bytes it takes.
-/// Without bytes the count is part of the mark.
+/// Writes a count in the first of the forms that holds it. A form is a type byte, the highest count and the
+/// bytes that the count takes; with 0 bytes it is added to the type byte.
 fn header(out: &mut Output<'_>, count: usize, forms: &[(u8, usize, usize)]) -> Native<()> {
     let Some(&(mark, _, bytes)) = forms.iter().find(|(_, highest, _)| count <= *highest) else {
         return Ok(());
@@ -142,13 +142,13 @@ fn encode_table(out: &mut Output<'_>, table: &Table, level: usize) -> Native<()>
     Ok(())
 }
 
-/// Reads values. With a limit, the offset of what follows comes before them, -1 at the end.
+/// Reads values. With a limit the first result is the offset behind them, or -1 at the end of the text.
 fn unpack(lua: &Lua, args: &Arguments, name: &str, limit: Option<i64>, offset: i64) -> Native<MultiValue> {
     let data = args.text(0, name)?;
     let data = data.as_ref();
     let invalid = limit.is_some_and(|limit| limit < 0) || offset < 0;
     if invalid {
-        // The library prints 32 bits.
+        // The library prints the offset as 32 bits.
         let (offset, len) = (offset as i32, data.len());
         return fail(format!("Invalid request to unpack with offset of {offset} and limit of {len}."));
     }

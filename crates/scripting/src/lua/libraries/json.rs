@@ -1,4 +1,4 @@
-//! `cjson`: JSON, with the settings and the messages of the library of that name.
+//! `cjson`: JSON, with the settings and error texts of the library of that name.
 
 mod decode;
 mod encode;
@@ -8,9 +8,9 @@ use std::rc::Rc;
 
 use mlua::{LightUserData, Lua, Table, Value};
 
-use crate::scripting::native::{self, Arguments, Native, Problem};
+use crate::lua::native::{self, Arguments, Native, Problem};
 
-/// What scripts may set.
+/// The settings of an instance.
 #[derive(Clone, Copy)]
 struct Settings {
     /// A sparse array becomes an object instead of an error.
@@ -24,7 +24,7 @@ struct Settings {
     /// Digits of a number.
     precision: i64,
     keep_buffer: bool,
-    /// What becomes of numbers that JSON does not have.
+    /// What is written for numbers that JSON does not have.
     encode_invalid: Invalid,
     decode_invalid: bool,
 }
@@ -48,17 +48,17 @@ const DEFAULTS: Settings = Settings {
     decode_invalid: true,
 };
 
-/// How deep scripts may set the limits of depth.
+/// The range of the two limits of depth.
 const DEPTHS: (i64, i64) = (1, i32::MAX as i64);
 
-/// What stands for JSON's null.
+/// `cjson.null`.
 fn null() -> Value {
     Value::LightUserData(LightUserData(std::ptr::null_mut()))
 }
 
 type Shared = Rc<Cell<Settings>>;
 
-/// The library with settings of its own.
+/// A new instance with its own settings.
 pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
     let settings: Shared = Rc::new(Cell::new(DEFAULTS));
     let table = lua.create_table()?;
@@ -134,7 +134,7 @@ fn expect_at_most(args: &Arguments, count: usize, name: &str) -> Native<()> {
     Err(Problem::Text(format!("bad argument #{} to '{name}' (found too many arguments)", count + 1)))
 }
 
-/// Sets a number if an argument gives one.
+/// Sets a number if the argument is there.
 fn integer(
     args: &Arguments,
     index: usize,
@@ -154,7 +154,7 @@ fn integer(
     Ok(())
 }
 
-/// Changes the one number that a function is about, and returns it.
+/// A function that sets one number, if it has an argument, and returns it.
 fn change(
     args: &Arguments,
     settings: &Shared,

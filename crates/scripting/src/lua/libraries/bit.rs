@@ -2,7 +2,7 @@
 
 use mlua::{Lua, Table};
 
-use crate::scripting::native::{self, Arguments, Native};
+use crate::lua::native::{self, Arguments, Native};
 
 /// Adding this leaves a number's 32 lowest bits, rounded, in the mantissa of a double.
 const TO_BITS: f64 = 6_755_399_441_055_744.0;

@@ -1,17 +1,16 @@
-//! What `redis` offers to scripts besides running commands, and random numbers.
+//! The functions of `redis` that do not run commands, and `math.random`.
 
 use std::sync::Mutex;
 
 use mantissa_protocol::Protocol;
 use mlua::{Lua, Table, Value};
+use sha1::{Digest as _, Sha1};
 
 use super::budget::{self, Output};
 use super::host;
 use super::native::{self, Arguments, Native, Problem};
-use super::source::{Digester, hexadecimal};
 use super::vm::{command_arguments, reply_problem};
-use crate::log;
-use mantissa_config::LogLevel;
+use crate::host::LogLevel;
 
 const LEVELS: [(&str, LogLevel); 4] = [
     ("LOG_DEBUG", LogLevel::Debug),
@@ -20,19 +19,21 @@ const LEVELS: [(&str, LogLevel); 4] = [
     ("LOG_WARNING", LogLevel::Warning),
 ];
 
-/// Bytes of a digest between two looks at the clock.
+/// Bytes of a digest between two charges.
 const DIGEST_BYTES: usize = 64 << 10;
-/// The effects of a script go to the append-only file.
+/// The flag for effects that go to the append-only file.
 const REPL_AOF: i64 = 1;
-/// Where a script's effects may go: `redis.REPL_*`.
+/// Where the effects of a script go: `redis.REPL_*`.
 const DESTINATIONS: [(&str, i64); 5] =
     [("REPL_NONE", 0), ("REPL_AOF", REPL_AOF), ("REPL_SLAVE", 2), ("REPL_REPLICA", 2), ("REPL_ALL", 3)];
 
-/// The version as a number, a byte for each part.
-const VERSION_NUMBER: i64 = 0x0008_0203;
+/// A version as a number, a byte for each part: 0x080203 for 8.2.3.
+fn version_number(version: &str) -> i64 {
+    version.split('.').fold(0, |number, part| number << 8 | part.parse::<i64>().unwrap_or(0))
+}
 
 /// The fields of `redis` that scripts and functions have in common.
-pub fn common_fields(lua: &Lua) -> mlua::Result<Table> {
+pub fn common_fields(lua: &Lua, version: &str) -> mlua::Result<Table> {
     let fields = lua.create_table()?;
     for (number, (name, _)) in LEVELS.into_iter().enumerate() {
         fields.set(name, number)?;
@@ -40,8 +41,8 @@ pub fn common_fields(lua: &Lua) -> mlua::Result<Table> {
     for (name, number) in DESTINATIONS {
         fields.set(name, number)?;
     }
-    fields.set("REDIS_VERSION", crate::commands::REDIS_VERSION)?;
-    fields.set("REDIS_VERSION_NUM", VERSION_NUMBER)?;
+    fields.set("REDIS_VERSION", version)?;
+    fields.set("REDIS_VERSION_NUM", version_number(version))?;
     fields.set("log", native::function(lua, write_log)?)?;
     fields.set("sha1hex", native::function(lua, sha1hex)?)?;
     fields.set("error_reply", native::function(lua, error_reply)?)?;
@@ -52,22 +53,22 @@ pub fn common_fields(lua: &Lua) -> mlua::Result<Table> {
     Ok(fields)
 }
 
-/// The fields of `redis` for the code of a library while it is loaded.
-pub fn loading_fields(lua: &Lua) -> mlua::Result<Table> {
+/// The fields of `redis` while the code of a library is loaded.
+pub fn loading_fields(lua: &Lua, version: &str) -> mlua::Result<Table> {
     let fields = lua.create_table()?;
     for (number, (name, _)) in LEVELS.into_iter().enumerate() {
         fields.set(name, number)?;
     }
-    fields.set("REDIS_VERSION", crate::commands::REDIS_VERSION)?;
-    fields.set("REDIS_VERSION_NUM", VERSION_NUMBER)?;
+    fields.set("REDIS_VERSION", version)?;
+    fields.set("REDIS_VERSION_NUM", version_number(version))?;
     fields.set("log", native::function(lua, write_log)?)?;
-    fields.set("register_function", native::function(lua, super::functions::register)?)?;
+    fields.set("register_function", native::function(lua, super::registering::register)?)?;
     Ok(fields)
 }
 
 /// The fields of `redis` for scripts.
-pub fn script_fields(lua: &Lua) -> mlua::Result<Table> {
-    let fields = common_fields(lua)?;
+pub fn script_fields(lua: &Lua, version: &str) -> mlua::Result<Table> {
+    let fields = common_fields(lua, version)?;
     fields.set("replicate_commands", native::function(lua, |_, _| Ok(true))?)?;
     fields.set("breakpoint", native::function(lua, |_, _| Ok(false))?)?;
     fields.set("debug", native::function(lua, |_, _| Ok(()))?)?;
@@ -93,7 +94,7 @@ fn write_log(lua: &Lua, args: &Arguments) -> Native<()> {
         }
         line.extend(text.as_ref())?;
     }
-    log::write(*level, format_args!("{}", String::from_utf8_lossy(line.as_bytes())));
+    host::ask(|host| host.log(*level, line.as_bytes()));
     Ok(())
 }
 
@@ -102,12 +103,12 @@ fn sha1hex(_lua: &Lua, args: &Arguments) -> Native<String> {
         return reply_problem("ERR wrong number of arguments");
     }
     let text = args.get(0).and_then(native::text_of);
-    let mut digest = Digester::default();
+    let mut digest = Sha1::new();
     for part in text.as_ref().map_or(&b""[..], AsRef::as_ref).chunks(DIGEST_BYTES) {
         budget::charge(part.len())?;
-        digest.add(part);
+        digest.update(part);
     }
-    Ok(hexadecimal(&digest.finish()))
+    Ok(format!("{:x}", digest.finalize()))
 }
 
 fn error_reply(lua: &Lua, args: &Arguments) -> Native<Table> {
@@ -162,19 +163,18 @@ fn set_destinations(_lua: &Lua, args: &Arguments) -> Native<()> {
 }
 
 fn check_command(_lua: &Lua, args: &Arguments) -> Native<bool> {
-    let texts = match command_arguments(args.iter()) {
-        Ok(texts) => texts,
+    let command = match command_arguments(args.iter()) {
+        Ok(command) => command,
         Err(text) => return reply_problem(text),
     };
-    match host::ask(|host| host.may_run(&texts)) {
+    match host::ask(|host| host.may_run(command.as_args())) {
         None => reply_problem("ERR redis.acl_check_cmd can only be called inside a script invocation"),
         Some(None) => reply_problem("ERR Invalid command passed to redis.acl_check_cmd()"),
         Some(Some(may_run)) => Ok(may_run),
     }
 }
 
-/// The generator of `math.random`: that of drand48, so that a seed gives the numbers that it gives in
-/// redis-server.
+/// The generator of `math.random`, that of drand48: a seed gives the same numbers as in redis-server.
 pub struct Random(u64);
 
 impl Default for Random {
@@ -184,7 +184,7 @@ impl Default for Random {
 }
 
 impl Random {
-    /// The next number, of 31 bits.
+    /// The next number, 31 bits.
     fn next(&mut self) -> u32 {
         self.0 = (self.0.wrapping_mul(0x5_DEEC_E66D) + 0xB) & 0xFFFF_FFFF_FFFF;
         (self.0 >> 17) as u32

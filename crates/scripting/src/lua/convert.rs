@@ -1,18 +1,17 @@
-//! Values between Lua and the protocol, both ways, by Redis's rules.
+//! Converts replies to values of Lua and back, by Redis's rules.
 
-use mantissa_commands::Error;
 use mantissa_number::parse_i64;
 use mantissa_protocol::{Protocol, Reply};
 use mlua::{Lua, Table, Value};
 
 use super::budget;
 
-/// How deep a value that a script returns may nest. Redis's limit is what fits on the stack of its machine.
+/// How deep a value that a script returns may nest. In Redis the stack of Lua sets the limit.
 const NESTING_MAX: usize = 1000;
-/// Work that a value takes besides its bytes.
+/// Units of work for a value, besides its bytes.
 const VALUE_WORK: usize = 32;
 
-/// A reply under conversion.
+/// Reads a reply.
 struct Reader<'a> {
     lua: &'a Lua,
     bytes: &'a [u8],
@@ -119,8 +118,8 @@ fn field(lua: &Lua, name: &str, value: impl mlua::IntoLua) -> mlua::Result<Value
     Ok(Value::Table(table))
 }
 
-/// Writes what a script has returned. `protocol` is the one that the script has chosen, which decides on
-/// truth values.
+/// Writes what a script has returned. `protocol` is the one that the script has chosen; booleans depend on
+/// it.
 pub fn write_reply(reply: &mut Reply, value: &Value, protocol: Protocol) -> mlua::Result<()> {
     write_nested(reply, value, protocol, 0)
 }
@@ -153,16 +152,21 @@ fn write_nested(reply: &mut Reply, value: &Value, protocol: Protocol, depth: usi
 /// The doubles whose integer part fits 64 bits.
 pub const INTEGERS: std::ops::Range<f64> = -9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0;
 
-/// A number as C makes an integer of it: without its fraction, and the least integer if it is out of range.
+/// A number as C converts it: without its fraction, or the least integer if it is out of range.
 pub fn truncate(number: f64) -> i64 {
     if INTEGERS.contains(&number) { number as i64 } else { i64::MIN }
 }
 
-/// The fields that give a table another meaning than that of an array, in the order in which they are looked
-/// for.
+/// A text without the line ends behind it.
+fn without_line_ends(text: &[u8]) -> &[u8] {
+    let len = text.iter().rposition(|byte| !matches!(byte, b'\r' | b'\n')).map_or(0, |last| last + 1);
+    &text[..len]
+}
+
+/// Writes a table. A few fields make it something else than an array; the first of them in this order counts.
 fn write_table(reply: &mut Reply, table: &Table, protocol: Protocol, depth: usize) -> mlua::Result<()> {
     if let Value::String(text) = table.raw_get("err")? {
-        reply.error_bytes(Error::from_bytes(text.as_bytes().to_vec()).bytes());
+        reply.error_bytes(without_line_ends(&text.as_bytes()));
         return Ok(());
     }
     if let Value::String(text) = table.raw_get("ok")? {
@@ -243,7 +247,7 @@ fn write_array(reply: &mut Reply, table: &Table, protocol: Protocol, depth: usiz
     Ok(())
 }
 
-/// A number as an argument of a command: an integer if it is one, else 17 significant digits.
+/// A number as an argument of a command: an integer, or 17 significant digits.
 pub fn number_text(number: f64) -> Vec<u8> {
     const EXACT: f64 = (i64::MAX / 2) as f64;
     if number == number.trunc() && number.abs() <= EXACT {

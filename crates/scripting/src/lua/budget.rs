@@ -1,59 +1,57 @@
-//! How often a running script looks at the clock, and how much memory its native functions may take.
+//! How often a running script ticks, and how much memory its native functions may take.
 //!
-//! A look ([`Host::tick`](super::host::Host::tick)) lets the worker serve others while the script is slow,
-//! and ends a script that is to end. Between two looks lie at most
+//! A tick ([`Host::tick`](crate::Host::tick)) lets the server look at the clock, serve other clients while
+//! the script is slow, and end the script. Ticks are about a millisecond apart. Two counters cause them:
 //!
-//! - [`WORK`] units of work of native functions in Rust, which they [`charge`]: a unit for each byte or step;
-//! - as many instructions of Lua as [`interval_of`] allows. An instruction may take time in proportion to the
-//!   memory in use: `..` and `<` of long strings, a full table that grows, `string.upper`. So the interval is
-//!   the shorter the more memory is in use. One that has taken long makes the next one shorter.
+//! - Native functions [`charge`] their work, a unit for each byte or step. [`WORK`] units cause a tick.
+//! - A hook of Lua's causes a tick after a number of instructions, the interval.
 //!
-//! Strings can double within a few instructions. The collector calls [`heed`] each time that it has gone
-//! round, which is before memory has grown to three times its size.
+//! The interval depends on the memory in use ([`interval_of`]), because one instruction may take time in
+//! proportion to it: `..` and `<` of long strings, a full table that grows, `string.upper`. It is halved when
+//! an interval has taken too long.
 //!
-//! An interval belongs to a coroutine. The prelude calls [`switched`] whenever another one goes on, so that
-//! the one that runs has the interval that is known here.
+//! Strings can double within a few instructions. So the interval is also adjusted after each cycle of the
+//! garbage collector ([`after_cycle`]), which comes before memory has grown to three times its size.
+//!
+//! Lua has a hook for each coroutine. The prelude calls [`switched`] whenever another coroutine goes on, so
+//! that it gets the present interval.
 
 use std::cell::Cell;
-use std::time::{Duration, Instant};
 
 use mlua::prelude::{LuaGcIncParams, LuaGcMode};
 use mlua::{HookTriggers, Lua, VmState};
 
 use super::host;
 use super::native::Native;
+use crate::host::TICK_PAUSE_MAX;
 
 /// Most bytes that scripts of a worker may hold at a time.
 pub const MEMORY_BYTES_MAX: usize = 512 << 20;
 
-/// Units of work of native functions between two looks: about half a millisecond.
+/// Units of work of native functions between two ticks: about half a millisecond.
 const WORK: usize = 128 << 10;
-/// Bytes that a text may grow by without accounting for them.
+/// A text may grow by so many bytes without charging for them.
 const FEW_BYTES: usize = 32;
-/// A text of so many bytes may shorten the interval.
+/// Length in bytes from which a new text may shorten the interval.
 const LONG_BYTES: usize = 16 << 10;
-/// Work that switching to another coroutine counts for.
+/// Units of work of a switch to another coroutine.
 const SWITCH_WORK: usize = 256;
-/// Bytes of memory times instructions between two looks.
+/// Most instructions between two ticks, times bytes of memory in use.
 const BYTE_INSTRUCTIONS: usize = 1 << 30;
-/// Most instructions between two looks.
+/// Most instructions between two ticks.
 const INSTRUCTIONS_MAX: usize = 1 << 14;
-/// An interval that takes longer is too long; one that takes less than a quarter of it may grow.
-const PAUSE_MAX: Duration = Duration::from_millis(1);
-/// The collector begins when memory has grown to this many percent, if that is within the limit ...
+/// Lua's `setpause`: a cycle of the collector begins when memory has grown to this many percent ...
 const COLLECTOR_PAUSE: usize = 250;
-/// ... but not before this many ...
+/// ... or to fewer where the memory limit is near, but to no fewer than these.
 const COLLECTOR_PAUSE_MIN: usize = 110;
-/// ... and does this many percent of the work that is needed to keep up.
+/// Lua's `setstepmul`: the speed of the collector in percent of the speed of allocation.
 const COLLECTOR_SPEED: i32 = 20_000;
 
 thread_local! {
-    /// Units of work until the next look.
+    /// Units of work until the next tick.
     static LEFT: Cell<usize> = const { Cell::new(WORK) };
-    /// Instructions between two looks.
+    /// Instructions between two ticks.
     static INTERVAL: Cell<u32> = const { Cell::new(0) };
-    /// The end of the last look.
-    static LOOKED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 /// Prepares a fresh virtual machine.
@@ -65,15 +63,14 @@ pub fn prepare(lua: &Lua) -> mlua::Result<()> {
     begin(lua)
 }
 
-/// Notes that a script begins.
+/// Resets the counters before a script begins.
 pub fn begin(lua: &Lua) -> mlua::Result<()> {
     LEFT.set(WORK);
-    LOOKED.set(Some(Instant::now()));
     let interval = interval_of(lua.used_memory());
     if interval == INTERVAL.get() { Ok(()) } else { set_interval(lua, interval) }
 }
 
-/// Accounts for work. Fails if the script is to end.
+/// Counts units of work, and ticks when they are used up. Fails if the script is to end.
 #[inline]
 pub fn charge(units: usize) -> mlua::Result<()> {
     match LEFT.get().checked_sub(units) {
@@ -81,38 +78,27 @@ pub fn charge(units: usize) -> mlua::Result<()> {
             LEFT.set(left);
             Ok(())
         }
-        None => look(),
+        None => tick(),
     }
 }
 
-/// Looks at the clock.
+/// Ticks. Fails if the script is to end.
 #[cold]
-fn look() -> mlua::Result<()> {
+fn tick() -> mlua::Result<()> {
     LEFT.set(WORK);
     let goes_on = host::ask(|host| host.tick());
-    LOOKED.set(Some(Instant::now()));
     if goes_on == Some(false) { Err(mlua::Error::runtime("the script is ended")) } else { Ok(()) }
 }
 
-/// Whether at this time a look was due.
-pub fn is_due(at: Instant) -> bool {
-    LOOKED.get().is_some_and(|looked| at.saturating_duration_since(looked) > PAUSE_MAX)
-}
-
-/// Notes that a look has been taken.
-pub fn note_look() {
-    LOOKED.set(Some(Instant::now()));
-}
-
-/// Called at the end of each interval.
+/// The hook: ticks and adjusts the interval.
 fn end_interval(lua: &Lua) -> mlua::Result<VmState> {
-    let took = LOOKED.get().map_or(Duration::ZERO, |looked| looked.elapsed());
-    look()?;
+    let took = host::ask(|host| host.last_tick().elapsed()).unwrap_or_default();
+    tick()?;
     let (before, most) = (INTERVAL.get(), interval_of(lua.used_memory()));
-    let wanted = if took > PAUSE_MAX {
-        let times = (took.as_micros() / PAUSE_MAX.as_micros()).min(u128::from(u32::MAX)) as u32;
+    let wanted = if took > TICK_PAUSE_MAX {
+        let times = (took.as_micros() / TICK_PAUSE_MAX.as_micros()).min(u128::from(u32::MAX)) as u32;
         before / times.saturating_add(1).next_power_of_two()
-    } else if took < PAUSE_MAX / 4 {
+    } else if took < TICK_PAUSE_MAX / 4 {
         before.saturating_mul(2)
     } else {
         before
@@ -124,44 +110,45 @@ fn end_interval(lua: &Lua) -> mlua::Result<VmState> {
     Ok(VmState::Continue)
 }
 
-/// The most instructions between two looks with this much memory in use, a power of two.
+/// The most instructions between two ticks with this much memory in use, a power of two.
 fn interval_of(used_bytes: usize) -> u32 {
     let most = (BYTE_INSTRUCTIONS / used_bytes.max(1)).clamp(1, INSTRUCTIONS_MAX);
     1 << most.ilog2()
 }
 
-/// Sets the interval of the coroutine that runs, and of those that are yet to be made.
+/// Sets the interval for the coroutine that runs and for new ones.
 fn set_interval(lua: &Lua, interval: u32) -> mlua::Result<()> {
     INTERVAL.set(interval);
     lua.set_global_hook(HookTriggers::new().every_nth_instruction(interval), |lua, _| end_interval(lua))
 }
 
-/// Shortens the interval to what the memory in use allows, and has the collector begin in time. An interval
-/// that is set begins anew; so one that is short enough is left as it is.
-pub fn heed(lua: &Lua, (): ()) -> mlua::Result<()> {
+/// Called by a finalizer in each cycle of the collector. Sets the start of the next cycle so that it comes
+/// before the memory limit, and shortens the interval to what the memory in use allows.
+pub fn after_cycle(lua: &Lua, (): ()) -> mlua::Result<()> {
     let room = (MEMORY_BYTES_MAX / 10 * 9).saturating_mul(100) / lua.used_memory().max(1);
     let pause = room.clamp(COLLECTOR_PAUSE_MIN, COLLECTOR_PAUSE) as i32;
     lua.gc_set_mode(LuaGcMode::Incremental(LuaGcIncParams::default().pause(pause)));
     shorten(lua, interval_of(lua.used_memory()))
 }
 
+/// Sets a shorter interval. Others are ignored, because setting one restarts the count of instructions.
 fn shorten(lua: &Lua, interval: u32) -> mlua::Result<()> {
     if interval < INTERVAL.get() { set_interval(lua, interval) } else { Ok(()) }
 }
 
-/// Gives the interval to the coroutine that goes on.
+/// Sets the interval for the coroutine that goes on.
 pub fn switched(lua: &Lua, (): ()) -> mlua::Result<()> {
     charge(SWITCH_WORK)?;
     set_interval(lua, INTERVAL.get().clamp(1, interval_of(lua.used_memory())))
 }
 
-/// What stands for Lua's own error of this kind.
+/// The error for a lack of memory, with Lua's text.
 fn no_memory() -> mlua::Error {
     mlua::Error::MemoryError("not enough memory".to_owned())
 }
 
-/// Accounts for a text of this length that a native function is about to make. Fails if Lua has no room for
-/// it, or not twice, as it is copied.
+/// Charges for a text of `len` bytes that a native function is about to make. Fails if the memory limit
+/// leaves no room for two of them: the text is copied once.
 pub fn admit(lua: &Lua, len: usize) -> mlua::Result<()> {
     charge(len)?;
     let fits = || lua.used_memory().saturating_add(len.saturating_mul(2)) <= MEMORY_BYTES_MAX;
@@ -174,13 +161,13 @@ pub fn admit(lua: &Lua, len: usize) -> mlua::Result<()> {
     if len < LONG_BYTES { Ok(()) } else { shorten(lua, interval_of(lua.used_memory() + len)) }
 }
 
-/// Accounts for bytes of a reply, which has this length by now.
+/// Charges for units of work on a reply of now `len` bytes. Fails if the reply is too long.
 pub fn admit_reply(units: usize, len: usize) -> mlua::Result<()> {
     charge(units)?;
     if len > MEMORY_BYTES_MAX { Err(no_memory()) } else { Ok(()) }
 }
 
-/// A text that a native function makes. It counts as the script's memory before it is allocated.
+/// A text that a native function makes. Its bytes are charged before they are allocated.
 pub struct Output<'l> {
     lua: &'l Lua,
     bytes: Vec<u8>,
@@ -197,7 +184,7 @@ impl<'l> Output<'l> {
         self.bytes.len()
     }
 
-    /// Appends bytes. A few are not accounted for: who appends many times few does that.
+    /// Appends bytes. Few bytes are not charged; a caller that appends them in a loop charges for its steps.
     #[inline]
     pub fn extend(&mut self, bytes: &[u8]) -> Native<()> {
         if bytes.len() > FEW_BYTES {

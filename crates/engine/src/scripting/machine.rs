@@ -1,0 +1,134 @@
+//! The machine of each worker, and what has been compiled for it.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use mantissa_commands::{Error, Outcome};
+use mantissa_scripting::{Code, LogLevel, Machine, Problem};
+
+use super::functions::{Compiled, Libraries};
+use super::running::Scripting;
+use super::source::{Digest, EVAL_SCRIPTS_MAX, Script};
+use crate::engine::Engine;
+use crate::{config, log};
+
+/// Libraries held before those that are gone are looked for.
+const LIBRARIES_KEPT_MAX: usize = 64;
+
+thread_local! {
+    /// The machine of the worker on this thread, made when its first script comes.
+    static MACHINE: RefCell<Option<WorkerMachine>> = const { RefCell::new(None) };
+}
+
+/// A worker's machine.
+pub struct WorkerMachine {
+    /// The machine.
+    pub machine: Box<dyn Machine>,
+    /// The functions of libraries, by the library's number.
+    pub libraries: HashMap<u64, Compiled>,
+    compiled: HashMap<Digest, (Arc<Script>, Code)>,
+    /// The epoch of the cache that `compiled` belongs to.
+    epoch: u64,
+    /// The cache's number: a thread may work for one engine after another.
+    owner: u64,
+}
+
+impl WorkerMachine {
+    fn new(scripting: &Scripting) -> Outcome<WorkerMachine> {
+        let language = scripting.language.ok_or(Error::fixed("ERR This server runs no scripts"))?;
+        Ok(WorkerMachine {
+            machine: language.machine().map_err(|text| Error::new(format!("ERR {text}")))?,
+            libraries: HashMap::new(),
+            compiled: HashMap::new(),
+            epoch: scripting.cache.epoch(),
+            owner: scripting.number,
+        })
+    }
+
+    /// Forgets libraries that are gone, if many are held.
+    fn forget_libraries(&mut self, present: impl Fn() -> Libraries) {
+        if self.libraries.len() > LIBRARIES_KEPT_MAX {
+            let present = present();
+            let is_present = |number: &u64| present.values().any(|library| library.number == *number);
+            self.libraries.retain(|number, _| is_present(number));
+        }
+    }
+
+    /// What has been compiled of a script.
+    pub fn compiled(&self, digest: &Digest) -> Option<(Arc<Script>, Code)> {
+        self.compiled.get(digest).cloned()
+    }
+
+    /// Keeps what has been compiled.
+    pub fn keep(&mut self, script: &Arc<Script>, code: &Code) {
+        self.compiled.insert(script.digest, (Arc::clone(script), code.clone()));
+    }
+
+    /// Forgets everything compiled if the cache has been emptied since.
+    fn follow(&mut self, epoch: u64) {
+        if self.epoch != epoch {
+            self.epoch = epoch;
+            self.compiled.clear();
+            self.machine.collect_garbage();
+        }
+    }
+
+    /// Forgets scripts that the cache has evicted, if many are held.
+    pub fn forget_evicted(&mut self, is_cached: impl Fn(&Digest) -> bool) {
+        if self.compiled.len() > 2 * EVAL_SCRIPTS_MAX {
+            self.compiled.retain(|digest, _| is_cached(digest));
+        }
+    }
+}
+
+/// Does something with this worker's machine. Fails if a script runs on it.
+pub fn with_machine<R>(engine: &Engine, work: impl FnOnce(&mut WorkerMachine) -> Outcome<R>) -> Outcome<R> {
+    let scripting = &engine.scripting;
+    MACHINE.with(|machine| {
+        let Ok(mut machine) = machine.try_borrow_mut() else { return Err(scripting.busy_error()) };
+        let vm = match &mut *machine {
+            Some(vm) if vm.owner == scripting.number => vm,
+            none => none.insert(WorkerMachine::new(scripting)?),
+        };
+        vm.follow(scripting.cache.epoch());
+        vm.forget_libraries(|| scripting.libraries.snapshot());
+        work(vm)
+    })
+}
+
+/// The same, for a run of what [`with_machine`] has compiled.
+pub fn run_on_machine<R>(
+    scripting: &Scripting,
+    work: impl FnOnce(&mut dyn Machine) -> Outcome<R>,
+) -> Outcome<R> {
+    MACHINE.with(|machine| {
+        let Ok(mut machine) = machine.try_borrow_mut() else { return Err(scripting.busy_error()) };
+        let Some(vm) = &mut *machine else { return Err(Error::fixed("ERR no machine")) };
+        work(&mut *vm.machine)
+    })
+}
+
+/// Whether a script runs on this thread.
+pub fn is_running_here() -> bool {
+    MACHINE.with(|machine| machine.try_borrow().is_err())
+}
+
+/// The error reply for code that does not compile or load; `before` is what it says before the reason.
+pub fn error_of(problem: Problem, before: &[u8]) -> Error {
+    match problem {
+        Problem::Code(reason) => Error::from_bytes([before, &reason].concat()),
+        Problem::Machine(text) => Error::new(format!("ERR {text}")),
+    }
+}
+
+/// Writes a line of a script to the log.
+pub fn write_log(level: LogLevel, line: &[u8]) {
+    let level = match level {
+        LogLevel::Debug => config::LogLevel::Debug,
+        LogLevel::Verbose => config::LogLevel::Verbose,
+        LogLevel::Notice => config::LogLevel::Notice,
+        LogLevel::Warning => config::LogLevel::Warning,
+    };
+    log::write(level, format_args!("{}", String::from_utf8_lossy(line)));
+}

@@ -1,0 +1,13 @@
+//! Lua 5.1.
+
+mod api;
+mod budget;
+mod convert;
+mod host;
+mod libraries;
+mod native;
+mod registering;
+mod run;
+mod vm;
+
+pub use vm::Lua51;
