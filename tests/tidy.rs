@@ -61,7 +61,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("scripting", &["protocol", "number"]),
     ("config", &["commands", "protocol", "number", "sys"]),
     ("engine", &["config", "commands", "scripting", "persist", "store", "sys", "protocol", "number"]),
-    ("server", &["engine", "commands", "store", "net", "sys", "protocol"]),
+    ("server", &["engine", "commands", "persist", "store", "net", "sys", "protocol"]),
     ("cli", &["protocol", "number", "persist"]),
     ("mantissa", &["server", "cli"]),
 ];

@@ -250,7 +250,7 @@ def test_a_group_that_was_being_written_is_dropped(start_server):
     server.options["aof-load-truncated"] = "no"
     server.start(wait=False)
     assert server.wait_exit() == 1
-    assert "a group that was being written" in server.log_tail(5)
+    assert "a frame that was being written" in server.log_tail(5)
     server.options["aof-load-truncated"] = "yes"
     server.start()
     with server.connect() as connection:

@@ -75,11 +75,11 @@ pub enum TimeoutReply {
     Null,
     /// 0: nobody has confirmed anything.
     Zero,
-    /// Whether this server's log is durable up to a position, and 0 of others. Knowing it is the server's
+    /// Whether this server's log is durable up to an LSN, and 0 of others. Knowing it is the server's
     /// business.
     Confirmations {
-        /// The position.
-        position: u64,
+        /// The LSN.
+        lsn: u64,
     },
     /// None: what it waits for ends by itself, and nobody can make it end sooner.
     Never,

@@ -38,8 +38,8 @@ pub fn release(engine: &Engine, blocked: &BlockedClient, reply: Vec<u8>) -> bool
 pub fn timeout_reply(engine: &Engine, blocked: &BlockedClient) -> Vec<u8> {
     let mut reply = Reply::new(blocked.protocol);
     match blocked.blocking.on_timeout {
-        TimeoutReply::Confirmations { position } => {
-            aof::write_confirmations(&mut reply, engine.aof.is_durable(position));
+        TimeoutReply::Confirmations { lsn } => {
+            aof::write_confirmations(&mut reply, engine.aof.is_durable(lsn));
         }
         on_timeout => on_timeout.write(&mut reply),
     }
@@ -160,10 +160,10 @@ pub fn end_waiting(
 
 /// Does the rest of a command whose session has waited for something outside, also if the session is gone.
 /// The end of the waiting, if it still waits; its reply is for when the log is confirmed up to
-/// `outbox.needs`.
+/// `outbox.required_lsn`.
 pub fn complete(context: &mut Context, blocked: &BlockedClient, work: Completion) -> Option<Served> {
     context.refresh();
-    context.outbox.needs = 0;
+    context.outbox.required_lsn = 0;
     let began = clock::now();
     let reply = work(context);
     let spent_ns = clock::since(began).as_nanos() as u64;

@@ -177,7 +177,7 @@ fn run_data(
     let logged = if is_replayed { None } else { Some((session.database, args)) };
     let to_free = commit(engine, outbox, &mut access, logged, true);
     if sweeps && engine.aof.holds_replies() {
-        outbox.needs = engine.aof.log.end();
+        outbox.required_lsn = engine.aof.log.end();
     }
     if session.remembers_reads() {
         let keys_max = live.config.tracking_table_max_keys;

@@ -10,7 +10,7 @@ use mantissa_sys::clock;
 use mantissa_commands::{
     Access, Counts, Effects, Event, EventClass, ExpiredFields, LazyFree, LogChoice, Mode,
 };
-use mantissa_persist::aof::Unit;
+use mantissa_persist::log::Unit;
 use mantissa_protocol::{Args, Reply};
 
 use crate::calls::Served;
@@ -45,7 +45,7 @@ pub fn commit(
                 outbox.unit.push(database, args);
             }
             if ends {
-                aof::seal(engine, outbox, access);
+                aof::append(engine, outbox, access);
             }
         }
         return None;
@@ -69,7 +69,7 @@ pub fn commit(
         ready.extend(more);
     }
     if access.logs() {
-        aof::seal(engine, outbox, access);
+        aof::append(engine, outbox, access);
     }
     to_free.if_any()
 }

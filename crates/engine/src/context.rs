@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mantissa_commands::{Collected, Error};
-use mantissa_persist::aof::Unit;
+use mantissa_persist::log::{Lsn, Unit};
 use mantissa_protocol::Args;
 use mantissa_sys::clock::{self, unix_ms, unix_us};
 
@@ -134,15 +134,15 @@ pub struct Outbox<'e> {
     changed: BTreeMap<Box<[u8]>, Option<u64>>,
     /// What the present command, transaction or script has for the log.
     pub unit: Unit,
-    /// Messages for other workers that wait for the present unit's place in the log.
+    /// Messages for other workers that wait for the LSN of the present unit.
     waiting: Vec<(usize, Message)>,
     /// Messages about clients that the present command has served, until it ends.
     served: Vec<(usize, Message)>,
-    /// The position in the log that has to be confirmed before the replies of the present client may leave.
-    pub needs: u64,
-    /// The position behind the last unit that was logged here.
-    pub logged: u64,
-    /// Something has been logged, and the log's writer not been told yet.
+    /// The LSN up to which the log must be confirmed before the replies of the present client may leave.
+    pub required_lsn: Lsn,
+    /// The LSN behind the last unit that was appended here.
+    pub logged_lsn: Lsn,
+    /// Something has been appended since the log was kicked.
     has_logged: bool,
 }
 
@@ -158,8 +158,8 @@ impl<'e> Outbox<'e> {
             unit: Unit::default(),
             waiting: Vec::new(),
             served: Vec::new(),
-            needs: 0,
-            logged: 0,
+            required_lsn: 0,
+            logged_lsn: 0,
             has_logged: false,
         }
     }
@@ -211,24 +211,24 @@ impl<'e> Outbox<'e> {
         }
     }
 
-    /// Notes that something has been logged, up to this position.
-    pub fn note_logged(&mut self, position: u64) {
-        self.logged = position;
+    /// Notes that something has been appended to the log, up to this LSN.
+    pub fn note_logged(&mut self, lsn: Lsn) {
+        self.logged_lsn = lsn;
         self.has_logged = true;
     }
 
-    /// Lets messages go that waited for the position of what was logged.
+    /// Sends messages that waited for the LSN of what was logged.
     #[inline]
     pub fn send_waiting(&mut self) {
         if !self.waiting.is_empty() {
             for (worker, message) in self.waiting.drain(..) {
-                self.engine.send_after(worker, message, self.logged);
+                self.engine.send_after(worker, message, self.logged_lsn);
             }
         }
     }
 
-    /// To be called at the end of a turn: has what was logged be written, here or by the log's own thread.
-    /// `waits`: something is withheld until the log is confirmed further.
+    /// To be called at the end of an event-loop iteration: has what was appended be written, here or by the
+    /// writer's own thread. `waits`: something waits for the log to be confirmed further.
     #[inline]
     pub fn end_turn(&mut self, waits: bool) {
         self.send_waiting();

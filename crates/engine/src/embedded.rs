@@ -275,7 +275,7 @@ impl LocalClient<'_> {
         let mut reply = Reply::new(self.session.protocol);
         loop {
             self.context.refresh();
-            self.context.outbox.needs = 0;
+            self.context.outbox.required_lsn = 0;
             self.context.command_began = clock::now();
             let call = (None, args.as_args());
             match execute::execute(&mut self.context, &mut self.session, call, None, &mut reply) {
@@ -289,7 +289,7 @@ impl LocalClient<'_> {
             self.deliver();
             bytes.extend(self.wait_until_served());
         }
-        let required_lsn = self.context.outbox.needs;
+        let required_lsn = self.context.outbox.required_lsn;
         self.deliver();
         self.wait_for_log(required_lsn);
         bytes

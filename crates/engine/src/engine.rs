@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use mantissa_commands::LazyFree;
+use mantissa_persist::log::Lsn;
 use mantissa_store::Keyspace;
 use parking_lot::{Condvar, Mutex, RwLock};
 
@@ -303,9 +304,9 @@ impl Engine {
         self.host.send(worker, message, 0);
     }
 
-    /// The same, for when the log is confirmed up to `position`.
-    pub fn send_after(&self, worker: usize, message: Message, position: u64) {
-        self.host.send(worker, message, position);
+    /// The same, for when the log is confirmed up to `lsn`.
+    pub fn send_after(&self, worker: usize, message: Message, lsn: Lsn) {
+        self.host.send(worker, message, lsn);
     }
 
     /// Wakes a worker.

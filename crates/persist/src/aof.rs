@@ -6,18 +6,20 @@
 //! A file may begin with a whole RDB file; [`has_preamble`] tells.
 //!
 //! A length that is wrong or a line that is none is found; a byte that changed within an argument is not, as
-//! in Redis, unless the command belongs to a group with a checksum. Those are written where every write is
-//! made durable at once, into [room reserved](reserve) at the end of the file.
+//! in Redis, unless the command belongs to a frame with a checksum. Frames are written where every write is
+//! made durable at once, over bytes [preallocated](preallocation) at the end of the file.
 
-pub mod log;
+pub mod control;
 pub mod manifest;
+pub mod preallocation;
 pub mod read;
 pub mod rebuild;
-pub mod reserve;
 pub mod write;
+pub mod writer;
 
-pub use log::{Failure, Log, NextFile, SyncPolicy, Unit, Writer};
+pub use control::{NextFile, SyncPolicy, WriterControl};
 pub use manifest::{AofFile, Manifest, ManifestError};
 pub use read::{AofError, Item, Reader, has_preamble};
 pub use rebuild::Rebuilder;
 pub use write::put_timestamp;
+pub use writer::{Writer, WriterError};

@@ -13,6 +13,7 @@ pub mod delay;
 pub mod digest;
 pub mod format;
 pub mod load;
+pub mod log;
 pub mod lzf;
 pub mod packed;
 pub mod payload;

@@ -1,7 +1,9 @@
 //! The log on a disk that fails and loses power: what was acknowledged is there, in order, in whole units.
 
-use mantissa_persist::aof::log::{Failure, Log, SyncPolicy, Unit, Writer};
-use mantissa_persist::aof::{AofError, Item, Manifest, Reader};
+use mantissa_persist::aof::{
+    AofError, Item, Manifest, Reader, SyncPolicy, Writer, WriterControl, WriterError,
+};
+use mantissa_persist::log::{Log, Lsn, Unit};
 use mantissa_persist::storage::{MemoryStorage, Storage};
 use mantissa_protocol::encode_request;
 use std::ffi::OsStr;
@@ -28,10 +30,11 @@ impl Random {
 struct Server {
     storage: MemoryStorage,
     log: Arc<Log>,
+    control: Arc<WriterControl>,
     writer: Writer,
     manifest: Arc<Mutex<Manifest>>,
-    /// The position behind each unit, and the unit's number of commands.
-    units: Vec<(u64, usize)>,
+    /// The LSN behind each unit, and the unit's number of commands.
+    units: Vec<(Lsn, usize)>,
     now: Instant,
 }
 
@@ -40,20 +43,22 @@ fn words_of(unit: usize, part: usize, filler: usize) -> [Vec<u8>; 4] {
 }
 
 impl Server {
-    fn start(storage: &MemoryStorage, policy: SyncPolicy, reserve: u64) -> io::Result<Server> {
+    fn start(storage: &MemoryStorage, policy: SyncPolicy, preallocation: u64) -> io::Result<Server> {
         let directory = Path::new(DIRECTORY);
         let mut manifest = Manifest::default();
         let increment = manifest.next_increment(OsStr::new(NAME), None);
         let file = storage.append(&directory.join(increment))?;
         manifest.store(storage, directory, OsStr::new(NAME))?;
         let log = Arc::new(Log::default());
-        log.set_policy(policy);
-        log.set_reserve(reserve);
-        log.switch(Box::new(move || Ok(Some(file))));
-        let writer = Writer::new(Arc::clone(&log));
+        let control = Arc::new(WriterControl::new(Arc::clone(&log)));
+        control.set_policy(policy);
+        control.set_preallocation(preallocation);
+        control.set_notes_time(true);
+        control.switch(Box::new(move || Ok(Some(file))));
+        let writer = Writer::new(Arc::clone(&control));
         let manifest = Arc::new(Mutex::new(manifest));
         let (storage, now) = (storage.clone(), Instant::now());
-        Ok(Server { storage, log, writer, manifest, units: Vec::new(), now })
+        Ok(Server { storage, log, control, writer, manifest, units: Vec::new(), now })
     }
 
     fn append(&mut self, random: &mut Random) {
@@ -61,26 +66,31 @@ impl Server {
         let mut unit = Unit::default();
         let commands = if random.below(3) == 0 { 2 + random.below(4) } else { 1 };
         for part in 0..commands {
-            let filler = if random.below(20) == 0 { 70_000 } else { random.below(600) };
+            let filler = match random.below(20) {
+                0 => 70_000,
+                1 => 5000,
+                _ => random.below(600),
+            };
             let words = words_of(number, part as usize, filler as usize);
             unit.push(random.below(3) as usize, words.iter().map(Vec::as_slice));
         }
-        let end = self.log.append(&mut unit, (random.below(2) == 0).then_some(1_700_000_000 + number as i64));
+        let now_s = if random.below(2) == 0 { 1_700_000_000 + number as i64 } else { 0 };
+        let end = self.log.append(&mut unit, now_s);
         self.units.push((end, commands as usize));
     }
 
-    fn turn(&mut self, random: &mut Random) -> Result<(), Failure> {
+    fn turn(&mut self, random: &mut Random) -> Result<(), WriterError> {
         self.now += Duration::from_millis(random.below(3000));
         self.writer.turn(self.now)
     }
 
     /// A rewrite: a base with everything so far, and another increment for what follows.
-    fn rewrite(&mut self, random: &mut Random) -> Result<(), Failure> {
+    fn rewrite(&mut self, random: &mut Random) -> Result<(), WriterError> {
         let (storage, directory, name) = (self.storage.clone(), Path::new(DIRECTORY), OsStr::new(NAME));
         let manifest = Arc::clone(&self.manifest);
         let switched = Arc::new(Mutex::new(false));
         let (is_switched, units) = (Arc::clone(&switched), self.units.clone());
-        self.log.switch(Box::new(move || {
+        self.control.switch(Box::new(move || {
             let mut manifest = manifest.lock().expect("nobody panics with it");
             let mut next = manifest.clone();
             let increment = next.next_increment(name, None);
@@ -98,7 +108,7 @@ impl Server {
         outcome
     }
 
-    fn write_base(&mut self, units: &[(u64, usize)]) -> io::Result<()> {
+    fn write_base(&mut self, units: &[(Lsn, usize)]) -> io::Result<()> {
         let (storage, directory, name) = (&self.storage, Path::new(DIRECTORY), OsStr::new(NAME));
         let mut manifest = self.manifest.lock().expect("nobody panics with it");
         let mut next = manifest.clone();
@@ -167,8 +177,8 @@ fn load(storage: &MemoryStorage, seed: u64) -> (Vec<(usize, usize)>, Option<AofE
 fn run(seed: u64, policy: SyncPolicy) -> Option<AofError> {
     let mut random = Random(seed);
     let storage = MemoryStorage::new();
-    let reserve = [0, 1, 9_000, 200_000][(seed / 4 % 4) as usize];
-    let mut server = Server::start(&storage, policy, reserve).expect("no fault is set");
+    let preallocation = [0, 1, 9_000, 200_000][(seed / 4 % 4) as usize];
+    let mut server = Server::start(&storage, policy, preallocation).expect("no fault is set");
     server.turn(&mut random).expect("no fault is set");
     let steps = 5 + random.below(60);
     match seed % 4 {
@@ -186,10 +196,10 @@ fn run(seed: u64, policy: SyncPolicy) -> Option<AofError> {
         match outcome {
             // A server that can not keep what it promised ends. What a sync that failed should have made
             // durable is lost, so nothing can be told of it afterwards.
-            Err(Failure::Write(_)) if policy == SyncPolicy::Always => break,
-            Err(Failure::Sync(_)) => break,
-            Err(Failure::Write(_)) if random.below(3) == 0 => storage.fill_up_after(None),
-            Err(Failure::Write(_) | Failure::Switch(_) | Failure::Closed(_)) | Ok(()) => {}
+            Err(WriterError::Write(_)) if policy == SyncPolicy::Always => break,
+            Err(WriterError::Sync(_)) => break,
+            Err(WriterError::Write(_)) if random.below(3) == 0 => storage.fill_up_after(None),
+            Err(WriterError::Write(_) | WriterError::NextFile(_) | WriterError::Closed(_)) | Ok(()) => {}
         }
     }
     if seed % 4 == 3 {
@@ -198,7 +208,7 @@ fn run(seed: u64, policy: SyncPolicy) -> Option<AofError> {
         (0..3).for_each(|_| server.append(&mut random));
         let _ = server.turn(&mut random);
     }
-    let durable = server.log.durable();
+    let durable = server.control.durable();
     storage.crash_anyhow(seed);
     let (found, failure) = load(&storage, seed);
     let expected = server
@@ -207,7 +217,7 @@ fn run(seed: u64, policy: SyncPolicy) -> Option<AofError> {
         .enumerate()
         .flat_map(|(number, (_, commands))| (0..*commands).map(move |part| (number, part)));
     let expected: Vec<_> = expected.take(found.len()).collect();
-    assert_eq!(found, expected, "seed {seed} {policy:?} {reserve}: not a prefix of what was appended");
+    assert_eq!(found, expected, "seed {seed} {policy:?} {preallocation}: not a prefix of what was appended");
     let units = found.last().map_or(0, |(number, _)| number + 1);
     assert!(
         found.last().is_none_or(|(number, part)| part + 1 == server.units[*number].1),
@@ -215,9 +225,9 @@ fn run(seed: u64, policy: SyncPolicy) -> Option<AofError> {
     );
     let acknowledged = server.units.iter().filter(|(end, _)| *end <= durable).count();
     assert!(units >= acknowledged, "seed {seed}: {acknowledged} were acknowledged, {units} are there");
-    // What is larger than a group only lengthens the file.
-    let is_group = server.log.end() - durable <= 256 << 10;
-    if policy == SyncPolicy::Always && reserve > 0 && seed % 4 == 3 && is_group {
+    // What is larger than a frame only lengthens the file.
+    let is_frame = server.log.end() - durable <= 256 << 10;
+    if policy == SyncPolicy::Always && preallocation > 0 && seed % 4 == 3 && is_frame {
         let is_damaged = matches!(failure, Some(AofError::Damaged { .. }));
         assert!(!is_damaged, "seed {seed}: a loss of power is taken for damage: {failure:?}");
     }

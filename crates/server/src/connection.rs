@@ -4,7 +4,7 @@ use mantissa_engine::Session;
 use mantissa_net::Conn;
 use mantissa_protocol::RequestParser;
 
-use crate::worker::{Replies, Weight};
+use crate::worker::{PendingReplies, Weight};
 
 /// An unfinished request, or requests that have to wait.
 #[derive(Default)]
@@ -30,7 +30,7 @@ pub struct Connection {
     /// Since when the soft output limit has been exceeded, Unix time in ms; 0 if it is not.
     pub soft_limit_since_ms: i64,
     /// Replies that may not leave before the log is confirmed.
-    pub withheld: Option<Box<Replies>>,
+    pub pending_replies: Option<Box<PendingReplies>>,
     /// The commands that had been run when its worker last looked for connections to hand over.
     pub counted_commands: u64,
     /// The worker that it is to move to, once the driver has let go of it.
@@ -49,7 +49,7 @@ impl Connection {
             paused: false,
             held: false,
             soft_limit_since_ms: 0,
-            withheld: None,
+            pending_replies: None,
             counted_commands: 0,
             moving_to: None,
             weight: Weight::default(),

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use mantissa_engine::host;
 use mantissa_net::{Conn, Listener, Socket, Waker};
+use mantissa_persist::log::Lsn;
 use parking_lot::Mutex;
 
 use crate::balance::Handover;
@@ -52,7 +53,7 @@ impl Message {
 
 /// A worker's queue of messages. Any thread may put some in; the worker takes them all at once.
 pub struct Inbox {
-    messages: Mutex<Vec<(u64, Message)>>,
+    messages: Mutex<Vec<(Lsn, Message)>>,
     waker: Waker,
 }
 
@@ -62,9 +63,9 @@ impl Inbox {
         Inbox { messages: Mutex::default(), waker }
     }
 
-    /// Leaves a message and wakes the worker. The message is for when the log is confirmed up to `position`.
-    pub fn put(&self, message: Message, position: u64) {
-        self.messages.lock().push((position, message));
+    /// Leaves a message and wakes the worker. The message is for when the log is confirmed up to `lsn`.
+    pub fn put(&self, message: Message, lsn: Lsn) {
+        self.messages.lock().push((lsn, message));
         self.waker.wake();
     }
 
@@ -73,8 +74,8 @@ impl Inbox {
         self.waker.wake();
     }
 
-    /// Takes all messages, with the positions in the log that they are for.
-    pub fn take(&self) -> Vec<(u64, Message)> {
+    /// Takes all messages, with the LSNs that they are for.
+    pub fn take(&self) -> Vec<(Lsn, Message)> {
         std::mem::take(&mut *self.messages.lock())
     }
 }

@@ -11,8 +11,8 @@ mod input;
 mod moving;
 mod nested_loop;
 mod output;
+mod pending_replies;
 mod weights;
-mod withheld;
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use mantissa_commands::spec::Traits;
 use mantissa_net::{Conn, Driver, Event, Handler, Listener, LocalAddress, Socket, Urgency};
+use mantissa_persist::log::Lsn;
 use mantissa_protocol::{
     Args, OwnedArgs, Parsed, ProtocolError, Reply, RequestLimits, RequestParser, Slice, put_quoted,
 };
@@ -46,10 +47,10 @@ use crate::{crash, limits};
 use input::Input;
 use moving::Departure;
 use nested_loop::Suspended;
+use pending_replies::Pending;
+pub use pending_replies::PendingReplies;
 pub use weights::Weight;
 use weights::Weights;
-pub use withheld::Replies;
-use withheld::Withheld;
 
 /// Most requests that are parsed and prefetched together.
 const BATCH_MAX: usize = 64;
@@ -110,7 +111,7 @@ pub struct Worker<'e> {
     /// Clients that have moved on, by the connection that they had here.
     departures: HashMap<Conn, Departure>,
     /// What may not leave before the log is confirmed.
-    withheld: Withheld,
+    pending: Pending,
     /// What clients take, and which are evicted first.
     weights: Weights,
     /// Where the next look for connections to hand over begins.
@@ -175,7 +176,7 @@ impl<'e> Worker<'e> {
             deadlines: Deadlines::default(),
             tcp_listeners: Vec::new(),
             departures: HashMap::new(),
-            withheld: Withheld::default(),
+            pending: Pending::default(),
             weights: Weights::default(),
             looked_at: 0,
             inspected: 0,
@@ -218,16 +219,16 @@ impl<'e> Worker<'e> {
 
     /// Has what was logged be written, and sends what may leave.
     fn end_turn(&mut self, driver: &mut Driver) {
-        self.context.outbox.end_turn(!self.withheld.is_empty());
-        self.release_withheld(driver);
+        self.context.outbox.end_turn(!self.pending.is_empty());
+        self.send_confirmed(driver);
         self.weigh_clients(driver);
     }
 
     // ---- messages from other workers ----
 
     fn read_messages(&mut self, driver: &mut Driver) {
-        for (position, message) in self.network.take_messages(self.context.worker) {
-            if let Some(message) = self.withhold_message(position, message) {
+        for (lsn, message) in self.network.take_messages(self.context.worker) {
+            if let Some(message) = self.keep_pending(lsn, message) {
                 self.handle_message(driver, message);
             }
         }
@@ -260,7 +261,7 @@ impl<'e> Worker<'e> {
             Message::Unblock(id, served) => self.unblock(driver, conn_of(id), served, 0),
             Message::Complete(id, blocked, work) => {
                 if let Some(served) = blocking::complete(&mut self.context, &blocked, work) {
-                    self.unblock(driver, conn_of(id), served, self.context.outbox.needs);
+                    self.unblock(driver, conn_of(id), served, self.context.outbox.required_lsn);
                 }
             }
             Message::Kill(id) => self.kill(driver, conn_of(id)),
@@ -301,18 +302,18 @@ impl<'e> Worker<'e> {
             tracking::broadcast(&mut self.context.outbox);
         }
         while self.context.outbox.has_local() {
-            let position = self.context.outbox.logged;
+            let lsn = self.context.outbox.logged_lsn;
             for (id, bytes) in self.context.outbox.take_all() {
-                self.push(driver, conn_of(id), bytes, position);
+                self.push(driver, conn_of(id), bytes, lsn);
             }
         }
     }
 
-    fn push(&mut self, driver: &mut Driver, conn: Conn, bytes: Arc<[u8]>, position: u64) {
+    fn push(&mut self, driver: &mut Driver, conn: Conn, bytes: Arc<[u8]>, lsn: Lsn) {
         if self.connection_mut(conn).is_some() {
             let mut buffer = driver.take_buffer();
             buffer.extend_from_slice(&bytes);
-            self.send_bytes(driver, conn, buffer, position);
+            self.send_bytes(driver, conn, buffer, lsn);
             self.after_send(driver, conn);
         } else if let Some(suspended) = self.suspended.as_mut().filter(|suspended| suspended.conn == conn) {
             suspended.messages.push(Message::Engine(host::Message::Push(conn_id(conn), bytes)));
@@ -331,7 +332,7 @@ impl<'e> Worker<'e> {
     }
 
     /// A blocked client has been served.
-    fn unblock(&mut self, driver: &mut Driver, conn: Conn, served: Served, position: u64) {
+    fn unblock(&mut self, driver: &mut Driver, conn: Conn, served: Served, lsn: Lsn) {
         if self.connection_mut(conn).is_none() {
             if let Some(target) = self.moved_to(conn) {
                 self.context.engine.send(target.worker, host::Message::Unblock(target.conn, served));
@@ -346,7 +347,7 @@ impl<'e> Worker<'e> {
         let ended = blocking::end_waiting(&mut self.context, session, deadlines, served);
         let Some(reply) = ended else { return };
         if let Some(reply) = reply {
-            self.send_bytes(driver, conn, reply, position);
+            self.send_bytes(driver, conn, reply, lsn);
         }
         self.resume(driver, conn);
     }
@@ -516,7 +517,7 @@ impl<'e> Worker<'e> {
             self.forget(&mut connection);
             return;
         }
-        if connection.session.closing && connection.withheld.is_none() {
+        if connection.session.closing && connection.pending_replies.is_none() {
             self.forget(&mut connection);
             driver.close_after_send(conn);
             return;
@@ -535,7 +536,7 @@ impl<'e> Worker<'e> {
         connection: &mut Connection,
         input: &mut Input<'_>,
     ) -> Next {
-        self.context.outbox.needs = 0;
+        self.context.outbox.required_lsn = 0;
         let mut parser = input.take_parser();
         let mut position = 0;
         let mut reply = self.begin_reply(driver, connection);
@@ -702,13 +703,13 @@ impl<'e> Worker<'e> {
         if bytes.is_empty() {
             return driver.return_buffer(bytes);
         }
-        self.deliver(driver, connection, bytes, self.context.outbox.needs);
+        self.deliver(driver, connection, bytes, self.context.outbox.required_lsn);
     }
 
-    /// Sends bytes to a client that is in its place, as soon as the log is confirmed up to `position`.
-    fn send_bytes(&mut self, driver: &mut Driver, conn: Conn, bytes: Vec<u8>, position: u64) {
+    /// Sends bytes to a client that is in its place, as soon as the log is confirmed up to `lsn`.
+    fn send_bytes(&mut self, driver: &mut Driver, conn: Conn, bytes: Vec<u8>, lsn: Lsn) {
         if let Some(mut connection) = self.connections.get_mut(conn.index()).and_then(Option::take) {
-            self.deliver(driver, &mut connection, bytes, position);
+            self.deliver(driver, &mut connection, bytes, lsn);
             self.connections[conn.index()] = Some(connection);
         }
     }
@@ -861,7 +862,7 @@ fn execute_guarded(
         );
         session.killed = true;
         context.collected.clear();
-        aof::seal_unfinished(context);
+        aof::append_unfinished(context);
         Progress::Done
     })
 }

@@ -6,6 +6,7 @@
 //! No layer above names a concrete container.
 
 mod ahead;
+pub mod append_block;
 pub mod bits;
 mod distinct;
 mod entry;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 
-use mantissa_persist::aof::reserve::Patches;
+use mantissa_persist::aof::preallocation::Patches;
 use mantissa_persist::aof::{AofError, Item, Reader};
 
 use super::kinds::{keys_of, kind_of};

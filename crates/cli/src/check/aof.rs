@@ -9,7 +9,7 @@ use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use mantissa_persist::aof::{has_preamble, reserve};
+use mantissa_persist::aof::{has_preamble, preallocation};
 use mantissa_persist::storage::{FileSystem, Storage, directory_of};
 
 use super::analysis::{Analysis, Tally, analyze};
@@ -150,7 +150,7 @@ impl<'a> Check<'a> {
         );
         if analysis.damage.is_none() {
             if whole_end < bytes {
-                println!("AOF {name}: its last {} bytes are room reserved for more", bytes - whole_end);
+                println!("AOF {name}: its last {} bytes are preallocated for more", bytes - whole_end);
             }
             println!("{label} {name} is valid");
             return Ok(true);
@@ -220,7 +220,8 @@ impl<'a> Check<'a> {
             .map_err(|error| failed("copy", &error))?;
         println!("The file as it was is kept as {}", copy.display());
         let mut file = self.storage.append(path).map_err(|error| failed("truncate", &error))?;
-        reserve::cut(&mut *file, length, &analysis.patches).map_err(|error| failed("truncate", &error))?;
+        preallocation::cut(&mut *file, length, &analysis.patches)
+            .map_err(|error| failed("truncate", &error))?;
         println!("Successfully truncated AOF {name}{to_what}");
         Ok(true)
     }

@@ -86,7 +86,7 @@ pub fn open_at_start(engine: &Engine) -> Result<(), String> {
     files.store()?;
     engine.aof.base_bytes.store(files.bytes(0), Ordering::Relaxed);
     engine.aof.former_bytes.store(files.bytes(1), Ordering::Relaxed);
-    engine.aof.log.switch(Box::new(move || Ok(Some(file))));
+    engine.aof.control.switch(Box::new(move || Ok(Some(file))));
     engine.keyspace.set_logged(true);
     engine.aof.is_listed.store(true, Ordering::Relaxed);
     *engine.aof.files.lock() = Some(files);

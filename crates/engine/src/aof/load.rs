@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mantissa_commands::{Access, parse};
-use mantissa_persist::aof::reserve::{self, Patches};
+use mantissa_persist::aof::preallocation::{self, Patches};
 use mantissa_persist::aof::{AofError, Item, Manifest, Reader};
 use mantissa_persist::delay::KeyDelay;
 use mantissa_persist::storage::{FileSystem, Storage, directory_of};
@@ -158,10 +158,11 @@ fn truncate(engine: &Engine, path: &Path, whole: u64, reason: &str, patches: &Pa
 }
 
 fn cut(path: &Path, length: u64, patches: &Patches) -> io::Result<()> {
-    reserve::cut(&mut *FileSystem.append(path)?, length, patches)
+    preallocation::cut(&mut *FileSystem.append(path)?, length, patches)
 }
 
-/// Cuts reserved room off the last file, and changes what has to be changed before anything is written on.
+/// Cuts preallocated bytes off the last file, and changes what has to be changed before anything is written
+/// on.
 fn trim(path: &Path, total: u64, whole: u64, patches: &Patches) -> Result<(), String> {
     if whole == total && patches.is_empty() {
         return Ok(());

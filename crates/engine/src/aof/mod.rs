@@ -1,8 +1,8 @@
 //! The append-only file: every change, as commands in the order of their commits.
 //!
 //! The commit of a command, transaction or script collects what it has for the log as one unit and appends
-//! it while its shards are locked ([`seal`]): so the order of the log is the order of commits on every key. A
-//! thread of its own writes ([`writer`]).
+//! it while its shards are locked ([`append`]): so the order of the log is the order of commits on every key.
+//! A thread of its own writes ([`writer`]).
 //!
 //! Whether changes are logged is known to whoever holds a lock on a shard
 //! ([`mantissa_store::Keyspace::is_logged`]); it changes while all are locked, at the cut of the snapshot
@@ -17,7 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use mantissa_commands::{Access, Error, Outcome};
-use mantissa_persist::aof::{Log, SyncPolicy, Writer};
+use mantissa_persist::aof::{SyncPolicy, Writer, WriterControl};
+use mantissa_persist::log::{Log, Lsn};
 use mantissa_persist::storage::{FileSystem, Storage};
 use mantissa_protocol::Reply;
 use parking_lot::Mutex;
@@ -38,18 +39,18 @@ pub const WAITAOF_WITHOUT_LOG: &str =
 
 /// The state of the append-only file.
 pub struct Aof {
-    /// What is logged.
+    /// The log of commits, which the append-only file is a reader of.
     pub log: Arc<Log>,
+    /// Settings and progress of the writer.
+    pub control: Arc<WriterControl>,
     /// Who writes it holds this.
     writer: Mutex<Writer>,
     /// The files, while it is on.
     pub files: Mutex<Option<Files>>,
     /// Whether there are any.
     pub is_listed: AtomicBool,
-    /// Replies wait until the log has got as far as `appendfsync` promises: `appendonly yes`.
+    /// Replies wait until the log is confirmed: `appendonly yes`.
     holds_replies: AtomicBool,
-    /// The log notes the time: `aof-timestamp-enabled`.
-    notes_time: AtomicBool,
     /// Workers that want to be woken when more of the log is confirmed.
     waiting: Box<[AtomicBool]>,
     /// Why the last attempt to write failed; empty if it did not.
@@ -64,8 +65,8 @@ pub struct Aof {
     pub base_bytes: AtomicU64,
     /// How long a write is put off, in microseconds: DEBUG AOF-FLUSH-SLEEP.
     pub write_delay_us: AtomicU64,
-    /// Clients in WAITAOF, with the positions that they wait for.
-    waiters: Mutex<Vec<(u64, Arc<BlockedClient>)>>,
+    /// Clients in WAITAOF, with the LSNs that they wait for.
+    waiters: Mutex<Vec<(Lsn, Arc<BlockedClient>)>>,
     /// The engine ends: the thread that writes has nothing more to do.
     has_ended: AtomicBool,
     /// What is known of rewriting.
@@ -76,13 +77,14 @@ impl Aof {
     /// An append-only file that is off.
     pub fn new(worker_count: usize) -> Self {
         let log = Arc::new(Log::default());
+        let control = Arc::new(WriterControl::new(Arc::clone(&log)));
         Aof {
-            writer: Mutex::new(Writer::new(Arc::clone(&log))),
+            writer: Mutex::new(Writer::new(Arc::clone(&control))),
             log,
+            control,
             files: Mutex::new(None),
             is_listed: AtomicBool::new(false),
             holds_replies: AtomicBool::new(false),
-            notes_time: AtomicBool::new(false),
             waiting: (0..worker_count).map(|_| AtomicBool::new(false)).collect(),
             write_error: Mutex::default(),
             write_failed: AtomicBool::new(false),
@@ -105,26 +107,26 @@ impl Aof {
     /// Whether they wait for the disk: `appendfsync always`.
     #[inline]
     pub fn waits_for_disk(&self) -> bool {
-        self.holds_replies() && self.log.policy() == SyncPolicy::Always
+        self.holds_replies() && self.control.policy() == SyncPolicy::Always
     }
 
-    /// The position up to which the log is where `appendfsync` promises it to be before anybody is told: on
+    /// The LSN up to which the log is where `appendfsync` promises it to be before anybody is told: on
     /// the disk with `always`, else in the file, which a killed process leaves behind. While writing fails
     /// under another policy than `always`, that is everything: as in Redis, who has written is told, the log
     /// keeps what it could not write, and further writes are refused.
     #[inline]
-    pub fn confirmed(&self) -> u64 {
-        match self.log.policy() {
-            SyncPolicy::Always => self.log.durable(),
-            _ if self.write_failed.load(Ordering::Relaxed) => u64::MAX,
-            _ => self.log.written(),
+    pub fn confirmed(&self) -> Lsn {
+        match self.control.policy() {
+            SyncPolicy::Always => self.control.durable(),
+            _ if self.write_failed.load(Ordering::Relaxed) => Lsn::MAX,
+            _ => self.control.written(),
         }
     }
 
     /// Whether writes have to wait until the disk has caught up.
     #[inline]
     pub fn holds_writes(&self) -> bool {
-        self.is_listed.load(Ordering::Relaxed) && self.log.is_stalled()
+        self.is_listed.load(Ordering::Relaxed) && self.control.is_stalled()
     }
 
     /// Puts the settings in force that concern the log.
@@ -134,10 +136,10 @@ impl Aof {
             AppendFsync::Everysec => SyncPolicy::EverySecond,
             AppendFsync::No => SyncPolicy::Never,
         };
-        self.log.set_policy(policy);
-        self.log.set_reserve(config.aof_reserve_size);
+        self.control.set_policy(policy);
+        self.control.set_preallocation(config.aof_reserve_size);
         self.holds_replies.store(config.appendonly, Ordering::Relaxed);
-        self.notes_time.store(config.aof_timestamp_enabled, Ordering::Relaxed);
+        self.control.set_notes_time(config.aof_timestamp_enabled);
     }
 
     /// Has a worker be woken when more is confirmed than is now.
@@ -162,11 +164,11 @@ impl Aof {
                 engine.wake(worker);
             }
         }
-        let durable = self.log.durable();
+        let durable = self.control.durable();
         let mut waiters = self.waiters.lock();
-        waiters.retain(|(position, blocked)| {
+        waiters.retain(|(lsn, blocked)| {
             let waits = *blocked.waiting.lock();
-            if waits && *position <= durable {
+            if waits && *lsn <= durable {
                 let mut reply = Reply::new(blocked.protocol);
                 match is_lost {
                     true => reply.error(WAITAOF_WITHOUT_LOG),
@@ -174,19 +176,19 @@ impl Aof {
                 }
                 blocking::release(engine, blocked, reply.into_bytes());
             }
-            waits && *position > durable
+            waits && *lsn > durable
         });
     }
 
-    /// Whether the log is on, and durable up to `position`.
-    pub fn is_durable(&self, position: u64) -> bool {
-        self.is_listed.load(Ordering::Relaxed) && self.log.durable() >= position
+    /// Whether the log is on, and durable up to `lsn`.
+    pub fn is_durable(&self, lsn: Lsn) -> bool {
+        self.is_listed.load(Ordering::Relaxed) && self.control.durable() >= lsn
     }
 
-    /// Has a client wait until the log is durable up to `position`.
-    pub fn wait(&self, engine: &Engine, position: u64, blocked: Arc<BlockedClient>) {
-        self.waiters.lock().push((position, blocked));
-        if self.log.durable() >= position {
+    /// Has a client wait until the log is durable up to `lsn`.
+    pub fn wait(&self, engine: &Engine, lsn: Lsn, blocked: Arc<BlockedClient>) {
+        self.waiters.lock().push((lsn, blocked));
+        if self.control.durable() >= lsn {
             self.tell_waiters(engine, false);
         }
     }
@@ -205,30 +207,29 @@ pub fn write_confirmations(reply: &mut Reply, is_durable: bool) {
 }
 
 /// Appends what has been collected to the log. The shards that it concerns are locked by `access`.
-pub fn seal(engine: &Engine, outbox: &mut Outbox, access: &mut Access<'_>) {
+pub fn append(engine: &Engine, outbox: &mut Outbox, access: &mut Access<'_>) {
     let aof = &engine.aof;
     if !outbox.unit.is_empty() {
-        let notes_time = aof.notes_time.load(Ordering::Relaxed);
-        let position = aof.log.append(&mut outbox.unit, notes_time.then(|| access.clock_ms() / 1000));
-        outbox.note_logged(position);
+        let lsn = aof.log.append(&mut outbox.unit, access.clock_ms() / 1000);
+        outbox.note_logged(lsn);
         if aof.holds_replies() {
-            access.locked_mut().note_logged(position);
-            outbox.needs = position;
+            access.locked_mut().note_logged(lsn);
+            outbox.required_lsn = lsn;
         }
         outbox.send_waiting();
     } else if aof.holds_replies() {
-        outbox.needs = outbox.needs.max(access.locked_mut().logged_at());
+        outbox.required_lsn = outbox.required_lsn.max(access.locked_mut().logged_at());
         outbox.send_waiting();
     }
 }
 
 /// Appends what a command had for the log when it failed inside the server: what the commands before it in
 /// the same transaction or script have changed is not undone.
-pub fn seal_unfinished(context: &mut Context) {
+pub fn append_unfinished(context: &mut Context) {
     let outbox = &mut context.outbox;
     if !outbox.unit.is_empty() {
-        let position = context.engine.aof.log.append(&mut outbox.unit, None);
-        outbox.note_logged(position);
+        let lsn = context.engine.aof.log.append(&mut outbox.unit, 0);
+        outbox.note_logged(lsn);
     }
 }
 
@@ -265,7 +266,7 @@ pub fn drain(engine: &Engine) {
     let path = engine.aof.files.lock().as_ref().and_then(Files::last_increment);
     if let Some(path) = path {
         let (sender, written) = std::sync::mpsc::channel::<()>();
-        engine.aof.log.switch(Box::new(move || {
+        engine.aof.control.switch(Box::new(move || {
             drop(sender);
             FileSystem.append(&path).map(Some)
         }));
@@ -322,7 +323,7 @@ fn switch_off(engine: &Engine) {
 pub fn finish(engine: &Engine) {
     let (sender, closed) = std::sync::mpsc::channel();
     let ends = engine.stopping.load(Ordering::Relaxed).then(|| engine.share());
-    engine.aof.log.close(move || {
+    engine.aof.control.close(move || {
         if let Some(engine) = ends {
             engine.aof.has_ended.store(true, Ordering::Relaxed);
         }

@@ -115,7 +115,7 @@ pub fn start(engine: &Engine) -> Result<(), &'static str> {
                 warning!("Background AOF rewrite failed: {reason}");
             }
         }
-        engine.aof.log.hold_syncs(false);
+        engine.aof.control.hold_syncs(false);
         rewrite.running.store(false, Ordering::Release);
     };
     if engine.spawn("rewriter", body).is_err() {
@@ -196,7 +196,7 @@ fn run(engine: &Engine) -> Result<(), String> {
         Some(path) => Some(FileSystem.create(path).map_err(|error| failed(path, error))?),
         None => None,
     };
-    engine.aof.log.hold_syncs(config.no_appendfsync_on_rewrite);
+    engine.aof.control.hold_syncs(config.no_appendfsync_on_rewrite);
     let is_rdb = config.aof_use_rdb_preamble;
     let work = Work { engine, files, is_listed, epoch, temporary, is_rdb, increment };
     let outcome = work.write_base(file).and_then(|()| work.finish(config.aof_disable_auto_gc));
@@ -259,7 +259,7 @@ impl Work<'_> {
     /// Has the log go on with the new increment, and be on if it was not.
     fn switch(&self, file: Box<dyn StorageFile>, sender: mpsc::Sender<Result<(), String>>) {
         let (engine, is_listed) = (self.engine.share(), self.is_listed);
-        self.engine.aof.log.switch(Box::new(move || {
+        self.engine.aof.control.switch(Box::new(move || {
             let outcome = if is_listed { list_increment(&engine) } else { Ok(()) };
             let _the_rewrite_may_have_failed_already = sender.send(outcome.clone());
             outcome.map(|()| Some(file)).map_err(std::io::Error::other)

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mantissa_persist::aof::{Failure, SyncPolicy, Writer};
+use mantissa_persist::aof::{SyncPolicy, Writer, WriterError};
 
 use crate::engine::Engine;
 use crate::host::Message;
@@ -29,9 +29,9 @@ pub(super) fn start(engine: &Engine) -> io::Result<()> {
         mantissa_sys::scheduling::use_short_time_slices();
         loop {
             let pause = aof.writer.lock().pause(clock::now(), SLEEP_MAX);
-            aof.log.wait(&pause);
+            aof.control.wait(&pause);
             let mut writer = aof.writer.lock();
-            writer.gather();
+            writer.wait_for_group();
             turn(engine, &mut writer);
             if aof.has_ended.load(Ordering::Relaxed) {
                 return;
@@ -53,7 +53,7 @@ pub fn write(engine: &Engine, worker: usize) {
 /// False if there is something left to do.
 fn write_at_once(engine: &Engine, worker: usize) -> bool {
     let aof = &engine.aof;
-    let writer = match aof.log.policy() {
+    let writer = match aof.control.policy() {
         SyncPolicy::Always => aof.writer.try_lock(),
         _ => aof.writer.try_lock_for(OTHER_WRITE_MAX),
     };
@@ -67,24 +67,25 @@ fn write_at_once(engine: &Engine, worker: usize) -> bool {
     stats::add(&engine.stats.workers[worker].log_ns, clock::since(began).as_nanos() as u64);
     if !had_deadline && writer.has_deadline() {
         // The thread sleeps for as long as nothing is due.
-        aof.log.recheck();
+        aof.control.recheck();
     }
     writer.is_idle()
 }
 
 fn turn(engine: &Engine, writer: &mut Writer) {
     let aof = &engine.aof;
-    let (durable, confirmed, was_stalled) = (aof.log.durable(), aof.confirmed(), aof.log.is_stalled());
-    let (began, is_syncing) = (clock::now(), aof.log.is_syncing());
+    let (durable, confirmed, was_stalled) =
+        (aof.control.durable(), aof.confirmed(), aof.control.is_stalled());
+    let (began, is_syncing) = (clock::now(), aof.control.is_syncing());
     let delay_us = aof.write_delay_us.load(Ordering::Relaxed);
-    if delay_us > 0 && aof.log.end() > aof.log.written() {
+    if delay_us > 0 && aof.control.unwritten() > 0 {
         simulation::sleep(Duration::from_micros(delay_us));
     }
     let outcome = writer.turn(began);
     note_latency(engine, clock::since(began), writer.last_sync(), is_syncing);
     aof.increment_bytes.store(writer.file_bytes(), Ordering::Relaxed);
-    let is_lost = matches!(outcome, Err(Failure::Closed(_)));
-    if was_stalled && !aof.log.is_stalled() {
+    let is_lost = matches!(outcome, Err(WriterError::Closed(_)));
+    if was_stalled && !aof.control.is_stalled() {
         engine.send_all(|| Message::Resume);
     }
     match outcome {
@@ -93,25 +94,25 @@ fn turn(engine: &Engine, writer: &mut Writer) {
                 notice!("AOF write error looks solved. The server can write again.");
             }
         }
-        Err(Failure::Switch(error)) => warning!("The next file of the AOF could not be begun: {error}"),
-        Err(Failure::Closed(error)) => {
+        Err(WriterError::NextFile(error)) => warning!("The next file of the AOF could not be begun: {error}"),
+        Err(WriterError::Closed(error)) => {
             warning!("The AOF is switched off without what could not be written: {}", reason(&error));
         }
-        Err(Failure::Write(error)) => fail(engine, "write", &error),
-        Err(Failure::Sync(error)) => {
+        Err(WriterError::Write(error)) => fail(engine, "write", &error),
+        Err(WriterError::Sync(error)) => {
             fail(engine, "fsync", &error);
             // The system has dropped what it could not write: only a new base has it for sure.
             aof.rewrite.is_scheduled.store(true, Ordering::Relaxed);
         }
     }
-    if is_lost || aof.log.durable() > durable || aof.confirmed() > confirmed {
+    if is_lost || aof.control.durable() > durable || aof.confirmed() > confirmed {
         aof.tell_waiters(engine, is_lost);
     }
 }
 
 /// Notes how long writing has taken, and making durable where somebody waits for it.
 fn note_latency(engine: &Engine, spent: Duration, sync: Duration, is_syncing: bool) {
-    if engine.aof.log.policy() == SyncPolicy::Always {
+    if engine.aof.control.policy() == SyncPolicy::Always {
         engine.note_latency("aof-fsync-always", sync);
     }
     let is_saving = engine.persistence.saving.load(Ordering::Relaxed) || engine.aof.rewrite.is_running();
@@ -130,7 +131,7 @@ fn note_latency(engine: &Engine, spent: Duration, sync: Duration, is_syncing: bo
 fn fail(engine: &Engine, what: &str, error: &io::Error) {
     let aof = &engine.aof;
     let reason = reason(error);
-    if aof.log.policy() == SyncPolicy::Always {
+    if aof.control.policy() == SyncPolicy::Always {
         warning!(
             "AOF {what} error: {reason}. The fsync policy is 'always', so the server can't go on. Exiting..."
         );

@@ -56,19 +56,19 @@ fn waitaof(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut 
     if local > 0 && !invocation.context.live.config.appendonly {
         return Err(Error::fixed(WAITAOF_WITHOUT_LOG));
     }
-    let position = engine.aof.log.end();
-    let is_durable = engine.aof.is_durable(position);
+    let lsn = engine.aof.log.end();
+    let is_durable = engine.aof.is_durable(lsn);
     if invocation.in_transaction() || (replicas == 0 && (local == 0 || is_durable)) {
         write_confirmations(reply, is_durable);
         return Ok(());
     }
     engine.aof.log.kick();
     let session = &mut *invocation.session;
-    let on_timeout = TimeoutReply::Confirmations { position };
+    let on_timeout = TimeoutReply::Confirmations { lsn };
     let blocked = blocking::waiting_without_keys(engine, session, args, deadline, on_timeout)?;
     blocking::wait(engine, session, Arc::clone(&blocked));
     if replicas == 0 {
-        engine.aof.wait(engine, position, blocked);
+        engine.aof.wait(engine, lsn, blocked);
     }
     Ok(())
 }

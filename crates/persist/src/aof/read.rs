@@ -5,13 +5,15 @@
 //! A length that reaches past the end of the file while further commands follow is damage: to cut there would
 //! drop what was written after it.
 //!
-//! Where there may be [reserved room](super::reserve) the file ends with the last whole group, and it ends
-//! within a command if there is more of another one.
+//! In a file with [preallocated bytes](super::preallocation) the commands end with the last whole frame. The
+//! file ends within a command if there is more of another frame.
 //!
-//! The reader holds one command or group at a time and what it has read ahead, 256 KB. A length costs memory
+//! The reader holds one command or frame at a time and what it has read ahead, 256 KB. A length costs memory
 //! only as its bytes arrive.
 
-use super::reserve::{self, CUT_HEAD, END_BYTES, HEAD_BYTES_MAX, Head, Nonce, Patches, ROOM_BYTES_MAX};
+use super::preallocation::{
+    self, CUT_FRAME, END_LINE_BYTES, FRAME_HEADER_BYTES_MAX, FrameHeader, Nonce, Patches, UNFRAMED_BYTES_MAX,
+};
 use crate::storage::Storage;
 use mantissa_number::parse_i64;
 use mantissa_protocol::{Args, Slice};
@@ -100,11 +102,11 @@ pub struct Reader<R> {
     slices: Vec<Slice>,
     whole_end: u64,
     in_transaction: bool,
-    /// There may be groups and filler here, with this nonce.
-    room: Option<Nonce>,
-    /// Where the group begins and ends whose bytes have been compared with their checksum.
-    group_start: u64,
-    group_end: u64,
+    /// There may be frames and filler here, with this nonce.
+    nonce: Option<Nonce>,
+    /// Where the frame begins and ends whose bytes have been compared with their checksum.
+    frame_start: u64,
+    frame_end: u64,
     /// What is to be changed before the file is written on.
     patches: Patches,
     failure: Option<AofError>,
@@ -133,9 +135,9 @@ impl<R: Read> Reader<R> {
             slices: Vec::new(),
             whole_end: offset,
             in_transaction: false,
-            room: None,
-            group_start: 0,
-            group_end: 0,
+            nonce: None,
+            frame_start: 0,
+            frame_end: 0,
             patches: Patches::new(),
             failure: None,
         }
@@ -187,14 +189,14 @@ impl<R: Read> Reader<R> {
     }
 
     /// What is to be written over, at which offsets, before anything is written behind what was read: see
-    /// [`reserve`].
+    /// [`preallocation`].
     pub fn patches(&self) -> &Patches {
         &self.patches
     }
 
     /// What is to be written over at which offset if the file is cut where the last item begins or ends.
     pub fn patch_of_cut(&self, cut: u64) -> Option<(u64, &'static [u8])> {
-        (self.group_start < cut && cut < self.group_end).then_some((self.group_start, CUT_HEAD))
+        (self.frame_start < cut && cut < self.frame_end).then_some((self.frame_start, CUT_FRAME))
     }
 
     fn step_over_item(&mut self) {
@@ -213,14 +215,14 @@ impl<R: Read> Reader<R> {
         }
         match self.buffer[self.start] {
             b'*' => {
-                if self.is_in_room() {
-                    // The room has been cut off.
-                    self.room = None;
+                if self.is_in_preallocation() {
+                    // What was preallocated has been cut off.
+                    self.nonce = None;
                 }
                 self.command()?;
                 Ok(Some(Found::Command))
             }
-            b'#' | 0 if self.is_in_room() => self.group_or_filler(),
+            b'#' | 0 if self.is_in_preallocation() => self.frame_or_filler(),
             0 => self.zeros(),
             b'#' => self.annotation().map(Some),
             other => self.damaged(self.item_offset(), format!("expected a command, found {}", shown(other))),
@@ -340,94 +342,94 @@ impl<R: Read> Reader<R> {
         let line = &self.buffer[self.start..self.start + bytes];
         let text = line.strip_suffix(b"\n").unwrap_or(line);
         let text = text.strip_suffix(b"\r").unwrap_or(text);
-        self.room = Nonce::read(text).or(self.room);
+        self.nonce = Nonce::read(text).or(self.nonce);
         Ok(match text.strip_prefix(b"#TS:").and_then(parse_i64) {
             Some(time_s) => Found::Timestamp(time_s),
             None => Found::Annotation(text.len()),
         })
     }
 
-    /// Whether the next item may be a line before a group, or filler.
-    fn is_in_room(&self) -> bool {
-        self.room.is_some() && !self.in_transaction && self.item_offset() >= self.group_end
+    /// Whether the next item may be a frame's header, or filler.
+    fn is_in_preallocation(&self) -> bool {
+        self.nonce.is_some() && !self.in_transaction && self.item_offset() >= self.frame_end
     }
 
-    /// A line before a group, filler, or any other line, where each may stand.
-    fn group_or_filler(&mut self) -> Result<Option<Found>, AofError> {
-        self.fill(HEAD_BYTES_MAX)?;
+    /// A frame's header, filler, or any other line, where each may stand.
+    fn frame_or_filler(&mut self) -> Result<Option<Found>, AofError> {
+        self.fill(FRAME_HEADER_BYTES_MAX)?;
         let text = &self.buffer[self.start..self.end];
-        if let Some((head, line)) = Head::read(text) {
-            return self.group(head, line);
+        if let Some((header, line)) = FrameHeader::read(text) {
+            return self.frame(header, line);
         }
-        let text = &text[..text.len().min(HEAD_BYTES_MAX)];
+        let text = &text[..text.len().min(FRAME_HEADER_BYTES_MAX)];
         let line = text.iter().position(|&byte| byte == b'\n');
-        // What is left of a line before a group goes on with filler or zeros.
+        // What is left of a frame's header goes on with filler or zeros.
         let is_part =
             text[0] == 0 || text[1..line.unwrap_or(text.len())].iter().any(|byte| matches!(byte, b'#' | 0));
-        let is_line = line.map_or(text.len() == HEAD_BYTES_MAX, |bytes| bytes > 1);
-        if is_line && !is_part { self.annotation().map(Some) } else { self.rest_of_room() }
+        let is_line = line.map_or(text.len() == FRAME_HEADER_BYTES_MAX, |bytes| bytes > 1);
+        if is_line && !is_part { self.annotation().map(Some) } else { self.rest_of_preallocation() }
     }
 
-    /// The line before a group, whose bytes are compared with their checksum.
-    fn group(&mut self, head: Head, line: usize) -> Result<Option<Found>, AofError> {
-        let Some(nonce) = self.room else { return self.annotation().map(Some) };
-        let (offset, bytes) = (self.item_offset(), line + head.bytes);
+    /// A frame's header. The frame's bytes are compared with their checksum.
+    fn frame(&mut self, header: FrameHeader, line: usize) -> Result<Option<Found>, AofError> {
+        let Some(nonce) = self.nonce else { return self.annotation().map(Some) };
+        let (offset, bytes) = (self.item_offset(), line + header.bytes);
         let end = offset + bytes as u64;
         if end > self.total {
-            self.patches.push((offset, CUT_HEAD));
+            self.patches.push((offset, CUT_FRAME));
         } else if !self.fill(bytes)? {
-            return self.truncated("a group");
-        } else if Head::of(nonce, [&self.buffer[self.start + line..self.start + bytes]]) == head {
-            (self.group_start, self.group_end) = (offset, end);
+            return self.truncated("a frame");
+        } else if FrameHeader::of(nonce, [&self.buffer[self.start + line..self.start + bytes]]) == header {
+            (self.frame_start, self.frame_end) = (offset, end);
         } else {
-            self.fill(ROOM_BYTES_MAX)?;
+            self.fill(UNFRAMED_BYTES_MAX)?;
             let text = &self.buffer[self.start..self.end];
-            if reserve::has_group(nonce, text) || reserve::find(text, &nonce.end()).is_some() {
-                return self.rest_of_room();
+            if preallocation::has_frame(nonce, text) || preallocation::find(text, &nonce.end()).is_some() {
+                return self.rest_of_preallocation();
             }
         }
         self.annotation().map(Some)
     }
 
-    /// The room behind the last whole group, with what there may be of another group.
-    fn rest_of_room(&mut self) -> Result<Option<Found>, AofError> {
-        let Some(nonce) = self.room else { return self.annotation().map(Some) };
+    /// What is preallocated behind the last whole frame, with what there may be of another frame.
+    fn rest_of_preallocation(&mut self) -> Result<Option<Found>, AofError> {
+        let Some(nonce) = self.nonce else { return self.annotation().map(Some) };
         let offset = self.item_offset();
-        self.fill(ROOM_BYTES_MAX)?;
+        self.fill(UNFRAMED_BYTES_MAX)?;
         let text = &self.buffer[self.start..self.end];
-        let end = reserve::find(text, &nonce.end());
-        let (room, rest) = match end {
-            Some(at) => (&text[..at], &text[at + END_BYTES..]),
+        let end = preallocation::find(text, &nonce.end());
+        let (unused, rest) = match end {
+            Some(at) => (&text[..at], &text[at + END_LINE_BYTES..]),
             None => (text, &[][..]),
         };
         // It may be that it was being lengthened.
-        let is_end = text.len() < ROOM_BYTES_MAX && reserve::is_room(nonce, rest);
-        if reserve::has_group(nonce, room) || (end.is_none() && !is_end) {
-            return self.damaged(offset, "expected a group");
+        let is_end = text.len() < UNFRAMED_BYTES_MAX && preallocation::is_unused(nonce, rest);
+        if preallocation::has_frame(nonce, unused) || (end.is_none() && !is_end) {
+            return self.damaged(offset, "expected a frame");
         }
-        let is_filler = reserve::is_room(nonce, room);
-        self.cursor = if is_end { text.len() } else { room.len() + END_BYTES };
+        let is_filler = preallocation::is_unused(nonce, unused);
+        self.cursor = if is_end { text.len() } else { unused.len() + END_LINE_BYTES };
         match (is_end, is_filler) {
             (true, true) => {
                 self.step_over_item();
                 Ok(None)
             }
-            (true, false) => self.truncated("a group that was being written"),
+            (true, false) => self.truncated("a frame that was being written"),
             (false, _) => {
                 // Another server has written commands behind it.
                 self.step_over_item();
-                self.room = None;
+                self.nonce = None;
                 self.find()
             }
         }
     }
 
-    /// Zeros up to the end of the file where room was about to begin.
+    /// Zeros up to the end of the file where preallocation was about to begin.
     fn zeros<T>(&mut self) -> Result<T, AofError> {
-        self.fill(reserve::FIRST_BYTES_MAX + 1)?;
+        self.fill(preallocation::FIRST_BYTES_MAX + 1)?;
         let text = &self.buffer[self.start..self.end];
-        if text.len() <= reserve::FIRST_BYTES_MAX && text.iter().all(|&byte| byte == 0) {
-            return self.truncated("room that was being reserved");
+        if text.len() <= preallocation::FIRST_BYTES_MAX && text.iter().all(|&byte| byte == 0) {
+            return self.truncated("the start of preallocated bytes");
         }
         self.damaged(self.item_offset(), format!("expected a command, found {}", shown(0)))
     }

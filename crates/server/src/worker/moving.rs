@@ -101,7 +101,7 @@ impl Worker<'_> {
         }
         // Whoever killed it before its new place was known has told its old one.
         let killed = connection.session.shared.has(flag::KILLED);
-        self.note_withheld(&connection);
+        self.note_pending_replies(&connection);
         self.place(connection);
         if killed {
             self.close(driver, conn, true);
@@ -126,5 +126,5 @@ fn may_move(connection: &Connection) -> bool {
         || connection.held
         || connection.session.closing
         || connection.session.killed)
-        && connection.withheld.is_none()
+        && connection.pending_replies.is_none()
 }

@@ -16,8 +16,8 @@ use mantissa_net::{Conn, Driver};
 use mantissa_protocol::Reply;
 
 use super::moving::Departure;
+use super::pending_replies::Pending;
 use super::weights::Weights;
-use super::withheld::Withheld;
 use super::{Request, TcpListener, Worker, execute_guarded};
 use crate::connection::Connection;
 use crate::inbox::Message;
@@ -42,7 +42,7 @@ struct LentWorker<'a, 'e> {
     deadlines: &'a mut Deadlines,
     tcp_listeners: &'a mut Vec<TcpListener>,
     departures: &'a mut HashMap<Conn, Departure>,
-    withheld: &'a mut Withheld,
+    pending: &'a mut Pending,
     weights: &'a mut Weights,
     has_paused: &'a mut bool,
     stopping: &'a mut bool,
@@ -57,7 +57,7 @@ impl LentWorker<'_, '_> {
         std::mem::swap(&mut worker.deadlines, self.deadlines);
         std::mem::swap(&mut worker.tcp_listeners, self.tcp_listeners);
         std::mem::swap(&mut worker.departures, self.departures);
-        std::mem::swap(&mut worker.withheld, self.withheld);
+        std::mem::swap(&mut worker.pending, self.pending);
         std::mem::swap(&mut worker.weights, self.weights);
     }
 }
@@ -111,7 +111,7 @@ impl Worker<'_> {
             deadlines: &mut self.deadlines,
             tcp_listeners: &mut self.tcp_listeners,
             departures: &mut self.departures,
-            withheld: &mut self.withheld,
+            pending: &mut self.pending,
             weights: &mut self.weights,
             has_paused: &mut self.has_paused,
             stopping: &mut self.stopping,

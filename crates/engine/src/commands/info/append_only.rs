@@ -28,8 +28,8 @@ pub(super) fn append_only(lines: &mut Lines, invocation: &mut Invocation<'_, '_,
         lines.add("aof_current_size", aof.bytes());
         lines.add("aof_base_size", aof.base_bytes.load(Ordering::Relaxed));
         lines.add("aof_pending_rewrite", 0);
-        lines.add("aof_buffer_length", aof.log.end() - aof.log.written());
-        lines.add("aof_pending_bio_fsync", u8::from(aof.log.is_syncing()));
-        lines.add("aof_delayed_fsync", aof.log.slow_syncs());
+        lines.add("aof_buffer_length", aof.control.unwritten());
+        lines.add("aof_pending_bio_fsync", u8::from(aof.control.is_syncing()));
+        lines.add("aof_delayed_fsync", aof.control.slow_syncs());
     }
 }

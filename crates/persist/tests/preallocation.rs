@@ -1,48 +1,50 @@
-//! Files with reserved room: whatever a loss of power leaves of the last group, and whoever cut the file,
-//! what was durable is read, and nothing that was never written.
+//! Files with preallocated bytes: whatever a loss of power leaves of the last frame, and whoever cut the
+//! file, what was durable is read, and nothing that was never written.
 
-use mantissa_persist::aof::log::{Log, SyncPolicy, Unit, Writer};
-use mantissa_persist::aof::reserve::{
-    CUT_HEAD, END_BYTES, FILLER, HEAD_BYTES_MAX, Head, MARK, Nonce, put_line,
+use mantissa_persist::aof::preallocation::{
+    CUT_FRAME, END_LINE_BYTES, FILLER, FRAME_HEADER_BYTES_MAX, FrameHeader, Nonce, START_LINE, put_line,
 };
-use mantissa_persist::aof::{AofError, Item, Reader};
+use mantissa_persist::aof::{AofError, Item, Reader, SyncPolicy, Writer, WriterControl};
+use mantissa_persist::log::{Log, Unit};
 use mantissa_persist::storage::{MemoryStorage, Storage, StorageFile};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 const PATH: &str = "log";
-const RESERVE: u64 = 3000;
-/// A command that is no part of a group.
+const PREALLOCATION: u64 = 3000;
+/// A command that is no part of a frame.
 const MORE: &[u8] = b"*2\r\n$3\r\nADD\r\n$4\r\nmore\r\n";
 
-/// A file that a writer of the log writes, and where each group begins.
+/// A file that a writer of the log writes, and where each frame begins.
 struct Written {
     storage: MemoryStorage,
     writer: Writer,
     log: Arc<Log>,
-    groups: Vec<usize>,
+    control: Arc<WriterControl>,
+    frames: Vec<usize>,
 }
 
 impl Written {
     fn new() -> Self {
         let storage = MemoryStorage::new();
         let log = Arc::new(Log::default());
-        log.set_policy(SyncPolicy::Always);
-        log.set_reserve(RESERVE);
+        let control = Arc::new(WriterControl::new(Arc::clone(&log)));
+        control.set_policy(SyncPolicy::Always);
+        control.set_preallocation(PREALLOCATION);
         let file: Box<dyn StorageFile> = storage.append(Path::new(PATH)).expect("no fault is set");
-        log.switch(Box::new(move || Ok(Some(file))));
-        let mut writer = Writer::new(Arc::clone(&log));
+        control.switch(Box::new(move || Ok(Some(file))));
+        let mut writer = Writer::new(Arc::clone(&control));
         writer.turn(Instant::now()).expect("no fault is set");
-        Written { storage, writer, log, groups: Vec::new() }
+        Written { storage, writer, log, control, frames: Vec::new() }
     }
 
-    /// Logs units of one word each, which become one group.
-    fn group(&mut self, words: &[&[u8]]) {
+    /// Logs units of one word each, which become one frame.
+    fn frame(&mut self, words: &[&[u8]]) {
         for word in words {
             let mut unit = Unit::default();
             unit.push(0, [&b"ADD"[..], word]);
-            self.log.append(&mut unit, None);
+            self.log.append(&mut unit, 0);
         }
         let before = self.bytes();
         self.writer.turn(Instant::now()).expect("no fault is set");
@@ -51,14 +53,14 @@ impl Written {
             after[*at..].starts_with(b"#SUM:")
                 && !before.get(*at..).is_some_and(|old| old.starts_with(b"#SUM:"))
         };
-        self.groups.extend((0..after.len()).find(begins));
+        self.frames.extend((0..after.len()).find(begins));
     }
 
     fn bytes(&self) -> Vec<u8> {
         self.storage.read(Path::new(PATH)).expect("it was made")
     }
 
-    /// Where the last group ends.
+    /// Where the last frame ends.
     fn end(&self) -> usize {
         self.writer.file_bytes() as usize
     }
@@ -84,7 +86,7 @@ fn read(bytes: &[u8]) -> (Vec<Vec<u8>>, Option<AofError>, usize, Patches) {
 }
 
 fn nonce_of(bytes: &[u8]) -> Nonce {
-    Nonce::read(&bytes[..MARK.len() + 8]).expect("it begins with the mark")
+    Nonce::read(&bytes[..START_LINE.len() + 8]).expect("it begins with the first line")
 }
 
 fn words_of(words: &[&str]) -> Vec<Vec<u8>> {
@@ -97,29 +99,29 @@ fn patch(bytes: &mut [u8], patches: &Patches) {
     }
 }
 
-/// Three groups: the first two make up `old`, the third has filler in its values.
-fn three_groups() -> (Vec<u8>, Vec<u8>, Written) {
+/// Three frames: the first two make up `old`, the third has filler in its values.
+fn three_frames() -> (Vec<u8>, Vec<u8>, Written) {
     let mut written = Written::new();
-    written.group(&[b"one", b"two"]);
-    written.group(&[b"three"]);
+    written.frame(&[b"one", b"two"]);
+    written.frame(&[b"three"]);
     let old = written.bytes();
-    written.group(&[&b"#\n".repeat(350), &[b'x'; 601], b"end"]);
+    written.frame(&[&b"#\n".repeat(350), &[b'x'; 601], b"end"]);
     (old, written.bytes(), written)
 }
 
 #[test]
-fn whole_groups_are_read_and_filler_is_not() {
-    let (old, new, written) = three_groups();
-    assert_eq!(old.len(), new.len(), "the third group lengthens nothing");
-    assert!(old.starts_with(MARK) && new.ends_with(&nonce_of(&new).end()));
+fn whole_frames_are_read_and_filler_is_not() {
+    let (old, new, written) = three_frames();
+    assert_eq!(old.len(), new.len(), "the third frame lengthens nothing");
+    assert!(old.starts_with(START_LINE) && new.ends_with(&nonce_of(&new).end()));
     let (words, failure, whole, patches) = read(&new);
     assert_eq!((words.len(), failure, whole, patches), (6, None, written.end(), Vec::new()));
 }
 
 #[test]
-fn what_power_leaves_of_a_group_is_no_command() {
-    let (old, new, written) = three_groups();
-    let (start, end) = (written.groups[2], written.end());
+fn what_power_leaves_of_a_frame_is_no_command() {
+    let (old, new, written) = three_frames();
+    let (start, end) = (written.frames[2], written.end());
     // Any of the parts may be written or not; the file's own borders of sectors do not matter to the reader.
     let parts: Vec<_> = (0..8).map(|part| start + (end - start) * part / 16 * 2).chain([end]).collect();
     for kept in 0..1_usize << 8 {
@@ -149,9 +151,9 @@ fn what_power_leaves_of_a_group_is_no_command() {
 }
 
 #[test]
-fn damage_before_the_last_group_is_never_taken_for_an_unfinished_one() {
-    let (_, new, written) = three_groups();
-    for at in written.groups[0]..written.groups[2] {
+fn damage_before_the_last_frame_is_never_taken_for_an_unfinished_one() {
+    let (_, new, written) = three_frames();
+    for at in written.frames[0]..written.frames[2] {
         for change in [b'#', b'\n', 0, b'*', new[at] ^ 1] {
             let mut bytes = new.clone();
             bytes[at] = change;
@@ -159,11 +161,12 @@ fn damage_before_the_last_group_is_never_taken_for_an_unfinished_one() {
                 continue;
             }
             let (words, failure, ..) = read(&bytes);
-            // A line before a group that has become a note is none: its commands are read as they are.
+            // A header that has become a note is none: its commands are read as they are.
             let is_note =
                 failure.is_none() && words.len() == 6 && !words.iter().any(|word| word.contains(&0));
-            let is_in_head =
-                written.groups[..2].iter().any(|&start| (start..start + HEAD_BYTES_MAX).contains(&at));
+            let is_in_head = written.frames[..2]
+                .iter()
+                .any(|&start| (start..start + FRAME_HEADER_BYTES_MAX).contains(&at));
             assert!(
                 matches!(failure, Some(AofError::Damaged { .. })) || (is_note && is_in_head),
                 "byte {at} as {change}: {failure:?}"
@@ -173,35 +176,35 @@ fn damage_before_the_last_group_is_never_taken_for_an_unfinished_one() {
 }
 
 #[test]
-fn a_file_that_was_cut_within_a_group_goes_on_from_there() {
-    let (_, new, written) = three_groups();
-    let start = written.groups[0];
-    // Behind the first command of the first group, as a repair to a timestamp may cut.
+fn a_file_that_was_cut_within_a_frame_goes_on_from_there() {
+    let (_, new, written) = three_frames();
+    let start = written.frames[0];
+    // Behind the first command of the first frame, as a repair to a timestamp may cut.
     let first = new.windows(3).position(|window| window == b"one").expect("it is there") + 5;
     let cut = &new[..first];
     let (words, failure, whole, patches) = read(cut);
     assert_eq!((words, failure, whole), (vec![b"one".to_vec()], None, first));
-    assert_eq!(patches, [(start as u64, CUT_HEAD)]);
+    assert_eq!(patches, [(start as u64, CUT_FRAME)]);
     let mut unmarked = [cut, MORE, MORE].concat();
     patch(&mut unmarked, &patches);
     assert_eq!(read(&unmarked), (words_of(&["one", "more", "more"]), None, unmarked.len(), Vec::new()));
-    // A server that knows nothing of groups does not unmark it.
+    // A server that knows nothing of frames does not unmark it.
     let marked = [cut, MORE, MORE].concat();
     assert_eq!(read(&marked).0, words_of(&["one", "more", "more"]));
 }
 
 #[test]
-fn what_another_server_wrote_behind_the_room_is_read() {
-    let (old, new, written) = three_groups();
-    let (start, end, nonce) = (written.groups[2], written.end(), nonce_of(&new));
+fn what_another_server_wrote_behind_preallocated_bytes_is_read() {
+    let (old, new, written) = three_frames();
+    let (start, end, nonce) = (written.frames[2], written.end(), nonce_of(&new));
     for filler in [0, 2, 3000, 256 << 10, 700_000] {
-        let room = [&FILLER.repeat(filler / 2)[..], &nonce.end()].concat();
-        let bytes = [&new[..end], &room, MORE, MORE].concat();
+        let unused = [&FILLER.repeat(filler / 2)[..], &nonce.end()].concat();
+        let bytes = [&new[..end], &unused, MORE, MORE].concat();
         assert_eq!((read(&bytes).0.len(), read(&bytes).1), (8, None));
         assert_eq!(read(&bytes).2, bytes.len());
-        // With the room of this server behind that, and what power leaves of a group there.
+        // With preallocated bytes of this server behind that, and what power leaves of a frame there.
         let (again, mut bytes) = (Nonce::new(), bytes);
-        put_line(&again.mark(), bytes.len() as u64, &mut bytes);
+        put_line(&again.start(), bytes.len() as u64, &mut bytes);
         let whole = bytes.len();
         bytes
             .extend_from_slice(&[&FILLER.repeat(20)[..], b"some", &FILLER.repeat(20), &again.end()].concat());
@@ -209,31 +212,31 @@ fn what_another_server_wrote_behind_the_room_is_read() {
         assert_eq!((words.len(), at), (8, whole));
         assert!(matches!(failure, Some(AofError::Truncated { .. })), "{failure:?}");
         // The other server may itself have been cut off, or may have written many zeros.
-        let tail = [&new[..end], &room, MORE, &MORE[..20]].concat();
+        let tail = [&new[..end], &unused, MORE, &MORE[..20]].concat();
         assert!(matches!(read(&tail), (words, Some(AofError::Truncated { .. }), ..) if words.len() == 7));
         let zeros =
-            [&new[..end], &room, b"*2\r\n$3\r\nADD\r\n$600000\r\n", &[0; 600_000], b"\r\n", MORE].concat();
+            [&new[..end], &unused, b"*2\r\n$3\r\nADD\r\n$600000\r\n", &[0; 600_000], b"\r\n", MORE].concat();
         assert_eq!((read(&zeros).0.len(), read(&zeros).1), (8, None));
     }
-    // A group that was being written is no reason to drop what came behind the room.
+    // A frame that was being written is no reason to drop what came behind preallocated bytes.
     let torn = [&new[..start + 100], &old[start + 100..], MORE].concat();
     assert_eq!((read(&torn).0.len(), read(&torn).1), (4, None));
 }
 
 #[test]
-fn no_value_is_taken_for_a_group() {
+fn no_value_is_taken_for_a_frame() {
     let mut written = Written::new();
-    written.group(&[b"one"]);
+    written.frame(&[b"one"]);
     let old = written.bytes();
     let forged = |nonce: Nonce| {
         let inner = b"*1\r\n$8\r\nFLUSHALL\r\n";
-        let mut group = Vec::new();
-        put_line(&Head::of(nonce, [&inner[..]]).line(), inner.len() as u64, &mut group);
-        [&group[..], inner].concat()
+        let mut frame = Vec::new();
+        put_line(&FrameHeader::of(nonce, [&inner[..]]).line(), inner.len() as u64, &mut frame);
+        [&frame[..], inner].concat()
     };
     let value = [&FILLER.repeat(600)[..], &forged(Nonce::new()), &Nonce::new().end(), MORE, MORE].concat();
-    written.group(&[&value]);
-    let (new, start) = (written.bytes(), written.groups[1]);
+    written.frame(&[&value]);
+    let (new, start) = (written.bytes(), written.frames[1]);
     for at in (start..written.end()).step_by(2) {
         // The first part was not written.
         let bytes = [&old[..at], &new[at..]].concat();
@@ -247,19 +250,19 @@ fn no_value_is_taken_for_a_group() {
 
 #[test]
 fn a_file_that_is_lengthened_or_cut_may_have_zeros() {
-    let (_, new, written) = three_groups();
+    let (_, new, written) = three_frames();
     let (end, nonce) = (written.end(), nonce_of(&new));
-    // The room was cut off, and its old length survives.
+    // What was preallocated was cut off, and its old length survives.
     let cut = [&new[..end], &[0; 1000], &new[end + 1000..]].concat();
     assert_eq!((read(&cut).0.len(), read(&cut).1, read(&cut).2), (6, None, end));
-    // Room was added; any of its pages may be missing, and the line that ends it.
+    // Bytes were preallocated; any of its pages may be missing, and the last line.
     let added = [&FILLER.repeat(2048)[..], &FILLER.repeat(2048), &FILLER.repeat(2048), &nonce.end()];
     for missing in 1..16_usize {
         let part = |part: usize| match missing >> part & 1 {
             0 => added[part].to_vec(),
             _ => vec![0; added[part].len()],
         };
-        let bytes = [&new[..new.len() - END_BYTES], &(0..4).flat_map(part).collect::<Vec<_>>()].concat();
+        let bytes = [&new[..new.len() - END_LINE_BYTES], &(0..4).flat_map(part).collect::<Vec<_>>()].concat();
         let (words, failure, whole, _) = read(&bytes);
         assert_eq!((words.len(), failure, whole), (6, None, end), "{missing:b}");
         // The line that ended it before may still be there.
@@ -267,8 +270,8 @@ fn a_file_that_is_lengthened_or_cut_may_have_zeros() {
         let (words, failure, whole, _) = read(&bytes);
         assert_eq!((words.len(), failure, whole), (6, None, end), "{missing:b}");
     }
-    // The mark itself was being written.
-    for at in 0..MARK.len() + 10 {
+    // The first line was being written.
+    for at in 0..START_LINE.len() + 10 {
         let bytes = [MORE, &new[..at], &vec![0; 34 - at]].concat();
         let (words, failure, ..) = read(&bytes);
         assert!(words.len() == 1 && matches!(failure, Some(AofError::Truncated { .. })), "{at}: {failure:?}");
@@ -279,19 +282,19 @@ fn a_file_that_is_lengthened_or_cut_may_have_zeros() {
 }
 
 #[test]
-fn other_policies_leave_no_room_and_large_batches_need_none() {
+fn other_policies_preallocate_nothing_and_large_batches_need_none() {
     let mut written = Written::new();
-    written.group(&[b"one"]);
+    written.frame(&[b"one"]);
     assert!(written.bytes().len() > written.end());
-    written.log.set_policy(SyncPolicy::EverySecond);
-    written.group(&[b"two"]);
+    written.control.set_policy(SyncPolicy::EverySecond);
+    written.frame(&[b"two"]);
     assert_eq!(written.bytes().len(), written.end());
-    written.log.set_policy(SyncPolicy::Always);
-    written.group(&[b"three"]);
+    written.control.set_policy(SyncPolicy::Always);
+    written.frame(&[b"three"]);
     assert!(written.bytes().len() > written.end());
-    written.group(&[&vec![b'x'; 300 << 10]]);
+    written.frame(&[&vec![b'x'; 300 << 10]]);
     assert_eq!(written.bytes().len(), written.end());
-    written.group(&[b"five"]);
+    written.frame(&[b"five"]);
     written.writer.finish().expect("no fault is set");
     assert_eq!(written.bytes().len(), written.end());
     let (words, failure, whole, patches) = read(&written.bytes());
@@ -299,18 +302,18 @@ fn other_policies_leave_no_room_and_large_batches_need_none() {
 }
 
 #[test]
-fn a_full_disk_gives_no_room_but_takes_what_fits() {
+fn a_full_disk_gives_no_preallocated_bytes_but_takes_what_fits() {
     let mut written = Written::new();
     written.storage.fill_up_after(Some(200));
-    written.group(&[b"one"]);
-    written.group(&[b"two"]);
+    written.frame(&[b"one"]);
+    written.frame(&[b"two"]);
     assert_eq!(written.bytes().len(), written.end());
     assert_eq!(read(&written.bytes()).0.len(), 2);
 }
 
 #[test]
 fn any_damage_is_read_to_an_end() {
-    let (_, new, written) = three_groups();
+    let (_, new, written) = three_frames();
     let mut state = 7_u64;
     let mut random = |bound: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,0 +1,302 @@
+//! What the writer of an append-only file shares with everybody else: settings, progress, and what it is to
+//! do next.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::preallocation::PREALLOCATED_BYTES_MAX;
+use crate::log::{Log, Lsn, Reader, Start, Waker};
+use crate::storage::StorageFile;
+
+/// Bytes that may wait to be written before those who append are asked to wait.
+const UNWRITTEN_BYTES_MAX: u64 = 256 << 20;
+/// Bytes that are preallocated at a time, unless somebody says otherwise.
+const PREALLOCATED_BYTES: u64 = 1 << 20;
+
+/// When what is written is made durable: `appendfsync`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncPolicy {
+    /// As soon as it is written, before anybody is told of it.
+    Always,
+    /// Once a second.
+    EverySecond,
+    /// When the system sees fit.
+    Never,
+}
+
+/// Gives the next file, run by the writer once all before is durable. `None` closes the append-only file.
+/// After an error the present file is written on.
+pub type NextFile = Box<dyn FnOnce() -> io::Result<Option<Box<dyn StorageFile>>> + Send>;
+
+/// At this LSN the writer goes on with another file.
+pub(super) struct FileChange {
+    pub(super) lsn: Lsn,
+    pub(super) next: NextFile,
+}
+
+#[derive(Default)]
+pub(super) struct Shared {
+    /// Reads the log while there is a file, or is about to be one.
+    pub(super) reader: Option<Reader>,
+    /// Changes of the file that are still to come, in the order of their LSNs.
+    pub(super) changes: VecDeque<FileChange>,
+    /// Something is due at another time than when the writer fell asleep.
+    is_to_recheck: bool,
+}
+
+/// What a writer waits for: see [`WriterControl::wait`].
+#[derive(Debug)]
+pub struct Pause {
+    pub(super) timeout: Duration,
+    pub(super) ends_with_sync: bool,
+    pub(super) ends_with_work: bool,
+}
+
+/// Settings and progress of a [`Writer`](super::Writer).
+pub struct WriterControl {
+    pub(super) log: Arc<Log>,
+    shared: Mutex<Shared>,
+    has_work: Condvar,
+    policy: AtomicU8,
+    /// Timestamps are written.
+    notes_time: AtomicBool,
+    /// What can not be written when the file is closed is given up.
+    pub(super) is_closing: AtomicBool,
+    /// Nothing is made durable although the policy says so: `no-appendfsync-on-rewrite`.
+    holds_syncs: AtomicBool,
+    pub(super) is_syncing: AtomicBool,
+    /// Bytes that are preallocated at a time; 0: none are.
+    preallocation: AtomicU64,
+    /// Making durable takes too long.
+    pub(super) is_slow: AtomicBool,
+    /// Times that it took too long.
+    pub(super) slow_syncs: AtomicU64,
+    /// The outcome of the sync thread's last attempt: the LSN up to which all is durable.
+    pub(super) sync_outcome: Mutex<Option<io::Result<Lsn>>>,
+    written: AtomicU64,
+    durable: AtomicU64,
+}
+
+impl WriterControl {
+    /// The control of a writer that reads `log`. There is no file yet.
+    pub fn new(log: Arc<Log>) -> Self {
+        WriterControl {
+            log,
+            shared: Mutex::default(),
+            has_work: Condvar::new(),
+            policy: AtomicU8::new(SyncPolicy::EverySecond as u8),
+            notes_time: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
+            holds_syncs: AtomicBool::new(false),
+            is_syncing: AtomicBool::new(false),
+            preallocation: AtomicU64::new(PREALLOCATED_BYTES),
+            is_slow: AtomicBool::new(false),
+            slow_syncs: AtomicU64::new(0),
+            sync_outcome: Mutex::new(None),
+            written: AtomicU64::new(Lsn::MAX),
+            durable: AtomicU64::new(Lsn::MAX),
+        }
+    }
+
+    /// How what is written is made durable.
+    pub fn policy(&self) -> SyncPolicy {
+        match self.policy.load(Ordering::Relaxed) {
+            0 => SyncPolicy::Always,
+            1 => SyncPolicy::EverySecond,
+            _ => SyncPolicy::Never,
+        }
+    }
+
+    /// Changes how what is written is made durable.
+    pub fn set_policy(&self, policy: SyncPolicy) {
+        self.policy.store(policy as u8, Ordering::Relaxed);
+        self.wake();
+    }
+
+    /// Changes how many bytes are preallocated at a time where everything is made durable at once, up to 64
+    /// MB; 0: none are.
+    pub fn set_preallocation(&self, bytes: u64) {
+        self.preallocation.store(bytes.min(PREALLOCATED_BYTES_MAX), Ordering::Relaxed);
+    }
+
+    pub(super) fn preallocation(&self) -> u64 {
+        self.preallocation.load(Ordering::Relaxed)
+    }
+
+    /// Has the time be written before the first unit of each second: `aof-timestamp-enabled`.
+    pub fn set_notes_time(&self, notes_time: bool) {
+        self.notes_time.store(notes_time, Ordering::Relaxed);
+    }
+
+    pub(super) fn notes_time(&self) -> bool {
+        self.notes_time.load(Ordering::Relaxed)
+    }
+
+    /// Lets what is written wait to be made durable, whatever the policy, or no longer.
+    pub fn hold_syncs(&self, holds: bool) {
+        self.holds_syncs.store(holds, Ordering::Relaxed);
+        self.wake();
+    }
+
+    pub(super) fn holds_syncs(&self) -> bool {
+        self.holds_syncs.load(Ordering::Relaxed)
+    }
+
+    /// Whether something is being made durable.
+    pub fn is_syncing(&self) -> bool {
+        self.is_syncing.load(Ordering::Relaxed)
+    }
+
+    /// Whether those who append should wait.
+    #[inline]
+    pub fn is_stalled(&self) -> bool {
+        self.is_slow.load(Ordering::Relaxed) || self.unwritten() > UNWRITTEN_BYTES_MAX
+    }
+
+    /// Times that making durable took so long that those who append were asked to wait.
+    pub fn slow_syncs(&self) -> u64 {
+        self.slow_syncs.load(Ordering::Relaxed)
+    }
+
+    /// The LSN up to which the system has the log; the maximum while there is no file.
+    #[inline]
+    pub fn written(&self) -> Lsn {
+        self.written.load(Ordering::SeqCst)
+    }
+
+    /// The LSN up to which the log survives a crash; the maximum while there is no file.
+    #[inline]
+    pub fn durable(&self) -> Lsn {
+        self.durable.load(Ordering::SeqCst)
+    }
+
+    /// Bytes of the log that are not written yet.
+    #[inline]
+    pub fn unwritten(&self) -> u64 {
+        let written = self.written();
+        self.log.end().saturating_sub(written)
+    }
+
+    pub(super) fn set_written(&self, lsn: Lsn) {
+        self.written.store(lsn, Ordering::SeqCst);
+    }
+
+    pub(super) fn set_durable(&self, lsn: Lsn) {
+        self.durable.store(lsn, Ordering::SeqCst);
+    }
+
+    pub(super) fn locked(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the writer is to go on with another file.
+    pub(super) fn has_change(&self) -> bool {
+        !self.locked().changes.is_empty()
+    }
+
+    #[cold]
+    pub(super) fn wake(&self) {
+        let _shared = self.locked();
+        self.has_work.notify_all();
+    }
+
+    /// Has who waits in [`WriterControl::wait`] ask the writer again what to wait for.
+    pub fn recheck(&self) {
+        self.locked().is_to_recheck = true;
+        self.has_work.notify_all();
+    }
+
+    /// Sleeps until there is something for the writer to do.
+    pub fn wait(&self, pause: &Pause) {
+        let mut shared = self.locked();
+        if std::mem::take(&mut shared.is_to_recheck) {
+            return;
+        }
+        let is_synced = pause.ends_with_sync && !self.is_syncing.load(Ordering::Acquire);
+        let has_change = pause.ends_with_work && !shared.changes.is_empty();
+        if !pause.timeout.is_zero() && !is_synced && !has_change {
+            drop(self.sleep(shared, pause.timeout, pause.ends_with_work.then_some(0)));
+        }
+    }
+
+    /// Sleeps until so many units were appended in all, something else happens, or `timeout` has passed. 0:
+    /// any unit that can be read ends it; `None`: none does.
+    pub(super) fn sleep<'s>(
+        &self,
+        shared: MutexGuard<'s, Shared>,
+        timeout: Duration,
+        units: Option<u64>,
+    ) -> MutexGuard<'s, Shared> {
+        // Whoever wakes it needs the lock on `shared`, which is held until it sleeps.
+        if let (Some(reader), Some(units)) = (&shared.reader, units) {
+            reader.begin_sleep(units);
+            let is_there = if units == 0 { reader.has_more() } else { self.log.units() >= units };
+            if is_there {
+                reader.end_sleep();
+                return shared;
+            }
+        }
+        let woken = self.has_work.wait_timeout(shared, timeout);
+        let shared = woken.unwrap_or_else(PoisonError::into_inner).0;
+        if let Some(reader) = &shared.reader {
+            reader.end_sleep();
+        }
+        shared
+    }
+
+    /// Has the writer go on with another file, which it gets from `next`, after what was appended so far. The
+    /// append-only file is open from now on.
+    pub fn switch(self: &Arc<Self>, next: NextFile) {
+        let mut shared = self.locked();
+        self.is_closing.store(false, Ordering::Relaxed);
+        let lsn = match &shared.reader {
+            Some(_) => self.log.restart(),
+            None => {
+                let control = Arc::downgrade(self);
+                let waker: Waker = Arc::new(move || {
+                    if let Some(control) = control.upgrade() {
+                        control.wake();
+                    }
+                });
+                let Ok(reader) = self.log.register(Start::Fresh, u64::MAX, Some(waker)) else {
+                    unreachable!("the log always ends somewhere")
+                };
+                let lsn = reader.lsn();
+                self.set_written(lsn);
+                self.set_durable(lsn);
+                shared.reader = Some(reader);
+                lsn
+            }
+        };
+        shared.changes.push_back(FileChange { lsn, next });
+        self.has_work.notify_all();
+    }
+
+    /// Has the writer close the file after what was appended so far, and call `closed` then. What can not be
+    /// written at the next attempt is lost.
+    pub fn close(&self, closed: impl FnOnce() + Send + 'static) {
+        let mut shared = self.locked();
+        self.is_closing.store(true, Ordering::Relaxed);
+        let next: NextFile = Box::new(|| {
+            closed();
+            Ok(None)
+        });
+        shared.changes.push_back(FileChange { lsn: self.log.end(), next });
+        self.has_work.notify_all();
+    }
+
+    /// Notes that there is no file now, unless one is to follow. False if one is.
+    pub(super) fn end_reading(&self) -> bool {
+        let mut shared = self.locked();
+        if !shared.changes.is_empty() {
+            return false;
+        }
+        shared.reader = None;
+        self.set_written(Lsn::MAX);
+        self.set_durable(Lsn::MAX);
+        true
+    }
+}

@@ -1,0 +1,656 @@
+//! The writer of an append-only file: one of the readers of the [log of commits](crate::log).
+//!
+//! It takes what can be read of the log, writes it, and makes it durable as the policy says: whoever waits
+//! for that shares the work with all others. A thread of its own has the writer do so; one who waits may do
+//! it himself where it is quick ([`Writer::is_quick`]). Others see settings and progress in
+//! [`WriterControl`].
+//!
+//! The file has the bytes of the log, and beside them timestamps, frames' headers and preallocated bytes,
+//! which are not part of the log and do not count in an LSN. While there is a file these hold:
+//!
+//! - `durable <= written <= end of the log`, and each of them only grows;
+//! - the file holds the units up to `written` in the order of the log, whole, after what it held before; a
+//!   unit that did not fit as a whole is taken out again;
+//! - the units up to `durable` survive a crash.
+//!
+//! While there is none, both are the maximum: nothing needs to be waited for.
+//!
+//! Once a second, where that is the policy, another thread makes durable what is written, so that writing
+//! goes on meanwhile. If it takes more than two seconds the control asks for patience
+//! ([`WriterControl::is_stalled`]): whoever appends should wait before that, so that no more than about two
+//! seconds of changes are ever at stake. It asks too if too much waits to be written.
+//!
+//! Where everything is made durable at once, each batch is written as a frame over [preallocated] bytes;
+//! `appendfsync always` then takes half to a third of the time for a sync.
+//!
+//! The writer moves on to another file at an LSN ([`WriterControl::switch`]), so that a snapshot taken at
+//! that instant and the new file together hold exactly everything. The file before is durable by then.
+//!
+//! [preallocated]: super::preallocation
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, Write};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use super::control::{FileChange, NextFile, Pause, Shared, SyncPolicy, WriterControl};
+use super::preallocation::{
+    self, END_LINE_BYTES, FILLER, FRAME_BYTES_MAX, FRAME_HEADER_BYTES_MAX, FrameHeader, Nonce,
+};
+use super::write::put_timestamp;
+use crate::log::{Chunk, Lsn};
+use crate::storage::StorageFile;
+
+/// How often the file is made durable when that is done every second.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+/// How long that may take before those who append are asked to wait.
+const SYNC_TIME_MAX: Duration = Duration::from_secs(2);
+/// Where making durable takes no longer than this, waking another thread for it would take as long.
+const QUICK_SYNC: Duration = Duration::from_micros(250);
+/// And where no more than this is to be written. It takes a quarter of a millisecond where it is not made
+/// durable.
+const QUICK_BYTES: u64 = 256 << 10;
+/// How often a failed write is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Pieces that are written at a time: a megabyte of small units.
+const VECTORS_MAX: usize = 16;
+
+/// What is to be written.
+enum Piece {
+    /// A line that is not part of the log.
+    Note(Vec<u8>),
+    /// Units of the log.
+    Units(Chunk),
+}
+
+impl Piece {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Piece::Note(line) => line,
+            Piece::Units(chunk) => chunk.bytes(),
+        }
+    }
+}
+
+/// What is to be done in turn.
+enum Item {
+    Piece(Piece),
+    Change(NextFile),
+}
+
+/// Why a turn of the writer failed.
+#[derive(Debug)]
+pub enum WriterError {
+    /// A write: what could not be written is kept, and tried again a second later.
+    Write(io::Error),
+    /// Making durable. What was written since the last time may be lost in a crash, also if a later attempt
+    /// succeeds.
+    Sync(io::Error),
+    /// The next file: the present one is written on.
+    NextFile(io::Error),
+    /// Writing or making durable while the file was being closed. It is closed, without what was left.
+    Closed(io::Error),
+}
+
+/// See the module's description.
+pub struct Writer {
+    control: Arc<WriterControl>,
+    file: Option<Box<dyn StorageFile>>,
+    /// What has been read of the log and is not known to be written as a whole.
+    batch: VecDeque<Item>,
+    /// How much of the batch is written: whole items, and bytes of the next.
+    done_items: usize,
+    done_bytes: usize,
+    /// The length of the file before the batch, without preallocated bytes.
+    length: u64,
+    /// Where the bytes end that are preallocated behind that; 0 if there are none.
+    preallocated_end: u64,
+    /// Nothing could be preallocated in this file.
+    is_full: bool,
+    /// The nonce of this file's frames, and the buffer that a frame is made in.
+    nonce: Nonce,
+    frame: Vec<u8>,
+    /// A frame was written since the file was made durable: that is due, whatever the policy is now.
+    has_frame: bool,
+    /// The last timestamp that this file got, Unix time in s.
+    noted_time_s: i64,
+    /// Chunks that have just been read.
+    chunks: Vec<Chunk>,
+    /// Something was written since the file was made durable.
+    is_dirty: bool,
+    synced_at: Option<Instant>,
+    /// The sync thread, which makes files durable up to an LSN, and when it was given the present one.
+    syncer: Option<mpsc::Sender<(Box<dyn StorageFile>, Lsn)>>,
+    sync_began: Option<Instant>,
+    failed_at: Option<Instant>,
+    /// Units that were in the file when it was last made durable, units in the batch and before, and how long
+    /// a sync takes on average.
+    synced_units: u64,
+    written_units: u64,
+    sync_time: Duration,
+    /// How long making durable took in the last turn; 0 if it did not come to it.
+    last_sync: Duration,
+    /// Units that somebody waited for just before the last of them became durable.
+    awaited_units: u64,
+}
+
+impl Writer {
+    /// The writer of a control that has none yet.
+    pub fn new(control: Arc<WriterControl>) -> Self {
+        Writer {
+            control,
+            file: None,
+            batch: VecDeque::new(),
+            done_items: 0,
+            done_bytes: 0,
+            length: 0,
+            preallocated_end: 0,
+            is_full: false,
+            nonce: Nonce::new(),
+            frame: Vec::new(),
+            has_frame: false,
+            noted_time_s: 0,
+            chunks: Vec::new(),
+            is_dirty: false,
+            synced_at: None,
+            syncer: None,
+            sync_began: None,
+            failed_at: None,
+            synced_units: 0,
+            written_units: 0,
+            sync_time: Duration::ZERO,
+            last_sync: Duration::ZERO,
+            awaited_units: 0,
+        }
+    }
+
+    /// Starts a thread that makes durable what is written, where that happens once a second.
+    pub fn start_syncer(&mut self) -> io::Result<()> {
+        let (sender, files) = mpsc::channel::<(Box<dyn StorageFile>, Lsn)>();
+        let control = Arc::clone(&self.control);
+        let body = move || {
+            for (mut file, lsn) in files {
+                let outcome = file.sync().map(|()| lsn);
+                *locked(&control.sync_outcome) = Some(outcome);
+                control.is_syncing.store(false, Ordering::Release);
+                control.wake();
+            }
+        };
+        std::thread::Builder::new().name("aof-sync".to_owned()).spawn(body)?;
+        self.syncer = Some(sender);
+        Ok(())
+    }
+
+    /// What there is to wait for now; for no longer than `timeout`.
+    pub fn pause(&self, now: Instant, timeout: Duration) -> Pause {
+        let has_batch = self.failed_at.is_none() && !self.batch.is_empty();
+        let due = if has_batch { Some(now) } else { self.next_attempt() };
+        Pause {
+            timeout: due.map_or(timeout, |due| timeout.min(due.saturating_duration_since(now))),
+            ends_with_sync: self.sync_began.is_some(),
+            ends_with_work: self.failed_at.is_none(),
+        }
+    }
+
+    /// Whether everything that was read of the log is written.
+    pub fn is_idle(&self) -> bool {
+        self.batch.is_empty() && self.failed_at.is_none()
+    }
+
+    /// Whether something is to be tried at some time although nobody appends anything.
+    pub fn has_deadline(&self) -> bool {
+        self.next_attempt().is_some()
+    }
+
+    /// Whether [`Writer::turn`] is over so soon that one who waits for it had better do it himself.
+    pub fn is_quick(&self) -> bool {
+        let is_sync_quick = match self.control.policy() {
+            SyncPolicy::Always => !self.sync_time.is_zero() && self.sync_time <= QUICK_SYNC,
+            // A frame of before is still to be made durable.
+            _ => !self.has_frame && self.preallocated_end == 0,
+        };
+        is_sync_quick
+            && self.control.unwritten() <= QUICK_BYTES
+            && self.failed_at.is_none()
+            // A write may wait for the sync of the same file.
+            && self.sync_began.is_none()
+            && !self.control.has_change()
+    }
+
+    /// Group commit: where everything is made durable at once, waits for the clients whose replies left after
+    /// the last sync to write again. Their writes then share the next sync. Waits for half a sync at most.
+    pub fn wait_for_group(&mut self) {
+        if self.control.policy() != SyncPolicy::Always || self.failed_at.is_some() {
+            return;
+        }
+        let deadline = Instant::now() + self.sync_time / 2;
+        let expected = self.synced_units + self.awaited_units * 9 / 10;
+        let control = Arc::clone(&self.control);
+        let mut shared = control.locked();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || !shared.changes.is_empty() || control.log.units() >= expected {
+                return;
+            }
+            shared = control.sleep(shared, left, Some(expected));
+        }
+    }
+
+    /// When something is to be tried although nobody appends anything.
+    fn next_attempt(&self) -> Option<Instant> {
+        if let Some(failed_at) = self.failed_at {
+            return Some(failed_at + RETRY_INTERVAL);
+        }
+        let syncs = self.control.policy() == SyncPolicy::EverySecond && !self.control.holds_syncs();
+        self.synced_at.filter(|_| self.is_dirty && syncs).map(|synced_at| synced_at + SYNC_INTERVAL)
+    }
+
+    /// Whether the last attempt failed.
+    pub fn is_failing(&self) -> bool {
+        self.failed_at.is_some()
+    }
+
+    /// How long making durable took in the last turn; 0 if it did not come to it.
+    pub fn last_sync(&self) -> Duration {
+        self.last_sync
+    }
+
+    /// The length of the file in bytes, without preallocated bytes.
+    pub fn file_bytes(&self) -> u64 {
+        self.length
+    }
+
+    /// Writes what can be read of the log, and makes it durable if that is due. Does nothing for a while
+    /// after a failure.
+    pub fn turn(&mut self, now: Instant) -> Result<(), WriterError> {
+        if self.failed_at.is_some_and(|failed_at| now < failed_at + RETRY_INTERVAL) {
+            return Ok(());
+        }
+        self.last_sync = Duration::ZERO;
+        let outcome = self.write_readable().and_then(|()| self.sync_if_due(now));
+        let outcome = match outcome {
+            Err(WriterError::Write(error) | WriterError::Sync(error)) if self.gives_up() => {
+                self.give_up();
+                return Err(WriterError::Closed(error));
+            }
+            outcome => outcome,
+        };
+        if !matches!(outcome, Err(WriterError::NextFile(_))) {
+            self.failed_at = outcome.is_err().then_some(now);
+        }
+        outcome
+    }
+
+    /// Whether what can not be written is lost: not where somebody waits for it to be durable.
+    fn gives_up(&self) -> bool {
+        self.control.is_closing.load(Ordering::Relaxed) && self.control.policy() != SyncPolicy::Always
+    }
+
+    /// Closes the file without what could not be written.
+    fn give_up(&mut self) {
+        self.take();
+        (self.done_items, self.done_bytes) = (0, 0);
+        // Whoever loads the file can do without.
+        let _ = self.cut_preallocation();
+        for item in std::mem::take(&mut self.batch) {
+            match item {
+                // Nobody waits any more for what is lost to be durable.
+                Item::Piece(Piece::Units(chunk)) => self.control.set_written(chunk.end()),
+                Item::Piece(Piece::Note(_)) => {}
+                Item::Change(next) => {
+                    self.file = next().ok().flatten();
+                    self.length = self.file.as_ref().and_then(|file| file.length().ok()).unwrap_or(0);
+                }
+            }
+        }
+        (self.is_dirty, self.failed_at) = (false, None);
+        if self.file.is_some() || !self.control.end_reading() {
+            self.control.set_durable(self.control.written());
+        }
+    }
+
+    /// Writes what can be read of the log, and makes it durable, whatever the policy.
+    pub fn finish(&mut self) -> Result<(), WriterError> {
+        self.write_readable()?;
+        self.cut_preallocation()?;
+        self.sync()
+    }
+
+    /// Adds to the batch what can be read of the log, and changes of the file where they belong.
+    fn take(&mut self) {
+        let control = Arc::clone(&self.control);
+        let mut shared = control.locked();
+        let Shared { reader, changes, .. } = &mut *shared;
+        self.written_units = control.log.units();
+        loop {
+            let until = changes.front().map_or(Lsn::MAX, |change| change.lsn);
+            if let Some(reader) = reader {
+                let is_lost = reader.read(until, usize::MAX, &mut self.chunks).is_err();
+                debug_assert!(!is_lost, "it has no limit");
+            }
+            for chunk in std::mem::take(&mut self.chunks).drain(..) {
+                self.note_time(chunk.time_s());
+                self.batch.push_back(Item::Piece(Piece::Units(chunk)));
+            }
+            let is_change_next = reader.as_ref().is_none_or(|reader| reader.lsn() == until);
+            let Some(FileChange { next, .. }) = changes.pop_front_if(|_| is_change_next) else { return };
+            self.batch.push_back(Item::Change(next));
+            self.noted_time_s = 0;
+        }
+    }
+
+    /// Puts a timestamp in front of what follows, if the file has none of this second.
+    fn note_time(&mut self, time_s: i64) {
+        if self.control.notes_time() && time_s > self.noted_time_s {
+            self.noted_time_s = time_s;
+            let mut line = Vec::new();
+            put_timestamp(time_s, &mut line);
+            self.batch.push_back(Item::Piece(Piece::Note(line)));
+        }
+    }
+
+    fn write_readable(&mut self) -> Result<(), WriterError> {
+        self.take();
+        match self.frame_bytes() {
+            Some(bytes) if self.preallocate(bytes)? => self.write_frame()?,
+            _ if self.batch.is_empty() => {}
+            _ => self.cut_preallocation()?,
+        }
+        loop {
+            match self.batch.get(self.done_items) {
+                None => break,
+                Some(Item::Piece(_)) => self.write_pieces()?,
+                Some(Item::Change(_)) => self.change_file()?,
+            }
+        }
+        self.settle_batch();
+        Ok(())
+    }
+
+    /// Bytes of the batch if it is to be a frame: made durable at once, and no larger than a frame may be.
+    fn frame_bytes(&self) -> Option<u64> {
+        let bytes = self.batch.iter().map(|item| match item {
+            Item::Piece(piece) => piece.bytes().len(),
+            // The file ends here.
+            Item::Change(_) => usize::MAX,
+        });
+        let bytes = bytes.fold(0, usize::saturating_add);
+        let suits = self.control.policy() == SyncPolicy::Always
+            && self.control.preallocation() > 0
+            && !self.control.holds_syncs()
+            && (self.done_items, self.done_bytes) == (0, 0)
+            && (1..=FRAME_BYTES_MAX).contains(&bytes)
+            && self.file.is_some()
+            && !self.is_full;
+        suits.then_some(bytes as u64)
+    }
+
+    /// Sees to it that there are preallocated bytes for a frame with so many bytes of commands. False if the
+    /// disk gives none.
+    fn preallocate(&mut self, frame: u64) -> Result<bool, WriterError> {
+        if self.preallocated_end == 0 {
+            self.nonce = Nonce::new();
+            let mut lines = Vec::new();
+            preallocation::put_line(&self.nonce.start(), self.length, &mut lines);
+            let length = self.length + lines.len() as u64;
+            lines.extend_from_slice(&self.nonce.end());
+            if !self.lengthen(self.length, &lines)? {
+                return Ok(false);
+            }
+            self.length = length;
+        }
+        let needed = self.length + (FRAME_HEADER_BYTES_MAX + END_LINE_BYTES) as u64 + frame;
+        if needed <= self.preallocated_end {
+            return Ok(true);
+        }
+        // The last line is written over, and written anew.
+        let start = self.preallocated_end - END_LINE_BYTES as u64;
+        let filler = self.control.preallocation() + (needed - start);
+        let mut added = FILLER.repeat((filler / 2) as usize);
+        added.extend_from_slice(&self.nonce.end());
+        if !self.lengthen(start, &added)? {
+            return Ok(false);
+        }
+        let Some(file) = &mut self.file else { return Ok(false) };
+        file.go_to(self.length).map_err(WriterError::Write)?;
+        Ok(true)
+    }
+
+    /// Writes the end of the file from `start` on, durably. False if the disk does not take it.
+    fn lengthen(&mut self, start: u64, bytes: &[u8]) -> Result<bool, WriterError> {
+        let Some(file) = &mut self.file else { return Ok(false) };
+        // Until all of it is done: what there is of it is cut off before anything else is written.
+        self.is_full = true;
+        self.preallocated_end = start + bytes.len() as u64;
+        if file.go_to(start).and_then(|()| file.write_all(bytes)).is_err() {
+            return Ok(false);
+        }
+        file.sync().map_err(WriterError::Sync)?;
+        self.is_full = false;
+        Ok(true)
+    }
+
+    /// Writes the batch as a frame.
+    fn write_frame(&mut self) -> Result<(), WriterError> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let parts = || {
+            self.batch.iter().filter_map(|item| match item {
+                Item::Piece(piece) => Some(piece.bytes()),
+                Item::Change(_) => None,
+            })
+        };
+        let header = FrameHeader::of(self.nonce, parts());
+        self.frame.clear();
+        preallocation::put_line(&header.line(), self.length + header.bytes as u64, &mut self.frame);
+        let line = self.frame.len() as u64;
+        parts().for_each(|part| self.frame.extend_from_slice(part));
+        (self.is_dirty, self.has_frame) = (true, true);
+        if let Err(error) = file.write_all(&self.frame) {
+            // The next attempt cuts off what there is of it.
+            self.is_full = true;
+            return Err(WriterError::Write(error));
+        }
+        self.length += line;
+        self.done_items = self.batch.len();
+        Ok(())
+    }
+
+    /// Cuts preallocated bytes off, durably: what is written next may share their first block of the disk.
+    fn cut_preallocation(&mut self) -> Result<(), WriterError> {
+        if self.has_frame {
+            self.sync()?;
+        }
+        if let Some(file) = &mut self.file
+            && self.preallocated_end > 0
+        {
+            file.set_length(self.length).map_err(WriterError::Write)?;
+            file.sync().map_err(WriterError::Sync)?;
+        }
+        self.preallocated_end = 0;
+        Ok(())
+    }
+
+    /// Writes the rest of the next pieces, as many as one call takes.
+    fn write_pieces(&mut self) -> Result<(), WriterError> {
+        let pieces = self.batch.iter().skip(self.done_items).map_while(|item| match item {
+            Item::Piece(piece) => Some(piece.bytes()),
+            Item::Change(_) => None,
+        });
+        let Some(file) = &mut self.file else {
+            // Between two files there is none; the present one was closed, or the next could not be opened.
+            self.done_items += pieces.count();
+            return Ok(());
+        };
+        let (mut vectors, mut count) = ([IoSlice::new(&[]); VECTORS_MAX], 0);
+        for (vector, bytes) in vectors.iter_mut().zip(pieces) {
+            *vector = IoSlice::new(if count == 0 { &bytes[self.done_bytes..] } else { bytes });
+            count += 1;
+        }
+        match file.write_vectored(&vectors[..count]) {
+            Ok(0) => Err(self.undo(io::Error::from(io::ErrorKind::WriteZero))),
+            Ok(written) => {
+                self.is_dirty = true;
+                self.done_bytes += written;
+                self.step_over_written();
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(error) => Err(self.undo(error)),
+        }
+    }
+
+    /// Counts pieces that are written as a whole.
+    fn step_over_written(&mut self) {
+        while let Some(Item::Piece(piece)) = self.batch.get(self.done_items) {
+            let Some(rest) = self.done_bytes.checked_sub(piece.bytes().len()) else { return };
+            (self.done_items, self.done_bytes) = (self.done_items + 1, rest);
+        }
+    }
+
+    /// Takes what is written of the batch out of the file again, so that it ends with a whole unit. If that
+    /// fails too, the next attempt goes on where this one ended.
+    fn undo(&mut self, error: io::Error) -> WriterError {
+        if let Some(file) = &mut self.file
+            && (self.done_items, self.done_bytes) != (0, 0)
+            && file.set_length(self.length).is_ok()
+        {
+            (self.done_items, self.done_bytes) = (0, 0);
+        }
+        WriterError::Write(error)
+    }
+
+    /// Forgets the part of the batch that is written.
+    fn settle_batch(&mut self) {
+        let (mut bytes, mut written) = (0, None);
+        for item in self.batch.drain(..self.done_items) {
+            if let Item::Piece(piece) = item {
+                bytes += piece.bytes().len() as u64;
+                if let Piece::Units(chunk) = piece {
+                    written = Some(chunk.end());
+                }
+            }
+        }
+        (self.done_items, self.done_bytes) = (0, 0);
+        self.length += bytes;
+        if let Some(lsn) = written {
+            self.control.set_written(lsn);
+        }
+    }
+
+    /// Goes on with the next file.
+    fn change_file(&mut self) -> Result<(), WriterError> {
+        self.settle_batch();
+        self.cut_preallocation()?;
+        self.sync()?;
+        let Some(Item::Change(next)) = self.batch.pop_front() else { return Ok(()) };
+        self.is_full = false;
+        let opened = next().and_then(|file| {
+            let length = file.as_ref().map_or(Ok(0), |file| file.length())?;
+            Ok((file, length))
+        });
+        (self.file, self.length) = opened.map_err(WriterError::NextFile)?;
+        let is_last = !self.batch.iter().any(|item| matches!(item, Item::Change(_)));
+        if self.file.is_none() && is_last && self.control.end_reading() {
+            // It has been read, but belongs to no file.
+            self.batch.clear();
+        } else {
+            self.control.set_durable(self.control.written());
+        }
+        Ok(())
+    }
+
+    fn sync_if_due(&mut self, now: Instant) -> Result<(), WriterError> {
+        self.note_synced(now)?;
+        match self.control.policy() {
+            _ if self.has_frame => self.sync(),
+            SyncPolicy::Always => self.sync(),
+            SyncPolicy::EverySecond => {
+                let synced_at = *self.synced_at.get_or_insert(now);
+                let is_held = self.control.holds_syncs() || self.sync_began.is_some();
+                if is_held || !self.is_dirty || now < synced_at + SYNC_INTERVAL {
+                    return Ok(());
+                }
+                self.synced_at = Some(now);
+                self.begin_sync(now)
+            }
+            SyncPolicy::Never => Ok(()),
+        }
+    }
+
+    /// Hands the file to the sync thread, if there is one.
+    fn begin_sync(&mut self, now: Instant) -> Result<(), WriterError> {
+        let (Some(file), Some(syncer)) = (&self.file, &self.syncer) else { return self.sync() };
+        let file = file.duplicate().map_err(WriterError::Sync)?;
+        self.control.is_syncing.store(true, Ordering::Release);
+        if syncer.send((file, self.control.written())).is_err() {
+            self.control.is_syncing.store(false, Ordering::Release);
+            return self.sync();
+        }
+        self.sync_began = Some(now);
+        self.is_dirty = false;
+        Ok(())
+    }
+
+    /// Notes what the sync thread has come to, or that it takes too long.
+    fn note_synced(&mut self, now: Instant) -> Result<(), WriterError> {
+        let Some(began) = self.sync_began else { return Ok(()) };
+        if self.control.is_syncing.load(Ordering::Acquire) {
+            if now >= began + SYNC_TIME_MAX && !self.control.is_slow.swap(true, Ordering::Relaxed) {
+                self.control.slow_syncs.fetch_add(1, Ordering::Relaxed);
+            }
+            return Ok(());
+        }
+        self.sync_began = None;
+        self.control.is_slow.store(false, Ordering::Relaxed);
+        match locked(&self.control.sync_outcome).take() {
+            Some(Ok(lsn)) => {
+                self.control.set_durable(self.control.durable().max(lsn));
+                Ok(())
+            }
+            Some(Err(error)) => {
+                self.is_dirty = true;
+                Err(WriterError::Sync(error))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until the sync thread is done.
+    fn await_syncer(&mut self) -> Result<(), WriterError> {
+        let control = Arc::clone(&self.control);
+        let mut shared = control.locked();
+        while control.is_syncing.load(Ordering::Acquire) {
+            shared = control.sleep(shared, SYNC_INTERVAL, None);
+        }
+        drop(shared);
+        self.note_synced(Instant::now())
+    }
+
+    /// Makes everything durable that is written.
+    fn sync(&mut self) -> Result<(), WriterError> {
+        if self.sync_began.is_some() {
+            self.await_syncer()?;
+        }
+        if let Some(file) = self.file.as_mut().filter(|_| self.is_dirty) {
+            self.control.is_syncing.store(true, Ordering::Relaxed);
+            let began = Instant::now();
+            let outcome = file.sync();
+            self.control.is_syncing.store(false, Ordering::Relaxed);
+            outcome.map_err(WriterError::Sync)?;
+            self.last_sync = began.elapsed();
+            self.sync_time = (self.sync_time * 7 + self.last_sync) / 8;
+            self.awaited_units = self.control.log.units() - self.synced_units;
+            self.synced_units = self.written_units;
+        }
+        (self.is_dirty, self.has_frame) = (false, false);
+        if self.file.is_some() {
+            self.control.set_durable(self.control.written());
+        }
+        Ok(())
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,387 @@
+//! The log of commits: all changes as RESP commands, in one total order, for several readers.
+//!
+//! A commit appends what it has as one [`Unit`] while its shards are locked: so the order of the log is the
+//! order of commits on every key. A place in the log is an [`Lsn`], a byte offset in the stream of commands;
+//! SELECT, MULTI and EXEC count. Every reader sees the same bytes at the same LSN.
+//!
+//! The bytes lie in reference-counted blocks of [`BLOCK_BYTES`]. A unit lies within one block. One above
+//! [`COPIED_BYTES_MAX`] is not copied: its own buffer becomes a part of the log.
+//!
+//! ```text
+//! segments:  | block 7, from 0 | buffer of a unit | block 7, from 900 | block 8, from 0 ...
+//! LSN:      first                                                       ^ filled    ^ end
+//! ```
+//!
+//! [`Log::append`] decides under one lock whether SELECT precedes the unit, and reserves its range in the
+//! block. Units above [`COPIED_LOCKED_BYTES_MAX`] are copied after that lock is released. Smaller ones are
+//! copied at once: that is shorter than to count a reference to the block and to mark the range later. These
+//! hold:
+//!
+//! 1. `first <= a reader's LSN <= filled <= end`, and none of them ever shrinks. `filled` and `end` lie
+//!    between two units: a reader sees a part of a unit only if it asks for a number of bytes.
+//! 2. Bytes before `filled` do not change.
+//! 3. When `append` returns, the unit's range is filled. It is before `filled` when the appends in front of
+//!    it have returned too: so what was appended under locks that are free again can be read.
+//! 4. A segment stays until all readers have read it and it lies outside what a [`Backlog`] keeps. What a
+//!    reader has taken ([`Chunk`]) stays as long as the reader has it.
+//! 5. A reader that sleeps because nothing can be read is woken by the [`Log::kick`] that follows the append
+//!    after which something can be.
+//! 6. Without a reader or backlog nothing is kept, and `end` does not move.
+//!
+//! Segments also end where the second changes that units were appended in, so that a reader may note times.
+
+mod reader;
+#[cfg(test)]
+mod tests;
+mod unit;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mantissa_store::append_block::{AppendBlock, BlockWriter, Reservation};
+
+pub use reader::{Backlog, Chunk, Lost, NotKept, Reader, Start, Waker};
+pub use unit::Unit;
+
+/// A log sequence number: a byte offset in the stream of commands.
+pub type Lsn = u64;
+
+/// Bytes of a block: two of them stay in the second-level cache while one reader keeps up.
+const BLOCK_BYTES: usize = 64 << 10;
+/// A larger unit is not copied to a block. It bounds what is left free at the end of a block.
+const COPIED_BYTES_MAX: usize = 16 << 10;
+/// A unit up to this is copied while the lock is held.
+const COPIED_LOCKED_BYTES_MAX: usize = 1 << 10;
+/// Read blocks that are kept for being filled again.
+const SPARE_BLOCKS_MAX: usize = 16;
+/// Why a handle's id is found.
+const REGISTERED: &str = "it is registered until its handle is dropped";
+/// No reader sleeps: more units than are ever appended.
+const NOBODY_SLEEPS: u64 = u64::MAX;
+
+/// Where the bytes of a segment lie.
+#[derive(Clone)]
+enum Source {
+    /// A block that several units are copied to.
+    Block(Arc<AppendBlock>),
+    /// The buffer of one unit.
+    Unit(Arc<Vec<u8>>),
+}
+
+/// Bytes of the log that lie together, up to where the next segment begins.
+struct Segment {
+    lsn: Lsn,
+    /// When its units were appended, Unix time in s; 0 if nobody has said.
+    time_s: i64,
+    source: Source,
+    /// Where it begins in the source.
+    offset: usize,
+}
+
+/// What the log knows of a reader or a backlog.
+struct Registered {
+    id: u64,
+    /// The next byte that it will read; for a backlog the first that it keeps.
+    lsn: Lsn,
+    /// A backlog keeps so many bytes, whatever is read.
+    keeps_bytes: Option<u64>,
+    /// Bytes that may wait for it.
+    bytes_max: u64,
+    /// It was given up because so many bytes waited for it.
+    lost_bytes: Option<u64>,
+    /// It sleeps until so many units were appended.
+    wakes_at_units: u64,
+    waker: Option<Waker>,
+}
+
+struct State {
+    segments: VecDeque<Segment>,
+    end: Lsn,
+    /// The block that units are copied to.
+    writer: Option<BlockWriter>,
+    /// The last segment ends where the writer's next range begins, so it may grow.
+    is_growing: bool,
+    /// Blocks without segments. They can be filled again when no reader has a chunk of them.
+    spares: Vec<Arc<AppendBlock>>,
+    /// The database that the next command runs in when it is not preceded by SELECT; `None` if it must be.
+    database: Option<usize>,
+    time_s: i64,
+    registered: Vec<Registered>,
+    next_id: u64,
+}
+
+/// See the module's description.
+pub struct Log {
+    state: Mutex<State>,
+    /// The LSN after everything that was appended.
+    end: AtomicU64,
+    /// Units appended.
+    units: AtomicU64,
+    /// A reader sleeps until so many units were appended: the least of all sleeping readers.
+    wakes_at_units: AtomicU64,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        let state = State {
+            segments: VecDeque::new(),
+            end: 0,
+            writer: None,
+            is_growing: false,
+            spares: Vec::new(),
+            database: None,
+            time_s: 0,
+            registered: Vec::new(),
+            next_id: 0,
+        };
+        Log {
+            state: Mutex::new(state),
+            end: AtomicU64::new(0),
+            units: AtomicU64::new(0),
+            wakes_at_units: AtomicU64::new(NOBODY_SLEEPS),
+        }
+    }
+}
+
+impl Log {
+    /// The LSN after everything that was appended. Some of it may still be being copied.
+    #[inline]
+    pub fn end(&self) -> Lsn {
+        self.end.load(Ordering::Acquire)
+    }
+
+    /// How many units have been appended.
+    #[inline]
+    pub fn units(&self) -> u64 {
+        self.units.load(Ordering::Relaxed)
+    }
+
+    /// Whether anything is kept for anybody. It changes only when a reader comes or goes.
+    pub fn has_readers(&self) -> bool {
+        !self.locked().registered.is_empty()
+    }
+
+    /// Appends a unit, which is empty afterwards, and returns the LSN behind it. The shards that it concerns
+    /// must be locked. `now_s` is the Unix time in s, 0 if it does not matter. [`Log::kick`] is to follow
+    /// soon.
+    pub fn append(&self, unit: &mut Unit, now_s: i64) -> Lsn {
+        let mut reservation = None;
+        let end = self.reserve(unit, now_s, &mut reservation);
+        if let Some((reservation, start)) = reservation {
+            reservation.fill(unit.bytes(start));
+        }
+        unit.clear();
+        end
+    }
+
+    /// Gives a unit its place. If the unit was not copied there yet it is to be filled with the unit's bytes
+    /// from the offset that is returned with the reservation.
+    #[inline]
+    fn reserve(&self, unit: &mut Unit, now_s: i64, reservation: &mut Option<(Reservation, usize)>) -> Lsn {
+        if unit.is_empty() {
+            return self.end();
+        }
+        let mut start = unit.wrap();
+        let mut state = self.locked();
+        if state.registered.is_empty() {
+            return state.end;
+        }
+        let (first_database, last_database) = unit.databases();
+        if state.database != Some(first_database) {
+            start = unit.select(start);
+        }
+        state.database = Some(last_database);
+        if now_s > state.time_s {
+            state.time_s = now_s;
+            state.is_growing = false;
+        }
+        let bytes = unit.bytes(start).len();
+        if bytes > COPIED_BYTES_MAX {
+            state.push_segment(Source::Unit(Arc::new(unit.take_bytes())), start);
+            state.is_growing = false;
+        } else {
+            let writer = state.writer_for(bytes);
+            if bytes <= COPIED_LOCKED_BYTES_MAX {
+                writer.append(unit.bytes(start));
+            } else {
+                *reservation = Some((writer.reserve(bytes), start));
+            }
+        }
+        state.end += bytes as u64;
+        let end = state.end;
+        if bytes > COPIED_BYTES_MAX {
+            // A new block has done so already.
+            state.give_up_slow_readers();
+        }
+        self.end.store(end, Ordering::Release);
+        self.units.store(self.units() + 1, Ordering::Release);
+        end
+    }
+
+    /// Has the next unit be preceded by SELECT, and returns the LSN that it will have: a reader may begin
+    /// there that knows nothing of what was before.
+    pub fn restart(&self) -> Lsn {
+        let mut state = self.locked();
+        state.database = None;
+        state.end
+    }
+
+    /// Wakes readers that sleep and want no more units than were appended. To be called after appending, once
+    /// for many units if they come together.
+    #[inline]
+    pub fn kick(&self) {
+        if self.units.load(Ordering::SeqCst) >= self.wakes_at_units.load(Ordering::SeqCst) {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    fn wake(&self) {
+        let mut wakers = Vec::new();
+        let mut state = self.locked();
+        let units = self.units();
+        for registered in state.registered.iter_mut().filter(|it| it.wakes_at_units <= units) {
+            registered.wakes_at_units = NOBODY_SLEEPS;
+            wakers.extend(registered.waker.clone());
+        }
+        self.note_sleepers(&state);
+        drop(state);
+        wakers.iter().for_each(|wake| wake());
+    }
+
+    fn note_sleepers(&self, state: &State) {
+        let least = state.registered.iter().map(|registered| registered.wakes_at_units).min();
+        self.wakes_at_units.store(least.unwrap_or(NOBODY_SLEEPS), Ordering::SeqCst);
+    }
+
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The first LSN that is kept.
+    fn first(&self) -> Lsn {
+        self.segments.front().map_or(self.end, |segment| segment.lsn)
+    }
+
+    fn push_segment(&mut self, source: Source, offset: usize) {
+        self.segments.push_back(Segment { lsn: self.end, time_s: self.time_s, source, offset });
+    }
+
+    /// The writer of a block that has room for a unit. What is written next belongs to the last segment.
+    #[inline]
+    fn writer_for(&mut self, bytes: usize) -> &mut BlockWriter {
+        if !self.is_growing || self.writer.as_ref().is_none_or(|writer| writer.room() < bytes) {
+            self.begin_segment(bytes);
+        }
+        self.writer.as_mut().expect("a segment that grows has a writer")
+    }
+
+    #[cold]
+    fn begin_segment(&mut self, bytes: usize) {
+        let writer = match self.writer.take() {
+            Some(writer) if writer.room() >= bytes => writer,
+            full => {
+                drop(full);
+                self.give_up_slow_readers();
+                self.unused_block()
+            }
+        };
+        self.push_segment(Source::Block(Arc::clone(writer.block())), writer.reserved());
+        self.writer = Some(writer);
+        self.is_growing = true;
+    }
+
+    fn unused_block(&mut self) -> BlockWriter {
+        for at in 0..self.spares.len() {
+            match BlockWriter::reuse(self.spares.swap_remove(at)) {
+                Ok(writer) => return writer,
+                Err(block) => {
+                    // A reader has it.
+                    self.spares.push(block);
+                    let last = self.spares.len() - 1;
+                    self.spares.swap(at, last);
+                }
+            }
+        }
+        BlockWriter::new(BLOCK_BYTES)
+    }
+
+    /// Keeps no more for readers that are too far behind.
+    fn give_up_slow_readers(&mut self) {
+        let end = self.end;
+        for registered in self.registered.iter_mut().filter(|it| it.keeps_bytes.is_none()) {
+            let behind = end - registered.lsn;
+            if behind > registered.bytes_max && registered.lost_bytes.is_none() {
+                registered.lost_bytes = Some(behind);
+            }
+        }
+        self.drop_unneeded();
+    }
+
+    /// Drops segments that nobody needs any more.
+    fn drop_unneeded(&mut self) {
+        let end = self.end;
+        let needed = self.registered.iter_mut().filter(|it| it.lost_bytes.is_none()).map(|registered| {
+            if let Some(keeps_bytes) = registered.keeps_bytes {
+                registered.lsn = registered.lsn.max(end.saturating_sub(keeps_bytes));
+            }
+            registered.lsn
+        });
+        let needed = needed.min().unwrap_or(end);
+        while let Some(first) = self.segments.front() {
+            let is_needed = match (self.segments.get(1), &first.source) {
+                (Some(next), _) => next.lsn > needed,
+                (None, Source::Unit(_)) => end > needed,
+                // It may grow.
+                (None, Source::Block(_)) => true,
+            };
+            if is_needed {
+                return;
+            }
+            if let Some(Segment { source: Source::Block(block), .. }) = self.segments.pop_front() {
+                self.retire(block);
+            }
+        }
+    }
+
+    /// Keeps a block to be filled again, unless it is used otherwise.
+    fn retire(&mut self, block: Arc<AppendBlock>) {
+        // Segments of one block follow each other, with only units between them.
+        let next = self.segments.iter().find_map(|segment| match &segment.source {
+            Source::Block(block) => Some(block),
+            Source::Unit(_) => None,
+        });
+        let next = next.or(self.writer.as_ref().map(BlockWriter::block));
+        let is_used = next.is_some_and(|next| Arc::ptr_eq(next, &block));
+        if !is_used && self.spares.len() < SPARE_BLOCKS_MAX {
+            self.spares.push(block);
+        }
+    }
+
+    fn find(&self, id: u64) -> &Registered {
+        self.registered.iter().find(|registered| registered.id == id).expect(REGISTERED)
+    }
+
+    fn find_mut(&mut self, id: u64) -> &mut Registered {
+        self.registered.iter_mut().find(|registered| registered.id == id).expect(REGISTERED)
+    }
+
+    /// Segments from the one on that an LSN lies in, each with its end and the end of what is filled of it.
+    fn segments_from(&self, lsn: Lsn) -> impl Iterator<Item = (&Segment, Lsn, Lsn)> {
+        let first = self.segments.partition_point(|segment| segment.lsn <= lsn).saturating_sub(1);
+        (first..self.segments.len()).map(|at| {
+            let segment = &self.segments[at];
+            let end = self.segments.get(at + 1).map_or(self.end, |next| next.lsn);
+            let filled = match &segment.source {
+                Source::Unit(_) => end,
+                Source::Block(block) => {
+                    end.min(segment.lsn + block.filled().saturating_sub(segment.offset) as u64)
+                }
+            };
+            (segment, end, filled)
+        })
+    }
+}

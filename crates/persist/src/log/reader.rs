@@ -1,0 +1,247 @@
+//! Those who read the log, and what is kept for those who may come back.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Log, Lsn, NOBODY_SLEEPS, Registered, Source, State};
+
+/// What wakes a reader that sleeps. It runs on the thread that appends, and must be quick.
+pub type Waker = Arc<dyn Fn() + Send + Sync>;
+
+/// Where a reader begins.
+#[derive(Clone, Copy, Debug)]
+pub enum Start {
+    /// At the end, with SELECT before the next command: it needs to know nothing of what was before.
+    Fresh,
+    /// At the byte with this LSN: it has read everything before.
+    At(Lsn),
+}
+
+/// What a reader asked for is not kept any more, or not there yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotKept {
+    /// The first LSN that it could begin at.
+    pub first: Lsn,
+    /// The last one.
+    pub end: Lsn,
+}
+
+impl fmt::Display for NotKept {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "the log is kept from byte {} to {}", self.first, self.end)
+    }
+}
+
+/// A reader was given up because too much waited for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lost {
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} bytes of the log waited to be read", self.bytes)
+    }
+}
+
+/// Bytes of the log that lie together. They are kept for as long as this is.
+#[derive(Clone)]
+pub struct Chunk {
+    lsn: Lsn,
+    time_s: i64,
+    source: Source,
+    offset: usize,
+    len: usize,
+}
+
+impl Chunk {
+    /// The LSN of its first byte.
+    pub fn lsn(&self) -> Lsn {
+        self.lsn
+    }
+
+    /// The LSN behind its last byte.
+    pub fn end(&self) -> Lsn {
+        self.lsn + self.len as u64
+    }
+
+    /// When all of it was appended, Unix time in s; 0 if nobody has said.
+    pub fn time_s(&self) -> i64 {
+        self.time_s
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        let range = self.offset..self.offset + self.len;
+        match &self.source {
+            Source::Block(block) => block.bytes(range),
+            Source::Unit(bytes) => &bytes[range],
+        }
+    }
+}
+
+impl Log {
+    /// Registers a reader. More than `bytes_max` bytes may not wait for it: then it is lost. `waker` is
+    /// called when there is something for it and it sleeps.
+    pub fn register(
+        self: &Arc<Self>,
+        start: Start,
+        bytes_max: u64,
+        waker: Option<Waker>,
+    ) -> Result<Reader, NotKept> {
+        let mut state = self.locked();
+        let (first, end) = (state.first(), state.end);
+        let lsn = match start {
+            Start::Fresh => {
+                state.database = None;
+                end
+            }
+            Start::At(lsn) if (first..=end).contains(&lsn) => lsn,
+            Start::At(_) => return Err(NotKept { first, end }),
+        };
+        let id = state.register(lsn, None, bytes_max, waker);
+        Ok(Reader { log: Arc::clone(self), id, lsn })
+    }
+
+    /// Keeps the last `bytes` bytes, and somewhat more, from now on.
+    pub fn keep(self: &Arc<Self>, bytes: u64) -> Backlog {
+        let mut state = self.locked();
+        let end = state.end;
+        let id = state.register(end, Some(bytes), 0, None);
+        Backlog { log: Arc::clone(self), id }
+    }
+
+    fn unregister(&self, id: u64) {
+        let mut state = self.locked();
+        state.registered.retain(|registered| registered.id != id);
+        if state.registered.is_empty() {
+            state.forget();
+        } else {
+            state.drop_unneeded();
+        }
+        self.note_sleepers(&state);
+    }
+}
+
+impl State {
+    fn register(&mut self, lsn: Lsn, keeps_bytes: Option<u64>, bytes_max: u64, waker: Option<Waker>) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        let (lost_bytes, wakes_at_units) = (None, NOBODY_SLEEPS);
+        self.registered.push(Registered {
+            id,
+            lsn,
+            keeps_bytes,
+            bytes_max,
+            lost_bytes,
+            wakes_at_units,
+            waker,
+        });
+        id
+    }
+
+    /// Keeps nothing.
+    fn forget(&mut self) {
+        self.segments = Default::default();
+        self.spares = Vec::new();
+        (self.writer, self.is_growing, self.database, self.time_s) = (None, false, None, 0);
+    }
+
+    fn read(&mut self, id: u64, until: Lsn, bytes_max: usize, chunks: &mut Vec<Chunk>) -> Result<Lsn, Lost> {
+        let registered = self.find(id);
+        if let Some(bytes) = registered.lost_bytes {
+            return Err(Lost { bytes });
+        }
+        let mut lsn = registered.lsn;
+        let until = until.min(lsn.saturating_add(bytes_max as u64));
+        for (segment, end, filled) in self.segments_from(lsn) {
+            let stop = filled.min(until);
+            if stop > lsn {
+                let offset = segment.offset + (lsn - segment.lsn) as usize;
+                let (time_s, source) = (segment.time_s, segment.source.clone());
+                chunks.push(Chunk { lsn, time_s, source, offset, len: (stop - lsn) as usize });
+                lsn = stop;
+            }
+            if lsn < end {
+                break;
+            }
+        }
+        self.find_mut(id).lsn = lsn;
+        self.drop_unneeded();
+        Ok(lsn)
+    }
+}
+
+/// One who reads everything from some LSN on.
+pub struct Reader {
+    log: Arc<Log>,
+    id: u64,
+    lsn: Lsn,
+}
+
+impl Reader {
+    /// The LSN of the next byte that it will read.
+    pub fn lsn(&self) -> Lsn {
+        self.lsn
+    }
+
+    /// Adds to `chunks` what can be read: up to `until`, which must be between two units, in whole units; and
+    /// no more than `bytes_max` bytes, which may end within a unit. Nothing if nothing is there.
+    pub fn read(&mut self, until: Lsn, bytes_max: usize, chunks: &mut Vec<Chunk>) -> Result<(), Lost> {
+        self.lsn = self.log.locked().read(self.id, until, bytes_max, chunks)?;
+        Ok(())
+    }
+
+    /// Whether something can be read, or the reader is lost.
+    pub fn has_more(&self) -> bool {
+        let state = self.log.locked();
+        let is_lost = state.find(self.id).lost_bytes.is_some();
+        is_lost || state.segments_from(self.lsn).next().is_some_and(|(_, _, filled)| filled > self.lsn)
+    }
+
+    /// Says that the reader is about to sleep until `units` units have been appended in all ([`Log::units`];
+    /// 0 for any). It must look for more after this and before it sleeps: what comes after that wakes it.
+    pub fn begin_sleep(&self, units: u64) {
+        let mut state = self.log.locked();
+        state.find_mut(self.id).wakes_at_units = units;
+        self.log.note_sleepers(&state);
+    }
+
+    /// Says that it does not sleep.
+    pub fn end_sleep(&self) {
+        self.begin_sleep(NOBODY_SLEEPS);
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.log.unregister(self.id);
+    }
+}
+
+/// Keeps the last bytes of the log for readers that come back.
+pub struct Backlog {
+    log: Arc<Log>,
+    id: u64,
+}
+
+impl Backlog {
+    /// The first LSN that a reader can begin at.
+    pub fn first(&self) -> Lsn {
+        self.log.locked().first()
+    }
+
+    /// Keeps more or less from now on.
+    pub fn resize(&self, bytes: u64) {
+        let mut state = self.log.locked();
+        state.find_mut(self.id).keeps_bytes = Some(bytes);
+        state.drop_unneeded();
+    }
+}
+
+impl Drop for Backlog {
+    fn drop(&mut self) {
+        self.log.unregister(self.id);
+    }
+}

@@ -1,0 +1,129 @@
+//! What one commit has for the log.
+
+use mantissa_protocol::encode_request;
+
+const MULTI: &[u8] = b"*1\r\n$5\r\nMULTI\r\n";
+const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
+/// Bytes kept free in front of the commands, for SELECT and MULTI: a unit is one piece of memory.
+const FRONT_BYTES: usize = 64;
+/// A buffer above this is given back when the unit is empty again.
+const BUFFER_KEPT_BYTES: usize = 64 << 10;
+
+/// Commands that are logged together: either all of them are applied by a reader, or none.
+#[derive(Debug, Default)]
+pub struct Unit {
+    /// [`FRONT_BYTES`], then the commands.
+    bytes: Vec<u8>,
+    commands: usize,
+    first_database: usize,
+    last_database: usize,
+    /// The commands do not belong together.
+    is_loose: bool,
+}
+
+impl Unit {
+    /// Whether there is nothing in it.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.commands == 0
+    }
+
+    /// Adds a command on a database.
+    pub fn push<'a>(
+        &mut self,
+        database: usize,
+        words: impl IntoIterator<Item = &'a [u8], IntoIter: ExactSizeIterator>,
+    ) {
+        if self.commands == 0 {
+            self.bytes.resize(FRONT_BYTES, 0);
+            self.first_database = database;
+        } else if self.last_database != database {
+            put_select(database, &mut self.bytes);
+        }
+        self.last_database = database;
+        self.commands += 1;
+        encode_request(&mut self.bytes, words);
+    }
+
+    /// Says that the commands do not belong together: one of them may be applied without the next.
+    pub fn loosen(&mut self) {
+        self.is_loose = true;
+    }
+
+    /// Empties it.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(BUFFER_KEPT_BYTES);
+        (self.commands, self.is_loose) = (0, false);
+    }
+
+    /// Puts several commands between MULTI and EXEC, unless they are loose. Returns where the unit begins.
+    pub(super) fn wrap(&mut self) -> usize {
+        if self.commands < 2 || self.is_loose {
+            return FRONT_BYTES;
+        }
+        self.bytes.extend_from_slice(EXEC);
+        self.put_in_front(FRONT_BYTES, MULTI)
+    }
+
+    /// Puts SELECT in front of what begins at `start`. Returns where the unit begins then.
+    #[cold]
+    pub(super) fn select(&mut self, start: usize) -> usize {
+        let mut select = Vec::with_capacity(FRONT_BYTES);
+        put_select(self.first_database, &mut select);
+        self.put_in_front(start, &select)
+    }
+
+    fn put_in_front(&mut self, start: usize, bytes: &[u8]) -> usize {
+        let new_start = start - bytes.len();
+        self.bytes[new_start..start].copy_from_slice(bytes);
+        new_start
+    }
+
+    /// The database of the first command, and of the last one.
+    #[inline]
+    pub(super) fn databases(&self) -> (usize, usize) {
+        (self.first_database, self.last_database)
+    }
+
+    #[inline]
+    pub(super) fn bytes(&self, start: usize) -> &[u8] {
+        &self.bytes[start..]
+    }
+
+    /// Takes the buffer that begins with bytes that are not used.
+    pub(super) fn take_bytes(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+}
+
+fn put_select(database: usize, out: &mut Vec<u8>) {
+    encode_request(out, ["SELECT", &database.to_string()]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn select_and_multi_fit_in_front() {
+        let mut unit = Unit::default();
+        unit.push(usize::MAX, [&b"DEL"[..], b"a"]);
+        unit.push(0, [&b"DEL"[..], b"b"]);
+        let start = unit.wrap();
+        let start = unit.select(start);
+        let expected = "*2\r\n$6\r\nSELECT\r\n$20\r\n18446744073709551615\r\n*1\r\n$5\r\nMULTI\r\n\
+                        *2\r\n$3\r\nDEL\r\n$1\r\na\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n\
+                        *2\r\n$3\r\nDEL\r\n$1\r\nb\r\n*1\r\n$4\r\nEXEC\r\n";
+        assert_eq!(String::from_utf8_lossy(unit.bytes(start)), expected);
+        unit.clear();
+        assert!(unit.is_empty());
+        unit.push(1, [&b"PING"[..]]);
+        assert_eq!(unit.bytes(unit.bytes.len() - 14), b"*1\r\n$4\r\nPING\r\n");
+        let start = unit.wrap();
+        assert_eq!(unit.bytes(start), b"*1\r\n$4\r\nPING\r\n");
+        unit.push(1, [&b"PING"[..]]);
+        unit.loosen();
+        assert_eq!(unit.wrap(), FRONT_BYTES);
+    }
+}

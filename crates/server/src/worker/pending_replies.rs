@@ -1,0 +1,156 @@
+//! Replies that wait for the log. A reply leaves when the log is confirmed up to the reply's LSN
+//! ([`Aof::confirmed`](mantissa_engine::aof::Aof::confirmed)): on the disk with `appendfsync always`, else in
+//! the file. So nobody hears of a write that a crash, or the end of the process, could undo.
+//!
+//! A reply's LSN lies behind the last write that it may tell of: one of its client's own, or the last one to
+//! a shard that a command of its client has read. A client that reads other shards does not wait. (In Redis
+//! nothing leaves that was caused in the same event-loop iteration.) Whatever is for a client with pending
+//! replies goes behind them.
+//!
+//! Messages of one worker to clients of another wait in the same way, in the order in which they came:
+//! service of blocked clients, published messages, invalidations.
+//!
+//! Nothing else waits. Requests go on being run. Whoever writes the file wakes the worker when more is
+//! confirmed; where it is quick, the worker itself writes at the end of an iteration.
+
+use std::collections::VecDeque;
+
+use mantissa_engine::stats;
+use mantissa_net::{Conn, Driver};
+use mantissa_persist::log::Lsn;
+
+use super::Worker;
+use crate::connection::Connection;
+use crate::inbox::Message;
+
+/// Replies of one client that wait.
+#[derive(Default)]
+pub struct PendingReplies {
+    /// LSNs, and what may leave when the log is confirmed up to them.
+    queue: VecDeque<(Lsn, Vec<u8>)>,
+    bytes: usize,
+}
+
+/// What waits for the log at a worker.
+#[derive(Default)]
+pub(super) struct Pending {
+    /// The connections of clients with pending replies.
+    conns: Vec<Conn>,
+    /// Messages, with the LSNs that they wait for.
+    messages: VecDeque<(Lsn, Message)>,
+}
+
+impl Pending {
+    /// Whether there is nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.conns.is_empty() && self.messages.is_empty()
+    }
+}
+
+impl Worker<'_> {
+    /// Sends bytes to a client as soon as the log is confirmed up to `lsn`.
+    pub(super) fn deliver(
+        &mut self,
+        driver: &mut Driver,
+        connection: &mut Connection,
+        bytes: Vec<u8>,
+        lsn: Lsn,
+    ) {
+        if connection.pending_replies.is_none() && lsn <= self.context.engine.aof.confirmed() {
+            return self.send_now(driver, connection, bytes);
+        }
+        let replies = connection.pending_replies.get_or_insert_with(|| {
+            self.pending.conns.push(connection.conn);
+            Box::default()
+        });
+        replies.bytes += bytes.len();
+        replies.queue.push_back((lsn, bytes));
+    }
+
+    fn send_now(&self, driver: &mut Driver, connection: &Connection, bytes: Vec<u8>) {
+        let counters = &self.context.engine.stats.workers[self.context.worker];
+        stats::add(&counters.output_bytes, bytes.len() as u64);
+        stats::add(&counters.writes, 1);
+        stats::add(&connection.session.shared.sent_bytes, bytes.len() as u64);
+        driver.send(connection.conn, bytes);
+    }
+
+    /// Notes a client that has come to this worker, perhaps with pending replies.
+    pub(super) fn note_pending_replies(&mut self, connection: &Connection) {
+        if connection.pending_replies.is_some() {
+            self.pending.conns.push(connection.conn);
+        }
+    }
+
+    /// Keeps a message that must wait, or returns one that need not.
+    pub(super) fn keep_pending(&mut self, lsn: Lsn, message: Message) -> Option<Message> {
+        let follows = message.target().is_some() && !self.pending.messages.is_empty();
+        if follows || lsn > self.context.engine.aof.confirmed() {
+            self.pending.messages.push_back((lsn, message));
+            return None;
+        }
+        Some(message)
+    }
+
+    /// Sends what is confirmed, and has this worker be woken for the rest.
+    pub(super) fn send_confirmed(&mut self, driver: &mut Driver) {
+        loop {
+            if self.pending.is_empty() {
+                return;
+            }
+            let aof = &self.context.engine.aof;
+            aof.await_confirmed(self.context.worker);
+            let confirmed = aof.confirmed();
+            let mut is_sent = false;
+            while let Some((_, message)) = self.pending.messages.pop_front_if(|(lsn, _)| *lsn <= confirmed) {
+                is_sent = true;
+                self.handle_message(driver, message);
+            }
+            for conn in std::mem::take(&mut self.pending.conns) {
+                is_sent |= self.send_confirmed_replies(driver, conn, confirmed);
+            }
+            if !is_sent && confirmed == self.context.engine.aof.confirmed() {
+                return;
+            }
+        }
+    }
+
+    /// Sends the replies of a connection that are confirmed. Whether there were any.
+    fn send_confirmed_replies(&mut self, driver: &mut Driver, conn: Conn, confirmed: u64) -> bool {
+        if self.suspended.as_ref().is_some_and(|suspended| suspended.conn == conn) {
+            self.pending.conns.push(conn);
+            return false;
+        }
+        if self.connection_mut(conn).is_none() {
+            return false;
+        }
+        let Some(mut connection) = self.connections[conn.index()].take() else { return false };
+        let mut is_sent = false;
+        if let Some(mut replies) = connection.pending_replies.take() {
+            while let Some((_, bytes)) = replies.queue.pop_front_if(|(lsn, _)| *lsn <= confirmed) {
+                is_sent = true;
+                replies.bytes -= bytes.len();
+                self.send_now(driver, &connection, bytes);
+            }
+            if !replies.queue.is_empty() {
+                connection.pending_replies = Some(replies);
+                self.pending.conns.push(conn);
+            } else if connection.session.closing {
+                self.forget(&mut connection);
+                driver.close_after_send(conn);
+                return is_sent;
+            }
+        }
+        self.connections[conn.index()] = Some(connection);
+        if is_sent {
+            self.after_send(driver, conn);
+        }
+        is_sent
+    }
+
+    /// Unsent bytes of a client, with its pending replies.
+    pub(super) fn unsent(&self, driver: &Driver, connection: &Connection) -> usize {
+        driver.unsent(connection.conn)
+            + connection.pending_replies.as_ref().map_or(0, |replies| replies.bytes)
+    }
+}
