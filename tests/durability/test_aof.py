@@ -72,7 +72,7 @@ def increment(server):
 
 
 def words_of(path):
-    """The commands of a file, as lists of words; notes as they are, but for those of reserved room."""
+    """The commands of a file, as lists of words; notes as they are, but for those of preallocated bytes."""
     data, at, found = path.read_bytes(), 0, []
 
     def line():

@@ -161,8 +161,7 @@ fn cut(path: &Path, length: u64, patches: &Patches) -> io::Result<()> {
     preallocation::cut(&mut *FileSystem.append(path)?, length, patches)
 }
 
-/// Cuts preallocated bytes off the last file, and changes what has to be changed before anything is written
-/// on.
+/// Cuts preallocated bytes off the last file, and changes what must be before anything is written on.
 fn trim(path: &Path, total: u64, whole: u64, patches: &Patches) -> Result<(), String> {
     if whole == total && patches.is_empty() {
         return Ok(());
