@@ -405,6 +405,10 @@ LEAVINGS = [
     "local m = getmetatable(_G) m.__index = function() return 'leak' end",
     "string.secret = 1",
     "table.remove(_G)",
+    "local _, real = pairs(string) rawset(real, 'secret', 'leak') real.secret = 'leak'",
+    "local _, real = pairs(redis) real.call = function() return 'leak' end",
+    "getmetatable(setmetatable({}, string)).secret = 'leak'",
+    "getmetatable(setmetatable({}, _G)).secret = 'leak'",
 ]
 TRACES = [
     "return tostring(rawget(_G, 'secret')) .. tostring(_G[1] ~= nil and 'leak')",
@@ -412,6 +416,8 @@ TRACES = [
     "return tostring(pcall(function() return 'a' + 'b' end))",
     "return tostring(KEYS.secret) .. tostring(next(KEYS))",
     "return tostring(rawget(_G, 1)) .. tostring(next({}))",
+    "return redis.call('PING')",
+    "local names = {} for name in pairs(string) do names[#names + 1] = name end table.sort(names) return names",
 ]
 
 

@@ -145,7 +145,7 @@ fn run_script(
         read_only: read_only || script.flags.no_writes,
         allow_oom: script.flags.allow_oom,
         is_function: false,
-        name: source::hexadecimal(&script.digest),
+        name: Name::Digest(&script.digest),
         habits: &script.habits,
         called: Cell::default(),
     };
@@ -170,6 +170,23 @@ pub fn needs_memory(engine: &Engine, command: &Command, args: Args<'_>) -> bool 
     flags.is_some_and(|flags| !flags.undeclared && !flags.allow_oom && !flags.no_writes)
 }
 
+/// What errors call a script or function by.
+pub enum Name<'a> {
+    /// A script.
+    Digest(&'a source::Digest),
+    /// A function.
+    Function(&'a [u8]),
+}
+
+impl Name<'_> {
+    fn text(&self) -> String {
+        match self {
+            Name::Digest(digest) => source::hexadecimal(&digest[..]),
+            Name::Function(name) => String::from_utf8_lossy(name).into_owned(),
+        }
+    }
+}
+
 /// A call of a script or function.
 pub struct Call<'a> {
     /// The command's arguments: name, script, number of keys, keys, arguments.
@@ -183,7 +200,7 @@ pub struct Call<'a> {
     /// It is a function.
     pub is_function: bool,
     /// The name that errors show.
-    pub name: String,
+    pub name: Name<'a>,
     /// What is known of its keys.
     pub habits: &'a Habits,
     /// Calls of a run that is to begin again.
@@ -302,7 +319,7 @@ impl Call<'_> {
     ) {
         let (text, counted) = match (abort, ending) {
             (Some(_), ending) => {
-                warning!("The script {} has been ended", self.name);
+                warning!("The script {} has been ended", self.name.text());
                 let mut text = b"ERR Script killed by user with SCRIPT KILL...".to_vec();
                 if let Ending::Raised { place, .. } = ending {
                     self.add_place(place, &mut text);
@@ -330,8 +347,8 @@ impl Call<'_> {
     /// Appends where an error was raised, as far as it is known.
     fn add_place(&self, place: Option<Place>, text: &mut Vec<u8>) {
         if let Some(Place { source, line }) = place {
-            let place: [&[u8]; 7] =
-                [b" script: ", self.name.as_bytes(), b", on ", &source, b":", &line, b"."];
+            let name = self.name.text();
+            let place: [&[u8]; 7] = [b" script: ", name.as_bytes(), b", on ", &source, b":", &line, b"."];
             text.extend_from_slice(&place.concat());
         }
     }

@@ -8,7 +8,7 @@ use mantissa_persist::write::WriteOptions;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::ShardSet;
 
-use super::eval::{Call, show};
+use super::eval::{Call, Name, show};
 use super::functions::{self, Library, Policy};
 use super::machine::with_machine;
 use crate::invocation::{Invocation, with_shards};
@@ -50,7 +50,7 @@ fn run(
         read_only: read_only || info.flags.no_writes,
         allow_oom: info.flags.allow_oom,
         is_function: true,
-        name: String::from_utf8_lossy(&info.name).into_owned(),
+        name: Name::Function(&info.name),
         habits: &info.habits,
         called: Cell::default(),
     };

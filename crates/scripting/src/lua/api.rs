@@ -9,7 +9,7 @@ use sha1::{Digest as _, Sha1};
 use super::budget::{self, Output};
 use super::host;
 use super::native::{self, Arguments, Native, Problem};
-use super::vm::{command_arguments, reply_problem};
+use super::vm::{Command, reply_problem};
 use crate::host::LogLevel;
 
 const LEVELS: [(&str, LogLevel); 4] = [
@@ -163,11 +163,11 @@ fn set_destinations(_lua: &Lua, args: &Arguments) -> Native<()> {
 }
 
 fn check_command(_lua: &Lua, args: &Arguments) -> Native<bool> {
-    let command = match command_arguments(args.iter()) {
-        Ok(command) => command,
-        Err(text) => return reply_problem(text),
-    };
-    match host::ask(|host| host.may_run(command.as_args())) {
+    let mut command = Command::default();
+    if let Err(text) = command.fill(args.iter()) {
+        return reply_problem(text);
+    }
+    match host::ask(|host| host.may_run(command.args())) {
         None => reply_problem("ERR redis.acl_check_cmd can only be called inside a script invocation"),
         Some(None) => reply_problem("ERR Invalid command passed to redis.acl_check_cmd()"),
         Some(Some(may_run)) => Ok(may_run),

@@ -161,6 +161,29 @@ pub fn admit(lua: &Lua, len: usize) -> mlua::Result<()> {
     if len < LONG_BYTES { Ok(()) } else { shorten(lua, interval_of(lua.used_memory() + len)) }
 }
 
+/// Lifts the memory limit until it is dropped.
+struct Lifted<'l>(&'l Lua);
+
+impl Drop for Lifted<'_> {
+    fn drop(&mut self) {
+        // It fails only where the allocator is not mlua's.
+        let _has_allocator = self.0.set_memory_limit(MEMORY_BYTES_MAX);
+    }
+}
+
+/// Does `work`, which allocates at most about `bytes` of Lua's memory and runs no code of a script.
+///
+/// With a memory limit mlua makes each allocation in a protected call, which costs about a thousand
+/// instructions. So the limit is lifted for the time of `work`, unless memory might come near it.
+pub fn with_room<R>(lua: &Lua, bytes: usize, work: impl FnOnce() -> R) -> R {
+    if lua.used_memory().saturating_add(bytes) > MEMORY_BYTES_MAX / 2 {
+        return work();
+    }
+    let _has_allocator = lua.set_memory_limit(0);
+    let _lifted = Lifted(lua);
+    work()
+}
+
 /// Charges for units of work on a reply of now `len` bytes. Fails if the reply is too long.
 pub fn admit_reply(units: usize, len: usize) -> mlua::Result<()> {
     charge(units)?;
@@ -230,6 +253,7 @@ impl<'l> Output<'l> {
 
     /// The text as a value.
     pub fn into_value(self) -> Native<mlua::Value> {
-        Ok(mlua::Value::String(self.lua.create_string(self.bytes)?))
+        let Output { lua, bytes } = self;
+        with_room(lua, bytes.len(), || Ok(mlua::Value::String(lua.create_string(bytes)?)))
     }
 }

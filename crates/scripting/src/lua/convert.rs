@@ -11,6 +11,9 @@ const NESTING_MAX: usize = 1000;
 /// Units of work for a value, besides its bytes.
 const VALUE_WORK: usize = 32;
 
+/// Bytes of Lua's memory for a byte of a reply, at most. An empty map of four bytes takes two tables.
+const MEMORY_PER_BYTE: usize = 100;
+
 /// Reads a reply.
 struct Reader<'a> {
     lua: &'a Lua,
@@ -20,7 +23,9 @@ struct Reader<'a> {
 
 /// Makes a Lua value of the first reply in `bytes`, which this server has written.
 pub fn to_lua(lua: &Lua, bytes: &[u8]) -> mlua::Result<Value> {
-    Reader { lua, bytes, at: 0 }.value()
+    budget::with_room(lua, bytes.len().saturating_mul(MEMORY_PER_BYTE), || {
+        Reader { lua, bytes, at: 0 }.value()
+    })
 }
 
 impl<'a> Reader<'a> {
@@ -163,7 +168,8 @@ fn without_line_ends(text: &[u8]) -> &[u8] {
     &text[..len]
 }
 
-/// Writes a table. A few fields make it something else than an array; the first of them in this order counts.
+/// Writes a table. A few fields make it something else than an array; the first of them in this order
+/// counts.
 fn write_table(reply: &mut Reply, table: &Table, protocol: Protocol, depth: usize) -> mlua::Result<()> {
     if let Value::String(text) = table.raw_get("err")? {
         reply.error_bytes(without_line_ends(&text.as_bytes()));
@@ -258,6 +264,9 @@ pub fn number_text(number: f64) -> Vec<u8> {
     text
 }
 
+/// A normal double keeps so many significant digits: a decimal number can be stored and read back.
+const DIGITS_KEPT: usize = 15;
+
 /// The form that C's `%.*g` prints.
 pub fn format_general(number: f64, digits: usize) -> String {
     if number.is_nan() {
@@ -267,7 +276,15 @@ pub fn format_general(number: f64, digits: usize) -> String {
         return if number < 0.0 { "-inf".to_owned() } else { "inf".to_owned() };
     }
     let digits = digits.max(1);
-    let scientific = format!("{number:.*e}", digits - 1);
+    // Integers are the most frequent.
+    if number == number.trunc() && number.abs() < 1e14 && digits >= 14 && number != 0.0 {
+        return (number as i64).to_string();
+    }
+    // The shortest form that reads back as the number is the rounded one if it is short enough.
+    let shortest = format!("{number:e}");
+    let significant = shortest.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit).count();
+    let is_short = significant <= digits && digits <= DIGITS_KEPT && (number.is_normal() || number == 0.0);
+    let scientific = if is_short { shortest } else { format!("{number:.*e}", digits - 1) };
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let trim = |text: &str| match text.contains('.') {
@@ -278,6 +295,88 @@ pub fn format_general(number: f64, digits: usize) -> String {
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{}e{sign}{:02}", trim(mantissa), exponent.abs());
     }
-    let decimals = usize::try_from(digits as i32 - 1 - exponent).unwrap_or(0);
-    trim(&format!("{number:.decimals$}"))
+    trim(&place_point(mantissa, exponent))
+}
+
+/// A mantissa such as `-1.25` times ten to the power of `exponent`, in digits.
+fn place_point(mantissa: &str, exponent: i32) -> String {
+    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
+    let digits: String = mantissa.chars().filter(|letter| *letter != '.').collect();
+    let before = usize::try_from(exponent + 1).unwrap_or(0);
+    if before == 0 {
+        let zeros = exponent.unsigned_abs() as usize - 1;
+        return format!("{sign}0.{:0>zeros$}{digits}", "");
+    }
+    match digits.split_at_checked(before) {
+        Some((whole, fraction)) if !fraction.is_empty() => format!("{sign}{whole}.{fraction}"),
+        _ => format!("{sign}{digits:0<before$}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same by two exact conversions.
+    fn exact(number: f64, digits: usize) -> String {
+        let scientific = format!("{number:.*e}", digits - 1);
+        let (mantissa, exponent) = scientific.split_once('e').unwrap();
+        let exponent: i32 = exponent.parse().unwrap();
+        let trim = |text: &str| match text.contains('.') {
+            true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+            false => text.to_owned(),
+        };
+        if exponent < -4 || exponent >= digits as i32 {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            return format!("{}e{sign}{:02}", trim(mantissa), exponent.abs());
+        }
+        let decimals = usize::try_from(digits as i32 - 1 - exponent).unwrap();
+        trim(&format!("{number:.decimals$}"))
+    }
+
+    #[test]
+    fn numbers_are_printed_as_in_c() {
+        let mut numbers = vec![
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            0.1,
+            1.5,
+            -2.25,
+            100.0,
+            1e13,
+            1e14,
+            99999999999999.0,
+            123456789012345.0,
+            1e15,
+            1e100,
+            0.0001,
+            0.00001234,
+            0.3,
+            1.0 / 3.0,
+            2.0 / 3.0,
+            9.99999999999995,
+            99999999999999.5,
+            5e-324,
+            f64::MAX,
+            f64::MIN_POSITIVE,
+            0.0001,
+        ];
+        let mut state = 1u64;
+        for _ in 0..20_000 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            numbers.push(f64::from_bits(state));
+            numbers.push((state >> 40) as f64 / 1000.0);
+            numbers.push((state % 100_000) as f64 * 1e-9);
+            numbers.push((state >> 12) as f64);
+        }
+        for number in numbers.into_iter().filter(|number| number.is_finite()) {
+            for digits in [1, 3, 14, 15, 17] {
+                assert_eq!(format_general(number, digits), exact(number, digits), "{number:e} {digits}");
+            }
+        }
+    }
 }

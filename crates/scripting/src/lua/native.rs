@@ -17,6 +17,9 @@ use super::vm::{PRELUDE_NAME, SCRIPT_NAME};
 /// Bytes that are read in the time of one unit of work.
 const READ_BYTES: usize = 16;
 
+/// Bytes that Lua needs for the table of an error besides its text, at most.
+const ERROR_BYTES: usize = 1 << 10;
+
 /// What an error of a native function is to scripts.
 #[derive(Clone, Debug)]
 pub enum Raised {
@@ -165,9 +168,11 @@ pub fn first_line(error: &mlua::Error) -> String {
 
 /// The table that is an error reply to scripts.
 pub fn error_table(lua: &Lua, text: &[u8]) -> mlua::Result<Table> {
-    let table = lua.create_table_with_capacity(0, 2)?;
-    table.raw_set("err", lua.create_string(text)?)?;
-    Ok(table)
+    budget::with_room(lua, text.len() + ERROR_BYTES, || {
+        let table = lua.create_table_with_capacity(0, 2)?;
+        table.raw_set("err", lua.create_string(text)?)?;
+        Ok(table)
+    })
 }
 
 /// The arguments of a call.

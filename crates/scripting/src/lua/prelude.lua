@@ -23,11 +23,13 @@ local aborted, after_cycle, at, error_value, switched, where =
 
 local READ_ONLY = 'Attempt to modify a readonly table'
 
--- The real tables by their sealed ones.
-local real_of = {}
+-- The real tables by their sealed ones, and the other way round. Scripts must never get a real table.
+local real_of, sealed_of = {}, {}
 -- What getmetatable returns for sealed tables whose real table has a metatable.
 local shown_metatable = {}
 local sealed_tables = {}
+-- Whether table.insert, which ignores metatables, has stored something in a sealed table.
+local must_clean = false
 
 local function refuse()
   error(READ_ONLY, 2)
@@ -35,7 +37,7 @@ end
 
 local function seal(real)
   local sealed = setmetatable({}, { __index = real, __newindex = refuse })
-  real_of[sealed] = real
+  real_of[sealed], sealed_of[real] = real, sealed
   sealed_tables[#sealed_tables + 1] = sealed
   return sealed
 end
@@ -156,7 +158,10 @@ function base.pairs(...)
   if type(t) ~= 'table' then
     bad_argument(1, 'pairs', 'table', type_name(t, 1, select('#', ...)))
   end
-  return next, real_of[t] or t, nil
+  if real_of[t] then
+    return base.next, t, nil
+  end
+  return next, t, nil
 end
 
 function base.rawget(...)
@@ -195,7 +200,8 @@ function base.getmetatable(...)
   elseif type(value) == 'string' then
     return shown_metatable.string
   end
-  return getmetatable(value)
+  local metatable = getmetatable(value)
+  return sealed_of[metatable] or metatable
 end
 
 function base.setmetatable(...)
@@ -500,11 +506,14 @@ end
 
 function tables.insert(...)
   local count = select('#', ...)
+  local t, place, value = ...
+  if real_of[t] then
+    must_clean = true
+  end
   if count == 2 then
-    insert(...)
+    insert(t, place)
     return
   end
-  local t, place, value = ...
   if count == 3 and type(place) == 'number' and place >= 0 and type(t) == 'table' and #t <= MOVES_MAX then
     insert(t, place, value)
     return
@@ -730,8 +739,12 @@ local function new_environment(fields, loading_fields)
   globals._G = environment.globals
   shown_metatable[environment.globals] = seal({ __index = missing })
 
-  -- Removes what functions that ignore metatables have stored in sealed tables.
+  -- Removes what a script has stored in sealed tables.
   local function clean()
+    if not must_clean then
+      return
+    end
+    must_clean = false
     for index = 1, #sealed_tables do
       local sealed = sealed_tables[index]
       if next(sealed) ~= nil then

@@ -23,6 +23,9 @@ pub enum Compiled {
     Function(Function),
 }
 
+/// Bytes that Lua needs for a string in a table besides its text, at most.
+const VALUE_BYTES: usize = 1 << 10;
+
 /// How a run ended: whether it returned, and what it returned or raised.
 pub type Ended = mlua::Result<(bool, Value)>;
 
@@ -52,7 +55,10 @@ fn run_and_reply(
     host: &mut dyn Host,
     reply: &mut Reply,
 ) -> Ended {
-    let (keys, arguments) = (strings(&vm.lua, keys)?, strings(&vm.lua, arguments)?);
+    let bytes = |args: Args<'_>| args.iter().map(|arg| arg.len() + VALUE_BYTES).sum::<usize>();
+    let (keys, arguments) = budget::with_room(&vm.lua, bytes(keys) + bytes(arguments), || {
+        Ok::<_, mlua::Error>((strings(&vm.lua, keys)?, strings(&vm.lua, arguments)?))
+    })?;
     budget::begin(&vm.lua)?;
     host::lend(host, || {
         let (is_well, value) = match code.get() {
@@ -67,7 +73,8 @@ fn run_and_reply(
             _ => return Err(mlua::Error::runtime("this is no script of this machine")),
         };
         if let (true, Some(protocol)) = (is_well, host::ask(|host| host.protocol())) {
-            convert::write_reply(reply, &value, protocol)?;
+            // The names of fields that it looks for.
+            budget::with_room(&vm.lua, VALUE_BYTES, || convert::write_reply(reply, &value, protocol))?;
         }
         Ok((is_well, value))
     })

@@ -16,14 +16,15 @@
 //! - Patterns (the matcher recurses on the C stack): they are matched in Rust, with bounds on depth and time.
 
 use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use mantissa_protocol::{Args, OwnedArgs, Protocol, Reply};
+use mantissa_protocol::{Args, Protocol, Reply, Slice};
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
 
 use super::budget::{self, MEMORY_BYTES_MAX};
-use super::host::{self, Text};
+use super::host;
 use super::native::{self, Native, Raised};
 use super::run::{self, Compiled, Ended};
 use super::{api, convert, libraries, registering};
@@ -34,6 +35,8 @@ use crate::language::{Code, Ending, Language, Machine, Problem, Registration};
 const COLLECT_BYTES: usize = 32 << 20;
 /// Bytes of source that are compiled between two ticks.
 const SOURCE_BYTES: usize = 16 << 10;
+/// Capacity in bytes up to which the buffers of a command are kept.
+const BUFFER_BYTES_KEPT: usize = 64 << 10;
 /// The first byte of bytecode.
 const BYTECODE_MARK: u8 = 0x1B;
 
@@ -173,8 +176,10 @@ impl Machine for Vm {
 /// The functions that the prelude is given.
 fn natives(lua: &Lua) -> mlua::Result<Table> {
     let natives = lua.create_table()?;
-    natives.set("call", lua.create_function(call)?)?;
-    natives.set("pcall", lua.create_function(protected_call)?)?;
+    let buffers = Rc::new(Cell::new(CallBuffers::default()));
+    let shared = Rc::clone(&buffers);
+    natives.set("call", lua.create_function(move |lua, values| call(lua, values, &buffers))?)?;
+    natives.set("pcall", lua.create_function(move |lua, values| protected_call(lua, values, &shared))?)?;
     natives.set("error_value", lua.create_function(native::error_value)?)?;
     natives.set("new_cjson", lua.create_function(|lua, ()| libraries::new_json(lua))?)?;
     let aborted = |_: &Lua, ()| Ok(host::ask(|host| host.is_aborted()).unwrap_or(false));
@@ -197,50 +202,100 @@ fn natives(lua: &Lua) -> mlua::Result<Table> {
     Ok(natives)
 }
 
-/// Runs a command for a script.
-fn run_command(lua: &Lua, values: &MultiValue) -> mlua::Result<Result<Value, Raised>> {
-    let args = match command_arguments(values) {
-        Ok(args) => args,
-        Err(problem) => return Ok(Err(Raised::reply(problem))),
-    };
-    let mut reply = Reply::new(Protocol::Resp2).limited(MEMORY_BYTES_MAX);
-    match host::ask(|host| host.call(args.as_args(), &mut reply)) {
-        Some(Ok(())) => convert::to_lua(lua, reply.as_bytes()).map(Ok),
-        Some(Err(CallError { text, counted })) => Ok(Err(Raised::Reply(text, counted))),
-        None => Ok(Err(Raised::reply("ERR redis.call/pcall can only be called inside a script invocation"))),
+/// The buffers of commands that scripts call, kept from one to the next.
+#[derive(Default)]
+struct CallBuffers {
+    command: Command,
+    reply: Vec<u8>,
+}
+
+impl CallBuffers {
+    /// Keeps the buffers, unless they have become large.
+    fn keep(mut self, place: &Cell<CallBuffers>) {
+        if self.command.bytes.capacity() + self.reply.capacity() <= BUFFER_BYTES_KEPT {
+            self.reply.clear();
+            place.set(self);
+        }
     }
 }
 
+/// Runs a command for a script.
+fn run_command(
+    lua: &Lua,
+    values: &MultiValue,
+    buffers: &Cell<CallBuffers>,
+) -> mlua::Result<Result<Value, Raised>> {
+    let CallBuffers { mut command, reply } = buffers.take();
+    if let Err(problem) = command.fill(values) {
+        return Ok(Err(Raised::reply(problem)));
+    }
+    let mut reply = Reply::with_buffer(reply, Protocol::Resp2).limited(MEMORY_BYTES_MAX);
+    let outcome = host::ask(|host| host.call(command.args(), &mut reply));
+    let result = match outcome {
+        Some(Ok(())) => convert::to_lua(lua, reply.as_bytes()).map(Ok),
+        Some(Err(CallError { text, counted })) => Ok(Err(Raised::Reply(text, counted))),
+        None => Ok(Err(Raised::reply("ERR redis.call/pcall can only be called inside a script invocation"))),
+    };
+    CallBuffers { command, reply: reply.into_bytes() }.keep(buffers);
+    result
+}
+
 /// `redis.call`.
-fn call(lua: &Lua, values: MultiValue) -> mlua::Result<Value> {
-    run_command(lua, &values)?.map_err(mlua::Error::external)
+fn call(lua: &Lua, values: MultiValue, buffers: &Cell<CallBuffers>) -> mlua::Result<Value> {
+    run_command(lua, &values, buffers)?.map_err(mlua::Error::external)
 }
 
 /// `redis.pcall`.
-fn protected_call(lua: &Lua, values: MultiValue) -> mlua::Result<Value> {
-    match run_command(lua, &values)? {
+fn protected_call(lua: &Lua, values: MultiValue, buffers: &Cell<CallBuffers>) -> mlua::Result<Value> {
+    match run_command(lua, &values, buffers)? {
         Ok(value) => Ok(value),
         Err(raised) => native::error_value(lua, Value::Error(Box::new(mlua::Error::external(raised)))),
     }
 }
 
-/// The arguments of a command, as texts.
-pub fn command_arguments<'v>(values: impl IntoIterator<Item = &'v Value>) -> Result<OwnedArgs, &'static str> {
-    let text = |value: &Value| match value {
-        Value::String(text) => Ok(Text::Lent(text.as_bytes())),
-        Value::Integer(number) => Ok(Text::Owned(convert::number_text(*number as f64))),
-        Value::Number(number) => Ok(Text::Owned(convert::number_text(*number))),
-        _ => Err("ERR Lua redis lib command arguments must be strings or integers"),
-    };
-    let texts: Vec<Text> = values.into_iter().map(text).collect::<Result<_, _>>()?;
-    if texts.is_empty() {
-        return Err("ERR Please specify at least one argument for this redis lib call");
+/// The arguments of a command that a script calls.
+#[derive(Default)]
+pub struct Command {
+    /// The arguments back to back.
+    bytes: Vec<u8>,
+    slices: Vec<Slice>,
+}
+
+impl Command {
+    /// The arguments.
+    pub fn args(&self) -> Args<'_> {
+        Args::new(&self.bytes, &self.slices)
     }
-    let len: usize = texts.iter().map(|text| text.as_ref().len()).sum();
-    if len > MEMORY_BYTES_MAX || budget::charge(len).is_err() {
-        return Err("ERR not enough memory");
+
+    /// Takes the arguments from values; the error if they are no command.
+    pub fn fill<'v>(&mut self, values: impl IntoIterator<Item = &'v Value>) -> Result<(), &'static str> {
+        self.bytes.clear();
+        self.slices.clear();
+        for value in values {
+            match value {
+                Value::String(text) => self.push(&text.as_bytes())?,
+                Value::Integer(number) => self.push(&convert::number_text(*number as f64))?,
+                Value::Number(number) => self.push(&convert::number_text(*number))?,
+                _ => return Err("ERR Lua redis lib command arguments must be strings or integers"),
+            }
+        }
+        if self.slices.is_empty() {
+            return Err("ERR Please specify at least one argument for this redis lib call");
+        }
+        if budget::charge(self.bytes.len()).is_err() {
+            return Err("ERR not enough memory");
+        }
+        Ok(())
     }
-    Ok(texts.iter().collect())
+
+    fn push(&mut self, text: &[u8]) -> Result<(), &'static str> {
+        if text.len() > MEMORY_BYTES_MAX - self.bytes.len() {
+            return Err("ERR not enough memory");
+        }
+        self.slices.push(Slice { start: self.bytes.len(), len: text.len() });
+        self.bytes.extend_from_slice(text);
+        Ok(())
+    }
 }
 
 /// The source and line of the innermost function of a script, for the handler of errors.

@@ -3,7 +3,7 @@
 
 use mlua::{Lua, MultiValue, Table, Value};
 
-use super::{NESTING_MAX, VALUE_WORK};
+use super::{MEMORY_PER_BYTE, NESTING_MAX, VALUE_WORK};
 use crate::lua::budget::{self, Output};
 use crate::lua::convert::INTEGERS;
 use crate::lua::native::{self, Arguments, Native, Problem};
@@ -164,7 +164,8 @@ fn unpack(lua: &Lua, args: &Arguments, name: &str, limit: Option<i64>, offset: i
         if values.len() >= 7_990 {
             return fail("stack overflow (too many results)");
         }
-        values.push(reader.value(0)?);
+        let bytes = (data.len() - reader.at).saturating_mul(MEMORY_PER_BYTE);
+        values.push(budget::with_room(lua, bytes, || reader.value(0))?);
     }
     if limit.is_some() {
         let next = if reader.at == data.len() { -1.0 } else { reader.at as f64 };

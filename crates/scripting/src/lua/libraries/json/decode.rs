@@ -4,7 +4,7 @@ use mlua::{Lua, Value};
 
 use super::{Settings, Shared, null};
 use crate::lua::budget;
-use crate::lua::libraries::{NESTING_MAX, VALUE_WORK};
+use crate::lua::libraries::{MEMORY_PER_BYTE, NESTING_MAX, VALUE_WORK};
 use crate::lua::native::{Arguments, Native, Problem};
 
 pub(super) fn decode(lua: &Lua, args: &Arguments, settings: &Shared) -> Native<Vec<Value>> {
@@ -17,12 +17,14 @@ pub(super) fn decode(lua: &Lua, args: &Arguments, settings: &Shared) -> Native<V
         return Err(Problem::Text("JSON parser does not support UTF-16 or UTF-32".to_owned()));
     }
     let mut reader = Reader { lua, settings: settings.get(), text, at: 0, depth: 0 };
-    let (token, index) = reader.token();
-    let value = reader.value(token, index)?;
-    match reader.token() {
-        (Token::End, _) => Ok(vec![value]),
-        (token, index) => expected("the end", &token, index),
-    }
+    budget::with_room(lua, text.len().saturating_mul(MEMORY_PER_BYTE), || {
+        let (token, index) = reader.token();
+        let value = reader.value(token, index)?;
+        match reader.token() {
+            (Token::End, _) => Ok(vec![value]),
+            (token, index) => expected("the end", &token, index),
+        }
+    })
 }
 
 enum Token {
