@@ -74,12 +74,12 @@ fn main() -> io::Result<()> {
         _ => None,
     };
     let mut driver = Driver::new(kind)?;
-    let patience = arguments.next().and_then(|time| time.parse().ok()).unwrap_or(50);
-    driver.set_patience(Duration::from_micros(patience));
+    let batching_delay = arguments.next().and_then(|time| time.parse().ok()).unwrap_or(50);
+    driver.set_batching_delay(Duration::from_micros(batching_delay));
     eprintln!("port {port}, {}", driver.kind().name());
     driver.add_listener(Listener::tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), 511)?);
     let mut handler = Pong::default();
     loop {
-        driver.turn(None, &mut handler)?;
+        driver.run_once(None, &mut handler)?;
     }
 }

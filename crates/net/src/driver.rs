@@ -37,15 +37,15 @@ pub enum Event<'a> {
         /// The buffer.
         buffer: Vec<u8>,
     },
-    /// Everything queued has been taken by the kernel. Reported if the first attempt did not take everything,
-    /// if 64 KiB or more had been queued, if reading is paused or held, or if [`Driver::notify_sent`] asked
-    /// for it; not for the ordinary short reply that leaves at once.
+    /// Everything queued has been taken by the kernel. Reported if the first attempt did not take
+    /// everything, if 64 KiB or more had been queued, if reading is paused or held, or if
+    /// [`Driver::notify_sent`] asked for it; not for the ordinary short reply that leaves at once.
     Sent {
         /// The connection.
         conn: Conn,
     },
-    /// The connection has ended: the peer closed or reset it, or [`Driver::close_after_send`] is done. The id
-    /// is dead. Its index is not given out again before the handler returns.
+    /// The connection has ended: the peer closed or reset it, or [`Driver::close_after_send`] is done. The
+    /// id is dead. Its index is not given out again before the handler returns.
     Closed {
         /// The connection.
         conn: Conn,
@@ -61,25 +61,25 @@ pub enum Event<'a> {
     },
 }
 
-/// Whoever is told what happened.
+/// Receives the events of a driver.
 pub trait Handler {
-    /// Takes one event. It may call anything on the driver except [`Driver::turn`], in whose place there is
-    /// [`Driver::turn_within`].
+    /// Takes one event. It may call anything on the driver except [`Driver::run_once`], in whose place
+    /// there is [`Driver::run_nested`].
     fn event(&mut self, driver: &mut Driver, event: Event<'_>);
 
-    /// Looks ahead at bytes that [`Event::Received`] is about to bring in this turn, together with those of
-    /// other connections: time to fetch what they will need. Not every driver and turn has such a look to
-    /// offer, and what was seen may not come, if its connection ends before.
+    /// Shows bytes that [`Event::Received`] will report later in this iteration, so that the handler can
+    /// prefetch what they need. Epoll never calls this, io_uring not for every event. A connection that
+    /// ends before its event is not reported.
     fn upcoming(&mut self, conn: Conn, bytes: &[u8]) {
         let _ = (conn, bytes);
     }
 
-    /// All upcoming bytes of this turn have been shown.
+    /// All upcoming bytes of this iteration have been shown.
     fn upcoming_all_seen(&mut self) {}
 
-    /// Whether the turn, which has reported since `began`, is to end after this event: what it still has to
-    /// report comes in the next ones, after what is queued has been sent.
-    fn ends_turn(&mut self, began: Instant, urgency: Urgency) -> bool {
+    /// Whether the iteration ends after this event. It began to report at `began`. Queued bytes are then
+    /// sent, and the remaining events are reported by the next iterations.
+    fn ends_iteration(&mut self, began: Instant, urgency: Urgency) -> bool {
         let _ = (began, urgency);
         false
     }
@@ -113,7 +113,7 @@ enum Mechanism {
 pub struct Driver {
     mechanism: Mechanism,
     sessions: Sessions,
-    /// When the present turn began to report.
+    /// When the current iteration began to report events.
     began: Instant,
 }
 
@@ -150,11 +150,11 @@ impl Driver {
         }
     }
 
-    /// Lets a turn wait up to `longest` after the first event for more, while many connections are busy: less
-    /// work for each request, for replies that are later by no more than that. A new driver waits up to
-    /// 50 microseconds; zero turns it off. io_uring needs Linux 6.12 for it.
-    pub fn set_patience(&mut self, longest: Duration) {
-        on!(self, inner => inner.set_patience(longest))
+    /// Sets the batching delay: while many connections are busy, an iteration waits up to `longest` after
+    /// the first event for more. That saves work for each request and delays replies by at most `longest`.
+    /// The default is 50 microseconds; zero switches it off. io_uring needs Linux 6.12 for it.
+    pub fn set_batching_delay(&mut self, longest: Duration) {
+        on!(self, inner => inner.set_batching_delay(longest))
     }
 
     /// Starts accepting. The number identifies the listener in [`Event::Accepted`] and is never reused.
@@ -187,8 +187,8 @@ impl Driver {
         on!(self, inner => inner.pool().put(buffer))
     }
 
-    /// Queues bytes. They leave in the order of the calls, in the next turn at the latest. For a dead id they
-    /// are dropped.
+    /// Queues bytes. They leave in the order of the calls, in the next iteration at the latest. For a dead
+    /// id they are dropped.
     pub fn send(&mut self, conn: Conn, mut bytes: Vec<u8>) {
         if let Some(session) = self.sessions.get_mut(conn) {
             let mut records = on!(self, inner => inner.pool().take());
@@ -224,8 +224,8 @@ impl Driver {
     }
 
     /// Stops reporting bytes, and reports [`Event::Closed`] as soon as the peer has ended its side, even if
-    /// bytes that it sent before are still unread (they are lost then). For a client that waits and is of no
-    /// use once gone.
+    /// bytes that it sent before are still unread (they are lost then). For a client that waits and is of
+    /// no use once gone.
     pub fn pause_reading(&mut self, conn: Conn) {
         self.set_reading(conn, Reading::Paused);
     }
@@ -272,13 +272,13 @@ impl Driver {
         on!(self, inner => inner.stay(conn))
     }
 
-    /// One turn: submits what is queued, waits until something happens (no longer than `timeout`; with
-    /// `None`, as long as it takes), and reports everything that has, unless the handler ends the turn
-    /// before. Returns early if woken. An error means that the mechanism itself has failed.
+    /// Runs one iteration of the event loop: submits what is queued, waits for events (at most `timeout`,
+    /// with `None` for ever), and reports them until [`Handler::ends_iteration`] says so. Returns early if
+    /// woken. An error means that the mechanism itself has failed.
     ///
-    /// What came of one connection is reported in its order. Over io_uring, where a few bytes have come, of
-    /// a request or two, they go before what there is of others that have sent more.
-    pub fn turn<H: Handler>(&mut self, timeout: Option<Duration>, handler: &mut H) -> io::Result<()> {
+    /// Events of one connection are reported in order. Over io_uring, short receives (up to 256 bytes) are
+    /// reported before longer ones of other connections.
+    pub fn run_once<H: Handler>(&mut self, timeout: Option<Duration>, handler: &mut H) -> io::Result<()> {
         let mut timeout = timeout;
         if self.sessions.are_due() {
             timeout = Some(Duration::ZERO);
@@ -310,27 +310,28 @@ impl Driver {
                 Mechanism::Uring(uring) => uring.urgency(began),
                 Mechanism::Epoll(_) => Urgency::None,
             };
-            if handler.ends_turn(began, urgency) {
+            if handler.ends_iteration(began, urgency) {
                 break;
             }
         }
         Ok(())
     }
 
-    /// What a handler that takes long calls in the middle of an event: reports what is left of the turn under
-    /// way and then what has happened since, without waiting. The event itself is not reported again.
-    pub fn turn_within<H: Handler>(&mut self, handler: &mut H) -> io::Result<()> {
+    /// Runs the event loop from inside a handler that takes long: reports the remaining events of the
+    /// current iteration, then those that have come since, without waiting. The event being handled is not
+    /// reported again.
+    pub fn run_nested<H: Handler>(&mut self, handler: &mut H) -> io::Result<()> {
         while let Some(step) = on!(self, inner => inner.next()) {
             self.deliver(step, handler);
         }
         let began = self.began;
-        let outcome = self.turn(Some(Duration::ZERO), handler);
+        let outcome = self.run_once(Some(Duration::ZERO), handler);
         self.began = began;
         outcome
     }
 
-    /// When the last turn had done its waiting, and began to report.
-    pub fn turn_began(&self) -> Instant {
+    /// When the last iteration had stopped waiting and began to report events.
+    pub fn iteration_began(&self) -> Instant {
         self.began
     }
 

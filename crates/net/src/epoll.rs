@@ -1,12 +1,12 @@
 //! The driver over epoll.
 //!
-//! Connections are registered once, edge-triggered, for input and the peer's hang-up. After a `recv` that did
-//! not fill the buffer the socket is known to be empty and costs nothing until the kernel reports it again;
-//! after one that did, or after a hang-up, the connection stands in `again` and has its next `recv` in the
-//! next turn. Interest in output exists only while a queue is behind.
+//! Connections are registered once, edge-triggered, for input and the peer's hang-up. After a `recv` that
+//! did not fill the buffer the socket is known to be empty and costs nothing until the kernel reports it
+//! again; after one that did, or after a hang-up, the connection stands in `again` and has its next `recv`
+//! in the next iteration. Interest in output exists only while a queue is behind.
 //!
-//! Sends are collected and go out at the start of the next turn, or earlier when many are waiting: one `send`
-//! for each connection, however many replies it has.
+//! Sends are collected and go out at the start of the next iteration, or earlier when many are waiting: one
+//! `send` for each connection, however many replies it has.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -15,25 +15,25 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::accepting::Listeners;
+use crate::batching_delay::BatchingDelay;
 use crate::link::{BROKEN, Due, Leaving, Lent, Link, SENT_EVENT_BYTES, Step};
 use crate::listener::Listener;
 use crate::outgoing::BufferPool;
-use crate::patience::Patience;
 use crate::reading::{Fill, Reading};
 use crate::slots::{Conn, Slots};
 use crate::socket::Socket;
 use crate::system::{self, epoll_control};
 use crate::waker::Waker;
 
-/// What one `recv` may take, and so one connection in one turn.
+/// What one `recv` may take, and so one connection in one iteration.
 const READ_BYTES: usize = 64 * 1024;
-/// What one connection may read straight into its own buffer in one turn.
+/// What one connection may read straight into its own buffer in one iteration.
 const FILL_BYTES: usize = 1024 * 1024;
-/// What one connection may send before the others have their turn.
+/// What one connection may send before other connections are served.
 const TRANSMIT_BYTES: usize = 4 * 1024 * 1024;
-/// The events taken from the kernel in one turn.
+/// The events taken from the kernel in one iteration.
 const EVENTS: usize = 1024;
-/// Sends do not wait for the end of the turn when this many connections have some.
+/// Sends do not wait for the end of the iteration when this many connections have some.
 const LISTED_MAX: usize = 128;
 /// Buffers handed to one `sendmsg`.
 const GATHERED: usize = 64;
@@ -62,7 +62,7 @@ struct EpollLink {
 pub(crate) struct Epoll {
     epoll: OwnedFd,
     waker: Waker,
-    patience: Patience,
+    batching: BatchingDelay,
     conns: Slots<EpollLink>,
     listeners: Listeners,
     pool: BufferPool,
@@ -71,13 +71,14 @@ pub(crate) struct Epoll {
     ready: VecDeque<Due>,
     /// Connections with something new to send.
     listed: Vec<Conn>,
-    /// Connections to read from without a new event, in this turn and in the next one.
+    /// Connections to read from without a new event, in this iteration and in the next one.
     reading: Vec<Conn>,
     again: Vec<Conn>,
     events: Box<[libc::epoll_event]>,
     events_count: usize,
     events_done: usize,
-    /// A slot whose connection's end has been reported and that may be reused after the handler has returned.
+    /// A slot whose connection's end has been reported and that may be reused after the handler has
+    /// returned.
     limbo: Option<u32>,
 }
 
@@ -91,7 +92,7 @@ impl Epoll {
         Ok(Epoll {
             epoll,
             waker,
-            patience: Patience::new(),
+            batching: BatchingDelay::new(),
             conns: Slots::new(),
             listeners,
             pool: BufferPool::new(),
@@ -119,8 +120,8 @@ impl Epoll {
         &mut self.pool
     }
 
-    pub(crate) fn set_patience(&mut self, longest: Duration) {
-        self.patience.set(longest);
+    pub(crate) fn set_batching_delay(&mut self, longest: Duration) {
+        self.batching.set(longest);
     }
 
     pub(crate) fn add_listener(&mut self, listener: Listener) -> usize {
@@ -200,7 +201,7 @@ impl Epoll {
         }
     }
 
-    /// Has a connection read from in the next turn.
+    /// Has a connection read from in the next iteration.
     fn queue(&mut self, conn: Conn) {
         let Some(it) = self.conns.get_mut(conn) else { return };
         if !it.queued {
@@ -265,7 +266,7 @@ impl Epoll {
         }
     }
 
-    // One turn.
+    // One iteration.
 
     /// Sends what is queued, then waits for events, if all of the last ones have been reported.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
@@ -284,10 +285,10 @@ impl Epoll {
         let idle = self.ready.is_empty() && self.reading.is_empty() && self.listed.is_empty();
         let may_sleep = idle && timeout != Some(Duration::ZERO) && self.waker.fall_asleep();
         if may_sleep
-            && let Some((events, longest)) = self.patience.plan(timeout)
+            && let Some((events, longest)) = self.batching.plan(timeout)
             && self.events_count < events as usize
         {
-            // The last turn had little to do: what arrives in the meantime is found by the poll.
+            // The last iteration had little to do: what arrives in the meantime is found by the poll.
             std::thread::sleep(longest);
         }
         let result = self.poll(if may_sleep { timeout } else { Some(Duration::ZERO) });
@@ -308,7 +309,7 @@ impl Epoll {
         Ok(())
     }
 
-    /// The next thing to report in this turn.
+    /// The next thing to report in this iteration.
     pub(crate) fn next(&mut self) -> Option<Step> {
         self.release_limbo();
         if self.listed.len() >= LISTED_MAX {
@@ -424,7 +425,7 @@ impl Epoll {
         match got {
             Ok(0) => self.closed(conn, None),
             Ok(got) => {
-                self.patience.count(&mut it.counted_in);
+                self.batching.count(&mut it.counted_in);
                 it.readable = it.hung_up || got == asked;
                 let more = it.readable;
                 let filled = it.link.fill.take_if(|fill| fill.missing() == 0);

@@ -1,9 +1,9 @@
 //! Sockets: listeners, connections and the two drivers that serve them, io_uring and epoll.
 //!
-//! A [`Driver`] belongs to one thread and is shaped like completions: the owner queues work
-//! ([`Driver::send`], [`Driver::fill`], [`Driver::close`] ...) and calls [`Driver::turn`] in a loop, which
-//! submits that work, waits, and tells a [`Handler`] what happened. Bytes in, bytes out; nothing here knows a
-//! command or a protocol.
+//! A [`Driver`] is the event loop of one thread. Its owner queues work ([`Driver::send`], [`Driver::fill`],
+//! [`Driver::close`] ...) and calls [`Driver::run_once`] in a loop. Each such iteration submits the work,
+//! waits, and reports events to a [`Handler`]. Bytes in, bytes out; nothing here knows a command or a
+//! protocol.
 //!
 //! Guarantees:
 //! - bytes of one connection are received in order and sent in order, by either driver;
@@ -12,22 +12,22 @@
 //!   slot;
 //! - after [`Event::Closed`], [`Event::Detached`] or [`Driver::close`] nothing more is reported about a
 //!   connection;
-//! - a connection with TLS ([`Socket::secure`]) looks like any other: bytes are decrypted and encrypted on
-//!   the way;
-//! - no connection starves the others: what one may receive in a turn is bounded.
+//! - a connection with TLS ([`Socket::start_tls`]) looks like any other: bytes are decrypted and encrypted
+//!   on the way;
+//! - no connection starves the others: what one may receive in an iteration is bounded.
 //!
-//! Costs: an idle connection takes about 170 bytes here and holds no buffer. A busy turn is one
-//! `io_uring_enter` for all sends and receives of all connections, or, with epoll, one `epoll_wait` and then
-//! one `recv` and one `send` for each active connection. While many connections are busy a turn
-//! waits some microseconds for more of them ([`Driver::set_patience`]).
+//! Costs: an idle connection takes about 170 bytes here and holds no buffer. A busy iteration is one
+//! `io_uring_enter` for all sends and receives of all connections, or, with epoll, one `epoll_wait` and
+//! then one `recv` and one `send` for each active connection. While many connections are busy an iteration
+//! waits some microseconds for further events ([`Driver::set_batching_delay`]).
 
 mod accepting;
+mod batching_delay;
 mod driver;
 mod epoll;
 mod link;
 mod listener;
 mod outgoing;
-mod patience;
 mod reading;
 mod ring_buffers;
 mod slots;

@@ -57,21 +57,22 @@ impl Link {
         }
     }
 
-    /// Whether to take bytes from the kernel: the owner wants them, and the connection is not about to leave.
+    /// Whether to take bytes from the kernel: the owner wants them, and the connection is not about to
+    /// leave.
     pub(crate) fn takes_bytes(&self) -> bool {
         let wanted = self.reading == Reading::On;
         wanted && (self.leaving == Leaving::No || (self.leaving == Leaving::Detach && self.fill.is_some()))
     }
 
-    /// Whether a connection that poll reports with these events is good for nothing any more, although nobody
-    /// reads from it: reset, or closed with nothing left to read.
+    /// Whether these poll events mean that a connection that is not being read is dead: reset, or closed
+    /// with nothing left to read.
     pub(crate) fn is_broken(&self, events: u32) -> bool {
         let gone = events & BROKEN != 0 && self.leaving == Leaving::Close;
         let reset = events & libc::POLLERR as u32 != 0;
         gone || reset || (events & BROKEN != 0 && system::waiting_bytes(self.socket.fd()) == 0)
     }
 
-    /// Whether the owner hears of it when the queue empties.
+    /// Whether an emptied queue is reported to the owner.
     pub(crate) fn reports_sent(&self) -> bool {
         self.tell_sent || self.behind || self.reading != Reading::On
     }
@@ -110,7 +111,7 @@ impl Deref for Lent {
     }
 }
 
-/// An event to be reported when its turn comes, if its connection is still there then.
+/// An event that waits to be reported. It is dropped if its connection is gone by then.
 pub(crate) enum Due {
     Filled {
         conn: Conn,
@@ -151,14 +152,14 @@ pub(crate) enum Step {
     Detached { conn: Conn, socket: Socket },
 }
 
-/// How much there is to gain from an early end of a turn. With epoll, which looks at connections one by one,
-/// nothing is known of it.
+/// How much short requests gain if an iteration ends early. Always `None` with epoll, which finds out what
+/// a connection has sent only when it reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
-    /// Nobody has sent few bytes beside others who have sent many, lately.
+    /// In the last 100 milliseconds, short and long receives have not come together.
     None,
-    /// Some have, so more may be waiting.
+    /// They have, so short receives may be waiting.
     Lately,
-    /// They have just been reported, and the others follow.
+    /// All short receives of this iteration have been reported, long ones follow.
     Now,
 }

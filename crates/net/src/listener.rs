@@ -27,7 +27,7 @@ pub struct Listener {
     /// The path once more, as the text that every accepted connection shares, for as long as the file is
     /// ours.
     path: Option<Arc<str>>,
-    is_secure: bool,
+    uses_tls: bool,
 }
 
 impl Listener {
@@ -47,7 +47,7 @@ impl Listener {
             fd: OwnedFd::from(listener),
             address: LocalAddress::Tcp(address),
             path: None,
-            is_secure: false,
+            uses_tls: false,
         })
     }
 
@@ -62,7 +62,7 @@ impl Listener {
         bind_unix(&fd, path)?;
         let text: Arc<str> = path.to_string_lossy().into();
         let address = LocalAddress::Unix(path.to_path_buf());
-        let listener = Listener { fd, address, path: Some(text), is_secure: false };
+        let listener = Listener { fd, address, path: Some(text), uses_tls: false };
         if let Some(mode) = permissions {
             fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
         }
@@ -70,16 +70,15 @@ impl Listener {
         Ok(listener)
     }
 
-    /// Marks it as one whose connections are to speak TLS, for whoever accepts them
-    /// ([`crate::Socket::secure`]).
+    /// Marks the listener: who accepts its connections calls [`crate::Socket::start_tls`].
     pub fn for_tls(mut self) -> Listener {
-        self.is_secure = true;
+        self.uses_tls = true;
         self
     }
 
     /// Whether its connections are to speak TLS.
     pub fn is_for_tls(&self) -> bool {
-        self.is_secure
+        self.uses_tls
     }
 
     /// Where this listener listens.

@@ -1,15 +1,15 @@
 //! The buffers that the kernel receives into: a ring of them, shared with the kernel.
 //!
-//! The ring holds the buffers that the kernel may use next. A receive takes one out, and [`RingBuffer`], the
-//! loan of it, puts it back when it is dropped. Consecutive buffers start in different cache sets: with a
-//! plain power of two between them, the first lines of all buffers, the only ones that short requests touch,
-//! would fight for a few sets.
+//! The ring holds the buffers that the kernel may use next. A receive takes one out, and [`RingBuffer`],
+//! the loan of it, puts it back when it is dropped. Consecutive buffers start in different cache sets: with
+//! a plain power of two between them, the first lines of all buffers, the only ones that short requests
+//! touch, would fight for a few sets.
 //!
-//! There are as many in the ring as are needed: twice as many once several connections of a turn found none,
-//! half as many after that has not happened for seconds. (One connection that floods the server takes what
-//! there is, however much that is: it gets its next turn.) Where fewer turn out to be too few, the next
-//! attempt is later, so that a steady load is disturbed no more. A buffer that is to leave does so when its
-//! loan ends, since only then it is nobody else's, and its memory goes back to the system.
+//! The number of buffers in the ring follows the load. It doubles when several connections of one iteration
+//! found none. It is halved after some seconds without such a shortage. One connection alone that finds
+//! none is no shortage: it would use up any number. If half as many turn out to be too few, the next
+//! attempt comes later, so that a steady load is not disturbed again and again. A buffer leaves the ring
+//! when its loan ends, and its memory goes back to the system.
 //!
 //! ```text
 //! entries:  16 bytes each: address, length, id, (tail of the ring in the first entry's last two bytes)
@@ -113,8 +113,8 @@ impl Region {
         entry.set_bid(id);
         let next = tail.wrapping_add(1);
         self.tail.set(next);
-        // SAFETY: the tail lies in the first entry, is aligned, and is accessed atomically by the kernel and
-        // us.
+        // SAFETY: the tail lies in the first entry, is aligned, and is accessed atomically by the kernel
+        // and us.
         let shared = unsafe { &*BufRingEntry::tail(entries.as_ptr()).cast::<AtomicU16>() };
         shared.store(next, Ordering::Release);
     }
@@ -157,9 +157,9 @@ impl Region {
             false => (start + STRIDE).next_multiple_of(self.page_bytes).min(self.data.len),
         };
         if first < end {
-            // SAFETY: whole pages within the mapping, in which there are only buffers that nobody uses before
-            // they are put in again, as empty ones. A buffer is longer than a page: none but the neighbours
-            // share pages with it.
+            // SAFETY: whole pages within the mapping, in which there are only buffers that nobody uses
+            // before they are put in again, as empty ones. A buffer is longer than a page: none but the
+            // neighbours share pages with it.
             unsafe {
                 let memory = self.data.start.add(first).cast().as_ptr();
                 libc::madvise(memory, end - first, libc::MADV_DONTNEED);
@@ -208,7 +208,7 @@ impl Buffers {
         Ok(buffers)
     }
 
-    /// Has so many buffers take turns. The fewer they are, the warmer.
+    /// Sets the number of buffers in circulation. Fewer buffers stay in the cache.
     fn circulate(&self, count: u16) {
         let region = &*self.region;
         region.limit.set(count.min(BUFFERS));
@@ -219,8 +219,8 @@ impl Buffers {
         self.calm_since.set(Instant::now());
     }
 
-    /// So many connections found no buffer in a turn. Where that is a shortage, doubles the number of those
-    /// in use, as far as there are more.
+    /// `starved` connections found no buffer in an iteration. More than an eighth of the buffers in use is
+    /// a shortage: their number is doubled, up to `BUFFERS`.
     pub(crate) fn grow(&self, starved: u16) {
         let limit = self.region.limit.get();
         if starved <= limit / FLOODS_PART {
@@ -232,7 +232,7 @@ impl Buffers {
         self.circulate(limit.saturating_mul(2));
     }
 
-    /// Where there has been no shortage for a while half the buffers go, as their loans end.
+    /// After some time without a shortage, takes half of the buffers out of use, as their loans end.
     #[cold]
     fn shrink_if_calm(&self) {
         let limit = self.region.limit.get();
@@ -244,8 +244,8 @@ impl Buffers {
 
     /// The loan of a buffer that a completion has named, with `len` bytes in it.
     ///
-    /// # Safety The kernel has written `len` bytes into the buffer and taken it out of the ring, and there is
-    /// no other loan of it.
+    /// # Safety The kernel has written `len` bytes into the buffer and taken it out of the ring, and there
+    /// is no other loan of it.
     pub(crate) unsafe fn lend(&self, id: u16, len: usize) -> RingBuffer {
         debug_assert!(self.region.is_circulating(id) && len <= BUFFER_BYTES);
         self.loans.set(self.loans.get().wrapping_add(1));

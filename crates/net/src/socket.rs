@@ -110,7 +110,7 @@ impl Socket {
     }
 
     /// Has the connection speak TLS, of which nothing may have been received or sent so far.
-    pub fn secure(&mut self, acceptor: &Acceptor) -> io::Result<()> {
+    pub fn start_tls(&mut self, acceptor: &Acceptor) -> io::Result<()> {
         self.session = Some(Box::new(Session::new(acceptor)?));
         Ok(())
     }
@@ -141,17 +141,17 @@ impl Socket {
         self.set_tcp_option(libc::IPPROTO_TCP, libc::TCP_NODELAY, on.into());
     }
 
-    /// Sets a tuning option. The kernel refuses one only where the connection has already ended or the value
-    /// is out of its range; the connection works without it.
+    /// Sets a tuning option. The kernel refuses one only where the connection has already ended or the
+    /// value is out of its range; the connection works without it.
     fn set_tcp_option(&self, level: libc::c_int, name: libc::c_int, value: libc::c_int) {
         if !self.peer.is_unix() {
             let _ = system::set_option(self.fd.as_fd(), level, name, value);
         }
     }
 
-    /// Ends the connection from this side in good order: the peer sees the end after the last byte, and bytes
-    /// that it sent in vain are read off, because closing with bytes unread would reset the connection and
-    /// could take the last reply with it.
+    /// Ends the connection from this side in good order: the peer sees the end after the last byte, and
+    /// bytes that it sent in vain are read off, because closing with bytes unread would reset the
+    /// connection and could take the last reply with it.
     pub(crate) fn finish(&self) {
         system::shutdown(self.fd(), libc::SHUT_WR);
         let mut scrap = [0; 4096];

@@ -18,7 +18,8 @@ pub(crate) fn checked_len(result: isize) -> io::Result<usize> {
 /// Takes ownership of a descriptor that a system call has just returned.
 pub(crate) fn owned(fd: RawFd) -> OwnedFd {
     debug_assert!(fd >= 0);
-    // SAFETY: callers pass a descriptor that the kernel has just created for them and that nothing else owns.
+    // SAFETY: callers pass a descriptor that the kernel has just created for them and that nothing else
+    // owns.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! One atomic tells whether the driver sleeps. Waking a driver that is at work or already woken is a single
 //! swap; only a sleeping one costs a write to its event descriptor. Events of that descriptor are
-//! edge-triggered in both drivers, so nobody has to read it empty.
+//! edge-triggered in both drivers, so it is never read empty.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -15,7 +15,7 @@ use crate::system;
 const AWAKE: u8 = 0;
 /// The driver waits in the kernel.
 const ASLEEP: u8 = 1;
-/// Someone has asked for a turn to end, and it has not ended yet.
+/// The current iteration has been asked to end and has not ended yet.
 const WOKEN: u8 = 2;
 
 struct Shared {
@@ -36,8 +36,8 @@ impl Waker {
         Ok(Waker { shared: Arc::new(Shared { state: AtomicU8::new(AWAKE), fd: system::owned(fd) }) })
     }
 
-    /// Makes the driver return from its current turn, or from the next one without waiting. What the caller
-    /// wrote before is visible to the driver's thread after that turn.
+    /// Makes the driver return from its current iteration, or from the next one without waiting. What the
+    /// caller wrote before is visible to the driver's thread after that iteration.
     pub fn wake(&self) {
         if self.shared.state.swap(WOKEN, Ordering::AcqRel) != ASLEEP {
             return;

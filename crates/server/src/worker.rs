@@ -198,14 +198,14 @@ impl<'e> Worker<'e> {
             if let Some(deadline) = self.deadlines.first() {
                 timeout_ms = timeout_ms.min((deadline - unix_ms()).max(0));
             }
-            driver.turn(Some(Duration::from_millis(timeout_ms as u64)), self)?;
+            driver.run_once(Some(Duration::from_millis(timeout_ms as u64)), self)?;
             self.context.refresh();
             self.read_messages(driver);
             self.deliver_local(driver);
             self.tick(driver);
             self.end_turn(driver);
             let now = Instant::now();
-            let turn_ns = now.duration_since(driver.turn_began()).as_nanos() as u64;
+            let turn_ns = now.duration_since(driver.iteration_began()).as_nanos() as u64;
             let commands_now = commands();
             stats.note_turn(worker, turn_ns, commands_now.wrapping_sub(commands_before));
             commands_before = commands_now;
@@ -383,7 +383,7 @@ impl<'e> Worker<'e> {
         }
         if for_tls {
             let acceptor = self.network.acceptor.read().clone();
-            if acceptor.is_none_or(|acceptor| socket.secure(&acceptor).is_err()) {
+            if acceptor.is_none_or(|acceptor| socket.start_tls(&acceptor).is_err()) {
                 return;
             }
         }
@@ -826,7 +826,7 @@ impl Handler for Worker<'_> {
     }
 
     /// Where replies wait for the disk, a long turn has more of them wait for it together.
-    fn ends_turn(&mut self, began: Instant, urgency: Urgency) -> bool {
+    fn ends_iteration(&mut self, began: Instant, urgency: Urgency) -> bool {
         let is_time = match urgency {
             Urgency::None => false,
             Urgency::Lately => began.elapsed() >= TURN_MAX,

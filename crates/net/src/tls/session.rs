@@ -11,17 +11,17 @@ use crate::slots::Conn;
 
 /// What is encrypted at a time, so that no second copy of a large reply is made.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// A buffer for decrypted bytes is kept up to this size. What one turn receives fits.
+/// A buffer for decrypted bytes is kept up to this size. What one iteration receives fits.
 const SCRATCH_BYTES_MAX: usize = 256 * 1024;
 
-/// What has become of a connection by the records that have come.
+/// The state of a connection after the records that were read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Progress {
-    /// It goes on.
+    /// Records may follow.
     Open,
     /// The peer has said that nothing follows.
     Ended,
-    /// What has come is not what should.
+    /// The records are invalid.
     Failed,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum Placed {
     Reported,
     /// Some have completed a buffer.
     Filled(Vec<u8>),
-    /// All are kept, or nobody wants them any more.
+    /// All are kept, or dropped because the connection is closing.
     Kept,
 }
 

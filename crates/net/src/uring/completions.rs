@@ -16,7 +16,7 @@ fn error_of(result: i32) -> io::Error {
 }
 
 impl Uring {
-    /// The next thing to report in this turn.
+    /// The next thing to report in this iteration.
     pub(crate) fn next(&mut self) -> Option<Step> {
         self.release_limbo();
         loop {
@@ -38,13 +38,13 @@ impl Uring {
         }
     }
 
-    /// How urgent the end of this turn is after the step that `next` has returned.
+    /// How urgent the end of this iteration is after the step that `next` has returned.
     pub(crate) fn urgency(&self, began: Instant) -> Urgency {
         if self.short_done { Urgency::Now } else { self.order.urgency(began) }
     }
 
-    /// Shows the received bytes that are about to be reported and have come since the last turn, if they are
-    /// of several connections. Whether they are.
+    /// Shows the received bytes that are about to be reported and have come since the last iteration, if
+    /// they are of several connections. Whether they are.
     pub(crate) fn look_ahead(&self, mut show: impl FnMut(Conn, &[u8])) -> bool {
         let [short_left, rest_left] = self.left_counts;
         if self.completions.len() < short_left + rest_left + 2 {
@@ -150,7 +150,7 @@ impl Uring {
         });
         let (conn, it) = self.conns.at(slot)?;
         let standing = it.standing;
-        self.patience.count(&mut it.counted_in);
+        self.batching.count(&mut it.counted_in);
         if !cqueue::more(flags) {
             it.standing = Standing::Nothing;
             it.cancelling = false;
@@ -215,7 +215,7 @@ impl Uring {
     fn receive_failed(&mut self, conn: Conn, result: i32) -> Option<Step> {
         match -result {
             0 => self.peer_ended(conn),
-            // The next receive starts with the next turn.
+            // The next receive starts with the next iteration.
             libc::ENOBUFS => {
                 self.starved = self.starved.saturating_add(1);
                 None

@@ -1,19 +1,21 @@
 //! The driver over io_uring.
 //!
-//! Receiving: every connection has a multishot receive standing, which takes buffers from a ring shared with
-//! the kernel (`ring_buffers`). What stands is brought in line with what is wanted (`Standing`) once a turn,
-//! for the connections where that has changed: a cancel is asked for, and the next operation starts when the
-//! last one has reported its end.
+//! Receiving: every connection has a pending multishot receive, which takes buffers from a ring shared with
+//! the kernel (`ring_buffers`). `Standing` is the receive operation that is pending, or wanted. Once per
+//! iteration the driver cancels those that no longer fit; the next operation starts when the last one has
+//! reported its end.
 //!
-//! Sending: at the start of a turn every connection with something to send gets one send, and all of them go
-//! out in the `io_uring_enter` that also waits. Such a send never waits for room and reports only failure, so
-//! after the call has returned, silence means that everything has gone (`Sending::AtOnce`). A short one is
-//! followed by sends that do wait for room and do report (`Sending::Waiting`) until the queue is empty.
+//! Sending: at the start of an iteration every connection with queued bytes gets one send. All of them go
+//! out in the `io_uring_enter` that also waits. Such a send does not wait for space in the socket's buffer
+//! and reports only failure (`Sending::AtOnce`): no completion when the call has returned means that
+//! everything was sent. After a short send come sends that do wait and do report (`Sending::Waiting`),
+//! until the queue is empty.
 //!
-//! Accepting: a poll stands for the listeners of this driver (`crate::accepting` says why nothing else does).
+//! Accepting: a poll stands for the listeners of this driver (`crate::accepting` says why nothing else
+//! does).
 //!
-//! Memory that the kernel may read or write (queues, fill buffers) and descriptors named in entries belong to
-//! a connection's slot, and the slot is kept until every operation on it has reported its end
+//! Memory that the kernel may read or write (queues, fill buffers) and descriptors named in entries belong
+//! to a connection's slot, and the slot is kept until every operation on it has reported its end
 //! (`Uring::operations`).
 
 mod completions;
@@ -27,10 +29,10 @@ use std::io;
 use std::time::Duration;
 
 use crate::accepting::Listeners;
+use crate::batching_delay::BatchingDelay;
 use crate::link::{Due, Leaving, Lent, Link};
 use crate::listener::Listener;
 use crate::outgoing::BufferPool;
-use crate::patience::Patience;
 use crate::reading::{Fill, Reading};
 use crate::ring_buffers::Buffers;
 use crate::slots::{Conn, Slots};
@@ -59,7 +61,8 @@ enum Standing {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Sending {
     Nothing,
-    /// Of that many bytes, done when the call that submits it has returned, unless it has reported otherwise.
+    /// Of that many bytes, done when the call that submits it has returned, unless it has reported
+    /// otherwise.
     AtOnce(u32),
     /// Reports when it is done.
     Waiting,
@@ -75,7 +78,7 @@ struct UringLink {
     unsettled: bool,
     /// The peer has ended its side.
     ended: bool,
-    /// There is nothing more to watch for until the owner changes its mind.
+    /// There is nothing more to watch for until the owner reads again or closes.
     watched: bool,
     /// The operations that have not reported their end.
     operations: u8,
@@ -117,11 +120,11 @@ pub(crate) struct Uring {
     // Before `buffers`: the ring goes first.
     ring: Ring,
     buffers: Buffers,
-    /// Connections for which the kernel had no buffer in the last turn.
+    /// Connections for which the kernel had no buffer in the last iteration.
     starved: u16,
     waker: Waker,
     wake_armed: bool,
-    patience: Patience,
+    batching: BatchingDelay,
     conns: Slots<UringLink>,
     listeners: Listeners,
     /// A poll stands for connections that wait to be accepted.
@@ -129,11 +132,10 @@ pub(crate) struct Uring {
     pool: BufferPool,
     /// Completions to be reported, in this order.
     completions: VecDeque<Completion>,
-    /// How many at the front were put there for being short, and whether the last of these has just gone.
+    /// Short receives at the front that are still to be reported, and whether the last one has just been.
     short_count: usize,
     short_done: bool,
-    /// After a wait: how many of those at the front were left over from the last turn, and how many behind
-    /// them.
+    /// Completions left over from the last iteration: among those at the front, and behind them.
     left_counts: [usize; 2],
     order: Order,
     /// What to report before them.
@@ -144,8 +146,8 @@ pub(crate) struct Uring {
     listed: Vec<Conn>,
     /// Connections whose standing operation may need a change.
     unsettled: Vec<Conn>,
-    /// Connections that the peer has ended while replies were still queued: closed after one attempt to send
-    /// them.
+    /// Connections that the peer has ended while replies were still queued: closed after one attempt to
+    /// send them.
     ending: Vec<Conn>,
     /// The slots with a send of the kind `AtOnce`, with the numbers of the entries.
     at_once: VecDeque<(u64, u32)>,
@@ -153,7 +155,8 @@ pub(crate) struct Uring {
     messages: VecDeque<(u64, Box<Message>)>,
     /// Operations that have not reported their end.
     operations: usize,
-    /// A slot whose connection's end has been reported and that may be reused after the handler has returned.
+    /// A slot whose connection's end has been reported and that may be reused after the handler has
+    /// returned.
     limbo: Option<u32>,
 }
 
@@ -168,7 +171,7 @@ impl Uring {
             starved: 0,
             waker: Waker::new()?,
             wake_armed: false,
-            patience: Patience::new(),
+            batching: BatchingDelay::new(),
             conns: Slots::new(),
             listeners: Listeners::new()?,
             accept_armed: false,
@@ -204,8 +207,8 @@ impl Uring {
         &mut self.pool
     }
 
-    pub(crate) fn set_patience(&mut self, longest: Duration) {
-        self.patience.set(longest);
+    pub(crate) fn set_batching_delay(&mut self, longest: Duration) {
+        self.batching.set(longest);
     }
 
     pub(crate) fn add_listener(&mut self, listener: Listener) -> usize {
@@ -233,7 +236,7 @@ impl Uring {
         Ok(conn)
     }
 
-    /// Has the standing operation looked at in the next turn.
+    /// Has the standing operation looked at in the next iteration.
     fn unsettle(&mut self, conn: Conn) {
         let Some(it) = self.conns.get_mut(conn) else { return };
         if !it.unsettled {
@@ -305,8 +308,8 @@ impl Uring {
         }
     }
 
-    /// Ends the life of an id. Whether its slot is empty now; otherwise that follows when the last operation
-    /// on the connection has reported its end.
+    /// Ends the life of an id. Whether its slot is empty now; otherwise that follows when the last
+    /// operation on the connection has reported its end.
     fn end(&mut self, conn: Conn) -> bool {
         let Some(it) = self.conns.get_mut(conn) else { return false };
         if it.operations == 0 {

@@ -1,8 +1,8 @@
-//! The order in which what has come is reported.
+//! The order in which completions are reported.
 //!
-//! Who sends one request and waits for the reply would wait behind all the pipelines that came before it.
-//! Receives of few bytes go before the others, therefore, also before those that were left over when the last
-//! turn ended. What came of one connection keeps its order.
+//! Short receives (up to `SHORT_BYTES`) are reported before all others, also before those left over from
+//! the last iteration. Otherwise a client that sends one request at a time would wait for every long
+//! pipeline that came before it. The receives of one connection keep their order.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -13,32 +13,32 @@ use crate::link::Urgency;
 
 /// The bytes of a request or two.
 const SHORT_BYTES: i32 = 256;
-/// Turns in a row in which what was left over may be overtaken.
+/// Consecutive iterations that may report new short receives before left-over long ones.
 const OVERTAKEN_MAX: u32 = 4;
-/// How long ends of turns stay urgent after some have gone before others.
+/// How long [`Urgency::Lately`] lasts after short and long receives came together.
 const LATELY: Duration = Duration::from_millis(100);
 
 /// Puts completions in order.
 #[derive(Default)]
 pub(super) struct Order {
-    // Buffers for that.
+    // Scratch space of `put_short_first`.
     short: Vec<Completion>,
     rest: VecDeque<Completion>,
-    /// A bit for each slot: there is something in `rest` that came of its connection.
+    /// One bit for each slot: `rest` has a receive of its connection.
     held: Vec<u64>,
-    /// Turns in a row in which something left over was overtaken.
+    /// Consecutive iterations that reported short receives before left-over ones.
     overtaken: u32,
-    /// Whether this turn is to report everything, so that nothing is overtaken for ever.
+    /// This iteration reports everything, in order of arrival, so that no receive starves.
     is_whole: bool,
-    /// When short ones and long ones came together last.
+    /// When short and long receives last came together.
     mixed_at: Option<Instant>,
 }
 
-/// What was put at the front.
+/// The short receives that were moved to the front.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub(super) struct Front {
     pub len: usize,
-    /// How many of these were left over.
+    /// How many of them were left over from the last iteration.
     pub left: usize,
 }
 
@@ -56,7 +56,7 @@ fn is_long(completion: &Completion) -> bool {
 
 impl Order {
     /// Puts short receives before everything else, where there are long ones. The first `left` completions
-    /// were left over when the last turn ended. No slot is above `slots`.
+    /// were left over when the last iteration ended. No slot is above `slots`.
     pub(super) fn put_short_first(
         &mut self,
         completions: &mut VecDeque<Completion>,
@@ -98,7 +98,7 @@ impl Order {
         front
     }
 
-    /// How urgent it is, as far as this can tell, to end a turn that began then.
+    /// The urgency of an iteration that began at `began`, without [`Urgency::Now`].
     pub(super) fn urgency(&self, began: Instant) -> Urgency {
         let is_recent = |mixed_at| began.saturating_duration_since(mixed_at) < LATELY;
         if !self.is_whole && self.mixed_at.is_some_and(is_recent) { Urgency::Lately } else { Urgency::None }
@@ -153,7 +153,7 @@ mod tests {
         completions.push_back(received(1, 10));
         assert_eq!(order.put_short_first(&mut completions, 1, 1), Front::default());
         assert_eq!(slots(&completions), [(0, 5000), (1, 10)]);
-        assert_eq!(order.urgency(Instant::now()), Urgency::None, "this turn reports everything");
+        assert_eq!(order.urgency(Instant::now()), Urgency::None, "this iteration reports everything");
     }
 
     #[test]

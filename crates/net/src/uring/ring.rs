@@ -32,14 +32,14 @@ pub(crate) struct Waiting {
     /// or this time is over,
     pub(crate) timeout: Option<Duration>,
     /// or, if not 0, that many microseconds are over and at least one completion has come.
-    pub(crate) patience: u32,
+    pub(crate) min_wait_us: u32,
 }
 
 impl Waiting {
-    pub(crate) const NOT: Waiting = Waiting { completions: 0, timeout: None, patience: 0 };
+    pub(crate) const NOT: Waiting = Waiting { completions: 0, timeout: None, min_wait_us: 0 };
 
     pub(crate) fn for_one(timeout: Option<Duration>) -> Waiting {
-        Waiting { completions: 1, timeout, patience: 0 }
+        Waiting { completions: 1, timeout, min_wait_us: 0 }
     }
 }
 
@@ -71,8 +71,8 @@ impl Ring {
         Ok(Ring { ring, backlog: VecDeque::new(), pushed: 0 })
     }
 
-    /// Whether the kernel can wait for several completions with patience.
-    pub(crate) fn has_patience(&self) -> bool {
+    /// Whether the kernel can wait for several completions, for a limited time.
+    pub(crate) fn can_wait_for_several(&self) -> bool {
         self.ring.params().is_feature_min_timeout()
     }
 
@@ -83,8 +83,8 @@ impl Ring {
     /// Queues an entry, submitting earlier ones if there is no room. Returns its number: entries are
     /// submitted once `submitted` is above it.
     ///
-    /// # Safety The memory and the descriptor that the entry names stay as they are until its completion has
-    /// been taken.
+    /// # Safety The memory and the descriptor that the entry names stay as they are until its completion
+    /// has been taken.
     pub(crate) unsafe fn push(&mut self, entry: squeue::Entry) -> u64 {
         let number = self.pushed;
         self.pushed += 1;
@@ -136,13 +136,13 @@ impl Ring {
     fn enter_raw(&mut self, waiting: Waiting) -> io::Result<()> {
         let count = self.ring.submission().len() as u32;
         let submitter = self.ring.submitter();
-        let Waiting { completions, timeout, patience } = waiting;
-        let result = if timeout.is_none() && patience == 0 {
+        let Waiting { completions, timeout, min_wait_us } = waiting;
+        let result = if timeout.is_none() && min_wait_us == 0 {
             // SAFETY: no arguments are passed.
             unsafe { submitter.enter::<libc::sigset_t>(count, completions, GETEVENTS, None) }
         } else {
             let time = timeout.map(Timespec::from).unwrap_or_default();
-            let mut arguments = SubmitArgs::new().min_wait_usec(patience);
+            let mut arguments = SubmitArgs::new().min_wait_usec(min_wait_us);
             if timeout.is_some() {
                 arguments = arguments.timespec(&time);
             }
@@ -164,7 +164,8 @@ impl Ring {
             for entry in self.ring.completion() {
                 take(Completion { data: entry.user_data(), result: entry.result(), flags: entry.flags() });
             }
-            // Only a kernel without memory drops completions. What they would have said cannot be recovered.
+            // Only a kernel without memory drops completions. What they would have said cannot be
+            // recovered.
             if self.ring.completion().overflow() != 0 {
                 return Err(io::Error::other("io_uring has lost completions"));
             }

@@ -77,9 +77,9 @@ impl Uring {
     }
 
     fn waiting(&mut self, timeout: Option<Duration>) -> Waiting {
-        match self.patience.plan(timeout) {
-            Some((completions, longest)) if self.ring.has_patience() => {
-                Waiting { completions, timeout, patience: longest.as_micros() as u32 }
+        match self.batching.plan(timeout) {
+            Some((completions, longest)) if self.ring.can_wait_for_several() => {
+                Waiting { completions, timeout, min_wait_us: longest.as_micros() as u32 }
             }
             _ => Waiting::for_one(timeout),
         }
@@ -168,8 +168,8 @@ impl Uring {
             (Sending::AtOnce(bytes as u32), entry.user_data(Purpose::SendAtOnce.data(slot)))
         };
         it.sending = sending;
-        // SAFETY: the buffers are pinned in the queue and the descriptor is kept with it, both until the send
-        // has reported or is known to be done; the message is kept until it is submitted.
+        // SAFETY: the buffers are pinned in the queue and the descriptor is kept with it, both until the
+        // send has reported or is known to be done; the message is kept until it is submitted.
         let number = unsafe { self.ring.push(entry) };
         if !reports {
             self.at_once.push_back((number, slot));
@@ -224,8 +224,8 @@ impl Uring {
         it.standing = wanted;
         it.operations += 1;
         self.operations += 1;
-        // SAFETY: the fill buffer and the descriptor are kept in the slot, untouched, until the operation has
-        // ended.
+        // SAFETY: the fill buffer and the descriptor are kept in the slot, untouched, until the operation
+        // has ended.
         unsafe { self.ring.push(entry.user_data(receive)) };
     }
 

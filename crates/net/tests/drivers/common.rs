@@ -35,7 +35,7 @@ pub struct Log {
     pub sent: Vec<Conn>,
     pub closed: Vec<(Conn, Option<io::Error>)>,
     pub detached: Vec<(Conn, Socket)>,
-    pub turns: usize,
+    pub iterations: usize,
 }
 
 impl Log {
@@ -101,8 +101,8 @@ impl Server {
         let start = Instant::now();
         while !done(&mut self.driver, &mut self.log) {
             assert!(start.elapsed() < HUNG, "hung: {what}");
-            self.driver.turn(Some(Duration::from_secs(1)), &mut self.log).expect("the driver works");
-            self.log.turns += 1;
+            self.driver.run_once(Some(Duration::from_secs(1)), &mut self.log).expect("the driver works");
+            self.log.iterations += 1;
         }
     }
 
@@ -118,7 +118,7 @@ impl Server {
     /// Turns that have no reason to report anything: what is under way in the kernel settles.
     pub fn settle(&mut self) {
         for _ in 0..5 {
-            self.driver.turn(Some(Duration::from_millis(2)), &mut self.log).expect("the driver works");
+            self.driver.run_once(Some(Duration::from_millis(2)), &mut self.log).expect("the driver works");
         }
     }
 }

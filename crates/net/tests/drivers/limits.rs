@@ -15,8 +15,8 @@ with_both_drivers!(accepting_pauses_without_descriptors, child_with_few_descript
 const CHILD: &str = "MANTISSA_NET_CHILD";
 const CLIENTS: usize = 60;
 
-/// The child serves as many clients as its descriptors allow; the others wait, and are served when those have
-/// gone.
+/// The child serves as many clients as its descriptors allow; the others wait, and are served when those
+/// have gone.
 fn accepting_pauses_without_descriptors(kind: DriverKind) {
     if Server::new(kind).is_none() {
         return;
@@ -43,11 +43,11 @@ fn accepting_pauses_without_descriptors(kind: DriverKind) {
     }
     // All of it, so that the child can finish its report.
     let report: Vec<_> = lines.map_while(Result::ok).collect();
-    let turns = report.iter().find_map(|line| line.strip_prefix("turns ")?.parse::<usize>().ok());
+    let iterations = report.iter().find_map(|line| line.strip_prefix("iterations ")?.parse::<usize>().ok());
     assert!(child.wait().expect("the child ends").success());
     // A loop that spins through a pause of 100 milliseconds turns many thousand times.
-    let turns = turns.expect("the child reports");
-    assert!(turns < 2000, "{turns} turns");
+    let iterations = iterations.expect("the child reports");
+    assert!(iterations < 2000, "{iterations} iterations");
 }
 
 /// Serves `CLIENTS` clients with descriptors for a few of them.
@@ -59,7 +59,7 @@ fn child_with_few_descriptors(kind: DriverKind) {
     limit_descriptors(20);
     println!("address {}", server.address);
     std::io::stdout().flush().expect("the parent reads");
-    let (mut served, mut closed, mut turns) = (0, 0, 0);
+    let (mut served, mut closed, mut iterations) = (0, 0, 0);
     while closed < CLIENTS {
         let mut handler = With(|driver: &mut Driver, event: Event<'_>| match event {
             Event::Accepted { socket, .. } => {
@@ -70,9 +70,9 @@ fn child_with_few_descriptors(kind: DriverKind) {
             Event::Closed { .. } => closed += 1,
             _ => {}
         });
-        server.driver.turn(Some(Duration::from_secs(5)), &mut handler).expect("the driver works");
-        turns += 1;
+        server.driver.run_once(Some(Duration::from_secs(5)), &mut handler).expect("the driver works");
+        iterations += 1;
     }
     assert_eq!(served, CLIENTS);
-    println!("turns {turns}");
+    println!("iterations {iterations}");
 }

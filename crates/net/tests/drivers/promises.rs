@@ -27,7 +27,7 @@ with_both_drivers!(
     a_reset_is_reported,
     sent_is_reported_when_asked_for_or_late,
     stale_ids_are_recognised,
-    wakers_end_a_turn_from_other_threads,
+    wakers_end_an_iteration_from_other_threads,
     thousands_of_connections,
     a_unix_listener_names_its_peers_and_cleans_up,
     a_removed_listener_frees_its_port,
@@ -35,15 +35,15 @@ with_both_drivers!(
     detaching_waits_for_what_is_queued,
     a_handler_may_close_any_connection,
     a_driver_is_dropped_with_work_in_flight,
-    a_timeout_ends_a_turn,
-    a_turn_ends_when_its_handler_says_so,
+    a_timeout_ends_an_iteration,
+    an_iteration_ends_when_its_handler_says_so,
 );
 
 #[test]
 fn few_bytes_go_before_many_with_io_uring() {
     let Some(mut server) = Server::new(DriverKind::IoUring) else { return };
     let (mut many, mut few) = (server.connect(), server.connect());
-    // How often both were there in one turn: where the many bytes were sent first, and the few.
+    // How often both were there in one iteration: where the many bytes were sent first, and the few.
     let mut together = [0, 0];
     for round in 0.. {
         assert!(round < 10_000, "they never come together");
@@ -66,7 +66,7 @@ fn few_bytes_go_before_many_with_io_uring() {
                     bytes_left -= bytes.len();
                 }
             });
-            server.driver.turn(Some(Duration::from_millis(20)), &mut handler).expect("the driver works");
+            server.driver.run_once(Some(Duration::from_millis(20)), &mut handler).expect("the driver works");
             if received.contains(&many.1) && received.contains(&few.1) {
                 assert_eq!(received[0], few.1, "round {round}");
                 together[round % 2] += 1;
@@ -108,7 +108,7 @@ fn echo_with_pipelining(kind: DriverKind) {
         }
     });
     while !reading.is_finished() {
-        server.driver.turn(Some(Duration::from_millis(20)), &mut handler).expect("the driver works");
+        server.driver.run_once(Some(Duration::from_millis(20)), &mut handler).expect("the driver works");
     }
     assert!(reading.join().expect("the reader is done") == expected, "the echo differs");
     assert_eq!(echoed, expected.len());
@@ -147,7 +147,7 @@ fn a_slow_reader_gets_everything_in_order(kind: DriverKind) {
 
 fn short_sends_that_do_not_fit_are_continued(kind: DriverKind) {
     let Some(mut server) = Server::new(kind) else { return };
-    // One buffer a turn, and several that are too long to be joined.
+    // One buffer an iteration, and several that are too long to be joined.
     for parts in [&[8_000usize][..], &[17_000, 9_000, 20_000]] {
         let (mut client, conn) = server.connect();
         let mut expected = Vec::new();
@@ -157,7 +157,7 @@ fn short_sends_that_do_not_fit_are_continued(kind: DriverKind) {
                 expected.extend_from_slice(&bytes);
                 server.driver.send(conn, bytes);
             }
-            server.driver.turn(Some(Duration::ZERO), &mut server.log).expect("the driver works");
+            server.driver.run_once(Some(Duration::ZERO), &mut server.log).expect("the driver works");
             assert!(expected.len() < 1 << 30, "the kernel takes everything");
         }
         assert!(server.log.sent.is_empty());
@@ -219,7 +219,7 @@ fn fills_follow_one_another_and_what_is_left_is_received(kind: DriverKind) {
             Event::Received { bytes, .. } => rest.extend_from_slice(bytes),
             _ => {}
         });
-        server.driver.turn(Some(Duration::from_secs(1)), &mut handler).expect("the driver works");
+        server.driver.run_once(Some(Duration::from_secs(1)), &mut handler).expect("the driver works");
     }
     assert_eq!(filled, [&b"aaaa"[..], b"bbbbbb", b"dcc", b"already full"]);
     assert_eq!(rest, b"rest");
@@ -325,7 +325,7 @@ fn replies_leave_before_the_end_of_a_half_closed_connection(kind: DriverKind) {
             Event::Closed { conn: ended, .. } => closed = ended == conn,
             _ => {}
         });
-        server.driver.turn(Some(Duration::from_secs(1)), &mut handler).expect("the driver works");
+        server.driver.run_once(Some(Duration::from_secs(1)), &mut handler).expect("the driver works");
     }
     let mut reply = Vec::new();
     client.read_to_end(&mut reply).expect("the connection ends in good order");
@@ -391,7 +391,7 @@ fn close_drops_what_is_unsent_and_reports_nothing(kind: DriverKind) {
         got.len()
     });
     while !reading.is_finished() {
-        server.driver.turn(Some(Duration::from_millis(5)), &mut server.log).expect("the driver works");
+        server.driver.run_once(Some(Duration::from_millis(5)), &mut server.log).expect("the driver works");
     }
     assert!(reading.join().expect("the reader is done") < 16 << 20);
     server.settle();
@@ -477,16 +477,16 @@ fn stale_ids_are_recognised(kind: DriverKind) {
     server.until("third", |_, log| log.received(third) == b"third");
 }
 
-fn wakers_end_a_turn_from_other_threads(kind: DriverKind) {
+fn wakers_end_an_iteration_from_other_threads(kind: DriverKind) {
     const ROUNDS: usize = 2000;
     let Some(mut driver) = driver(kind) else { return };
     let mut log = Log::default();
     let waker = driver.waker();
-    // Woken beforehand: the turn does not wait.
+    // Woken beforehand: the iteration does not wait.
     waker.wake();
     waker.wake();
-    driver.turn(None, &mut log).expect("the driver works");
-    // From another thread, at all moments of a turn: every message is seen, so no wake-up is lost.
+    driver.run_once(None, &mut log).expect("the driver works");
+    // From another thread, at all moments of an iteration: every message is seen, so no wake-up is lost.
     let (sender, receiver) = mpsc::channel();
     let (acknowledge, acknowledged) = mpsc::channel();
     let waking = thread::spawn(move || {
@@ -500,7 +500,7 @@ fn wakers_end_a_turn_from_other_threads(kind: DriverKind) {
     });
     let mut seen = 0;
     while seen < ROUNDS {
-        driver.turn(None, &mut log).expect("the driver works");
+        driver.run_once(None, &mut log).expect("the driver works");
         for number in receiver.try_iter() {
             assert_eq!(number, seen);
             seen += 1;
@@ -529,7 +529,8 @@ fn thousands_of_connections(kind: DriverKind) {
     indices.dedup();
     assert_eq!(indices.len(), count);
     assert!(indices[count - 1] < count + 1000, "indices are dense");
-    // All of them at once: more than there are buffers to receive into, and more sends than the queue holds.
+    // All of them at once: more than there are buffers to receive into, and more sends than the queue
+    // holds.
     for round in 1..=3 {
         clients.iter().for_each(|client| write(client, b"request"));
         server.until("requests", |_, log| conns.iter().all(|conn| log.received(*conn).len() == round * 7));
@@ -579,7 +580,7 @@ fn a_unix_listener_names_its_peers_and_cleans_up(kind: DriverKind) {
             Event::Closed { .. } => done = true,
             _ => {}
         });
-        driver.turn(Some(Duration::from_secs(1)), &mut handler).expect("the driver works");
+        driver.run_once(Some(Duration::from_secs(1)), &mut handler).expect("the driver works");
     }
     assert_eq!(read_exactly(&mut client, 11), b"welcomeping");
     assert_eq!(client.read(&mut [0; 1]).expect("an orderly end"), 0);
@@ -587,7 +588,7 @@ fn a_unix_listener_names_its_peers_and_cleans_up(kind: DriverKind) {
     assert!(!path.exists());
     // A listener that takes the place over is not harmed by the end of the first.
     let listener = Listener::unix(&path, None, 16).expect("the path is free");
-    driver.turn(Some(Duration::ZERO), &mut Log::default()).expect("the driver works");
+    driver.run_once(Some(Duration::ZERO), &mut Log::default()).expect("the driver works");
     drop(driver);
     assert!(path.exists());
     drop(listener);
@@ -624,7 +625,7 @@ fn a_connection_moves_to_a_driver_on_another_thread(kind: DriverKind) {
             let mut log = Log::default();
             let conn = driver.adopt(socket).expect("the connection is served");
             while !log.is_closed(conn) {
-                driver.turn(Some(Duration::from_secs(1)), &mut log).expect("the driver works");
+                driver.run_once(Some(Duration::from_secs(1)), &mut log).expect("the driver works");
                 if log.received(conn).ends_with(b"after") && log.sent.is_empty() {
                     driver.send(conn, b"reply".to_vec());
                     driver.notify_sent(conn);
@@ -683,7 +684,7 @@ fn a_handler_may_close_any_connection(kind: DriverKind) {
         conns.iter().for_each(|conn| driver.close(*conn));
     });
     for _ in 0..5 {
-        server.driver.turn(Some(Duration::from_millis(2)), &mut handler).expect("the driver works");
+        server.driver.run_once(Some(Duration::from_millis(2)), &mut handler).expect("the driver works");
     }
     assert_eq!(events, 1, "nothing is reported about a closed connection");
     assert!(server.driver.is_empty());
@@ -713,7 +714,7 @@ fn a_driver_is_dropped_with_work_in_flight(kind: DriverKind) {
     assert!(scrap.len() < 16 << 20);
 }
 
-/// Ends each turn after one event.
+/// Ends each iteration after one event.
 #[derive(Default)]
 struct OneByOne {
     log: Log,
@@ -726,7 +727,7 @@ impl Handler for OneByOne {
         self.events += 1;
     }
 
-    fn ends_turn(&mut self, _: Instant, _: Urgency) -> bool {
+    fn ends_iteration(&mut self, _: Instant, _: Urgency) -> bool {
         true
     }
 }
@@ -735,14 +736,14 @@ impl OneByOne {
     fn until(&mut self, driver: &mut Driver, done: impl Fn(&Log) -> bool) {
         while !done(&self.log) {
             let before = self.events;
-            // A turn that waited while something is left over would wait for ever.
-            driver.turn(None, self).expect("the driver works");
-            assert!(self.events <= before + 1, "more than one event in a turn");
+            // An iteration that waited while something is left over would wait for ever.
+            driver.run_once(None, self).expect("the driver works");
+            assert!(self.events <= before + 1, "more than one event in an iteration");
         }
     }
 }
 
-fn a_turn_ends_when_its_handler_says_so(kind: DriverKind) {
+fn an_iteration_ends_when_its_handler_says_so(kind: DriverKind) {
     let Some(mut server) = Server::new(kind) else { return };
     let (filling, conn) = server.connect();
     let mut handler = OneByOne::default();
@@ -759,10 +760,10 @@ fn a_turn_ends_when_its_handler_says_so(kind: DriverKind) {
     assert_eq!(handler.log.filled, [(conn, b"bcd".to_vec())]);
 }
 
-fn a_timeout_ends_a_turn(kind: DriverKind) {
+fn a_timeout_ends_an_iteration(kind: DriverKind) {
     let Some(mut driver) = driver(kind) else { return };
     let mut handler = With(|_: &mut Driver, _: Event<'_>| panic!("nothing has happened"));
     for timeout in [Duration::ZERO, Duration::from_micros(10), Duration::from_millis(3)] {
-        driver.turn(Some(timeout), &mut handler).expect("the driver works");
+        driver.run_once(Some(timeout), &mut handler).expect("the driver works");
     }
 }

@@ -84,7 +84,7 @@ impl Handler for Owner {
         }
     }
 
-    fn ends_turn(&mut self, _: Instant, _: Urgency) -> bool {
+    fn ends_iteration(&mut self, _: Instant, _: Urgency) -> bool {
         self.random.below(3) == 0
     }
 }
@@ -208,7 +208,7 @@ fn one_run(kind: DriverKind, seed: u64) {
         for client in &mut clients {
             client.step(&mut random);
         }
-        server.driver.turn(Some(Duration::from_micros(200)), &mut owner).expect("the driver works");
+        server.driver.run_once(Some(Duration::from_micros(200)), &mut owner).expect("the driver works");
         owner.order.retain(|conn| owner.conns.contains_key(conn));
         for conn in owner.order.clone() {
             owner.disturb(&mut server.driver, conn);
@@ -228,7 +228,7 @@ fn one_run(kind: DriverKind, seed: u64) {
     drop(clients);
     while owner.closed < CONNECTIONS {
         owner.conns.keys().for_each(|conn| server.driver.resume_reading(*conn));
-        server.driver.turn(Some(Duration::from_millis(1)), &mut owner).expect("the driver works");
+        server.driver.run_once(Some(Duration::from_millis(1)), &mut owner).expect("the driver works");
     }
     assert!(server.driver.is_empty());
 }

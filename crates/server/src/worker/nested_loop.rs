@@ -72,7 +72,7 @@ impl NestedLoop for LentWorker<'_, '_> {
         worker.suspended = Some(suspended);
         self.exchange(&mut worker);
         worker.has_paused = *self.has_paused;
-        if let Err(error) = self.driver.turn_within(&mut worker) {
+        if let Err(error) = self.driver.run_nested(&mut worker) {
             warning!("Serving clients beside a script failed: {error}");
         }
         worker.context.refresh();
