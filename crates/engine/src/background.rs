@@ -19,62 +19,100 @@ const EVICTION_TIME: Duration = Duration::from_millis(20);
 /// Starts the thread that does it. Each round, `hz` times a second, it does `also` as well.
 pub fn start(engine: &Engine, mut also: impl FnMut(&Engine) + Send + 'static) -> std::io::Result<()> {
     let body = move |engine: &Engine| {
-        let worker = engine.worker_count();
-        let mut context = Context::new(engine, worker);
-        let mut sampled = (clock::now(), engine.stats.totals());
-        let (mut expirer, mut walker) = (Expirer::default(), Walker::default());
-        let mut compactor = Compactor::default();
-        let mut next_round = clock::now();
+        let mut background = Background::new(engine);
         engine.pressure.work_here();
         while !engine.stopping.load(Ordering::Relaxed) {
-            let next = compactor.next_stint().map_or(next_round, |stint| stint.min(next_round));
-            std::thread::park_timeout(next.saturating_duration_since(clock::now()));
-            context.refresh();
-            compactor.go_on(engine, &context.live.config);
-            let has_room = eviction::make_room(&mut context, EVICTION_TIME) != Verdict::Running;
-            let now = clock::now();
-            let is_paused = engine.pauses_cron.load(Ordering::Relaxed);
-            if now >= next_round && !is_paused {
-                let hz = context.live.config.hz.clamp(1, 500);
-                next_round = now + Duration::from_micros(1_000_000 / u64::from(hz));
-                if engine.active_expire.load(Ordering::Relaxed) && !engine.pauses(context.now_ms, true) {
-                    expirer.run(&mut context);
-                }
-                crate::tracking::drop_surplus(&mut context);
-                walker.step(&mut context);
-                also(engine);
-                if clock::since(sampled.0) >= Duration::from_millis(500) {
-                    sampled = sample(engine, sampled);
-                    mantissa_store::heap::tick();
-                }
-                crate::persistence::tick(&mut context);
-                crate::aof::rewrite::tick(&mut context);
-                compactor.tick(engine, &context.live.config);
-            }
-            if is_paused {
-                next_round = now + Duration::from_millis(1);
-            }
-            if context.outbox.has_changed() {
-                crate::tracking::broadcast(&mut context.outbox);
-            }
-            context.outbox.end_turn(false);
-            if !has_room {
-                // What is being freed by others needs a moment.
-                simulation::sleep(Duration::from_micros(200));
-                engine.pressure.wake_background();
-            }
+            std::thread::park_timeout(background.next_look().saturating_duration_since(clock::now()));
+            background.look(&mut also);
         }
     };
     engine.spawn("background", body)
 }
 
+/// What is done in the background, by whoever has time for it. A program with no thread for it calls
+/// [`Background::round`].
+pub struct Background<'e> {
+    context: Context<'e>,
+    sampled: (Instant, crate::stats::Totals),
+    expirer: Expirer,
+    walker: Walker,
+    compactor: Compactor,
+    next_round: Instant,
+}
+
+impl<'e> Background<'e> {
+    /// Has done nothing yet: the next look is a round.
+    pub fn new(engine: &'e Engine) -> Self {
+        Background {
+            context: Context::new(engine, engine.worker_count()),
+            sampled: (clock::now(), engine.stats.totals()),
+            expirer: Expirer::default(),
+            walker: Walker::default(),
+            compactor: Compactor::default(),
+            next_round: clock::now(),
+        }
+    }
+
+    /// Does everything once: evicts while memory is full, for 20 ms at most, and removes expired keys, for
+    /// about a quarter of the time between two rounds at `hz`. Rests if DEBUG PAUSE-CRON says so.
+    pub fn round(&mut self) {
+        self.next_round = clock::now();
+        self.look(&mut |_| {});
+    }
+
+    /// When there is something to do again.
+    fn next_look(&self) -> Instant {
+        self.compactor.next_stint().map_or(self.next_round, |stint| stint.min(self.next_round))
+    }
+
+    /// Does what is due.
+    fn look(&mut self, also: &mut impl FnMut(&Engine)) {
+        let engine = self.context.engine;
+        let context = &mut self.context;
+        context.refresh();
+        self.compactor.go_on(engine, &context.live.config);
+        let has_room = eviction::make_room(context, EVICTION_TIME) != Verdict::Running;
+        let now = clock::now();
+        let is_paused = engine.pauses_cron.load(Ordering::Relaxed);
+        if now >= self.next_round && !is_paused {
+            let hz = context.live.config.hz.clamp(1, 500);
+            self.next_round = now + Duration::from_micros(1_000_000 / u64::from(hz));
+            if engine.active_expire.load(Ordering::Relaxed) && !engine.pauses(context.now_ms, true) {
+                self.expirer.run(context);
+            }
+            crate::tracking::drop_surplus(context);
+            self.walker.step(context);
+            also(engine);
+            if clock::since(self.sampled.0) >= Duration::from_millis(500) {
+                self.sampled = sample(engine, &self.sampled);
+                mantissa_store::heap::tick();
+            }
+            crate::persistence::tick(context);
+            crate::aof::rewrite::tick(context);
+            self.compactor.tick(engine, &context.live.config);
+        }
+        if is_paused {
+            self.next_round = now + Duration::from_millis(1);
+        }
+        if context.outbox.has_changed() {
+            crate::tracking::broadcast(&mut context.outbox);
+        }
+        context.outbox.end_turn(false);
+        if !has_room {
+            // What is being freed by others needs a moment.
+            simulation::sleep(Duration::from_micros(200));
+            engine.pressure.wake_background();
+        }
+    }
+}
+
 /// Notes the rates since the last sample.
 fn sample(
     engine: &Engine,
-    (since, before): (Instant, crate::stats::Totals),
+    (since, before): &(Instant, crate::stats::Totals),
 ) -> (Instant, crate::stats::Totals) {
     let totals = engine.stats.totals();
-    let elapsed_ms = clock::since(since).as_millis().max(1) as u64;
+    let elapsed_ms = clock::since(*since).as_millis().max(1) as u64;
     let rate = |now: u64, before: u64| now.saturating_sub(before) * 1000 / elapsed_ms;
     let stats = &engine.stats;
     stats.operations_per_second.store(rate(totals.commands, before.commands), Ordering::Relaxed);

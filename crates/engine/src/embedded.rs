@@ -4,6 +4,10 @@
 //! the caller's thread; any number of threads may have one each. [`Embedded::close`] makes everything durable
 //! that the configuration says is to be, as the end of a server does.
 //!
+//! A process may have several engines, each in a folder of its own. `maxmemory` bounds what the whole process
+//! has allocated, and has an effect only where [`mantissa_store::allocator::CountingAllocator`] is the
+//! program's `#[global_allocator]`.
+//!
 //! ```
 //! use mantissa_engine::embedded::Embedded;
 //! use mantissa_protocol::Value;
@@ -32,18 +36,22 @@ use mantissa_protocol::{Decoder, OwnedArgs, Protocol, Reply, Value};
 use mantissa_sys::{clock, simulation};
 use parking_lot::{Condvar, Mutex};
 
+use crate::background::{self, Background};
 use crate::blocking::{self, Deadlines};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::execute::{self, Progress};
 use crate::host::{ConnId, Host, HostFacts, Message, Peer, Target};
 use crate::session::Session;
-use crate::{aof, background, persistence, sessions, tracking};
+use crate::{aof, persistence, sessions, tracking};
 
 /// Most clients at a time.
 pub const CLIENTS_MAX: usize = 64;
 /// How long a client waits at a time before it looks at the clock.
 const WAIT_MAX: Duration = Duration::from_millis(100);
+
+/// The reply to whoever has been closed, by CLIENT KILL or QUIT.
+const CLOSED: &[u8] = b"-ERR the client is closed\r\n";
 
 /// Why an engine can not be opened, used or closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,25 +154,36 @@ impl Embedded {
     /// Opens the engine whose files are in a folder, and loads them. `directives` are those of redis.conf;
     /// those about sockets and the process have no effect.
     pub fn open(folder: impl AsRef<Path>, directives: &[(&str, &str)]) -> Result<Embedded, EmbeddedError> {
-        let embedded = Embedded::without_threads(folder.as_ref(), directives)?;
-        background::start(&embedded.engine, |_| {})
-            .map_err(|error| EmbeddedError(format!("Could not start a thread: {error}")))?;
+        let embedded = Embedded::open_without_background(folder, directives)?;
+        background::start(&embedded.engine, |_| {}).map_err(no_thread)?;
         Ok(embedded)
     }
 
-    /// The same, with nothing that is done in the background.
-    fn without_threads(folder: &Path, directives: &[(&str, &str)]) -> Result<Embedded, EmbeddedError> {
-        let config = configuration(folder, directives)?;
+    /// The same without the background thread: keys expire when they are used, and nothing is evicted, saved
+    /// or rewritten but by commands and by [`Background::round`]. For tests on a clock of their own, and for
+    /// programs that have a thread for the rounds.
+    pub fn open_without_background(
+        folder: impl AsRef<Path>,
+        directives: &[(&str, &str)],
+    ) -> Result<Embedded, EmbeddedError> {
+        let config = configuration(folder.as_ref(), directives)?;
         let clients = Arc::new(Clients::new());
         let host = Arc::clone(&clients) as Arc<dyn Host>;
         let engine = Engine::new(config, host).map_err(EmbeddedError)?;
-        let failed = |error: std::io::Error| EmbeddedError(format!("Could not start a thread: {error}"));
-        engine.start_lazy_free().map_err(failed)?;
+        engine.start_lazy_free().map_err(no_thread)?;
         engine.acl.load_at_start(&engine).map_err(EmbeddedError)?;
         engine.persistence.loading.store(true, Ordering::Release);
-        aof::start(&engine).map_err(EmbeddedError)?;
+        if let Err(error) = aof::start(&engine) {
+            stop_threads(&engine);
+            return Err(EmbeddedError(error));
+        }
         engine.persistence.loading.store(false, Ordering::Release);
         Ok(Embedded { engine, clients, is_closed: false })
+    }
+
+    /// The duties of the background thread, for who does them himself.
+    pub fn background(&self) -> Background<'_> {
+        Background::new(&self.engine)
     }
 
     /// The engine.
@@ -204,10 +223,7 @@ impl Embedded {
         let engine = &self.engine;
         let flags = ShutdownFlags { force: false, ..ShutdownFlags::default() };
         let is_saved = persistence::save_before_exit(engine, flags);
-        engine.stopping.store(true, Ordering::Relaxed);
-        aof::finish(engine);
-        engine.pressure.wake_background();
-        engine.wait_for_threads();
+        stop_threads(engine);
         match is_saved {
             true => Ok(()),
             false => Err(EmbeddedError("The dump could not be written".to_owned())),
@@ -221,6 +237,18 @@ impl Drop for Embedded {
             crate::warning!("{error}");
         }
     }
+}
+
+fn no_thread(error: std::io::Error) -> EmbeddedError {
+    EmbeddedError(format!("Could not start a thread: {error}"))
+}
+
+/// Makes durable what was logged, and ends the threads of an engine.
+fn stop_threads(engine: &Engine) {
+    engine.stopping.store(true, Ordering::Relaxed);
+    aof::finish(engine);
+    engine.pressure.wake_background();
+    engine.wait_for_threads();
 }
 
 /// The configuration of an engine in a folder.
@@ -239,6 +267,10 @@ fn configuration(folder: &Path, directives: &[(&str, &str)]) -> Result<Config, E
     Ok(config)
 }
 
+fn is_push(value: &Value) -> bool {
+    matches!(value, Value::Push(_))
+}
+
 /// A client of an embedded engine. It runs commands on the thread that calls it.
 pub struct LocalClient<'e> {
     context: Context<'e>,
@@ -252,29 +284,71 @@ pub struct LocalClient<'e> {
 impl LocalClient<'_> {
     /// Runs a command and returns its reply, an error reply too, once it may be told: when the log has
     /// reached what `appendfsync` promises. A blocking command waits here. Messages that come meanwhile are
-    /// kept for [`LocalClient::message`].
+    /// kept for [`LocalClient::message`]. Null where replies are turned off.
     pub fn call<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Value {
         let reply = self.call_raw(words);
-        match self.decoder.decode(&reply) {
-            Ok(Some((value, size))) => {
-                self.keep_messages(&reply[size..]);
-                value
-            }
-            // Replies that were turned off.
-            Ok(None) | Err(_) => Value::Null,
-        }
+        self.take_reply(&reply)
     }
 
     /// The same, with the reply as it would be sent. Empty if replies are turned off.
     pub fn call_raw<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Vec<u8> {
+        let (mut bytes, required_lsn) = self.run(words);
+        if self.session.blocked.is_some() {
+            bytes.extend(self.wait_until_served());
+        }
+        self.wait_for_log(required_lsn);
+        bytes
+    }
+
+    /// Runs a command that may wait, and does not wait for it: `None` if it waits. Its reply comes from
+    /// [`LocalClient::poll`]; until then no other command can be run.
+    pub fn submit<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Option<Value> {
+        let (reply, required_lsn) = self.run(words);
+        self.wait_for_log(required_lsn);
+        if self.session.blocked.is_some() { None } else { Some(self.take_reply(&reply)) }
+    }
+
+    /// The reply of the command that waits, once it has been served or its time is up.
+    pub fn poll(&mut self) -> Option<Value> {
+        self.context.refresh();
+        self.deadlines.expire(&self.context);
+        let reply = self.receive();
+        self.deliver();
+        if reply.is_empty() { None } else { Some(self.take_reply(&reply)) }
+    }
+
+    /// Runs commands one after the other and waits for the log once, at the end. One reply for each.
+    pub fn pipeline<W: AsRef<[u8]>>(&mut self, commands: &[&[W]]) -> Vec<Value> {
+        let (mut replies, mut lsn_max) = (Vec::with_capacity(commands.len()), 0);
+        for words in commands {
+            let (mut reply, required_lsn) = self.run(words);
+            if self.session.blocked.is_some() {
+                reply.extend(self.wait_until_served());
+            }
+            lsn_max = lsn_max.max(required_lsn);
+            replies.push(self.take_reply(&reply));
+        }
+        self.wait_for_log(lsn_max);
+        replies
+    }
+
+    /// Runs a command, and returns its reply with the LSN that has to be confirmed before that is told.
+    fn run<W: AsRef<[u8]>>(&mut self, words: &[W]) -> (Vec<u8>, u64) {
         let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
         if words.is_empty() {
-            return b"-ERR empty command\r\n".to_vec();
+            return (b"-ERR empty command\r\n".to_vec(), 0);
+        }
+        if self.session.blocked.is_some() {
+            return (b"-ERR the client waits in a blocking command\r\n".to_vec(), 0);
         }
         let args = OwnedArgs::from_slices(&words);
         let mut reply = Reply::new(self.session.protocol);
         loop {
             self.context.refresh();
+            self.receive();
+            if self.session.killed || self.session.closing {
+                return (CLOSED.to_vec(), 0);
+            }
             self.context.outbox.required_lsn = 0;
             self.context.command_began = clock::now();
             let call = (None, args.as_args());
@@ -283,16 +357,29 @@ impl LocalClient<'_> {
                 Progress::Postponed => self.wait(WAIT_MAX),
             }
         }
-        let mut bytes = reply.into_bytes();
         if let Some(blocked) = &self.session.blocked {
             self.deadlines.add(blocked);
-            self.deliver();
-            bytes.extend(self.wait_until_served());
         }
         let required_lsn = self.context.outbox.required_lsn;
         self.deliver();
-        self.wait_for_log(required_lsn);
-        bytes
+        (reply.into_bytes(), required_lsn)
+    }
+
+    /// The reply in what a command has sent. What else there is goes to the messages: a client of RESP3 may
+    /// get some of them before the reply. Of several pushes, as SUBSCRIBE sends, the first is the reply.
+    fn take_reply(&mut self, bytes: &[u8]) -> Value {
+        let mut values = Vec::new();
+        let mut start = 0;
+        while let Ok(Some((value, size))) = self.decoder.decode(&bytes[start..]) {
+            values.push(value);
+            start += size;
+        }
+        if values.is_empty() {
+            return Value::Null;
+        }
+        let reply = values.remove(values.iter().position(|value| !is_push(value)).unwrap_or(0));
+        self.messages.extend(values);
+        reply
     }
 
     /// The next message outside of replies: of Pub/Sub, MONITOR or tracking. None if none comes in time.
@@ -365,6 +452,10 @@ impl LocalClient<'_> {
                 Message::Complete(_, blocked, work) => blocking::complete(&mut self.context, &blocked, work),
                 Message::Kill(_) => {
                     self.session.killed = true;
+                    if self.session.blocked.is_some() {
+                        reply.extend(CLOSED);
+                    }
+                    sessions::end(&self.context, &mut self.session, &mut self.deadlines);
                     None
                 }
                 Message::Resume | Message::WeighClients => None,
