@@ -29,8 +29,8 @@ fn the_log_holds_what_has_the_same_effect_in_whole_units() {
     client.ask("SADD s x");
     client.ask("EXEC");
     assert_eq!(logged(&bench, &mut seen), ["MULTI", "INCR a", "SADD s x", "EXEC"]);
-    client.ask("SET t 1 PX 100");
     let time = bench.clock.now_ms() + 100;
+    client.ask("SET t 1 PX 100");
     assert_eq!(logged(&bench, &mut seen), [format!("SET t 1 PXAT {time}")]);
     client.ask("SPOP s");
     assert_eq!(logged(&bench, &mut seen), ["SREM s x"], "chance is not repeated");
@@ -69,6 +69,21 @@ fn an_expired_key_is_removed_before_the_command_that_finds_it() {
     let heard: Vec<String> = listener.heard();
     let events: Vec<&str> = heard.iter().filter_map(|message| message.rsplit(':').next()).collect();
     assert_eq!(events, ["expired, a]", "incrby, a]"]);
+}
+
+#[test]
+fn a_read_that_finds_a_key_expired_logs_its_removal_alone() {
+    let bench = Bench::open(LOGGED);
+    let (mut client, mut other, mut seen) = (bench.client(), bench.client(), 0);
+    client.ask("SET a 1 PX 100");
+    bench.clock.advance_ms(1000);
+    logged(&bench, &mut seen);
+    other.ask("WATCH a");
+    assert_eq!(client.ask("GET a"), "nil");
+    assert_eq!(logged(&bench, &mut seen), ["DEL a"]);
+    other.ask("MULTI");
+    other.ask("PING");
+    assert_eq!(other.ask("EXEC"), "[PONG]", "it had expired before it was watched");
 }
 
 #[test]
