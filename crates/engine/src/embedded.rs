@@ -28,7 +28,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use mantissa_config::{Config, SetError, ShutdownFlags, quote};
@@ -47,6 +47,8 @@ use crate::{aof, persistence, sessions, tracking};
 
 /// Most clients at a time.
 pub const CLIENTS_MAX: usize = 64;
+/// Shards, unless a directive says otherwise.
+const SHARDS: usize = 64;
 /// How long a client waits at a time before it looks at the clock.
 const WAIT_MAX: Duration = Duration::from_millis(100);
 
@@ -76,12 +78,14 @@ struct Inbox {
 struct Clients {
     inboxes: Vec<Inbox>,
     free: Mutex<Vec<usize>>,
+    /// The number of the next client: places are used again, numbers are not.
+    next_conn: AtomicU64,
 }
 
 impl Clients {
     fn new() -> Self {
         let inboxes = (0..CLIENTS_MAX).map(|_| Inbox::default()).collect();
-        Clients { inboxes, free: Mutex::new((0..CLIENTS_MAX).rev().collect()) }
+        Clients { inboxes, free: Mutex::new((0..CLIENTS_MAX).rev().collect()), next_conn: AtomicU64::new(0) }
     }
 
     fn take_messages(&self, worker: usize) -> Vec<(u64, Message)> {
@@ -197,7 +201,8 @@ impl Embedded {
         let worker =
             worker.ok_or_else(|| EmbeddedError(format!("There are {CLIENTS_MAX} clients already")))?;
         let context = Context::new(&self.engine, worker);
-        let target = Target { worker, conn: ConnId(0) };
+        let conn = ConnId(self.clients.next_conn.fetch_add(1, Ordering::Relaxed));
+        let target = Target { worker, conn };
         let session = sessions::begin(&context, Peer::Embedded, -1, target);
         self.clients.take_messages(worker);
         Ok(LocalClient {
@@ -256,7 +261,7 @@ fn configuration(folder: &Path, directives: &[(&str, &str)]) -> Result<Config, E
     let failed = |error: std::io::Error| EmbeddedError(format!("{}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
     let folder = folder.canonicalize().map_err(failed)?;
-    let mut text = Vec::new();
+    let mut text = format!("shards {SHARDS}\n").into_bytes();
     for (name, value) in directives {
         text.extend_from_slice(format!("{name} {value}\n").as_bytes());
     }
@@ -443,7 +448,14 @@ impl LocalClient<'_> {
         let mut reply = Vec::new();
         for (required_lsn, message) in self.clients.take_messages(self.context.worker) {
             self.wait_for_log(required_lsn);
+            let is_own = message.target().is_none_or(|target| target == self.session.conn);
             let served = match message {
+                // What a client before this one has caused is finished; the rest was for it alone.
+                Message::Complete(_, blocked, work) if !is_own => {
+                    blocking::complete(&mut self.context, &blocked, work);
+                    None
+                }
+                _ if !is_own => None,
                 Message::Push(_, bytes) => {
                     self.keep_messages(&bytes);
                     None
