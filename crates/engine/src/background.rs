@@ -22,7 +22,10 @@ pub fn start(engine: &Engine, mut also: impl FnMut(&Engine) + Send + 'static) ->
         let mut background = Background::new(engine);
         engine.pressure.work_here();
         while !engine.stopping.load(Ordering::Relaxed) {
-            std::thread::park_timeout(background.next_look().saturating_duration_since(clock::now()));
+            let pause = background.next_look().saturating_duration_since(clock::now());
+            if !simulation::wait(Some(pause)) {
+                std::thread::park_timeout(pause);
+            }
             background.look(&mut also);
         }
     };

@@ -22,6 +22,7 @@ use crate::registry::Handler;
 use crate::session::{BlockedClient, flag};
 use crate::{acl, aof, persistence, stats, tracking};
 use mantissa_sys::clock::unix_ms;
+use mantissa_sys::simulation::{self, Fault};
 
 /// A command that has run: the database that it was given in, and its arguments. Nothing for what the server
 /// does by itself.
@@ -151,6 +152,7 @@ fn tell_of_changes(
         let Some(shard) = access.locked_mut().shard_mut(keyspace.shard_of(hash)) else { continue };
         match lapsed {
             true => shard.mark_lapsed(*database, key),
+            false if simulation::has_fault(Fault::UnmarkedWatch) => {}
             false => shard.mark_watchers(*database, key),
         }
         if !shard.tracked.is_empty()

@@ -8,6 +8,7 @@ use mantissa_commands::{Collected, Error};
 use mantissa_persist::log::{Lsn, Unit};
 use mantissa_protocol::Args;
 use mantissa_sys::clock::{self, unix_ms, unix_us};
+use mantissa_sys::simulation::{self, Fault};
 
 use crate::aof;
 use crate::engine::Engine;
@@ -205,6 +206,11 @@ impl<'e> Outbox<'e> {
     /// To be called when a command has ended: lets what it had to say to clients that waited go.
     #[inline]
     pub fn command_ended(&mut self) {
+        if simulation::has_fault(Fault::LateLog) && !self.unit.is_empty() {
+            let lsn = self.engine.aof.log.append(&mut self.unit, 0);
+            self.note_logged(lsn);
+            self.required_lsn = lsn;
+        }
         if !self.served.is_empty() {
             let served = std::mem::take(&mut self.served);
             served.into_iter().for_each(|(worker, message)| self.send(worker, message));

@@ -33,7 +33,8 @@ use std::time::Duration;
 
 use mantissa_config::{Config, SetError, ShutdownFlags, quote};
 use mantissa_protocol::{Decoder, OwnedArgs, Protocol, Reply, Value};
-use mantissa_sys::{clock, simulation};
+use mantissa_sys::clock;
+use mantissa_sys::simulation::{self, Fault};
 use parking_lot::{Condvar, Mutex};
 
 use crate::background::{self, Background};
@@ -416,6 +417,9 @@ impl LocalClient<'_> {
 
     /// Waits until the log is confirmed up to here.
     fn wait_for_log(&mut self, required_lsn: u64) {
+        if simulation::has_fault(Fault::EarlyReply) {
+            return;
+        }
         let (engine, worker) = (self.context.engine, self.context.worker);
         self.context.outbox.end_turn(engine.aof.confirmed() < required_lsn);
         while engine.aof.confirmed() < required_lsn {

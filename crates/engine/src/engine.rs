@@ -1,6 +1,7 @@
 //! The engine: what all threads that run commands share.
 
-use mantissa_sys::{clock, simulation};
+use mantissa_sys::clock;
+use mantissa_sys::simulation::{self, Fault};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -60,6 +61,9 @@ impl Threads {
 
     fn wait(&self) {
         const LOOK_EVERY: Duration = Duration::from_millis(10);
+        while simulation::is_active() && *self.count.lock() > 0 {
+            simulation::wait(Some(LOOK_EVERY));
+        }
         let mut count = self.count.lock();
         while *count > 0 {
             self.ended.wait_for(&mut count, LOOK_EVERY);
@@ -265,7 +269,8 @@ impl Engine {
 
     /// The next place in the queues of blocked clients.
     pub fn next_ticket(&self) -> u64 {
-        self.next_ticket.fetch_add(1, Ordering::Relaxed)
+        let ticket = self.next_ticket.fetch_add(1, Ordering::Relaxed);
+        if simulation::has_fault(Fault::NewestFirst) { u64::MAX / 2 - ticket } else { ticket }
     }
 
     /// The number of the host's workers.

@@ -35,6 +35,7 @@ use parking_lot::Mutex;
 use crate::engine::Engine;
 use crate::live::Live;
 use mantissa_sys::clock::unix_ms;
+use mantissa_sys::simulation;
 use outlet::Chunk;
 pub use progress::Progress;
 use saver::Saver;
@@ -207,7 +208,8 @@ fn run<'j, 'a>(
     begun: io::Result<()>,
 ) -> io::Result<()> {
     job.failed.store(begun.is_err(), Ordering::Relaxed);
-    let savers = pace.savers().min(job.keyspace.shard_count());
+    let is_simulated = simulation::is_active();
+    let savers = if is_simulated { 1 } else { pace.savers().min(job.keyspace.shard_count()) };
     std::thread::scope(|scope| {
         let (sender, chunks) = mpsc::sync_channel::<Chunk>(CHUNKS_WAITING_MAX);
         let start = |work: fn(Saver<'j, 'a>)| {
@@ -217,7 +219,7 @@ fn run<'j, 'a>(
         };
         let written = scope.spawn(move || begun.and_then(|()| write_chunks(job, writer, &chunks)));
         let mut others = Vec::new();
-        if pace == Pace::Steady {
+        if pace == Pace::Steady && !is_simulated {
             others.push(start(|saver| saver.relieve(pile_bytes())));
             // From here on, for this thread and those that it starts.
             mantissa_sys::scheduling::lower_priority();

@@ -11,6 +11,7 @@ use mantissa_commands::spec::{Flags, Traits};
 use mantissa_commands::{Access, Error, Locks, Outcome};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{Entry, KeyHash, Shard, ShardSet};
+use mantissa_sys::simulation::{self, Fault};
 
 use crate::call::{self, Call, Record};
 use crate::context::Context;
@@ -121,6 +122,9 @@ fn run_all(
 ) -> Outcome {
     let shards = shards_of_all(context, session, transaction);
     let writes = transaction.queue.iter().any(|queued| queued.command.info.flags.has(Flags::WRITE));
+    if simulation::has_fault(Fault::SplitTransaction) {
+        return run_apart(context, session, transaction, shards, reply);
+    }
     call::with_held(context, session, shards, writes, |context, session, access| {
         if is_dirty(session, access) {
             return reply.null_array();
@@ -129,6 +133,26 @@ fn run_all(
         for queued in &transaction.queue {
             run_one(context, session, access, queued, reply);
         }
+    })
+}
+
+/// Runs each command under locks of its own: [`Fault::SplitTransaction`].
+fn run_apart(
+    context: &mut Context,
+    session: &mut Session,
+    transaction: &Transaction,
+    shards: ShardSet,
+    reply: &mut Reply,
+) -> Outcome {
+    if call::with_held(context, session, shards, true, |_, session, access| is_dirty(session, access))? {
+        reply.null_array();
+        return Ok(());
+    }
+    reply.array(transaction.queue.len());
+    transaction.queue.iter().try_for_each(|queued| {
+        call::with_held(context, session, shards, true, |context, session, access| {
+            run_one(context, session, access, queued, reply);
+        })
     })
 }
 

@@ -13,8 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use foldhash::SharedSeed;
+use foldhash::quality::SeedableRandomState;
+use mantissa_sys::simulation;
 use parking_lot::lock_api::{RawMutex as _, RawMutexTimed as _};
-use parking_lot::{Mutex, RawMutex};
+use parking_lot::{Mutex, MutexGuard, RawMutex};
 
 use crate::shard::Shard;
 use crate::tracked::TrackedTotals;
@@ -30,16 +33,21 @@ pub const SHARD_COUNT_MAX: usize = 256;
 pub struct KeyHash(pub u64);
 
 /// The seed of all hashes, which nobody outside can know, so that nobody can foresee collisions.
-static SEED: OnceLock<foldhash::quality::RandomState> = OnceLock::new();
+static SEED: OnceLock<SeedableRandomState> = OnceLock::new();
 
 /// Hashes keys.
 #[derive(Clone, Copy)]
-pub struct KeyHasher(&'static foldhash::quality::RandomState);
+pub struct KeyHasher(&'static SeedableRandomState);
 
 impl KeyHasher {
-    /// The hasher of this program: all its keyspaces hash alike, and those of no other run do.
+    /// The hasher of this program: all its keyspaces hash alike, and those of no other run do. Simulations
+    /// hash alike in every run.
     fn of_this_run() -> Self {
-        KeyHasher(SEED.get_or_init(Default::default))
+        static SIMULATED: SharedSeed = SharedSeed::from_u64(1);
+        KeyHasher(SEED.get_or_init(|| match simulation::is_active() {
+            true => SeedableRandomState::with_seed(1, &SIMULATED),
+            false => SeedableRandomState::random(),
+        }))
     }
 
     /// The hash of a key.
@@ -239,6 +247,7 @@ impl Keyspace {
     /// Takes the lock of one shard if it is free.
     #[inline]
     pub fn try_lock_one(&self, index: usize) -> Option<LockedShards<'_>> {
+        simulation::yield_point();
         let locked = || LockedShards { keyspace: self, held: Held::One(index), not_send: PhantomData };
         self.cells[index].lock.try_lock().then(locked)
     }
@@ -246,6 +255,7 @@ impl Keyspace {
     /// Takes the locks of these shards if all of them are free; otherwise the number of one that is not.
     #[inline]
     pub fn try_lock(&self, set: ShardSet) -> Result<LockedShards<'_>, usize> {
+        simulation::yield_point();
         let mut locked = LockedShards { keyspace: self, held: Held::None, not_send: PhantomData };
         let mut missing = None;
         set.for_each(|index| {
@@ -276,7 +286,7 @@ impl Keyspace {
             }
             drop(locked);
             // Either it has been given up, or somebody is extending.
-            while self.extending.try_lock_for(PATIENCE).is_none() {
+            while self.await_extension().is_none() {
                 if give_up() {
                     return None;
                 }
@@ -285,6 +295,24 @@ impl Keyspace {
                 return None;
             }
         }
+    }
+
+    /// Waits for the lock of one shard for [`PATIENCE`].
+    fn wait_for_one(&self, index: usize) -> bool {
+        let lock = &self.cells[index].lock;
+        if simulation::is_active() {
+            simulation::yield_point();
+            return lock.try_lock() || (simulation::wait(Some(PATIENCE)) && lock.try_lock());
+        }
+        lock.try_lock_for(PATIENCE)
+    }
+
+    /// Waits for [`PATIENCE`] until nobody extends what he holds.
+    fn await_extension(&self) -> Option<MutexGuard<'_, ()>> {
+        if simulation::wait(Some(PATIENCE)) {
+            return self.extending.try_lock();
+        }
+        self.extending.try_lock_for(PATIENCE)
     }
 
     /// Fetches a key's bucket ahead of its use, without taking the lock if it is not free.
@@ -444,8 +472,7 @@ impl<'k> LockedShards<'k> {
     /// Takes one more lock, in ascending order. False if `give_up` says so, or if another thread extends what
     /// it holds and may wait for a lock that is held here.
     fn wait_for(&mut self, index: usize, give_up: &mut impl FnMut() -> bool) -> bool {
-        let lock = &self.keyspace.cells[index].lock;
-        while !lock.try_lock_for(PATIENCE) {
+        while !self.keyspace.wait_for_one(index) {
             if give_up() || (!self.held.is_empty() && self.keyspace.extending.is_locked()) {
                 return false;
             }
@@ -465,7 +492,7 @@ impl<'k> LockedShards<'k> {
         let mut complete = true;
         more.for_each(|index| {
             while complete && !self.held.contains(index) {
-                if keyspace.cells[index].lock.try_lock_for(PATIENCE) {
+                if keyspace.wait_for_one(index) {
                     self.held.insert(index);
                 } else if give_up() {
                     complete = false;
@@ -515,6 +542,7 @@ impl Drop for LockedShards<'_> {
             Held::One(one) => unlock(*one),
             Held::Many(set) => set.for_each(unlock),
         }
+        simulation::yield_point();
     }
 }
 

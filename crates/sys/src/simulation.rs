@@ -7,10 +7,28 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvError, TryRecvError};
 use std::time::Duration;
 
 /// What a simulated thread starts as another.
 pub type Task = Box<dyn FnOnce() + Send>;
+
+/// A defect that a simulation plants, to show that its checks find it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Changes do not mark the keys that clients watch.
+    UnmarkedWatch,
+    /// Blocked clients are served in the reverse order of their arrival.
+    NewestFirst,
+    /// A transaction releases its locks between its commands.
+    SplitTransaction,
+    /// A command goes to the log after its locks have been released.
+    LateLog,
+    /// A write does not lock the shards that serving blocked clients may need.
+    NarrowLocks,
+    /// Replies do not wait until the log is written.
+    EarlyReply,
+}
 
 /// What decides which simulated thread goes on, and what time it is.
 pub trait Scheduler: Send + Sync {
@@ -25,6 +43,11 @@ pub trait Scheduler: Send + Sync {
 
     /// Starts a simulated thread.
     fn spawn(&self, name: &str, task: Task);
+
+    /// Whether this defect is planted.
+    fn has_fault(&self, _fault: Fault) -> bool {
+        false
+    }
 }
 
 /// Whether there ever was a simulation in this process.
@@ -82,10 +105,42 @@ pub fn wait(time_max: Option<Duration>) -> bool {
     }
 }
 
+/// Whether the calling thread is simulated.
+#[inline]
+pub fn is_active() -> bool {
+    HAS_SIMULATION.load(Ordering::Relaxed) && current().is_some()
+}
+
+/// Whether the simulation of the calling thread has this defect planted. False outside of a simulation.
+#[inline]
+pub fn has_fault(fault: Fault) -> bool {
+    HAS_SIMULATION.load(Ordering::Relaxed) && current().is_some_and(|scheduler| scheduler.has_fault(fault))
+}
+
+/// Receives from a channel, like `receiver.recv()`.
+pub fn receive<T>(receiver: &Receiver<T>) -> Result<T, RecvError> {
+    if !is_active() {
+        return receiver.recv();
+    }
+    loop {
+        match receiver.try_recv() {
+            Ok(value) => return Ok(value),
+            Err(TryRecvError::Disconnected) => return Err(RecvError),
+            Err(TryRecvError::Empty) => _ = wait(None),
+        }
+    }
+}
+
 /// Sleeps.
 pub fn sleep(time: Duration) {
-    if !wait(Some(time)) {
-        std::thread::sleep(time);
+    let Some(scheduler) = scheduler() else { return std::thread::sleep(time) };
+    let end_us = scheduler.unix_us() + i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 2);
+    loop {
+        let left_us = u64::try_from(end_us - scheduler.unix_us()).unwrap_or(0);
+        if left_us == 0 {
+            return;
+        }
+        scheduler.wait(Some(Duration::from_micros(left_us)));
     }
 }
 

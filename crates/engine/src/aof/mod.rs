@@ -21,6 +21,7 @@ use mantissa_persist::aof::{SyncPolicy, Writer, WriterControl};
 use mantissa_persist::log::{Log, Lsn};
 use mantissa_persist::storage::{FileSystem, Storage};
 use mantissa_protocol::Reply;
+use mantissa_sys::simulation::{self, Fault};
 use parking_lot::Mutex;
 
 use crate::blocking;
@@ -209,6 +210,9 @@ pub fn write_confirmations(reply: &mut Reply, is_durable: bool) {
 /// Appends what has been collected to the log. The shards that it concerns are locked by `access`.
 pub fn append(engine: &Engine, outbox: &mut Outbox, access: &mut Access<'_>) {
     let aof = &engine.aof;
+    if simulation::has_fault(Fault::LateLog) {
+        return;
+    }
     if !outbox.unit.is_empty() {
         let lsn = aof.log.append(&mut outbox.unit, access.clock_ms() / 1000);
         outbox.note_logged(lsn);
@@ -270,7 +274,7 @@ pub fn drain(engine: &Engine) {
             drop(sender);
             FileSystem.append(&path).map(Some)
         }));
-        let _all_senders_are_gone_when_it_is_written = written.recv();
+        let _all_senders_are_gone_when_it_is_written = simulation::receive(&written);
     }
 }
 
@@ -329,6 +333,6 @@ pub fn finish(engine: &Engine) {
         }
         drop(sender);
     });
-    let _all_senders_are_gone_when_it_is_closed: Result<(), _> = closed.recv();
+    let _all_senders_are_gone_when_it_is_closed: Result<(), _> = simulation::receive(&closed);
     engine.aof.log.kick();
 }

@@ -27,6 +27,7 @@ use crate::engine::Engine;
 use crate::snapshot::Pace;
 use crate::{notice, snapshot, warning};
 use mantissa_sys::clock::unix_ms;
+use mantissa_sys::simulation;
 
 /// Failures in a row after which the next attempt waits.
 const FAILURES_PATIENT: u64 = 3;
@@ -229,7 +230,7 @@ impl Work<'_> {
             self.make_commands()?;
         }
         if self.increment.is_some() {
-            switched.recv().unwrap_or_else(|_| Err("it was switched off".to_owned()))?;
+            simulation::receive(&switched).unwrap_or_else(|_| Err("it was switched off".to_owned()))?;
         }
         Ok(())
     }

@@ -4,7 +4,8 @@
 //! it. The thread does what may take long: syncs with `always` on slow disks, large batches, what comes
 //! while the file is being synced once a second, and going on to another file.
 
-use mantissa_sys::{clock, simulation};
+use mantissa_sys::clock;
+use mantissa_sys::simulation::{self, Fault};
 use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -45,7 +46,8 @@ pub(super) fn start(engine: &Engine) -> io::Result<()> {
 /// else by the log's own thread.
 pub fn write(engine: &Engine, worker: usize) {
     let aof = &engine.aof;
-    if !aof.holds_replies() || !write_at_once(engine, worker) {
+    let leaves_it = !aof.holds_replies() || simulation::has_fault(Fault::EarlyReply);
+    if leaves_it || !write_at_once(engine, worker) {
         aof.log.kick();
     }
 }
@@ -53,6 +55,7 @@ pub fn write(engine: &Engine, worker: usize) {
 /// False if there is something left to do.
 fn write_at_once(engine: &Engine, worker: usize) -> bool {
     let aof = &engine.aof;
+    simulation::yield_point();
     let writer = match aof.control.policy() {
         SyncPolicy::Always => aof.writer.try_lock(),
         _ => aof.writer.try_lock_for(OTHER_WRITE_MAX),

@@ -34,6 +34,7 @@ use crate::{acl, calls, warning};
 
 #[cfg(doc)]
 use mantissa_store::LockedShards;
+use mantissa_sys::clock;
 
 /// Why a run ends early, whatever the script makes of errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +95,7 @@ impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
         access: &'s mut Access<'k>,
         rules: Rules<'s>,
     ) -> Self {
-        let now = Instant::now();
+        let now = clock::now();
         Run {
             context,
             session,
@@ -133,7 +134,7 @@ impl<'s, 'k, 'e> Run<'s, 'k, 'e> {
             self.context.engine.scripting.slot(self.context.worker).wrote.store(true, Ordering::Relaxed);
         }
         self.has_effects |= has_effects(command);
-        self.context.command_began = Instant::now();
+        self.context.command_began = clock::now();
         let record = Record { is_logged: self.logs, is_counted: is_new };
         self.run_guarded(Call::new(command, args), record, reply)
     }
@@ -227,7 +228,7 @@ impl Host for Run<'_, '_, '_> {
         let engine = self.context.engine;
         let slot = engine.scripting.slot(self.context.worker);
         let threshold_ms = self.context.live.config.busy_reply_threshold_ms;
-        let elapsed = self.began.elapsed();
+        let elapsed = clock::since(self.began);
         if threshold_ms > 0 && elapsed >= Duration::from_millis(threshold_ms) {
             if !slot.is_slow() {
                 let call = self.rules.call.iter().map(<[u8]>::to_vec).collect();
@@ -243,7 +244,7 @@ impl Host for Run<'_, '_, '_> {
             }
             super::pump::serve_others();
         }
-        self.last_tick = Instant::now();
+        self.last_tick = clock::now();
         if slot.killed.load(Ordering::Relaxed) || engine.stopping.load(Ordering::Relaxed) {
             self.abort = Some(Abort::Killed);
             return false;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use mantissa_commands::{Error, Outcome};
 use mantissa_scripting::Language;
 use mantissa_store::{LockedShards, ShardSet};
+use mantissa_sys::{clock, simulation};
 use parking_lot::Mutex;
 
 use super::functions::LibraryStore;
@@ -50,7 +51,7 @@ impl Slot {
 
     /// For how long it has run, in ms.
     pub fn elapsed_ms(&self, engine: &Engine) -> u64 {
-        let now_ms = engine.started.elapsed().as_millis() as u64;
+        let now_ms = clock::since(engine.started).as_millis() as u64;
         now_ms.saturating_sub(self.began_ms.load(Ordering::Relaxed))
     }
 }
@@ -137,10 +138,10 @@ impl Scripting {
             }
             slot.kind.store(IDLE, Ordering::SeqCst);
             while self.sweeps.load(Ordering::SeqCst) > 0 {
-                std::thread::sleep(PAUSE);
+                simulation::sleep(PAUSE);
             }
         }
-        slot.began_ms.store(engine.started.elapsed().as_millis() as u64, Ordering::Relaxed);
+        slot.began_ms.store(clock::since(engine.started).as_millis() as u64, Ordering::Relaxed);
         slot.wrote.store(false, Ordering::Relaxed);
         slot.killed.store(false, Ordering::Relaxed);
         Running { scripting: self, worker }
@@ -154,7 +155,7 @@ impl Scripting {
             if is_running_here() || self.is_busy() {
                 return Err(self.busy_error());
             }
-            std::thread::sleep(PAUSE);
+            simulation::sleep(PAUSE);
         }
         Ok(sweep)
     }

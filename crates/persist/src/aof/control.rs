@@ -1,6 +1,7 @@
 //! What the writer of an append-only file shares with everybody else: settings, progress, and what it is to
 //! do next.
 
+use mantissa_sys::simulation;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -225,11 +226,16 @@ impl WriterControl {
     /// Sleeps until so many units were appended in all, something else happens, or `timeout` has passed. 0:
     /// any unit that can be read ends it; `None`: none does.
     pub(super) fn sleep<'s>(
-        &self,
+        &'s self,
         shared: MutexGuard<'s, Shared>,
         timeout: Duration,
         units: Option<u64>,
     ) -> MutexGuard<'s, Shared> {
+        if simulation::is_active() {
+            drop(shared);
+            simulation::wait(Some(timeout));
+            return self.locked();
+        }
         // Whoever wakes it needs the lock on `shared`, which is held until it sleeps.
         if let (Some(reader), Some(units)) = (&shared.reader, units) {
             reader.begin_sleep(units);

@@ -1,0 +1,16 @@
+//! The deterministic simulation of the engine: many sessions in one process, a seed, a virtual clock.
+//!
+//! [`simulate`] runs one seed: the seed chooses what the sessions do, and who goes on at each lock and each
+//! wake-up. A seed runs the same way each time. See [`scenario`] for what is checked.
+#![forbid(unsafe_code)]
+
+pub mod history;
+pub mod scenario;
+pub mod scheduler;
+
+pub use mantissa_sys::simulation::Fault;
+
+/// Runs a seed. The hash of all choices, or what was found.
+pub fn simulate(seed: u64, fault: Option<Fault>) -> Result<u64, String> {
+    scheduler::run(seed, fault, move || scenario::run(seed))
+}

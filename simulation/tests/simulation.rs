@@ -1,0 +1,55 @@
+//! Seeds of the simulation, that they repeat, and that planted defects are found.
+#![forbid(unsafe_code)]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mantissa_simulation::{Fault, simulate};
+
+const SEEDS: u64 = 1000;
+/// Each planted defect is found within so many seeds.
+const FAULT_SEEDS_MAX: u64 = 100;
+
+#[test]
+fn seeds_find_nothing() {
+    let next = AtomicU64::new(0);
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= SEEDS {
+                return;
+            }
+            if let Err(error) = simulate(seed, None) {
+                panic!("seed {seed}: {error}; again: cargo run -p mantissa-simulation -- --seed {seed}");
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from).min(8) {
+            scope.spawn(work);
+        }
+    });
+}
+
+#[test]
+fn a_seed_runs_the_same_way_each_time() {
+    for seed in 0..20 {
+        assert_eq!(simulate(seed, None), simulate(seed, None), "seed {seed}");
+    }
+}
+
+#[test]
+fn planted_defects_are_found() {
+    let faults = [
+        Fault::UnmarkedWatch,
+        Fault::NewestFirst,
+        Fault::SplitTransaction,
+        Fault::LateLog,
+        Fault::NarrowLocks,
+        Fault::EarlyReply,
+    ];
+    for fault in faults {
+        let found = (0..FAULT_SEEDS_MAX).find_map(|seed| Some((seed, simulate(seed, Some(fault)).err()?)));
+        let (seed, error) = found.unwrap_or_else(|| panic!("{fault:?} is not found"));
+        println!("{fault:?}: seed {seed}: {}", error.lines().next().unwrap_or_default());
+    }
+}
