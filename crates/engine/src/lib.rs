@@ -12,6 +12,7 @@ pub mod acl;
 pub mod admission;
 pub mod aof;
 pub mod background;
+pub mod batch;
 pub mod blocking;
 pub mod call;
 pub mod calls;

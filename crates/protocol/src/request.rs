@@ -362,8 +362,8 @@ fn short_count(input: &[u8], at: usize) -> Option<(usize, usize)> {
 #[inline]
 fn short_bulk_len(input: &[u8], at: usize, limits: &RequestLimits) -> Option<(usize, usize)> {
     let &[b'$', first, second, third, fourth, _] = input.get(at..)?.first_chunk()? else { return None };
-    let digits = [first, second, third].map(|byte| byte.wrapping_sub(b'0'));
-    let [a, b, c] = digits.map(usize::from);
+    let digit = |byte: u8| usize::from(byte.wrapping_sub(b'0'));
+    let (a, b, c) = (digit(first), digit(second), digit(third));
     let (len, data) = if second == b'\r' {
         (if a <= 9 { a } else { return None }, at + 4)
     } else if a.wrapping_sub(1) >= 9 || b > 9 {

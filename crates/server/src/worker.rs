@@ -6,7 +6,6 @@
 //! that have sent something in a turn are fetched in the same way before the first of them is served, where
 //! the driver shows them.
 
-mod fetching;
 mod input;
 mod moving;
 mod nested_loop;
@@ -25,11 +24,10 @@ use std::time::{Duration, Instant};
 use mantissa_commands::spec::Traits;
 use mantissa_net::{Conn, Driver, Event, Handler, Listener, LocalAddress, Socket, Urgency};
 use mantissa_persist::log::Lsn;
-use mantissa_protocol::{
-    Args, OwnedArgs, Parsed, ProtocolError, Reply, RequestLimits, RequestParser, Slice, put_quoted,
-};
+use mantissa_protocol::{Args, Parsed, ProtocolError, Reply, RequestLimits, RequestParser, put_quoted};
 use mantissa_store::KeyHash;
 
+use mantissa_engine::batch::Batch;
 use mantissa_engine::blocking::{self, Deadlines};
 use mantissa_engine::calls::Served;
 use mantissa_engine::context::Context;
@@ -52,8 +50,6 @@ pub use pending_replies::PendingReplies;
 pub use weights::Weight;
 use weights::Weights;
 
-/// Most requests that are parsed and prefetched together.
-const BATCH_MAX: usize = 64;
 /// How long a worker runs before others that wait for its processor get a turn, between two turns of its own.
 /// The system looks only some hundred times a second whether one has run long enough.
 const RUN_MAX: Duration = Duration::from_micros(100);
@@ -68,44 +64,17 @@ const FLUSH_BYTES: usize = 256 << 10;
 const FILL_BYTES_MIN: usize = 32 << 10;
 /// How much more such a buffer is made ready to receive at a time, at least.
 const FILL_STEP_BYTES: usize = 1 << 20;
-/// Argument slices for which room is kept between events.
-const SLICES_KEPT_MAX: usize = 64 << 10;
-
-/// A parsed request of a batch.
-struct Request {
-    /// Its arguments in the batch's slices, or its own if it was an inline request with quotes.
-    first: usize,
-    count: usize,
-    owned: Option<OwnedArgs>,
-    /// Where it begins and ends in the input.
-    start: usize,
-    end: usize,
-    hash: Option<KeyHash>,
-}
-
-impl Request {
-    /// Its arguments, given the input and the slices of its batch.
-    fn args<'a>(&'a self, input: &'a [u8], slices: &'a [Slice]) -> Args<'a> {
-        match &self.owned {
-            Some(owned) => owned.as_args(),
-            None => Args::new(input, &slices[self.first..self.first + self.count]),
-        }
-    }
-}
 
 /// See the module's description.
 pub struct Worker<'e> {
     context: Context<'e>,
     network: &'e Network,
     connections: Vec<Option<Box<Connection>>>,
-    slices: Vec<Slice>,
-    requests: Vec<Request>,
+    batch: Batch,
     /// The keys of the upcoming requests of a turn, with their databases.
     upcoming: Vec<(usize, KeyHash)>,
     /// Whether there are so many keys that it pays to prefetch them.
     prefetches: bool,
-    /// Batches until it is looked again whether requests use large collections.
-    until_fetching: u32,
     deadlines: Deadlines,
     tcp_listeners: Vec<TcpListener>,
     /// Clients that have moved on, by the connection that they had here.
@@ -168,11 +137,9 @@ impl<'e> Worker<'e> {
             context,
             network,
             connections: Vec::new(),
-            slices: Vec::new(),
-            requests: Vec::new(),
+            batch: Batch::default(),
             upcoming: Vec::new(),
             prefetches: false,
-            until_fetching: 0,
             deadlines: Deadlines::default(),
             tcp_listeners: Vec::new(),
             departures: HashMap::new(),
@@ -541,7 +508,6 @@ impl<'e> Worker<'e> {
         let mut position = 0;
         let mut reply = self.begin_reply(driver, connection);
         let next = loop {
-            self.slices.clear();
             let parsed = self.parse_batch(connection, input.bytes(), &mut position, &mut parser);
             match self.run_batch(driver, connection, input.bytes(), &mut reply) {
                 BatchEnd::Whole => {}
@@ -567,9 +533,7 @@ impl<'e> Worker<'e> {
         if matches!(next, Next::Waiting { .. }) {
             input.put_parser(parser);
         }
-        if self.slices.capacity() > SLICES_KEPT_MAX {
-            self.slices = Vec::new();
-        }
+        self.batch.trim();
         self.send(driver, connection, reply);
         next
     }
@@ -593,37 +557,7 @@ impl<'e> Worker<'e> {
         let authenticated = connection.session.authenticated || !self.context.engine.acl.needs_login();
         let limits =
             RequestLimits { bulk_len_max: self.context.live.config.proto_max_bulk_len, authenticated };
-        self.requests.clear();
-        // What comes after AUTH is parsed under the limits that it brings.
-        let batch_max = if authenticated { BATCH_MAX } else { 1 };
-        while self.requests.len() < batch_max {
-            let first = self.slices.len();
-            let parsed = parser.parse_at(input, *position, &limits, &mut self.slices);
-            let (start, count) = (*position, self.slices.len() - first);
-            let consumed = match parsed {
-                Parsed::Request { consumed } => {
-                    let end = start + consumed;
-                    self.requests.push(Request { first, count, owned: None, start, end, hash: None });
-                    consumed
-                }
-                Parsed::Inline { consumed, arguments } => {
-                    self.push_inline(start, consumed, arguments);
-                    consumed
-                }
-                Parsed::Empty { consumed } => consumed,
-                Parsed::Incomplete { .. } | Parsed::Error(_) => return parsed,
-            };
-            *position += consumed;
-        }
-        Parsed::Empty { consumed: 0 }
-    }
-
-    /// Adds an inline request with quotes to the batch: apart, so that the others are written right to where
-    /// they are kept.
-    #[cold]
-    fn push_inline(&mut self, start: usize, consumed: usize, arguments: OwnedArgs) {
-        let owned = Some(arguments);
-        self.requests.push(Request { first: 0, count: 0, owned, start, end: start + consumed, hash: None });
+        self.batch.parse(input, position, parser, &limits)
     }
 
     /// Runs the requests of the batch, until one changes what the rest depends on.
@@ -635,17 +569,18 @@ impl<'e> Worker<'e> {
         reply: &mut Reply,
     ) -> BatchEnd {
         let terms = self.terms(connection);
-        if self.requests.len() > 1 {
+        if self.batch.requests.len() > 1 {
+            let (keyspace, database) = (&self.context.engine.keyspace, connection.session.database);
             if self.prefetches {
-                self.prefetch(connection, input);
+                self.batch.prefetch(keyspace, database, input);
             }
-            self.fetch_ahead(connection, input);
+            self.batch.fetch_ahead(keyspace, database, input);
         }
-        let mut requests = std::mem::take(&mut self.requests);
+        let mut requests = std::mem::take(&mut self.batch.requests);
         let mut end = BatchEnd::Whole;
         self.context.command_began = Instant::now();
         for request in &requests {
-            let args = request.args(input, &self.slices);
+            let args = request.args(input, &self.batch.slices);
             let command = self.context.resolve(args).ok();
             let runs_scripts = command.is_some_and(|command| command.info.traits.has(Traits::RUNS_SCRIPTS));
             let progress = if runs_scripts {
@@ -685,7 +620,7 @@ impl<'e> Worker<'e> {
             }
         }
         requests.clear();
-        self.requests = requests;
+        self.batch.requests = requests;
         end
     }
 
@@ -809,9 +744,7 @@ impl Handler for Worker<'_> {
         let database = connection.session.database;
         let limits =
             RequestLimits { bulk_len_max: u64::MAX, authenticated: connection.session.authenticated };
-        self.slices.clear();
-        RequestParser::default().parse_at(bytes, 0, &limits, &mut self.slices);
-        if let Some(key) = self.slices.get(1).and_then(|slice| bytes.get(slice.range())) {
+        if let Some(key) = self.batch.first_key(bytes, &limits) {
             let keyspace = &self.context.engine.keyspace;
             let hash = keyspace.hash(key);
             keyspace.prefetch_bucket(database, hash);

@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use foldhash::SharedSeed;
 use foldhash::quality::SeedableRandomState;
 use mantissa_sys::simulation;
 use parking_lot::lock_api::{RawMutex as _, RawMutexTimed as _};
 use parking_lot::{Mutex, MutexGuard, RawMutex};
 
+use crate::seed;
 use crate::shard::Shard;
 use crate::tracked::TrackedTotals;
 
@@ -40,14 +40,9 @@ static SEED: OnceLock<SeedableRandomState> = OnceLock::new();
 pub struct KeyHasher(&'static SeedableRandomState);
 
 impl KeyHasher {
-    /// The hasher of this program: all its keyspaces hash alike, and those of no other run do. Simulations
-    /// hash alike in every run.
+    /// The hasher of this program: all its keyspaces hash alike, and those of no other run do.
     fn of_this_run() -> Self {
-        static SIMULATED: SharedSeed = SharedSeed::from_u64(1);
-        KeyHasher(SEED.get_or_init(|| match simulation::is_active() {
-            true => SeedableRandomState::with_seed(1, &SIMULATED),
-            false => SeedableRandomState::random(),
-        }))
+        KeyHasher(SEED.get_or_init(seed::quality))
     }
 
     /// The hash of a key.

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use mantissa_engine::Engine;
+use mantissa_engine::batch::Request;
 use mantissa_engine::blocking::Deadlines;
 use mantissa_engine::execute::Progress;
 use mantissa_engine::registry::Command;
@@ -18,7 +19,7 @@ use mantissa_protocol::Reply;
 use super::moving::Departure;
 use super::pending_replies::Pending;
 use super::weights::Weights;
-use super::{Request, TcpListener, Worker, execute_guarded};
+use super::{TcpListener, Worker, execute_guarded};
 use crate::connection::Connection;
 use crate::inbox::Message;
 use crate::network::Network;
@@ -97,7 +98,7 @@ impl Worker<'_> {
         (request, command): (&Request, Option<&'static Command>),
         reply: &mut Reply,
     ) -> Progress {
-        let args = request.args(input, &self.slices);
+        let args = request.args(input, &self.batch.slices);
         if connection.moving_to.take().is_some() {
             // It could leave while it is not in its place.
             driver.stay(connection.conn);

@@ -18,6 +18,7 @@ use mantissa_memory::slab;
 use mantissa_number::{INTEGER_TEXT_MAX, parse_i64};
 
 use crate::listpack::Element;
+use crate::seed;
 
 /// The longest text that lies in the block itself.
 pub(super) const INLINE_BYTES_MAX: usize = 223;
@@ -94,7 +95,7 @@ pub(super) fn has_external(codes: &[u8]) -> bool {
 /// The hash of bytes, with a seed of this process.
 #[inline]
 fn hash_bytes(bytes: &[u8]) -> u64 {
-    static SEED: LazyLock<foldhash::quality::RandomState> = LazyLock::new(Default::default);
+    static SEED: LazyLock<foldhash::quality::SeedableRandomState> = LazyLock::new(seed::quality);
     let mut hasher = SEED.build_hasher();
     hasher.write(bytes);
     hasher.finish()

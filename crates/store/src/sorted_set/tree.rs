@@ -32,6 +32,7 @@ use smallvec::SmallVec;
 use super::cut::Cut;
 use super::index::{Index, Item};
 use super::leaf::{Cursor, ENTRY_BYTES_MAX, Leaf, SLACK_MAX, View};
+use crate::seed;
 
 /// Most entries of a leaf.
 const LEAF_ENTRIES_MAX: usize = 128;
@@ -58,7 +59,7 @@ const _: () = assert!(2 * LEAF_BYTES_MIN > LEAF_BYTES_MIN + SharedBytes::HEADER_
 /// The hash of a member.
 #[inline]
 pub(super) fn hash_of(member: &[u8]) -> u64 {
-    static SEED: LazyLock<foldhash::fast::RandomState> = LazyLock::new(Default::default);
+    static SEED: LazyLock<foldhash::fast::SeedableRandomState> = LazyLock::new(seed::fast);
     let mut hasher = SEED.build_hasher();
     hasher.write(member);
     hasher.finish()
