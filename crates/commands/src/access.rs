@@ -64,7 +64,7 @@ pub enum NewExpiry {
     At(i64),
 }
 
-/// See the module's description.
+/// A command's view of the shards that are locked for it.
 pub struct Access<'a> {
     locked: LockedShards<'a>,
     database: usize,

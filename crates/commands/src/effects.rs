@@ -131,7 +131,7 @@ pub struct ExpiredFields {
     pub fields: Vec<Box<[u8]>>,
 }
 
-/// See the module's description.
+/// What a command has caused.
 #[derive(Default)]
 pub struct Effects {
     /// Number of changes, counted as Redis counts them for save points.

@@ -8,7 +8,7 @@ use crate::{
     Access, Collected, DataHandler, Effects, FAMILIES, Locks, LogChoice, Mode, Registry, Settings, find_keys,
 };
 
-/// See the module's description.
+/// A keyspace with what a command needs to run.
 pub(crate) struct Bench {
     pub keyspace: Keyspace,
     pub settings: Settings,

@@ -25,7 +25,7 @@ struct WorkerShare {
     is_told: AtomicBool,
 }
 
-/// See the module's description.
+/// The bytes that the clients of all workers take.
 pub struct ClientMemory {
     workers: Vec<WorkerShare>,
 }

@@ -19,7 +19,7 @@ use crate::live::Live;
 use crate::registry::Command;
 use crate::session::{SharedSession, flag};
 
-/// See the module's description.
+/// What a thread that runs commands keeps from one to the next.
 pub struct Context<'e> {
     /// The engine.
     pub engine: &'e Engine,

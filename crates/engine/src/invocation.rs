@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::engine::Engine;
 use crate::session::Session;
 
-/// See the module's description.
+/// The session, the thread's context and the keyspace of a command that runs.
 pub struct Invocation<'s, 'k, 'e> {
     /// The worker's context.
     pub context: &'s mut Context<'e>,

@@ -111,7 +111,7 @@ struct State {
     next_id: u64,
 }
 
-/// See the module's description.
+/// The log of commits.
 pub struct Log {
     state: Mutex<State>,
     /// The LSN after everything that was appended.

@@ -51,7 +51,7 @@ enum Place {
     Text,
 }
 
-/// See the module's description.
+/// Bytes of a dump, counted and summed as they are read.
 pub struct Source<'a, R> {
     reader: R,
     /// `buffer[start..end]` is read and not consumed.

@@ -65,7 +65,7 @@ const FILL_BYTES_MIN: usize = 32 << 10;
 /// How much more such a buffer is made ready to receive at a time, at least.
 const FILL_STEP_BYTES: usize = 1 << 20;
 
-/// See the module's description.
+/// A thread that serves connections.
 pub struct Worker<'e> {
     context: Context<'e>,
     network: &'e Network,

@@ -24,7 +24,7 @@ use std::slice;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// See the module's description.
+/// A block that several threads fill and many read.
 pub struct AppendBlock {
     /// All bytes before this offset are filled.
     filled: AtomicUsize,

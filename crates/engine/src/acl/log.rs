@@ -71,7 +71,7 @@ struct Entries {
     next_id: i64,
 }
 
-/// See the module's description.
+/// The latest refusals.
 #[derive(Default)]
 pub struct AclLog {
     entries: Mutex<Entries>,

@@ -55,7 +55,7 @@ impl CommandSet {
     }
 }
 
-/// See the module's description.
+/// A set of commands, keys and channels that its user may use.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selector {
     commands: CommandSet,

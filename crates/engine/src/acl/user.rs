@@ -99,7 +99,7 @@ impl Rights {
     }
 }
 
-/// See the module's description.
+/// A user, whose rights change as a whole.
 pub struct User {
     /// The name.
     pub name: Box<[u8]>,

@@ -20,7 +20,7 @@ pub struct Candidate {
     pub database: usize,
 }
 
-/// See the module's description.
+/// The best candidates for eviction that have been seen.
 #[derive(Default)]
 pub struct Pool {
     /// The best is the last.

@@ -16,7 +16,7 @@ const MEASURED_ELEMENTS_MAX: usize = 10_000;
 /// How long eviction waits for the freeing of values that have not been measured.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// See the module's description.
+/// How far memory is beyond its limit, shared by all threads.
 #[derive(Default)]
 pub struct Pressure {
     /// Bytes that have left the keyspace, or are about to, and that are still counted as used.

@@ -66,7 +66,7 @@ pub struct Rules<'a> {
     pub called_before: usize,
 }
 
-/// See the module's description.
+/// One run of a script.
 pub struct Run<'s, 'k, 'e> {
     context: &'s mut Context<'e>,
     session: &'s mut Session,

@@ -17,7 +17,7 @@ const CHUNK_BYTES_KEPT: usize = 2 * CHUNK_BYTES;
 /// Encoded bytes.
 pub(super) type Chunk = Vec<u8>;
 
-/// See the module's description.
+/// Where savers send what they have encoded.
 pub(super) struct Outlet<'j, 'a> {
     job: &'j Job<'a>,
     sender: SyncSender<Chunk>,

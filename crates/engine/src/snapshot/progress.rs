@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use mantissa_store::snapshot::Snapshot;
 use parking_lot::Mutex;
 
-/// See the module's description.
+/// How far a snapshot is, for INFO.
 #[derive(Default)]
 pub struct Progress {
     keys_total: AtomicU64,

@@ -19,7 +19,7 @@ const STEP_COST: usize = 32 << 10;
 /// How long a large value is encoded before others that wait for the processor get a turn.
 const RUN_MAX: Duration = Duration::from_micros(100);
 
-/// See the module's description.
+/// One thread's part in a snapshot.
 pub(super) struct Saver<'j, 'a> {
     job: &'j Job<'a>,
     encoder: Encoder<'a>,

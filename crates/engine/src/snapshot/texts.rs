@@ -2,7 +2,7 @@
 
 use mantissa_store::{Entry, StringRef};
 
-/// See the module's description.
+/// Copies of strings that one step with a shard locked has made.
 #[derive(Default)]
 pub(super) struct Texts {
     bytes: Vec<u8>,

@@ -53,7 +53,7 @@ pub struct TlsOptions {
     pub session_lifetime: Duration,
 }
 
-/// See the module's description. Cheap to copy.
+/// What TLS offers to clients. Cheap to copy.
 #[derive(Clone, Debug)]
 pub struct Acceptor(Arc<ServerConfig>);
 

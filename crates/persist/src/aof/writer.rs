@@ -94,7 +94,7 @@ pub enum WriterError {
     Closed(io::Error),
 }
 
-/// See the module's description.
+/// The log's reader that writes the append-only file.
 pub struct Writer {
     control: Arc<WriterControl>,
     file: Option<Box<dyn StorageFile>>,

@@ -25,7 +25,7 @@ const CACHED_TIME_MAX: Duration = Duration::from_micros(250);
 /// A block: its number, and what was read of it.
 type Block = (u64, AlignedBuffer, io::Result<usize>);
 
-/// See the module's description.
+/// A file that another thread reads ahead.
 pub(super) struct ReadAhead {
     asks: Sender<(u64, AlignedBuffer)>,
     blocks: Receiver<Block>,

@@ -28,7 +28,7 @@ const WRITE_TIME_MAX: Duration = Duration::from_millis(8);
 /// So many writes go the usual way before a slow disk is tried again.
 const CACHED_WRITES: u32 = 31;
 
-/// See the module's description.
+/// A file that is written past the page cache.
 pub(super) struct DirectFile {
     /// The file as it is usually written.
     cached: File,

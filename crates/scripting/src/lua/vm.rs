@@ -100,7 +100,7 @@ impl Language for Lua51 {
     }
 }
 
-/// See the module's description.
+/// A virtual machine with its two environments.
 pub struct Vm {
     /// The virtual machine.
     pub lua: Lua,
