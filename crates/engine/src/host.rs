@@ -108,40 +108,6 @@ pub trait Host: Send + Sync {
     fn abort(&self, report: String) -> !;
 }
 
-/// The host of an engine without workers: nothing is carried anywhere.
-pub struct NoHost;
-
-impl Host for NoHost {
-    fn worker_count(&self) -> usize {
-        1
-    }
-
-    fn send(&self, _worker: usize, _message: Message, _required_lsn: u64) {}
-
-    fn wake(&self, _worker: usize) {}
-
-    fn shut_down(&self, _code: u8) {}
-
-    fn configure(
-        &self,
-        _engine: &Engine,
-        _old: &Config,
-        _new: &mut Config,
-        _given: &[&[u8]],
-    ) -> Result<(), SetError> {
-        Ok(())
-    }
-
-    fn facts(&self) -> HostFacts {
-        HostFacts { multiplexing: "-", port: 0 }
-    }
-
-    fn abort(&self, report: String) -> ! {
-        crate::log::write_raw(&report);
-        std::process::abort()
-    }
-}
-
 /// Who is at the other end of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peer {
