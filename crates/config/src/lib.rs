@@ -13,26 +13,30 @@ mod error;
 mod kind;
 mod line;
 mod load;
+mod refusal;
 mod rewrite;
 mod settings;
 mod special;
 #[cfg(test)]
 mod tests;
 mod value;
+mod words;
 
-pub use error::{ConfigError, Origin, SetError, Warning, reason};
+pub use error::{ConfigError, Origin, SetError, Warning};
 pub use kind::Kind;
 pub use line::{quote, split_words};
+pub use refusal::reason;
 pub use rewrite::replace_file;
 pub use settings::*;
 pub use special::format_percentile;
 pub use value::*;
 
-use kind::{Context, Refusal};
 use mantissa_commands::glob;
+use refusal::Refusal;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::LazyLock;
+use words::Context;
 
 /// A name or alias, and the row that it stands for.
 struct Name {

@@ -6,9 +6,10 @@
 //! settings that the file does not name are appended below a marker if they are not at their defaults. The
 //! file is replaced by a rename of a complete new one, so that a crash leaves the old or the new file.
 
-use super::kind::{Context, Kind};
+use super::kind::Kind;
 use super::line::{needs_quotes, quote, split_words};
 use super::value::{OutputBufferLimit, Value};
+use super::words::Context;
 use super::{Config, DIRECTIVES, Directive, directive};
 use std::collections::{HashMap, VecDeque};
 use std::fs::{self, File, OpenOptions};

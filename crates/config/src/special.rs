@@ -1,8 +1,9 @@
 //! The settings whose values have a grammar of their own: save points, addresses, output limits, event
 //! classes, percentiles and the like. Each has its parser and its printer side by side.
 
-use super::kind::{Context, Refusal, WRONG_COUNT, parse_memory, split_memory, text};
+use super::refusal::{Refusal, reason};
 use super::value::{MemoryOrPercent, OutputBufferLimit, SavePoint, ShutdownFlags, Value};
+use super::words::{Context, WRONG_COUNT, parse_memory, split_memory, text};
 use mantissa_commands::EventClass;
 use mantissa_number::parse_i64;
 use std::path::Path;
@@ -287,7 +288,7 @@ pub(super) fn parse_directory(word: &str, base: &str) -> Result<Value, Refusal> 
     if word.is_empty() {
         return Err("No such file or directory".into());
     }
-    let path = Path::new(base).join(word).canonicalize().map_err(|error| super::error::reason(&error))?;
+    let path = Path::new(base).join(word).canonicalize().map_err(|error| reason(&error))?;
     if !path.is_dir() {
         return Err("Not a directory".into());
     }

@@ -9,8 +9,9 @@ use crate::census::Walker;
 use crate::compaction::Compactor;
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::eviction::{self, Verdict};
+use crate::eviction;
 use crate::expiry::Expirer;
+use crate::memory_limit::Verdict;
 use mantissa_sys::clock::unix_ms;
 
 /// How long keys are evicted before the other duties have their turn.
@@ -73,7 +74,8 @@ impl<'e> Background<'e> {
         let engine = self.context.engine;
         let context = &mut self.context;
         context.refresh();
-        self.compactor.go_on(engine, &context.live.config);
+        let is_saving = engine.persistence.saving.load(Ordering::Relaxed);
+        self.compactor.go_on(&engine.keyspace, &engine.compaction, &context.live.config, is_saving);
         let has_room = eviction::make_room(context, EVICTION_TIME) != Verdict::Running;
         let now = clock::now();
         let is_paused = engine.pauses_cron.load(Ordering::Relaxed);
@@ -84,7 +86,7 @@ impl<'e> Background<'e> {
                 self.expirer.run(context);
             }
             crate::tracking::drop_surplus(context);
-            self.walker.step(context);
+            self.walker.step(&engine.keyspace, &engine.census, changes(engine));
             also(engine);
             if clock::since(self.sampled.0) >= Duration::from_millis(500) {
                 self.sampled = sample(engine, &self.sampled);
@@ -92,7 +94,8 @@ impl<'e> Background<'e> {
             }
             crate::persistence::tick(context);
             crate::aof::rewrite::tick(context);
-            self.compactor.tick(engine, &context.live.config);
+            let is_loading = engine.persistence.loading.load(Ordering::Relaxed);
+            self.compactor.tick(&engine.compaction, &context.live.config, is_loading);
         }
         if is_paused {
             self.next_round = now + Duration::from_millis(1);
@@ -107,6 +110,12 @@ impl<'e> Background<'e> {
             engine.pressure.wake_background();
         }
     }
+}
+
+/// The number of changes of the keyspace so far.
+fn changes(engine: &Engine) -> u64 {
+    let totals = engine.stats.totals();
+    engine.persistence.dirty.total() + totals.expired_keys + totals.evicted_keys
 }
 
 /// Notes the rates since the last sample.

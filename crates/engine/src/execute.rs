@@ -9,7 +9,7 @@ use mantissa_store::KeyHash;
 
 use crate::call::{self, Call};
 use crate::context::Context;
-use crate::registry::Command;
+use crate::invocation::Command;
 use crate::session::{ReplyMode, Session, flag};
 use crate::{admission, calls, eviction, tracking, transaction, warning};
 

@@ -6,39 +6,19 @@
 //! entries, a fraction of a millisecond.
 
 use mantissa_sys::clock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mantissa_commands::{Access, ExpireProgress};
 
 use crate::calls;
 use crate::context::Context;
-use crate::invocation::try_with_shard;
+use crate::shard_access::try_with_shard;
 
 /// Entries that are looked at while a shard is locked.
 const STEP_ENTRIES: usize = 200;
 /// Keys that count for the present share of expired ones, before the oldest fade.
 const MEMORY_KEYS: u64 = 1_000;
-
-/// What INFO shows of it.
-#[derive(Default)]
-pub struct ExpiryFigures {
-    /// The share of expired keys among those with an expiry, in hundredths of a percent.
-    pub stale_basis_points: AtomicU64,
-    /// Rounds that ended because their time was up.
-    pub rounds_cut: AtomicU64,
-    /// Time spent, in us.
-    pub spent_us: AtomicU64,
-}
-
-impl ExpiryFigures {
-    /// CONFIG RESETSTAT.
-    pub fn reset(&self) {
-        [&self.stale_basis_points, &self.rounds_cut, &self.spent_us]
-            .into_iter()
-            .for_each(|figure| figure.store(0, Ordering::Relaxed));
-    }
-}
 
 /// The walk over all shards.
 #[derive(Default)]

@@ -210,3 +210,23 @@ impl Stats {
         }
     }
 }
+
+/// What INFO shows of active expiry.
+#[derive(Default)]
+pub struct ExpiryFigures {
+    /// The share of expired keys among those with an expiry, in hundredths of a percent.
+    pub stale_basis_points: AtomicU64,
+    /// Rounds that ended because their time was up.
+    pub rounds_cut: AtomicU64,
+    /// Time spent, in us.
+    pub spent_us: AtomicU64,
+}
+
+impl ExpiryFigures {
+    /// CONFIG RESETSTAT.
+    pub fn reset(&self) {
+        [&self.stale_basis_points, &self.rounds_cut, &self.spent_us]
+            .into_iter()
+            .for_each(|figure| figure.store(0, Ordering::Relaxed));
+    }
+}

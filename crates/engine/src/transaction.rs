@@ -16,9 +16,8 @@ use mantissa_sys::simulation::{self, Fault};
 use crate::call::{self, Call, Record};
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::invocation::Invocation;
+use crate::invocation::{Command, Handler, Invocation};
 use crate::locking::{lock, shards_of};
-use crate::registry::{Command, Handler};
 use crate::session::{Queued, Session, Transaction, Watching, flag};
 use crate::{admission, calls};
 
@@ -259,7 +258,7 @@ fn forget_watched(engine: &Engine, watching: Watching) {
     for (database, key) in &watching.keys {
         let index = engine.keyspace.shard_of(engine.keyspace.hash(key));
         let Ok(mut locked) = lock(engine, ShardSet::one(index), false) else {
-            return engine.scripting.postpone(move |engine| forget_watched(engine, watching));
+            return engine.postpone(move |engine| forget_watched(engine, watching));
         };
         if let Some(shard) = locked.shard_mut(index) {
             shard.unwatch(*database, key, &watching.dirty);

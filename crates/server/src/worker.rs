@@ -29,11 +29,11 @@ use mantissa_store::KeyHash;
 
 use mantissa_engine::batch::Batch;
 use mantissa_engine::blocking::{self, Deadlines};
-use mantissa_engine::calls::Served;
 use mantissa_engine::context::Context;
 use mantissa_engine::execute::{self, Progress};
 use mantissa_engine::host::{self, Target};
 use mantissa_engine::registry::Command;
+use mantissa_engine::session::Served;
 use mantissa_engine::session::flag;
 use mantissa_engine::{Engine, Session, aof, notice, sessions, stats, tracking, verbose, warning};
 use mantissa_sys::clock::unix_ms;
@@ -697,7 +697,7 @@ impl<'e> Worker<'e> {
         let now_ms = self.context.now_ms;
         let hz = i64::from(self.context.live.config.hz.max(1));
         self.deadlines.expire(&self.context);
-        self.context.engine.scripting.do_postponed(self.context.engine);
+        self.context.engine.do_postponed();
         if now_ms - self.last_tick_ms < 1000 / hz {
             return;
         }

@@ -6,8 +6,7 @@ use mantissa_protocol::{Args, Reply};
 use mantissa_store::ShardSet;
 
 use crate::census::{BigKey, Findings, SMALL_KEYS};
-use crate::invocation::Invocation;
-use crate::registry::EngineSpec;
+use crate::invocation::{EngineSpec, Invocation};
 
 /// Keys that are shown if the caller does not say how many.
 const COUNT: usize = 10;

@@ -8,9 +8,8 @@ use mantissa_sys::process;
 use super::Lines;
 use crate::acl::log::Reason;
 use crate::engine::Engine;
-use crate::invocation::Invocation;
+use crate::invocation::{Command, Invocation};
 use crate::latency::Histogram;
-use crate::registry::Command;
 use mantissa_config::format_percentile;
 
 pub(super) fn stats(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
