@@ -4,7 +4,7 @@
 use super::refusal::Refusal;
 use super::special;
 use super::value::Value;
-use super::words::{Context, WRONG_COUNT, parse_memory, text};
+use super::words::{ParseContext, WRONG_COUNT, parse_memory, text};
 use mantissa_number::parse_i64;
 
 /// The shape of a setting.
@@ -75,7 +75,7 @@ const NOT_OCTAL: &str = "argument couldn't be parsed as an octal number";
 const NOT_PERCENT: &str = "argument must be a memory or percent value";
 impl Kind {
     /// Parses the words after a directive's name.
-    pub fn parse(&self, words: &[&[u8]], context: &Context<'_>) -> Result<Value, Refusal> {
+    pub fn parse(&self, words: &[&[u8]], context: &ParseContext<'_>) -> Result<Value, Refusal> {
         match *self {
             Kind::Save => special::parse_save(words, context),
             Kind::Bind => special::parse_bind(words),
@@ -92,7 +92,7 @@ impl Kind {
     }
 
     /// A text ends before a NUL byte, a number must not have one.
-    fn parse_word(&self, word: &[u8], context: &Context<'_>) -> Result<Value, Refusal> {
+    fn parse_word(&self, word: &[u8], context: &ParseContext<'_>) -> Result<Value, Refusal> {
         let word = match self {
             Kind::Integer { .. } | Kind::Unsigned { .. } | Kind::Bytes => word,
             _ => word.split(|&byte| byte == 0).next().unwrap_or_default(),

@@ -36,7 +36,7 @@ use refusal::Refusal;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::LazyLock;
-use words::Context;
+use words::ParseContext;
 
 /// A name or alias, and the row that it stands for.
 struct Name {
@@ -95,7 +95,8 @@ impl Default for Config {
 impl Directive {
     fn default_value(&self) -> Result<Value, Refusal> {
         let words = self.split_value(self.default.as_bytes());
-        self.kind.parse(&words, &Context { current: &Value::Bool(false), repeated: false, directory: "/" })
+        self.kind
+            .parse(&words, &ParseContext { current: &Value::Bool(false), repeated: false, directory: "/" })
     }
 
     /// The words of a value that was given as one text.
@@ -192,10 +193,10 @@ impl Config {
         DIRECTIVES.iter().filter(|directive| (directive.read)(self) != (directive.read)(other)).collect()
     }
 
-    /// Parses and sets one setting. `repeated` as in [`Context`].
+    /// Parses and sets one setting. `repeated` as in [`ParseContext`].
     fn assign(&mut self, directive: &Directive, words: &[&[u8]], repeated: bool) -> Result<(), Refusal> {
         let current = (directive.read)(self);
-        let context = Context { current: &current, repeated, directory: &self.dir };
+        let context = ParseContext { current: &current, repeated, directory: &self.dir };
         let value = directive.kind.parse(words, &context)?;
         (directive.write)(self, value);
         self.keep_within_sense();

@@ -9,7 +9,7 @@
 use super::kind::Kind;
 use super::line::{needs_quotes, quote, split_words};
 use super::value::{OutputBufferLimit, Value};
-use super::words::Context;
+use super::words::ParseContext;
 use super::{Config, DIRECTIVES, Directive, directive};
 use std::collections::{HashMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
@@ -203,7 +203,7 @@ fn says(line: &[u8], directive: &Directive, config: &Config) -> bool {
         _ => values.iter().map(Vec::as_slice).collect(),
     };
     let current = (directive.read)(config);
-    let context = Context { current: &Value::Bool(false), repeated: false, directory: &config.dir };
+    let context = ParseContext { current: &Value::Bool(false), repeated: false, directory: &config.dir };
     directive.kind.parse(&values, &context).is_ok_and(|value| value == current)
 }
 

@@ -7,7 +7,7 @@ use super::value::Value;
 pub const WRONG_COUNT: &str = "wrong number of arguments";
 
 /// What parsing a value may need to know.
-pub struct Context<'a> {
+pub struct ParseContext<'a> {
     /// The value that the setting has now.
     pub current: &'a Value,
     /// Whether an earlier line of the same file or command line gave this directive: its values may add up.

@@ -5,12 +5,12 @@ use mantissa_sys::{clock, simulation};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::census::Walker;
 use crate::compaction::Compactor;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::eviction;
 use crate::expiry::Expirer;
+use crate::key_sizes::Walker;
 use crate::memory_limit::Verdict;
 use mantissa_sys::clock::unix_ms;
 
@@ -66,7 +66,7 @@ impl<'e> Background<'e> {
 
     /// When there is something to do again.
     fn next_look(&self) -> Instant {
-        self.compactor.next_stint().map_or(self.next_round, |stint| stint.min(self.next_round))
+        self.compactor.next_run().map_or(self.next_round, |stint| stint.min(self.next_round))
     }
 
     /// Does what is due.
@@ -76,7 +76,7 @@ impl<'e> Background<'e> {
         context.refresh();
         let is_saving = engine.persistence.saving.load(Ordering::Relaxed);
         self.compactor.go_on(&engine.keyspace, &engine.compaction, &context.live.config, is_saving);
-        let has_room = eviction::make_room(context, EVICTION_TIME) != Verdict::Running;
+        let has_room = eviction::make_room(context, EVICTION_TIME) != Verdict::InProgress;
         let now = clock::now();
         let is_paused = engine.pauses_cron.load(Ordering::Relaxed);
         if now >= self.next_round && !is_paused {
@@ -86,7 +86,7 @@ impl<'e> Background<'e> {
                 self.expirer.run(context);
             }
             crate::tracking::drop_surplus(context);
-            self.walker.step(&engine.keyspace, &engine.census, changes(engine));
+            self.walker.step(&engine.keyspace, &engine.key_sizes, changes(engine));
             also(engine);
             if clock::since(self.sampled.0) >= Duration::from_millis(500) {
                 self.sampled = sample(engine, &self.sampled);
@@ -103,7 +103,7 @@ impl<'e> Background<'e> {
         if context.outbox.has_changed() {
             crate::tracking::broadcast(&mut context.outbox);
         }
-        context.outbox.end_turn(false);
+        context.outbox.end_iteration(false);
         if !has_room {
             // What is being freed by others needs a moment.
             simulation::sleep(Duration::from_micros(200));
@@ -130,10 +130,10 @@ fn sample(
     stats.operations_per_second.store(rate(totals.commands, before.commands), Ordering::Relaxed);
     stats.input_bytes_per_second.store(rate(totals.input_bytes, before.input_bytes), Ordering::Relaxed);
     stats.output_bytes_per_second.store(rate(totals.output_bytes, before.output_bytes), Ordering::Relaxed);
-    stats.turns_per_second.store(rate(totals.turns, before.turns), Ordering::Relaxed);
-    let turns = totals.turns.saturating_sub(before.turns).max(1);
-    let turn_us = totals.turn_ns.saturating_sub(before.turn_ns) / turns / 1000;
-    stats.turn_us.store(turn_us, Ordering::Relaxed);
+    stats.iterations_per_second.store(rate(totals.iterations, before.iterations), Ordering::Relaxed);
+    let iterations = totals.iterations.saturating_sub(before.iterations).max(1);
+    let iteration_us = totals.iteration_ns.saturating_sub(before.iteration_ns) / iterations / 1000;
+    stats.iteration_us.store(iteration_us, Ordering::Relaxed);
     let used = mantissa_store::allocator::allocated_bytes() as u64;
     stats.note_memory(used, unix_ms());
     (clock::now(), totals)

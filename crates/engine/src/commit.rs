@@ -25,7 +25,7 @@ use mantissa_sys::simulation::{self, Fault};
 
 /// A command that has run: the database that it was given in, and its arguments. Nothing for what the server
 /// does by itself.
-pub type Command<'a> = Option<(usize, Args<'a>)>;
+pub type LoggedCommand<'a> = Option<(usize, Args<'a>)>;
 
 /// Commits what has been collected in `access`, and returns what is to be freed once no shard is locked, if
 /// anything.
@@ -35,7 +35,7 @@ pub fn commit(
     engine: &Engine,
     outbox: &mut Outbox,
     access: &mut Access<'_>,
-    command: Command<'_>,
+    command: LoggedCommand<'_>,
     ends: bool,
 ) -> Option<LazyFree> {
     if let Some(counts) = access.take_counts() {
@@ -80,7 +80,7 @@ fn apply(
     outbox: &mut Outbox,
     access: &mut Access<'_>,
     mut effects: Effects,
-    command: Command<'_>,
+    command: LoggedCommand<'_>,
     to_free: &mut LazyFree,
 ) -> Vec<(usize, Box<[u8]>)> {
     if !effects.expired.is_empty() {
@@ -117,7 +117,7 @@ fn apply(
 }
 
 /// Notes the commands that cause these effects when the log is loaded.
-fn note(unit: &mut Unit, database: usize, effects: &Effects, command: Command<'_>) {
+fn note(unit: &mut Unit, database: usize, effects: &Effects, command: LoggedCommand<'_>) {
     for ExpiredFields { database, key, fields } in &effects.removed_fields {
         let words: Vec<&[u8]> =
             [&b"HDEL"[..], key].into_iter().chain(fields.iter().map(AsRef::as_ref)).collect();

@@ -28,7 +28,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 const EFFORT_PERCENT: u32 = 10;
 /// How long the walk goes on at a time, and a shard is locked at most. Whoever wants it meanwhile has it
 /// until the next stint, which is several times as long.
-const STINT: Duration = Duration::from_micros(50);
+const RUN_TIME_MAX: Duration = Duration::from_micros(50);
 /// While a snapshot is written, which shares much that could be moved, and takes its time of locks and cores.
 const PAUSE_WHILE_SAVING: Duration = Duration::from_millis(10);
 /// Attempts to lock a shard.
@@ -57,7 +57,7 @@ struct Walk {
     /// Of large collections.
     slice: usize,
     held_before: usize,
-    next_stint: Instant,
+    next_run: Instant,
 }
 
 /// The part of the background thread that does this.
@@ -99,8 +99,8 @@ impl Compactor {
         let spare_percent = self.spare_percent(config);
         let held_before = slab::held_bytes();
         if clock::since(self.ended) >= self.pause && slab::begin_compaction(spare_percent) > 0 {
-            let next_stint = clock::now();
-            self.walk = Some(Walk { shard: 0, database: 0, cursor: 0, slice: 0, held_before, next_stint });
+            let next_run = clock::now();
+            self.walk = Some(Walk { shard: 0, database: 0, cursor: 0, slice: 0, held_before, next_run });
             figures.is_running.store(true, Ordering::Relaxed);
         } else {
             slab::purge();
@@ -108,24 +108,24 @@ impl Compactor {
     }
 
     /// When the walk goes on, if one is under way.
-    pub fn next_stint(&self) -> Option<Instant> {
-        self.walk.as_ref().map(|walk| walk.next_stint)
+    pub fn next_run(&self) -> Option<Instant> {
+        self.walk.as_ref().map(|walk| walk.next_run)
     }
 
     /// Goes on with the walk if it is time, and no snapshot is being written.
     pub fn go_on(&mut self, keyspace: &Keyspace, figures: &Figures, config: &Config, is_saving: bool) {
         let began = clock::now();
-        let Some(walk) = self.walk.as_mut().filter(|walk| walk.next_stint <= began) else { return };
+        let Some(walk) = self.walk.as_mut().filter(|walk| walk.next_run <= began) else { return };
         if is_saving {
-            walk.next_stint = began + PAUSE_WHILE_SAVING;
+            walk.next_run = began + PAUSE_WHILE_SAVING;
             return;
         }
-        if walk.go_on(keyspace, began + STINT) {
+        if walk.go_on(keyspace, began + RUN_TIME_MAX) {
             self.end(figures);
         } else {
             let share = if config.activedefrag { config.active_defrag_cycle_max } else { EFFORT_PERCENT };
             let share = share.clamp(1, 100);
-            walk.next_stint = began + (clock::since(began) * 100 / share).max(STINT);
+            walk.next_run = began + (clock::since(began) * 100 / share).max(RUN_TIME_MAX);
         }
         let spent = clock::since(began).as_micros() as u64;
         figures.spent_us.fetch_add(spent, Ordering::Relaxed);

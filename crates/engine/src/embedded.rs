@@ -421,7 +421,7 @@ impl LocalClient<'_> {
             return;
         }
         let (engine, worker) = (self.context.engine, self.context.worker);
-        self.context.outbox.end_turn(engine.aof.confirmed() < required_lsn);
+        self.context.outbox.end_iteration(engine.aof.confirmed() < required_lsn);
         while engine.aof.confirmed() < required_lsn {
             engine.aof.await_confirmed(worker);
             if engine.aof.confirmed() < required_lsn {
@@ -493,7 +493,7 @@ impl LocalClient<'_> {
         for (_, bytes) in self.context.outbox.take_all() {
             self.keep_messages(&bytes);
         }
-        self.context.outbox.end_turn(false);
+        self.context.outbox.end_iteration(false);
     }
 
     fn keep_messages(&mut self, mut bytes: &[u8]) {

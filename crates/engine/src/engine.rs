@@ -14,11 +14,11 @@ use mantissa_store::Keyspace;
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::acl::Acl;
-use crate::census::Census;
 use crate::client_memory::{self, ClientMemory};
 use crate::host::{Host, Message};
 use crate::hot_keys::HotKeys;
 use crate::invocation::Registry;
+use crate::key_sizes::KeySizes;
 use crate::latency::LatencyMonitor;
 use crate::live::Live;
 use crate::memory_limit::{Freeing, Pressure};
@@ -141,7 +141,7 @@ pub struct Engine {
     /// The keys that are used most.
     pub hot_keys: HotKeys,
     /// The sizes of keys.
-    pub census: Census,
+    pub key_sizes: KeySizes,
     /// Counts of active expiry.
     pub expiry: ExpiryFigures,
     /// Keys waiting to be freed in the background, as Redis counts them.
@@ -231,7 +231,7 @@ impl Engine {
             lazy_free_sender: OnceLock::new(),
             pressure,
             hot_keys: HotKeys::new(worker_count + 1),
-            census: Census::default(),
+            key_sizes: KeySizes::default(),
             expiry: ExpiryFigures::default(),
             lazyfree_pending: Arc::default(),
             lazyfreed: Arc::default(),

@@ -17,7 +17,7 @@ use crate::call::with_held;
 use crate::context::Context;
 use crate::invocation::Invocation;
 use crate::scripting::machine::{WorkerMachine, error_of, run_on_machine, with_machine};
-use crate::scripting::source::{self, Habits, Script};
+use crate::scripting::source::{self, KeyUsage, Script};
 use crate::session::Session;
 use crate::{monitor, warning};
 use run::{Abort, Rules, Run};
@@ -141,14 +141,14 @@ fn run_script(
     if read_only && !script.flags.undeclared && !script.flags.no_writes {
         return Err(Error::fixed("ERR Can not execute a script with write flag using *_ro command."));
     }
-    let call = Call {
+    let call = ScriptCall {
         args,
         key_count: key_count(args)?,
         read_only: read_only || script.flags.no_writes,
         allow_oom: script.flags.allow_oom,
         is_function: false,
         name: Name::Digest(&script.digest),
-        habits: &script.habits,
+        key_usage: &script.key_usage,
         called: Cell::default(),
     };
     call.run(invocation, reply, &code)
@@ -172,7 +172,7 @@ impl Name<'_> {
 }
 
 /// A call of a script or function.
-pub struct Call<'a> {
+pub struct ScriptCall<'a> {
     /// The command's arguments: name, script, number of keys, keys, arguments.
     pub args: Args<'a>,
     /// The number of keys.
@@ -186,12 +186,12 @@ pub struct Call<'a> {
     /// The name that errors show.
     pub name: Name<'a>,
     /// What is known of its keys.
-    pub habits: &'a Habits,
+    pub key_usage: &'a KeyUsage,
     /// Calls of a run that is to begin again.
     pub called: Cell<usize>,
 }
 
-impl Call<'_> {
+impl ScriptCall<'_> {
     /// Runs it, again if it turns out to need all shards, and replies.
     pub fn run(&self, invocation: &mut Invocation<'_, '_, '_>, reply: &mut Reply, code: &Code) -> Outcome {
         let began = invocation.context.command_began;
@@ -216,7 +216,7 @@ impl Call<'_> {
     /// The shards to begin with.
     fn shards(&self, context: &Context, wide: bool) -> ShardSet {
         let keyspace = &context.engine.keyspace;
-        if wide || self.key_count == 0 || !self.habits.keeps_to_declared() {
+        if wide || self.key_count == 0 || !self.key_usage.has_only_declared() {
             return keyspace.all_shards();
         }
         let mut shards = ShardSet::EMPTY;
@@ -278,7 +278,7 @@ impl Call<'_> {
             let mut run = Run::new(context, session, access, rules);
             let start = reply.len();
             let ending = machine.run(code, self.keys(), self.args.from(3 + self.key_count), &mut run, reply);
-            self.habits.note(run.touched_undeclared);
+            self.key_usage.note(run.touched_undeclared);
             self.called.set(run.called_count);
             let abort = run.abort;
             if abort != Some(Abort::Restart) {

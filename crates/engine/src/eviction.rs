@@ -41,10 +41,10 @@ pub fn relieve(context: &mut Context) -> bool {
     }
     let time_limit = time_limit(&context.live.config);
     let verdict = make_room(context, time_limit);
-    if verdict == Verdict::Running {
+    if verdict == Verdict::InProgress {
         context.engine.pressure.wake_background();
     }
-    verdict == Verdict::Full
+    verdict == Verdict::Exhausted
 }
 
 /// How long a command may evict: `maxmemory-eviction-tenacity`, whose meaning is Redis's: 50 us for each of
@@ -65,15 +65,15 @@ pub fn make_room(context: &mut Context, time_limit: Duration) -> Verdict {
         || engine.scripting.is_busy()
         || engine.pauses(context.now_ms, true);
     if limit == 0 || unsafe_now {
-        return Verdict::Roomy;
+        return Verdict::WithinLimit;
     }
     let excess = engine.pressure.excess(limit);
     let verdict = if excess <= 0 {
         context.evictor.note_room(-excess, engine.worker_count());
-        Verdict::Roomy
+        Verdict::WithinLimit
     } else {
         match Policy::of(&context.live.config) {
-            None => Verdict::Full,
+            None => Verdict::Exhausted,
             Some(policy) => evict(context, policy, limit, time_limit),
         }
     };
@@ -90,17 +90,17 @@ fn evict(context: &mut Context, policy: Policy, limit: u64, time_limit: Duration
     let began = clock::now();
     let verdict = loop {
         if pressure.is_about_to_fall() {
-            break Verdict::Running;
+            break Verdict::InProgress;
         }
         let is_possible = evict_one(context, policy, limit);
         if pressure.excess(limit) <= 0 {
-            break Verdict::Roomy;
+            break Verdict::WithinLimit;
         }
         if !is_possible {
-            break if pressure.is_freeing() { Verdict::Running } else { Verdict::Full };
+            break if pressure.is_freeing() { Verdict::InProgress } else { Verdict::Exhausted };
         }
         if clock::since(began) >= time_limit {
-            break Verdict::Running;
+            break Verdict::InProgress;
         }
     };
     note_latency(context, "eviction-cycle", clock::since(began).as_nanos() as u64);

@@ -38,16 +38,16 @@ impl Expirer {
         let budget = Duration::from_micros(period_us * u64::from(25 + 2 * effort) / 100);
         let acceptable_percent = u64::from(10 - effort);
         let (began, count) = (clock::now(), context.engine.keyspace.shard_count());
-        let mut is_cut = false;
+        let mut is_timed_out = false;
         for _ in 0..count {
-            is_cut = !self.walk_shard(context, acceptable_percent, began + budget);
-            if is_cut {
+            is_timed_out = !self.walk_shard(context, acceptable_percent, began + budget);
+            if is_timed_out {
                 break;
             }
             self.next_shard = (self.next_shard + 1) % count;
         }
         let figures = &context.engine.expiry;
-        figures.rounds_cut.fetch_add(u64::from(is_cut), Ordering::Relaxed);
+        figures.rounds_timed_out.fetch_add(u64::from(is_timed_out), Ordering::Relaxed);
         let spent = clock::since(began);
         figures.spent_us.fetch_add(spent.as_micros() as u64, Ordering::Relaxed);
         figures.stale_basis_points.store(self.stale * 10_000 / self.seen.max(1), Ordering::Relaxed);

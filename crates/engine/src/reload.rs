@@ -54,7 +54,7 @@ pub fn reload(invocation: &mut Invocation<'_, '_, '_>, options: Options) -> Outc
 
 /// DEBUG LOADAOF. Nothing is logged meanwhile.
 pub fn load_log(invocation: &mut Invocation<'_, '_, '_>) -> Outcome {
-    const PATIENCE: Duration = Duration::from_millis(1);
+    const POLL_INTERVAL: Duration = Duration::from_millis(1);
     if invocation.in_transaction() {
         return Err(Error::fixed("ERR DEBUG LOADAOF is not possible inside a transaction"));
     }
@@ -62,7 +62,7 @@ pub fn load_log(invocation: &mut Invocation<'_, '_, '_>) -> Outcome {
     let mut outcome = None;
     while outcome.is_none() {
         while is_rewriting(invocation.engine()) {
-            simulation::sleep(PATIENCE);
+            simulation::sleep(POLL_INTERVAL);
         }
         outcome = with_all_shards(invocation, |engine, access| {
             // The files are about to change where a rewrite has begun meanwhile.
@@ -129,7 +129,7 @@ fn load_log_locked(engine: &Engine, access: &mut Access<'_>) -> Result<(), Strin
     engine.keyspace.set_logged(false);
     empty(engine, access);
     engine.scripting.libraries.flush();
-    let _loading = Loading::begin(engine, engine.aof.bytes());
+    let _loading = LoadGuard::begin(engine, engine.aof.bytes());
     access.begin_loading();
     let outcome = aof::load::load(engine, Some(access));
     engine.keyspace.set_logged(was_logged);
@@ -141,7 +141,7 @@ fn load_log_locked(engine: &Engine, access: &mut Access<'_>) -> Result<(), Strin
 }
 
 fn load_dump(engine: &Engine, aside: &Keyspace, path: &Path, present: Present) -> Outcome {
-    let _loading = Loading::begin(engine, std::fs::metadata(path).map_or(0, |metadata| metadata.len()));
+    let _loading = LoadGuard::begin(engine, std::fs::metadata(path).map_or(0, |metadata| metadata.len()));
     loading::load_file(engine, aside, path, present, false).map(drop).map_err(|reason| {
         warning!("{reason}");
         Error::fixed("ERR Error trying to load the RDB dump, check server logs.")
@@ -155,9 +155,9 @@ fn empty(engine: &Engine, access: &mut Access<'_>) {
 }
 
 /// A load with all shards locked, until it is dropped.
-struct Loading<'e>(&'e Engine);
+struct LoadGuard<'e>(&'e Engine);
 
-impl<'e> Loading<'e> {
+impl<'e> LoadGuard<'e> {
     /// Refuses the commands of others if the files are large.
     fn begin(engine: &'e Engine, bytes: u64) -> Self {
         let interval_bytes = engine.live().config.loading_process_events_interval_bytes;
@@ -166,11 +166,11 @@ impl<'e> Loading<'e> {
             engine.persistence.reloading.store(true, Ordering::Relaxed);
             engine.persistence.loading.store(true, Ordering::Release);
         }
-        Loading(engine)
+        LoadGuard(engine)
     }
 }
 
-impl Drop for Loading<'_> {
+impl Drop for LoadGuard<'_> {
     fn drop(&mut self) {
         self.0.persistence.loading.store(false, Ordering::Release);
         self.0.persistence.reloading.store(false, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 use mantissa_commands::{Access, Mode};
 use mantissa_store::{LockedShards, ShardSet};
 
-use crate::commit::{Command, commit};
+use crate::commit::{LoggedCommand, commit};
 use crate::context::Context;
 use crate::invocation::Invocation;
 use crate::lazy_free;
@@ -23,7 +23,7 @@ impl Invocation<'_, '_, '_> {
 /// `command`.
 pub fn with_shards<R>(
     context: &mut Context,
-    command: Command<'_>,
+    command: LoggedCommand<'_>,
     database: usize,
     shards: ShardSet,
     work: impl FnOnce(&mut Access<'_>) -> R,
@@ -47,7 +47,7 @@ pub fn try_with_shard<R>(
 
 fn with_locked<R>(
     context: &mut Context,
-    command: Command<'_>,
+    command: LoggedCommand<'_>,
     database: usize,
     locked: LockedShards<'_>,
     work: impl FnOnce(&mut Access<'_>) -> R,

@@ -33,7 +33,7 @@ use parking_lot::Mutex;
 
 use crate::engine::Engine;
 use crate::live::Live;
-use crate::state::progress::Progress;
+use crate::state::progress::SnapshotProgress;
 use mantissa_sys::clock::unix_ms;
 use mantissa_sys::simulation;
 use outlet::Chunk;
@@ -96,7 +96,7 @@ fn lock_all(keyspace: &Keyspace) -> LockedShards<'_> {
 /// What the savers of a snapshot share.
 struct Job<'a> {
     keyspace: &'a Keyspace,
-    progress: &'a Progress,
+    progress: &'a SnapshotProgress,
     snapshot: Arc<Snapshot>,
     options: WriteOptions,
     key_delay: KeyDelay,

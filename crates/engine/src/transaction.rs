@@ -159,7 +159,7 @@ fn run_apart(
 fn is_dirty(session: &Session, access: &mut Access<'_>) -> bool {
     let Some(watching) = &session.watching else { return false };
     let (keyspace, now_ms) = (access.keyspace(), access.now_ms());
-    let mut has_lapsed = |database: usize, key: &[u8]| {
+    let mut has_expired_since = |database: usize, key: &[u8]| {
         let hash = keyspace.hash(key);
         let shard = access.locked_mut().shard(keyspace.shard_of(hash));
         shard.is_some_and(|shard| {
@@ -168,7 +168,7 @@ fn is_dirty(session: &Session, access: &mut Access<'_>) -> bool {
         })
     };
     watching.dirty.load(Ordering::Acquire)
-        || watching.keys.iter().any(|(database, key)| has_lapsed(*database, key))
+        || watching.keys.iter().any(|(database, key)| has_expired_since(*database, key))
 }
 
 /// Whether a key is there, and its time has passed.

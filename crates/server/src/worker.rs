@@ -174,7 +174,7 @@ impl<'e> Worker<'e> {
             let now = Instant::now();
             let turn_ns = now.duration_since(driver.iteration_began()).as_nanos() as u64;
             let commands_now = commands();
-            stats.note_turn(worker, turn_ns, commands_now.wrapping_sub(commands_before));
+            stats.note_iteration(worker, turn_ns, commands_now.wrapping_sub(commands_before));
             commands_before = commands_now;
             if now.duration_since(began) >= RUN_MAX {
                 std::thread::yield_now();
@@ -186,7 +186,7 @@ impl<'e> Worker<'e> {
 
     /// Has what was logged be written, and sends what may leave.
     fn end_turn(&mut self, driver: &mut Driver) {
-        self.context.outbox.end_turn(!self.pending.is_empty());
+        self.context.outbox.end_iteration(!self.pending.is_empty());
         self.send_confirmed(driver);
         self.weigh_clients(driver);
     }

@@ -30,11 +30,11 @@ use mantissa_sys::clock::unix_ms;
 use mantissa_sys::simulation;
 
 /// Failures in a row after which the next attempt waits.
-const FAILURES_PATIENT: u64 = 3;
+const FAILURES_WITHOUT_DELAY: u64 = 3;
 /// How long it waits at first, in s; twice as long after each further failure.
-const PATIENCE_S: i64 = 60;
+const RETRY_DELAY_S: i64 = 60;
 /// How long it waits at most, in s.
-const PATIENCE_MAX_S: i64 = 3600;
+const RETRY_DELAY_MAX_S: i64 = 3600;
 
 /// Starts one in the background. An error says why not.
 pub fn start(engine: &Engine) -> Result<(), &'static str> {
@@ -81,10 +81,10 @@ pub fn tick(context: &mut Context) {
         return;
     }
     let failures = rewrite.failures.load(Ordering::Relaxed);
-    if failures >= FAILURES_PATIENT {
-        let doublings = (failures - FAILURES_PATIENT).min(16) as u32;
-        let patience_s = (PATIENCE_S << doublings).min(PATIENCE_MAX_S);
-        if context.now_ms / 1000 < rewrite.ended_s.load(Ordering::Relaxed) + patience_s {
+    if failures >= FAILURES_WITHOUT_DELAY {
+        let doublings = (failures - FAILURES_WITHOUT_DELAY).min(16) as u32;
+        let retry_delay_s = (RETRY_DELAY_S << doublings).min(RETRY_DELAY_MAX_S);
+        if context.now_ms / 1000 < rewrite.ended_s.load(Ordering::Relaxed) + retry_delay_s {
             return;
         }
     }

@@ -48,7 +48,7 @@ impl Outbox<'_> {
     /// To be called at the end of an event-loop iteration: has what was appended be written, here or by the
     /// writer's own thread. `waits`: something waits for the log to be confirmed further.
     #[inline]
-    pub fn end_turn(&mut self, waits: bool) {
+    pub fn end_iteration(&mut self, waits: bool) {
         self.send_waiting();
         if self.take_logged() || waits {
             write(self.engine(), self.worker());

@@ -1,6 +1,6 @@
 //! ACL: users, what they may do, and who was refused.
 
-mod outcasts;
+mod disconnected;
 
 use mantissa_commands::spec::{Categories, Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome, parse};
@@ -11,7 +11,7 @@ use crate::acl::Selector;
 use crate::admission;
 use crate::invocation::{EngineHandler, EngineSpec, Invocation, Registry};
 use crate::scripting::source::hexadecimal;
-use outcasts::outcasts;
+use disconnected::to_disconnect;
 
 /// Bits of a password of GENPASS where no number is given.
 const PASSWORD_BITS: i64 = 256;
@@ -47,9 +47,9 @@ fn deluser(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut 
     let engine = invocation.engine();
     let names = args.from(2);
     let changes = engine.acl.delete_users(names.iter())?;
-    let (count, outcasts) = (changes.users.len(), outcasts(engine, &changes));
+    let (count, disconnected) = (changes.users.len(), to_disconnect(engine, &changes));
     drop(changes);
-    kill_all(invocation, &outcasts);
+    kill_all(invocation, &disconnected);
     reply.integer(count as i64);
     Ok(())
 }
@@ -136,8 +136,8 @@ fn list(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Re
 
 fn load(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     let engine = invocation.engine();
-    let outcasts = outcasts(engine, &engine.acl.load(engine.registry, &engine.live().config)?);
-    kill_all(invocation, &outcasts);
+    let disconnected = to_disconnect(engine, &engine.acl.load(engine.registry, &engine.live().config)?);
+    kill_all(invocation, &disconnected);
     reply.ok();
     Ok(())
 }
@@ -169,9 +169,9 @@ fn setuser(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut 
     let modifiers: Vec<&[u8]> = args.from(3).iter().collect();
     let live = engine.live();
     let changes = engine.acl.set_user(engine.registry, &live.config, args.at(2), &modifiers)?;
-    let outcasts = outcasts(engine, &changes);
+    let disconnected = to_disconnect(engine, &changes);
     drop(changes);
-    kill_all(invocation, &outcasts);
+    kill_all(invocation, &disconnected);
     reply.ok();
     Ok(())
 }

@@ -8,7 +8,7 @@ use mantissa_persist::write::WriteOptions;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::ShardSet;
 
-use super::{Call, Name, show};
+use super::{Name, ScriptCall, show};
 use crate::invocation::Invocation;
 use crate::scripting::functions::{self, Library, Policy};
 use crate::scripting::machine::with_machine;
@@ -46,14 +46,14 @@ fn run(
     }
     let code =
         with_machine(&invocation.engine().scripting, |vm| functions::compiled(vm, &library, &info.name))?;
-    let call = Call {
+    let call = ScriptCall {
         args,
         key_count,
         read_only: read_only || info.flags.no_writes,
         allow_oom: info.flags.allow_oom,
         is_function: true,
         name: Name::Function(&info.name),
-        habits: &info.habits,
+        key_usage: &info.key_usage,
         called: Cell::default(),
     };
     call.run(invocation, reply, &code)

@@ -29,7 +29,7 @@ use crate::call::{self, Call, Record};
 use crate::context::Context;
 use crate::invocation::Command;
 use crate::scripting::machine::write_log;
-use crate::scripting::pump;
+use crate::scripting::nested_loop;
 use crate::session::Session;
 use crate::{calls, warning};
 
@@ -243,7 +243,7 @@ impl Host for Run<'_, '_, '_> {
                     if self.rules.is_function { "FUNCTION KILL" } else { "SCRIPT KILL" },
                 );
             }
-            pump::serve_others();
+            nested_loop::serve_others();
         }
         self.last_tick = clock::now();
         if slot.killed.load(Ordering::Relaxed) || engine.stopping.load(Ordering::Relaxed) {

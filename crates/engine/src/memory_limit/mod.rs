@@ -16,11 +16,11 @@ pub use pressure::{Freeing, Pressure, measure};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Memory is within the limit.
-    Roomy,
+    WithinLimit,
     /// It is not yet, but more can be evicted, or is being freed.
-    Running,
+    InProgress,
     /// It is not, and nothing can be evicted.
-    Full,
+    Exhausted,
 }
 
 /// What a thread knows about memory and keys to evict.

@@ -6,7 +6,7 @@
 
 pub mod functions;
 pub mod machine;
-pub mod pump;
+pub mod nested_loop;
 pub mod running;
 pub mod source;
 

@@ -6,13 +6,13 @@ use mantissa_sys::clock::unix_ms;
 
 /// How far the load of one or more files has come.
 #[derive(Default)]
-pub struct Loading {
+pub struct LoadProgress {
     began_ms: AtomicI64,
     total_bytes: AtomicU64,
     loaded_bytes: AtomicU64,
 }
 
-impl Loading {
+impl LoadProgress {
     /// Begins anew.
     pub fn begin(&self) {
         self.began_ms.store(unix_ms(), Ordering::Relaxed);

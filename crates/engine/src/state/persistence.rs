@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::loading::Loading;
-use super::progress::Progress;
+use super::loading::LoadProgress;
+use super::progress::SnapshotProgress;
 
 /// Counts changes, each worker in a cache line of its own.
 pub struct Changes {
@@ -122,7 +122,7 @@ pub struct Persistence {
     /// Held while a snapshot is under way.
     pub snapshot: Mutex<()>,
     /// How far it has come.
-    pub progress: Progress,
+    pub progress: SnapshotProgress,
     /// Bytes that writers copied for the last background save.
     pub last_copied_bytes: AtomicU64,
     /// A dump is being read; commands get an error meanwhile.
@@ -130,7 +130,7 @@ pub struct Persistence {
     /// That dump is large, and all shards are locked for it: who waits for one gets an error instead.
     pub reloading: AtomicBool,
     /// How far that has come.
-    pub load: Loading,
+    pub load: LoadProgress,
     /// Saves since the start.
     pub save_count: AtomicU64,
     /// Keys that the last load found expired.

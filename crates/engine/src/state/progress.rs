@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 /// How far a snapshot is, for INFO.
 #[derive(Default)]
-pub struct Progress {
+pub struct SnapshotProgress {
     keys_total: AtomicU64,
     keys_processed: AtomicU64,
     /// The most that writers have copied for one snapshot, in bytes.
@@ -16,7 +16,7 @@ pub struct Progress {
     snapshot: Mutex<Option<Arc<Snapshot>>>,
 }
 
-impl Progress {
+impl SnapshotProgress {
     /// Notes that a snapshot of so many keys has begun.
     pub fn begin(&self, keys_total: u64, snapshot: &Arc<Snapshot>) {
         self.keys_total.store(keys_total, Ordering::Relaxed);

@@ -89,12 +89,12 @@ impl Findings {
 
 /// What walks have found, for all to see.
 #[derive(Default)]
-pub struct Census {
+pub struct KeySizes {
     last: Mutex<Option<Findings>>,
     present: Mutex<Findings>,
 }
 
-impl Census {
+impl KeySizes {
     /// The distribution of sizes.
     pub fn sizes(&self) -> BTreeMap<(usize, Kind), Box<Distribution>> {
         let last = self.last.lock().as_ref().map(|findings| findings.sizes.clone());
@@ -126,7 +126,7 @@ pub struct Walker {
 
 impl Walker {
     /// Goes on for a moment. `changes` is the number of changes of the keyspace so far.
-    pub fn step(&mut self, keyspace: &Keyspace, census: &Census, changes: u64) {
+    pub fn step(&mut self, keyspace: &Keyspace, key_sizes: &KeySizes, changes: u64) {
         if self.began_at.is_none() {
             if self.complete_at == Some(changes) {
                 return;
@@ -134,7 +134,7 @@ impl Walker {
             self.began_at = Some(changes);
         }
         let deadline = clock::now() + STEP_TIME;
-        let mut present = census.present.lock();
+        let mut present = key_sizes.present.lock();
         while self.shard < keyspace.shard_count() {
             let Ok(mut locked) = keyspace.try_lock(ShardSet::one(self.shard)) else { return };
             let Some(shard) = locked.shard_mut(self.shard) else { return };
@@ -144,7 +144,7 @@ impl Walker {
                 return;
             }
         }
-        *census.last.lock() = Some(std::mem::take(&mut present));
+        *key_sizes.last.lock() = Some(std::mem::take(&mut present));
         *self = Walker { complete_at: self.began_at, ..Walker::default() };
     }
 

@@ -9,19 +9,19 @@ use crate::pubsub::Scope;
 use crate::session::SharedSession;
 
 /// The clients of deleted users, and those that are subscribed to what their user may no longer have.
-pub fn outcasts(engine: &Engine, changes: &Changes<'_>) -> Vec<Arc<SharedSession>> {
-    let mut outcasts = Vec::new();
+pub fn to_disconnect(engine: &Engine, changes: &Changes<'_>) -> Vec<Arc<SharedSession>> {
+    let mut disconnected = Vec::new();
     for changed in &changes.users {
         match &changed.before {
-            Some(before) => outcasts.extend(lost_subscribers(engine, &changed.user, before)),
+            Some(before) => disconnected.extend(lost_subscribers(engine, &changed.user, before)),
             None => {
                 let clients = engine.clients.read();
-                outcasts
+                disconnected
                     .extend(clients.values().filter(|session| session.belongs_to(&changed.user)).cloned());
             }
         }
     }
-    outcasts
+    disconnected
 }
 
 /// The clients of a user that are subscribed to what its present rights do not allow. Rights that allow all
