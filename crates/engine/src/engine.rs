@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use mantissa_commands::LazyFree;
 use mantissa_persist::log::Lsn;
+use mantissa_persist::storage::Storage;
 use mantissa_store::Keyspace;
 use parking_lot::{Condvar, Mutex, RwLock};
 
@@ -81,6 +82,8 @@ impl Drop for Running {
 /// What all threads that run commands share. A process may have several.
 pub struct Engine {
     host: Arc<dyn Host>,
+    /// Where its files are.
+    pub storage: Arc<dyn Storage>,
     itself: Weak<Engine>,
     threads: Arc<Threads>,
     /// The data.
@@ -158,16 +161,23 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine with an empty keyspace. An error says which `rename-command` of the configuration does not
-    /// fit.
-    pub fn new(config: Config, host: Arc<dyn Host>) -> Result<Arc<Engine>, String> {
+    /// An engine with an empty keyspace, whose append-only files and dumps are in `storage`. An error says
+    /// which `rename-command` of the configuration does not fit.
+    pub fn new(
+        config: Config,
+        storage: Arc<dyn Storage>,
+        host: Arc<dyn Host>,
+    ) -> Result<Arc<Engine>, String> {
         let registry = registry::build(&config.rename_commands)?;
-        Ok(Arc::new_cyclic(|itself| Engine::with_parts(config, registry, host, Weak::clone(itself))))
+        let with_parts =
+            |itself: &Weak<Engine>| Engine::with_parts(config, registry, storage, host, Weak::clone(itself));
+        Ok(Arc::new_cyclic(with_parts))
     }
 
     fn with_parts(
         config: Config,
         registry: &'static Registry,
+        storage: Arc<dyn Storage>,
         host: Arc<dyn Host>,
         itself: Weak<Engine>,
     ) -> Engine {
@@ -184,6 +194,7 @@ impl Engine {
         let aof = Aof::new(worker_count);
         Engine {
             host,
+            storage,
             itself,
             threads: Arc::default(),
             keyspace,

@@ -150,7 +150,7 @@ pub fn load_base(engine: &Engine, access: &mut Access<'_>, path: &Path) -> Resul
 }
 
 fn load_dump(engine: &Engine, aside: &Keyspace, path: &Path, present: Present) -> Outcome {
-    let _loading = Loading::begin(engine, std::fs::metadata(path).map_or(0, |metadata| metadata.len()));
+    let _loading = Loading::begin(engine, engine.storage.length_of(path));
     loading::load_file(engine, aside, path, present, false).map(drop).map_err(|reason| {
         warning!("{reason}");
         Error::fixed("ERR Error trying to load the RDB dump, check server logs.")

@@ -19,7 +19,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use mantissa_commands::{Access, Error, Outcome};
 use mantissa_persist::aof::{SyncPolicy, Writer, WriterControl};
 use mantissa_persist::log::{Log, Lsn};
-use mantissa_persist::storage::{FileSystem, Storage};
 use mantissa_protocol::Reply;
 use mantissa_sys::simulation::{self, Fault};
 use parking_lot::Mutex;
@@ -270,9 +269,10 @@ pub fn drain(engine: &Engine) {
     let path = engine.aof.files.lock().as_ref().and_then(Files::last_increment);
     if let Some(path) = path {
         let (sender, written) = std::sync::mpsc::channel::<()>();
+        let storage = Arc::clone(&engine.storage);
         engine.aof.control.switch(Box::new(move || {
             drop(sender);
-            FileSystem.append(&path).map(Some)
+            storage.append(&path).map(Some)
         }));
         let _all_senders_are_gone_when_it_is_written = simulation::receive(&written);
     }
