@@ -14,6 +14,7 @@ use mantissa_engine::commands::REDIS_VERSION;
 use mantissa_engine::config::{Config, IoDriver};
 use mantissa_engine::{Engine, Host, aof, background, log, notice, persistence, warning};
 use mantissa_net::{Driver, DriverKind, Listener, LocalAddress};
+use mantissa_persist::storage::FileSystem;
 use mantissa_sys::signals::{Signal, Signals};
 use mantissa_sys::{ThreadClock, process, scheduling};
 
@@ -106,7 +107,7 @@ fn start(mut config: Config) -> Result<u8, String> {
     let mut signals = Signals::install().map_err(|error| format!("Could not take over signals: {error}"))?;
     let (stop_sender, stop_receiver) = mpsc::channel();
     let network = Arc::new(Network::new(worker_count, config.worker_packing, stop_sender));
-    let engine = Engine::new(config, Arc::clone(&network) as Arc<dyn Host>)?;
+    let engine = Engine::new(config, Arc::new(FileSystem), Arc::clone(&network) as Arc<dyn Host>)?;
     crash::start(&engine).map_err(|error| format!("Could not take over crashes: {error}"))?;
     engine.start_lazy_free().map_err(|error| format!("Could not start a thread: {error}"))?;
     engine.startup_bytes.store(mantissa_store::allocator::allocated_bytes() as u64, Ordering::Relaxed);
