@@ -11,9 +11,11 @@ use mantissa_commands::{Error, Locks, Outcome};
 use mantissa_protocol::{Args, Protocol};
 
 use crate::context::Context;
+use crate::engine::Engine;
 use crate::registry::{Command, Handler};
 use crate::session::Session;
 use crate::{acl, aof, eviction};
+use mantissa_config::Config;
 
 /// The refusal of commands on data while these are loaded.
 pub const LOADING: Error = Error::fixed("LOADING Redis is loading the dataset in memory");
@@ -68,14 +70,18 @@ pub fn of_request(
 
 /// Refuses writes while the log can not be written, and while dumps fail, if the configuration says so.
 pub fn check_disk(context: &Context, command: &Command) -> Outcome {
-    let (persistence, info) = (&context.engine.persistence, command.info);
-    if info.flags.has(Flags::WRITE) {
-        aof::write_refusal(context.engine)?;
+    match command.info.flags.has(Flags::WRITE) {
+        true => write_refusal(context.engine, &context.live.config),
+        false => Ok(()),
     }
-    if persistence.last_save_failed.load(Ordering::Relaxed)
-        && info.flags.has(Flags::WRITE)
-        && context.live.config.stop_writes_on_bgsave_error
-        && !context.live.config.save_points.is_empty()
+}
+
+/// Why the disk keeps writes from being accepted; nothing if it does not.
+pub fn write_refusal(engine: &Engine, config: &Config) -> Outcome {
+    aof::write_refusal(engine)?;
+    if engine.persistence.last_save_failed.load(Ordering::Relaxed)
+        && config.stop_writes_on_bgsave_error
+        && !config.save_points.is_empty()
     {
         return Err(Error::fixed(
             "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to \

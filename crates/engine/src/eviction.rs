@@ -34,7 +34,7 @@ use crate::registry::Command;
 use crate::scripting::needs_memory;
 use crate::session::Session;
 use crate::stats;
-use mantissa_config::Config;
+use mantissa_config::{Config, MaxmemoryPolicy};
 use pool::{Candidate, Pool};
 pub use pressure::{Freeing, Pressure};
 pub use sampling::Policy;
@@ -100,6 +100,12 @@ pub fn relieve(context: &mut Context) -> bool {
         context.engine.pressure.wake_background();
     }
     verdict == Verdict::Full
+}
+
+/// Whether memory is full and nothing is ever evicted.
+pub fn is_full(engine: &Engine, config: &Config) -> bool {
+    let never_evicts = config.maxmemory_policy == MaxmemoryPolicy::Noeviction;
+    never_evicts && config.maxmemory > 0 && engine.pressure.excess(config.maxmemory) > 0
 }
 
 /// Whether a command is refused when memory is full and nothing can be evicted.

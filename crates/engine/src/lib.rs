@@ -35,6 +35,7 @@ pub mod live;
 pub mod loading;
 pub mod locking;
 pub mod log;
+pub mod metrics;
 mod monitor;
 pub mod persistence;
 mod pubsub;
