@@ -15,7 +15,7 @@ mod text;
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mantissa_commands::Outcome;
 use mantissa_sys::clock::{self, unix_ms};
@@ -30,9 +30,9 @@ use table::{Get, METRICS};
 pub use text::Format;
 use text::{Exposition, Samples};
 
-/// How long a scrape tries to look at shards that are in use, all together.
-const PATIENCE: Duration = Duration::from_millis(1);
-/// Between two attempts.
+/// How often a scrape tries again to look at shards that are in use, all together.
+const ATTEMPTS_MAX: usize = 20;
+/// Between two attempts, with what the system adds to it.
 const PAUSE: Duration = Duration::from_micros(20);
 
 /// Writes scrapes, one after another.
@@ -85,8 +85,8 @@ impl Scraper {
         let began = clock::now();
         self.scrapes += 1;
         let now_ms = unix_ms();
-        let (keyspace, stale_shards) = self.look_at_shards(engine, now_ms, began + PATIENCE);
-        let source = Source { engine, live: engine.live(), now_ms, keyspace, sizes: Default::default(), cpu };
+        let (keyspace, stale_shards) = self.look_at_shards(engine, now_ms);
+        let source = Source::new(engine, now_ms, keyspace, cpu);
         let figures = Figures {
             source,
             commands: figures_of_commands(engine),
@@ -119,14 +119,16 @@ impl Scraper {
     }
 
     /// Sums over the shards, and how many of them were in use.
-    fn look_at_shards(&mut self, engine: &Engine, now_ms: i64, deadline: Instant) -> (KeyspaceTotals, usize) {
+    fn look_at_shards(&mut self, engine: &Engine, now_ms: i64) -> (KeyspaceTotals, usize) {
         let (mut totals, mut stale_shards) = (KeyspaceTotals::default(), 0);
+        let mut attempts_left = ATTEMPTS_MAX;
         for (index, known) in self.shards.iter_mut().enumerate() {
             let locked = loop {
                 let locked = engine.keyspace.try_lock_one(index);
-                if locked.is_some() || clock::now() >= deadline {
+                if locked.is_some() || attempts_left == 0 {
                     break locked;
                 }
+                attempts_left -= 1;
                 std::thread::sleep(PAUSE);
             };
             match locked.as_ref().and_then(|locked| locked.shard(index)) {

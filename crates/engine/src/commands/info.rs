@@ -14,6 +14,7 @@ mod keysizes;
 mod memory;
 mod state;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -107,6 +108,7 @@ pub(crate) struct Source<'e> {
     pub sizes: BTreeMap<(usize, Kind), Box<Distribution>>,
     /// Processor time, with that of the thread that serves the caller.
     pub cpu: CpuTimes,
+    clients: OnceCell<ClientTotals>,
 }
 
 impl<'e> Source<'e> {
@@ -128,7 +130,18 @@ impl<'e> Source<'e> {
         }
         let live = Arc::clone(&invocation.context.live);
         let now_ms = invocation.context.now_ms;
-        Source { engine, live, now_ms, keyspace, sizes, cpu: process::cpu_times() }
+        Source { live, sizes, ..Source::new(engine, now_ms, keyspace, process::cpu_times()) }
+    }
+
+    /// For metrics, which ask for no sizes of values.
+    pub fn new(engine: &'e Engine, now_ms: i64, keyspace: KeyspaceTotals, cpu: CpuTimes) -> Source<'e> {
+        let (live, sizes, clients) = (engine.live(), BTreeMap::new(), OnceCell::new());
+        Source { engine, live, now_ms, keyspace, sizes, cpu, clients }
+    }
+
+    /// Sums over the clients.
+    pub fn clients(&self) -> &ClientTotals {
+        self.clients.get_or_init(|| ClientTotals::collect(self.engine))
     }
 }
 

@@ -6,7 +6,6 @@ use mantissa_protocol::put_quoted;
 
 use super::text::Samples;
 use super::{CommandFigures, Figures};
-use crate::commands::info::ClientTotals;
 use crate::latency::Distribution;
 use crate::stats::WorkerStats;
 
@@ -303,7 +302,7 @@ pub fn worker_commands(figures: &Figures, samples: &mut Samples) {
 }
 
 pub fn worker_clients(figures: &Figures, samples: &mut Samples) {
-    let counts = ClientTotals::collect(figures.source.engine).per_worker;
+    let counts = &figures.source.clients().per_worker;
     each_worker(figures, |labels, number, _| samples.add(labels, counts.get(number).copied().unwrap_or(0)));
 }
 

@@ -3,7 +3,7 @@
 use mantissa_sys::clock;
 use std::sync::atomic::Ordering;
 
-use super::{ClientTotals, Lines, Source};
+use super::{Lines, Source};
 use crate::commands::REDIS_VERSION;
 use mantissa_sys::clock::{unix_ms, unix_us};
 
@@ -69,7 +69,7 @@ fn operating_system() -> String {
 }
 
 pub(super) fn clients(lines: &mut Lines, source: &Source) {
-    let totals = ClientTotals::collect(source.engine);
+    let totals = source.clients();
     let keys = &source.keyspace;
     lines.add("connected_clients", totals.connected);
     lines.add("cluster_connections", 0);
@@ -128,7 +128,7 @@ pub(super) fn persistence(lines: &mut Lines, source: &Source) {
 
 pub(super) fn threads(lines: &mut Lines, source: &Source) {
     let engine = source.engine;
-    for (worker, clients) in ClientTotals::collect(engine).per_worker.iter().enumerate() {
+    for (worker, clients) in source.clients().per_worker.iter().enumerate() {
         let stats = &engine.stats.workers[worker];
         let (reads, writes) = (stats.reads.load(Ordering::Relaxed), stats.writes.load(Ordering::Relaxed));
         let value = format!("clients={clients},reads={reads},writes={writes}");
