@@ -70,8 +70,6 @@ const SAMPLE_HEAD: &str = "\
 # A directive that Redis has and that has no effect here is accepted; where it is not at its default,
 # the server names it in its log at the start. A directive that is misspelled, or whose value makes
 # no sense, stops the start.
-#
-# This file is generated from crates/config/src/settings.rs.
 ";
 
 const PAGE_HEAD: &str = "\
@@ -211,7 +209,8 @@ fn wrap(out: &mut String, prefix: &str, text: &str) {
 
 /// `mantissa.conf`: every directive with its description, at its default.
 pub fn sample_file() -> String {
-    let mut out = SAMPLE_HEAD.to_owned();
+    let mut out =
+        SAMPLE_HEAD.to_owned() + "#\n# This file is generated from crates/config/src/settings.rs.\n";
     let heading = |out: &mut String, title: &str| {
         let rule = "-".repeat(WIDTH - 8 - title.len());
         let _never_fails = writeln!(out, "\n\n# ---- {title} {rule}\n");
