@@ -1,16 +1,20 @@
 """The pages of the book say what is true: examples are run, links lead somewhere, figures are those on record."""
 
 import re
+import sys
 
 import pytest
 
 from pages.examples import examples, pattern, run_page
 from support.servers import ROOT, subject_is_oracle
 
+sys.path.append(str(ROOT / "bench"))
+import chart  # noqa: E402
+
 DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.glob("*.md") if path.name != "SUMMARY.md")
 PROJECT_PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")]
-LINK = re.compile(r"\]\(([^)#\s]+)(?:#([^)\s]+))?\)|<img src=\"([^\"]+)\"")
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#([^)\s]+))?\)")
 
 pytestmark = pytest.mark.skipif(subject_is_oracle(), reason="the pages are about this server")
 
@@ -47,7 +51,7 @@ def anchors(text):
 @pytest.mark.parametrize("page", [*PAGES, DOCS / "SUMMARY.md", *PROJECT_PAGES], ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for match in LINK.finditer(page.read_text()):
-        target, anchor = match.group(1) or match.group(3), match.group(2)
+        target, anchor = match.groups()
         if target.startswith("http"):
             continue
         path = page.parent / target
@@ -60,6 +64,11 @@ def test_the_figures_of_sizing_are_those_on_record():
     for line in (ROOT / "bench" / "bytes_per_key.tsv").read_text().splitlines():
         name, figure = line.split("\t")
         assert f"| {name} | {figure} |" in text, line
+
+
+def test_the_chart_and_the_table_are_of_the_results():
+    readme = (ROOT / "README.md").read_text()
+    assert chart.readme(readme) == readme and chart.CHART.read_text() == chart.chart(), "bench/chart.py --write"
 
 
 def test_the_program_of_the_embedded_page_is_the_example():
