@@ -298,7 +298,7 @@ settings! {
     /// Rounds of background work a second (expiry, idle clients), from 1 to 500. A higher number reacts
     /// sooner and costs more when idle.
     hz: u32 = "hz", INT, "10", 0;
-    /// Raises `hz` with the number of clients. Here the work of a round is spread without that.
+    /// Raises `hz` with the number of clients. Here `hz` is used as it is.
     dynamic_hz: bool = "dynamic-hz", Bool, "yes", INERT;
     /// Spends idle time on moving entries of tables that grow. Tables grow step by step here, whatever it
     /// says.
@@ -321,7 +321,7 @@ settings! {
     /// The adjustments for a master, a replica and a background process, each from -2000 to 2000.
     oom_score_adj_values: [i32; 3] = "oom-score-adj-values", OomScores, "0 200 800", MULTI | INERT;
     /// Turns transparent huge pages off for the process, since they are costly with fork. Nothing forks here,
-    /// and large tables use huge pages on purpose.
+    /// and data lie in huge pages on purpose.
     disable_thp: bool = "disable-thp", Bool, "yes", IMMUTABLE | INERT;
 
     section "Snapshots",
@@ -363,8 +363,8 @@ settings! {
         "The log of all writes, in the layout of Redis 7: a base file, increments and a manifest in one \
         folder.";
 
-    /// Logs every write to an append-only file, which is loaded at the start in place of the dump. Switching
-    /// it on while the server runs writes the data there are first.
+    /// Logs every write to an append-only file, which is loaded at the start in place of the dump. Switched
+    /// on while the server runs, it first writes the data that are there, in the background.
     appendonly: bool = "appendonly", Bool, "no", 0;
     /// The stem of the append-only file's names.
     appendfilename: String = "appendfilename", Checked(check_log_file_name), "appendonly.aof",
@@ -380,8 +380,8 @@ settings! {
     /// disk then takes half to a third of the time. At most 64mb; 0 reserves nothing. Mantissa's own
     /// directive.
     aof_reserve_size: u64 = "aof-reserve-size", Memory { min: 0, signed: true }, "1mb", 0;
-    /// Does not force the append-only file to the disk while it is rewritten: less latency, but up to half a
-    /// minute can be lost with the power.
+    /// Does not force the append-only file to the disk while it is rewritten: less waiting for the disk, but
+    /// what is written meanwhile can be lost with the power.
     no_appendfsync_on_rewrite: bool = "no-appendfsync-on-rewrite", Bool, "no", 0;
     /// Rewrites the append-only file when it has grown by so many percent since the last rewrite; 0 never
     /// does.
@@ -482,7 +482,8 @@ settings! {
     /// How hard expired keys are looked for in the background, from 1 to 10. At 1 that takes up to 25 percent
     /// of a core while many are found; each step adds 2.
     active_expire_effort: u32 = "active-expire-effort", Integer { min: 1, max: 10 }, "1", 0;
-    /// Lets SCAN and RANDOMKEY delete expired keys also inside transactions and scripts. Here they always do.
+    /// Lets commands that come across arbitrary keys (SCAN, RANDOMKEY) delete expired ones also inside
+    /// transactions and scripts.
     lazyexpire_nested_arbitrary_keys: bool = "lazyexpire-nested-arbitrary-keys", Bool, "yes", HIDDEN | INERT;
     /// Counts evicted values as freed in the background. What takes long to free always is, whatever this
     /// says.
