@@ -218,7 +218,7 @@ settings! {
     /// Run in the background.
     daemonize: bool = "daemonize", Bool, "no", IMMUTABLE;
     /// Whether an init system supervises the process.
-    supervised: Supervised = "supervised", Choice(Supervised::NAMES), "no", IMMUTABLE | INERT;
+    supervised: Supervised = "supervised", Choice(Supervised::NAMES), "no", IMMUTABLE;
     /// Where the process id is written; in the background there is always one.
     pidfile: Option<String> = "pidfile", Text, "", IMMUTABLE;
     /// How much is logged.
@@ -274,6 +274,9 @@ settings! {
     aof_rewrite_cpulist: String = "aof-rewrite-cpulist" | "aof_rewrite_cpulist", Text, "", IMMUTABLE | INERT;
     /// Cores for background saving.
     bgsave_cpulist: String = "bgsave-cpulist" | "bgsave_cpulist", Text, "", IMMUTABLE | INERT;
+    /// Start although `replicaof`, `cluster-enabled` or `loadmodule` has no effect yet: as a primary of its
+    /// own, outside of any cluster, without modules.
+    ignore_unsupported_directives: bool = "ignore-unsupported-directives", Bool, "no", IMMUTABLE;
     /// Adjust how likely the kernel is to kill the process.
     oom_score_adj: OomScoreAdj = "oom-score-adj", Choice(OomScoreAdj::NAMES), "no", INERT;
     /// The adjustments for a master, a replica and a background process.

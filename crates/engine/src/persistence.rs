@@ -245,7 +245,8 @@ pub fn save_flush(engine: &Engine) {
         Ok(Cut { number, changes, copied_bytes: 0 })
     });
     if let Err(error) = outcome {
-        warning!("Error saving the DB on disk after it was flushed: {error}");
+        let path = dump_path(&live);
+        warning!("Error saving the DB on disk after it was flushed: {}: {error}", path.display());
     }
 }
 
@@ -272,7 +273,7 @@ pub fn start_background_save(
         {
             notice!("Background saving ended: the data were flushed");
         } else if let Err(error) = outcome {
-            warning!("Background saving error: {error}");
+            warning!("Background saving error: {}: {error}", dump_path(&engine.live()).display());
             engine.persistence.last_save_failed.store(true, Ordering::Relaxed);
         } else {
             notice!("Background saving terminated with success");
@@ -328,11 +329,13 @@ pub fn save_before_exit(engine: &Engine, flags: ShutdownFlags) -> bool {
         engine.persistence.ends_saved.store(true, Ordering::Relaxed);
         return true;
     };
+    let path = dump_path(&engine.live());
+    let path = path.display();
     if flags.force {
-        warning!("Error trying to save the DB. Exit anyway: {error}");
+        warning!("Error trying to save the DB to {path}. Exit anyway: {error}");
         return true;
     }
-    warning!("Error trying to save the DB, can't exit: {error}");
+    warning!("Error trying to save the DB to {path}, can't exit: {error}");
     // What CLIENT PAUSE or UNPAUSE has said meanwhile holds.
     let _changed_meanwhile = engine.pause.until_ms.compare_exchange(
         i64::MAX,
@@ -355,7 +358,8 @@ pub fn save_the_rest(engine: &Engine) -> bool {
     notice!("Saving what has changed meanwhile.");
     let outcome = save(engine, Pace::Hasty);
     if let Err(error) = &outcome {
-        warning!("Error trying to save the DB, the last changes are lost: {error}");
+        let path = dump_path(&engine.live());
+        warning!("Error trying to save the DB to {}, the last changes are lost: {error}", path.display());
     }
     outcome.is_ok()
 }

@@ -12,6 +12,7 @@ mod limits;
 mod network;
 mod reconfigure;
 mod start;
+mod supervision;
 mod tls;
 mod worker;
 
