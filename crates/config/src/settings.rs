@@ -296,6 +296,11 @@ settings! {
     rdbchecksum: bool = "rdbchecksum", Bool, "yes", IMMUTABLE;
     /// Check the structure of values while loading them.
     sanitize_dump_payload: SanitizeDump = "sanitize-dump-payload", Choice(SanitizeDump::NAMES), "no", INERT;
+    /// Load dumps without the keys of modules that are not there, each of which the log tells, instead of
+    /// refusing them. The file is then not overwritten.
+    rdb_skip_unknown_types: bool = "rdb-skip-unknown-types", Bool, "no", 0;
+    /// Overwrite a dump that was loaded without its keys of modules.
+    rdb_overwrite_after_skip: bool = "rdb-overwrite-after-skip", Bool, "no", 0;
     /// The file name of the dump.
     dbfilename: String = "dbfilename", Checked(check_database_file), "dump.rdb", PROTECTED;
     /// Delete dumps that replication left behind.

@@ -11,10 +11,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const REDIS_DEFAULTS: &str = include_str!("facts/redis-defaults.txt");
 
 /// Directives that Redis does not have.
-const OURS: [&str; 6] = [
+const OURS: [&str; 8] = [
     "aof-reserve-size",
     "ignore-unsupported-directives",
     "io-driver",
+    "rdb-overwrite-after-skip",
+    "rdb-skip-unknown-types",
     "shards",
     "worker-packing",
     "worker-threads",

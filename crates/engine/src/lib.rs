@@ -43,6 +43,7 @@ mod reload;
 pub mod scripting;
 pub mod session;
 pub mod sessions;
+mod skipping;
 mod slowlog;
 mod snapshot;
 pub mod stats;

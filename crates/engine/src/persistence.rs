@@ -15,6 +15,7 @@ use crate::engine::Engine;
 use crate::host::Message;
 use crate::live::Live;
 use crate::loading::{Loading, Present, load_file};
+use crate::skipping::Partial;
 use crate::snapshot::{self, Cut, Pace, Progress};
 use crate::{notice, warning};
 use mantissa_config::ShutdownFlags;
@@ -151,6 +152,8 @@ pub struct Persistence {
     pub loaded_expired: AtomicU64,
     /// Keys that the last load brought.
     pub loaded_keys: AtomicU64,
+    /// Files that were loaded without their data of modules.
+    pub partial: Partial,
     /// The server ends, and has been saved for that.
     ends_saved: AtomicBool,
 }
@@ -165,6 +168,13 @@ pub fn begin(engine: &Engine) {
     engine.persistence.last_save_s.store(unix_ms() / 1000, Ordering::Relaxed);
     engine.persistence.last_duration_s.store(-1, Ordering::Relaxed);
     engine.persistence.load.begin();
+}
+
+/// Why the dump file must not be overwritten, if it was loaded in part and nobody has allowed it.
+pub fn overwrite_refusal(engine: &Engine) -> Option<String> {
+    let live = engine.live();
+    let reason = engine.persistence.partial.refusal(Some(&dump_path(&live)));
+    reason.filter(|_| !live.config.rdb_overwrite_after_skip)
 }
 
 /// Reads the dump file, if there is one, while commands on data are refused.
@@ -198,16 +208,21 @@ fn save_and(engine: &Engine, pace: Pace, at_cut: impl FnOnce()) -> std::io::Resu
     Ok(())
 }
 
-/// Makes the dump file of what `write` writes, unless there is a later one.
+/// Makes the dump file of what `write` writes, unless there is a later one. Fails if the file that is there
+/// was loaded in part.
 pub fn publish(
     engine: &Engine,
     write: impl FnOnce(&mut dyn OutputFile) -> std::io::Result<Cut>,
 ) -> std::io::Result<()> {
     let persistence = &engine.persistence;
     let path = dump_path(&engine.live());
+    if let Some(reason) = overwrite_refusal(engine) {
+        return Err(std::io::Error::other(reason));
+    }
     let started = clock::now();
     let admit = |cut: &Cut| Ok(persistence.cuts.publish(cut.number));
     let Cut { changes, copied_bytes, .. } = save_file_if(&FileSystem, &path, write, admit)?;
+    persistence.partial.forget(&path);
     persistence.dirty.saved(changes);
     persistence.last_copied_bytes.store(copied_bytes, Ordering::Relaxed);
     persistence.last_save_s.store(unix_ms() / 1000, Ordering::Relaxed);
@@ -320,6 +335,10 @@ pub fn tick(context: &mut Context) {
 pub fn save_before_exit(engine: &Engine, flags: ShutdownFlags) -> bool {
     let has_points = !engine.live().config.save_points.is_empty();
     if !flags.save && (flags.nosave || !has_points) {
+        return true;
+    }
+    if !flags.save && overwrite_refusal(engine).is_some() && engine.persistence.dirty.get() == 0 {
+        // The file has all that was loaded, and more.
         return true;
     }
     let _one_at_a_time = engine.persistence.ending.lock();

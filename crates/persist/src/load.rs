@@ -96,6 +96,8 @@ pub struct LoadSummary {
     pub keys_empty: u64,
     /// Keys left out because they belong to modules.
     pub keys_of_modules: u64,
+    /// Data of modules that belong to no key, left out as well.
+    pub aux_of_modules: u64,
     /// Libraries of functions.
     pub functions: u64,
     /// Length of the file up to its end mark and checksum.
@@ -237,7 +239,11 @@ impl<'a, R: Read> Loader<'a, R> {
             opcode::FUNCTION_PRE_GA => {
                 return self.source.error(offset, "pre-release function format not supported");
             }
-            opcode::MODULE_AUX => module::read_aux(&mut self.source, offset, self.options.skip_modules)?,
+            opcode::MODULE_AUX => {
+                let name = module::read_aux(&mut self.source, offset, self.options.skip_modules)?;
+                target.skipped_aux(&name);
+                self.summary.aux_of_modules += 1;
+            }
             _ => return self.source.error(offset, format!("unknown RDB encoding type {mark}")),
         }
         Ok(())

@@ -7,8 +7,12 @@ use crate::source::{LoadError, Source};
 use mantissa_protocol::put_quoted;
 use std::io::Read;
 
-/// Data that belongs to no key. `offset` is that of its opcode.
-pub(super) fn read_aux<R: Read>(source: &mut Source<R>, offset: u64, skip: bool) -> Result<(), LoadError> {
+/// Steps over data that belongs to no key, and gives the name of their type. `offset` is that of its opcode.
+pub(super) fn read_aux<R: Read>(
+    source: &mut Source<R>,
+    offset: u64,
+    skip: bool,
+) -> Result<String, LoadError> {
     let name = module_name(source.length()?);
     let when_opcode = source.length()?;
     source.length()?;
@@ -19,7 +23,8 @@ pub(super) fn read_aux<R: Read>(source: &mut Source<R>, offset: u64, skip: bool)
         let reason = format!("the file has data of a module that is not there: '{name}'");
         return source.error(offset, reason);
     }
-    skip_value(source)
+    skip_value(source)?;
+    Ok(name)
 }
 
 /// Steps over a key's value, of which the type's name has been read. `offset` is that of the value.

@@ -196,6 +196,7 @@ impl Shared {
             total.keys_expired += part.keys_expired;
             total.keys_empty += part.keys_empty;
             total.keys_of_modules += part.keys_of_modules;
+            total.aux_of_modules += part.aux_of_modules;
             total.functions += part.functions;
         }
         total.checksum = ChecksumState::Absent;

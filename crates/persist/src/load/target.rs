@@ -78,6 +78,11 @@ pub trait LoadTarget {
         let _ = key;
     }
 
+    /// Data of a module that belong to no key were left out in the same way.
+    fn skipped_aux(&mut self, type_name: &str) {
+        let _ = type_name;
+    }
+
     /// A fact about the file, such as `redis-ver`.
     fn describe(&mut self, name: &[u8], value: &[u8]) {
         let _ = (name, value);
