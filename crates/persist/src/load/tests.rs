@@ -87,6 +87,10 @@ impl LoadTarget for Told {
         let SkippedKey { database, key, type_name, .. } = skipped;
         self.lines.push(format!("{database}/{} is of type {type_name}", text(key)));
     }
+
+    fn skipped_aux(&mut self, type_name: &str) {
+        self.lines.push(format!("data of {type_name}"));
+    }
 }
 
 /// Puts files together.
@@ -479,11 +483,11 @@ fn modules_are_stepped_over_when_asked_for() {
         .string("v")
         .file(12);
     let (told, outcome) = load_with(&file, LoadOptions { skip_modules: true, ..options() });
-    assert_eq!(outcome.map(|summary| (summary.keys_loaded, summary.keys_of_modules)), Ok((1, 1)));
-    assert_eq!(
-        (told.lines, told.kinds),
-        (vec!["0/m is of type abcdefghi".to_owned(), "0/s v".to_owned()], vec![Kind::String])
-    );
+    let counts =
+        |summary: LoadSummary| (summary.keys_loaded, summary.keys_of_modules, summary.aux_of_modules);
+    assert_eq!(outcome.map(counts), Ok((1, 1, 1)));
+    assert_eq!(told.lines, ["data of abcdefghi", "0/m is of type abcdefghi", "0/s v"]);
+    assert_eq!(told.kinds, [Kind::String]);
 }
 
 #[test]
