@@ -1,6 +1,6 @@
 //! What can go wrong with a configuration: a line that stops the start, a warning, a refused `CONFIG SET`.
 
-use super::kind::Refusal;
+use super::refusal::{Refusal, reason};
 use super::{Directive, SENSITIVE, directive};
 use std::fmt;
 use std::io;
@@ -144,13 +144,4 @@ fn shown(line: &[u8]) -> String {
         text.push_str(" ...");
     }
     text
-}
-
-/// The words of the operating system for an error, without Rust's number behind them.
-pub fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.split_once(" (os error") {
-        Some((reason, _)) => reason.to_owned(),
-        None => text,
-    }
 }

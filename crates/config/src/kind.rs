@@ -1,13 +1,11 @@
 //! What a directive accepts: parsing words into a [`Value`] and printing it in the form that `CONFIG GET`
 //! shows.
 
+use super::refusal::Refusal;
 use super::special;
 use super::value::Value;
+use super::words::{ParseContext, WRONG_COUNT, parse_memory, text};
 use mantissa_number::parse_i64;
-use std::borrow::Cow;
-
-/// Why a value was refused, in the words that clients see.
-pub type Refusal = Cow<'static, str>;
 
 /// The shape of a setting.
 #[derive(Clone, Copy)]
@@ -70,27 +68,14 @@ pub enum Kind {
     Shutdown,
 }
 
-/// What parsing a value may need to know.
-pub struct Context<'a> {
-    /// The value that the setting has now.
-    pub current: &'a Value,
-    /// Whether an earlier line of the same file or command line gave this directive: its values may add up.
-    pub repeated: bool,
-    /// The folder that relative folders start from.
-    pub directory: &'a str,
-}
-
 const NOT_INTEGER: &str = "argument couldn't be parsed into an integer";
 const NEGATIVE: &str = "argument must be greater or equal to 0";
 const NOT_MEMORY: &str = "argument must be a memory value";
 const NOT_OCTAL: &str = "argument couldn't be parsed as an octal number";
 const NOT_PERCENT: &str = "argument must be a memory or percent value";
-/// The reason for a wrong number of words.
-pub const WRONG_COUNT: &str = "wrong number of arguments";
-
 impl Kind {
     /// Parses the words after a directive's name.
-    pub fn parse(&self, words: &[&[u8]], context: &Context<'_>) -> Result<Value, Refusal> {
+    pub fn parse(&self, words: &[&[u8]], context: &ParseContext<'_>) -> Result<Value, Refusal> {
         match *self {
             Kind::Save => special::parse_save(words, context),
             Kind::Bind => special::parse_bind(words),
@@ -107,7 +92,7 @@ impl Kind {
     }
 
     /// A text ends before a NUL byte, a number must not have one.
-    fn parse_word(&self, word: &[u8], context: &Context<'_>) -> Result<Value, Refusal> {
+    fn parse_word(&self, word: &[u8], context: &ParseContext<'_>) -> Result<Value, Refusal> {
         let word = match self {
             Kind::Integer { .. } | Kind::Unsigned { .. } | Kind::Bytes => word,
             _ => word.split(|&byte| byte == 0).next().unwrap_or_default(),
@@ -188,11 +173,6 @@ fn within(value: i64, min: i64, max: i64) -> Result<Value, Refusal> {
     Ok(Value::Integer(value))
 }
 
-/// Text must be UTF-8: it names files and hosts.
-pub(super) fn text(word: &[u8]) -> Result<&str, Refusal> {
-    std::str::from_utf8(word).map_err(|_| "argument must be UTF-8 text".into())
-}
-
 fn parse_octal(word: &[u8]) -> Option<u64> {
     if word.is_empty() {
         return Some(0);
@@ -201,29 +181,4 @@ fn parse_octal(word: &[u8]) -> Option<u64> {
         return None;
     }
     u64::from_str_radix(std::str::from_utf8(word).ok()?, 8).ok()
-}
-
-/// A size in bytes: digits and a unit of `b`, `k`, `kb`, `m`, `mb`, `g`, `gb` in any case. The units with a
-/// `b` count by 1024, those without by 1000. No digits count as 0. The inner `None` is a size above 2^63 - 1.
-pub(super) fn parse_memory(word: &[u8]) -> Option<Option<i64>> {
-    let (number, scale) = split_memory(word)?;
-    let add = |sum: i64, digit: &u8| sum.checked_mul(10)?.checked_add(i64::from(digit - b'0'));
-    Some(number.iter().try_fold(0i64, add).and_then(|number| number.checked_mul(scale)))
-}
-
-/// The digits of a size, and the bytes of its unit.
-pub(super) fn split_memory(word: &[u8]) -> Option<(&[u8], i64)> {
-    let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (number, unit) = word.split_at(digits);
-    let scale: i64 = match unit.to_ascii_lowercase().as_slice() {
-        b"" | b"b" => 1,
-        b"k" => 1000,
-        b"kb" => 1 << 10,
-        b"m" => 1000 * 1000,
-        b"mb" => 1 << 20,
-        b"g" => 1000 * 1000 * 1000,
-        b"gb" => 1 << 30,
-        _ => return None,
-    };
-    Some((number, scale))
 }

@@ -13,26 +13,30 @@ mod error;
 mod kind;
 mod line;
 mod load;
+mod refusal;
 mod rewrite;
 mod settings;
 mod special;
 #[cfg(test)]
 mod tests;
 mod value;
+mod words;
 
-pub use error::{ConfigError, Origin, SetError, Warning, reason};
+pub use error::{ConfigError, Origin, SetError, Warning};
 pub use kind::Kind;
 pub use line::{quote, split_words};
+pub use refusal::reason;
 pub use rewrite::replace_file;
 pub use settings::*;
 pub use special::format_percentile;
 pub use value::*;
 
-use kind::{Context, Refusal};
 use mantissa_commands::glob;
+use refusal::Refusal;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::LazyLock;
+use words::ParseContext;
 
 /// A name or alias, and the row that it stands for.
 struct Name {
@@ -91,7 +95,8 @@ impl Default for Config {
 impl Directive {
     fn default_value(&self) -> Result<Value, Refusal> {
         let words = self.split_value(self.default.as_bytes());
-        self.kind.parse(&words, &Context { current: &Value::Bool(false), repeated: false, directory: "/" })
+        self.kind
+            .parse(&words, &ParseContext { current: &Value::Bool(false), repeated: false, directory: "/" })
     }
 
     /// The words of a value that was given as one text.
@@ -188,10 +193,10 @@ impl Config {
         DIRECTIVES.iter().filter(|directive| (directive.read)(self) != (directive.read)(other)).collect()
     }
 
-    /// Parses and sets one setting. `repeated` as in [`Context`].
+    /// Parses and sets one setting. `repeated` as in [`ParseContext`].
     fn assign(&mut self, directive: &Directive, words: &[&[u8]], repeated: bool) -> Result<(), Refusal> {
         let current = (directive.read)(self);
-        let context = Context { current: &current, repeated, directory: &self.dir };
+        let context = ParseContext { current: &current, repeated, directory: &self.dir };
         let value = directive.kind.parse(words, &context)?;
         (directive.write)(self, value);
         self.keep_within_sense();

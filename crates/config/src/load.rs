@@ -1,9 +1,10 @@
 //! Reading a configuration: the file, standard input and the command line, in this order, the last word
 //! winning.
 
-use super::error::{ConfigError, Origin, Warning, reason};
-use super::kind::WRONG_COUNT;
+use super::error::{ConfigError, Origin, Warning};
 use super::line::{needs_quotes, quote, split_words};
+use super::refusal::reason;
+use super::words::WRONG_COUNT;
 use super::{Config, DIRECTIVES, INERT, MULTI, directive, is_pattern};
 use mantissa_commands::glob;
 use std::collections::HashSet;

@@ -6,9 +6,10 @@
 //! settings that the file does not name are appended below a marker if they are not at their defaults. The
 //! file is replaced by a rename of a complete new one, so that a crash leaves the old or the new file.
 
-use super::kind::{Context, Kind};
+use super::kind::Kind;
 use super::line::{needs_quotes, quote, split_words};
 use super::value::{OutputBufferLimit, Value};
+use super::words::ParseContext;
 use super::{Config, DIRECTIVES, Directive, directive};
 use std::collections::{HashMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
@@ -202,7 +203,7 @@ fn says(line: &[u8], directive: &Directive, config: &Config) -> bool {
         _ => values.iter().map(Vec::as_slice).collect(),
     };
     let current = (directive.read)(config);
-    let context = Context { current: &Value::Bool(false), repeated: false, directory: &config.dir };
+    let context = ParseContext { current: &Value::Bool(false), repeated: false, directory: &config.dir };
     directive.kind.parse(&values, &context).is_ok_and(|value| value == current)
 }
 

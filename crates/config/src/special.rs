@@ -1,8 +1,9 @@
 //! The settings whose values have a grammar of their own: save points, addresses, output limits, event
 //! classes, percentiles and the like. Each has its parser and its printer side by side.
 
-use super::kind::{Context, Refusal, WRONG_COUNT, parse_memory, split_memory, text};
+use super::refusal::{Refusal, reason};
 use super::value::{MemoryOrPercent, OutputBufferLimit, SavePoint, ShutdownFlags, Value};
+use super::words::{ParseContext, WRONG_COUNT, parse_memory, split_memory, text};
 use mantissa_commands::EventClass;
 use mantissa_number::parse_i64;
 use std::path::Path;
@@ -13,7 +14,7 @@ const BAD_SAVE: &str = "Invalid save parameters";
 
 /// Pairs of seconds (from 1) and changes (from 0). Lines of one file add up; one empty word, or none, forgets
 /// all.
-pub(super) fn parse_save(words: &[&[u8]], context: &Context<'_>) -> Result<Value, Refusal> {
+pub(super) fn parse_save(words: &[&[u8]], context: &ParseContext<'_>) -> Result<Value, Refusal> {
     let mut points = match context.current {
         Value::Save(points) if context.repeated => points.clone(),
         _ => Vec::new(),
@@ -85,7 +86,7 @@ pub(super) fn parse_replica_of(words: &[&[u8]]) -> Result<Value, Refusal> {
 const CLASSES: [&str; 3] = ["normal", "slave", "pubsub"];
 
 /// Groups of class, hard limit, soft limit and seconds; classes that are not named keep theirs.
-pub(super) fn parse_limits(words: &[&[u8]], context: &Context<'_>) -> Result<Value, Refusal> {
+pub(super) fn parse_limits(words: &[&[u8]], context: &ParseContext<'_>) -> Result<Value, Refusal> {
     let mut limits = match context.current {
         Value::Limits(limits) => *limits,
         _ => Default::default(),
@@ -287,7 +288,7 @@ pub(super) fn parse_directory(word: &str, base: &str) -> Result<Value, Refusal> 
     if word.is_empty() {
         return Err("No such file or directory".into());
     }
-    let path = Path::new(base).join(word).canonicalize().map_err(|error| super::error::reason(&error))?;
+    let path = Path::new(base).join(word).canonicalize().map_err(|error| reason(&error))?;
     if !path.is_dir() {
         return Err("Not a directory".into());
     }

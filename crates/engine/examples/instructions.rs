@@ -96,7 +96,7 @@ impl Client<'_> {
             }
         }
         batch.trim();
-        context.outbox.end_turn(false);
+        context.outbox.end_iteration(false);
     }
 }
 

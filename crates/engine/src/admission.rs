@@ -2,7 +2,10 @@
 //!
 //! A request of a client passes [`of_request`] when it comes in. If it is queued in a transaction it passes
 //! [`of_queued`] when that runs, since rights may have changed. A command that a script calls passes
-//! [`of_script`]. A log that is loaded holds what was admitted before.
+//! [`of_script`]. A client that is blocked passes [`of_waiting`] before it is served. A log that is loaded
+//! holds what was admitted before.
+
+mod rights;
 
 use std::sync::atomic::Ordering;
 
@@ -11,10 +14,14 @@ use mantissa_commands::{Error, Locks, Outcome};
 use mantissa_protocol::{Args, Protocol};
 
 use crate::context::Context;
-use crate::registry::{Command, Handler};
-use crate::session::Session;
-use crate::{acl, aof, eviction};
+use crate::engine::Engine;
+use crate::invocation::{Command, Handler};
+use crate::session::{BlockedClient, Session};
 
+pub use rights::{check_options, note_failed_login, try_run};
+
+/// The refusal of commands that may need memory when there is none.
+pub const OUT_OF_MEMORY: Error = Error::fixed("OOM command not allowed when used memory > 'maxmemory'.");
 /// The refusal of commands on data while these are loaded.
 pub const LOADING: Error = Error::fixed("LOADING Redis is loading the dataset in memory");
 
@@ -36,10 +43,10 @@ pub fn of_request(
         return Err(Error::fixed("ERR Command not allowed inside a transaction"));
     }
     if !session.user.is_unrestricted() {
-        acl::admit(context, session, command, args)?;
+        rights::admit(context, session, command, args)?;
     }
-    if context.out_of_memory && eviction::may_need_memory(context.engine, session, command, args) {
-        return Err(eviction::OUT_OF_MEMORY);
+    if context.out_of_memory && may_need_memory(context.engine, session, command, args) {
+        return Err(OUT_OF_MEMORY);
     }
     if session.protocol == Protocol::Resp2
         && session.is_subscribed()
@@ -66,11 +73,24 @@ pub fn of_request(
     check_disk(context, command)
 }
 
+/// Whether a command is refused when memory is full and nothing can be evicted.
+fn may_need_memory(engine: &Engine, session: &Session, command: &Command, args: Args<'_>) -> bool {
+    let denied = |command: &Command, args: Args<'_>| {
+        command.info.flags.has(Flags::DENYOOM) || engine.scripting.needs_memory(command.info, args)
+    };
+    match &session.transaction {
+        Some(transaction) if command.info.traits.has(Traits::RUNS_QUEUE) => {
+            transaction.queue.iter().any(|queued| denied(queued.command, queued.args.as_args()))
+        }
+        _ => denied(command, args),
+    }
+}
+
 /// Refuses writes while the log can not be written, and while dumps fail, if the configuration says so.
 pub fn check_disk(context: &Context, command: &Command) -> Outcome {
     let (persistence, info) = (&context.engine.persistence, command.info);
     if info.flags.has(Flags::WRITE) {
-        aof::write_refusal(context.engine)?;
+        context.engine.aof.write_refusal()?;
     }
     if persistence.last_save_failed.load(Ordering::Relaxed)
         && info.flags.has(Flags::WRITE)
@@ -93,7 +113,15 @@ pub fn check_disk(context: &Context, command: &Command) -> Outcome {
 pub fn of_queued(context: &Context, session: &Session, command: &Command, args: Args<'_>) -> Outcome {
     match session.user.is_unrestricted() {
         true => Ok(()),
-        false => acl::admit_queued(context, session, command, args),
+        false => rights::admit_queued(context, session, command, args),
+    }
+}
+
+/// Whether a client that waits in a blocking command may still be served.
+pub fn of_waiting(engine: &Engine, blocked: &BlockedClient) -> Outcome {
+    match blocked.user.is_unrestricted() {
+        true => Ok(()),
+        false => rights::admit_waiting(engine, blocked),
     }
 }
 
@@ -127,14 +155,14 @@ pub fn of_script(
         return Err(Error::fixed("ERR This Redis command is not allowed from script"));
     }
     if !session.user.is_unrestricted() {
-        acl::admit_in_script(context, session, command, args, rights.is_noted)?;
+        rights::admit_in_script(context, session, command, args, rights.is_noted)?;
     }
     if rights.is_read_only && (info.flags.has(Flags::WRITE) || info.flags.has(Flags::MAY_REPLICATE)) {
         return Err(Error::fixed("ERR Write commands are not allowed from read-only scripts."));
     }
     let is_bounded = context.out_of_memory && !rights.allows_oom && !rights.has_written;
     if is_bounded && info.flags.has(Flags::DENYOOM) {
-        return Err(eviction::OUT_OF_MEMORY);
+        return Err(OUT_OF_MEMORY);
     }
     check_disk(context, command)
 }

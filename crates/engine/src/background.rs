@@ -5,12 +5,13 @@ use mantissa_sys::{clock, simulation};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::census::Walker;
 use crate::compaction::Compactor;
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::eviction::{self, Verdict};
+use crate::eviction;
 use crate::expiry::Expirer;
+use crate::key_sizes::Walker;
+use crate::memory_limit::Verdict;
 use mantissa_sys::clock::unix_ms;
 
 /// How long keys are evicted before the other duties have their turn.
@@ -65,7 +66,7 @@ impl<'e> Background<'e> {
 
     /// When there is something to do again.
     fn next_look(&self) -> Instant {
-        self.compactor.next_stint().map_or(self.next_round, |stint| stint.min(self.next_round))
+        self.compactor.next_run().map_or(self.next_round, |stint| stint.min(self.next_round))
     }
 
     /// Does what is due.
@@ -73,8 +74,9 @@ impl<'e> Background<'e> {
         let engine = self.context.engine;
         let context = &mut self.context;
         context.refresh();
-        self.compactor.go_on(engine, &context.live.config);
-        let has_room = eviction::make_room(context, EVICTION_TIME) != Verdict::Running;
+        let is_saving = engine.persistence.saving.load(Ordering::Relaxed);
+        self.compactor.go_on(&engine.keyspace, &engine.compaction, &context.live.config, is_saving);
+        let has_room = eviction::make_room(context, EVICTION_TIME) != Verdict::InProgress;
         let now = clock::now();
         let is_paused = engine.pauses_cron.load(Ordering::Relaxed);
         if now >= self.next_round && !is_paused {
@@ -84,7 +86,7 @@ impl<'e> Background<'e> {
                 self.expirer.run(context);
             }
             crate::tracking::drop_surplus(context);
-            self.walker.step(context);
+            self.walker.step(&engine.keyspace, &engine.key_sizes, changes(engine));
             also(engine);
             if clock::since(self.sampled.0) >= Duration::from_millis(500) {
                 self.sampled = sample(engine, &self.sampled);
@@ -92,7 +94,8 @@ impl<'e> Background<'e> {
             }
             crate::persistence::tick(context);
             crate::aof::rewrite::tick(context);
-            self.compactor.tick(engine, &context.live.config);
+            let is_loading = engine.persistence.loading.load(Ordering::Relaxed);
+            self.compactor.tick(&engine.compaction, &context.live.config, is_loading);
         }
         if is_paused {
             self.next_round = now + Duration::from_millis(1);
@@ -100,13 +103,19 @@ impl<'e> Background<'e> {
         if context.outbox.has_changed() {
             crate::tracking::broadcast(&mut context.outbox);
         }
-        context.outbox.end_turn(false);
+        context.outbox.end_iteration(false);
         if !has_room {
             // What is being freed by others needs a moment.
             simulation::sleep(Duration::from_micros(200));
             engine.pressure.wake_background();
         }
     }
+}
+
+/// The number of changes of the keyspace so far.
+fn changes(engine: &Engine) -> u64 {
+    let totals = engine.stats.totals();
+    engine.persistence.dirty.total() + totals.expired_keys + totals.evicted_keys
 }
 
 /// Notes the rates since the last sample.
@@ -121,10 +130,10 @@ fn sample(
     stats.operations_per_second.store(rate(totals.commands, before.commands), Ordering::Relaxed);
     stats.input_bytes_per_second.store(rate(totals.input_bytes, before.input_bytes), Ordering::Relaxed);
     stats.output_bytes_per_second.store(rate(totals.output_bytes, before.output_bytes), Ordering::Relaxed);
-    stats.turns_per_second.store(rate(totals.turns, before.turns), Ordering::Relaxed);
-    let turns = totals.turns.saturating_sub(before.turns).max(1);
-    let turn_us = totals.turn_ns.saturating_sub(before.turn_ns) / turns / 1000;
-    stats.turn_us.store(turn_us, Ordering::Relaxed);
+    stats.iterations_per_second.store(rate(totals.iterations, before.iterations), Ordering::Relaxed);
+    let iterations = totals.iterations.saturating_sub(before.iterations).max(1);
+    let iteration_us = totals.iteration_ns.saturating_sub(before.iteration_ns) / iterations / 1000;
+    stats.iteration_us.store(iteration_us, Ordering::Relaxed);
     let used = mantissa_store::allocator::allocated_bytes() as u64;
     stats.note_memory(used, unix_ms());
     (clock::now(), totals)

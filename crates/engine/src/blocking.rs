@@ -9,14 +9,14 @@ use mantissa_protocol::{Args, Reply};
 use mantissa_store::{Kind, ShardSet, Waiter};
 use mantissa_sys::clock;
 
-use crate::calls::Served;
+use crate::calls;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::host::{Completion, Message};
+use crate::invocation::Command;
 use crate::locking::lock;
-use crate::registry::Command;
-use crate::session::{BlockedClient, ReplyMode, Session, flag};
-use crate::{aof, calls};
+use crate::session::{BlockedClient, ReplyMode, Served, Session, flag};
+use crate::state::aof::write_confirmations;
 
 /// The blocked clients of a worker by deadline, soonest first.
 #[derive(Default)]
@@ -39,7 +39,7 @@ pub fn timeout_reply(engine: &Engine, blocked: &BlockedClient) -> Vec<u8> {
     let mut reply = Reply::new(blocked.protocol);
     match blocked.blocking.on_timeout {
         TimeoutReply::Confirmations { lsn } => {
-            aof::write_confirmations(&mut reply, engine.aof.is_durable(lsn));
+            write_confirmations(&mut reply, engine.aof.is_durable(lsn));
         }
         on_timeout => on_timeout.write(&mut reply),
     }
@@ -132,7 +132,7 @@ pub fn stop_waiting(engine: &Engine, blocked: &Arc<BlockedClient>) {
             }
             Err(_busy) => {
                 let blocked = Arc::clone(blocked);
-                return engine.scripting.postpone(move |engine| stop_waiting(engine, &blocked));
+                return engine.postpone(move |engine| stop_waiting(engine, &blocked));
             }
         }
     }

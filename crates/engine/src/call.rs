@@ -18,11 +18,10 @@ use mantissa_store::{KeyHash, ShardSet};
 
 use crate::commit::commit;
 use crate::context::Context;
-use crate::invocation::Invocation;
+use crate::invocation::{Command, Handler, Invocation};
 use crate::locking::{has_one_key, lock, lock_one, shards_of};
-use crate::registry::{Command, Handler};
 use crate::session::Session;
-use crate::{acl, blocking, calls, expiry, monitor, tracking};
+use crate::{admission, blocking, calls, expiry, lazy_free, monitor, tracking};
 
 /// A command with its arguments.
 #[derive(Clone, Copy)]
@@ -68,7 +67,7 @@ pub fn run_request(context: &mut Context, session: &mut Session, call: Call<'_>,
     show(context, session, call);
     write_outcome(reply, start, &outcome);
     match &session.blocked {
-        None => calls::ended(context, session, call, &outcome),
+        None => calls::ended(context, session, (call.command, call.args), &outcome),
         Some(blocked) => calls::waits(context, blocked),
     }
 }
@@ -95,7 +94,7 @@ pub fn run_held(
     }
     commit_held(context, session, access, call);
     if record.is_counted {
-        calls::ended(context, session, call, &outcome);
+        calls::ended(context, session, (call.command, call.args), &outcome);
     } else {
         context.has_failed = false;
     }
@@ -114,7 +113,7 @@ pub fn replay(
     access.select(session.database);
     let outcome = invoke(context, session, call, Some(access), &mut reply);
     let to_free = commit(context.engine, &mut context.outbox, access, None, true);
-    context.engine.free(to_free);
+    lazy_free::free(context.engine, to_free);
     outcome
 }
 
@@ -128,7 +127,7 @@ pub fn invoke(
     reply: &mut Reply,
 ) -> Outcome {
     if !session.user.is_unrestricted() {
-        acl::check_options(session, call.command, call.args)?;
+        admission::check_options(session, call.command, call.args)?;
     }
     match (call.command.handler, access) {
         (Some(Handler::Data(handler)), None) => run_data(context, session, call, handler, reply),
@@ -184,7 +183,7 @@ fn run_data(
         tracking::remember(outbox, &mut access, &session.shared, command, args, keys_max);
     }
     drop(access);
-    engine.free(to_free);
+    lazy_free::free(engine, to_free);
     if !expired.is_empty() {
         expiry::remove(context, expired);
     }
@@ -214,7 +213,7 @@ pub fn with_held<R>(
     let to_free = commit(engine, &mut context.outbox, &mut access, None, true);
     drop(access);
     context.random_state = random_state;
-    engine.free(to_free);
+    lazy_free::free(engine, to_free);
     Ok(result)
 }
 

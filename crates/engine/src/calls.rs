@@ -7,38 +7,15 @@ use mantissa_sys::clock;
 use std::time::Duration;
 
 use mantissa_commands::spec::Flags;
-use mantissa_commands::{Error, Outcome};
+use mantissa_commands::{Error, Outcome, find_keys};
 use mantissa_protocol::Args;
 
-use crate::call::Call;
 use crate::context::Context;
-use crate::registry::Command;
-use crate::session::{BlockedClient, Session};
-use crate::{hot_keys, stats};
-
-/// How a command that waited has ended.
-pub struct Served {
-    /// Its reply.
-    pub reply: Vec<u8>,
-    /// The time that its last run took, in ns.
-    pub spent_ns: u64,
-    /// Its user was no longer allowed to run it.
-    pub is_rejected: bool,
-}
-
-impl Served {
-    /// An end without another run: its time was up, or somebody ended its waiting.
-    pub fn without_run(reply: Vec<u8>) -> Self {
-        Served { reply, spent_ns: 0, is_rejected: false }
-    }
-
-    /// The text of the error that it replies, if it does.
-    fn error(&self) -> Option<String> {
-        let line = self.reply.strip_prefix(b"-")?;
-        let end = line.iter().position(|&byte| byte == b'\r').unwrap_or(line.len());
-        Some(String::from_utf8_lossy(&line[..end]).into_owned())
-    }
-}
+use crate::invocation::Command;
+use crate::secrets::shown_arguments;
+use crate::session::{BlockedClient, Served, Session};
+use crate::slowlog::SlowCommand;
+use crate::stats;
 
 impl Context<'_> {
     /// Counts an error by its code, and marks the present call as failed.
@@ -58,13 +35,18 @@ impl Context<'_> {
 
 /// Counts a call that has run. It began when the one before it ended.
 #[inline]
-pub fn ended(context: &mut Context, session: &Session, call: Call<'_>, outcome: &Outcome) {
+pub fn ended(
+    context: &mut Context,
+    session: &Session,
+    call: (&'static Command, Args<'_>),
+    outcome: &Outcome,
+) {
     if let Err(error) = outcome {
         context.count_error(&error.text());
     }
     let spent_ns = context.lap();
     let failed = std::mem::take(&mut context.has_failed);
-    record(context, session, (call.command, call.args), spent_ns, failed);
+    record(context, session, call, spent_ns, failed);
 }
 
 /// Counts a call that is refused before it runs. `command` is what it calls, if that is known.
@@ -116,7 +98,7 @@ fn record(
     failed: bool,
 ) {
     if context.sampler.is_chosen(&mut context.random_state) {
-        hot_keys::note(context, session.database, command, args);
+        note_hot_key(context, session.database, command, args);
     }
     let engine = context.engine;
     stats::add(&engine.stats.workers[context.worker].commands, 1);
@@ -139,6 +121,39 @@ fn record(
     let threshold = config.slowlog_log_slower_than_us;
     let is_slow = threshold >= 0 && spent_ns / 1000 >= threshold as u64;
     if is_slow && !command.info.flags.has(Flags::SKIP_SLOWLOG) {
-        crate::commands::note_slow(context, session, command, args, spent_ns / 1000);
+        note_slow(context, session, command, args, spent_ns / 1000);
     }
+}
+
+/// Logs a command that took `elapsed_us` as slow.
+fn note_slow(context: &Context, session: &Session, command: &Command, args: Args<'_>, elapsed_us: u64) {
+    let (mut peer, mut name) = (String::new(), Vec::new());
+    if !context.in_script {
+        peer = session.shared.peer.remote_text().to_string();
+        name = session.shared.identity.lock().name.clone();
+    }
+    let slow = SlowCommand {
+        unix_seconds: context.now_ms / 1000,
+        duration_us: i64::try_from(elapsed_us).unwrap_or(i64::MAX),
+        peer: peer.as_bytes(),
+        client_name: &name,
+    };
+    let shown = shown_arguments(command.info.secrets, args);
+    let entries_max = context.live.config.slowlog_max_len;
+    context.engine.slowlog.lock().record(slow, shown, entries_max);
+}
+
+/// Notes one of a command's keys.
+#[cold]
+fn note_hot_key(context: &Context, database: usize, command: &Command, args: Args<'_>) {
+    let Ok(keys) = find_keys(command.info, args) else { return };
+    if keys.is_empty() {
+        return;
+    }
+    // One of several stands for all of them.
+    let chosen = (context.random_state >> 20) as usize % keys.len();
+    let key = args.at(keys[chosen].index);
+    let hash = context.engine.keyspace.hash(key).0 ^ database as u64;
+    let hot_keys = &context.engine.hot_keys;
+    hot_keys.note(context.worker, (hash, database, key), keys.len() as f32, context.now_ms);
 }

@@ -7,7 +7,6 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
-use crate::session::{Session, SharedSession};
 use mantissa_config::{Config, MemoryOrPercent};
 
 /// The least limit, so that it is always possible to talk to the server.
@@ -85,20 +84,4 @@ pub fn limit(config: &Config) -> Option<u64> {
         MemoryOrPercent::Percent(percent) => (config.maxmemory as f64 * f64::from(percent) / 100.0) as u64,
     };
     Some(bytes.max(LIMIT_BYTES_MIN))
-}
-
-/// Bytes that a client takes: its structures and all that it keeps waiting. What it has left unread counts as
-/// last noted.
-pub fn bytes_of(session: &Session) -> u64 {
-    const BASE: usize = size_of::<Session>() + size_of::<SharedSession>();
-    let shared = &session.shared;
-    let get = |figure: &std::sync::atomic::AtomicU64| figure.load(Ordering::Relaxed);
-    let arguments = session.blocked.as_ref().map_or(0, |blocked| blocked.args.memory_usage());
-    let subscriptions = session.subscriptions.as_ref().map_or(0, |subscriptions| subscriptions.bytes);
-    (BASE + arguments + subscriptions) as u64
-        + get(&shared.query_bytes)
-        + get(&shared.query_free_bytes)
-        + get(&shared.output_bytes)
-        + get(&shared.transaction_bytes)
-        + get(&shared.identity_bytes)
 }

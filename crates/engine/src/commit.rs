@@ -13,20 +13,19 @@ use mantissa_commands::{
 use mantissa_persist::log::Unit;
 use mantissa_protocol::{Args, Reply};
 
-use crate::calls::Served;
 use crate::context::Outbox;
 use crate::engine::Engine;
 use crate::host::Message;
+use crate::invocation::Handler;
 use crate::pubsub::Scope;
-use crate::registry::Handler;
-use crate::session::{BlockedClient, flag};
-use crate::{acl, aof, persistence, stats, tracking};
+use crate::session::{BlockedClient, Served, flag};
+use crate::{admission, persistence, stats, tracking};
 use mantissa_sys::clock::unix_ms;
 use mantissa_sys::simulation::{self, Fault};
 
 /// A command that has run: the database that it was given in, and its arguments. Nothing for what the server
 /// does by itself.
-pub type Command<'a> = Option<(usize, Args<'a>)>;
+pub type LoggedCommand<'a> = Option<(usize, Args<'a>)>;
 
 /// Commits what has been collected in `access`, and returns what is to be freed once no shard is locked, if
 /// anything.
@@ -36,7 +35,7 @@ pub fn commit(
     engine: &Engine,
     outbox: &mut Outbox,
     access: &mut Access<'_>,
-    command: Command<'_>,
+    command: LoggedCommand<'_>,
     ends: bool,
 ) -> Option<LazyFree> {
     if let Some(counts) = access.take_counts() {
@@ -46,7 +45,7 @@ pub fn commit(
                 outbox.unit.push(database, args);
             }
             if ends {
-                aof::append(engine, outbox, access);
+                append(engine, outbox, access);
             }
         }
         return None;
@@ -70,7 +69,7 @@ pub fn commit(
         ready.extend(more);
     }
     if access.logs() {
-        aof::append(engine, outbox, access);
+        append(engine, outbox, access);
     }
     to_free.if_any()
 }
@@ -81,7 +80,7 @@ fn apply(
     outbox: &mut Outbox,
     access: &mut Access<'_>,
     mut effects: Effects,
-    command: Command<'_>,
+    command: LoggedCommand<'_>,
     to_free: &mut LazyFree,
 ) -> Vec<(usize, Box<[u8]>)> {
     if !effects.expired.is_empty() {
@@ -118,7 +117,7 @@ fn apply(
 }
 
 /// Notes the commands that cause these effects when the log is loaded.
-fn note(unit: &mut Unit, database: usize, effects: &Effects, command: Command<'_>) {
+fn note(unit: &mut Unit, database: usize, effects: &Effects, command: LoggedCommand<'_>) {
     for ExpiredFields { database, key, fields } in &effects.removed_fields {
         let words: Vec<&[u8]> =
             [&b"HDEL"[..], key].into_iter().chain(fields.iter().map(AsRef::as_ref)).collect();
@@ -205,13 +204,34 @@ fn publish_event(engine: &Engine, outbox: &mut Outbox, notify: u32, event: &Even
     if !engine.pubsub.has_subscribers() {
         return;
     }
+    let mut send = |target, bytes| outbox.push(target, bytes);
     if notify & EventClass::KEYSPACE.0 != 0 {
         let channel = [format!("__keyspace@{}__:", event.database).as_bytes(), &event.key].concat();
-        engine.pubsub.publish(outbox, Scope::Channel, &channel, event.name.as_bytes());
+        engine.pubsub.publish(Scope::Channel, &channel, event.name.as_bytes(), &mut send);
     }
     if notify & EventClass::KEYEVENT.0 != 0 {
         let channel = format!("__keyevent@{}__:{}", event.database, event.name);
-        engine.pubsub.publish(outbox, Scope::Channel, channel.as_bytes(), &event.key);
+        engine.pubsub.publish(Scope::Channel, channel.as_bytes(), &event.key, &mut send);
+    }
+}
+
+/// Appends what has been collected to the log. The shards that it concerns are locked by `access`.
+fn append(engine: &Engine, outbox: &mut Outbox, access: &mut Access<'_>) {
+    let aof = &engine.aof;
+    if simulation::has_fault(Fault::LateLog) {
+        return;
+    }
+    if !outbox.unit.is_empty() {
+        let lsn = aof.log.append(&mut outbox.unit, access.clock_ms() / 1000);
+        outbox.note_logged(lsn);
+        if aof.holds_replies() {
+            access.locked_mut().note_logged(lsn);
+            outbox.required_lsn = lsn;
+        }
+        outbox.send_waiting();
+    } else if aof.holds_replies() {
+        outbox.required_lsn = outbox.required_lsn.max(access.locked_mut().logged_at());
+        outbox.send_waiting();
     }
 }
 
@@ -283,7 +303,7 @@ fn serve_client(
     let mut reply = Reply::new(blocked.protocol);
     let mut effects = Effects::default();
     let began = clock::now();
-    let mut outcome = acl::admit_waiting(engine, blocked);
+    let mut outcome = admission::of_waiting(engine, blocked);
     let is_rejected = outcome.is_err();
     if !is_rejected {
         let mode = access.mode();

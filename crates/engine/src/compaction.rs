@@ -12,9 +12,8 @@ use mantissa_sys::clock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use mantissa_store::{ShardSet, allocator, slab};
+use mantissa_store::{Keyspace, ShardSet, allocator, slab};
 
-use crate::engine::Engine;
 use mantissa_config::Config;
 
 /// Percent of slabs that must be superfluous before entries are moved, without `activedefrag`.
@@ -29,7 +28,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 const EFFORT_PERCENT: u32 = 10;
 /// How long the walk goes on at a time, and a shard is locked at most. Whoever wants it meanwhile has it
 /// until the next stint, which is several times as long.
-const STINT: Duration = Duration::from_micros(50);
+const RUN_TIME_MAX: Duration = Duration::from_micros(50);
 /// While a snapshot is written, which shares much that could be moved, and takes its time of locks and cores.
 const PAUSE_WHILE_SAVING: Duration = Duration::from_millis(10);
 /// Attempts to lock a shard.
@@ -58,7 +57,7 @@ struct Walk {
     /// Of large collections.
     slice: usize,
     held_before: usize,
-    next_stint: Instant,
+    next_run: Instant,
 }
 
 /// The part of the background thread that does this.
@@ -86,8 +85,8 @@ impl Default for Compactor {
 
 impl Compactor {
     /// Has memory ready, and begins a walk if it is time and worth it. To be called several times a second.
-    pub fn tick(&mut self, engine: &Engine, config: &Config) {
-        if engine.persistence.loading.load(Ordering::Relaxed) {
+    pub fn tick(&mut self, figures: &Figures, config: &Config, is_loading: bool) {
+        if is_loading {
             // All threads make memory ready by using it, and no client waits for that.
             slab::forget_growth();
         } else {
@@ -100,40 +99,40 @@ impl Compactor {
         let spare_percent = self.spare_percent(config);
         let held_before = slab::held_bytes();
         if clock::since(self.ended) >= self.pause && slab::begin_compaction(spare_percent) > 0 {
-            let next_stint = clock::now();
-            self.walk = Some(Walk { shard: 0, database: 0, cursor: 0, slice: 0, held_before, next_stint });
-            engine.compaction.is_running.store(true, Ordering::Relaxed);
+            let next_run = clock::now();
+            self.walk = Some(Walk { shard: 0, database: 0, cursor: 0, slice: 0, held_before, next_run });
+            figures.is_running.store(true, Ordering::Relaxed);
         } else {
             slab::purge();
         }
     }
 
     /// When the walk goes on, if one is under way.
-    pub fn next_stint(&self) -> Option<Instant> {
-        self.walk.as_ref().map(|walk| walk.next_stint)
+    pub fn next_run(&self) -> Option<Instant> {
+        self.walk.as_ref().map(|walk| walk.next_run)
     }
 
-    /// Goes on with the walk if it is time.
-    pub fn go_on(&mut self, engine: &Engine, config: &Config) {
+    /// Goes on with the walk if it is time, and no snapshot is being written.
+    pub fn go_on(&mut self, keyspace: &Keyspace, figures: &Figures, config: &Config, is_saving: bool) {
         let began = clock::now();
-        let Some(walk) = self.walk.as_mut().filter(|walk| walk.next_stint <= began) else { return };
-        if engine.persistence.saving.load(Ordering::Relaxed) {
-            walk.next_stint = began + PAUSE_WHILE_SAVING;
+        let Some(walk) = self.walk.as_mut().filter(|walk| walk.next_run <= began) else { return };
+        if is_saving {
+            walk.next_run = began + PAUSE_WHILE_SAVING;
             return;
         }
-        if walk.go_on(engine, began + STINT) {
-            self.end(engine);
+        if walk.go_on(keyspace, began + RUN_TIME_MAX) {
+            self.end(figures);
         } else {
             let share = if config.activedefrag { config.active_defrag_cycle_max } else { EFFORT_PERCENT };
             let share = share.clamp(1, 100);
-            walk.next_stint = began + (clock::since(began) * 100 / share).max(STINT);
+            walk.next_run = began + (clock::since(began) * 100 / share).max(RUN_TIME_MAX);
         }
         let spent = clock::since(began).as_micros() as u64;
-        engine.compaction.spent_us.fetch_add(spent, Ordering::Relaxed);
+        figures.spent_us.fetch_add(spent, Ordering::Relaxed);
     }
 
     /// Ends the walk and notes what came of it.
-    fn end(&mut self, engine: &Engine) {
+    fn end(&mut self, figures: &Figures) {
         let held_before = self.walk.take().map_or(0, |walk| walk.held_before);
         let released = held_before.saturating_sub(slab::held_bytes());
         slab::end_compaction();
@@ -143,9 +142,9 @@ impl Compactor {
             false => (2 * self.pause).min(PAUSE_MAX),
         };
         (self.looked, self.ended) = (clock::now(), clock::now());
-        engine.compaction.is_running.store(false, Ordering::Relaxed);
-        engine.compaction.walks.fetch_add(1, Ordering::Relaxed);
-        engine.compaction.released_bytes.fetch_add(released as u64, Ordering::Relaxed);
+        figures.is_running.store(false, Ordering::Relaxed);
+        figures.walks.fetch_add(1, Ordering::Relaxed);
+        figures.released_bytes.fetch_add(released as u64, Ordering::Relaxed);
     }
 
     /// Percent of slabs that must be superfluous for a walk to begin now.
@@ -160,8 +159,7 @@ impl Compactor {
 
 impl Walk {
     /// Goes on until `deadline`; true at the end.
-    fn go_on(&mut self, engine: &Engine, deadline: Instant) -> bool {
-        let keyspace = &engine.keyspace;
+    fn go_on(&mut self, keyspace: &Keyspace, deadline: Instant) -> bool {
         let mut attempts = 0;
         while self.shard < keyspace.shard_count() {
             let Ok(mut locked) = keyspace.try_lock(ShardSet::one(self.shard)) else {

@@ -10,13 +10,12 @@ use mantissa_protocol::Args;
 use mantissa_sys::clock::{self, unix_ms, unix_us};
 use mantissa_sys::simulation::{self, Fault};
 
-use crate::aof;
 use crate::engine::Engine;
-use crate::eviction::Evictor;
 use crate::host::{ConnId, Message, Target};
 use crate::hot_keys::Sampler;
+use crate::invocation::Command;
 use crate::live::Live;
-use crate::registry::Command;
+use crate::memory_limit::Evictor;
 use crate::session::{SharedSession, flag};
 
 /// What a thread that runs commands keeps from one to the next.
@@ -223,6 +222,12 @@ impl<'e> Outbox<'e> {
         self.has_logged = true;
     }
 
+    /// Whether something has been appended to the log since this was last asked.
+    #[inline]
+    pub fn take_logged(&mut self) -> bool {
+        std::mem::take(&mut self.has_logged)
+    }
+
     /// Sends messages that waited for the LSN of what was logged.
     #[inline]
     pub fn send_waiting(&mut self) {
@@ -233,18 +238,8 @@ impl<'e> Outbox<'e> {
         }
     }
 
-    /// To be called at the end of an event-loop iteration: has what was appended be written, here or by the
-    /// writer's own thread. `waits`: something waits for the log to be confirmed further.
-    #[inline]
-    pub fn end_turn(&mut self, waits: bool) {
-        self.send_waiting();
-        if std::mem::take(&mut self.has_logged) || waits {
-            aof::writer::write(self.engine, self.worker);
-        }
-    }
-
-    /// The same, but not before a reply that is already on its way to the client because its waiting has
-    /// ended.
+    /// Sends bytes to a client outside of any reply, but not before the reply that is on its way to it
+    /// because its waiting has ended.
     pub fn push_behind(&mut self, session: &SharedSession, bytes: Arc<[u8]>) {
         let target = *session.target.lock();
         if session.has(flag::BLOCKED) {

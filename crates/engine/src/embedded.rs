@@ -176,7 +176,7 @@ impl Embedded {
         let host = Arc::clone(&clients) as Arc<dyn Host>;
         let engine = Engine::new(config, host).map_err(EmbeddedError)?;
         engine.start_lazy_free().map_err(no_thread)?;
-        engine.acl.load_at_start(&engine).map_err(EmbeddedError)?;
+        engine.acl.load_at_start(engine.registry, &engine.live().config).map_err(EmbeddedError)?;
         engine.persistence.loading.store(true, Ordering::Release);
         if let Err(error) = aof::start(&engine) {
             stop_threads(&engine);
@@ -421,7 +421,7 @@ impl LocalClient<'_> {
             return;
         }
         let (engine, worker) = (self.context.engine, self.context.worker);
-        self.context.outbox.end_turn(engine.aof.confirmed() < required_lsn);
+        self.context.outbox.end_iteration(engine.aof.confirmed() < required_lsn);
         while engine.aof.confirmed() < required_lsn {
             engine.aof.await_confirmed(worker);
             if engine.aof.confirmed() < required_lsn {
@@ -493,7 +493,7 @@ impl LocalClient<'_> {
         for (_, bytes) in self.context.outbox.take_all() {
             self.keep_messages(&bytes);
         }
-        self.context.outbox.end_turn(false);
+        self.context.outbox.end_iteration(false);
     }
 
     fn keep_messages(&mut self, mut bytes: &[u8]) {

@@ -14,23 +14,22 @@ use mantissa_store::Keyspace;
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::acl::Acl;
-use crate::aof::Aof;
-use crate::census::Census;
 use crate::client_memory::{self, ClientMemory};
-use crate::eviction::{Freeing, Pressure};
-use crate::expiry::ExpiryFigures;
 use crate::host::{Host, Message};
 use crate::hot_keys::HotKeys;
+use crate::invocation::Registry;
+use crate::key_sizes::KeySizes;
 use crate::latency::LatencyMonitor;
 use crate::live::Live;
-use crate::persistence::{self, Persistence};
+use crate::memory_limit::{Freeing, Pressure};
 use crate::pubsub::PubSub;
-use crate::registry::{self, Registry};
 use crate::scripting::{self, Scripting};
 use crate::session::{BlockedClient, SharedSession};
 use crate::slowlog::SlowLog;
-use crate::stats::Stats;
-use crate::tracking::Tracking;
+use crate::state::aof::Aof;
+use crate::state::persistence::Persistence;
+use crate::state::tracking::Tracking;
+use crate::stats::{ExpiryFigures, Stats};
 use mantissa_config::Config;
 use mantissa_sys::clock::unix_ms;
 
@@ -78,6 +77,9 @@ impl Drop for Running {
     }
 }
 
+/// Work to be done with no shard locked.
+type Postponed = Box<dyn FnOnce(&Engine) + Send>;
+
 /// What all threads that run commands share. A process may have several.
 pub struct Engine {
     host: Arc<dyn Host>,
@@ -87,6 +89,8 @@ pub struct Engine {
     pub keyspace: Keyspace,
     /// The commands.
     pub registry: &'static Registry,
+    /// The same by the names that they have without `rename-command`.
+    pub original_registry: &'static Registry,
     /// Users.
     pub acl: Acl,
     live: ArcSwap<Live>,
@@ -104,6 +108,8 @@ pub struct Engine {
     pub tracking: Tracking,
     /// Clients that wait in blocking commands, by number.
     pub blocked: Mutex<HashMap<u64, Arc<BlockedClient>>>,
+    /// Clients in WAITAOF, with the LSNs that they wait for.
+    pub awaiting_log: Mutex<Vec<(Lsn, Arc<BlockedClient>)>>,
     next_ticket: AtomicU64,
     /// What moving entries together has come to.
     pub compaction: crate::compaction::Figures,
@@ -111,6 +117,9 @@ pub struct Engine {
     pub monitors: RwLock<Vec<Arc<SharedSession>>>,
     /// Their number, readable without the lock.
     pub monitor_count: AtomicUsize,
+    /// What waits for shards that a slow script holds.
+    postponed: Mutex<Vec<Postponed>>,
+    has_postponed: AtomicBool,
     /// CLIENT PAUSE.
     pub pause: Pause,
     /// Counters.
@@ -132,7 +141,7 @@ pub struct Engine {
     /// The keys that are used most.
     pub hot_keys: HotKeys,
     /// The sizes of keys.
-    pub census: Census,
+    pub key_sizes: KeySizes,
     /// Counts of active expiry.
     pub expiry: ExpiryFigures,
     /// Keys waiting to be freed in the background, as Redis counts them.
@@ -158,16 +167,22 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine with an empty keyspace. An error says which `rename-command` of the configuration does not
-    /// fit.
-    pub fn new(config: Config, host: Arc<dyn Host>) -> Result<Arc<Engine>, String> {
-        let registry = registry::build(&config.rename_commands)?;
-        Ok(Arc::new_cyclic(|itself| Engine::with_parts(config, registry, host, Weak::clone(itself))))
+    /// An engine with an empty keyspace and these commands, and the same by their original names.
+    pub(crate) fn with_commands(
+        config: Config,
+        registry: &'static Registry,
+        original_registry: &'static Registry,
+        host: Arc<dyn Host>,
+    ) -> Arc<Engine> {
+        Arc::new_cyclic(|itself| {
+            Engine::with_parts(config, registry, original_registry, host, Weak::clone(itself))
+        })
     }
 
     fn with_parts(
         config: Config,
         registry: &'static Registry,
+        original_registry: &'static Registry,
         host: Arc<dyn Host>,
         itself: Weak<Engine>,
     ) -> Engine {
@@ -188,6 +203,7 @@ impl Engine {
             threads: Arc::default(),
             keyspace,
             registry,
+            original_registry,
             acl,
             live: ArcSwap::from_pointee(Live::new(1, config)),
             live_version: AtomicU64::new(1),
@@ -198,10 +214,13 @@ impl Engine {
             pubsub: PubSub::default(),
             tracking: Tracking::default(),
             blocked: Mutex::default(),
+            awaiting_log: Mutex::default(),
             next_ticket: AtomicU64::new(1),
             compaction: crate::compaction::Figures::default(),
             monitors: RwLock::default(),
             monitor_count: AtomicUsize::new(0),
+            postponed: Mutex::default(),
+            has_postponed: AtomicBool::new(false),
             pause: Pause::default(),
             stats: Stats::new(command_count, worker_count + 1),
             slowlog: Mutex::new(SlowLog::new()),
@@ -212,7 +231,7 @@ impl Engine {
             lazy_free_sender: OnceLock::new(),
             pressure,
             hot_keys: HotKeys::new(worker_count + 1),
-            census: Census::default(),
+            key_sizes: KeySizes::default(),
             expiry: ExpiryFigures::default(),
             lazyfree_pending: Arc::default(),
             lazyfreed: Arc::default(),
@@ -342,14 +361,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Frees what commands have left, here if it is little, else in the background. No shard may be locked.
-    #[inline]
-    pub fn free(&self, to_free: Option<LazyFree>) {
-        if let Some(to_free) = to_free {
-            self.free_all(to_free);
-        }
-    }
-
     /// Notes that so many scripts or functions were flushed as ASYNC has it. Redis leaves more than 64 of
     /// them to its background thread, and counts those; here they are few bytes, freed at once.
     pub fn count_flushed_scripts(&self, count: usize, also: usize) {
@@ -359,10 +370,8 @@ impl Engine {
         }
     }
 
-    fn free_all(&self, to_free: LazyFree) {
-        if to_free.emptied {
-            persistence::save_flush(self);
-        }
+    /// Frees values: here if that is quick, else in the background. No shard may be locked.
+    pub fn free_values(&self, to_free: LazyFree) {
         let objects = to_free.lazy_objects as usize;
         if !to_free.is_large() {
             drop(to_free);
@@ -376,6 +385,22 @@ impl Engine {
                 self.pressure.end_freeing(freeing);
                 self.lazyfree_pending.fetch_sub(objects, Ordering::Relaxed);
             }
+        }
+    }
+
+    /// Leaves work for when no slow script is in its way.
+    pub fn postpone(&self, work: impl FnOnce(&Engine) + Send + 'static) {
+        self.postponed.lock().push(Box::new(work));
+        self.has_postponed.store(true, Ordering::Release);
+    }
+
+    /// Does what was left, if no script is slow and no file is loaded. No shard may be locked.
+    pub fn do_postponed(&self) {
+        let is_reloading = self.persistence.reloading.load(Ordering::Relaxed);
+        if self.has_postponed.load(Ordering::Acquire) && !self.scripting.is_busy() && !is_reloading {
+            self.has_postponed.store(false, Ordering::Release);
+            let all = std::mem::take(&mut *self.postponed.lock());
+            all.into_iter().for_each(|work| work(self));
         }
     }
 

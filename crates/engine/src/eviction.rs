@@ -1,91 +1,36 @@
 //! Making room when memory is full: `maxmemory` and its policies.
 //!
 //! Before each command a worker sees to it that memory is within the limit ([`relieve`]). If it is not, keys
-//! are evicted one by one, the worst of a small pool of candidates each time ([`Pool`]), into which a few
-//! entries of one random shard are drawn first. At most one shard is locked, for some microseconds, and none
-//! is waited for. A command spends no more than `maxmemory-eviction-tenacity` allows; what is left the
-//! background thread does, while commands go on.
+//! are evicted one by one, the worst of a small pool of candidates each time ([`crate::memory_limit::Pool`]),
+//! into which a few entries of one random shard are drawn first. At most one shard is locked, for some
+//! microseconds, and none is waited for. A command spends no more than `maxmemory-eviction-tenacity` allows;
+//! what is left the background thread does, while commands go on.
 //!
 //! Memory is what the allocator has handed out, less what has left the keyspace and is about to be freed
-//! ([`Pressure`]). So neither several workers at once, nor one while a large value is being freed, evict more
-//! than is needed.
+//! ([`crate::memory_limit::Pressure`]). So neither several workers at once, nor one while a large value is
+//! being freed, evict more than is needed.
 //!
-//! While there is room a command pays a comparison or two: the sum is taken anew once in a turn of the event
-//! loop, and when the worker itself has taken a part of what was left.
+//! While there is room a command pays a comparison or two: the sum is taken anew once in an iteration of the
+//! event loop, and when the worker itself has taken a part of what was left.
 
-mod pool;
-mod pressure;
 mod sampling;
 
 use mantissa_sys::clock;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mantissa_commands::Error;
-use mantissa_commands::spec::{Flags, Traits};
-use mantissa_protocol::Args;
-use mantissa_store::{Entry, allocator};
+use mantissa_store::Entry;
 
 use crate::calls::note_latency;
 use crate::context::Context;
-use crate::engine::Engine;
-use crate::invocation::try_with_shard;
-use crate::registry::Command;
-use crate::scripting::needs_memory;
-use crate::session::Session;
+use crate::memory_limit::{Candidate, Policy, Verdict, measure};
+use crate::shard_access::try_with_shard;
 use crate::stats;
 use mantissa_config::Config;
-use pool::{Candidate, Pool};
-pub use pressure::{Freeing, Pressure};
-pub use sampling::Policy;
 use sampling::{Drawn, draw};
-
-/// The refusal of commands that may need memory when there is none.
-pub const OUT_OF_MEMORY: Error = Error::fixed("OOM command not allowed when used memory > 'maxmemory'.");
 
 /// Looks into locked shards and stale candidates that one eviction may take in vain.
 const ATTEMPTS_MAX: usize = 32;
-
-/// How an attempt to make room ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Memory is within the limit.
-    Roomy,
-    /// It is not yet, but more can be evicted, or is being freed.
-    Running,
-    /// It is not, and nothing can be evicted.
-    Full,
-}
-
-/// What a thread knows about memory and keys to evict.
-#[derive(Default)]
-pub struct Evictor {
-    pool: Pool,
-    /// The policy that the pool's candidates were chosen for.
-    policy: Option<Policy>,
-    /// What this thread may take before the sum is taken again.
-    allowance: i64,
-    /// [`allocator::thread_bytes`] when it was taken last.
-    thread_bytes: i64,
-}
-
-impl Evictor {
-    /// Has the next check take the sum again.
-    #[inline]
-    pub fn expect_change(&mut self) {
-        self.allowance = 0;
-    }
-
-    #[inline]
-    fn has_room(&self) -> bool {
-        self.allowance > 0 && allocator::thread_bytes() - self.thread_bytes < self.allowance
-    }
-
-    fn note_room(&mut self, bytes: i64, thread_count: usize) {
-        self.thread_bytes = allocator::thread_bytes();
-        self.allowance = bytes / (2 * thread_count as i64 + 2);
-    }
-}
 
 /// Makes room before a command if memory is full. Returns whether it is, and nothing can be evicted. No shard
 /// may be locked.
@@ -96,23 +41,10 @@ pub fn relieve(context: &mut Context) -> bool {
     }
     let time_limit = time_limit(&context.live.config);
     let verdict = make_room(context, time_limit);
-    if verdict == Verdict::Running {
+    if verdict == Verdict::InProgress {
         context.engine.pressure.wake_background();
     }
-    verdict == Verdict::Full
-}
-
-/// Whether a command is refused when memory is full and nothing can be evicted.
-pub fn may_need_memory(engine: &Engine, session: &Session, command: &Command, args: Args<'_>) -> bool {
-    let denied = |command: &Command, args: Args<'_>| {
-        command.info.flags.has(Flags::DENYOOM) || needs_memory(engine, command, args)
-    };
-    match &session.transaction {
-        Some(transaction) if command.info.traits.has(Traits::RUNS_QUEUE) => {
-            transaction.queue.iter().any(|queued| denied(queued.command, queued.args.as_args()))
-        }
-        _ => denied(command, args),
-    }
+    verdict == Verdict::Exhausted
 }
 
 /// How long a command may evict: `maxmemory-eviction-tenacity`, whose meaning is Redis's: 50 us for each of
@@ -133,15 +65,15 @@ pub fn make_room(context: &mut Context, time_limit: Duration) -> Verdict {
         || engine.scripting.is_busy()
         || engine.pauses(context.now_ms, true);
     if limit == 0 || unsafe_now {
-        return Verdict::Roomy;
+        return Verdict::WithinLimit;
     }
     let excess = engine.pressure.excess(limit);
     let verdict = if excess <= 0 {
         context.evictor.note_room(-excess, engine.worker_count());
-        Verdict::Roomy
+        Verdict::WithinLimit
     } else {
         match Policy::of(&context.live.config) {
-            None => Verdict::Full,
+            None => Verdict::Exhausted,
             Some(policy) => evict(context, policy, limit, time_limit),
         }
     };
@@ -158,17 +90,17 @@ fn evict(context: &mut Context, policy: Policy, limit: u64, time_limit: Duration
     let began = clock::now();
     let verdict = loop {
         if pressure.is_about_to_fall() {
-            break Verdict::Running;
+            break Verdict::InProgress;
         }
         let is_possible = evict_one(context, policy, limit);
         if pressure.excess(limit) <= 0 {
-            break Verdict::Roomy;
+            break Verdict::WithinLimit;
         }
         if !is_possible {
-            break if pressure.is_freeing() { Verdict::Running } else { Verdict::Full };
+            break if pressure.is_freeing() { Verdict::InProgress } else { Verdict::Exhausted };
         }
         if clock::since(began) >= time_limit {
-            break Verdict::Running;
+            break Verdict::InProgress;
         }
     };
     note_latency(context, "eviction-cycle", clock::since(began).as_nanos() as u64);
@@ -214,7 +146,7 @@ fn remove(context: &mut Context, policy: Policy, candidate: &Candidate, limit: u
         if !policy.still_stands(entry, now_ms, candidate.rank) {
             return false;
         }
-        claim = engine.pressure.claim(pressure::measure(entry).unwrap_or(1), limit);
+        claim = engine.pressure.claim(measure(entry).unwrap_or(1), limit);
         if claim.is_none() {
             outcome = Removal::NotNeeded;
         }

@@ -9,12 +9,12 @@ use mantissa_store::KeyHash;
 
 use crate::call::{self, Call};
 use crate::context::Context;
-use crate::registry::Command;
+use crate::invocation::Command;
 use crate::session::{ReplyMode, Session, flag};
 use crate::{admission, calls, eviction, tracking, transaction, warning};
 
 /// Bytes of a reply that nobody gets that are kept while it is made.
-const UNHEARD_BYTES_MAX: usize = 64 << 10;
+const SUPPRESSED_BYTES_MAX: usize = 64 << 10;
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub fn execute(
 ) -> Progress {
     let mut start = reply.len();
     let silent = session.reply_mode.is_silent();
-    let mut unheard = silent.then(|| Reply::new(session.protocol).limited(UNHEARD_BYTES_MAX));
+    let mut suppressed = silent.then(|| Reply::new(session.protocol).limited(SUPPRESSED_BYTES_MAX));
     let resolved = match command.map_or_else(|| context.resolve(args), Ok) {
         Ok(command) => {
             session.shared.last_command.store(command.index as u32 + 1, Ordering::Relaxed);
@@ -55,8 +55,8 @@ pub fn execute(
             return Progress::Done;
         }
         Err((command, error)) => {
-            reject(context, session, command, error, unheard.as_mut().unwrap_or(reply));
-            finish(context, session, None, args, (reply, start, unheard));
+            reject(context, session, command, error, suppressed.as_mut().unwrap_or(reply));
+            finish(context, session, None, args, (reply, start, suppressed));
             return Progress::Done;
         }
     };
@@ -70,15 +70,15 @@ pub fn execute(
         }
     }
     if queues {
-        transaction::queue(session, command, args, unheard.as_mut().unwrap_or(reply));
+        transaction::queue(session, command, args, suppressed.as_mut().unwrap_or(reply));
     } else {
         context.outbox.current = Some(session.shared.id);
         let call = Call { command, args, hash: hint };
-        call::run_request(context, session, call, unheard.as_mut().unwrap_or(reply));
+        call::run_request(context, session, call, suppressed.as_mut().unwrap_or(reply));
         context.outbox.current = None;
         context.outbox.command_ended();
     }
-    finish(context, session, Some(command), args, (reply, start, unheard));
+    finish(context, session, Some(command), args, (reply, start, suppressed));
     Progress::Done
 }
 
@@ -91,7 +91,7 @@ fn make_room(context: &mut Context, session: &Session, reply: &mut Reply) {
     }
 }
 
-/// Completes the reply that begins at `start` with what is for the same client beside it. `unheard` is the
+/// Completes the reply that begins at `start` with what is for the same client beside it. `suppressed` is the
 /// reply of a client that had none coming.
 #[inline]
 fn finish(
@@ -99,9 +99,9 @@ fn finish(
     session: &mut Session,
     command: Option<&'static Command>,
     args: Args<'_>,
-    (reply, start, unheard): (&mut Reply, usize, Option<Reply>),
+    (reply, start, suppressed): (&mut Reply, usize, Option<Reply>),
 ) {
-    finish_reply(session, reply, unheard);
+    finish_reply(session, reply, suppressed);
     if session.shared.has(flag::TRACKING) {
         tracking::command_ended(context, session, command);
     }
@@ -147,14 +147,14 @@ fn reject(
     reply.error_bytes(error.bytes());
 }
 
-/// Applies CLIENT REPLY after a command. `unheard` is the reply of a client that had none coming. It is sent
-/// if the command has changed that.
+/// Applies CLIENT REPLY after a command. `suppressed` is the reply of a client that had none coming. It is
+/// sent if the command has changed that.
 #[inline]
-fn finish_reply(session: &mut Session, reply: &mut Reply, unheard: Option<Reply>) {
-    if let Some(unheard) = unheard {
-        reply.set_protocol(unheard.protocol());
+fn finish_reply(session: &mut Session, reply: &mut Reply, suppressed: Option<Reply>) {
+    if let Some(suppressed) = suppressed {
+        reply.set_protocol(suppressed.protocol());
         if session.reply_mode == ReplyMode::On {
-            reply.append(&unheard);
+            reply.append(&suppressed);
         }
     }
     match session.reply_mode {

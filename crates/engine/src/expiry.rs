@@ -6,39 +6,19 @@
 //! entries, a fraction of a millisecond.
 
 use mantissa_sys::clock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mantissa_commands::{Access, ExpireProgress};
 
 use crate::calls;
 use crate::context::Context;
-use crate::invocation::try_with_shard;
+use crate::shard_access::try_with_shard;
 
 /// Entries that are looked at while a shard is locked.
 const STEP_ENTRIES: usize = 200;
 /// Keys that count for the present share of expired ones, before the oldest fade.
 const MEMORY_KEYS: u64 = 1_000;
-
-/// What INFO shows of it.
-#[derive(Default)]
-pub struct ExpiryFigures {
-    /// The share of expired keys among those with an expiry, in hundredths of a percent.
-    pub stale_basis_points: AtomicU64,
-    /// Rounds that ended because their time was up.
-    pub rounds_cut: AtomicU64,
-    /// Time spent, in us.
-    pub spent_us: AtomicU64,
-}
-
-impl ExpiryFigures {
-    /// CONFIG RESETSTAT.
-    pub fn reset(&self) {
-        [&self.stale_basis_points, &self.rounds_cut, &self.spent_us]
-            .into_iter()
-            .for_each(|figure| figure.store(0, Ordering::Relaxed));
-    }
-}
 
 /// The walk over all shards.
 #[derive(Default)]
@@ -58,16 +38,16 @@ impl Expirer {
         let budget = Duration::from_micros(period_us * u64::from(25 + 2 * effort) / 100);
         let acceptable_percent = u64::from(10 - effort);
         let (began, count) = (clock::now(), context.engine.keyspace.shard_count());
-        let mut is_cut = false;
+        let mut is_timed_out = false;
         for _ in 0..count {
-            is_cut = !self.walk_shard(context, acceptable_percent, began + budget);
-            if is_cut {
+            is_timed_out = !self.walk_shard(context, acceptable_percent, began + budget);
+            if is_timed_out {
                 break;
             }
             self.next_shard = (self.next_shard + 1) % count;
         }
         let figures = &context.engine.expiry;
-        figures.rounds_cut.fetch_add(u64::from(is_cut), Ordering::Relaxed);
+        figures.rounds_timed_out.fetch_add(u64::from(is_timed_out), Ordering::Relaxed);
         let spent = clock::since(began);
         figures.spent_us.fetch_add(spent.as_micros() as u64, Ordering::Relaxed);
         figures.stale_basis_points.store(self.stale * 10_000 / self.seen.max(1), Ordering::Relaxed);

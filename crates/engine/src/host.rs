@@ -2,42 +2,18 @@
 //! a process can do. The engine knows no socket and no event loop. The host gives sessions numbers of its
 //! own.
 
-use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use mantissa_config::{Config, SetError};
 
-use crate::calls::Served;
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::session::BlockedClient;
+use crate::session::{BlockedClient, Served};
+
+pub use crate::client::{ConnId, Peer, Target};
 
 /// The end of a command whose session waits, run by the session's worker. It gives the reply.
 pub type Completion = Box<dyn FnOnce(&mut Context<'_>) -> Vec<u8> + Send>;
-
-/// The host's number for a session, unique on its worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ConnId(pub u64);
-
-impl ConnId {
-    /// Names no session.
-    pub const NONE: ConnId = ConnId(u64::MAX);
-}
-
-/// Where a session is: a worker of the host, and the host's number for it there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// The worker's number.
-    pub worker: usize,
-    /// The session there.
-    pub conn: ConnId,
-}
-
-impl Target {
-    /// Reaches nobody.
-    pub const NOWHERE: Target = Target { worker: 0, conn: ConnId::NONE };
-}
 
 /// What a worker of the host is asked to do.
 pub enum Message {
@@ -106,70 +82,4 @@ pub trait Host: Send + Sync {
 
     /// Ends the program as after a failure that can not be handled, with these lines in the report.
     fn abort(&self, report: String) -> !;
-}
-
-/// Who is at the other end of a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// A TCP connection.
-    Tcp {
-        /// The address of the client.
-        remote: SocketAddr,
-        /// The address that the client connected to.
-        local: SocketAddr,
-    },
-    /// A Unix domain connection, known by the path of the listener.
-    Unix {
-        /// The path of the listening socket.
-        path: Arc<str>,
-    },
-    /// The program itself.
-    Embedded,
-}
-
-impl Peer {
-    /// The client's end, as `addr=` in CLIENT LIST prints it: `127.0.0.1:51234`, `[::1]:51234`, `/path:0`.
-    pub fn remote_text(&self) -> impl fmt::Display + '_ {
-        PeerText { peer: self, remote: true }
-    }
-
-    /// The server's end, as `laddr=` in CLIENT LIST prints it: `127.0.0.1:6379`, `[::1]:6379`, `/path:0`.
-    pub fn local_text(&self) -> impl fmt::Display + '_ {
-        PeerText { peer: self, remote: false }
-    }
-
-    /// Whether this is a Unix domain connection.
-    pub fn is_unix(&self) -> bool {
-        matches!(self, Peer::Unix { .. })
-    }
-
-    /// Whether the client runs on this host, as protected mode sees it: a Unix domain connection or a
-    /// loopback address.
-    pub fn is_loopback(&self) -> bool {
-        match self {
-            Peer::Tcp { remote, .. } => remote.ip().to_canonical().is_loopback(),
-            Peer::Unix { .. } | Peer::Embedded => true,
-        }
-    }
-}
-
-struct PeerText<'a> {
-    peer: &'a Peer,
-    remote: bool,
-}
-
-impl fmt::Display for PeerText<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let address = match self.peer {
-            Peer::Unix { path } => return write!(out, "{path}:0"),
-            Peer::Embedded => return write!(out, ":0"),
-            Peer::Tcp { remote, .. } if self.remote => remote,
-            Peer::Tcp { local, .. } => local,
-        };
-        match address {
-            SocketAddr::V4(address) => write!(out, "{address}"),
-            // Without the scope of a link-local address, which Redis does not print either.
-            SocketAddr::V6(address) => write!(out, "[{}]:{}", address.ip(), address.port()),
-        }
-    }
 }

@@ -10,12 +10,7 @@
 
 use std::collections::HashMap;
 
-use mantissa_commands::find_keys;
-use mantissa_protocol::Args;
 use parking_lot::Mutex;
-
-use crate::context::Context;
-use crate::registry::Command;
 
 /// One in so many commands is sampled, on average.
 const SAMPLED: u32 = 128;
@@ -94,28 +89,18 @@ impl HotKeys {
         keys
     }
 
+    /// Notes a key that a command of this worker has used, with its hash and database. `weight` is the number
+    /// of keys that it stands for.
+    pub fn note(&self, worker: usize, key: (u64, usize, &[u8]), weight: f32, now_ms: i64) {
+        if let Some(sketch) = self.0.get(worker).filter(|_| key.2.len() <= KEY_BYTES_MAX) {
+            sketch.lock().count(key, weight, now_ms);
+        }
+    }
+
     /// Forgets everything.
     pub fn reset(&self) {
         self.0.iter().for_each(|sketch| *sketch.lock() = Sketch::default());
     }
-}
-
-/// Notes one of a command's keys.
-#[cold]
-pub fn note(context: &mut Context, database: usize, command: &Command, args: Args<'_>) {
-    let Ok(keys) = find_keys(command.info, args) else { return };
-    let Some(sketch) = context.engine.hot_keys.0.get(context.worker) else { return };
-    if keys.is_empty() {
-        return;
-    }
-    // One of several stands for all of them.
-    let chosen = (context.random_state >> 20) as usize % keys.len();
-    let key = args.at(keys[chosen].index);
-    if key.len() > KEY_BYTES_MAX {
-        return;
-    }
-    let hash = context.engine.keyspace.hash(key).0 ^ database as u64;
-    sketch.lock().count((hash, database, key), keys.len() as f32, context.now_ms);
 }
 
 /// What a sketch knows of a key beside its hash and count.

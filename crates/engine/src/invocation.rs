@@ -1,14 +1,33 @@
-//! What a command of the server has at hand: its client, its worker's context, and the keyspace where it
-//! needs it.
+//! What a command is to the engine, and what the handler of one that needs more than the keyspace gets: its
+//! session, its worker's context, and the keyspace where it needs it.
 
-use mantissa_commands::{Access, Mode};
-use mantissa_protocol::Reply;
-use mantissa_store::{LockedShards, ShardSet};
+use mantissa_commands::{Access, DataHandler, Outcome, Spec};
+use mantissa_protocol::{Args, Reply};
 
-use crate::commit::{Command, commit};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::session::Session;
+
+/// A command that needs more than the keyspace: its client, the configuration, other clients. Replies as a
+/// data handler does.
+pub type EngineHandler = fn(&mut Invocation<'_, '_, '_>, Args<'_>, &mut Reply) -> Outcome;
+
+/// A row of a table of server commands.
+pub type EngineSpec = Spec<EngineHandler>;
+
+/// The code of a command.
+#[derive(Clone, Copy, Debug)]
+pub enum Handler {
+    /// A command on data.
+    Data(DataHandler),
+    /// A command of the server.
+    Engine(EngineHandler),
+}
+
+/// A registered command.
+pub type Command = mantissa_commands::Command<Handler>;
+/// All registered commands.
+pub type Registry = mantissa_commands::Registry<Handler>;
 
 /// The session, the thread's context and the keyspace of a command that runs.
 pub struct Invocation<'s, 'k, 'e> {
@@ -41,57 +60,4 @@ impl<'e> Invocation<'_, '_, 'e> {
         let target = *self.session.shared.target.lock();
         self.context.outbox.push(target, message.into_bytes().into());
     }
-
-    /// Runs `work` with a view of these shards: the transaction's inside EXEC, else one locked for just that.
-    /// What it changes is committed.
-    pub fn with_access<R>(&mut self, shards: ShardSet, work: impl FnOnce(&mut Access<'_>) -> R) -> R {
-        if let Some(access) = &mut self.access {
-            return work(access);
-        }
-        with_shards(self.context, None, self.session.database, shards, work)
-    }
-}
-
-/// Runs `work` with a view of these shards, locked for just that. What it changes is committed, as done by
-/// `command`.
-pub fn with_shards<R>(
-    context: &mut Context,
-    command: Command<'_>,
-    database: usize,
-    shards: ShardSet,
-    work: impl FnOnce(&mut Access<'_>) -> R,
-) -> R {
-    let locked = context.engine.keyspace.lock(shards);
-    with_locked(context, command, database, locked, work)
-}
-
-/// The same with one shard, for what the server does by itself, key by key. Nothing if the shard is in use: a
-/// script may hold it for long.
-pub fn try_with_shard<R>(
-    context: &mut Context,
-    shard: usize,
-    database: usize,
-    work: impl FnOnce(&mut Access<'_>) -> R,
-) -> Option<R> {
-    let locked = context.engine.keyspace.try_lock(ShardSet::one(shard)).ok()?;
-    context.outbox.unit.loosen();
-    Some(with_locked(context, None, database, locked, work))
-}
-
-fn with_locked<R>(
-    context: &mut Context,
-    command: Command<'_>,
-    database: usize,
-    locked: LockedShards<'_>,
-    work: impl FnOnce(&mut Access<'_>) -> R,
-) -> R {
-    let engine = context.engine;
-    let Context { live, now_ms, random_state, collected, outbox, .. } = context;
-    let mode = Mode::default();
-    let mut access = Access::new(locked, database, *now_ms, &live.settings, mode, random_state, collected);
-    let result = work(&mut access);
-    let to_free = commit(engine, outbox, &mut access, command, true);
-    drop(access);
-    engine.free(to_free);
-    result
 }

@@ -3,7 +3,7 @@
 use mantissa_commands::{AccessClock, Settings, parse};
 use mantissa_store::EncodingLimits;
 
-use crate::eviction::Policy;
+use crate::memory_limit::Policy;
 use mantissa_config::Config;
 
 /// One state of the configuration. Never changed: CONFIG SET puts a new one in its place.

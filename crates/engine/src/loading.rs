@@ -1,12 +1,12 @@
-//! Loading dumps into the keyspace, and how far that has come.
+//! Loading dumps into the keyspace.
 
 use mantissa_sys::clock;
 use std::path::Path;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use mantissa_persist::delay::KeyDelay;
 use mantissa_persist::load::{Access, KeyspaceTarget, LoadJob, LoadOptions, LoadSummary, load_in_parallel};
-use mantissa_store::{Keyspace, ShardSet};
+use mantissa_store::{Keyspace, LockedShards, ShardSet};
 use parking_lot::Mutex;
 
 use crate::engine::Engine;
@@ -17,61 +17,6 @@ use mantissa_sys::clock::unix_ms;
 
 /// Seconds between two lines of the log that say how far loading has come.
 const LINES_EVERY_S: u64 = 2;
-
-/// How far the load of one or more files has come.
-#[derive(Default)]
-pub struct Loading {
-    began_ms: AtomicI64,
-    total_bytes: AtomicU64,
-    loaded_bytes: AtomicU64,
-}
-
-impl Loading {
-    /// Begins anew.
-    pub fn begin(&self) {
-        self.began_ms.store(unix_ms(), Ordering::Relaxed);
-        self.total_bytes.store(0, Ordering::Relaxed);
-        self.loaded_bytes.store(0, Ordering::Relaxed);
-    }
-
-    /// So many bytes more are to be loaded.
-    pub fn expect(&self, bytes: u64) {
-        self.total_bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// So many bytes more have been loaded.
-    pub fn loaded(&self, bytes: u64) {
-        self.loaded_bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// When it began, Unix time in s.
-    pub fn began_s(&self) -> i64 {
-        self.began_ms.load(Ordering::Relaxed) / 1000
-    }
-
-    /// All bytes that are known to come.
-    pub fn total_bytes(&self) -> u64 {
-        self.total_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Those that have been loaded.
-    pub fn loaded_bytes(&self) -> u64 {
-        self.loaded_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Percent loaded.
-    pub fn percent(&self) -> f64 {
-        self.loaded_bytes() as f64 * 100.0 / self.total_bytes().max(1) as f64
-    }
-
-    /// Seconds that it will take at the speed so far; 1 where nothing has been loaded.
-    pub fn left_s(&self) -> i64 {
-        let elapsed_ms = (unix_ms() - self.began_ms.load(Ordering::Relaxed)).max(1) as f64;
-        let loaded = self.loaded_bytes() as f64;
-        let left = (self.total_bytes() as f64 - loaded).max(0.0);
-        if loaded == 0.0 { 1 } else { (elapsed_ms * left / loaded / 1000.0) as i64 }
-    }
-}
 
 /// What is there when a dump is loaded, and becomes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +83,7 @@ pub fn load_file(
     mantissa_store::slab::forget_growth();
     skipping.conclude(&engine.persistence.partial, path);
     let codes = codes.into_inner();
-    crate::scripting::with_machine(engine, |vm| {
+    crate::scripting::with_machine(&engine.scripting, |vm| {
         let policy = if present == Present::Replaced { Policy::Replace } else { Policy::Append };
         engine.scripting.libraries.restore(vm, &codes, policy, present == Present::None)
     })
@@ -169,6 +114,28 @@ fn reserve(keyspace: &Keyspace, database: usize, keys: u64) {
         let shard = locked.shard_mut(index);
         if let Some(database) = shard.and_then(|shard| shard.databases.get_mut(database)) {
             database.reserve(keys_of_one);
+        }
+    }
+}
+
+/// Loads the base of a log. All shards are locked, and the databases are empty.
+pub fn load_base(
+    engine: &Engine,
+    access: &mut mantissa_commands::Access<'_>,
+    path: &Path,
+) -> Result<LoadSummary, String> {
+    let aside = Keyspace::new(engine.keyspace.database_count(), engine.keyspace.shard_count());
+    let summary = load_file(engine, &aside, path, Present::None, true)?;
+    exchange(access.locked_mut(), &aside);
+    Ok(summary)
+}
+
+/// Exchanges the databases of all shards, which are locked, with those of another keyspace.
+pub fn exchange(locked: &mut LockedShards<'_>, aside: &Keyspace) {
+    let mut other = aside.lock(aside.all_shards());
+    for index in 0..aside.shard_count() {
+        if let (Some(ours), Some(theirs)) = (locked.shard_mut(index), other.shard_mut(index)) {
+            std::mem::swap(&mut ours.databases, &mut theirs.databases);
         }
     }
 }

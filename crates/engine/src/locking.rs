@@ -13,8 +13,10 @@ use mantissa_store::{LockedShards, ShardSet};
 use mantissa_sys::clock;
 use mantissa_sys::simulation::{self, Fault};
 
+use crate::admission;
 use crate::engine::Engine;
-use crate::registry::Command;
+use crate::invocation::Command;
+use crate::scripting::machine::is_running_here;
 
 /// Whether the command's only key is its first argument.
 #[inline]
@@ -86,8 +88,27 @@ pub fn lock(engine: &Engine, wanted: ShardSet, may_write: bool) -> Outcome<Locke
 fn wait_for_shards(engine: &Engine, set: ShardSet) -> Outcome<LockedShards<'_>> {
     const COUNTED_MAX: Duration = Duration::from_millis(1);
     let began = clock::now();
-    let locked = engine.scripting.wait_for_shards(engine, set);
+    let locked = lock_when_free(engine, set);
     let waited = clock::since(began).min(COUNTED_MAX).as_nanos() as u64;
     engine.stats.shard_wait_ns.fetch_add(waited, Ordering::Relaxed);
     locked
+}
+
+/// Waits for shards that are not free. Fails if a slow script or a large file that is loaded is in
+/// the way.
+fn lock_when_free(engine: &Engine, set: ShardSet) -> Outcome<LockedShards<'_>> {
+    // A thread that serves others from within a script must not wait for what the script holds.
+    let inside = is_running_here();
+    let reloading = &engine.persistence.reloading;
+    let give_up = || {
+        inside
+            || engine.scripting.is_busy()
+            || reloading.load(Ordering::Relaxed)
+            || engine.stopping.load(Ordering::Relaxed)
+    };
+    let locked = engine.keyspace.lock_unless(set, give_up);
+    locked.ok_or_else(|| match reloading.load(Ordering::Relaxed) {
+        true => admission::LOADING,
+        false => engine.scripting.busy_error(),
+    })
 }

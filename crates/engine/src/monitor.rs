@@ -7,7 +7,8 @@ use mantissa_commands::spec::{Flags, Secrets};
 use mantissa_protocol::{Args, put_quoted};
 
 use crate::context::Context;
-use crate::registry::Command;
+use crate::invocation::Command;
+use crate::secrets::shown_arguments;
 use crate::session::{Session, flag};
 use mantissa_sys::clock::unix_us;
 
@@ -33,7 +34,7 @@ fn show_as(context: &mut Context, session: &Session, secrets: Option<Secrets>, a
         false => session.shared.peer.remote_text().to_string(),
     };
     let _to_memory = write!(line, "+{seconds}.{rest:06} [{} {origin}]", session.database);
-    for argument in crate::commands::shown_arguments(secrets, args) {
+    for argument in shown_arguments(secrets, args) {
         line.push(b' ');
         put_quoted(&mut line, argument);
     }

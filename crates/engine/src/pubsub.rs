@@ -8,8 +8,7 @@ use mantissa_commands::glob;
 use mantissa_protocol::{Protocol, Reply};
 use parking_lot::RwLock;
 
-use crate::context::Outbox;
-use crate::session::SharedSession;
+use crate::client::{SharedSession, Target};
 
 /// Subscribers of one channel or pattern, by client number, so that leaving a crowded channel is cheap.
 type Subscribers = BTreeMap<u64, Arc<SharedSession>>;
@@ -112,7 +111,13 @@ impl PubSub {
     }
 
     /// Sends a message to everybody who is subscribed to the channel, and returns how often it was sent.
-    pub fn publish(&self, outbox: &mut Outbox, scope: Scope, channel: &[u8], message: &[u8]) -> usize {
+    pub fn publish(
+        &self,
+        scope: Scope,
+        channel: &[u8],
+        message: &[u8],
+        mut send: impl FnMut(Target, Arc<[u8]>),
+    ) -> usize {
         if !self.has_subscribers() {
             return 0;
         }
@@ -121,7 +126,7 @@ impl PubSub {
         let mut encoded = Encoded::new(&[kind, channel, message]);
         if let Some(subscribers) = self.names(scope).0.read().get(channel) {
             for session in subscribers.values() {
-                outbox.push(*session.target.lock(), encoded.bytes_for(session));
+                send(*session.target.lock(), encoded.bytes_for(session));
             }
             receivers += subscribers.len();
         }
@@ -132,7 +137,7 @@ impl PubSub {
             if glob::matches(pattern, channel) {
                 let mut encoded = Encoded::new(&[b"pmessage", pattern, channel, message]);
                 for session in subscribers.values() {
-                    outbox.push(*session.target.lock(), encoded.bytes_for(session));
+                    send(*session.target.lock(), encoded.bytes_for(session));
                 }
                 receivers += subscribers.len();
             }

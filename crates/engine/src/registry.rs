@@ -1,33 +1,17 @@
 //! The server's command table: the commands on data and the server's own.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use mantissa_commands::{DataHandler, FAMILIES, Outcome, Spec};
-use mantissa_protocol::{Args, Reply};
+use mantissa_commands::FAMILIES;
+use mantissa_config::Config;
 use parking_lot::Mutex;
 
-use crate::invocation::Invocation;
+use crate::engine::Engine;
+use crate::host::Host;
+use crate::invocation::Handler;
 
-/// A command that needs more than the keyspace: its client, the configuration, other clients. Replies as a
-/// data handler does.
-pub type EngineHandler = fn(&mut Invocation<'_, '_, '_>, Args<'_>, &mut Reply) -> Outcome;
-
-/// A row of a table of server commands.
-pub type EngineSpec = Spec<EngineHandler>;
-
-/// The code of a command.
-#[derive(Clone, Copy, Debug)]
-pub enum Handler {
-    /// A command on data.
-    Data(DataHandler),
-    /// A command of the server.
-    Engine(EngineHandler),
-}
-
-/// A registered command.
-pub type Command = mantissa_commands::Command<Handler>;
-/// All registered commands.
-pub type Registry = mantissa_commands::Registry<Handler>;
+pub use crate::invocation::{Command, Registry};
 
 /// `rename-command` directives: old and new names.
 type Renames = Vec<(Vec<u8>, Vec<u8>)>;
@@ -60,4 +44,13 @@ fn build_anew(renames: &[(Vec<u8>, Vec<u8>)]) -> Result<Registry, String> {
         }
     }
     Ok(registry)
+}
+
+impl Engine {
+    /// An engine with an empty keyspace. An error says which `rename-command` of the configuration does not
+    /// fit.
+    pub fn new(config: Config, host: Arc<dyn Host>) -> Result<Arc<Engine>, String> {
+        let (registry, original_registry) = (build(&config.rename_commands)?, build(&[])?);
+        Ok(Engine::with_commands(config, registry, original_registry, host))
+    }
 }

@@ -14,8 +14,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mantissa_commands::{Access, Error, Outcome};
-use mantissa_persist::load::LoadSummary;
-use mantissa_store::{Keyspace, LockedShards};
+use mantissa_store::Keyspace;
 
 use crate::call::with_held;
 use crate::engine::Engine;
@@ -23,7 +22,7 @@ use crate::invocation::Invocation;
 use crate::loading::{self, Present};
 use crate::persistence::dump_path;
 use crate::snapshot::{self, Pace};
-use crate::{aof, notice, persistence, warning};
+use crate::{aof, lazy_free, notice, persistence, warning};
 
 /// How DEBUG RELOAD is to work.
 #[derive(Clone, Copy)]
@@ -55,7 +54,7 @@ pub fn reload(invocation: &mut Invocation<'_, '_, '_>, options: Options) -> Outc
 
 /// DEBUG LOADAOF. Nothing is logged meanwhile.
 pub fn load_log(invocation: &mut Invocation<'_, '_, '_>) -> Outcome {
-    const PATIENCE: Duration = Duration::from_millis(1);
+    const POLL_INTERVAL: Duration = Duration::from_millis(1);
     if invocation.in_transaction() {
         return Err(Error::fixed("ERR DEBUG LOADAOF is not possible inside a transaction"));
     }
@@ -63,7 +62,7 @@ pub fn load_log(invocation: &mut Invocation<'_, '_, '_>) -> Outcome {
     let mut outcome = None;
     while outcome.is_none() {
         while is_rewriting(invocation.engine()) {
-            simulation::sleep(PATIENCE);
+            simulation::sleep(POLL_INTERVAL);
         }
         outcome = with_all_shards(invocation, |engine, access| {
             // The files are about to change where a rewrite has begun meanwhile.
@@ -94,11 +93,11 @@ fn with_all_shards<R>(
 fn reload_locked(engine: &Engine, access: &mut Access<'_>, options: Options) -> Outcome {
     let aside = Keyspace::new(engine.keyspace.database_count(), engine.keyspace.shard_count());
     if options.saves {
-        exchange(access.locked_mut(), &aside);
+        loading::exchange(access.locked_mut(), &aside);
         let saved = persistence::publish(engine, |file| {
             snapshot::write_keyspace(engine, &aside, file, &snapshot::facts(), Pace::Hasty, |_| {})
         });
-        exchange(access.locked_mut(), &aside);
+        loading::exchange(access.locked_mut(), &aside);
         saved.map_err(|error| {
             warning!("DEBUG RELOAD could not save: {error}");
             Error::fixed("ERR")
@@ -107,9 +106,9 @@ fn reload_locked(engine: &Engine, access: &mut Access<'_>, options: Options) -> 
     let path = dump_path(&engine.live());
     if !options.flushes {
         let present = if options.merges { Present::Replaced } else { Present::Kept };
-        exchange(access.locked_mut(), &aside);
+        loading::exchange(access.locked_mut(), &aside);
         let loaded = load_dump(engine, &aside, &path, present);
-        exchange(access.locked_mut(), &aside);
+        loading::exchange(access.locked_mut(), &aside);
         return loaded.map(drop);
     }
     // A file that was just written can be read, and the memory is needed. Another one may not even exist.
@@ -120,7 +119,7 @@ fn reload_locked(engine: &Engine, access: &mut Access<'_>, options: Options) -> 
     if !options.saves {
         empty(engine, access);
     }
-    exchange(access.locked_mut(), &aside);
+    loading::exchange(access.locked_mut(), &aside);
     Ok(())
 }
 
@@ -130,7 +129,7 @@ fn load_log_locked(engine: &Engine, access: &mut Access<'_>) -> Result<(), Strin
     engine.keyspace.set_logged(false);
     empty(engine, access);
     engine.scripting.libraries.flush();
-    let _loading = Loading::begin(engine, engine.aof.bytes());
+    let _loading = LoadGuard::begin(engine, engine.aof.bytes());
     access.begin_loading();
     let outcome = aof::load::load(engine, Some(access));
     engine.keyspace.set_logged(was_logged);
@@ -141,16 +140,8 @@ fn load_log_locked(engine: &Engine, access: &mut Access<'_>) -> Result<(), Strin
     }
 }
 
-/// Loads the base of a log. All shards are locked, and the databases are empty.
-pub fn load_base(engine: &Engine, access: &mut Access<'_>, path: &Path) -> Result<LoadSummary, String> {
-    let aside = Keyspace::new(engine.keyspace.database_count(), engine.keyspace.shard_count());
-    let summary = loading::load_file(engine, &aside, path, Present::None, true)?;
-    exchange(access.locked_mut(), &aside);
-    Ok(summary)
-}
-
 fn load_dump(engine: &Engine, aside: &Keyspace, path: &Path, present: Present) -> Outcome {
-    let _loading = Loading::begin(engine, std::fs::metadata(path).map_or(0, |metadata| metadata.len()));
+    let _loading = LoadGuard::begin(engine, std::fs::metadata(path).map_or(0, |metadata| metadata.len()));
     loading::load_file(engine, aside, path, present, false).map(drop).map_err(|reason| {
         warning!("{reason}");
         Error::fixed("ERR Error trying to load the RDB dump, check server logs.")
@@ -160,23 +151,13 @@ fn load_dump(engine: &Engine, aside: &Keyspace, path: &Path, present: Present) -
 /// Removes all data, and has what they took be freed.
 fn empty(engine: &Engine, access: &mut Access<'_>) {
     access.take_all();
-    engine.free(access.take_databases());
-}
-
-/// Exchanges the databases of all shards, which are locked, with those of another keyspace.
-fn exchange(locked: &mut LockedShards<'_>, aside: &Keyspace) {
-    let mut other = aside.lock(aside.all_shards());
-    for index in 0..aside.shard_count() {
-        if let (Some(ours), Some(theirs)) = (locked.shard_mut(index), other.shard_mut(index)) {
-            std::mem::swap(&mut ours.databases, &mut theirs.databases);
-        }
-    }
+    lazy_free::free(engine, access.take_databases());
 }
 
 /// A load with all shards locked, until it is dropped.
-struct Loading<'e>(&'e Engine);
+struct LoadGuard<'e>(&'e Engine);
 
-impl<'e> Loading<'e> {
+impl<'e> LoadGuard<'e> {
     /// Refuses the commands of others if the files are large.
     fn begin(engine: &'e Engine, bytes: u64) -> Self {
         let interval_bytes = engine.live().config.loading_process_events_interval_bytes;
@@ -185,11 +166,11 @@ impl<'e> Loading<'e> {
             engine.persistence.reloading.store(true, Ordering::Relaxed);
             engine.persistence.loading.store(true, Ordering::Release);
         }
-        Loading(engine)
+        LoadGuard(engine)
     }
 }
 
-impl Drop for Loading<'_> {
+impl Drop for LoadGuard<'_> {
     fn drop(&mut self) {
         self.0.persistence.loading.store(false, Ordering::Release);
         self.0.persistence.reloading.store(false, Ordering::Relaxed);

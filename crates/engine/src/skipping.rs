@@ -4,13 +4,14 @@
 //! replaced by one without them, unless `rdb-overwrite-after-skip` allows it: [`Partial`].
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use mantissa_persist::load::{KeyspaceTarget, LoadTarget, Record, SkippedKey};
 use mantissa_persist::source::LoadError;
 use mantissa_protocol::put_quoted;
 use parking_lot::Mutex;
 
+use crate::state::persistence::Partial;
 use crate::warning;
 
 /// Keys of a file that the log names; more of them are only counted.
@@ -81,38 +82,7 @@ impl Skipping {
             counts.aux,
             types.join(", ")
         );
-        partial.forget(path);
-        partial.files.lock().push(path.to_owned());
-    }
-}
-
-/// Files that were loaded without their data of modules.
-#[derive(Default)]
-pub struct Partial {
-    files: Mutex<Vec<PathBuf>>,
-}
-
-impl Partial {
-    /// Why a file must not be replaced by what is in memory, if it is one of these; without a path, why no
-    /// file must.
-    pub fn refusal(&self, path: Option<&Path>) -> Option<String> {
-        let files = self.files.lock();
-        let found = files.iter().find(|partial| path.is_none_or(|path| path == *partial))?;
-        Some(format!(
-            "{} was loaded without its data of modules, which saving would lose. 'CONFIG SET \
-             rdb-overwrite-after-skip yes' allows it",
-            found.display()
-        ))
-    }
-
-    /// A file is none of these: it was loaded whole, or replaced.
-    pub fn forget(&self, path: &Path) {
-        self.files.lock().retain(|partial| partial != path);
-    }
-
-    /// All files but this one were replaced.
-    pub fn keep_only(&self, path: &Path) {
-        self.files.lock().retain(|partial| partial == path);
+        partial.add(path);
     }
 }
 

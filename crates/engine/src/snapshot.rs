@@ -14,7 +14,6 @@
 //! writers change before its image has been encoded: an image gives up its nodes as they are encoded.
 
 mod outlet;
-mod progress;
 mod saver;
 #[cfg(test)]
 mod tests;
@@ -34,10 +33,10 @@ use parking_lot::Mutex;
 
 use crate::engine::Engine;
 use crate::live::Live;
+use crate::state::progress::SnapshotProgress;
 use mantissa_sys::clock::unix_ms;
 use mantissa_sys::simulation;
 use outlet::Chunk;
-pub use progress::Progress;
 use saver::Saver;
 
 /// Encoded chunks that may wait to be written.
@@ -46,7 +45,7 @@ const CHUNKS_WAITING_MAX: usize = 4;
 /// What was when a snapshot was taken.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
-    /// Its number: see [`crate::persistence::Cuts`].
+    /// Its number: see [`crate::state::persistence::Cuts`].
     pub number: u64,
     /// The changes since the start; the snapshot includes them.
     pub changes: u64,
@@ -97,7 +96,7 @@ fn lock_all(keyspace: &Keyspace) -> LockedShards<'_> {
 /// What the savers of a snapshot share.
 struct Job<'a> {
     keyspace: &'a Keyspace,
-    progress: &'a Progress,
+    progress: &'a SnapshotProgress,
     snapshot: Arc<Snapshot>,
     options: WriteOptions,
     key_delay: KeyDelay,

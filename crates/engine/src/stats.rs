@@ -58,8 +58,8 @@ macro_rules! counters {
                     }
                 }
                 self.peak_bytes.store(0, Ordering::Relaxed);
-                self.turn_ns_max.store(0, Ordering::Relaxed);
-                self.turn_commands_max.store(0, Ordering::Relaxed);
+                self.iteration_ns_max.store(0, Ordering::Relaxed);
+                self.iteration_commands_max.store(0, Ordering::Relaxed);
             }
         }
     };
@@ -101,9 +101,9 @@ counters! {
     /// Write events.
     writes,
     /// Turns of the event loop.
-    turns,
+    iterations,
     /// Time that turns took, without their waiting, in ns.
-    turn_ns,
+    iteration_ns,
     /// The part of it for what is done a few times a second, in ns.
     cron_ns,
     /// The part of it for the append-only file, in ns.
@@ -127,13 +127,13 @@ pub struct Stats {
     /// Error replies by their code (`ERR`, `WRONGTYPE`).
     pub errors: parking_lot::Mutex<std::collections::BTreeMap<String, u64>>,
     /// The longest turn of an event loop, in ns.
-    pub turn_ns_max: AtomicU64,
+    pub iteration_ns_max: AtomicU64,
     /// The most commands in one turn of an event loop.
-    pub turn_commands_max: AtomicU64,
+    pub iteration_commands_max: AtomicU64,
     /// Turns of the event loops per second, as last sampled.
-    pub turns_per_second: AtomicU64,
+    pub iterations_per_second: AtomicU64,
     /// How long they took on average without their waiting, as last sampled, in us.
-    pub turn_us: AtomicU64,
+    pub iteration_us: AtomicU64,
     /// Nanoseconds that commands have waited for shards that other commands held; of each wait the beginning.
     pub shard_wait_ns: AtomicU64,
     /// The most bytes in use so far.
@@ -162,10 +162,10 @@ impl Stats {
             workers: (0..thread_count).map(|_| WorkerStats::default()).collect(),
             commands: (0..thread_count).map(|_| commands()).collect(),
             errors: parking_lot::Mutex::default(),
-            turn_ns_max: AtomicU64::new(0),
-            turn_commands_max: AtomicU64::new(0),
-            turns_per_second: AtomicU64::new(0),
-            turn_us: AtomicU64::new(0),
+            iteration_ns_max: AtomicU64::new(0),
+            iteration_commands_max: AtomicU64::new(0),
+            iterations_per_second: AtomicU64::new(0),
+            iteration_us: AtomicU64::new(0),
             shard_wait_ns: AtomicU64::new(0),
             peak_bytes: AtomicU64::new(0),
             peak_ms: AtomicI64::new(0),
@@ -178,11 +178,11 @@ impl Stats {
 
     /// Notes a turn of a worker's event loop: its time, and the commands that it has run.
     #[inline]
-    pub fn note_turn(&self, worker: usize, ns: u64, commands: u64) {
+    pub fn note_iteration(&self, worker: usize, ns: u64, commands: u64) {
         let stats = &self.workers[worker];
-        add(&stats.turns, 1);
-        add(&stats.turn_ns, ns);
-        for (max, figure) in [(&self.turn_ns_max, ns), (&self.turn_commands_max, commands)] {
+        add(&stats.iterations, 1);
+        add(&stats.iteration_ns, ns);
+        for (max, figure) in [(&self.iteration_ns_max, ns), (&self.iteration_commands_max, commands)] {
             if figure > max.load(Ordering::Relaxed) {
                 max.fetch_max(figure, Ordering::Relaxed);
             }
@@ -208,5 +208,25 @@ impl Stats {
         } else if errors.len() < ERROR_CODES_MAX {
             errors.insert(code.to_owned(), 1);
         }
+    }
+}
+
+/// What INFO shows of active expiry.
+#[derive(Default)]
+pub struct ExpiryFigures {
+    /// The share of expired keys among those with an expiry, in hundredths of a percent.
+    pub stale_basis_points: AtomicU64,
+    /// Rounds that ended because their time was up.
+    pub rounds_timed_out: AtomicU64,
+    /// Time spent, in us.
+    pub spent_us: AtomicU64,
+}
+
+impl ExpiryFigures {
+    /// CONFIG RESETSTAT.
+    pub fn reset(&self) {
+        [&self.stale_basis_points, &self.rounds_timed_out, &self.spent_us]
+            .into_iter()
+            .for_each(|figure| figure.store(0, Ordering::Relaxed));
     }
 }

@@ -14,20 +14,19 @@
 //! hold; there is no lock beside those that a command takes anyway. The number of keys is bounded by
 //! `tracking-table-max-keys`: keys that are dropped are told as if they had changed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use mantissa_commands::spec::{Flags, Traits};
 use mantissa_commands::{Access, find_keys};
 use mantissa_protocol::{Args, Protocol, Reply};
 use mantissa_store::{Holders, ShardSet};
-use parking_lot::RwLock;
 
 use crate::context::{Context, Outbox};
 use crate::engine::Engine;
-use crate::registry::Command;
+use crate::invocation::Command;
 use crate::session::{Session, SharedSession, flag};
 
 /// The channel on which clients that speak RESP2 get the messages of others.
@@ -39,23 +38,6 @@ const DROPPED_MAX: usize = 1000;
 /// Connected clients by number.
 type Clients = BTreeMap<u64, Arc<SharedSession>>;
 
-/// What the server knows of clients that track, beside the keys in the shards.
-#[derive(Default)]
-pub struct Tracking {
-    client_count: AtomicUsize,
-    /// The prefixes of broadcasting clients.
-    prefixes: RwLock<BTreeMap<Box<[u8]>, BTreeSet<u64>>>,
-}
-
-/// What a client that tracks knows itself.
-#[derive(Default)]
-pub struct Tracker {
-    /// Its prefixes in the broadcasting mode.
-    pub prefixes: BTreeSet<Box<[u8]>>,
-    /// What CLIENT CACHING has said about the next command.
-    pub caching: Option<bool>,
-}
-
 /// What CLIENT TRACKING ON asks for.
 #[derive(Clone, Copy)]
 pub struct Mode {
@@ -63,18 +45,6 @@ pub struct Mode {
     pub flags: u32,
     /// The client that gets the messages; 0 for the client itself.
     pub redirect: u64,
-}
-
-impl Tracking {
-    /// The number of clients with tracking on.
-    pub fn client_count(&self) -> usize {
-        self.client_count.load(Ordering::Relaxed)
-    }
-
-    /// The number of different prefixes.
-    pub fn prefix_count(&self) -> usize {
-        self.prefixes.read().len()
-    }
 }
 
 /// Turns tracking on for a client, or changes how.

@@ -16,9 +16,8 @@ use mantissa_sys::simulation::{self, Fault};
 use crate::call::{self, Call, Record};
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::invocation::Invocation;
+use crate::invocation::{Command, Handler, Invocation};
 use crate::locking::{lock, shards_of};
-use crate::registry::{Command, Handler};
 use crate::session::{Queued, Session, Transaction, Watching, flag};
 use crate::{admission, calls};
 
@@ -160,7 +159,7 @@ fn run_apart(
 fn is_dirty(session: &Session, access: &mut Access<'_>) -> bool {
     let Some(watching) = &session.watching else { return false };
     let (keyspace, now_ms) = (access.keyspace(), access.now_ms());
-    let mut has_lapsed = |database: usize, key: &[u8]| {
+    let mut has_expired_since = |database: usize, key: &[u8]| {
         let hash = keyspace.hash(key);
         let shard = access.locked_mut().shard(keyspace.shard_of(hash));
         shard.is_some_and(|shard| {
@@ -169,7 +168,7 @@ fn is_dirty(session: &Session, access: &mut Access<'_>) -> bool {
         })
     };
     watching.dirty.load(Ordering::Acquire)
-        || watching.keys.iter().any(|(database, key)| has_lapsed(*database, key))
+        || watching.keys.iter().any(|(database, key)| has_expired_since(*database, key))
 }
 
 /// Whether a key is there, and its time has passed.
@@ -259,7 +258,7 @@ fn forget_watched(engine: &Engine, watching: Watching) {
     for (database, key) in &watching.keys {
         let index = engine.keyspace.shard_of(engine.keyspace.hash(key));
         let Ok(mut locked) = lock(engine, ShardSet::one(index), false) else {
-            return engine.scripting.postpone(move |engine| forget_watched(engine, watching));
+            return engine.postpone(move |engine| forget_watched(engine, watching));
         };
         if let Some(shard) = locked.shard_mut(index) {
             shard.unwatch(*database, key, &watching.dirty);

@@ -306,7 +306,7 @@ fn watch(engine: &Engine) {
 }
 
 fn turns(engine: &Engine, worker: usize) -> u64 {
-    engine.stats.workers.get(worker).map_or(0, |counters| counters.turns.load(Ordering::Relaxed))
+    engine.stats.workers.get(worker).map_or(0, |counters| counters.iterations.load(Ordering::Relaxed))
 }
 
 /// Writes where these workers are.

@@ -3,7 +3,7 @@
 //! With systemd a thread of its own sends what has to be repeated. While data are loaded and while the last
 //! dump is written it asks for more time as long as bytes move, so that `TimeoutStartSec` and
 //! `TimeoutStopSec` need not be guessed from the size of the data. The watchdog hears of the server while at
-//! least one worker takes turns.
+//! least one event loop iterates.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -16,8 +16,8 @@ use mantissa_sys::supervision::{self, Notifier, Supervisor};
 /// How often more time is asked for, and how much.
 const EXTEND_EVERY: Duration = Duration::from_secs(5);
 const EXTENSION_US: u64 = 60_000_000;
-/// A worker without work takes a turn within this time, whatever `hz` says.
-const TURN_PATIENCE: Duration = Duration::from_secs(2);
+/// An event loop without work iterates within this time, whatever `hz` says.
+const ITERATION_EVERY: Duration = Duration::from_secs(2);
 
 /// The link to the init system; for a server without one every call does nothing.
 pub struct Supervision {
@@ -142,16 +142,16 @@ fn send(notifier: &Notifier, lines: &str) {
 struct Watch {
     engine: Arc<Engine>,
     is_ending: Arc<AtomicBool>,
-    /// The turns of all workers, and when they last changed.
-    turns: u64,
-    turned: Instant,
+    /// The iterations of all event loops, and when they last changed.
+    iterations: u64,
+    advanced: Instant,
     /// How far the load, or the dump at the end, had come.
     position: u64,
 }
 
 impl Watch {
     fn new(engine: Arc<Engine>, is_ending: Arc<AtomicBool>) -> Watch {
-        Watch { engine, is_ending, turns: 0, turned: Instant::now(), position: 0 }
+        Watch { engine, is_ending, iterations: 0, advanced: Instant::now(), position: 0 }
     }
 
     /// Tells the watchdog that the server lives, and asks for more time, until `ended`.
@@ -170,14 +170,15 @@ impl Watch {
         }
     }
 
-    /// Whether a worker has taken a turn within the watchdog's period, or none has to.
+    /// Whether an event loop has iterated within the watchdog's period, or none has to.
     fn is_alive(&mut self, period: Duration) -> bool {
         let workers = &self.engine.stats.workers;
-        let turns = workers.iter().map(|counters| counters.turns.load(Ordering::Relaxed)).sum();
-        if self.turns != turns || self.is_loading() || self.is_ending() || self.saves_for_a_client() {
-            (self.turns, self.turned) = (turns, Instant::now());
+        let iterations = workers.iter().map(|counters| counters.iterations.load(Ordering::Relaxed)).sum();
+        if self.iterations != iterations || self.is_loading() || self.is_ending() || self.saves_for_a_client()
+        {
+            (self.iterations, self.advanced) = (iterations, Instant::now());
         }
-        self.turned.elapsed() <= period.max(TURN_PATIENCE)
+        self.advanced.elapsed() <= period.max(ITERATION_EVERY)
     }
 
     fn is_loading(&self) -> bool {

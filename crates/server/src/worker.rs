@@ -29,11 +29,11 @@ use mantissa_store::KeyHash;
 
 use mantissa_engine::batch::Batch;
 use mantissa_engine::blocking::{self, Deadlines};
-use mantissa_engine::calls::Served;
 use mantissa_engine::context::Context;
 use mantissa_engine::execute::{self, Progress};
 use mantissa_engine::host::{self, Target};
 use mantissa_engine::registry::Command;
+use mantissa_engine::session::Served;
 use mantissa_engine::session::flag;
 use mantissa_engine::{Engine, Session, aof, notice, sessions, stats, tracking, verbose, warning};
 use mantissa_sys::clock::unix_ms;
@@ -174,7 +174,7 @@ impl<'e> Worker<'e> {
             let now = Instant::now();
             let turn_ns = now.duration_since(driver.iteration_began()).as_nanos() as u64;
             let commands_now = commands();
-            stats.note_turn(worker, turn_ns, commands_now.wrapping_sub(commands_before));
+            stats.note_iteration(worker, turn_ns, commands_now.wrapping_sub(commands_before));
             commands_before = commands_now;
             if now.duration_since(began) >= RUN_MAX {
                 std::thread::yield_now();
@@ -186,7 +186,7 @@ impl<'e> Worker<'e> {
 
     /// Has what was logged be written, and sends what may leave.
     fn end_turn(&mut self, driver: &mut Driver) {
-        self.context.outbox.end_turn(!self.pending.is_empty());
+        self.context.outbox.end_iteration(!self.pending.is_empty());
         self.send_confirmed(driver);
         self.weigh_clients(driver);
     }
@@ -697,7 +697,7 @@ impl<'e> Worker<'e> {
         let now_ms = self.context.now_ms;
         let hz = i64::from(self.context.live.config.hz.max(1));
         self.deadlines.expire(&self.context);
-        self.context.engine.scripting.do_postponed(self.context.engine);
+        self.context.engine.do_postponed();
         if now_ms - self.last_tick_ms < 1000 / hz {
             return;
         }

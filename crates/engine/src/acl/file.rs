@@ -14,7 +14,7 @@ use mantissa_config::Config;
 pub type Users = BTreeMap<Box<[u8]>, Rights>;
 
 /// Reads a file of users. The error says everything that is wrong with it.
-pub fn read(path: &Path, vocabulary: &Vocabulary<'_>) -> Result<Users, Vec<u8>> {
+pub fn read<H>(path: &Path, vocabulary: &Vocabulary<'_, H>) -> Result<Users, Vec<u8>> {
     let shown = path.to_string_lossy();
     let content = std::fs::read(path).map_err(|error| {
         let reason = mantissa_config::reason(&error);
@@ -46,7 +46,7 @@ impl Reader<'_> {
         parts.iter().for_each(|part| self.errors.extend_from_slice(part));
     }
 
-    fn read_line(&mut self, line: &[u8], number: usize, vocabulary: &Vocabulary<'_>) {
+    fn read_line<H>(&mut self, line: &[u8], number: usize, vocabulary: &Vocabulary<'_, H>) {
         if line.is_empty() {
             return;
         }
@@ -90,7 +90,7 @@ impl Reader<'_> {
 }
 
 /// The users of the configuration's `user` lines. The error is that of the first line that does not fit.
-pub fn from_config(config: &Config, vocabulary: &Vocabulary<'_>) -> Result<Users, String> {
+pub fn from_config<H>(config: &Config, vocabulary: &Vocabulary<'_, H>) -> Result<Users, String> {
     let mut users = Users::new();
     for (index, (name, rules)) in config.users.iter().enumerate() {
         let shown = String::from_utf8_lossy(name);

@@ -12,7 +12,6 @@
 //! Who subscribes or logs in meanwhile looks again afterwards, so that none slips through: either the change
 //! sees the client, or the client sees the change.
 
-mod checks;
 mod file;
 pub mod log;
 mod password;
@@ -25,30 +24,34 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use mantissa_commands::Error;
-use parking_lot::{Mutex, RwLock};
+use mantissa_commands::{Error, Registry};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use crate::engine::Engine;
-use crate::pubsub::Scope;
-use crate::registry::Registry;
-use crate::session::SharedSession;
 use log::AclLog;
 use mantissa_config::{AclPubsubDefault, Config};
 use password::Password;
 use rules::{Vocabulary, has_spaces, join_selectors};
-use selector::allows_channel;
 
-pub use checks::{
-    admit, admit_in_script, admit_queued, admit_waiting, check_options, note_failed_login, try_run,
-};
-pub use selector::Selector;
+pub use selector::{AclRequest, Denial, Selector, allows_channel};
 pub use user::{Rights, User};
 
 /// The name of the user that clients have who have not logged in.
 pub const DEFAULT_USER: &[u8] = b"default";
 
-/// Clients that a change disconnects.
-pub type Outcasts = Vec<Arc<SharedSession>>;
+/// A user whose rights have changed.
+pub struct Changed {
+    /// The user, with the new rights.
+    pub user: Arc<User>,
+    /// The rights before; none if the user was deleted.
+    pub before: Option<Arc<Rights>>,
+}
+
+/// The users that have changed. No other change begins before it is dropped.
+pub struct Changes<'a> {
+    _one_at_a_time: MutexGuard<'a, ()>,
+    /// The users. One that was made is not among them, since no client belongs to it.
+    pub users: Vec<Changed>,
+}
 
 /// The users of a server.
 pub struct Acl {
@@ -63,7 +66,7 @@ pub struct Acl {
 }
 
 /// The rights of the default user where nothing is said about it: all, with the password of `requirepass`.
-fn default_rights(vocabulary: &Vocabulary<'_>, requirepass: &[u8]) -> Rights {
+fn default_rights<H>(vocabulary: &Vocabulary<'_, H>, requirepass: &[u8]) -> Rights {
     let mut rights = Rights::new(true);
     rights.enabled = true;
     rights.root.set_all_keys(true);
@@ -80,7 +83,7 @@ fn set_requirepass(rights: &mut Rights, requirepass: &[u8]) {
     }
 }
 
-fn vocabulary<'r>(registry: &'r Registry, config: &Config) -> Vocabulary<'r> {
+fn vocabulary<'r, H>(registry: &'r Registry<H>, config: &Config) -> Vocabulary<'r, H> {
     Vocabulary::new(registry, config.acl_pubsub_default == AclPubsubDefault::AllChannels)
 }
 
@@ -90,7 +93,7 @@ fn file_path(config: &Config) -> Option<PathBuf> {
 
 impl Acl {
     /// The default user alone.
-    pub fn new(registry: &Registry, config: &Config) -> Acl {
+    pub fn new<H>(registry: &Registry<H>, config: &Config) -> Acl {
         let rights = default_rights(&vocabulary(registry, config), &config.requirepass);
         let needs_login = !rights.no_password;
         let default_user = Arc::new(User::new(DEFAULT_USER, rights));
@@ -104,15 +107,13 @@ impl Acl {
     }
 
     /// Makes the users that the configuration names, in a file or in lines of its own. Called at the start.
-    pub fn load_at_start(&self, engine: &Engine) -> Result<(), String> {
-        let live = engine.live();
-        let config = &live.config;
-        let vocabulary = vocabulary(engine.registry, config);
+    pub fn load_at_start<H>(&self, registry: &Registry<H>, config: &Config) -> Result<(), String> {
+        let vocabulary = vocabulary(registry, config);
         let Some(path) = file_path(config) else {
             let mut users = file::from_config(config, &vocabulary)?;
             let default = self.default_user.rights();
             users.entry(DEFAULT_USER.into()).or_insert_with(|| Rights::clone(&default));
-            self.replace(engine, users);
+            self.replace(users);
             return Ok(());
         };
         if !config.users.is_empty() {
@@ -121,54 +122,60 @@ impl Acl {
                         Please choose one of them."
                 .to_owned());
         }
-        self.load_file(engine, &path).map(drop).map_err(|error| {
+        self.load_file(&vocabulary, &path).map(drop).map_err(|error| {
             format!("Aborting the start because of ACL errors: {}", String::from_utf8_lossy(&error))
         })
     }
 
-    fn load_file(&self, engine: &Engine, path: &std::path::Path) -> Result<Outcasts, Vec<u8>> {
-        let live = engine.live();
-        let vocabulary = vocabulary(engine.registry, &live.config);
-        let mut users = file::read(path, &vocabulary)?;
-        users.entry(DEFAULT_USER.into()).or_insert_with(|| default_rights(&vocabulary, b""));
-        Ok(self.replace(engine, users))
+    fn load_file<H>(
+        &self,
+        vocabulary: &Vocabulary<'_, H>,
+        path: &std::path::Path,
+    ) -> Result<Changes<'_>, Vec<u8>> {
+        let mut users = file::read(path, vocabulary)?;
+        users.entry(DEFAULT_USER.into()).or_insert_with(|| default_rights(vocabulary, b""));
+        Ok(self.replace(users))
+    }
+
+    fn begin_change(&self) -> Changes<'_> {
+        Changes { _one_at_a_time: self.change.lock(), users: Vec::new() }
     }
 
     /// Puts these users in the place of all that there are.
-    fn replace(&self, engine: &Engine, users: file::Users) -> Outcasts {
-        let _one_at_a_time = self.change.lock();
-        let mut outcasts = Vec::new();
+    fn replace(&self, users: file::Users) -> Changes<'_> {
+        let mut changes = self.begin_change();
         for user in self.users() {
             if !users.contains_key(&user.name) {
-                outcasts.extend(self.remove(engine, &user.name).unwrap_or_default());
+                self.remove(&user.name, &mut changes);
             }
         }
         for (name, rights) in users {
-            outcasts.extend(self.put(engine, &name, rights));
+            self.put(&name, rights, &mut changes);
         }
-        outcasts
+        changes
     }
 
-    /// Gives a user, which is made if there is none of the name, these rights. `change` is held.
-    fn put(&self, engine: &Engine, name: &[u8], rights: Rights) -> Outcasts {
+    /// Gives a user, which is made if there is none of the name, these rights.
+    fn put(&self, name: &[u8], rights: Rights, changes: &mut Changes<'_>) {
         if name == DEFAULT_USER {
             self.needs_login.store(!rights.no_password || !rights.enabled, Ordering::Release);
         }
         let Some(user) = self.user(name) else {
             self.users.write().insert(name.into(), Arc::new(User::new(name, rights)));
-            return Vec::new();
+            return;
         };
         let before = user.rights();
         user.set_rights(rights);
-        lost_subscribers(engine, &user, &before)
+        changes.users.push(Changed { user, before: Some(before) });
     }
 
-    /// Removes a user; none if there is none of the name. `change` is held.
-    fn remove(&self, engine: &Engine, name: &[u8]) -> Option<Outcasts> {
-        let user = self.users.write().remove(name)?;
-        user.set_rights(Rights::new(false));
-        let clients = engine.clients.read();
-        Some(clients.values().filter(|session| session.belongs_to(&user)).cloned().collect())
+    /// Removes a user, if there is one of the name.
+    fn remove(&self, name: &[u8], changes: &mut Changes<'_>) {
+        let removed = self.users.write().remove(name);
+        if let Some(user) = removed {
+            user.set_rights(Rights::new(false));
+            changes.users.push(Changed { user, before: None });
+        }
     }
 
     /// The user of this name.
@@ -198,24 +205,29 @@ impl Acl {
     }
 
     /// CONFIG SET requirepass: the one password of the default user, or none.
-    pub fn set_requirepass(&self, engine: &Engine, requirepass: &[u8]) {
-        let _one_at_a_time = self.change.lock();
+    pub fn set_requirepass(&self, requirepass: &[u8]) {
+        let mut changes = self.begin_change();
         let mut rights = Rights::clone(&self.default_user.rights());
         set_requirepass(&mut rights, requirepass);
-        self.put(engine, DEFAULT_USER, rights);
+        self.put(DEFAULT_USER, rights, &mut changes);
     }
 
     /// ACL SETUSER: all of the modifiers or none.
-    pub fn set_user(&self, engine: &Engine, name: &[u8], modifiers: &[&[u8]]) -> Result<Outcasts, Error> {
+    pub fn set_user<H>(
+        &self,
+        registry: &Registry<H>,
+        config: &Config,
+        name: &[u8],
+        modifiers: &[&[u8]],
+    ) -> Result<Changes<'_>, Error> {
         if has_spaces(name) {
             return Err(Error::fixed("ERR Usernames can't contain spaces or null characters"));
         }
         let joined = join_selectors(modifiers.iter().copied()).map_err(|at| {
             Error::quoting("ERR Unmatched parenthesis in acl selector starting at '", modifiers[at], "'.")
         })?;
-        let live = engine.live();
-        let vocabulary = vocabulary(engine.registry, &live.config);
-        let _one_at_a_time = self.change.lock();
+        let vocabulary = vocabulary(registry, config);
+        let mut changes = self.begin_change();
         let mut rights = match self.user(name) {
             Some(user) => Rights::clone(&user.rights()),
             None => Rights::new(vocabulary.all_channels),
@@ -226,32 +238,33 @@ impl Acl {
                 Error::quoting("ERR Error in ACL SETUSER modifier '", modifier, &after)
             })?;
         }
-        Ok(self.put(engine, name, rights))
+        self.put(name, rights, &mut changes);
+        Ok(changes)
     }
 
-    /// ACL DELUSER: how many of the names were users, and their clients.
+    /// ACL DELUSER. One of the changes is for each name that was a user.
     pub fn delete_users<'n>(
         &self,
-        engine: &Engine,
         names: impl Iterator<Item = &'n [u8]> + Clone,
-    ) -> Result<(usize, Outcasts), Error> {
+    ) -> Result<Changes<'_>, Error> {
         if names.clone().any(|name| name == DEFAULT_USER) {
             return Err(Error::fixed("ERR The 'default' user cannot be removed"));
         }
-        let _one_at_a_time = self.change.lock();
-        let removed: Vec<Outcasts> = names.filter_map(|name| self.remove(engine, name)).collect();
-        Ok((removed.len(), removed.concat()))
+        let mut changes = self.begin_change();
+        names.for_each(|name| self.remove(name, &mut changes));
+        Ok(changes)
     }
 
     /// ACL LOAD.
-    pub fn load(&self, engine: &Engine) -> Result<Outcasts, Error> {
-        let path = file_path(&engine.live().config).ok_or(NO_FILE)?;
-        self.load_file(engine, &path).map_err(|error| Error::from_bytes([b"ERR ", error.as_slice()].concat()))
+    pub fn load<H>(&self, registry: &Registry<H>, config: &Config) -> Result<Changes<'_>, Error> {
+        let path = file_path(config).ok_or(NO_FILE)?;
+        self.load_file(&vocabulary(registry, config), &path)
+            .map_err(|error| Error::from_bytes([b"ERR ", error.as_slice()].concat()))
     }
 
     /// ACL SAVE.
-    pub fn save(&self, engine: &Engine) -> Result<(), Error> {
-        let path = file_path(&engine.live().config).ok_or(NO_FILE)?;
+    pub fn save(&self, config: &Config) -> Result<(), Error> {
+        let path = file_path(config).ok_or(NO_FILE)?;
         let mut content = self.lines().join(&b'\n');
         content.push(b'\n');
         mantissa_config::replace_file(&path, &content).map_err(|error| {
@@ -271,12 +284,11 @@ impl Acl {
 
     /// The users as the configuration file is to name them: none if they are in a file of their own, and the
     /// default user only if `requirepass` does not say all of it.
-    pub fn for_config(&self, engine: &Engine) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
-        let live = engine.live();
-        if file_path(&live.config).is_some() {
+    pub fn for_config<H>(&self, registry: &Registry<H>, config: &Config) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
+        if file_path(config).is_some() {
             return Vec::new();
         }
-        let plain = default_rights(&vocabulary(engine.registry, &live.config), &live.config.requirepass);
+        let plain = default_rights(&vocabulary(registry, config), &config.requirepass);
         let is_said = |user: &Arc<User>| *user.name == *DEFAULT_USER && *user.rights() == plain;
         let words = |user: Arc<User>| {
             let rules = user.rights().describe();
@@ -291,30 +303,3 @@ const NO_FILE: Error = Error::fixed(
      SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in \
      order to store users in the Redis configuration.",
 );
-
-/// The clients of a user that are subscribed to what its present rights do not allow. Rights that allow all
-/// that the former ones did leave everybody in peace.
-fn lost_subscribers(engine: &Engine, user: &Arc<User>, before: &Rights) -> Outcasts {
-    let rights = user.rights();
-    if !engine.pubsub.has_subscribers() || rights.every_selector().any(|one| one.has_all_channels()) {
-        return Vec::new();
-    }
-    let kept: indexmap::IndexSet<&Box<[u8]>> =
-        rights.every_selector().flat_map(|selector| selector.channels()).collect();
-    let is_kept = |selector: &selector::Selector| {
-        !selector.has_all_channels() && selector.channels().iter().all(|channel| kept.contains(channel))
-    };
-    if before.every_selector().all(is_kept) {
-        return Vec::new();
-    }
-    let mut lost = BTreeMap::new();
-    for scope in [Scope::Channel, Scope::Pattern, Scope::Shard] {
-        let is_refused = |name: &[u8]| !allows_channel(kept.iter().copied(), name, scope == Scope::Pattern);
-        engine.pubsub.for_each_subscriber(scope, is_refused, |session| {
-            if session.belongs_to(user) {
-                lost.insert(session.id, Arc::clone(session));
-            }
-        });
-    }
-    lost.into_values().collect()
-}

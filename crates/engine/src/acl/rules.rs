@@ -1,13 +1,12 @@
 //! The language of rules: what each modifier of ACL SETUSER does to a user's rights.
 
 use indexmap::IndexMap;
-use mantissa_commands::parse;
 use mantissa_commands::spec::Categories;
+use mantissa_commands::{Command, Registry, parse};
 
 use super::password::Password;
 use super::selector::{READ, Selector, WRITE};
 use super::user::Rights;
-use crate::registry::{Command, Registry};
 use mantissa_config::split_words;
 
 /// Why a modifier is refused.
@@ -55,31 +54,31 @@ impl RuleError {
 
 /// The names that rules may use: those under which commands are registered, whatever they have been renamed
 /// to.
-pub struct Vocabulary<'r> {
-    by_name: IndexMap<&'static str, &'r Command>,
+pub struct Vocabulary<'r, H> {
+    by_name: IndexMap<&'static str, &'r Command<H>>,
     /// New users and selectors may use all channels.
     pub all_channels: bool,
 }
 
-impl<'r> Vocabulary<'r> {
+impl<'r, H> Vocabulary<'r, H> {
     /// The names of these commands. `all_channels` is the setting `acl-pubsub-default`.
-    pub fn new(registry: &'r Registry, all_channels: bool) -> Vocabulary<'r> {
+    pub fn new(registry: &'r Registry<H>, all_channels: bool) -> Vocabulary<'r, H> {
         let by_name = registry.registered().map(|command| (command.info.name, command)).collect();
         Vocabulary { by_name, all_channels }
     }
 
     /// All commands that are no subcommands.
-    pub fn top_level(&self) -> impl Iterator<Item = &'r Command> {
+    pub fn top_level(&self) -> impl Iterator<Item = &'r Command<H>> {
         self.by_name.values().copied()
     }
 
     /// All commands and subcommands.
-    pub fn every(&self) -> impl Iterator<Item = &'r Command> {
+    pub fn every(&self) -> impl Iterator<Item = &'r Command<H>> {
         self.top_level().flat_map(|command| std::iter::once(command).chain(&command.subcommands))
     }
 
     /// The command of a name such as `get` or `client|list`, whatever its case.
-    pub fn command(&self, name: &[u8]) -> Option<&'r Command> {
+    pub fn command(&self, name: &[u8]) -> Option<&'r Command<H>> {
         let name = std::str::from_utf8(name).ok()?.to_ascii_lowercase();
         match name.split_once('|') {
             None => self.by_name.get(name.as_str()).copied(),
@@ -121,7 +120,7 @@ pub fn has_spaces(text: &[u8]) -> bool {
 
 impl Rights {
     /// Does what a modifier asks for.
-    pub fn apply(&mut self, vocabulary: &Vocabulary<'_>, modifier: &[u8]) -> Result<(), RuleError> {
+    pub fn apply<H>(&mut self, vocabulary: &Vocabulary<'_, H>, modifier: &[u8]) -> Result<(), RuleError> {
         let is = |word: &str| parse::is(modifier, word);
         match modifier {
             b"" => {}
@@ -167,7 +166,7 @@ impl Rights {
 }
 
 /// The selector of these rules.
-fn parse_selector(vocabulary: &Vocabulary<'_>, rules: &[u8]) -> Result<Selector, RuleError> {
+fn parse_selector<H>(vocabulary: &Vocabulary<'_, H>, rules: &[u8]) -> Result<Selector, RuleError> {
     let mut selector = Selector::new(vocabulary.all_channels);
     for rule in split_words(rules).unwrap_or_default() {
         apply_to_selector(&mut selector, vocabulary, &rule)?;
@@ -175,9 +174,9 @@ fn parse_selector(vocabulary: &Vocabulary<'_>, rules: &[u8]) -> Result<Selector,
     Ok(selector)
 }
 
-fn apply_to_selector(
+fn apply_to_selector<H>(
     selector: &mut Selector,
-    vocabulary: &Vocabulary<'_>,
+    vocabulary: &Vocabulary<'_, H>,
     rule: &[u8],
 ) -> Result<(), RuleError> {
     let is = |word: &str| parse::is(rule, word);
@@ -234,7 +233,11 @@ fn parse_permission(rule: &[u8]) -> Result<(&[u8], u8), RuleError> {
 }
 
 /// Allows a command, a subcommand, or a command with one first argument.
-fn allow_command(selector: &mut Selector, vocabulary: &Vocabulary<'_>, name: &[u8]) -> Result<(), RuleError> {
+fn allow_command<H>(
+    selector: &mut Selector,
+    vocabulary: &Vocabulary<'_, H>,
+    name: &[u8],
+) -> Result<(), RuleError> {
     let Some(bar) = name.iter().rposition(|&byte| byte == b'|') else {
         let command = vocabulary.command(name).ok_or(RuleError::Unknown)?;
         selector.set_command(command, command.registered_name().as_bytes(), true);
@@ -262,7 +265,7 @@ mod tests {
     use super::*;
 
     /// Rights made by these modifiers.
-    fn rights(vocabulary: &Vocabulary<'_>, modifiers: &[u8]) -> Rights {
+    fn rights<H>(vocabulary: &Vocabulary<'_, H>, modifiers: &[u8]) -> Rights {
         let mut rights = Rights::new(false);
         let words = modifiers.split(|&byte| byte == b' ');
         for modifier in join_selectors(words).expect("every selector has an end") {

@@ -7,12 +7,11 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
 use indexmap::{IndexMap, IndexSet};
-use mantissa_commands::spec::{Categories, Channels, Flags, KeyFlags};
-use mantissa_commands::{KeyPosition, KeyPositions, find_keys, glob, key_flags};
+use mantissa_commands::spec::{Categories, Channels, Flags, Info, KeyFlags};
+use mantissa_commands::{Command, KeyPosition, KeyPositions, find_keys, glob, key_flags};
 use mantissa_protocol::Args;
 
 use super::rules::Vocabulary;
-use crate::registry::Command;
 
 /// A key may be read.
 pub const READ: u8 = 1;
@@ -94,7 +93,7 @@ impl Selector {
     }
 
     /// `allcommands`, `nocommands`.
-    pub fn set_all_commands(&mut self, vocabulary: &Vocabulary, all: bool) {
+    pub fn set_all_commands<H>(&mut self, vocabulary: &Vocabulary<'_, H>, all: bool) {
         vocabulary.every().for_each(|command| self.commands.put(command.index, all));
         (self.all_commands, self.starts_with_all) = (all, all);
         self.rules.clear();
@@ -112,19 +111,24 @@ impl Selector {
     }
 
     /// Allows or forbids a command with its subcommands. `rule` is what is shown of it.
-    pub fn set_command(&mut self, command: &Command, rule: &[u8], allow: bool) {
+    pub fn set_command<H>(&mut self, command: &Command<H>, rule: &[u8], allow: bool) {
         self.put(command, allow);
         self.note_rule(rule, allow);
     }
 
     /// Allows a command that has no subcommands with this first argument only.
-    pub fn add_first_word(&mut self, command: &Command, word: &[u8], rule: &[u8]) {
+    pub fn add_first_word<H>(&mut self, command: &Command<H>, word: &[u8], rule: &[u8]) {
         self.first_words.entry(command.index).or_default().insert(word.to_ascii_lowercase().into());
         self.note_rule(rule, true);
     }
 
     /// Allows or forbids the commands of a category. A command's subcommands follow it.
-    pub fn set_category(&mut self, vocabulary: &Vocabulary, category: (Categories, &str), allow: bool) {
+    pub fn set_category<H>(
+        &mut self,
+        vocabulary: &Vocabulary<'_, H>,
+        category: (Categories, &str),
+        allow: bool,
+    ) {
         for command in vocabulary.top_level() {
             for command in std::iter::once(command).chain(&command.subcommands) {
                 if command.info.categories().has(category.0) {
@@ -135,7 +139,7 @@ impl Selector {
         self.note_rule(format!("@{}", category.1).as_bytes(), allow);
     }
 
-    fn put(&mut self, command: &Command, allow: bool) {
+    fn put<H>(&mut self, command: &Command<H>, allow: bool) {
         for one in std::iter::once(command).chain(&command.subcommands) {
             self.commands.put(one.index, allow);
         }
@@ -186,20 +190,20 @@ impl Selector {
     }
 
     /// Whether a call is allowed.
-    pub fn check(&self, call: &Call<'_>) -> Result<(), Denial> {
-        if !self.all_commands && !call.command.info.flags.has(Flags::NO_AUTH) && !self.allows_command(call) {
+    pub fn check(&self, request: &AclRequest<'_>) -> Result<(), Denial> {
+        if !self.all_commands && !request.info.flags.has(Flags::NO_AUTH) && !self.allows_command(request) {
             return Err(Denial::Command);
         }
         if !self.all_keys
-            && let Some(key) = call.keys().iter().find(|key| !self.allows_key(call, key))
+            && let Some(key) = request.keys().iter().find(|key| !self.allows_key(request, key))
         {
             return Err(Denial::Key(key.index));
         }
         if !self.all_channels
-            && let Some((range, is_pattern)) = channel_arguments(call.command, call.args)
+            && let Some((range, is_pattern)) = channel_arguments(request.info, request.args)
         {
             for index in range {
-                if !allows_channel(self.channels.iter(), call.args.at(index), is_pattern) {
+                if !allows_channel(self.channels.iter(), request.args.at(index), is_pattern) {
                     return Err(Denial::Channel(index));
                 }
             }
@@ -207,16 +211,16 @@ impl Selector {
         Ok(())
     }
 
-    fn allows_command(&self, call: &Call<'_>) -> bool {
-        let index = call.command.index;
+    fn allows_command(&self, request: &AclRequest<'_>) -> bool {
+        let index = request.index;
         self.commands.has(index)
             || self.first_words.get(&index).is_some_and(|words| {
-                call.args.get(1).is_some_and(|word| words.contains(word.to_ascii_lowercase().as_slice()))
+                request.args.get(1).is_some_and(|word| words.contains(word.to_ascii_lowercase().as_slice()))
             })
     }
 
-    fn allows_key(&self, call: &Call<'_>, key: &KeyPosition) -> bool {
-        let (needed, key) = (call.permission(key), call.args.at(key.index));
+    fn allows_key(&self, request: &AclRequest<'_>, key: &KeyPosition) -> bool {
+        let (needed, key) = (request.permission(key), request.args.at(key.index));
         self.keys
             .iter()
             .any(|(pattern, permission)| permission & needed == needed && glob::matches(pattern, key))
@@ -275,30 +279,31 @@ impl Selector {
     }
 }
 
-/// A call that is to be checked; its keys are found once, when a selector first asks for them.
-pub struct Call<'a> {
-    /// The command.
-    pub command: &'a Command,
-    /// Its arguments.
-    pub args: Args<'a>,
+/// A command with its arguments that is to be checked. Its keys are found once, when a selector first asks
+/// for them.
+pub struct AclRequest<'a> {
+    info: &'static Info,
+    /// [`Command::index`].
+    index: usize,
+    args: Args<'a>,
     keys: OnceCell<KeyPositions>,
 }
 
-impl<'a> Call<'a> {
-    /// A call.
-    pub fn new(command: &'a Command, args: Args<'a>) -> Call<'a> {
-        Call { command, args, keys: OnceCell::new() }
+impl<'a> AclRequest<'a> {
+    /// The request to run this command.
+    pub fn new<H>(command: &Command<H>, args: Args<'a>) -> AclRequest<'a> {
+        AclRequest { info: command.info, index: command.index, args, keys: OnceCell::new() }
     }
 
     /// Its keys. Where the arguments are too malformed to find any, the command finds none either.
     fn keys(&self) -> &KeyPositions {
-        self.keys.get_or_init(|| find_keys(self.command.info, self.args).unwrap_or_default())
+        self.keys.get_or_init(|| find_keys(self.info, self.args).unwrap_or_default())
     }
 
     /// What the command must be permitted to do with a key.
     fn permission(&self, key: &KeyPosition) -> u8 {
         const CHANGES: KeyFlags = KeyFlags::INSERT.or(KeyFlags::DELETE).or(KeyFlags::UPDATE);
-        let flags = key_flags(self.command.info, key, self.args);
+        let flags = key_flags(self.info, key, self.args);
         let read = if flags.has(KeyFlags::ACCESS) { READ } else { 0 };
         let write = if flags.0 & CHANGES.0 != 0 { WRITE } else { 0 };
         read | write
@@ -306,8 +311,8 @@ impl<'a> Call<'a> {
 }
 
 /// The arguments that name channels which a call wants to use, and whether they are patterns.
-fn channel_arguments(command: &Command, args: Args<'_>) -> Option<(std::ops::Range<usize>, bool)> {
-    match command.info.channels {
+fn channel_arguments(info: &Info, args: Args<'_>) -> Option<(std::ops::Range<usize>, bool)> {
+    match info.channels {
         Channels::None => None,
         Channels::First => Some((1..2, false)),
         Channels::All => Some((1..args.len(), false)),

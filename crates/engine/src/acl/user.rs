@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use indexmap::IndexSet;
 
 use super::password::Password;
-use super::selector::{Call, Denial, Selector, allows_channel};
+use super::selector::{AclRequest, Denial, Selector, allows_channel};
 
 /// What a user may do, and how it logs in.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,10 +49,10 @@ impl Rights {
     }
 
     /// Whether a call is allowed. If not, the reason is that of the selector that came farthest.
-    pub fn check(&self, call: &Call<'_>) -> Result<(), Denial> {
+    pub fn check(&self, request: &AclRequest<'_>) -> Result<(), Denial> {
         let mut reason = Denial::Command;
         for selector in self.every_selector() {
-            match selector.check(call) {
+            match selector.check(request) {
                 Ok(()) => return Ok(()),
                 Err(denial) => reason = reason.max(denial),
             }
@@ -61,8 +61,8 @@ impl Rights {
     }
 
     /// Whether a call is allowed by a selector that allows to read every key.
-    pub fn check_reading_all_keys(&self, call: &Call<'_>) -> bool {
-        self.every_selector().any(|selector| selector.reads_all_keys() && selector.check(call).is_ok())
+    pub fn check_reading_all_keys(&self, request: &AclRequest<'_>) -> bool {
+        self.every_selector().any(|selector| selector.reads_all_keys() && selector.check(request).is_ok())
     }
 
     /// Whether this password lets the user log in.
@@ -147,7 +147,7 @@ impl User {
     }
 
     /// Whether a call is allowed.
-    pub fn check(&self, call: &Call<'_>) -> Result<(), Denial> {
-        self.rights.load().check(call)
+    pub fn check(&self, request: &AclRequest<'_>) -> Result<(), Denial> {
+        self.rights.load().check(request)
     }
 }

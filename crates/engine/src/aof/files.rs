@@ -1,7 +1,7 @@
 //! The files of the append-only file and their manifest.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use mantissa_persist::aof::Manifest;
@@ -9,19 +9,9 @@ use mantissa_persist::storage::{FileSystem, Storage};
 
 use crate::engine::Engine;
 use crate::snapshot::Pace;
+use crate::state::aof::Files;
 use crate::{notice, snapshot};
 use mantissa_config::Config;
-
-/// The files while the append-only file is on.
-#[derive(Clone)]
-pub struct Files {
-    /// Where they are.
-    pub directory: PathBuf,
-    /// `appendfilename`.
-    pub name: OsString,
-    /// What they are.
-    pub manifest: Manifest,
-}
 
 impl Files {
     /// Reads the manifest that the configuration names. No files if there is none.
@@ -32,16 +22,6 @@ impl Files {
             format!("The AOF manifest in {} can not be read: {error}", directory.display())
         })?;
         Ok(Files { directory, name, manifest: manifest.unwrap_or_default() })
-    }
-
-    /// The path of one of the files.
-    pub fn path(&self, name: &OsStr) -> PathBuf {
-        self.directory.join(name)
-    }
-
-    /// The path of the increment that is written to.
-    pub fn last_increment(&self) -> Option<PathBuf> {
-        self.manifest.increments.last().map(|file| self.path(&file.name))
     }
 
     /// Makes the manifest durable.

@@ -21,16 +21,16 @@ use mantissa_persist::delay::KeyDelay;
 use mantissa_persist::storage::{FileSystem, Storage, directory_of};
 use mantissa_protocol::{Args, OwnedArgs};
 
-use super::files::Files;
 use crate::call::{self, Call};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::host::{ConnId, Peer, Target};
+use crate::invocation::Registry;
 use crate::live::Live;
 use crate::loading::{self, Present};
-use crate::registry::{self, Registry};
 use crate::session::{Session, SharedSession};
-use crate::{notice, reload, warning};
+use crate::state::aof::Files;
+use crate::{notice, warning};
 
 /// Commands between two looks at the clock.
 const PROGRESS_COMMANDS: u64 = 10_000;
@@ -99,7 +99,7 @@ fn load_file(
     if is_base && mantissa_persist::aof::has_preamble(&FileSystem, path).map_err(unreadable)? {
         let summary = match access.as_deref_mut() {
             None => loading::load_file(engine, &engine.keyspace, path, Present::None, true)?,
-            Some(access) => reload::load_base(engine, access, path)?,
+            Some(access) => loading::load_base(engine, access, path)?,
         };
         start = summary.bytes;
         notice!("Reading RDB base file on AOF loading...");
@@ -225,7 +225,7 @@ impl<'a, 'k, 'e> Replayer<'a, 'k, 'e> {
         if self.context.live.config.rename_commands.is_empty() {
             return None;
         }
-        registry::build(&[]).ok()
+        Some(self.context.engine.original_registry)
     }
 
     /// Runs a command, or keeps it until the end of its transaction. An error says why it can not be run.

@@ -1,8 +1,8 @@
 //! The append-only file: every change, as commands in the order of their commits.
 //!
 //! The commit of a command, transaction or script collects what it has for the log as one unit and appends
-//! it while its shards are locked ([`append`]): so the order of the log is the order of commits on every key.
-//! A thread of its own writes ([`writer`]).
+//! it while its shards are locked ([`crate::commit`]): so the order of the log is the order of commits on
+//! every key. A thread of its own writes ([`writer`]). What is known of all that is in [`crate::state::aof`].
 //!
 //! Whether changes are logged is known to whoever holds a lock on a shard
 //! ([`mantissa_store::Keyspace::is_logged`]); it changes while all are locked, at the cut of the snapshot
@@ -14,216 +14,51 @@ pub mod rewrite;
 pub mod writer;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use mantissa_commands::{Access, Error, Outcome};
-use mantissa_persist::aof::{SyncPolicy, Writer, WriterControl};
-use mantissa_persist::log::{Log, Lsn};
+use mantissa_persist::log::Lsn;
 use mantissa_persist::storage::{FileSystem, Storage};
 use mantissa_protocol::Reply;
-use mantissa_sys::simulation::{self, Fault};
-use parking_lot::Mutex;
+use mantissa_sys::simulation;
 
 use crate::blocking;
-use crate::context::{Context, Outbox};
+use crate::context::Context;
 use crate::engine::Engine;
 use crate::invocation::Invocation;
 use crate::session::BlockedClient;
+use crate::state::aof::{Files, WAITAOF_WITHOUT_LOG, write_confirmations};
 use crate::{notice, persistence, warning};
-use files::Files;
-use mantissa_config::{AppendFsync, Config};
-use rewrite::Rewrite;
 
-/// The error of a client in WAITAOF that waits for the log while there is none.
-pub const WAITAOF_WITHOUT_LOG: &str =
-    "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
-
-/// The state of the append-only file.
-pub struct Aof {
-    /// The log of commits, which the append-only file is a reader of.
-    pub log: Arc<Log>,
-    /// Settings and progress of the writer.
-    pub control: Arc<WriterControl>,
-    /// Who writes it holds this.
-    writer: Mutex<Writer>,
-    /// The files, while it is on.
-    pub files: Mutex<Option<Files>>,
-    /// Whether there are any.
-    pub is_listed: AtomicBool,
-    /// Replies wait until the log is confirmed: `appendonly yes`.
-    holds_replies: AtomicBool,
-    /// Workers that want to be woken when more of the log is confirmed.
-    waiting: Box<[AtomicBool]>,
-    /// Why the last attempt to write failed; empty if it did not.
-    pub write_error: Mutex<String>,
-    /// Whether the last attempt to write failed.
-    pub write_failed: AtomicBool,
-    /// The length of the file that is written to, in bytes.
-    pub increment_bytes: AtomicU64,
-    /// The lengths of the files before it, in bytes.
-    pub former_bytes: AtomicU64,
-    /// The lengths of all files after the last rewrite or at the start, in bytes.
-    pub base_bytes: AtomicU64,
-    /// How long a write is put off, in microseconds: DEBUG AOF-FLUSH-SLEEP.
-    pub write_delay_us: AtomicU64,
-    /// Clients in WAITAOF, with the LSNs that they wait for.
-    waiters: Mutex<Vec<(Lsn, Arc<BlockedClient>)>>,
-    /// The engine ends: the thread that writes has nothing more to do.
-    has_ended: AtomicBool,
-    /// What is known of rewriting.
-    pub rewrite: Rewrite,
-}
-
-impl Aof {
-    /// An append-only file that is off.
-    pub fn new(worker_count: usize) -> Self {
-        let log = Arc::new(Log::default());
-        let control = Arc::new(WriterControl::new(Arc::clone(&log)));
-        Aof {
-            writer: Mutex::new(Writer::new(Arc::clone(&control))),
-            log,
-            control,
-            files: Mutex::new(None),
-            is_listed: AtomicBool::new(false),
-            holds_replies: AtomicBool::new(false),
-            waiting: (0..worker_count).map(|_| AtomicBool::new(false)).collect(),
-            write_error: Mutex::default(),
-            write_failed: AtomicBool::new(false),
-            increment_bytes: AtomicU64::new(0),
-            former_bytes: AtomicU64::new(0),
-            base_bytes: AtomicU64::new(0),
-            write_delay_us: AtomicU64::new(0),
-            waiters: Mutex::default(),
-            has_ended: AtomicBool::new(false),
-            rewrite: Rewrite::default(),
-        }
-    }
-
-    /// Whether replies wait until what they tell of is confirmed.
-    #[inline]
-    pub fn holds_replies(&self) -> bool {
-        self.holds_replies.load(Ordering::Relaxed)
-    }
-
-    /// Whether they wait for the disk: `appendfsync always`.
-    #[inline]
-    pub fn waits_for_disk(&self) -> bool {
-        self.holds_replies() && self.control.policy() == SyncPolicy::Always
-    }
-
-    /// The LSN up to which the log is where `appendfsync` promises it to be before anybody is told: on
-    /// the disk with `always`, else in the file, which a killed process leaves behind. While writing fails
-    /// under another policy than `always`, that is everything: as in Redis, who has written is told, the log
-    /// keeps what it could not write, and further writes are refused.
-    #[inline]
-    pub fn confirmed(&self) -> Lsn {
-        match self.control.policy() {
-            SyncPolicy::Always => self.control.durable(),
-            _ if self.write_failed.load(Ordering::Relaxed) => Lsn::MAX,
-            _ => self.control.written(),
-        }
-    }
-
-    /// Whether writes have to wait until the disk has caught up.
-    #[inline]
-    pub fn holds_writes(&self) -> bool {
-        self.is_listed.load(Ordering::Relaxed) && self.control.is_stalled()
-    }
-
-    /// Puts the settings in force that concern the log.
-    pub fn configure(&self, config: &Config) {
-        let policy = match config.appendfsync {
-            AppendFsync::Always => SyncPolicy::Always,
-            AppendFsync::Everysec => SyncPolicy::EverySecond,
-            AppendFsync::No => SyncPolicy::Never,
-        };
-        self.control.set_policy(policy);
-        self.control.set_preallocation(config.aof_reserve_size);
-        self.holds_replies.store(config.appendonly, Ordering::Relaxed);
-        self.control.set_notes_time(config.aof_timestamp_enabled);
-    }
-
-    /// Has a worker be woken when more is confirmed than is now.
-    pub fn await_confirmed(&self, worker: usize) {
-        if let Some(waits) = self.waiting.get(worker) {
-            waits.store(true, Ordering::SeqCst);
-        }
-    }
-
-    /// Has a worker not be woken: it looks by itself.
-    fn await_no_longer(&self, worker: usize) {
-        if let Some(waits) = self.waiting.get(worker) {
-            waits.store(false, Ordering::SeqCst);
-        }
-    }
-
-    /// Wakes the workers that wait for more to be confirmed, and serves the clients in WAITAOF for which
-    /// enough is durable, or never will be, where `is_lost`.
-    fn tell_waiters(&self, engine: &Engine, is_lost: bool) {
-        for (worker, waits) in self.waiting.iter().enumerate() {
-            if waits.swap(false, Ordering::SeqCst) {
-                engine.wake(worker);
-            }
-        }
-        let durable = self.control.durable();
-        let mut waiters = self.waiters.lock();
-        waiters.retain(|(lsn, blocked)| {
-            let waits = *blocked.waiting.lock();
-            if waits && *lsn <= durable {
-                let mut reply = Reply::new(blocked.protocol);
-                match is_lost {
-                    true => reply.error(WAITAOF_WITHOUT_LOG),
-                    false => write_confirmations(&mut reply, true),
-                }
-                blocking::release(engine, blocked, reply.into_bytes());
-            }
-            waits && *lsn > durable
-        });
-    }
-
-    /// Whether the log is on, and durable up to `lsn`.
-    pub fn is_durable(&self, lsn: Lsn) -> bool {
-        self.is_listed.load(Ordering::Relaxed) && self.control.durable() >= lsn
-    }
-
-    /// Has a client wait until the log is durable up to `lsn`.
-    pub fn wait(&self, engine: &Engine, lsn: Lsn, blocked: Arc<BlockedClient>) {
-        self.waiters.lock().push((lsn, blocked));
-        if self.control.durable() >= lsn {
-            self.tell_waiters(engine, false);
-        }
-    }
-
-    /// The length of all files that a start would load.
-    pub fn bytes(&self) -> u64 {
-        self.former_bytes.load(Ordering::Relaxed) + self.increment_bytes.load(Ordering::Relaxed)
-    }
-}
-
-/// The reply of WAITAOF: whether the log is durable here, and on how many replicas.
-pub fn write_confirmations(reply: &mut Reply, is_durable: bool) {
-    reply.array(2);
-    reply.integer(i64::from(is_durable));
-    reply.integer(0);
-}
-
-/// Appends what has been collected to the log. The shards that it concerns are locked by `access`.
-pub fn append(engine: &Engine, outbox: &mut Outbox, access: &mut Access<'_>) {
+/// Wakes the workers that wait for more to be confirmed, and serves the clients in WAITAOF for which
+/// enough is durable, or never will be, where `is_lost`.
+fn tell_waiters(engine: &Engine, is_lost: bool) {
     let aof = &engine.aof;
-    if simulation::has_fault(Fault::LateLog) {
-        return;
-    }
-    if !outbox.unit.is_empty() {
-        let lsn = aof.log.append(&mut outbox.unit, access.clock_ms() / 1000);
-        outbox.note_logged(lsn);
-        if aof.holds_replies() {
-            access.locked_mut().note_logged(lsn);
-            outbox.required_lsn = lsn;
+    for (worker, waits) in aof.waiting.iter().enumerate() {
+        if waits.swap(false, Ordering::SeqCst) {
+            engine.wake(worker);
         }
-        outbox.send_waiting();
-    } else if aof.holds_replies() {
-        outbox.required_lsn = outbox.required_lsn.max(access.locked_mut().logged_at());
-        outbox.send_waiting();
+    }
+    let durable = aof.control.durable();
+    let mut waiters = engine.awaiting_log.lock();
+    waiters.retain(|(lsn, blocked)| {
+        let waits = *blocked.waiting.lock();
+        if waits && *lsn <= durable {
+            let mut reply = Reply::new(blocked.protocol);
+            match is_lost {
+                true => reply.error(WAITAOF_WITHOUT_LOG),
+                false => write_confirmations(&mut reply, true),
+            }
+            blocking::release(engine, blocked, reply.into_bytes());
+        }
+        waits && *lsn > durable
+    });
+}
+
+/// Has a client wait until the log is durable up to `lsn`.
+pub fn wait(engine: &Engine, lsn: Lsn, blocked: Arc<BlockedClient>) {
+    engine.awaiting_log.lock().push((lsn, blocked));
+    if engine.aof.control.durable() >= lsn {
+        tell_waiters(engine, false);
     }
 }
 
@@ -235,15 +70,6 @@ pub fn append_unfinished(context: &mut Context) {
         let lsn = context.engine.aof.log.append(&mut outbox.unit, 0);
         outbox.note_logged(lsn);
     }
-}
-
-/// The refusal of writes after one of them could not be written.
-pub fn write_refusal(engine: &Engine) -> Outcome {
-    if !engine.aof.write_failed.load(Ordering::Relaxed) {
-        return Ok(());
-    }
-    let reason = engine.aof.write_error.lock();
-    Err(Error::new(format!("MISCONF Errors writing to the AOF file: {reason}")))
 }
 
 /// Loads what there is, and begins to log if that is configured. Nobody is served yet. A dump is read where

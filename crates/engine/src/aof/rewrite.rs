@@ -12,7 +12,7 @@
 use std::ffi::OsStr;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 
 use mantissa_persist::aof::Rebuilder;
@@ -21,74 +21,20 @@ use mantissa_persist::storage::{FileSystem, Storage, StorageFile};
 use mantissa_persist::write::FileFacts;
 use mantissa_store::LockedShards;
 
-use super::files::Files;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::snapshot::Pace;
+use crate::state::aof::Files;
 use crate::{notice, persistence, snapshot, warning};
 use mantissa_sys::clock::unix_ms;
 use mantissa_sys::simulation;
 
 /// Failures in a row after which the next attempt waits.
-const FAILURES_PATIENT: u64 = 3;
+const FAILURES_WITHOUT_DELAY: u64 = 3;
 /// How long it waits at first, in s; twice as long after each further failure.
-const PATIENCE_S: i64 = 60;
+const RETRY_DELAY_S: i64 = 60;
 /// How long it waits at most, in s.
-const PATIENCE_MAX_S: i64 = 3600;
-
-/// What is known of rewriting.
-pub struct Rewrite {
-    running: AtomicBool,
-    /// One is to follow what prevents it now.
-    pub is_scheduled: AtomicBool,
-    /// When the present one began, Unix time in s.
-    pub since_s: AtomicI64,
-    /// How long the last one took, in s; -1 before the first.
-    pub last_duration_s: AtomicI64,
-    /// The last one failed.
-    pub has_failed: AtomicBool,
-    /// How many have been begun.
-    pub count: AtomicU64,
-    /// How many of the last ones failed.
-    pub failures: AtomicU64,
-    /// When the last one ended, Unix time in s.
-    ended_s: AtomicI64,
-    /// Grows when the log is switched off, while all shards are locked: what was begun before is void.
-    epoch: AtomicU64,
-}
-
-impl Default for Rewrite {
-    fn default() -> Self {
-        Rewrite {
-            running: AtomicBool::new(false),
-            is_scheduled: AtomicBool::new(false),
-            since_s: AtomicI64::new(0),
-            last_duration_s: AtomicI64::new(-1),
-            has_failed: AtomicBool::new(false),
-            count: AtomicU64::new(0),
-            failures: AtomicU64::new(0),
-            ended_s: AtomicI64::new(0),
-            epoch: AtomicU64::new(0),
-        }
-    }
-}
-
-impl Rewrite {
-    /// Whether one is under way.
-    pub fn is_running(&self) -> bool {
-        self.running.load(Ordering::Acquire)
-    }
-
-    /// Has one that is scheduled begin as soon as it can, however many have failed.
-    pub fn allow_at_once(&self) {
-        self.failures.store(0, Ordering::Relaxed);
-    }
-
-    /// Makes what has been begun void. All shards must be locked.
-    pub(super) fn void(&self) {
-        self.epoch.fetch_add(1, Ordering::Relaxed);
-    }
-}
+const RETRY_DELAY_MAX_S: i64 = 3600;
 
 /// Why none may begin: what would be replaced was loaded in part.
 pub fn refusal(engine: &Engine) -> Option<String> {
@@ -145,10 +91,10 @@ pub fn tick(context: &mut Context) {
         return;
     }
     let failures = rewrite.failures.load(Ordering::Relaxed);
-    if failures >= FAILURES_PATIENT {
-        let doublings = (failures - FAILURES_PATIENT).min(16) as u32;
-        let patience_s = (PATIENCE_S << doublings).min(PATIENCE_MAX_S);
-        if context.now_ms / 1000 < rewrite.ended_s.load(Ordering::Relaxed) + patience_s {
+    if failures >= FAILURES_WITHOUT_DELAY {
+        let doublings = (failures - FAILURES_WITHOUT_DELAY).min(16) as u32;
+        let retry_delay_s = (RETRY_DELAY_S << doublings).min(RETRY_DELAY_MAX_S);
+        if context.now_ms / 1000 < rewrite.ended_s.load(Ordering::Relaxed) + retry_delay_s {
             return;
         }
     }

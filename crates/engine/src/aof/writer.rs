@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use mantissa_persist::aof::{SyncPolicy, Writer, WriterError};
 
+use super::tell_waiters;
+use crate::context::Outbox;
 use crate::engine::Engine;
 use crate::host::Message;
 use crate::{notice, stats, warning};
@@ -42,9 +44,21 @@ pub(super) fn start(engine: &Engine) -> io::Result<()> {
     engine.spawn("aof", body)
 }
 
+impl Outbox<'_> {
+    /// To be called at the end of an event-loop iteration: has what was appended be written, here or by the
+    /// writer's own thread. `waits`: something waits for the log to be confirmed further.
+    #[inline]
+    pub fn end_iteration(&mut self, waits: bool) {
+        self.send_waiting();
+        if self.take_logged() || waits {
+            write(self.engine(), self.worker());
+        }
+    }
+}
+
 /// Has the log be written: at once, by this thread, if it is a worker, replies wait for it and it is quick;
 /// else by the log's own thread.
-pub fn write(engine: &Engine, worker: usize) {
+fn write(engine: &Engine, worker: usize) {
     let aof = &engine.aof;
     let leaves_it = !aof.holds_replies() || simulation::has_fault(Fault::EarlyReply);
     if leaves_it || !write_at_once(engine, worker) {
@@ -109,7 +123,7 @@ fn turn(engine: &Engine, writer: &mut Writer) {
         }
     }
     if is_lost || aof.control.durable() > durable || aof.confirmed() > confirmed {
-        aof.tell_waiters(engine, is_lost);
+        tell_waiters(engine, is_lost);
     }
 }
 

@@ -1,15 +1,17 @@
 //! ACL: users, what they may do, and who was refused.
 
+mod disconnected;
+
 use mantissa_commands::spec::{Categories, Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome, parse};
 use mantissa_protocol::{Args, Reply};
 
 use super::kill_all;
-use crate::acl;
 use crate::acl::Selector;
-use crate::invocation::Invocation;
-use crate::registry::{EngineHandler, EngineSpec, Registry};
+use crate::admission;
+use crate::invocation::{EngineHandler, EngineSpec, Invocation, Registry};
 use crate::scripting::source::hexadecimal;
+use disconnected::to_disconnect;
 
 /// Bits of a password of GENPASS where no number is given.
 const PASSWORD_BITS: i64 = 256;
@@ -44,8 +46,10 @@ fn commands_of(registry: &'static Registry, category: Categories) -> Vec<&'stati
 fn deluser(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let engine = invocation.engine();
     let names = args.from(2);
-    let (count, outcasts) = engine.acl.delete_users(engine, names.iter())?;
-    kill_all(invocation, &outcasts);
+    let changes = engine.acl.delete_users(names.iter())?;
+    let (count, disconnected) = (changes.users.len(), to_disconnect(engine, &changes));
+    drop(changes);
+    kill_all(invocation, &disconnected);
     reply.integer(count as i64);
     Ok(())
 }
@@ -64,7 +68,7 @@ fn dryrun(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut R
     if !command.info.accepts(call.len()) {
         return Err(Error::arity(command.registered_name()));
     }
-    match acl::try_run(&user, command, call) {
+    match admission::try_run(&user, command, call) {
         Ok(()) => reply.ok(),
         Err(reason) => reply.bulk(&reason),
     }
@@ -132,8 +136,8 @@ fn list(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Re
 
 fn load(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     let engine = invocation.engine();
-    let outcasts = engine.acl.load(engine)?;
-    kill_all(invocation, &outcasts);
+    let disconnected = to_disconnect(engine, &engine.acl.load(engine.registry, &engine.live().config)?);
+    kill_all(invocation, &disconnected);
     reply.ok();
     Ok(())
 }
@@ -155,7 +159,7 @@ fn log(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Repl
 
 fn save(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     let engine = invocation.engine();
-    engine.acl.save(engine)?;
+    engine.acl.save(&engine.live().config)?;
     reply.ok();
     Ok(())
 }
@@ -163,8 +167,11 @@ fn save(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Re
 fn setuser(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let engine = invocation.engine();
     let modifiers: Vec<&[u8]> = args.from(3).iter().collect();
-    let outcasts = engine.acl.set_user(engine, args.at(2), &modifiers)?;
-    kill_all(invocation, &outcasts);
+    let live = engine.live();
+    let changes = engine.acl.set_user(engine.registry, &live.config, args.at(2), &modifiers)?;
+    let disconnected = to_disconnect(engine, &changes);
+    drop(changes);
+    kill_all(invocation, &disconnected);
     reply.ok();
     Ok(())
 }

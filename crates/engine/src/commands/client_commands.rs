@@ -15,7 +15,6 @@ use crate::session::{ReplyMode, flag};
 pub(super) use table::COMMANDS;
 
 pub use control::kill_all;
-pub use list::ClientFigures;
 
 fn id(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     reply.integer(invocation.session.shared.id as i64);

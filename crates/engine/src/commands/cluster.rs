@@ -4,8 +4,7 @@ use mantissa_commands::spec::{Categories, Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome};
 use mantissa_protocol::{Args, Reply};
 
-use crate::invocation::Invocation;
-use crate::registry::EngineSpec;
+use crate::invocation::{EngineSpec, Invocation};
 
 fn disabled(_session: &mut Invocation<'_, '_, '_>, _args: Args<'_>, _reply: &mut Reply) -> Outcome {
     Err(Error::fixed("ERR This instance has cluster support disabled"))

@@ -8,8 +8,7 @@ use mantissa_commands::spec::{Categories, Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome, find_keys, glob, key_flags, parse};
 use mantissa_protocol::{Args, Reply};
 
-use crate::invocation::Invocation;
-use crate::registry::{Command, EngineSpec, Registry};
+use crate::invocation::{Command, EngineSpec, Invocation, Registry};
 
 /// All commands with their subcommands.
 fn every(registry: &'static Registry) -> impl Iterator<Item = &'static Command> {
@@ -169,7 +168,7 @@ fn help(_session: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Repl
 const ANY_TIME: Flags = Flags::LOADING.or(Flags::STALE);
 const UNORDERED: &[&str] = &["nondeterministic_output_order"];
 
-const fn subcommand(name: &'static str, arity: i32, handler: crate::registry::EngineHandler) -> EngineSpec {
+const fn subcommand(name: &'static str, arity: i32, handler: crate::invocation::EngineHandler) -> EngineSpec {
     EngineSpec::new(name, arity, handler, ANY_TIME).locks(Locks::Nothing).categories(Categories::CONNECTION)
 }
 

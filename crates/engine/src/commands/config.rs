@@ -6,8 +6,7 @@ use mantissa_commands::spec::{Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome};
 use mantissa_protocol::{Args, Reply};
 
-use crate::invocation::Invocation;
-use crate::registry::EngineSpec;
+use crate::invocation::{EngineSpec, Invocation};
 use crate::{aof, notice, warning};
 use mantissa_config::{Config, SENSITIVE, SetError, directive};
 use mantissa_sys::clock::unix_ms;
@@ -50,7 +49,7 @@ fn set(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Repl
     engine.aof.configure(&config);
     engine.set_config(config);
     if let Some(requirepass) = requirepass {
-        engine.acl.set_requirepass(engine, &requirepass);
+        engine.acl.set_requirepass(&requirepass);
     }
     if is_off {
         aof::switch_off_for(invocation);
@@ -88,7 +87,8 @@ pub(super) fn rewrite_file(invocation: &mut Invocation<'_, '_, '_>) -> Outcome {
     let Some(path) = live.config.file() else {
         return Err(Error::fixed("ERR The server is running without a config file"));
     };
-    let config = Config { users: engine.acl.for_config(engine), ..live.config.clone() };
+    let config =
+        Config { users: engine.acl.for_config(engine.registry, &live.config), ..live.config.clone() };
     if let Err(error) = config.rewrite(path) {
         warning!("CONFIG REWRITE failed: {error}");
         return Err(Error::new(format!("ERR Rewriting config file: {error}")));

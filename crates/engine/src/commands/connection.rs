@@ -7,13 +7,9 @@ use mantissa_commands::spec::{Categories, Flags, Group, Traits};
 use mantissa_commands::{Error, Locks, Outcome, parse};
 use mantissa_protocol::{Args, Protocol, Reply};
 
-use crate::invocation::Invocation;
-use crate::registry::EngineSpec;
+use crate::invocation::{EngineSpec, Invocation};
 use crate::session::{ReplyMode, Session, flag};
-use crate::{acl, transaction};
-
-/// The level of compatibility that clients look at.
-pub const REDIS_VERSION: &str = "8.2.3";
+use crate::{acl, admission, transaction};
 
 fn ping(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     if args.len() > 2 {
@@ -55,7 +51,7 @@ fn authenticate(
         }
         invocation.session.set_user(&before);
     }
-    acl::note_failed_login(invocation, name, command);
+    admission::note_failed_login(invocation, name, command);
     Err(Error::fixed("WRONGPASS invalid username-password pair or user is disabled."))
 }
 
@@ -139,7 +135,7 @@ fn write_greeting(session: &Session, reply: &mut Reply) {
     reply.bulk(b"server");
     reply.bulk(b"redis");
     reply.bulk(b"version");
-    reply.bulk(REDIS_VERSION.as_bytes());
+    reply.bulk(super::REDIS_VERSION.as_bytes());
     reply.bulk(b"proto");
     reply.integer(if session.protocol == Protocol::Resp3 { 3 } else { 2 });
     reply.bulk(b"id");

@@ -15,8 +15,7 @@ use mantissa_persist::payload;
 use mantissa_protocol::{Args, Protocol, Reply};
 use mantissa_store::Entry;
 
-use crate::invocation::Invocation;
-use crate::registry::EngineSpec;
+use crate::invocation::{EngineSpec, Invocation};
 use crate::reload::{self, Options};
 use crate::{notice, warning};
 

@@ -22,8 +22,7 @@ pub(super) use figures::{ClientTotals, KeyspaceTotals};
 
 pub(super) use memory::MemoryFigures;
 
-use crate::invocation::Invocation;
-use crate::registry::EngineSpec;
+use crate::invocation::{EngineSpec, Invocation};
 
 /// A section: its name as an argument, its title, when it is shown, and what writes its lines.
 struct Section {

@@ -1,44 +1,13 @@
 //! SLOWLOG, LATENCY, TIME, ROLE and LOLWUT.
 
-use mantissa_commands::spec::{Flags, Group, Secrets};
+use mantissa_commands::spec::{Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome, parse};
 use mantissa_protocol::{Args, Protocol, Reply};
 
-use crate::context::Context;
-use crate::invocation::Invocation;
+use crate::invocation::{Command, EngineSpec, Invocation};
 use crate::latency::{self, Histogram};
-use crate::registry::{Command, EngineSpec};
-use crate::session::Session;
-use crate::slowlog::{self, SlowCommand};
+use crate::slowlog;
 use mantissa_sys::clock::unix_us;
-
-/// Logs a command that took `elapsed_us` as slow.
-pub fn note_slow(context: &Context, session: &Session, command: &Command, args: Args<'_>, elapsed_us: u64) {
-    let (mut peer, mut name) = (String::new(), Vec::new());
-    if !context.in_script {
-        peer = session.shared.peer.remote_text().to_string();
-        name = session.shared.identity.lock().name.clone();
-    }
-    let slow = SlowCommand {
-        unix_seconds: context.now_ms / 1000,
-        duration_us: i64::try_from(elapsed_us).unwrap_or(i64::MAX),
-        peer: peer.as_bytes(),
-        client_name: &name,
-    };
-    let shown = shown_arguments(command.info.secrets, args);
-    let entries_max = context.live.config.slowlog_max_len;
-    context.engine.slowlog.lock().record(slow, shown, entries_max);
-}
-
-/// The arguments as others may see them: without secrets.
-pub fn shown_arguments<'a>(
-    secrets: Option<Secrets>,
-    args: Args<'a>,
-) -> impl ExactSizeIterator<Item = &'a [u8]> {
-    let is_secret = move |index| secrets.is_some_and(|is_secret| is_secret(args, index));
-    let arguments = args.iter().enumerate();
-    arguments.map(move |(index, text)| if is_secret(index) { b"(redacted)" } else { text })
-}
 
 fn slowlog_get(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     if args.len() > 3 {

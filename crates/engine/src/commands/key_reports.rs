@@ -5,9 +5,8 @@ use mantissa_commands::{Error, Locks, Outcome, memory_usage, parse};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::ShardSet;
 
-use crate::census::{BigKey, Findings, SMALL_KEYS};
-use crate::invocation::Invocation;
-use crate::registry::EngineSpec;
+use crate::invocation::{EngineSpec, Invocation};
+use crate::key_sizes::{BigKey, Findings, SMALL_KEYS};
 
 /// Keys that are shown if the caller does not say how many.
 const COUNT: usize = 10;
@@ -81,7 +80,7 @@ fn big(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Repl
     let count = count_of(args)?;
     let found = match findings_of_few(invocation) {
         Some(findings) => findings.into_biggest(),
-        None => invocation.engine().census.biggest(),
+        None => invocation.engine().key_sizes.biggest(),
     };
     // Some more than are wanted: their order is that of estimates.
     let mut measured: Vec<_> =

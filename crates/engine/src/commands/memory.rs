@@ -9,8 +9,7 @@ use mantissa_protocol::{Args, Reply};
 use mantissa_store::{ShardSet, allocator, heap, slab};
 
 use super::info::{ClientTotals, MemoryFigures, human, ratio};
-use crate::invocation::Invocation;
-use crate::registry::EngineSpec;
+use crate::invocation::{EngineSpec, Invocation};
 
 /// Below this nothing is worth a diagnosis.
 const DIAGNOSED_BYTES_MIN: u64 = 5 << 20;

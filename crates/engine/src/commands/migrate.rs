@@ -33,8 +33,8 @@ use crate::blocking;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::host::Message;
-use crate::invocation::{Invocation, with_shards};
-use crate::registry::EngineSpec;
+use crate::invocation::{EngineSpec, Invocation};
+use crate::shard_access::with_shards;
 use mantissa_sys::clock::unix_ms;
 
 /// The timeout where none or a negative one is given.

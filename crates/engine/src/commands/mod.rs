@@ -20,10 +20,10 @@ mod replication;
 mod scripting;
 mod transactions;
 
-pub use client_commands::{ClientFigures, kill_all};
-pub use connection::REDIS_VERSION;
+pub use crate::client_figures::ClientFigures;
+pub use crate::version::REDIS_VERSION;
+pub use client_commands::kill_all;
 pub use info::write_all as write_info;
-pub use introspection::{note_slow, shown_arguments};
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,7 +32,7 @@ use mantissa_commands::{DataSpec, Error};
 use mantissa_protocol::{Args, Reply};
 
 use crate::context::Context;
-use crate::registry::EngineSpec;
+use crate::invocation::EngineSpec;
 use crate::session::{Session, flag};
 
 /// Up to this argument secrets are looked for among options: further than all options take, some of them

@@ -4,8 +4,7 @@ use mantissa_commands::spec::{Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome};
 use mantissa_protocol::{Args, Reply};
 
-use crate::invocation::Invocation;
-use crate::registry::EngineSpec;
+use crate::invocation::{EngineSpec, Invocation};
 use crate::warning;
 
 fn list(_session: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {

@@ -8,9 +8,8 @@ use mantissa_commands::{Error, Locks, Outcome, TimeoutReply, parse};
 use mantissa_protocol::{Args, Reply};
 
 use crate::engine::Engine;
-use crate::invocation::Invocation;
+use crate::invocation::{EngineSpec, Invocation};
 use crate::persistence;
-use crate::registry::EngineSpec;
 use crate::snapshot::Pace;
 use crate::{aof, blocking, notice, warning};
 use mantissa_config::ShutdownFlags;

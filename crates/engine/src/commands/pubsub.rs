@@ -8,9 +8,8 @@ use mantissa_commands::{Locks, Outcome};
 use mantissa_protocol::{Args, Reply};
 
 use crate::engine::Engine;
-use crate::invocation::Invocation;
+use crate::invocation::{EngineSpec, Invocation};
 use crate::pubsub::Scope;
-use crate::registry::EngineSpec;
 use crate::session::{Session, Subscriptions, flag};
 
 fn names(subscriptions: &mut Subscriptions, scope: Scope) -> &mut IndexSet<Vec<u8>> {
@@ -163,7 +162,9 @@ fn sunsubscribe(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: 
 
 fn send(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply, scope: Scope) -> Outcome {
     let engine = invocation.engine();
-    let receivers = engine.pubsub.publish(&mut invocation.context.outbox, scope, args.at(1), args.at(2));
+    let outbox = &mut invocation.context.outbox;
+    let send = |target, bytes| outbox.push(target, bytes);
+    let receivers = engine.pubsub.publish(scope, args.at(1), args.at(2), send);
     reply.integer(receivers as i64);
     Ok(())
 }

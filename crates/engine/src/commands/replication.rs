@@ -11,10 +11,9 @@ use mantissa_commands::{Access, DataSpec, Error, Locks, Outcome, TimeoutReply, p
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::Kind;
 
-use crate::aof::{WAITAOF_WITHOUT_LOG, write_confirmations};
-use crate::blocking;
-use crate::invocation::Invocation;
-use crate::registry::EngineSpec;
+use crate::invocation::{EngineSpec, Invocation};
+use crate::state::aof::{WAITAOF_WITHOUT_LOG, write_confirmations};
+use crate::{aof, blocking};
 
 const NOT_A_REPLICA: Error =
     Error::fixed("ERR Replication is not supported yet: this server cannot become a replica");
@@ -68,7 +67,7 @@ fn waitaof(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut 
     let blocked = blocking::waiting_without_keys(engine, session, args, deadline, on_timeout)?;
     blocking::wait(engine, session, Arc::clone(&blocked));
     if replicas == 0 {
-        engine.aof.wait(engine, lsn, blocked);
+        aof::wait(engine, lsn, blocked);
     }
     Ok(())
 }

@@ -4,10 +4,8 @@ use mantissa_commands::Outcome;
 use mantissa_commands::spec::{Categories, Flags, Group, KeySpec, ScriptSource};
 use mantissa_protocol::{Args, Reply};
 
-use crate::invocation::Invocation;
-use crate::registry::EngineSpec;
-use crate::scripting::eval::{self, READS, READS_AND_WRITES};
-use crate::scripting::function_commands as functions;
+use crate::eval::{self, READS, READS_AND_WRITES, functions};
+use crate::invocation::{EngineSpec, Invocation};
 
 fn script_help(_session: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     super::write_help(

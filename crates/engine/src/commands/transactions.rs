@@ -2,7 +2,7 @@
 
 use mantissa_commands::spec::{Categories, Flags, Group, KeyFlags, KeySpec, Traits};
 
-use crate::registry::EngineSpec;
+use crate::invocation::EngineSpec;
 use crate::transaction::{discard, exec, multi, unwatch, watch};
 
 const FLAGS: Flags =

@@ -1,11 +1,9 @@
-//! Which keys a policy evicts first, and drawing candidates from the keyspace.
+//! Drawing candidates for eviction from the keyspace.
 
-use mantissa_commands::{decayed_frequency, idle_seconds};
 use mantissa_store::{Database, Entry, KeyHash, Keyspace, Shard, ShardSet};
 
-use super::pool::{Candidate, Pool};
 use crate::context::Context;
-use mantissa_config::{Config, MaxmemoryPolicy};
+use crate::memory_limit::{Candidate, Policy, Pool};
 
 /// Buckets that are looked at for enough entries.
 const BUCKETS_MAX: usize = 64;
@@ -13,88 +11,6 @@ const BUCKETS_MAX: usize = 64;
 const WALK_ENTRIES: usize = 1_000;
 /// Where at least one in this many keys expires, random entries bring up enough of them.
 const COMMON: usize = 16;
-
-/// The order in which keys are evicted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
-    /// Those unused for longest first.
-    Recency,
-    /// Those used least often first.
-    Frequency {
-        /// `lfu-decay-time`.
-        decay_minutes: u32,
-    },
-    /// Those that expire soonest first.
-    Expiry,
-    /// Any.
-    Random,
-}
-
-/// What may be evicted, and in which order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
-    order: Order,
-    /// Only keys with an expiry.
-    volatile_only: bool,
-    /// `maxmemory-samples`.
-    samples: usize,
-}
-
-impl Policy {
-    /// The policy of a configuration, `None` if nothing is to be evicted.
-    pub fn of(config: &Config) -> Option<Policy> {
-        let frequency = Order::Frequency { decay_minutes: config.lfu_decay_time };
-        let (order, volatile_only) = match config.maxmemory_policy {
-            MaxmemoryPolicy::Noeviction => return None,
-            MaxmemoryPolicy::AllkeysLru => (Order::Recency, false),
-            MaxmemoryPolicy::AllkeysLfu => (frequency, false),
-            MaxmemoryPolicy::AllkeysRandom => (Order::Random, false),
-            MaxmemoryPolicy::VolatileLru => (Order::Recency, true),
-            MaxmemoryPolicy::VolatileLfu => (frequency, true),
-            MaxmemoryPolicy::VolatileRandom => (Order::Random, true),
-            MaxmemoryPolicy::VolatileTtl => (Order::Expiry, true),
-        };
-        Some(Policy { order, volatile_only, samples: config.maxmemory_samples as usize })
-    }
-
-    /// Whether a policy needs keys with an expiry to be known.
-    pub fn needs_volatile(config: &Config) -> bool {
-        config.maxmemory > 0 && Policy::of(config).is_some_and(|policy| policy.volatile_only)
-    }
-
-    /// An entry's place in the order: the lowest goes first. `None` if it may not be evicted.
-    #[inline]
-    fn rank(self, entry: &Entry, now_ms: i64, dice: u64) -> Option<i64> {
-        let expiry = entry.expiry();
-        if self.volatile_only && expiry.is_none() {
-            return None;
-        }
-        Some(match self.order {
-            Order::Recency => now_ms / 1000 - i64::from(idle_seconds(entry.clock(), now_ms)),
-            Order::Frequency { decay_minutes } => {
-                let clock = entry.clock();
-                let idle_minutes = ((now_ms / 60_000) as u32).wrapping_sub(clock >> 8) & 0xFFFF;
-                i64::from(decayed_frequency(clock, now_ms, decay_minutes)) << 16
-                    | i64::from(0xFFFF - idle_minutes)
-            }
-            Order::Expiry => expiry.unwrap_or(i64::MAX),
-            Order::Random => (dice >> 1) as i64,
-        })
-    }
-
-    /// Whether a candidate drawn with this rank still deserves it.
-    pub fn still_stands(self, entry: &Entry, now_ms: i64, rank: i64) -> bool {
-        match self.rank(entry, now_ms, 0) {
-            None => false,
-            Some(now) => self.order == Order::Random || now <= rank,
-        }
-    }
-
-    /// How many keys of a database may be evicted.
-    fn eligible(self, database: &Database) -> usize {
-        if self.volatile_only { database.expiring_len() } else { database.len() }
-    }
-}
 
 /// What drawing came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,7 +128,7 @@ impl Draw<'_> {
     /// Offers an entry to the pool. False if it may not be evicted.
     #[inline]
     fn offer(&mut self, database: usize, entry: &Entry) -> bool {
-        let dice = if self.policy.order == Order::Random { self.random() } else { 0 };
+        let dice = if self.policy.is_random() { self.random() } else { 0 };
         let Some(rank) = self.policy.rank(entry, self.now_ms, dice) else { return false };
         if self.pool.would_keep(rank) {
             let hash = self.keyspace.hash(entry.key());

@@ -14,7 +14,7 @@ use mantissa_scripting::{BAD_NAME, CallError, Code, Host, LogLevel, Registration
 use parking_lot::RwLock;
 
 use super::machine::{WorkerMachine, error_of, write_log};
-use super::source::{Habits, declaration_words};
+use super::source::{KeyUsage, declaration_words};
 
 /// How long the code of a library may run when it is loaded.
 const LOAD_TIME_MAX: Duration = Duration::from_millis(500);
@@ -29,7 +29,7 @@ pub struct FunctionInfo {
     /// What it declares.
     pub flags: ScriptFlags,
     /// What is known of its keys.
-    pub habits: Habits,
+    pub key_usage: KeyUsage,
 }
 
 /// A library.
@@ -223,7 +223,7 @@ fn run_code(vm: &mut WorkerMachine, code: &[u8]) -> Outcome<Registered> {
         name: known.name,
         description: known.description,
         flags: known.flags,
-        habits: Habits::default(),
+        key_usage: KeyUsage::default(),
     };
     Ok((registered.into_iter().map(info).collect(), compiled))
 }

@@ -10,7 +10,6 @@ use mantissa_scripting::{Code, LogLevel, Machine, Problem};
 use super::functions::{Compiled, Libraries};
 use super::running::Scripting;
 use super::source::{Digest, EVAL_SCRIPTS_MAX, Script};
-use crate::engine::Engine;
 use crate::{config, log};
 
 /// Libraries held before those that are gone are looked for.
@@ -83,8 +82,10 @@ impl WorkerMachine {
 }
 
 /// Does something with this worker's machine. Fails if a script runs on it.
-pub fn with_machine<R>(engine: &Engine, work: impl FnOnce(&mut WorkerMachine) -> Outcome<R>) -> Outcome<R> {
-    let scripting = &engine.scripting;
+pub fn with_machine<R>(
+    scripting: &Scripting,
+    work: impl FnOnce(&mut WorkerMachine) -> Outcome<R>,
+) -> Outcome<R> {
     MACHINE.with(|machine| {
         let Ok(mut machine) = machine.try_borrow_mut() else { return Err(scripting.busy_error()) };
         let vm = match &mut *machine {

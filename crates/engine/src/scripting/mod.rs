@@ -1,27 +1,22 @@
-//! Scripts and functions: EVAL, FCALL and the commands about them.
+//! Scripts and functions: their texts, what is compiled of them, and which of them run.
 //!
 //! The language itself is in the crate `mantissa-scripting`. A script runs on the thread of the worker that
-//! received it, on that worker's machine ([`machine`]), to its end. Which shards it holds meanwhile, and why
-//! that makes it atomic, is told in [`run`]. All workers share the texts of scripts and what is known of
-//! them ([`source`]), but not compiled code.
+//! received it, on that worker's machine ([`machine`]), to its end; [`crate::eval`] runs it. All workers
+//! share the texts of scripts and what is known of them ([`source`]), but not compiled code.
 
-pub mod eval;
-pub mod function_commands;
 pub mod functions;
-mod machine;
-pub mod pump;
-mod run;
+pub mod machine;
+pub mod nested_loop;
 pub mod running;
 pub mod source;
 
-pub use eval::needs_memory;
 pub use machine::with_machine;
 pub use running::Scripting;
 
 /// The language of scripts.
 #[cfg(feature = "lua")]
 static LUA: mantissa_scripting::Lua51 =
-    mantissa_scripting::Lua51 { redis_version: crate::commands::REDIS_VERSION };
+    mantissa_scripting::Lua51 { redis_version: crate::version::REDIS_VERSION };
 
 /// The language that scripts are written in; none if the engine was built without one.
 pub(crate) fn language() -> Option<&'static dyn mantissa_scripting::Language> {

@@ -6,19 +6,18 @@
 //! it has not written.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use mantissa_commands::spec::{Info, ScriptSource};
 use mantissa_commands::{Error, Outcome};
+use mantissa_protocol::Args;
 use mantissa_scripting::Language;
-use mantissa_store::{LockedShards, ShardSet};
 use mantissa_sys::{clock, simulation};
 use parking_lot::Mutex;
 
 use super::functions::LibraryStore;
 use super::machine::is_running_here;
-use super::source::ScriptCache;
-use crate::admission;
-use crate::engine::Engine;
+use super::source::{self, ScriptCache};
 
 /// How long those wait at a time who wait for scripts, or scripts for them.
 const PAUSE: Duration = Duration::from_micros(100);
@@ -31,7 +30,7 @@ const FUNCTION: u8 = 2;
 #[derive(Default)]
 pub struct Slot {
     kind: AtomicU8,
-    /// When it began, in ms since the server started.
+    /// When it began, in ms since [`Scripting::started`].
     began_ms: AtomicU64,
     /// It has run past the threshold.
     slow: AtomicBool,
@@ -47,12 +46,6 @@ impl Slot {
     /// Whether it has run past the threshold.
     pub fn is_slow(&self) -> bool {
         self.slow.load(Ordering::Relaxed)
-    }
-
-    /// For how long it has run, in ms.
-    pub fn elapsed_ms(&self, engine: &Engine) -> u64 {
-        let now_ms = clock::since(engine.started).as_millis() as u64;
-        now_ms.saturating_sub(self.began_ms.load(Ordering::Relaxed))
     }
 }
 
@@ -74,13 +67,8 @@ pub struct Scripting {
     sweeps: AtomicU64,
     /// Bytes that each worker's machine uses.
     vm_bytes: Box<[AtomicU64]>,
-    /// What waits for shards that a slow script holds.
-    postponed: Mutex<Vec<Postponed>>,
-    has_postponed: AtomicBool,
+    started: Instant,
 }
-
-/// Work to be done with no shard locked.
-type Postponed = Box<dyn FnOnce(&Engine) + Send>;
 
 /// A script or function that runs, until it is dropped.
 pub struct Running<'s> {
@@ -116,8 +104,7 @@ impl Scripting {
             slow_count: AtomicU64::new(0),
             sweeps: AtomicU64::new(0),
             vm_bytes: (0..=worker_count).map(|_| AtomicU64::new(0)).collect(),
-            postponed: Mutex::default(),
-            has_postponed: AtomicBool::new(false),
+            started: clock::now(),
         }
     }
 
@@ -128,7 +115,7 @@ impl Scripting {
 
     /// Notes that a worker begins a script or function, once no command sweeps the keyspace. `holds_locks`
     /// says that shards are locked already, as inside MULTI: then there is no waiting.
-    pub fn begin(&self, engine: &Engine, worker: usize, is_function: bool, holds_locks: bool) -> Running<'_> {
+    pub fn begin(&self, worker: usize, is_function: bool, holds_locks: bool) -> Running<'_> {
         let slot = self.slot(worker);
         let kind = if is_function { FUNCTION } else { SCRIPT };
         loop {
@@ -141,7 +128,7 @@ impl Scripting {
                 simulation::sleep(PAUSE);
             }
         }
-        slot.began_ms.store(clock::since(engine.started).as_millis() as u64, Ordering::Relaxed);
+        slot.began_ms.store(clock::since(self.started).as_millis() as u64, Ordering::Relaxed);
         slot.wrote.store(false, Ordering::Relaxed);
         slot.killed.store(false, Ordering::Relaxed);
         Running { scripting: self, worker }
@@ -194,11 +181,17 @@ impl Scripting {
         self.vm_bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
     }
 
+    /// For how long what runs in a slot has run, in ms.
+    pub fn elapsed_ms(&self, slot: &Slot) -> u64 {
+        let now_ms = clock::since(self.started).as_millis() as u64;
+        now_ms.saturating_sub(slot.began_ms.load(Ordering::Relaxed))
+    }
+
     /// The running slot that has run for longest among those of a kind.
-    pub fn longest(&self, engine: &Engine, function: bool) -> Option<&Slot> {
+    pub fn longest(&self, function: bool) -> Option<&Slot> {
         let kind = if function { FUNCTION } else { SCRIPT };
         let running = self.slots.iter().filter(|slot| slot.kind.load(Ordering::Acquire) == kind);
-        running.max_by_key(|slot| slot.elapsed_ms(engine))
+        running.max_by_key(|slot| self.elapsed_ms(slot))
     }
 
     /// The refusal of commands while a script is slow.
@@ -212,40 +205,21 @@ impl Scripting {
         })
     }
 
-    /// Waits for shards that are not free. Fails if a slow script or a large file that is loaded is in
-    /// the way.
-    #[cold]
-    pub fn wait_for_shards<'e>(&self, engine: &'e Engine, set: ShardSet) -> Outcome<LockedShards<'e>> {
-        // A thread that serves others from within a script must not wait for what the script holds.
-        let inside = is_running_here();
-        let reloading = &engine.persistence.reloading;
-        let give_up = || {
-            inside
-                || self.is_busy()
-                || reloading.load(Ordering::Relaxed)
-                || engine.stopping.load(Ordering::Relaxed)
+    /// Whether a call is one of a script or function that declares its flags, and does not declare that it
+    /// may run when memory is full.
+    pub fn needs_memory(&self, info: &Info, args: Args<'_>) -> bool {
+        let flags = match info.script {
+            Some(ScriptSource::Text) => source::declared_flags(args.at(1)),
+            Some(ScriptSource::Digest) => {
+                let digest = source::parse_digest(args.at(1));
+                digest.and_then(|digest| self.cache.get(&digest)).map(|script| script.flags)
+            }
+            Some(ScriptSource::Function) => {
+                self.libraries.find(args.at(1)).map(|(library, place)| library.functions[place].flags)
+            }
+            None => None,
         };
-        let locked = engine.keyspace.lock_unless(set, give_up);
-        locked.ok_or_else(|| match reloading.load(Ordering::Relaxed) {
-            true => admission::LOADING,
-            false => self.busy_error(),
-        })
-    }
-
-    /// Leaves work for when no slow script is in its way.
-    pub fn postpone(&self, work: impl FnOnce(&Engine) + Send + 'static) {
-        self.postponed.lock().push(Box::new(work));
-        self.has_postponed.store(true, Ordering::Release);
-    }
-
-    /// Does what was left, if no script is slow and no file is loaded. No shard may be locked.
-    pub fn do_postponed(&self, engine: &Engine) {
-        let is_reloading = engine.persistence.reloading.load(Ordering::Relaxed);
-        if self.has_postponed.load(Ordering::Acquire) && !self.is_busy() && !is_reloading {
-            self.has_postponed.store(false, Ordering::Release);
-            let all = std::mem::take(&mut *self.postponed.lock());
-            all.into_iter().for_each(|work| work(engine));
-        }
+        flags.is_some_and(|flags| !flags.undeclared && !flags.allow_oom && !flags.no_writes)
     }
 
     /// Ends every slow script that has not written, as the server is to end.
@@ -256,9 +230,9 @@ impl Scripting {
     }
 
     /// SCRIPT KILL and FUNCTION KILL.
-    pub fn kill(&self, engine: &Engine, function: bool) -> Outcome {
-        let Some(slot) = self.longest(engine, function) else {
-            if self.longest(engine, !function).is_some_and(Slot::is_slow) {
+    pub fn kill(&self, function: bool) -> Outcome {
+        let Some(slot) = self.longest(function) else {
+            if self.longest(!function).is_some_and(Slot::is_slow) {
                 return Err(self.busy_error());
             }
             return Err(Error::fixed("NOTBUSY No scripts in execution right now."));

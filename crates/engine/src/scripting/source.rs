@@ -21,14 +21,14 @@ pub const EVAL_SCRIPTS_MAX: usize = 500;
 
 /// What is known of the keys that a script touches.
 #[derive(Debug, Default)]
-pub struct Habits(AtomicU8);
+pub struct KeyUsage(AtomicU8);
 
-impl Habits {
+impl KeyUsage {
     const DECLARED: u8 = 1;
     const WIDE: u8 = 2;
 
     /// Whether it has run and never touched a key that it did not declare.
-    pub fn keeps_to_declared(&self) -> bool {
+    pub fn has_only_declared(&self) -> bool {
         self.0.load(Ordering::Relaxed) == Self::DECLARED
     }
 
@@ -54,7 +54,7 @@ pub struct Script {
     /// What it declares.
     pub flags: ScriptFlags,
     /// What is known of its keys.
-    pub habits: Habits,
+    pub key_usage: KeyUsage,
     /// Whether SCRIPT LOAD brought it.
     loaded: AtomicBool,
     /// When it was last used, by the cache's clock.
@@ -70,7 +70,7 @@ impl Script {
             text: text.into(),
             declaration_bytes,
             flags,
-            habits: Habits::default(),
+            key_usage: KeyUsage::default(),
             loaded: AtomicBool::new(false),
             used: AtomicU64::new(0),
         })

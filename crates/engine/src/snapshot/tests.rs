@@ -31,7 +31,7 @@ fn snapshot(
     let mut writer = Writer::new(file, options.clone(), None);
     writer.begin(&FileFacts::default()).expect("there is room");
     let (snapshot, totals) = keyspace.lock(keyspace.all_shards()).begin_snapshot();
-    let progress = Progress::default();
+    let progress = SnapshotProgress::default();
     let job = Job {
         keyspace,
         progress: &progress,

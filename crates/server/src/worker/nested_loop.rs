@@ -1,5 +1,5 @@
 //! The event loop within a slow script: a script that runs for long serves the other connections of its
-//! worker from within ([`pump::serve_others`]).
+//! worker from within ([`nested_loop::serve_others`]).
 //!
 //! The worker lends the thread everything but what the running command uses. The session that runs the
 //! script is not in its place meanwhile: what comes for it is kept until the script has ended.
@@ -11,7 +11,7 @@ use mantissa_engine::batch::Request;
 use mantissa_engine::blocking::Deadlines;
 use mantissa_engine::execute::Progress;
 use mantissa_engine::registry::Command;
-use mantissa_engine::scripting::pump::{self, NestedLoop};
+use mantissa_engine::scripting::nested_loop::{self, NestedLoop};
 use mantissa_engine::warning;
 use mantissa_net::{Conn, Driver};
 use mantissa_protocol::Reply;
@@ -121,7 +121,7 @@ impl Worker<'_> {
         };
         let (context, session) = (&mut self.context, &mut connection.session);
         let work = || execute_guarded(context, session, (command, args), request.hash, reply);
-        let progress = pump::lend(&mut nested, work);
+        let progress = nested_loop::lend(&mut nested, work);
         if let Some(suspended) = nested.suspended {
             connection.weight.forget_magnitude();
             connection.session.killed |= suspended.closed;

@@ -1,6 +1,6 @@
 //! Replies that wait for the log. A reply leaves when the log is confirmed up to the reply's LSN
-//! ([`Aof::confirmed`](mantissa_engine::aof::Aof::confirmed)): on the disk with `appendfsync always`, else in
-//! the file. So nobody hears of a write that a crash, or the end of the process, could undo.
+//! ([`Aof::confirmed`](mantissa_engine::state::aof::Aof::confirmed)): on the disk with `appendfsync always`,
+//! else in the file. So nobody hears of a write that a crash, or the end of the process, could undo.
 //!
 //! A reply's LSN lies behind the last write that it may tell of: one of its client's own, or the last one to
 //! a shard that a command of its client has read. A client that reads other shards does not wait. (In Redis

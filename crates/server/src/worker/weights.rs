@@ -6,7 +6,7 @@
 use std::sync::atomic::Ordering;
 
 use indexmap::IndexSet;
-use mantissa_engine::client_memory::{bytes_of, limit};
+use mantissa_engine::client_memory::limit;
 use mantissa_engine::context::Context;
 use mantissa_engine::host::Message;
 use mantissa_engine::session::flag;
@@ -52,7 +52,7 @@ impl Weights {
     /// Notes what a client takes now.
     #[inline]
     pub(super) fn note(&mut self, context: &Context, connection: &mut Connection) {
-        let bytes = bytes_of(&connection.session) + CONNECTION_BYTES;
+        let bytes = connection.session.memory_bytes() + CONNECTION_BYTES;
         if bytes != connection.weight.bytes {
             self.change(context, connection, bytes);
         }

@@ -1,15 +1,12 @@
 //! CLIENT LIST and CLIENT INFO: one line of figures for each client.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use mantissa_commands::{Error, Outcome, parse};
 use mantissa_protocol::{Args, Reply};
 
-use crate::engine::Engine;
+use crate::client_figures::ClientFigures;
 use crate::invocation::Invocation;
-use crate::registry::{Command, Registry};
 use crate::session::{SharedSession, flag};
 
 /// The classes of clients that TYPE tells apart. There are no masters and replicas so far.
@@ -41,138 +38,6 @@ impl Kind {
     pub fn of(session: &SharedSession) -> Kind {
         if session.has(flag::PUBSUB) { Kind::PubSub } else { Kind::Normal }
     }
-}
-
-/// What a line needs beside the client itself: the names of commands by index, and the arguments of blocked
-/// commands. Made once for all lines.
-pub struct ClientFigures {
-    command_names: &'static [&'static str],
-    blocked_argument_bytes: HashMap<u64, usize>,
-}
-
-impl ClientFigures {
-    /// What the line of one client needs.
-    pub fn of(engine: &Engine, session: u64) -> Self {
-        let bytes = engine.blocked.lock().get(&session).map(|blocked| (session, blocked.args.memory_usage()));
-        ClientFigures {
-            command_names: command_names(engine.registry),
-            blocked_argument_bytes: bytes.into_iter().collect(),
-        }
-    }
-
-    /// What all lines need.
-    pub fn new(engine: &Engine) -> Self {
-        let blocked = engine.blocked.lock();
-        let bytes =
-            |(id, blocked): (&u64, &Arc<crate::session::BlockedClient>)| (*id, blocked.args.memory_usage());
-        ClientFigures {
-            command_names: command_names(engine.registry),
-            blocked_argument_bytes: blocked.iter().map(bytes).collect(),
-        }
-    }
-
-    /// Appends the line of a client, with its end.
-    pub fn write_line(&self, out: &mut Vec<u8>, session: &SharedSession, now_ms: i64) {
-        let seconds_since = |then_ms: i64| (now_ms - then_ms).max(0) / 1000;
-        let identity = session.identity.lock().clone();
-        let unsent = get(&session.output_bytes);
-        let last_command = count(&session.last_command) as usize;
-        let command = self.command_names.get(last_command.wrapping_sub(1)).copied().unwrap_or("NULL");
-        let worker = session.target.lock().worker;
-        let head = format!(
-            "id={} addr={} laddr={} fd={} name=",
-            session.id,
-            session.peer.remote_text(),
-            session.peer.local_text(),
-            session.descriptor
-        );
-        out.extend_from_slice(head.as_bytes());
-        out.extend_from_slice(&identity.name);
-        let middle = format!(
-            " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} qbuf={} qbuf-free={} \
-             argv-mem={} multi-mem={} rbs=0 rbp=0 obl=0 oll={} omem={unsent} tot-mem={} events={} \
-             cmd={command} user=",
-            seconds_since(session.connected_ms),
-            seconds_since(session.active_ms.load(Ordering::Relaxed)),
-            letters(session),
-            count(&session.database),
-            count(&session.channel_count),
-            count(&session.pattern_count),
-            count(&session.shard_channel_count),
-            i64::from(count(&session.queued_plus_1)) - 1,
-            count(&session.watched_count),
-            get(&session.query_bytes),
-            get(&session.query_free_bytes),
-            self.blocked_argument_bytes.get(&session.id).copied().unwrap_or(0),
-            get(&session.transaction_bytes) + get(&session.watched_bytes),
-            u32::from(unsent > 0),
-            get(&session.memory_bytes),
-            if unsent > 0 { "rw" } else { "r" },
-        );
-        out.extend_from_slice(middle.as_bytes());
-        out.extend_from_slice(&session.user.lock().name);
-        let replies =
-            format!(" redir={} resp={} lib-name=", session.redirect_shown(), count(&session.protocol));
-        out.extend_from_slice(replies.as_bytes());
-        out.extend_from_slice(&identity.library_name);
-        out.extend_from_slice(b" lib-ver=");
-        out.extend_from_slice(&identity.library_version);
-        let tail = format!(
-            " io-thread={worker} tot-net-in={} tot-net-out={} tot-cmds={}\n",
-            get(&session.received_bytes),
-            get(&session.sent_bytes),
-            get(&session.command_count),
-        );
-        out.extend_from_slice(tail.as_bytes());
-    }
-}
-
-fn get(figure: &AtomicU64) -> u64 {
-    figure.load(Ordering::Relaxed)
-}
-
-fn count(figure: &AtomicU32) -> u32 {
-    figure.load(Ordering::Relaxed)
-}
-
-/// The full names of all commands, by index; empty where none has the index.
-fn command_names(registry: &'static Registry) -> &'static [&'static str] {
-    static NAMES: OnceLock<Vec<&'static str>> = OnceLock::new();
-    NAMES.get_or_init(|| collect_names(registry))
-}
-
-fn collect_names(registry: &'static Registry) -> Vec<&'static str> {
-    let mut names = vec![""; registry.index_count()];
-    let mut add = |command: &'static Command| {
-        if let Some(name) = names.get_mut(command.index) {
-            *name = &command.name;
-        }
-    };
-    for command in registry.iter() {
-        add(command);
-        command.subcommands.iter().for_each(&mut add);
-    }
-    names
-}
-
-/// The letters of a client's state.
-fn letters(session: &SharedSession) -> String {
-    let is_dirty = session.watch_dirty.lock().as_ref().is_some_and(|dirty| dirty.load(Ordering::Relaxed));
-    let all = [
-        (session.has(flag::MONITOR), 'O'),
-        (session.has(flag::PUBSUB), 'P'),
-        (session.has(flag::MULTI), 'x'),
-        (session.has(flag::BLOCKED), 'b'),
-        (session.has(flag::TRACKING), 't'),
-        (session.has(flag::TRACKING_BROKEN), 'R'),
-        (session.has(flag::TRACKING_BROADCAST), 'B'),
-        (is_dirty, 'd'),
-        (session.has(flag::UNIX), 'U'),
-        (session.has(flag::NO_EVICT), 'e'),
-        (session.has(flag::NO_TOUCH), 'T'),
-    ];
-    let letters: String = all.iter().filter(|(set, _)| *set).map(|(_, letter)| *letter).collect();
-    if letters.is_empty() { "N".to_owned() } else { letters }
 }
 
 pub(super) fn info(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {

@@ -4,7 +4,7 @@ use mantissa_commands::Locks;
 use mantissa_commands::spec::{Categories, Flags, Group, Traits};
 
 use super::{control, list, tracking};
-use crate::registry::EngineSpec;
+use crate::invocation::EngineSpec;
 
 const ANY_TIME: Flags = Flags::LOADING.or(Flags::STALE);
 const OWN: Flags = Flags::NOSCRIPT.or(ANY_TIME);
@@ -15,7 +15,7 @@ const VARYING: &[&str] = &["nondeterministic_output"];
 const fn subcommand(
     name: &'static str,
     arity: i32,
-    handler: crate::registry::EngineHandler,
+    handler: crate::invocation::EngineHandler,
     flags: Flags,
 ) -> EngineSpec {
     EngineSpec::new(name, arity, handler, flags)

@@ -3,7 +3,7 @@
 use mantissa_commands::arguments;
 use mantissa_protocol::Reply;
 
-use crate::registry::Command;
+use crate::invocation::Command;
 
 fn text(reply: &mut Reply, name: &str, value: &str) {
     reply.bulk(name.as_bytes());

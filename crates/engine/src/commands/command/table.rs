@@ -3,7 +3,7 @@
 use mantissa_commands::spec::{BeginSearch, FindKeys, Flags, Info, KeyFlags, KeySpec};
 use mantissa_protocol::Reply;
 
-use crate::registry::Command;
+use crate::invocation::Command;
 
 /// Writes a command with its subcommands: an array of ten elements.
 pub(super) fn write(reply: &mut Reply, command: &Command) {

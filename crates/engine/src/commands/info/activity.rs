@@ -8,9 +8,8 @@ use mantissa_sys::process;
 use super::Lines;
 use crate::acl::log::Reason;
 use crate::engine::Engine;
-use crate::invocation::Invocation;
+use crate::invocation::{Command, Invocation};
 use crate::latency::Histogram;
-use crate::registry::Command;
 use mantissa_config::format_percentile;
 
 pub(super) fn stats(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
@@ -35,7 +34,7 @@ pub(super) fn stats(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) 
     let expiry = &engine.expiry;
     let stale_percent = expiry.stale_basis_points.load(Ordering::Relaxed) as f64 / 100.0;
     lines.add("expired_stale_perc", format!("{stale_percent:.2}"));
-    lines.add("expired_time_cap_reached_count", expiry.rounds_cut.load(Ordering::Relaxed));
+    lines.add("expired_time_cap_reached_count", expiry.rounds_timed_out.load(Ordering::Relaxed));
     lines.add("expire_cycle_cpu_milliseconds", expiry.spent_us.load(Ordering::Relaxed) / 1000);
     lines.add("evicted_keys", totals.evicted_keys);
     lines.add("evicted_clients", totals.evicted_clients);
@@ -69,11 +68,11 @@ pub(super) fn stats(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) 
     lines.add("client_query_buffer_limit_disconnections", totals.query_limit_disconnections);
     lines.add("client_output_buffer_limit_disconnections", totals.output_limit_disconnections);
     lines.zeros(&["reply_buffer_shrinks", "reply_buffer_expands"]);
-    lines.add("eventloop_cycles", totals.turns);
-    lines.add("eventloop_duration_sum", totals.turn_ns / 1000);
+    lines.add("eventloop_cycles", totals.iterations);
+    lines.add("eventloop_duration_sum", totals.iteration_ns / 1000);
     lines.add("eventloop_duration_cmd_sum", command_ns(engine).saturating_sub(totals.scripted_ns) / 1000);
-    lines.add("instantaneous_eventloop_cycles_per_sec", rate(&engine.stats.turns_per_second));
-    lines.add("instantaneous_eventloop_duration_usec", rate(&engine.stats.turn_us));
+    lines.add("instantaneous_eventloop_cycles_per_sec", rate(&engine.stats.iterations_per_second));
+    lines.add("instantaneous_eventloop_duration_usec", rate(&engine.stats.iteration_us));
     let denied = |reason: Reason| engine.acl.log.count(reason);
     lines.add("acl_access_denied_auth", denied(Reason::Auth));
     lines.add("acl_access_denied_cmd", denied(Reason::Command));
@@ -94,8 +93,8 @@ pub(super) fn debug(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) 
     let most = |figure: &std::sync::atomic::AtomicU64| figure.load(Ordering::Relaxed);
     lines.add("eventloop_duration_aof_sum", totals.log_ns / 1000);
     lines.add("eventloop_duration_cron_sum", totals.cron_ns / 1000);
-    lines.add("eventloop_duration_max", most(&engine.stats.turn_ns_max) / 1000);
-    lines.add("eventloop_cmd_per_cycle_max", most(&engine.stats.turn_commands_max));
+    lines.add("eventloop_duration_max", most(&engine.stats.iteration_ns_max) / 1000);
+    lines.add("eventloop_cmd_per_cycle_max", most(&engine.stats.iteration_commands_max));
     lines.add("allocator_allocated_lua", engine.scripting.vm_bytes());
 }
 

@@ -12,7 +12,7 @@ pub(super) fn section(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>
     let of_few = if is_loading { None } else { findings_of_few(invocation) };
     let sizes = match of_few {
         Some(findings) => findings.sizes,
-        None => invocation.engine().census.sizes(),
+        None => invocation.engine().key_sizes.sizes(),
     };
     for ((database, kind), distribution) in sizes {
         let Some(what) = kind.row().sizes else { continue };

@@ -1,24 +1,26 @@
-//! EVAL, EVALSHA, their read-only forms, and SCRIPT.
+//! Running scripts and functions: EVAL, EVALSHA, their read-only forms and SCRIPT here, FCALL and FUNCTION in
+//! [`functions`]. Which shards a script holds meanwhile, and why that makes it atomic, is told in [`run`].
+
+pub mod functions;
+mod run;
 
 use std::cell::Cell;
 use std::sync::Arc;
 
-use mantissa_commands::spec::{KeyFlags, ScriptSource};
+use mantissa_commands::spec::KeyFlags;
 use mantissa_commands::{Access, Error, Outcome, parse};
 use mantissa_protocol::{Args, Reply};
 use mantissa_scripting::{Code, Ending, Place};
 use mantissa_store::ShardSet;
 
-use super::machine::{WorkerMachine, error_of, run_on_machine, with_machine};
-use super::run::{Abort, Rules, Run};
-use super::source::{self, Habits, Script};
 use crate::call::with_held;
 use crate::context::Context;
-use crate::engine::Engine;
 use crate::invocation::Invocation;
-use crate::registry::Command;
+use crate::scripting::machine::{WorkerMachine, error_of, run_on_machine, with_machine};
+use crate::scripting::source::{self, KeyUsage, Script};
 use crate::session::Session;
 use crate::{monitor, warning};
+use run::{Abort, Rules, Run};
 
 /// The number of keys that a call declares.
 pub fn key_count(args: Args<'_>) -> Outcome<usize> {
@@ -58,7 +60,7 @@ fn eval_text(
     show(invocation, args);
     key_count(args)?;
     let context = &*invocation.context;
-    let prepared = with_machine(context.engine, |vm| prepare(context, vm, args.at(1), false))?;
+    let prepared = with_machine(&context.engine.scripting, |vm| prepare(context, vm, args.at(1), false))?;
     run_script(invocation, args, reply, prepared, read_only)
 }
 
@@ -73,7 +75,7 @@ fn eval_digest(
     let digest = source::parse_digest(args.at(1)).ok_or(MISSING)?;
     key_count(args)?;
     let context = &*invocation.context;
-    let prepared = with_machine(context.engine, |vm| {
+    let prepared = with_machine(&context.engine.scripting, |vm| {
         let script = context.engine.scripting.cache.get(&digest).ok_or(MISSING)?;
         match vm.compiled(&digest) {
             Some(prepared) => Ok(prepared),
@@ -139,35 +141,17 @@ fn run_script(
     if read_only && !script.flags.undeclared && !script.flags.no_writes {
         return Err(Error::fixed("ERR Can not execute a script with write flag using *_ro command."));
     }
-    let call = Call {
+    let call = ScriptCall {
         args,
         key_count: key_count(args)?,
         read_only: read_only || script.flags.no_writes,
         allow_oom: script.flags.allow_oom,
         is_function: false,
         name: Name::Digest(&script.digest),
-        habits: &script.habits,
+        key_usage: &script.key_usage,
         called: Cell::default(),
     };
     call.run(invocation, reply, &code)
-}
-
-/// Whether a call is one of a script or function that declares its flags, and does not declare that it may
-/// run when memory is full.
-pub fn needs_memory(engine: &Engine, command: &Command, args: Args<'_>) -> bool {
-    let scripting = &engine.scripting;
-    let flags = match command.info.script {
-        Some(ScriptSource::Text) => source::declared_flags(args.at(1)),
-        Some(ScriptSource::Digest) => {
-            let digest = source::parse_digest(args.at(1));
-            digest.and_then(|digest| scripting.cache.get(&digest)).map(|script| script.flags)
-        }
-        Some(ScriptSource::Function) => {
-            scripting.libraries.find(args.at(1)).map(|(library, place)| library.functions[place].flags)
-        }
-        None => None,
-    };
-    flags.is_some_and(|flags| !flags.undeclared && !flags.allow_oom && !flags.no_writes)
 }
 
 /// What errors call a script or function by.
@@ -188,7 +172,7 @@ impl Name<'_> {
 }
 
 /// A call of a script or function.
-pub struct Call<'a> {
+pub struct ScriptCall<'a> {
     /// The command's arguments: name, script, number of keys, keys, arguments.
     pub args: Args<'a>,
     /// The number of keys.
@@ -202,20 +186,19 @@ pub struct Call<'a> {
     /// The name that errors show.
     pub name: Name<'a>,
     /// What is known of its keys.
-    pub habits: &'a Habits,
+    pub key_usage: &'a KeyUsage,
     /// Calls of a run that is to begin again.
     pub called: Cell<usize>,
 }
 
-impl Call<'_> {
+impl ScriptCall<'_> {
     /// Runs it, again if it turns out to need all shards, and replies.
     pub fn run(&self, invocation: &mut Invocation<'_, '_, '_>, reply: &mut Reply, code: &Code) -> Outcome {
         let began = invocation.context.command_began;
         let database = invocation.session.database;
         let context = &mut *invocation.context;
         let engine = context.engine;
-        let running =
-            engine.scripting.begin(engine, context.worker, self.is_function, invocation.access.is_some());
+        let running = engine.scripting.begin(context.worker, self.is_function, invocation.access.is_some());
         let outcome = if let Some(access) = &mut invocation.access {
             self.run_once(context, invocation.session, access, false, reply, code).map(|_| ())
         } else {
@@ -233,7 +216,7 @@ impl Call<'_> {
     /// The shards to begin with.
     fn shards(&self, context: &Context, wide: bool) -> ShardSet {
         let keyspace = &context.engine.keyspace;
-        if wide || self.key_count == 0 || !self.habits.keeps_to_declared() {
+        if wide || self.key_count == 0 || !self.key_usage.has_only_declared() {
             return keyspace.all_shards();
         }
         let mut shards = ShardSet::EMPTY;
@@ -295,7 +278,7 @@ impl Call<'_> {
             let mut run = Run::new(context, session, access, rules);
             let start = reply.len();
             let ending = machine.run(code, self.keys(), self.args.from(3 + self.key_count), &mut run, reply);
-            self.habits.note(run.touched_undeclared);
+            self.key_usage.note(run.touched_undeclared);
             self.called.set(run.called_count);
             let abort = run.abort;
             if abort != Some(Abort::Restart) {
@@ -365,7 +348,7 @@ fn count_error(context: &mut Context, text: &str, is_counted: bool) {
 /// SCRIPT LOAD.
 pub fn script_load(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let context = &*invocation.context;
-    let (script, _) = with_machine(context.engine, |vm| prepare(context, vm, args.at(2), true))?;
+    let (script, _) = with_machine(&context.engine.scripting, |vm| prepare(context, vm, args.at(2), true))?;
     reply.bulk(source::hexadecimal(&script.digest).as_bytes());
     Ok(())
 }
@@ -398,7 +381,7 @@ pub fn script_flush(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, rep
 /// SCRIPT KILL.
 pub fn script_kill(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     let engine = invocation.engine();
-    engine.scripting.kill(engine, false)?;
+    engine.scripting.kill(false)?;
     reply.ok();
     Ok(())
 }

@@ -14,10 +14,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mantissa_commands::memory_usage;
-use mantissa_store::{Entry, Kind, Shard, ShardSet};
+use mantissa_store::{Entry, Keyspace, Kind, Shard, ShardSet};
 use parking_lot::Mutex;
-
-use crate::context::Context;
 
 /// How long one step may take.
 const STEP_TIME: Duration = Duration::from_micros(300);
@@ -91,12 +89,12 @@ impl Findings {
 
 /// What walks have found, for all to see.
 #[derive(Default)]
-pub struct Census {
+pub struct KeySizes {
     last: Mutex<Option<Findings>>,
     present: Mutex<Findings>,
 }
 
-impl Census {
+impl KeySizes {
     /// The distribution of sizes.
     pub fn sizes(&self) -> BTreeMap<(usize, Kind), Box<Distribution>> {
         let last = self.last.lock().as_ref().map(|findings| findings.sizes.clone());
@@ -127,21 +125,18 @@ pub struct Walker {
 }
 
 impl Walker {
-    /// Goes on for a moment.
-    pub fn step(&mut self, context: &mut Context) {
-        let engine = context.engine;
+    /// Goes on for a moment. `changes` is the number of changes of the keyspace so far.
+    pub fn step(&mut self, keyspace: &Keyspace, key_sizes: &KeySizes, changes: u64) {
         if self.began_at.is_none() {
-            let totals = engine.stats.totals();
-            let changes = engine.persistence.dirty.total() + totals.expired_keys + totals.evicted_keys;
             if self.complete_at == Some(changes) {
                 return;
             }
             self.began_at = Some(changes);
         }
         let deadline = clock::now() + STEP_TIME;
-        let mut present = engine.census.present.lock();
-        while self.shard < engine.keyspace.shard_count() {
-            let Ok(mut locked) = engine.keyspace.try_lock(ShardSet::one(self.shard)) else { return };
+        let mut present = key_sizes.present.lock();
+        while self.shard < keyspace.shard_count() {
+            let Ok(mut locked) = keyspace.try_lock(ShardSet::one(self.shard)) else { return };
             let Some(shard) = locked.shard_mut(self.shard) else { return };
             self.walk(shard, &mut present);
             drop(locked);
@@ -149,7 +144,7 @@ impl Walker {
                 return;
             }
         }
-        *engine.census.last.lock() = Some(std::mem::take(&mut present));
+        *key_sizes.last.lock() = Some(std::mem::take(&mut present));
         *self = Walker { complete_at: self.began_at, ..Walker::default() };
     }
 

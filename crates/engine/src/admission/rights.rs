@@ -1,17 +1,15 @@
-//! The checks of calls, wherever a call comes from, and what the client is told.
+//! What users may do: the checks of their calls, and what the client and the log of ACL are told.
 
 use mantissa_commands::spec::{Flags, Traits};
 use mantissa_commands::{Error, Outcome, parse};
 use mantissa_protocol::Args;
 
-use super::log::{Place, Reason, Refusal};
-use super::selector::{Call, Denial};
-use super::user::User;
-use crate::commands::ClientFigures;
+use crate::acl::log::{Place, Reason, Refusal};
+use crate::acl::{AclRequest, Denial, User};
+use crate::client_figures::ClientFigures;
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::invocation::Invocation;
-use crate::registry::Command;
+use crate::invocation::{Command, Invocation};
 use crate::session::{BlockedClient, Session, SharedSession};
 use mantissa_sys::clock::unix_ms;
 
@@ -25,7 +23,7 @@ struct RefusedCall<'a> {
 
 /// The call, if its user may not make it.
 fn refused<'a>(user: &'a User, command: &'a Command, args: Args<'a>) -> Option<RefusedCall<'a>> {
-    let denial = user.check(&Call::new(command, args)).err()?;
+    let denial = user.check(&AclRequest::new(command, args)).err()?;
     Some(RefusedCall { user, command, args, denial })
 }
 
@@ -120,9 +118,6 @@ pub fn admit_in_script(
 
 /// Whether a client that waits in a blocking command may still be served.
 pub fn admit_waiting(engine: &Engine, blocked: &BlockedClient) -> Outcome {
-    if blocked.user.is_unrestricted() {
-        return Ok(());
-    }
     let call = refused(&blocked.user, blocked.command, blocked.args.as_args());
     let Some(refused) = call else { return Ok(()) };
     refused.note(engine, &blocked.session, Place::TopLevel);
@@ -148,7 +143,7 @@ pub fn check_options(session: &Session, command: &Command, args: Args<'_>) -> Ou
         return Ok(());
     }
     let may_store = command.info.flags.has(Flags::WRITE);
-    let is_full = || session.user.rights().check_reading_all_keys(&Call::new(command, args));
+    let is_full = || session.user.rights().check_reading_all_keys(&AclRequest::new(command, args));
     let mut at = 2;
     while let Some(option) = args.get(at) {
         let left = args.len() - at - 1;

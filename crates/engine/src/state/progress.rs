@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 /// How far a snapshot is, for INFO.
 #[derive(Default)]
-pub struct Progress {
+pub struct SnapshotProgress {
     keys_total: AtomicU64,
     keys_processed: AtomicU64,
     /// The most that writers have copied for one snapshot, in bytes.
@@ -16,18 +16,21 @@ pub struct Progress {
     snapshot: Mutex<Option<Arc<Snapshot>>>,
 }
 
-impl Progress {
-    pub(super) fn begin(&self, keys_total: u64, snapshot: &Arc<Snapshot>) {
+impl SnapshotProgress {
+    /// Notes that a snapshot of so many keys has begun.
+    pub fn begin(&self, keys_total: u64, snapshot: &Arc<Snapshot>) {
         self.keys_total.store(keys_total, Ordering::Relaxed);
         self.keys_processed.store(0, Ordering::Relaxed);
         *self.snapshot.lock() = Some(Arc::clone(snapshot));
     }
 
-    pub(super) fn processed(&self, keys: u64) {
+    /// Notes that so many more keys have been encoded.
+    pub fn processed(&self, keys: u64) {
         self.keys_processed.fetch_add(keys, Ordering::Relaxed);
     }
 
-    pub(super) fn end(&self) {
+    /// Notes that it has ended.
+    pub fn end(&self) {
         self.copied_peak_bytes.fetch_max(self.copied_bytes(), Ordering::Relaxed);
         *self.snapshot.lock() = None;
         self.keys_total.store(0, Ordering::Relaxed);

@@ -24,13 +24,14 @@ use mantissa_protocol::{Args, Protocol, Reply};
 use mantissa_scripting::{CallError, Host, LogLevel, TICK_PAUSE_MAX};
 use mantissa_store::ShardSet;
 
-use super::machine::write_log;
 use crate::admission::{self, ScriptRights};
 use crate::call::{self, Call, Record};
 use crate::context::Context;
-use crate::registry::Command;
+use crate::invocation::Command;
+use crate::scripting::machine::write_log;
+use crate::scripting::nested_loop;
 use crate::session::Session;
-use crate::{acl, calls, warning};
+use crate::{calls, warning};
 
 #[cfg(doc)]
 use mantissa_store::LockedShards;
@@ -242,7 +243,7 @@ impl Host for Run<'_, '_, '_> {
                     if self.rules.is_function { "FUNCTION KILL" } else { "SCRIPT KILL" },
                 );
             }
-            super::pump::serve_others();
+            nested_loop::serve_others();
         }
         self.last_tick = clock::now();
         if slot.killed.load(Ordering::Relaxed) || engine.stopping.load(Ordering::Relaxed) {
@@ -270,7 +271,7 @@ impl Host for Run<'_, '_, '_> {
 
     fn may_run(&mut self, args: Args<'_>) -> Option<bool> {
         let command = resolve(self.context, args).ok()?;
-        Some(acl::try_run(&self.session.user, command, args).is_ok())
+        Some(admission::try_run(&self.session.user, command, args).is_ok())
     }
 
     fn log(&mut self, level: LogLevel, line: &[u8]) {

@@ -14,7 +14,7 @@ use super::Verdict;
 /// Elements up to which a value is measured before it is freed; measuring more could take long.
 const MEASURED_ELEMENTS_MAX: usize = 10_000;
 /// How long eviction waits for the freeing of values that have not been measured.
-const PATIENCE: Duration = Duration::from_secs(1);
+const UNMEASURED_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// How far memory is beyond its limit, shared by all threads.
 #[derive(Default)]
@@ -115,14 +115,14 @@ impl Pressure {
     pub fn is_about_to_fall(&self) -> bool {
         self.unmeasured.load(Ordering::Relaxed) > 0 && {
             let since = self.unmeasured_since.load(Ordering::Relaxed);
-            Duration::from_micros(self.elapsed_us().saturating_sub(since)) < PATIENCE
+            Duration::from_micros(self.elapsed_us().saturating_sub(since)) < UNMEASURED_WAIT_MAX
         }
     }
 
     /// Notes how an attempt to make room ended.
     pub fn note(&self, verdict: Verdict, started: Instant) {
         let since = self.exceeded_since.load(Ordering::Relaxed);
-        if verdict == Verdict::Roomy {
+        if verdict == Verdict::WithinLimit {
             if since > 0 && self.exceeded_since.swap(0, Ordering::Relaxed) == since {
                 let elapsed = (clock::since(started).as_micros() as u64).saturating_sub(since);
                 self.exceeded_total.fetch_add(elapsed, Ordering::Relaxed);

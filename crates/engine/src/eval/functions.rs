@@ -8,10 +8,11 @@ use mantissa_persist::write::WriteOptions;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::ShardSet;
 
-use super::eval::{Call, Name, show};
-use super::functions::{self, Library, Policy};
-use super::machine::with_machine;
-use crate::invocation::{Invocation, with_shards};
+use super::{Name, ScriptCall, show};
+use crate::invocation::Invocation;
+use crate::scripting::functions::{self, Library, Policy};
+use crate::scripting::machine::with_machine;
+use crate::shard_access::with_shards;
 
 /// FCALL.
 pub fn fcall(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -43,15 +44,16 @@ fn run(
     if read_only && !info.flags.no_writes {
         return Err(Error::fixed("ERR Can not execute a script with write flag using *_ro command."));
     }
-    let code = with_machine(invocation.engine(), |vm| functions::compiled(vm, &library, &info.name))?;
-    let call = Call {
+    let code =
+        with_machine(&invocation.engine().scripting, |vm| functions::compiled(vm, &library, &info.name))?;
+    let call = ScriptCall {
         args,
         key_count,
         read_only: read_only || info.flags.no_writes,
         allow_oom: info.flags.allow_oom,
         is_function: true,
         name: Name::Function(&info.name),
-        habits: &info.habits,
+        key_usage: &info.key_usage,
         called: Cell::default(),
     };
     call.run(invocation, reply, &code)
@@ -90,7 +92,7 @@ pub fn load(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut
     }
     let engine = invocation.engine();
     let code = args.at(args.len() - 1);
-    let load = || with_machine(engine, |vm| engine.scripting.libraries.load(vm, code, policy));
+    let load = || with_machine(&engine.scripting, |vm| engine.scripting.libraries.load(vm, code, policy));
     let name = change(invocation, args, load)?;
     reply.bulk(&name);
     Ok(())
@@ -184,12 +186,12 @@ fn write_library(reply: &mut Reply, library: &Library, with_code: bool) {
 /// FUNCTION STATS.
 pub fn stats(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     let engine = invocation.engine();
-    if engine.scripting.is_busy() && engine.scripting.longest(engine, true).is_none() {
+    if engine.scripting.is_busy() && engine.scripting.longest(true).is_none() {
         return Err(engine.scripting.busy_error());
     }
     reply.map(2);
     reply.bulk(b"running_script");
-    match engine.scripting.longest(engine, true).filter(|slot| slot.is_slow()) {
+    match engine.scripting.longest(true).filter(|slot| slot.is_slow()) {
         None => reply.null(),
         Some(slot) => {
             let (name, call) = slot.call.lock().clone();
@@ -200,7 +202,7 @@ pub fn stats(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &m
             reply.array(call.len());
             call.iter().for_each(|word| reply.bulk(word));
             reply.bulk(b"duration_ms");
-            reply.integer(slot.elapsed_ms(engine) as i64);
+            reply.integer(engine.scripting.elapsed_ms(slot) as i64);
         }
     }
     let (libraries, functions, _) = engine.scripting.libraries.figures();
@@ -218,7 +220,7 @@ pub fn stats(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &m
 /// FUNCTION KILL.
 pub fn kill(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     let engine = invocation.engine();
-    engine.scripting.kill(engine, true)?;
+    engine.scripting.kill(true)?;
     reply.ok();
     Ok(())
 }
@@ -252,7 +254,7 @@ pub fn restore(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &
         .map_err(|error| Error::new(format!("ERR {}", error.text())))?;
     let engine = invocation.engine();
     change(invocation, args, || {
-        with_machine(engine, |vm| engine.scripting.libraries.restore(vm, &codes, policy, flush))
+        with_machine(&engine.scripting, |vm| engine.scripting.libraries.restore(vm, &codes, policy, flush))
     })?;
     reply.ok();
     Ok(())

@@ -1,0 +1,57 @@
+//! The limit of memory, `maxmemory`: how far memory is beyond it, and the keys that are evicted first.
+//!
+//! [`crate::eviction`] evicts.
+
+mod policy;
+mod pool;
+mod pressure;
+
+use mantissa_store::allocator;
+
+pub use policy::Policy;
+pub use pool::{Candidate, Pool};
+pub use pressure::{Freeing, Pressure, measure};
+
+/// How an attempt to make room ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Memory is within the limit.
+    WithinLimit,
+    /// It is not yet, but more can be evicted, or is being freed.
+    InProgress,
+    /// It is not, and nothing can be evicted.
+    Exhausted,
+}
+
+/// What a thread knows about memory and keys to evict.
+#[derive(Default)]
+pub struct Evictor {
+    /// Candidates for eviction.
+    pub pool: Pool,
+    /// The policy that the pool's candidates were chosen for.
+    pub policy: Option<Policy>,
+    /// What this thread may take before the sum is taken again.
+    allowance: i64,
+    /// [`allocator::thread_bytes`] when it was taken last.
+    thread_bytes: i64,
+}
+
+impl Evictor {
+    /// Has the next check take the sum again.
+    #[inline]
+    pub fn expect_change(&mut self) {
+        self.allowance = 0;
+    }
+
+    #[inline]
+    /// Whether memory is within the limit as far as this thread can tell without taking the sum.
+    pub fn has_room(&self) -> bool {
+        self.allowance > 0 && allocator::thread_bytes() - self.thread_bytes < self.allowance
+    }
+
+    /// Notes that so many bytes were left when the sum was taken.
+    pub fn note_room(&mut self, bytes: i64, thread_count: usize) {
+        self.thread_bytes = allocator::thread_bytes();
+        self.allowance = bytes / (2 * thread_count as i64 + 2);
+    }
+}

@@ -1,0 +1,93 @@
+//! Which keys a policy evicts first.
+
+use mantissa_commands::{decayed_frequency, idle_seconds};
+use mantissa_config::{Config, MaxmemoryPolicy};
+use mantissa_store::{Database, Entry};
+
+/// The order in which keys are evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// Those unused for longest first.
+    Recency,
+    /// Those used least often first.
+    Frequency {
+        /// `lfu-decay-time`.
+        decay_minutes: u32,
+    },
+    /// Those that expire soonest first.
+    Expiry,
+    /// Any.
+    Random,
+}
+
+/// What may be evicted, and in which order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    order: Order,
+    /// Only keys with an expiry.
+    pub volatile_only: bool,
+    /// `maxmemory-samples`.
+    pub samples: usize,
+}
+
+impl Policy {
+    /// The policy of a configuration, `None` if nothing is to be evicted.
+    pub fn of(config: &Config) -> Option<Policy> {
+        let frequency = Order::Frequency { decay_minutes: config.lfu_decay_time };
+        let (order, volatile_only) = match config.maxmemory_policy {
+            MaxmemoryPolicy::Noeviction => return None,
+            MaxmemoryPolicy::AllkeysLru => (Order::Recency, false),
+            MaxmemoryPolicy::AllkeysLfu => (frequency, false),
+            MaxmemoryPolicy::AllkeysRandom => (Order::Random, false),
+            MaxmemoryPolicy::VolatileLru => (Order::Recency, true),
+            MaxmemoryPolicy::VolatileLfu => (frequency, true),
+            MaxmemoryPolicy::VolatileRandom => (Order::Random, true),
+            MaxmemoryPolicy::VolatileTtl => (Order::Expiry, true),
+        };
+        Some(Policy { order, volatile_only, samples: config.maxmemory_samples as usize })
+    }
+
+    /// Whether a policy needs keys with an expiry to be known.
+    pub fn needs_volatile(config: &Config) -> bool {
+        config.maxmemory > 0 && Policy::of(config).is_some_and(|policy| policy.volatile_only)
+    }
+
+    /// An entry's place in the order: the lowest goes first. `None` if it may not be evicted.
+    #[inline]
+    pub fn rank(self, entry: &Entry, now_ms: i64, dice: u64) -> Option<i64> {
+        let expiry = entry.expiry();
+        if self.volatile_only && expiry.is_none() {
+            return None;
+        }
+        Some(match self.order {
+            Order::Recency => now_ms / 1000 - i64::from(idle_seconds(entry.clock(), now_ms)),
+            Order::Frequency { decay_minutes } => {
+                let clock = entry.clock();
+                let idle_minutes = ((now_ms / 60_000) as u32).wrapping_sub(clock >> 8) & 0xFFFF;
+                i64::from(decayed_frequency(clock, now_ms, decay_minutes)) << 16
+                    | i64::from(0xFFFF - idle_minutes)
+            }
+            Order::Expiry => expiry.unwrap_or(i64::MAX),
+            Order::Random => (dice >> 1) as i64,
+        })
+    }
+
+    /// Whether a candidate drawn with this rank still deserves it.
+    pub fn still_stands(self, entry: &Entry, now_ms: i64, rank: i64) -> bool {
+        match self.rank(entry, now_ms, 0) {
+            None => false,
+            Some(now) => self.order == Order::Random || now <= rank,
+        }
+    }
+
+    /// How many keys of a database may be evicted.
+    pub fn eligible(self, database: &Database) -> usize {
+        if self.volatile_only { database.expiring_len() } else { database.len() }
+    }
+
+    /// Whether the order is random, so that a rank needs a random number.
+    #[inline]
+    pub fn is_random(self) -> bool {
+        self.order == Order::Random
+    }
+}
