@@ -53,8 +53,8 @@ pub struct LoadJob<'a> {
     pub progress: &'a (dyn Fn(u64) + Sync),
 }
 
-/// Loads a file; see the module's description. Bytes after its end are not looked at. Data of modules are
-/// always refused.
+/// Loads a file; see the module's description. Bytes after its end are not looked at. Each
+/// worker's target is told of the keys that the worker steps over.
 pub fn load_in_parallel(file: &File, job: &LoadJob<'_>) -> Result<LoadSummary, LoadError> {
     let total = file.metadata().map_or(0, |metadata| metadata.len());
     match attempt(file, total, job) {
