@@ -60,6 +60,8 @@ def test_hints_completion_and_help(prompt):
     prompt.type(TAB)
     prompt.wait_for("key start end")
     prompt.type(CTRL_C)
+    prompt.wait_for(f"{prompt.name}> ")
+    prompt.type(CTRL_C)
     assert prompt.wait_end() == 0
 
 
@@ -149,8 +151,65 @@ def test_reconnection(subject, prompt):
 
 def test_scripts_in_several_lines(prompt):
     prompt.type("eval 'local a = 20" + ENTER)
+    prompt.wait_for("  '> ")
     prompt.type("return a + 22' 0" + ENTER)
     prompt.wait_for("(integer) 42")
+
+
+def pasted(text):
+    """Text as a terminal hands over what is pasted."""
+    return f"\x1b[200~{text}\x1b[201~"
+
+
+# The editor ends a line that it shows with two carriage returns.
+@pytest.mark.parametrize("paste, end", [(pasted, "\r\n"), (str, "\r\r\n")], ids=["bracketed", "plain"])
+def test_pasted_lines_are_a_command_each(paste, end, subject, prompt):
+    lines = [f"sadd p {i}" for i in range(40)]
+    prompt.type(paste("\r".join(lines)) + ENTER)
+    for line in lines:
+        prompt.wait_for(f"> {line}{end}(integer) 1")
+    prompt.wait_for(f"{prompt.name}> ")
+    prompt.type(paste("eval 'local a = 20\n  return a + 22' 0\r\nping last\n") + ENTER)
+    prompt.wait_for("(integer) 42")
+    prompt.wait_for('"last"')
+    with subject.connect() as connection:
+        assert connection.call("SCARD", "p") == len(lines)
+        assert connection.call("DBSIZE") == 1
+    prompt.wait_for(f"{prompt.name}> ")
+    prompt.type("\x1b[A")
+    prompt.wait_for("ping last")
+    prompt.type("\x1b[A")
+    prompt.wait_for("return a + 22")
+
+
+def test_a_quote_that_stays_open_is_seen_and_given_up(subject, prompt):
+    prompt.type("set note don't" + ENTER)
+    prompt.wait_for("  '> ")
+    prompt.type("more" + CTRL_C)
+    prompt.wait_for(f"{prompt.name}> ")
+    enter(prompt, "ping still", '"still"')
+    prompt.type('set a "' + ENTER)
+    prompt.wait_for('  "> ')
+    prompt.type("\x04")
+    prompt.wait_for("Invalid argument(s)")
+    prompt.wait_for(f"{prompt.name}> ")
+    enter(prompt, 'get "a"b', "Invalid argument(s)")
+    prompt.type("half a comm" + CTRL_C)
+    prompt.wait_for(f"{prompt.name}> ")
+    enter(prompt, "ping whole", '"whole"')
+    with subject.connect() as connection:
+        assert connection.call("DBSIZE") == 0
+    prompt.type(CTRL_C)
+    assert prompt.wait_end() == 0
+
+
+def test_ctrl_c_gives_up_the_rest_of_what_was_pasted(prompt):
+    prompt.type(pasted("blpop nothing 0\nset a 1") + ENTER)
+    prompt.wait_for("> blpop nothing 0\r\n")
+    prompt.read()
+    prompt.type(CTRL_C)
+    prompt.wait_for(f"{prompt.name}> ")
+    enter(prompt, "get a", "(nil)")
 
 
 def test_the_history_keeps_no_secrets(prompt, tmp_path):
@@ -158,6 +217,8 @@ def test_the_history_keeps_no_secrets(prompt, tmp_path):
     enter(prompt, "auth very-secret", "(error)")
     prompt.type("\x1b[A")
     prompt.wait_for("ping first")
+    prompt.type(CTRL_C)
+    prompt.wait_for(f"{prompt.name}> ")
     prompt.type(CTRL_C)
     prompt.wait_end()
     history = tmp_path / "history"

@@ -1,9 +1,12 @@
 //! The prompt: line editing, history, completion, hints, preferences, a pager, charts.
 //!
-//! A quote that is left open goes on in the next line, so that scripts can be written in several. Ctrl-C
-//! while the program waits for a reply or shows messages ends the waiting; the connection is then made anew.
+//! A line is a command, also where several are pasted at once. A quote that is left open goes on in the next
+//! line, so that scripts can be written in several; the prompt then shows the quote. Ctrl-C gives up what is
+//! typed, and leaves where nothing is. While the program waits for a reply or shows messages it ends the
+//! waiting; the connection is then made anew.
 
 mod keys;
+mod paste;
 mod plot;
 mod preferences;
 mod prompt;
@@ -11,14 +14,19 @@ mod secrets;
 
 use std::cell::RefCell;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use mantissa_protocol::split_quoted;
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
-use rustyline::{CompletionType, Config, Editor};
+use rustyline::{
+    Cmd, CompletionType, ConditionalEventHandler, Config, Editor, Event, EventContext, EventHandler,
+    KeyEvent, RepeatCount,
+};
 
 use self::preferences::{Preferences, start_file};
 use self::prompt::Prompt;
@@ -36,6 +44,9 @@ pub(crate) fn run(session: &mut Session) -> io::Result<()> {
     session.set_interactive()?;
     let mut docs = Rc::new(fetch_docs(session));
     let mut editor = open_editor(session, Rc::clone(&docs)).map_err(io::Error::other)?;
+    let line_given_up = Arc::new(AtomicBool::new(false));
+    let handler = NoteLine(Arc::clone(&line_given_up));
+    editor.bind_sequence(KeyEvent::ctrl('C'), EventHandler::Conditional(Box::new(handler)));
     let history = history_path();
     if let Some(path) = &history {
         // There is none at first.
@@ -47,27 +58,51 @@ pub(crate) fn run(session: &mut Session) -> io::Result<()> {
             run_line(session, &docs, &mut preferences, line)?;
         }
     }
+    // A command whose quote is still open.
+    let mut begun = String::new();
     loop {
         session.set_look(preferences.colours, preferences.pager);
         if let Some(helper) = editor.helper_mut() {
             helper.shows_hints = preferences.hints;
             helper.has_colours = preferences.colours;
         }
-        let line = match editor.readline(&session.prompt()) {
+        let prompt = match paste::open_quote(&begun) {
+            None => session.prompt(),
+            Some(quote) => format!("  {quote}> "),
+        };
+        let line = match editor.readline(&prompt) {
             Ok(line) => line,
-            Err(ReadlineError::Eof | ReadlineError::Interrupted) => return Ok(()),
+            Err(ReadlineError::Interrupted) => {
+                let is_given_up = line_given_up.swap(false, Ordering::Relaxed) || !begun.is_empty();
+                begun.clear();
+                if is_given_up {
+                    continue;
+                }
+                return Ok(());
+            }
+            Err(ReadlineError::Eof) if !begun.is_empty() => {
+                begun.clear();
+                print(b"Invalid argument(s)\n")?;
+                continue;
+            }
+            Err(ReadlineError::Eof) => return Ok(()),
             Err(ReadlineError::Io(error)) => return Err(error),
             Err(error) => return Err(io::Error::other(error)),
         };
-        if !line.trim().is_empty() && !has_secret(&line) {
-            editor.add_history_entry(line.as_str()).map_err(io::Error::other)?;
-            if let Some(path) = &history {
-                // A history that cannot be kept is no reason to stop.
-                let _ = editor.append_history(path);
+        let text = if begun.is_empty() { line } else { format!("{begun}\n{line}") };
+        let typed = paste::cut(&text);
+        begun = typed.rest;
+        let is_several = typed.commands.len() > 1;
+        for command in typed.commands {
+            remember(&mut editor, history.as_deref(), &command)?;
+            if is_several {
+                print(format!("{}{command}\n", session.prompt()).as_bytes())?;
             }
-        }
-        if run_line(session, &docs, &mut preferences, &line)? == Next::Quit {
-            return Ok(());
+            match run_line(session, &docs, &mut preferences, &command)? {
+                Next::Quit => return Ok(()),
+                Next::Interrupted => break,
+                Next::Continue | Next::Failed => {}
+            }
         }
         if docs.is_empty() && session.is_connected() {
             docs = Rc::new(fetch_docs(session));
@@ -76,6 +111,33 @@ pub(crate) fn run(session: &mut Session) -> io::Result<()> {
             }
         }
     }
+}
+
+/// Notes when Ctrl-C gives up a line that is not empty; the editor does the rest.
+struct NoteLine(Arc<AtomicBool>);
+
+impl ConditionalEventHandler for NoteLine {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
+        self.0.store(!context.line().is_empty(), Ordering::Relaxed);
+        None
+    }
+}
+
+/// Adds a command to the history, unless it holds a password.
+fn remember(
+    editor: &mut Editor<Prompt, DefaultHistory>,
+    history: Option<&Path>,
+    command: &str,
+) -> io::Result<()> {
+    if has_secret(command) {
+        return Ok(());
+    }
+    editor.add_history_entry(command).map_err(io::Error::other)?;
+    if let Some(path) = history {
+        // A history that cannot be kept is no reason to stop.
+        let _ = editor.append_history(path);
+    }
+    Ok(())
 }
 
 /// Runs a line that was typed, or one of the file that is run at the start.
@@ -105,10 +167,9 @@ fn run_line(
     let next = match outcome {
         Ok(next) => next,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(error),
-        // Reported already, or asked for.
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotConnected | io::ErrorKind::Interrupted) => {
-            Next::Failed
-        }
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Next::Interrupted,
+        // Reported already.
+        Err(error) if error.kind() == io::ErrorKind::NotConnected => Next::Failed,
         Err(error) => {
             eprintln!("Error: {}", crate::options::without_number(&error));
             Next::Failed

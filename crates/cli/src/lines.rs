@@ -15,6 +15,8 @@ pub(crate) enum Next {
     Continue,
     /// As above, but the command failed.
     Failed,
+    /// As above, but a person did not wait for the command's end.
+    Interrupted,
     /// Leave the program.
     Quit,
 }

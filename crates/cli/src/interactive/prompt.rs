@@ -1,14 +1,13 @@
-//! What the line editor asks while a person types: completions, hints, whether a line is whole.
+//! What the line editor asks while a person types: completions, hints.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use mantissa_protocol::split_quoted;
 use rustyline::completion::Completer;
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
-use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
 
 use super::keys::KeyNames;
@@ -24,22 +23,7 @@ pub(crate) struct Prompt {
 
 impl Helper for Prompt {}
 
-impl Validator for Prompt {
-    /// A line with an open quote goes on.
-    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        let line = context.input();
-        Ok(if has_open_quote(line) { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
-    }
-}
-
-/// Whether a quote is open at the end of a line.
-fn has_open_quote(line: &str) -> bool {
-    split_quoted(line.as_bytes()).is_err()
-        && ['"', '\''].iter().any(|quote| {
-            let closed = format!("{line}{quote}");
-            split_quoted(closed.as_bytes()).is_ok()
-        })
-}
+impl Validator for Prompt {}
 
 impl Completer for Prompt {
     type Candidate = String;
@@ -88,20 +72,5 @@ impl Highlighter for Prompt {
 
     fn highlight_char(&self, _: &str, _: usize, _: CmdKind) -> bool {
         false
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quotes_that_are_open() {
-        for line in ["GET \"a", "EVAL 'return 1", "EVAL \"return 1\n  + 2"] {
-            assert!(has_open_quote(line), "{line}");
-        }
-        for line in ["GET \"a\"", "GET a", "", "GET \"a\"b"] {
-            assert!(!has_open_quote(line), "{line}");
-        }
     }
 }
