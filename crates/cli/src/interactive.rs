@@ -53,11 +53,7 @@ pub(crate) fn run(session: &mut Session) -> io::Result<()> {
         let _ = editor.load_history(path);
     }
     let mut preferences = Preferences::new();
-    if let Some(text) = start_file().and_then(|path| std::fs::read_to_string(path).ok()) {
-        for line in text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
-            run_line(session, &docs, &mut preferences, line)?;
-        }
-    }
+    run_start_file(session, &docs, &mut preferences)?;
     // A command whose quote is still open.
     let mut begun = String::new();
     loop {
@@ -111,6 +107,15 @@ pub(crate) fn run(session: &mut Session) -> io::Result<()> {
             }
         }
     }
+}
+
+/// Runs the lines of the file that is run at the start, if there is one.
+fn run_start_file(session: &mut Session, docs: &Docs, preferences: &mut Preferences) -> io::Result<()> {
+    let text = start_file().and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+    for line in text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
+        run_line(session, docs, preferences, line)?;
+    }
+    Ok(())
 }
 
 /// Notes when Ctrl-C gives up a line that is not empty; the editor does the rest.

@@ -90,10 +90,16 @@ pub(crate) struct ImportOptions {
     /// Which keys to copy from a server
     #[arg(long, value_name = "PATTERN")]
     pub(crate) pattern: Option<String>,
+    /// Copy the ACL users of a server, too; the default user only with --replace
+    #[arg(long)]
+    pub(crate) acl_users: bool,
+    /// Leave out keys of module types that this program or the server does not know, instead of failing
+    #[arg(long)]
+    pub(crate) skip_unknown_types: bool,
     /// Remember in this file how far the copy of a server has come, and go on there
     #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
-    /// Compare both servers at the end, by digests of all values
+    /// Compare both servers at the end: all values by digests, expiries, functions, and users where copied
     #[arg(long)]
     pub(crate) verify: bool,
     /// Print this help
@@ -117,6 +123,11 @@ impl ImportOptions {
         let (_, rest) = self.source.split_once("://")?;
         let (_, path) = rest.split_once('/')?;
         path.parse().ok()
+    }
+
+    /// Whether all keys are copied, and so what belongs to no key.
+    pub(crate) fn copies_all(&self) -> bool {
+        self.pattern.is_none() && self.database().is_none()
     }
 
     /// The source as it was given, without a password.
@@ -167,6 +178,11 @@ impl ExportOptions {
     /// Where the data goes.
     pub(crate) fn destination(&self) -> Result<Place, String> {
         Place::parse(&self.destination, self.format, &self.place)
+    }
+
+    /// Whether only some of the keys are wanted.
+    pub(crate) fn is_part(&self) -> bool {
+        self.pattern.is_some() || self.database.is_some()
     }
 
     /// Whether standard output belongs to the data.
