@@ -65,6 +65,36 @@ def test_hints_completion_and_help(prompt):
     assert prompt.wait_end() == 0
 
 
+HINTS = [
+    ("set k v ex", " seconds [NX | XX] [GET]"),
+    ("set k v ex 10", " [NX | XX] [GET]"),
+    ("set k v get", " [NX | XX] [EX seconds"),
+    ("zadd board nx", " [GT | LT] [CH] [INCR] score member"),
+    ("zadd board 1", " member"),
+    ("zadd board 1 a", " [score member ...]"),
+    ("expire k", " seconds [NX | XX | GT | LT]"),
+    ("xadd s maxlen", " [= | ~] threshold"),
+    ("lpop k", " [count]"),
+]
+
+
+@pytest.mark.parametrize("typed, hint", HINTS)
+def test_hints_follow_the_position(typed, hint, prompt):
+    prompt.type(typed)
+    shown = prompt.wait_for(hint)
+    assert typed.split()[0] in shown
+
+
+def test_settings_are_completed(prompt):
+    prompt.type("config get maxmemory-pol" + TAB)
+    prompt.wait_for("config get maxmemory-policy")
+    prompt.type(ENTER)
+    prompt.wait_for("noeviction")
+    prompt.wait_for("> ")
+    prompt.type("config set maxmemory-pol" + TAB + " allkeys-lru" + ENTER)
+    prompt.wait_for("OK")
+
+
 def test_completion_of_options_and_keys(subject, prompt):
     with subject.connect() as connection:
         connection.call("MSET", "user:1000:name", "x", "other", "y", "with space", "z")
@@ -231,6 +261,7 @@ def test_preferences(subject, prompt, terminal, tmp_path):
     enter(prompt, "ping", " ms)")
     enter(prompt, ":set", ":set timing")
     enter(prompt, ":set nosuch", "There is no preference 'nosuch'")
+    enter(prompt, ":nosuch", "There is no ':nosuch'; there are :set and :plot.")
     (tmp_path / ".mantissarc").write_text("# my preferences\n:set nocolours timing\n")
     screen = terminal("cli", "-p", str(subject.port))
     screen.wait_for("> ")
@@ -251,6 +282,12 @@ def test_a_pager_for_what_is_long(subject, terminal, tmp_path):
     screen.wait_for("> ")
     screen.type("lrange long 0 2" + ENTER)
     screen.wait_for('3) "2"')
+    pager.write_text("#!/bin/sh\nwc -l\nsleep 0.4\necho paged\n")
+    screen.type(":set timing" + ENTER)
+    screen.type("lrange long 0 -1" + ENTER)
+    screen.wait_for("paged")
+    screen.wait_for("(")
+    assert float(screen.wait_for(" ms)")) < 400
 
 
 def test_plots(prompt):
@@ -259,6 +296,10 @@ def test_plots(prompt):
     assert "zrange board 0 -1 withscores (3 points)" in text
     enter(prompt, ":plot get nothing", "The reply has no numbers to draw.")
     enter(prompt, ":plot nosuch", "(error)")
+    enter(prompt, "xadd s 1000-0 name x load 1.5", "1000-0")
+    enter(prompt, "xadd s 3000-0 name y load 2.5", "3000-0")
+    text = enter(prompt, ":plot xrange s - +", "└")
+    assert "xrange s - + (2 points)" in text
     enter(prompt, ":plot", ":plot takes a command")
 
 

@@ -34,16 +34,14 @@ use self::engine::{Outcome, Plan};
 use self::options::{Form, Options};
 use self::workload::Test;
 use crate::target::{Target, ask};
+use crate::usage;
 
 /// Runs the program with these arguments, of which the first is the name it was called by.
 pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
-    let options = match Options::try_parse_from(args) {
+    let args: Vec<OsString> = args.collect();
+    let options = match Options::try_parse_from(&args) {
         Ok(options) => options,
-        Err(error) => {
-            // Nothing is left to do if help cannot be printed.
-            let _ = error.print();
-            return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
-        }
+        Err(error) => return usage::explain::<Options>(&args, &error),
     };
     match run_with(options) {
         Ok(true) => ExitCode::SUCCESS,

@@ -152,23 +152,17 @@ fn run_line(
     preferences: &mut Preferences,
     line: &str,
 ) -> io::Result<Next> {
-    if let Some(words) = line.trim().strip_prefix(":set") {
-        let mut words = words.split_whitespace().peekable();
-        if words.peek().is_none() {
-            print(preferences.describe().as_bytes())?;
+    let (name, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+    let outcome = match name {
+        ":set" => return set(preferences, rest),
+        ":plot" => plot_reply(session, rest.trim(), preferences.colours),
+        name if name.starts_with(':') => {
+            print(format!("There is no '{name}'; there are :set and :plot.\n").as_bytes())?;
+            return Ok(Next::Failed);
         }
-        for word in words {
-            if !preferences.set(word) {
-                print(format!("There is no preference '{word}'; :set shows all.\n").as_bytes())?;
-            }
-        }
-        return Ok(Next::Continue);
-    }
-    let start = Instant::now();
-    let outcome = match line.trim().strip_prefix(":plot") {
-        Some(command) => plot_reply(session, command.trim(), preferences.colours),
-        None => lines::run(session, line.as_bytes(), Some(docs)),
+        _ => lines::run(session, line.as_bytes(), Some(docs)),
     };
+    let waited = session.take_waited();
     let next = match outcome {
         Ok(next) => next,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(error),
@@ -180,10 +174,24 @@ fn run_line(
             Next::Failed
         }
     };
-    if preferences.timing && !line.trim().is_empty() {
-        print(format!("({:.3} ms)\n", start.elapsed().as_secs_f64() * 1000.0).as_bytes())?;
+    if preferences.timing && !waited.is_zero() {
+        print(format!("({:.3} ms)\n", waited.as_secs_f64() * 1000.0).as_bytes())?;
     }
     Ok(next)
+}
+
+/// Shows the preferences, or sets those that are named.
+fn set(preferences: &mut Preferences, words: &str) -> io::Result<Next> {
+    let mut words = words.split_whitespace().peekable();
+    if words.peek().is_none() {
+        print(preferences.describe().as_bytes())?;
+    }
+    for word in words {
+        if !preferences.set(word) {
+            print(format!("There is no preference '{word}'; :set shows all.\n").as_bytes())?;
+        }
+    }
+    Ok(Next::Continue)
 }
 
 /// Draws the numbers in the reply to a command.
@@ -193,12 +201,14 @@ fn plot_reply(session: &mut Session, command: &str, has_colours: bool) -> io::Re
         print(b":plot takes a command whose reply has numbers, such as ZRANGE board 0 100 WITHSCORES.\n")?;
         return Ok(Next::Failed);
     }
+    let start = Instant::now();
     let reply = session.connection()?.ask(&words)?;
+    session.add_waited(start.elapsed());
     if let Some(error) = reply.as_error() {
         print(&[b"(error) ", error, b"\n"].concat())?;
         return Ok(Next::Failed);
     }
-    match plot::points(&plot::without_names(reply)) {
+    match plot::points_of(reply) {
         Some(points) => print(plot::draw(command, &points, has_colours).as_bytes())?,
         None => {
             print(b"The reply has no numbers to draw.\n")?;

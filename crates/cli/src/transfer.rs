@@ -50,6 +50,7 @@ use self::sink::Tally;
 
 pub(crate) use self::options::{ExportOptions, ImportOptions};
 use crate::target::Target;
+use crate::usage;
 
 /// How often the progress is drawn anew.
 const DRAW_INTERVAL: Duration = Duration::from_millis(200);
@@ -107,11 +108,8 @@ pub(crate) fn save(source: &Target, path: &Path) -> io::Result<()> {
 }
 
 fn parse<T: Parser>(args: impl Iterator<Item = OsString>) -> Result<T, ExitCode> {
-    T::try_parse_from(args).map_err(|error| {
-        // Nothing is left to do if help cannot be printed.
-        let _ = error.print();
-        if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
-    })
+    let args: Vec<OsString> = args.collect();
+    T::try_parse_from(&args).map_err(|error| usage::explain::<T>(&args, &error))
 }
 
 fn finish<T>(options: Result<T, ExitCode>, run: impl FnOnce(T) -> io::Result<bool>) -> ExitCode {

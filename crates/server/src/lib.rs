@@ -15,5 +15,6 @@ mod start;
 mod tls;
 mod worker;
 
+pub use mantissa_engine::commands::REDIS_VERSION;
 pub use mantissa_store::allocator::CountingAllocator;
 pub use start::run;

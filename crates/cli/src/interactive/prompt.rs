@@ -43,6 +43,9 @@ impl Completer for Prompt {
         }
         let word_start = typed.rfind(' ').map_or(0, |space| space + 1);
         let (before, word) = typed.split_at(word_start);
+        if is_setting_at(before) {
+            return Ok((word_start, self.keys.borrow_mut().settings(word)));
+        }
         let wanted = self.docs.wanted_at(before);
         let (upper, lower_case) =
             (word.to_ascii_uppercase(), word.bytes().any(|byte| byte.is_ascii_lowercase()));
@@ -54,6 +57,17 @@ impl Completer for Prompt {
             candidates.extend(self.keys.borrow_mut().find(start.as_bytes()));
         }
         Ok((word_start, candidates))
+    }
+}
+
+/// Whether what follows these words is the name of a setting.
+fn is_setting_at(before: &str) -> bool {
+    let words: Vec<String> = before.split_whitespace().map(str::to_ascii_lowercase).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match &words[..] {
+        ["config", "get", ..] => true,
+        ["config", "set", given @ ..] => given.len() % 2 == 0,
+        _ => false,
     }
 }
 
