@@ -322,7 +322,10 @@ def test_keys_of_modules_are_named_and_left_out(subject, start_server, tool, tmp
         with server.connect() as connection:
             assert connection.call("MGET", "a", "b") == [b"x", b"y"]
     result = tool("check", "rdb", tmp_path)
-    assert result.code == 1 and result.err.decode().endswith(f"name the dump: {path}\n"), result
+    assert result.code == 1 and result.err.decode().endswith(f"this is a folder, not a dump; try {path}\n"), result
+    result = tool("check", path)
+    assert result.code == 1 and b"Say `mantissa check rdb FILE`" in result.err and result.err.count(b"\n") == 1
+    assert b"Usage: mantissa import" in tool("import").err
 
 
 def test_what_cannot_be_done_is_said(subject, tool, tmp_path):

@@ -14,11 +14,15 @@
 //! | `report` | figures as text, CSV and JSON |
 //! | `compare` | two servers side by side |
 //! | `page` | a page with charts |
+//! | `estimate` | medians of rounds |
+//! | `provenance` | the date and the command line |
 
 mod compare;
 mod engine;
+mod estimate;
 mod options;
 mod page;
+mod provenance;
 mod replies;
 mod report;
 mod workload;
@@ -141,7 +145,10 @@ fn run_with(mut options: Options) -> io::Result<bool> {
             Form::Csv => {}
         }
         if let Some(path) = &options.html {
-            std::fs::write(path, page::write(&options, &[(&subject, &results)]))?;
+            std::fs::write(path, {
+                let tests = results.iter().map(|one| vec![one]).collect();
+                page::write(&options, &[page::Side { subject: &subject, tests }], &[])
+            })?;
         }
         if !options.run_forever {
             return Ok(!failed);

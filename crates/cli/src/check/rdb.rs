@@ -17,6 +17,7 @@ use mantissa_protocol::{Value, put_quoted};
 
 use super::{now_ms, progress_bar};
 use crate::format::json;
+use crate::options::without_number;
 
 /// Bytes that DUMP adds to a value.
 const PAYLOAD_FOOTER_BYTES: usize = 10;
@@ -108,7 +109,7 @@ pub(super) fn check(path: &Path, as_json: bool, top: usize) -> ExitCode {
     let report = match read(path, top) {
         Ok(report) => report,
         Err(error) => {
-            eprintln!("{}: {error}", path.display());
+            eprintln!("{}: {}", path.display(), without_number(&error));
             return ExitCode::FAILURE;
         }
     };
@@ -124,8 +125,8 @@ fn read(path: &Path, top: usize) -> io::Result<Report> {
     let facts = file.metadata()?;
     if facts.is_dir() {
         let inside = path.join("dump.rdb");
-        let hint = if inside.is_file() { inside.display().to_string() } else { "a file in it".to_owned() };
-        return Err(io::Error::other(format!("this is a folder; name the dump: {hint}")));
+        let hint = if inside.is_file() { format!("; try {}", inside.display()) } else { String::new() };
+        return Err(io::Error::other(format!("this is a folder, not a dump{hint}")));
     }
     let total = facts.len();
     let bar = progress_bar(total);

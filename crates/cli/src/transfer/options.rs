@@ -66,7 +66,13 @@ impl FileForm {
 
 /// Copy a live server, or a file, into a server.
 #[derive(Parser, Debug)]
-#[command(name = "mantissa import", version, disable_help_flag = true, args_override_self = true)]
+#[command(
+    name = "mantissa import",
+    bin_name = "mantissa import",
+    version,
+    disable_help_flag = true,
+    args_override_self = true
+)]
 pub(crate) struct ImportOptions {
     /// Where the data comes from: redis://[[USER:]PASSWORD@]HOST[:PORT][/DATABASE], or a file (.rdb, .aof,
     /// .jsonl, .csv), or the directory of an append-only file; without a database, all are copied
@@ -138,7 +144,13 @@ impl ImportOptions {
 
 /// Write the data of a server to a file.
 #[derive(Parser, Debug)]
-#[command(name = "mantissa export", version, disable_help_flag = true, args_override_self = true)]
+#[command(
+    name = "mantissa export",
+    bin_name = "mantissa export",
+    version,
+    disable_help_flag = true,
+    args_override_self = true
+)]
 pub(crate) struct ExportOptions {
     /// The file to write: .rdb, .aof, .jsonl or .csv; `-` is standard output; with a `/` at its end, the
     /// directory of an append-only file
