@@ -28,7 +28,8 @@ def test_the_log_ends_in_ready(start_server):
         ("mantissa", ["server", "-v"], "Redis server v=8.2.3 sha="),
         ("redis-server", ["--version"], "Redis server v=8.2.3 sha="),
         ("valkey-server", ["-h"], "mantissa server [CONFIG-FILE]"),
-        ("redis-cli", ["--version"], "mantissa"),
+        ("redis-cli", ["--version"], "redis-cli 8.2.3 (mantissa "),
+        ("valkey-cli", ["-p", "1", "-h"], "--latency-history"),
         ("redis-benchmark", ["--version"], "mantissa"),
     ],
 )
@@ -37,6 +38,30 @@ def test_it_says_what_it_is_under_every_name(name, words, shown, tmp_path):
     program.symlink_to(pathlib.Path(subject_path()).resolve())
     result = subprocess.run([program, *words], capture_output=True, text=True, timeout=60)
     assert result.returncode == 0 and shown in result.stdout, result
+
+
+@pytest.mark.parametrize(
+    "words, guess",
+    [
+        (["servr", "--port", "7000"], "mantissa server --port 7000"),
+        (["--port", "7000"], "mantissa server --port 7000"),
+        (["-p", "7000", "ping"], "mantissa cli -p 7000 ping"),
+        (["get", "k"], "mantissa cli get k"),
+    ],
+)
+def test_a_wrong_call_is_one_line_with_a_guess(words, guess):
+    result = subprocess.run([subject_path(), *words], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 2 and result.stdout == "" and result.stderr.count("\n") == 1
+    assert f"did you mean `{guess}`?" in result.stderr
+
+
+@pytest.mark.parametrize("words", [["--nosuch"], ["-p"], ["-p", "1", "-n"]])
+def test_under_the_name_of_redis_cli_it_refuses_as_that_does(words, tmp_path):
+    program = tmp_path / "redis-cli"
+    program.symlink_to(pathlib.Path(subject_path()).resolve())
+    result = subprocess.run([program, *words], capture_output=True, text=True, timeout=60)
+    expected = f"Unrecognized option or bad number of args for: '{words[-1]}'\n"
+    assert (result.returncode, result.stdout, result.stderr) == (1, "", expected)
 
 
 def test_directives_from_file_and_command_line(start_server):

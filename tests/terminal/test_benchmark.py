@@ -104,6 +104,10 @@ def test_two_servers(subject, oracle, tool, tmp_path):
     assert "ratio A/B" in text and re.search(r"requests per second +\d+\.\d{3} \[", text)
     html = page.read_text()
     assert html.count("<svg") == 3 and "polyline" in html and str(oracle.port) in html
+    assert "medians of 2 rounds" in html and "Ratios A/B" in html and "--compare 127.0.0.1:" in html
+    assert re.search(r"<p>20\d\d-\d\d-\d\d \d\d:\d\d UTC: <code>mantissa benchmark -p", html)
+    assert re.search(r"<td>GET</td><td>A</td><td>\d+ \[\d+, \d+\]</td><td>\d+\.\d{3} \[", html)
+    assert re.search(r"<td>SET</td><td>\d+\.\d{3} \[\d+\.\d{3}, \d+\.\d{3}\]</td>", html)
     tests = json.loads(bench(tool, subject, *words, "--json"))["tests"]
     assert [test["test"] for test in tests] == ["GET", "SET"] and len(tests[0]["a"]) == 2
     assert set(tests[0]["ratios"]["requests per second"]) == {"mean", "low", "high"}

@@ -172,3 +172,31 @@ def test_what_is_not_there_is_refused_by_name(subject, cli):
         assert result.code == 1 and words[0].encode() in result.err, result
     result = cli(subject, "--no-such-option")
     assert result.code == 1 and b"--no-such-option" in result.err
+
+
+HABITS = [
+    ["-p", "1", "-p", "PORT", "PING"],
+    ["-n", "1", "-n", "0", "-p", "PORT", "--raw", "--raw", "PING"],
+    ["--verbose", "-p", "PORT", "PING"],
+]
+
+
+@pytest.mark.parametrize("words", HABITS, ids=" ".join)
+def test_habits_of_the_command_line(words, subject, cli, redis_cli):
+    words = [str(subject.port) if word == "PORT" else word for word in words]
+    ours, theirs = cli(subject, *words), redis_cli(subject, *words)
+    assert ours == theirs
+
+
+def test_help_in_one_shot(subject, cli, tool):
+    result = cli(subject, "help", "set")
+    assert result.code == 0 and b"SET key value" in result.out and b"group: string" in result.out, result
+    assert b"\x1b" not in result.out
+    assert b"HSET" in cli(subject, "help", "@hash").out
+    assert b"The server says nothing about nosuch" in cli(subject, "HELP", "nosuch").out
+    assert b"help COMMAND" in tool("cli", "-p", "1", "help").out
+    result = tool("cli", "-p", "1", "help", "set")
+    assert result.code == 1 and b"Could not connect" in result.err
+    for words in (["-h"], ["-p", "1", "-h"]):
+        result = tool("cli", *words)
+        assert result.code == 0 and b"--latency-history" in result.out and result.err == b"", result

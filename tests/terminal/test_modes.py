@@ -21,7 +21,13 @@ def sorted_lines(result):
     return sorted(line for line in result.out.splitlines() if b"so far" not in line)
 
 
-KEY_OPTIONS = [["--bigkeys"], ["--memkeys"], ["--memkeys-samples", "0"], ["--bigkeys", "--pattern", "b*"]]
+KEY_OPTIONS = [
+    ["--bigkeys"],
+    ["--memkeys"],
+    ["--memkeys-samples", "0"],
+    ["--memkeys", "--memkeys-samples", "0"],
+    ["--bigkeys", "--pattern", "b*"],
+]
 
 
 @pytest.mark.parametrize("options", KEY_OPTIONS, ids=" ".join)
@@ -39,6 +45,26 @@ def test_hot_keys(oracle, cli, redis_cli):
     with oracle.connect() as connection:
         connection.call("CONFIG", "SET", "maxmemory-policy", "noeviction")
     assert cli(oracle, "--hotkeys") == redis_cli(oracle, "--hotkeys")
+
+
+def test_hot_keys_that_the_server_knows(subject, cli):
+    assert b"No key was used often enough" in cli(subject, "--hotkeys").out
+    with subject.connect() as connection:
+        for _ in range(20):
+            connection.pipeline([("GET", "hot key")] * 1000)
+    result = cli(subject, "--hotkeys")
+    line = rb'hot key found with \d+ accesses/s\tdatabase: 0\tkeyname: "hot key"\n'
+    assert result.code == 0 and re.search(line, result.out), result
+
+
+def test_key_statistics(subject, cli):
+    fill(subject)
+    for options in (["--keystats"], ["--keystats-samples", "0", "--top", "2"]):
+        text = cli(subject, *options).out.decode()
+        assert "--- 9 keys ---" in text and re.search(r"^string +4 ", text, re.M), text
+        biggest = text.split("biggest keys ---\n\n")[1].split("\n\n")[0].splitlines()
+        assert len(biggest) == (2 if "--top" in options else 9) and '"stream"' in biggest[0], text
+        assert "100 % of the keys take at most" in text and "(9 keys)" in text
 
 
 def test_all_keys_are_listed(subject, cli):
@@ -104,6 +130,13 @@ def test_a_dump_is_saved_where_there_are_no_replicas(subject, start_server, cli,
 
 def test_the_dashboard(subject, terminal):
     fill(subject)
+    with subject.connect() as connection:
+        connection.pipeline([("PING",)] * 50000)
+    screen = terminal("cli", "-p", str(subject.port), "--stat", "-i", "0.3")
+    # Blanks are not drawn where nothing was before.
+    assert re.search(r"\D0\s*$", screen.wait_for("ops/s,"))
+    screen.type("q")
+    assert screen.wait_end() == 0
     screen = terminal("cli", "-p", str(subject.port), "--stat", "-i", "0.05")
     for wanted in ("9 keys", "ops/s", "memory", "latency", "network"):
         screen.wait_for(wanted)

@@ -60,7 +60,39 @@ def test_hints_completion_and_help(prompt):
     prompt.type(TAB)
     prompt.wait_for("key start end")
     prompt.type(CTRL_C)
+    prompt.wait_for(f"{prompt.name}> ")
+    prompt.type(CTRL_C)
     assert prompt.wait_end() == 0
+
+
+HINTS = [
+    ("set k v ex", " seconds [NX | XX] [GET]"),
+    ("set k v ex 10", " [NX | XX] [GET]"),
+    ("set k v get", " [NX | XX] [EX seconds"),
+    ("zadd board nx", " [GT | LT] [CH] [INCR] score member"),
+    ("zadd board 1", " member"),
+    ("zadd board 1 a", " [score member ...]"),
+    ("expire k", " seconds [NX | XX | GT | LT]"),
+    ("xadd s maxlen", " [= | ~] threshold"),
+    ("lpop k", " [count]"),
+]
+
+
+@pytest.mark.parametrize("typed, hint", HINTS)
+def test_hints_follow_the_position(typed, hint, prompt):
+    prompt.type(typed)
+    shown = prompt.wait_for(hint)
+    assert typed.split()[0] in shown
+
+
+def test_settings_are_completed(prompt):
+    prompt.type("config get maxmemory-pol" + TAB)
+    prompt.wait_for("config get maxmemory-policy")
+    prompt.type(ENTER)
+    prompt.wait_for("noeviction")
+    prompt.wait_for("> ")
+    prompt.type("config set maxmemory-pol" + TAB + " allkeys-lru" + ENTER)
+    prompt.wait_for("OK")
 
 
 def test_completion_of_options_and_keys(subject, prompt):
@@ -149,8 +181,65 @@ def test_reconnection(subject, prompt):
 
 def test_scripts_in_several_lines(prompt):
     prompt.type("eval 'local a = 20" + ENTER)
+    prompt.wait_for("  '> ")
     prompt.type("return a + 22' 0" + ENTER)
     prompt.wait_for("(integer) 42")
+
+
+def pasted(text):
+    """Text as a terminal hands over what is pasted."""
+    return f"\x1b[200~{text}\x1b[201~"
+
+
+# The editor ends a line that it shows with two carriage returns.
+@pytest.mark.parametrize("paste, end", [(pasted, "\r\n"), (str, "\r\r\n")], ids=["bracketed", "plain"])
+def test_pasted_lines_are_a_command_each(paste, end, subject, prompt):
+    lines = [f"sadd p {i}" for i in range(40)]
+    prompt.type(paste("\r".join(lines)) + ENTER)
+    for line in lines:
+        prompt.wait_for(f"> {line}{end}(integer) 1")
+    prompt.wait_for(f"{prompt.name}> ")
+    prompt.type(paste("eval 'local a = 20\n  return a + 22' 0\r\nping last\n") + ENTER)
+    prompt.wait_for("(integer) 42")
+    prompt.wait_for('"last"')
+    with subject.connect() as connection:
+        assert connection.call("SCARD", "p") == len(lines)
+        assert connection.call("DBSIZE") == 1
+    prompt.wait_for(f"{prompt.name}> ")
+    prompt.type("\x1b[A")
+    prompt.wait_for("ping last")
+    prompt.type("\x1b[A")
+    prompt.wait_for("return a + 22")
+
+
+def test_a_quote_that_stays_open_is_seen_and_given_up(subject, prompt):
+    prompt.type("set note don't" + ENTER)
+    prompt.wait_for("  '> ")
+    prompt.type("more" + CTRL_C)
+    prompt.wait_for(f"{prompt.name}> ")
+    enter(prompt, "ping still", '"still"')
+    prompt.type('set a "' + ENTER)
+    prompt.wait_for('  "> ')
+    prompt.type("\x04")
+    prompt.wait_for("Invalid argument(s)")
+    prompt.wait_for(f"{prompt.name}> ")
+    enter(prompt, 'get "a"b', "Invalid argument(s)")
+    prompt.type("half a comm" + CTRL_C)
+    prompt.wait_for(f"{prompt.name}> ")
+    enter(prompt, "ping whole", '"whole"')
+    with subject.connect() as connection:
+        assert connection.call("DBSIZE") == 0
+    prompt.type(CTRL_C)
+    assert prompt.wait_end() == 0
+
+
+def test_ctrl_c_gives_up_the_rest_of_what_was_pasted(prompt):
+    prompt.type(pasted("blpop nothing 0\nset a 1") + ENTER)
+    prompt.wait_for("> blpop nothing 0\r\n")
+    prompt.read()
+    prompt.type(CTRL_C)
+    prompt.wait_for(f"{prompt.name}> ")
+    enter(prompt, "get a", "(nil)")
 
 
 def test_the_history_keeps_no_secrets(prompt, tmp_path):
@@ -158,6 +247,8 @@ def test_the_history_keeps_no_secrets(prompt, tmp_path):
     enter(prompt, "auth very-secret", "(error)")
     prompt.type("\x1b[A")
     prompt.wait_for("ping first")
+    prompt.type(CTRL_C)
+    prompt.wait_for(f"{prompt.name}> ")
     prompt.type(CTRL_C)
     prompt.wait_end()
     history = tmp_path / "history"
@@ -170,6 +261,7 @@ def test_preferences(subject, prompt, terminal, tmp_path):
     enter(prompt, "ping", " ms)")
     enter(prompt, ":set", ":set timing")
     enter(prompt, ":set nosuch", "There is no preference 'nosuch'")
+    enter(prompt, ":nosuch", "There is no ':nosuch'; there are :set and :plot.")
     (tmp_path / ".mantissarc").write_text("# my preferences\n:set nocolours timing\n")
     screen = terminal("cli", "-p", str(subject.port))
     screen.wait_for("> ")
@@ -190,6 +282,12 @@ def test_a_pager_for_what_is_long(subject, terminal, tmp_path):
     screen.wait_for("> ")
     screen.type("lrange long 0 2" + ENTER)
     screen.wait_for('3) "2"')
+    pager.write_text("#!/bin/sh\nwc -l\nsleep 0.4\necho paged\n")
+    screen.type(":set timing" + ENTER)
+    screen.type("lrange long 0 -1" + ENTER)
+    screen.wait_for("paged")
+    screen.wait_for("(")
+    assert float(screen.wait_for(" ms)")) < 400
 
 
 def test_plots(prompt):
@@ -198,6 +296,10 @@ def test_plots(prompt):
     assert "zrange board 0 -1 withscores (3 points)" in text
     enter(prompt, ":plot get nothing", "The reply has no numbers to draw.")
     enter(prompt, ":plot nosuch", "(error)")
+    enter(prompt, "xadd s 1000-0 name x load 1.5", "1000-0")
+    enter(prompt, "xadd s 3000-0 name y load 2.5", "3000-0")
+    text = enter(prompt, ":plot xrange s - +", "└")
+    assert "xrange s - + (2 points)" in text
     enter(prompt, ":plot", ":plot takes a command")
 
 

@@ -202,6 +202,132 @@ def test_functions_travel_in_dumps(subject, start_server, tool):
         assert connection.call("FCALL", "f", 0) == 7
 
 
+LIBRARY = "#!lua name={}\nredis.register_function('{}', function() return {} end)"
+
+
+def with_libraries(server, **numbers):
+    with server.connect() as connection:
+        for name, number in numbers.items():
+            assert connection.call("FUNCTION", "LOAD", LIBRARY.format(name, name, number)) == name.encode()
+
+
+@pytest.mark.parametrize("kind", ["subject", "oracle"])
+def test_functions_are_copied_compared_and_replaced(kind, start_server, tool):
+    source, target = start_server(kind), start_server()
+    with_libraries(source, one=1, two=2)
+    with_libraries(target, two=22)
+    words = ["import", f"redis://127.0.0.1:{source.port}", "-p", target.port, "--verify"]
+    result = tool(*words)
+    assert result.code == 1 and b"imported 0 keys, 1 library of functions in" in result.out, result
+    assert b"1 library of functions there already (see --replace)" in result.out
+    assert b"verified: 1 library of functions is the same, 1 differs" in result.out, result
+    result = tool(*words, "--replace")
+    assert result.code == 0 and b"verified: 2 libraries of functions are the same\n" in result.out, result
+    with target.connect() as connection:
+        assert [connection.call("FCALL", name, 0) for name in ("one", "two")] == [1, 2]
+    result = tool("import", f"redis://127.0.0.1:{source.port}/0", "-p", target.port)
+    assert result.code == 0 and b"Not copied: 2 libraries of functions" in result.err, result
+
+
+@pytest.mark.parametrize("kind", ["subject", "oracle"])
+def test_users_are_copied_where_asked_for(kind, start_server, tool, tmp_path):
+    source, target = start_server(kind), start_server()
+    with source.connect() as connection:
+        connection.call("ACL", "SETUSER", "ann", "on", ">secret", "~a*", "+get", "(~b* +set)")
+        connection.call("ACL", "SETUSER", "bob", "nopass", "&news")
+    words = ["import", f"redis://127.0.0.1:{source.port}", "-p", target.port, "--verify"]
+    result = tool(*words)
+    assert result.code == 0 and b"Not copied: 2 ACL users (see --acl-users)" in result.err, result
+    result = tool(*words, "--acl-users")
+    assert result.code == 0 and b"imported 0 keys, 2 ACL users" in result.out, result
+    assert b"verified: 2 ACL users are the same" in result.out
+    with target.connect() as connection:
+        assert connection.call("AUTH", "ann", "secret") == b"OK"
+        assert connection.call("GET", "abc") is None
+        assert connection.call("SET", "bcd", "1") == b"OK"
+    result = tool(*words, "--acl-users")
+    assert result.code == 1 and b"2 ACL users there already (see --replace)" in result.out, result
+    result = tool("export", tmp_path / "data.rdb", "-p", source.port)
+    assert result.code == 0 and b"Not in the file: 2 ACL users" in result.err, result
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_text_files_say_what_they_have_no_place_for(form, subject, tool, tmp_path):
+    with_libraries(subject, one=1)
+    with subject.connect() as connection:
+        connection.call("SET", "k", "v")
+        connection.call("ACL", "SETUSER", "ann", "on")
+    result = tool("export", tmp_path / f"data.{form}", "-p", subject.port)
+    assert result.code == 0 and b"Not in the file: 1 library of functions, 1 ACL user.\n" == result.err, result
+
+
+def test_functions_of_a_dump_that_are_there_do_not_end_the_import(subject, start_server, tool):
+    with_libraries(subject, one=1)
+    with subject.connect() as connection:
+        connection.call("SET", "k", "v")
+        connection.call("SAVE")
+    target = start_server()
+    with_libraries(target, one=11)
+    words = ["import", subject.directory / "dump.rdb", "-p", target.port]
+    result = tool(*words)
+    assert result.code == 1 and b"imported 1 keys" in result.out, result
+    assert b"1 library of functions there already (see --replace)" in result.out
+    assert tool(*words, "--replace").code == 0
+    with target.connect() as connection:
+        assert connection.call("FCALL", "one", 0) == 1
+
+
+@pytest.mark.parametrize("kind", ["subject", "oracle"])
+def test_expiries_arrive_exactly(kind, start_server, tool, tmp_path):
+    source = start_server(kind)
+    times = {f"k{i}": 4102444800000 + i * 37 for i in range(300)}
+    with source.connect() as connection:
+        for key, time in times.items():
+            connection.call("SET", key, "v", "PXAT", time)
+    places = [f"redis://127.0.0.1:{source.port}"]
+    for form in ("rdb", "jsonl", "csv"):
+        places.append(tmp_path / f"data.{form}")
+        assert tool("export", places[-1], "-p", source.port).code == 0
+    for place in places:
+        target = start_server()
+        assert tool("import", place, "-p", target.port).code == 0
+        with target.connect() as connection:
+            assert {key: connection.call("PEXPIRETIME", key) for key in times} == times, place
+
+
+def module_dump():
+    """A dump with a key of a module's type between two that are known."""
+    identifier = 0
+    for character in "abcdefghi":
+        identifier = identifier << 6 | ord(character) - ord("a") + 26
+    value = b"\x81" + (identifier << 10 | 1).to_bytes(8, "big") + b"\x02\x07\x05\x01s\x00"
+    body = b"REDIS0011" + b"\x00\x01a\x01x" + b"\x07\x05m odd" + value + b"\x00\x01b\x01y" + b"\xff"
+    return body + bytes(8)
+
+
+def test_keys_of_modules_are_named_and_left_out(subject, start_server, tool, tmp_path):
+    path = tmp_path / "dump.rdb"
+    path.write_bytes(module_dump())
+    result = tool("check", "rdb", path)
+    assert result.code == 0 and b'  type abcdefghi  database 0  "m odd"\n' in result.out, result
+    found = json.loads(tool("check", "rdb", path, "--json").out)
+    assert found["of_modules"] == [{"database": 0, "key": "m odd", "type": "abcdefghi"}]
+    result = tool("import", path, "-p", subject.port)
+    assert result.code == 1 and b"'m odd': it is of the module type 'abcdefghi'" in result.err, result
+    target = start_server()
+    result = tool("import", path, "-p", target.port, "--skip-unknown-types")
+    assert result.code == 0 and b"1 of module types were left out" in result.out, result
+    assert b"Left out: \"m odd\" of database 0, of the module type 'abcdefghi'" in result.err
+    for server in (subject, target):
+        with server.connect() as connection:
+            assert connection.call("MGET", "a", "b") == [b"x", b"y"]
+    result = tool("check", "rdb", tmp_path)
+    assert result.code == 1 and result.err.decode().endswith(f"this is a folder, not a dump; try {path}\n"), result
+    result = tool("check", path)
+    assert result.code == 1 and b"Say `mantissa check rdb FILE`" in result.err and result.err.count(b"\n") == 1
+    assert b"Usage: mantissa import" in tool("import").err
+
+
 def test_what_cannot_be_done_is_said(subject, tool, tmp_path):
     broken = tmp_path / "broken.rdb"
     broken.write_bytes(b"REDIS0011\x00\x01a")

@@ -14,11 +14,15 @@
 //! | `report` | figures as text, CSV and JSON |
 //! | `compare` | two servers side by side |
 //! | `page` | a page with charts |
+//! | `estimate` | medians of rounds |
+//! | `provenance` | the date and the command line |
 
 mod compare;
 mod engine;
+mod estimate;
 mod options;
 mod page;
+mod provenance;
 mod replies;
 mod report;
 mod workload;
@@ -34,16 +38,14 @@ use self::engine::{Outcome, Plan};
 use self::options::{Form, Options};
 use self::workload::Test;
 use crate::target::{Target, ask};
+use crate::usage;
 
 /// Runs the program with these arguments, of which the first is the name it was called by.
 pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
-    let options = match Options::try_parse_from(args) {
+    let args: Vec<OsString> = args.collect();
+    let options = match Options::try_parse_from(&args) {
         Ok(options) => options,
-        Err(error) => {
-            // Nothing is left to do if help cannot be printed.
-            let _ = error.print();
-            return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
-        }
+        Err(error) => return usage::explain::<Options>(&args, &error),
     };
     match run_with(options) {
         Ok(true) => ExitCode::SUCCESS,
@@ -143,7 +145,10 @@ fn run_with(mut options: Options) -> io::Result<bool> {
             Form::Csv => {}
         }
         if let Some(path) = &options.html {
-            std::fs::write(path, page::write(&options, &[(&subject, &results)]))?;
+            std::fs::write(path, {
+                let tests = results.iter().map(|one| vec![one]).collect();
+                page::write(&options, &[page::Side { subject: &subject, tests }], &[])
+            })?;
         }
         if !options.run_forever {
             return Ok(!failed);

@@ -10,12 +10,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::usage;
+
 /// Look through a file without a server.
 #[derive(Parser, Debug)]
-#[command(name = "mantissa check", version)]
+#[command(name = "mantissa check", bin_name = "mantissa check", version)]
 pub(crate) struct CheckOptions {
     #[command(subcommand)]
     what: What,
@@ -58,13 +61,18 @@ pub(crate) struct AofOptions {
 
 /// Runs `mantissa check` with these arguments, of which the first is the name it was called by.
 pub fn check(args: impl Iterator<Item = OsString>) -> ExitCode {
-    let options = match CheckOptions::try_parse_from(args) {
+    let args: Vec<OsString> = args.collect();
+    let options = match CheckOptions::try_parse_from(&args) {
         Ok(options) => options,
-        Err(error) => {
-            // Nothing is left to do if help cannot be printed.
-            let _ = error.print();
-            return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+        Err(error) if error.kind() == ErrorKind::InvalidSubcommand => {
+            let word = args.get(1).map(|word| word.to_string_lossy()).unwrap_or_default();
+            eprintln!(
+                "What is '{word}'? Say `mantissa check rdb FILE` for a dump, `mantissa check aof PATH` for \
+                 an append-only file."
+            );
+            return ExitCode::FAILURE;
         }
+        Err(error) => return usage::explain::<CheckOptions>(&args, &error),
     };
     match options.what {
         What::Rdb { file, json, top } => rdb::check(&file, json, top),

@@ -28,6 +28,31 @@ struct Argument {
     is_key: bool,
     /// Whether it takes exactly one word.
     is_one_word: bool,
+    form: Form,
+    /// The word that it begins with; empty for none.
+    token: String,
+    optional: bool,
+    multiple: bool,
+    /// Whether the token comes with every repetition.
+    repeats_token: bool,
+    parts: Vec<Argument>,
+    /// The text without token, repetition and brackets.
+    bare: String,
+}
+
+/// What an argument consists of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Its token only.
+    Token,
+    /// One of its parts.
+    OneOf,
+    /// All of its parts.
+    Block,
+    /// A number.
+    Number,
+    /// Any word.
+    Word,
 }
 
 /// What may be typed at some place.
@@ -153,16 +178,90 @@ impl Docs {
             let name = words.get(..len)?.join(" ");
             self.commands.get(&name).map(|doc| (len, doc))
         })?;
-        let typed = words.len() - name_len;
-        let one_word = doc.arguments.iter().take_while(|argument| argument.is_one_word).count();
-        let rest: Vec<&str> =
-            doc.arguments.iter().skip(typed.min(one_word)).map(|argument| argument.text.as_str()).collect();
+        let typed = words.get(name_len..).unwrap_or_default();
+        let (taken, rest) = match_all(&doc.arguments, typed);
+        if taken < typed.len() {
+            return None;
+        }
         let space = if line.ends_with(' ') { "" } else { " " };
         (!rest.is_empty()).then(|| format!("{space}{}", rest.join(" ")))
     }
 }
 
+/// Finds for words the arguments that they stand for: how many words belong to one, and the texts of what may
+/// follow. Optional arguments may come in any order, up to the next that has to be.
+fn match_all(arguments: &[Argument], words: &[String]) -> (usize, Vec<String>) {
+    let mut open: Vec<&Argument> = arguments.iter().collect();
+    let mut taken = 0;
+    let texts = |open: &[&Argument]| open.iter().map(|argument| argument.text.clone()).collect::<Vec<_>>();
+    while taken < words.len() {
+        let needed = open.iter().position(|argument| !argument.optional).map_or(open.len(), |at| at + 1);
+        let mut candidates = open.iter().take(needed).enumerate();
+        let left = words.get(taken..).unwrap_or_default();
+        let Some((at, (count, rest))) =
+            candidates.find_map(|(at, argument)| Some((at, argument.matched(left)?)))
+        else {
+            break;
+        };
+        taken += count;
+        if open[at].optional {
+            open.remove(at);
+        } else {
+            open.drain(..=at);
+        }
+        if taken == words.len() {
+            return (taken, rest.into_iter().chain(texts(&open)).collect());
+        }
+    }
+    (taken, texts(&open))
+}
+
 impl Argument {
+    /// How many of the words are this argument, one or more, and what is still to come of it where they end
+    /// within it; `None` if they are something else.
+    fn matched(&self, words: &[String]) -> Option<(usize, Option<String>)> {
+        let (mut count, mut rest) = self.matched_once(words, true)?;
+        while self.multiple && rest.is_none() && count < words.len() {
+            let left = words.get(count..).unwrap_or_default();
+            let Some((more, more_rest)) = self.matched_once(left, self.repeats_token) else { break };
+            (count, rest) = (count + more, more_rest);
+        }
+        if self.multiple && rest.is_none() && count == words.len() {
+            let token = if self.repeats_token { format!("{} ", self.token) } else { String::new() };
+            rest = Some(format!("[{token}{} ...]", self.bare));
+        }
+        Some((count, rest))
+    }
+
+    fn matched_once(&self, words: &[String], has_token: bool) -> Option<(usize, Option<String>)> {
+        let has_token = has_token && !self.token.is_empty();
+        if has_token && *words.first()? != self.token {
+            return None;
+        }
+        let before = usize::from(has_token);
+        let words = words.get(before..).unwrap_or_default();
+        let Some(first) = words.first() else {
+            return Some((before, (self.form != Form::Token).then(|| self.bare.clone())));
+        };
+        let (count, rest) = match self.form {
+            Form::Token => (0, None),
+            Form::Word => (1, None),
+            Form::Number
+                if first.starts_with(|start: char| start.is_ascii_digit() || "+-.(I".contains(start)) =>
+            {
+                (1, None)
+            }
+            Form::Number => return None,
+            Form::OneOf => self.parts.iter().find_map(|part| part.matched(words))?,
+            Form::Block => {
+                let (count, rest) = match_all(&self.parts, words);
+                let is_within = count == words.len() && !rest.is_empty();
+                (count, is_within.then(|| rest.join(" ")))
+            }
+        };
+        (before + count > 0).then_some((before + count, rest))
+    }
+
     fn new(entry: &Value) -> Argument {
         let fields = Fields(pairs(entry));
         let flags: Vec<String> = match fields.get("flags") {
@@ -198,10 +297,24 @@ impl Argument {
         };
         let is_one_word = !optional && !has("multiple") && (token.is_empty() || kind == "pure-token");
         let own = Some(token.clone()).filter(|token| !token.is_empty() && token != "\"\"");
+        let form = match kind.as_str() {
+            "pure-token" => Form::Token,
+            "oneof" => Form::OneOf,
+            "block" => Form::Block,
+            "integer" | "double" | "unix-time" => Form::Number,
+            _ => Form::Word,
+        };
         Argument {
+            form,
+            token: own.clone().unwrap_or_default().to_ascii_uppercase(),
+            optional,
+            multiple: has("multiple"),
+            repeats_token: has("multiple_token"),
+            bare,
             tokens: own.into_iter().chain(inner.iter().flat_map(|part| part.tokens.clone())).collect(),
             is_key: kind == "key" || inner.iter().any(|part| part.is_key),
             is_one_word: is_one_word && kind != "block",
+            parts: inner,
             text: if optional { format!("[{repeated}]") } else { repeated },
         }
     }
@@ -301,7 +414,7 @@ mod tests {
             assert_eq!(docs.hint("lpop").as_deref(), Some(" key [count]"));
             assert_eq!(docs.hint("lpop ").as_deref(), Some("key [count]"));
             assert_eq!(docs.hint("lpop a ").as_deref(), Some("[count]"));
-            assert_eq!(docs.hint("CONFIG get a").as_deref(), Some(" parameter [parameter ...]"));
+            assert_eq!(docs.hint("CONFIG get a").as_deref(), Some(" [parameter ...]"));
             assert_eq!(docs.hint("lpop \"").as_deref(), None);
             assert_eq!(docs.hint("none").as_deref(), None);
         }

@@ -7,6 +7,7 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | `options` | the command line |
+//! | `usage` | what is said of a command line that is wrong |
 //! | `connection` | bytes to and from the server |
 //! | `tls` | the same, encrypted |
 //! | `format` | a reply as text |
@@ -45,6 +46,7 @@ mod target;
 mod tls;
 mod transfer;
 mod uri;
+mod usage;
 
 pub use benchmark::run as benchmark;
 pub use check::check;
@@ -62,13 +64,10 @@ use crate::session::Session;
 
 /// Runs the program with these arguments, of which the first is the name it was called by.
 pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
-    let options = match Options::try_parse_from(args) {
+    let args: Vec<OsString> = args.collect();
+    let options = match Options::try_parse_from(&args) {
         Ok(options) => options,
-        Err(error) => {
-            // Help and version are errors to clap, too; nothing is left to do if they cannot be printed.
-            let _ = error.print();
-            return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
-        }
+        Err(error) => return usage::explain::<Options>(&args, &error),
     };
     let settings = match options.into_settings() {
         Ok(settings) => settings,
@@ -126,6 +125,9 @@ fn run_with(mut settings: Settings) -> io::Result<bool> {
         return mode::run(mode, Session::new(settings));
     }
     let mut session = Session::new(settings);
+    if mode == Mode::Commands && lines::is_help(&command) {
+        return lines::help_once(&mut session, &command);
+    }
     if let Err(error) = session.connect() {
         session.report_unreachable(&error);
         let goes_on = command.is_empty() && io::stdin().is_terminal() && mode == Mode::Commands;

@@ -1,6 +1,6 @@
 //! Commands from lines of text, and the commands of the program itself.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, IsTerminal};
 
 use mantissa_protocol::split_quoted;
 
@@ -15,6 +15,8 @@ pub(crate) enum Next {
     Continue,
     /// As above, but the command failed.
     Failed,
+    /// As above, but a person did not wait for the command's end.
+    Interrupted,
     /// Leave the program.
     Quit,
 }
@@ -88,6 +90,30 @@ quit              leave
 The tab key completes commands, their options, and names of keys. The arrow keys recall earlier lines, Ctrl-R
 searches them. A quote that is left open goes on in the next line.
 ";
+
+/// Whether a command is one for help, which the program gives itself.
+pub(crate) fn is_help(command: &[Vec<u8>]) -> bool {
+    command.first().is_some_and(|name| name == b"?" || name.eq_ignore_ascii_case(b"help"))
+}
+
+/// Prints the help for the words after the first; whether it could be had.
+pub(crate) fn help_once(session: &mut Session, command: &[Vec<u8>]) -> io::Result<bool> {
+    let about = command.get(1..).unwrap_or_default();
+    let mut docs = Docs::default();
+    if !about.is_empty() {
+        let asked = session.connection().and_then(|connection| connection.ask(&["COMMAND", "DOCS"]));
+        match asked {
+            Ok(reply) => docs = Docs::new(&reply),
+            Err(error) => {
+                session.report_unreachable(&error);
+                return Ok(false);
+            }
+        }
+    }
+    let has_colours = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    print(help(Some(&docs), about, has_colours).as_bytes())?;
+    Ok(true)
+}
 
 fn help(docs: Option<&Docs>, about: &[Vec<u8>], has_colours: bool) -> String {
     if about.is_empty() {

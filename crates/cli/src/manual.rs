@@ -18,7 +18,7 @@ use crate::transfer::{ExportOptions, ImportOptions};
 
 /// Print the completions of a shell: `source <(mantissa completions bash)`.
 #[derive(Parser, Debug)]
-#[command(name = "mantissa completions", version)]
+#[command(name = "mantissa completions", bin_name = "mantissa completions", version)]
 struct CompletionOptions {
     /// The shell
     #[arg(value_enum)]
@@ -34,7 +34,7 @@ enum Shells {
 
 /// Write the man pages to a folder.
 #[derive(Parser, Debug)]
-#[command(name = "mantissa manual", version)]
+#[command(name = "mantissa manual", bin_name = "mantissa manual", version)]
 struct ManualOptions {
     /// The folder
     folder: PathBuf,

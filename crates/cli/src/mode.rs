@@ -6,6 +6,7 @@ mod keys;
 mod latency;
 mod pipe;
 mod scan;
+mod sizes;
 mod spectrum;
 mod stat;
 
@@ -25,6 +26,7 @@ pub(crate) fn run(mode: Mode, mut session: Session) -> io::Result<bool> {
         Mode::Scan => scan::run(session),
         Mode::BigKeys => keys::biggest(session, keys::Measure::Elements),
         Mode::MemoryKeys(samples) => keys::biggest(session, keys::Measure::Memory(samples)),
+        Mode::KeyStatistics(top, samples) => sizes::run(session, top, samples),
         Mode::HotKeys => keys::hottest(session),
         Mode::Stat if io::stdout().is_terminal() => crate::dashboard::run(session),
         Mode::Stat => stat::run(session),

@@ -21,6 +21,7 @@ use crate::uri::Uri;
     version,
     disable_help_flag = true,
     disable_help_subcommand = true,
+    args_override_self = true,
     override_usage = "mantissa cli [OPTIONS] [COMMAND [ARGUMENT]...]"
 )]
 pub(crate) struct Options {
@@ -124,6 +125,9 @@ pub(crate) struct Options {
     /// Keys of which type to list
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
+    /// Accepted and without effect
+    #[arg(long, hide = true)]
+    verbose: bool,
     /// Print this help
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
@@ -133,7 +137,6 @@ pub(crate) struct Options {
 
 /// What to do other than run commands.
 #[derive(Args, Debug)]
-#[group(multiple = false)]
 struct ModeOptions {
     /// Send standard input, which is in the protocol, as it is; count replies and errors
     #[arg(long)]
@@ -147,6 +150,15 @@ struct ModeOptions {
     /// Look for the keys that take the most memory
     #[arg(long)]
     memkeys: bool,
+    /// Look for both at once, and show the biggest keys and how sizes are distributed
+    #[arg(long)]
+    keystats: bool,
+    /// As --keystats, looking at so many elements of a key
+    #[arg(long, value_name = "NUMBER")]
+    keystats_samples: Option<u64>,
+    /// How many keys --keystats shows
+    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    top: usize,
     /// As --memkeys, looking at so many elements of a key
     #[arg(long, value_name = "NUMBER")]
     memkeys_samples: Option<u64>,
@@ -201,6 +213,8 @@ pub(crate) enum Mode {
     BigKeys,
     /// Look for the keys that take the most memory, looking at so many elements of each.
     MemoryKeys(Option<u64>),
+    /// Look for both, and show so many keys; looking at so many elements of each.
+    KeyStatistics(usize, Option<u64>),
     /// Look for the keys used most.
     HotKeys,
     /// Show how the server does.
@@ -240,11 +254,17 @@ impl ModeOptions {
             ModeOptions { pipe: true, .. } => Mode::Pipe,
             ModeOptions { scan: true, .. } => Mode::Scan,
             ModeOptions { bigkeys: true, .. } => Mode::BigKeys,
+            ModeOptions { keystats: true, top, keystats_samples, .. } => {
+                Mode::KeyStatistics(top, keystats_samples)
+            }
+            ModeOptions { keystats_samples: Some(samples), top, .. } => {
+                Mode::KeyStatistics(top, Some(samples))
+            }
             ModeOptions { memkeys: true, .. } => Mode::MemoryKeys(None),
             ModeOptions { hotkeys: true, .. } => Mode::HotKeys,
             ModeOptions { stat: true, .. } => Mode::Stat,
-            ModeOptions { latency: true, .. } => Mode::Latency,
             ModeOptions { latency_history: true, .. } => Mode::LatencyHistory,
+            ModeOptions { latency: true, .. } => Mode::Latency,
             ModeOptions { latency_dist: true, .. } => Mode::LatencySpectrum,
             _ => Mode::Commands,
         })

@@ -40,6 +40,8 @@ pub(crate) struct Session {
     has_pager: bool,
     /// Set when a person presses Ctrl-C, if a person sits at a prompt.
     interrupted: Arc<AtomicBool>,
+    /// How long replies have been waited for since this was last taken.
+    waited: Duration,
     /// The server and the login, for connections beside this one.
     login: Rc<RefCell<Target>>,
 }
@@ -79,6 +81,7 @@ impl Session {
             has_colours: false,
             has_pager: false,
             interrupted: Arc::default(),
+            waited: Duration::ZERO,
             login: Rc::new(RefCell::new(login)),
         }
     }
@@ -103,6 +106,16 @@ impl Session {
         self.reads_lines = true;
         signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&self.interrupted))?;
         Ok(())
+    }
+
+    /// Adds to the time that replies have been waited for.
+    pub(crate) fn add_waited(&mut self, waited: Duration) {
+        self.waited += waited;
+    }
+
+    /// How long replies have been waited for since this was last asked; showing them does not count.
+    pub(crate) fn take_waited(&mut self) -> Duration {
+        std::mem::take(&mut self.waited)
     }
 
     /// How replies look to a person at a prompt.
@@ -325,11 +338,12 @@ impl Session {
                     self.print_reply(&value, false)?
                 }
                 _ => {
+                    let waited = start.elapsed();
+                    self.waited += waited;
                     self.note(command, &value);
                     self.report(command, &value)?;
-                    if self.interactive && self.settings.format == Format::Terminal && start.elapsed() >= SLOW
-                    {
-                        print(format!("({:.2}s)\n", start.elapsed().as_secs_f64()).as_bytes())?;
+                    if self.interactive && self.settings.format == Format::Terminal && waited >= SLOW {
+                        print(format!("({:.2}s)\n", waited.as_secs_f64()).as_bytes())?;
                     }
                     return Ok(Some(!is_error));
                 }

@@ -13,6 +13,7 @@
 //! | `copy` | from server to server |
 //! | `resume` | how far a copy has come, in a file |
 //! | `verify` | comparing two servers |
+//! | `beside` | libraries of functions and ACL users |
 //! | `dump` | RDB files |
 //! | `aof` | append-only files |
 //! | `postpone` | keys that expire while the commands of an append-only file are run |
@@ -21,6 +22,7 @@
 //! | `text` | text files |
 
 mod aof;
+mod beside;
 mod copy;
 mod dump;
 mod item;
@@ -40,13 +42,15 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressState, ProgressStyle};
 
+use self::beside::{LIBRARY, USER, counted, tell_what_export_drops};
 use self::options::{FileForm, Place};
 use self::sink::Tally;
 
 pub(crate) use self::options::{ExportOptions, ImportOptions};
 use crate::target::Target;
+use crate::usage;
 
 /// How often the progress is drawn anew.
 const DRAW_INTERVAL: Duration = Duration::from_millis(200);
@@ -72,7 +76,12 @@ pub fn export(args: impl Iterator<Item = OsString>) -> ExitCode {
     finish(parse::<ExportOptions>(args), |options| {
         let source = options.source().map_err(io::Error::other)?;
         let start = Instant::now();
-        let tally = match options.destination().map_err(io::Error::other)? {
+        let destination = options.destination().map_err(io::Error::other)?;
+        if let Place::File(_, form) = &destination {
+            let is_text = matches!(form, FileForm::Json | FileForm::Csv);
+            tell_what_export_drops(&source, is_text || options.is_part())?;
+        }
+        let tally = match destination {
             Place::Server(_) => {
                 let text = "export writes files; `mantissa import` copies from one server to another";
                 return Err(io::Error::other(text));
@@ -99,11 +108,8 @@ pub(crate) fn save(source: &Target, path: &Path) -> io::Result<()> {
 }
 
 fn parse<T: Parser>(args: impl Iterator<Item = OsString>) -> Result<T, ExitCode> {
-    T::try_parse_from(args).map_err(|error| {
-        // Nothing is left to do if help cannot be printed.
-        let _ = error.print();
-        if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
-    })
+    let args: Vec<OsString> = args.collect();
+    T::try_parse_from(&args).map_err(|error| usage::explain::<T>(&args, &error))
 }
 
 fn finish<T>(options: Result<T, ExitCode>, run: impl FnOnce(T) -> io::Result<bool>) -> ExitCode {
@@ -124,31 +130,40 @@ fn finish<T>(options: Result<T, ExitCode>, run: impl FnOnce(T) -> io::Result<boo
 /// Says what was done; whether nothing failed.
 fn report(done: &str, tally: &Tally, taken: Duration) -> bool {
     let seconds = taken.as_secs_f64();
-    let rate = tally.stored as f64 / seconds.max(1e-9);
-    let mut line = format!("{done} {} keys in {seconds:.2} seconds ({rate:.0} keys/s)", tally.stored);
-    if tally.existing > 0 {
-        line += &format!(", {} were there already (see --replace)", tally.existing);
+    let mut what = format!("{} keys", tally.stored);
+    for (count, noun) in [(tally.libraries, LIBRARY), (tally.users, USER)] {
+        if count > 0 {
+            what += &format!(", {}", counted(count, noun));
+        }
     }
-    if tally.gone > 0 {
-        line += &format!(", {} went meanwhile", tally.gone);
-    }
-    if tally.failed > 0 {
-        line += &format!(", {} failed", tally.failed);
-    }
-    println!("{line}");
+    let rate = speed(tally.stored as f64 / seconds.max(1e-9));
+    // A shorter time says nothing of the speed.
+    let rate = if seconds >= 0.1 { format!(" ({rate} keys/s)") } else { String::new() };
+    println!("{done} {what} in {seconds:.2} seconds{rate}{}", tally.notes());
     if let Some(error) = &tally.first_error {
         eprintln!("The first failure: {error}");
     }
-    tally.failed == 0 && tally.existing == 0
+    tally.is_complete()
+}
+
+/// A number for people, with three digits that count and its thousands apart.
+fn speed(rate: f64) -> String {
+    let digits = rate.max(1.0).log10().floor();
+    let unit = 10_f64.powf((digits - 2.0).max(0.0));
+    HumanCount(((rate / unit).round() * unit) as u64).to_string()
 }
 
 /// A bar on standard error, shown on terminals only.
 fn progress(total: u64, unit: &str) -> ProgressBar {
     let bar = ProgressBar::new(total);
     let template =
-        format!("{{bar:30}} {{human_pos}}/{{human_len}} {unit} ({{percent}} %), {{per_sec}}, {{eta}} left");
+        format!("{{bar:30}} {{human_pos}}/{{human_len}} {unit} ({{percent}} %), {{speed}}/s, {{eta}} left");
     if let Ok(style) = ProgressStyle::with_template(&template) {
-        bar.set_style(style);
+        let per_second = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+            // Writing to the screen's text does not fail.
+            let _ = write!(out, "{}", speed(state.per_sec()));
+        };
+        bar.set_style(style.with_key("speed", per_second));
     }
     bar.enable_steady_tick(DRAW_INTERVAL);
     bar

@@ -1,6 +1,8 @@
 //! The `mantissa` program: its subcommands.
 #![forbid(unsafe_code)]
 
+mod guess;
+
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -37,25 +39,36 @@ const OTHER_NAMES: [(&str, &[&str]); 5] = [
     ("check-rdb", &["check", "rdb"]),
 ];
 
-/// The arguments, with the subcommand that the program's own name stands for.
-fn arguments() -> impl Iterator<Item = OsString> {
+/// The name under which the program was called, if it is one of [`OTHER_NAMES`], and the arguments with the
+/// subcommand that it stands for.
+fn arguments() -> (Option<OsString>, Vec<OsString>) {
     let mut words = std::env::args_os();
     let program = words.next().map(PathBuf::from);
     let name = program.as_deref().and_then(Path::file_name).and_then(OsStr::to_str).unwrap_or_default();
     let other = name.strip_prefix("redis-").or_else(|| name.strip_prefix("valkey-"));
     let known = OTHER_NAMES.iter().find(|(known, _)| other == Some(known));
     let meant = known.map_or(&[][..], |(_, meant)| meant);
-    meant.iter().map(OsString::from).chain(words)
+    let alias = known.map(|_| OsString::from(name));
+    (alias, meant.iter().map(OsString::from).chain(words).collect())
 }
 
 fn main() -> ExitCode {
-    let mut arguments = arguments();
-    let subcommand = arguments.next().unwrap_or_default();
-    let rest: Vec<OsString> = arguments.collect();
+    let (alias, arguments) = arguments();
+    let (subcommand, rest) = match arguments.split_first() {
+        Some((subcommand, rest)) => (subcommand.clone(), rest.to_vec()),
+        None => (OsString::new(), Vec::new()),
+    };
+    let asks_version = rest.first().is_some_and(|word| word == "-v" || word == "--version");
+    if let Some(name) = alias.as_ref().filter(|_| asks_version && subcommand != "server") {
+        let (name, own) = (name.to_string_lossy(), env!("CARGO_PKG_VERSION"));
+        println!("{name} {} (mantissa {own})", mantissa_server::REDIS_VERSION);
+        return ExitCode::SUCCESS;
+    }
+    let name = alias.unwrap_or_else(|| subcommand.clone());
     match subcommand.to_str() {
         Some("server") => mantissa_server::run(&rest),
-        Some("cli") => mantissa_cli::run(std::iter::once(subcommand).chain(rest)),
-        Some("benchmark") => mantissa_cli::benchmark(std::iter::once(subcommand).chain(rest)),
+        Some("cli") => mantissa_cli::run(std::iter::once(name).chain(rest)),
+        Some("benchmark") => mantissa_cli::benchmark(std::iter::once(name).chain(rest)),
         Some("import") => mantissa_cli::import(std::iter::once(subcommand).chain(rest)),
         Some("export") => mantissa_cli::export(std::iter::once(subcommand).chain(rest)),
         Some("check") => mantissa_cli::check(std::iter::once(subcommand).chain(rest)),
@@ -69,8 +82,12 @@ fn main() -> ExitCode {
             print!("{USAGE}");
             ExitCode::SUCCESS
         }
-        _ => {
+        _ if arguments.is_empty() => {
             eprint!("{USAGE}");
+            ExitCode::from(2)
+        }
+        _ => {
+            eprintln!("{}", guess::complaint(&arguments));
             ExitCode::from(2)
         }
     }

@@ -4,7 +4,7 @@
 //! value type (1 byte) | value | version (u16 LE) | CRC-64 of all before it (u64 LE)
 //! ```
 
-use crate::format::{Checksum, VERSION, opcode, value_type};
+use crate::format::{Checksum, VERSION, module_name, opcode, value_type};
 use crate::load::LoadOptions;
 use crate::source::Source;
 use crate::types::{Outcome, form_of, read_value};
@@ -64,6 +64,13 @@ pub fn restore_value(payload: &[u8], options: &LoadOptions) -> Result<Value, Res
         Ok(Outcome::Value(value)) => Ok(value),
         _ => Err(RestoreError::BadFormat),
     }
+}
+
+/// The name of a payload's type, if that is one of a module.
+pub fn module_type_of(payload: &[u8]) -> Option<String> {
+    let (&form, value) = payload.split_first()?;
+    let identifier = || Source::from_bytes(value.iter().take(9).copied().collect()).length().ok();
+    (form == value_type::MODULE_2).then(identifier).flatten().map(module_name)
 }
 
 /// The payload of libraries of functions: for each the mark of a library and its code, and the same footer.

@@ -18,5 +18,6 @@ mod supervision;
 mod tls;
 mod worker;
 
+pub use mantissa_engine::commands::REDIS_VERSION;
 pub use mantissa_store::allocator::CountingAllocator;
 pub use start::run;

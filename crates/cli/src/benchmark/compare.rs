@@ -114,14 +114,14 @@ pub(crate) fn run(options: &Options, one: &Subject, other: &Subject, tests: &[Te
     let errors: u64 =
         all.iter().flat_map(|pairs| &pairs.rounds).map(|(a, b)| a.outcome.errors + b.outcome.errors).sum();
     if let Some(path) = &options.html {
-        let (mut ones, mut others) = (Vec::new(), Vec::new());
-        for pairs in &mut all {
-            if let Some((one, other)) = pairs.rounds.pop() {
-                ones.push(one);
-                others.push(other);
-            }
-        }
-        std::fs::write(path, page::write(options, &[(one, &ones), (other, &others)]))?;
+        let side = |subject, choose: fn(&(Measured, Measured)) -> &Measured| page::Side {
+            subject,
+            tests: all.iter().map(|pairs| pairs.rounds.iter().map(choose).collect()).collect(),
+        };
+        let shown = |pairs: &Pairs| pairs.ratios().map(|(name, ratio)| (name, Ratio::show(ratio))).to_vec();
+        let ratios: Vec<page::Ratios> = all.iter().map(shown).collect();
+        let sides = [side(one, |pair| &pair.0), side(other, |pair| &pair.1)];
+        std::fs::write(path, page::write(options, &sides, &ratios))?;
     }
     Ok(errors == 0)
 }
@@ -148,7 +148,7 @@ fn show(options: &Options, pairs: &Pairs, mut out: impl Write) -> io::Result<()>
             writeln!(out, "====== {title} ======")?;
             for (i, (one, other)) in pairs.rounds.iter().enumerate() {
                 let (a, b) = (one.outcome.rate(), other.outcome.rate());
-                writeln!(out, "  round {}: A {a:.2}, B {b:.2} requests per second", i + 1)?;
+                writeln!(out, "  round {}: A {a:.0}, B {b:.0} requests per second", i + 1)?;
             }
             writeln!(out, "  ratio A/B, with the interval of 95 % confidence:")?;
             for (name, ratio) in pairs.ratios() {

@@ -14,6 +14,7 @@ use crate::target::{Target, TargetOptions};
     name = "mantissa benchmark",
     version,
     disable_help_flag = true,
+    args_override_self = true,
     override_usage = "mantissa benchmark [OPTIONS] [COMMAND [ARGUMENT]...]"
 )]
 pub(crate) struct Options {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use mantissa_persist::load::{
-    ChecksumState, LoadOptions, LoadSummary, LoadTarget, LoadedValue, Loader, Record,
+    ChecksumState, LoadOptions, LoadSummary, LoadTarget, LoadedValue, Loader, Record, SkippedKey,
 };
 use mantissa_persist::payload::dump_value;
 use mantissa_persist::source::LoadError;
@@ -17,9 +17,13 @@ use mantissa_protocol::{Value, put_quoted};
 
 use super::{now_ms, progress_bar};
 use crate::format::json;
+use crate::options::without_number;
 
 /// Bytes that DUMP adds to a value.
 const PAYLOAD_FOOTER_BYTES: usize = 10;
+
+/// How many keys of modules are named.
+const MODULE_KEYS_NAMED_MAX: usize = 100;
 
 /// What was found of a type in a database.
 #[derive(Default)]
@@ -38,6 +42,8 @@ pub(super) struct Counter {
     expiring: u64,
     expired: u64,
     functions: u64,
+    /// Keys of modules that are named: database, name, type.
+    of_modules: Vec<(usize, Vec<u8>, String)>,
     facts: Vec<(Vec<u8>, Vec<u8>)>,
     now_ms: i64,
     top: usize,
@@ -80,6 +86,12 @@ impl LoadTarget for Counter {
         Ok(())
     }
 
+    fn skipped(&mut self, key: &SkippedKey<'_>) {
+        if self.of_modules.len() < MODULE_KEYS_NAMED_MAX {
+            self.of_modules.push((key.database, key.key.to_vec(), key.type_name.to_owned()));
+        }
+    }
+
     fn describe(&mut self, name: &[u8], value: &[u8]) {
         self.facts.push((name.to_vec(), value.to_vec()));
     }
@@ -97,7 +109,7 @@ pub(super) fn check(path: &Path, as_json: bool, top: usize) -> ExitCode {
     let report = match read(path, top) {
         Ok(report) => report,
         Err(error) => {
-            eprintln!("{}: {error}", path.display());
+            eprintln!("{}: {}", path.display(), without_number(&error));
             return ExitCode::FAILURE;
         }
     };
@@ -110,7 +122,13 @@ pub(super) fn check(path: &Path, as_json: bool, top: usize) -> ExitCode {
 
 fn read(path: &Path, top: usize) -> io::Result<Report> {
     let file = File::open(path)?;
-    let total = file.metadata()?.len();
+    let facts = file.metadata()?;
+    if facts.is_dir() {
+        let inside = path.join("dump.rdb");
+        let hint = if inside.is_file() { format!("; try {}", inside.display()) } else { String::new() };
+        return Err(io::Error::other(format!("this is a folder, not a dump{hint}")));
+    }
+    let total = facts.len();
     let bar = progress_bar(total);
     let (report, _) = look_through(file, total, top, |offset| bar.set_position(offset));
     bar.finish_and_clear();
@@ -172,7 +190,17 @@ impl Report {
         );
         out.extend_from_slice(line.as_bytes());
         if summary.keys_of_modules > 0 {
-            out.extend_from_slice(format!("{} keys of modules\n", summary.keys_of_modules).as_bytes());
+            let line = format!("{} keys of module types, which cannot be loaded:\n", summary.keys_of_modules);
+            out.extend_from_slice(line.as_bytes());
+            for (database, key, type_name) in &counter.of_modules {
+                out.extend_from_slice(format!("  type {type_name}  database {database}  ").as_bytes());
+                put_quoted(&mut out, key);
+                out.push(b'\n');
+            }
+            let more = summary.keys_of_modules.saturating_sub(counter.of_modules.len() as u64);
+            if more > 0 {
+                out.extend_from_slice(format!("  and {more} more\n").as_bytes());
+            }
         }
         for (bytes, database, key, kind) in self.biggest() {
             out.extend_from_slice(format!("{bytes:>12} bytes  {kind:<6}  database {database}  ").as_bytes());
@@ -207,6 +235,13 @@ impl Report {
                 (text("bytes"), count(*bytes as u64)),
             ])
         });
+        let of_modules = counter.of_modules.iter().map(|(database, key, type_name)| {
+            Value::Map(vec![
+                (text("database"), count(*database as u64)),
+                (text("key"), Value::Bulk(key.clone())),
+                (text("type"), text(type_name)),
+            ])
+        });
         let facts = counter.facts.iter();
         let facts = facts.map(|(name, value)| (Value::Bulk(name.clone()), Value::Bulk(value.clone())));
         let damage = self.damage.as_ref().map_or(Value::Null, |damage| text(&damage.to_string()));
@@ -218,6 +253,7 @@ impl Report {
             (text("expired"), count(counter.expired)),
             (text("functions"), count(counter.functions)),
             (text("keys_of_modules"), count(summary.keys_of_modules)),
+            (text("of_modules"), Value::Array(of_modules.collect())),
             (text("types"), Value::Array(types.collect())),
             (text("biggest"), Value::Array(biggest.collect())),
             (text("checksum"), text(self.checksum())),

@@ -48,6 +48,7 @@ struct Board {
     /// The share of reads that found their key, since the last interval.
     hit_rate: Option<f64>,
     updated: Instant,
+    is_first: bool,
 }
 
 impl Board {
@@ -62,6 +63,7 @@ impl Board {
             network_bytes: Curve::default(),
             hit_rate: None,
             updated: Instant::now(),
+            is_first: true,
         })
     }
 
@@ -71,10 +73,15 @@ impl Board {
         let seconds = self.updated.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
         let grown = |name: &str| info.integer(name).saturating_sub(self.info.integer(name));
         let rate = |count: u64| (count as f64 / seconds) as u64;
-        self.operations.add(rate(grown("total_commands_processed")));
-        self.network_bytes.add(rate(grown("total_net_input_bytes") + grown("total_net_output_bytes")));
         self.memory_bytes.add(info.integer("used_memory"));
         self.latency_us.add(u64::try_from(taken.as_micros()).unwrap_or(u64::MAX));
+        if self.is_first {
+            // There is no interval yet that rates could be of.
+            self.is_first = false;
+            return Ok(());
+        }
+        self.operations.add(rate(grown("total_commands_processed")));
+        self.network_bytes.add(rate(grown("total_net_input_bytes") + grown("total_net_output_bytes")));
         let (hits, misses) = (grown("keyspace_hits"), grown("keyspace_misses"));
         if hits + misses > 0 {
             self.hit_rate = Some(hits as f64 / (hits + misses) as f64);

@@ -6,7 +6,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use mantissa_protocol::put_quoted;
+use mantissa_protocol::{Value, put_quoted};
 
 use crate::connection::Connection;
 use crate::scan::Batch;
@@ -45,13 +45,34 @@ impl KeyNames {
         names
     }
 
-    fn search(&mut self, start: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+    /// Names of settings that begin with `start`; none if the server does not tell.
+    pub(crate) fn settings(&mut self, start: &str) -> Vec<String> {
+        let pattern = format!("{}*", start.to_ascii_lowercase());
+        let asked = self.connection().and_then(|connection| ask(connection, &["CONFIG", "GET", &pattern]));
+        let Ok(reply) = asked else {
+            self.connection = None;
+            return Vec::new();
+        };
+        let names = reply.as_elements().unwrap_or_default().iter().step_by(2).filter_map(Value::as_bytes);
+        let mut names: Vec<String> = names.map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// The connection, as the session is logged in now.
+    fn connection(&mut self) -> io::Result<&mut Connection> {
         let login = self.login.borrow().clone();
-        if self.connection.as_ref().is_none_or(|(_, used)| *used != login) {
-            self.connection = Some((login.open()?, login));
-        }
-        let Some((connection, _)) = &mut self.connection else { return Ok(Vec::new()) };
+        let known = self.connection.take().filter(|(_, used)| *used == login);
+        let (connection, _) = match known {
+            Some(known) => self.connection.insert(known),
+            None => self.connection.insert((login.open()?, login)),
+        };
         connection.set_read_timeout(Some(Duration::from_secs(1)))?;
+        Ok(connection)
+    }
+
+    fn search(&mut self, start: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+        let connection = self.connection()?;
         let mut pattern = Vec::new();
         for &byte in start {
             if matches!(byte, b'*' | b'?' | b'[' | b']' | b'^' | b'\\') {

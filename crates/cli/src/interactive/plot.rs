@@ -1,5 +1,6 @@
 //! `:plot COMMAND`: the numbers in a reply as a chart. Pairs of texts or of times and numbers (`ZRANGE ...
-//! WITHSCORES`, `TS.RANGE`, HGETALL of numbers) give points; a list of numbers is drawn in its order.
+//! WITHSCORES`, `TS.RANGE`, HGETALL of numbers) give points; a list of numbers is drawn in its order. Entries
+//! of a stream give their first field that is a number, over the seconds since the first of them.
 
 use mantissa_number::parse_f64;
 use mantissa_protocol::Value;
@@ -13,8 +14,58 @@ use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType, Widget};
 const WIDTH_MAX: u16 = 120;
 const HEIGHT: u16 = 20;
 
+/// The points in a reply; `None` if there are no numbers in it.
+pub(crate) fn points_of(reply: Value) -> Option<Vec<(f64, f64)>> {
+    stream_points(&reply).or_else(|| points(&without_names(reply)))
+}
+
+/// The points of the entries of a stream, as XRANGE, XREVRANGE and XREAD of one stream reply.
+fn stream_points(reply: &Value) -> Option<Vec<(f64, f64)>> {
+    let entries = match reply {
+        Value::Map(streams) if streams.len() == 1 => streams[0].1.as_elements()?,
+        reply => match reply.as_elements()? {
+            [stream] if stream.as_elements().is_some_and(|parts| entry_id(parts).is_none()) => {
+                stream.as_elements()?.get(1)?.as_elements()?
+            }
+            entries => entries,
+        },
+    };
+    let entries: Vec<((u64, u64), &[Value])> = entries
+        .iter()
+        .map(|entry| {
+            let parts = entry.as_elements()?;
+            Some((entry_id(parts)?, parts.get(1)?.as_elements()?))
+        })
+        .collect::<Option<_>>()?;
+    let value_of = |pair: &[Value]| number(&pair[1]).filter(|value| value.is_finite());
+    let mut pairs = entries.iter().flat_map(|(_, entry)| entry.chunks_exact(2));
+    let name = &pairs.find(|pair| value_of(pair).is_some())?[0];
+    let mut found: Vec<((u64, u64), f64)> = entries
+        .iter()
+        .filter_map(|(id, entry)| {
+            Some((*id, value_of(entry.chunks_exact(2).find(|pair| pair[0] == *name)?)?))
+        })
+        .collect();
+    found.sort_by_key(|(id, _)| *id);
+    let (first, last) = (found.first()?.0.0, found.last()?.0.0);
+    let points = found.into_iter().enumerate().map(|(i, ((ms, _), value))| {
+        // Entries that were all added at once are drawn in their order.
+        let x = if first == last { i as f64 } else { (ms - first) as f64 / 1000.0 };
+        (x, value)
+    });
+    Some(points.collect())
+}
+
+/// The parts of the ID that an entry of a stream begins with.
+fn entry_id(entry: &[Value]) -> Option<(u64, u64)> {
+    let [id, fields] = entry else { return None };
+    fields.as_elements()?;
+    let (ms, sequence) = std::str::from_utf8(id.as_bytes()?).ok()?.split_once('-')?;
+    Some((ms.parse().ok()?, sequence.parse().ok()?))
+}
+
 /// The points in a reply; `None` if it is no list of numbers.
-pub(crate) fn points(reply: &Value) -> Option<Vec<(f64, f64)>> {
+fn points(reply: &Value) -> Option<Vec<(f64, f64)>> {
     let elements: Vec<Vec<f64>> = match reply {
         Value::Map(pairs) => {
             pairs.iter().map(|(_, value)| Some(vec![number(value)?])).collect::<Option<_>>()?
@@ -52,7 +103,7 @@ fn number(value: &Value) -> Option<f64> {
 }
 
 /// A reply of names and numbers in turn, as RESP2 sends scores, without the names; others as they are.
-pub(crate) fn without_names(reply: Value) -> Value {
+fn without_names(reply: Value) -> Value {
     match reply {
         Value::Array(elements)
             if elements.len() >= 2
@@ -117,6 +168,24 @@ mod tests {
 
     fn decoded(reply: &str) -> Value {
         Decoder::default().decode(reply.as_bytes()).expect("valid").expect("complete").0
+    }
+
+    #[test]
+    fn entries_of_streams_are_drawn_over_time() {
+        let entry = |id: &str, value: &str| {
+            format!(
+                "*2\r\n${}\r\n{id}\r\n*4\r\n$1\r\nt\r\n$1\r\nx\r\n$1\r\nn\r\n${}\r\n{value}\r\n",
+                id.len(),
+                value.len()
+            )
+        };
+        let entries = format!("*2\r\n{}{}", entry("3500-0", "2.5"), entry("1000-0", "-1"));
+        let expected = Some(vec![(0.0, -1.0), (2.5, 2.5)]);
+        assert_eq!(points_of(decoded(&entries)), expected);
+        assert_eq!(points_of(decoded(&format!("*1\r\n*2\r\n$1\r\ns\r\n{entries}"))), expected);
+        assert_eq!(points_of(decoded(&format!("%1\r\n$1\r\ns\r\n{entries}"))), expected);
+        let at_once = format!("*2\r\n{}{}", entry("5-0", "7"), entry("5-1", "8"));
+        assert_eq!(points_of(decoded(&at_once)), Some(vec![(0.0, 7.0), (1.0, 8.0)]));
     }
 
     #[test]

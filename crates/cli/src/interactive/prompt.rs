@@ -1,14 +1,13 @@
-//! What the line editor asks while a person types: completions, hints, whether a line is whole.
+//! What the line editor asks while a person types: completions, hints.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use mantissa_protocol::split_quoted;
 use rustyline::completion::Completer;
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
-use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
 
 use super::keys::KeyNames;
@@ -24,22 +23,7 @@ pub(crate) struct Prompt {
 
 impl Helper for Prompt {}
 
-impl Validator for Prompt {
-    /// A line with an open quote goes on.
-    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        let line = context.input();
-        Ok(if has_open_quote(line) { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
-    }
-}
-
-/// Whether a quote is open at the end of a line.
-fn has_open_quote(line: &str) -> bool {
-    split_quoted(line.as_bytes()).is_err()
-        && ['"', '\''].iter().any(|quote| {
-            let closed = format!("{line}{quote}");
-            split_quoted(closed.as_bytes()).is_ok()
-        })
-}
+impl Validator for Prompt {}
 
 impl Completer for Prompt {
     type Candidate = String;
@@ -59,6 +43,9 @@ impl Completer for Prompt {
         }
         let word_start = typed.rfind(' ').map_or(0, |space| space + 1);
         let (before, word) = typed.split_at(word_start);
+        if is_setting_at(before) {
+            return Ok((word_start, self.keys.borrow_mut().settings(word)));
+        }
         let wanted = self.docs.wanted_at(before);
         let (upper, lower_case) =
             (word.to_ascii_uppercase(), word.bytes().any(|byte| byte.is_ascii_lowercase()));
@@ -70,6 +57,17 @@ impl Completer for Prompt {
             candidates.extend(self.keys.borrow_mut().find(start.as_bytes()));
         }
         Ok((word_start, candidates))
+    }
+}
+
+/// Whether what follows these words is the name of a setting.
+fn is_setting_at(before: &str) -> bool {
+    let words: Vec<String> = before.split_whitespace().map(str::to_ascii_lowercase).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match &words[..] {
+        ["config", "get", ..] => true,
+        ["config", "set", given @ ..] => given.len() % 2 == 0,
+        _ => false,
     }
 }
 
@@ -88,20 +86,5 @@ impl Highlighter for Prompt {
 
     fn highlight_char(&self, _: &str, _: usize, _: CmdKind) -> bool {
         false
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quotes_that_are_open() {
-        for line in ["GET \"a", "EVAL 'return 1", "EVAL \"return 1\n  + 2"] {
-            assert!(has_open_quote(line), "{line}");
-        }
-        for line in ["GET \"a\"", "GET a", "", "GET \"a\"b"] {
-            assert!(!has_open_quote(line), "{line}");
-        }
     }
 }

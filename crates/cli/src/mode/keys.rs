@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use mantissa_number::parse_f64;
 use mantissa_protocol::{Value, put_quoted};
 
 use crate::output::print;
@@ -30,7 +31,7 @@ const STEPS_BETWEEN_PAUSES: u64 = 100;
 const KEYS_BETWEEN_REPORTS: u64 = 1_000_000;
 
 /// A type of value: its name, the command for its size, and what that counts.
-const TYPES: [(&str, &str, &str); 6] = [
+pub(crate) const TYPES: [(&str, &str, &str); 6] = [
     ("string", "STRLEN", "bytes"),
     ("list", "LLEN", "items"),
     ("hash", "HLEN", "fields"),
@@ -48,15 +49,15 @@ struct Seen {
 }
 
 /// A walk through the keyspace.
-struct Walk {
+pub(crate) struct Walk {
     cursor: Vec<u8>,
     steps: u64,
-    sampled: u64,
+    pub(crate) sampled: u64,
     total: u64,
 }
 
 impl Walk {
-    fn begin(session: &mut Session, what: &str) -> io::Result<Walk> {
+    pub(crate) fn begin(session: &mut Session, what: &str) -> io::Result<Walk> {
         let intro = format!(
             "\n# Scanning the entire keyspace to find {what} keys as well as\n\
              # average sizes per key type.  You can use -i 0.1 to sleep 0.1 sec\n\
@@ -68,7 +69,7 @@ impl Walk {
     }
 
     /// The next keys; `None` after the last.
-    fn next(&mut self, session: &mut Session) -> io::Result<Option<Vec<Vec<u8>>>> {
+    pub(crate) fn next(&mut self, session: &mut Session) -> io::Result<Option<Vec<Vec<u8>>>> {
         if self.steps > 0 && self.cursor == b"0" {
             return Ok(None);
         }
@@ -87,7 +88,7 @@ impl Walk {
     }
 
     /// Counts a batch, and says now and then how far it is.
-    fn count(&mut self, keys: usize) -> io::Result<()> {
+    pub(crate) fn count(&mut self, keys: usize) -> io::Result<()> {
         let before = self.sampled / KEYS_BETWEEN_REPORTS;
         self.sampled += keys as u64;
         if self.sampled / KEYS_BETWEEN_REPORTS > before {
@@ -99,7 +100,7 @@ impl Walk {
 }
 
 /// The replies to a pipeline of commands.
-fn ask_all(session: &mut Session, commands: &[Vec<Vec<u8>>]) -> io::Result<Vec<Value>> {
+pub(crate) fn ask_all(session: &mut Session, commands: &[Vec<Vec<u8>>]) -> io::Result<Vec<Value>> {
     let connection = session.connection()?;
     connection.send_all(commands)?;
     commands.iter().map(|_| connection.receive_reply()).collect()
@@ -140,7 +141,7 @@ pub(crate) fn biggest(session: &mut Session, measure: Measure) -> io::Result<boo
 }
 
 impl Measure {
-    fn command(self, key: &[u8], kind: usize) -> Vec<Vec<u8>> {
+    pub(crate) fn command(self, key: &[u8], kind: usize) -> Vec<Vec<u8>> {
         match self {
             Measure::Elements => vec![TYPES[kind].1.as_bytes().to_vec(), key.to_vec()],
             Measure::Memory(samples) => {
@@ -213,8 +214,48 @@ fn summarize(walk: &Walk, seen: &BTreeMap<usize, Seen>, key_bytes: u64, measure:
     print(&out)
 }
 
+/// The keys that a server which counts uses by itself says are used most; `None` of other servers.
+fn known_hottest(session: &mut Session) -> io::Result<Option<Vec<u8>>> {
+    let count = HOT_KEYS_SHOWN_MAX.to_string();
+    let reply = session.connection()?.ask(&["MANTISSA.KEYS", "HOT", "COUNT", &count])?;
+    let Some(found) = reply.as_elements() else { return Ok(None) };
+    let mut out =
+        b"\n# The server knows its hot keys: accesses per second, over the last half minute.\n\n".to_vec();
+    for key in found {
+        let field = |name: &str| field(key, name);
+        let rate = match field("accesses-per-second") {
+            Some(Value::Double { value, .. }) => *value,
+            Some(value) => value.as_bytes().and_then(parse_f64).unwrap_or(0.0),
+            None => 0.0,
+        };
+        let database = field("database").and_then(Value::as_integer).unwrap_or(0);
+        write!(out, "hot key found with {rate:.0} accesses/s\tdatabase: {database}\tkeyname: ")?;
+        put_quoted(&mut out, field("key").and_then(Value::as_bytes).unwrap_or_default());
+        out.push(b'\n');
+    }
+    if found.is_empty() {
+        out.extend_from_slice(b"No key was used often enough.\n");
+    }
+    Ok(Some(out))
+}
+
+/// A field of a map, which RESP2 sends as an array.
+fn field<'v>(entry: &'v Value, name: &str) -> Option<&'v Value> {
+    match entry {
+        Value::Map(pairs) => Some(&pairs.iter().find(|(key, _)| key.as_bytes() == Some(name.as_bytes()))?.1),
+        entry => {
+            let mut pairs = entry.as_elements()?.chunks_exact(2);
+            pairs.find(|pair| pair[0].as_bytes() == Some(name.as_bytes())).map(|pair| &pair[1])
+        }
+    }
+}
+
 /// Looks for the keys that are used most.
 pub(crate) fn hottest(session: &mut Session) -> io::Result<bool> {
+    if let Some(shown) = known_hottest(session)? {
+        print(&shown)?;
+        return Ok(true);
+    }
     let mut walk = Walk::begin(session, "hot")?;
     // The hottest first; of equals, the one seen first.
     let mut hot: Vec<(i64, Vec<u8>)> = Vec::new();

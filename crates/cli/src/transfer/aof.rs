@@ -171,10 +171,11 @@ pub(crate) fn import(options: &ImportOptions, path: &Path, target: &Target) -> i
     bar.finish_and_clear();
     replay.postponed.settle(&mut target.open()?)?;
     println!(
-        "imported {} keys and ran {} commands in {:.2} seconds{}",
+        "imported {} keys and ran {} commands in {:.2} seconds{}{}",
         keys.stored,
         replay.run,
         start.elapsed().as_secs_f64(),
+        keys.notes(),
         if replay.failed > 0 { format!(", {} failed", replay.failed) } else { String::new() }
     );
     let first_error = keys.first_error.as_ref().or(replay.first_error.as_ref());
@@ -183,7 +184,7 @@ pub(crate) fn import(options: &ImportOptions, path: &Path, target: &Target) -> i
     }
     match damage {
         Some(damage) => Err(io::Error::new(io::ErrorKind::InvalidData, damage)),
-        None => Ok(keys.failed == 0 && keys.existing == 0 && replay.failed == 0),
+        None => Ok(keys.is_complete() && replay.failed == 0),
     }
 }
 

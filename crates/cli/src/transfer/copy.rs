@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use indicatif::ProgressBar;
 
+use super::beside::Beside;
 use super::options::ImportOptions;
 use super::resume::{Bookmark, Mark};
 use super::sink::{Job, Sink, Tally};
@@ -63,7 +64,9 @@ pub(crate) fn run(options: &ImportOptions, source: &Target, target: &Target) -> 
     let keys = Keys::new(&source, &all, from, options.pattern.as_deref(), options.batch)?;
     let outcome = copy(options, keys, &source, &target, bookmark.as_mut(), &bar);
     bar.finish_and_clear();
-    let tally = outcome?;
+    let mut tally = outcome?;
+    let beside = Beside::of(&source)?;
+    tally.add(beside.copy(options, &target)?);
     if let Some(bookmark) = bookmark
         && tally.failed == 0
     {
@@ -72,6 +75,7 @@ pub(crate) fn run(options: &ImportOptions, source: &Target, target: &Target) -> 
     let mut succeeded = report("imported", &tally, start.elapsed());
     if options.verify {
         succeeded &= verify::run(options, &source, &target, &all)?;
+        succeeded &= beside.verify(options, &Beside::of(&target)?);
     }
     Ok(succeeded)
 }
@@ -88,7 +92,7 @@ fn copy(
     let done = Done { first: 0, after: BTreeMap::new(), bookmark };
     let shared = Shared { batches: Mutex::new(receiver), done: Mutex::new(done), bar };
     let pairs = (0..options.threads)
-        .map(|_| Ok((source.open()?, Sink::open(target, options.replace)?)))
+        .map(|_| Ok((source.open()?, Sink::open(target, options)?)))
         .collect::<io::Result<Vec<_>>>()?;
     thread::scope(|scope| {
         let shared = &shared;

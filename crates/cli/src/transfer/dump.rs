@@ -11,19 +11,20 @@ use std::path::Path;
 use indicatif::ProgressBar;
 
 use mantissa_persist::format::{opcode, put_length};
-use mantissa_persist::load::{LoadOptions, LoadTarget, Loader, Record};
+use mantissa_persist::load::{LoadOptions, LoadTarget, Loader, Record, SkippedKey};
 use mantissa_persist::payload::dump_value;
 use mantissa_persist::source::LoadError;
 use mantissa_persist::write::{FileFacts, WriteOptions, Writer};
 use mantissa_protocol::Value;
 
+use super::beside::load_library;
 use super::options::{ExportOptions, ImportOptions};
 use super::postpone::Postponed;
 use super::sink::{Job, Pool, Tally};
 use super::source::{Keys, databases, dump, select};
 use super::{now_ms, progress};
 use crate::connection::Connection;
-use crate::target::{Target, ask};
+use crate::target::Target;
 
 /// What DUMP appends to a value: a version and a checksum.
 const FOOTER_BYTES: usize = 10;
@@ -33,7 +34,8 @@ struct Feeder<'a> {
     pool: &'a mut Pool,
     functions: Connection,
     options: WriteOptions,
-    replace: bool,
+    import: &'a ImportOptions,
+    tally: Tally,
     /// Takes care of keys that expire before the import ends, where those are wanted.
     postponed: Option<&'a mut Postponed>,
 }
@@ -54,12 +56,14 @@ impl LoadTarget for Feeder<'_> {
     }
 
     fn function(&mut self, source: &[u8]) -> Result<(), String> {
-        let mut command = vec![&b"FUNCTION"[..], b"LOAD"];
-        if self.replace {
-            command.push(b"REPLACE");
-        }
-        command.push(source);
-        ask(&mut self.functions, &command).map(|_| ()).map_err(|error| error.to_string())
+        load_library(&mut self.functions, source, self.import.replace, &mut self.tally)
+            .map_err(|error| error.to_string())
+    }
+
+    fn skipped(&mut self, skipped: &SkippedKey<'_>) {
+        let SkippedKey { database, key, type_name, .. } = *skipped;
+        let database = u32::try_from(database).unwrap_or(u32::MAX);
+        self.tally.unknown(database, key, type_name, self.import.skip_unknown_types);
     }
 }
 
@@ -103,7 +107,7 @@ pub(crate) fn store<R: Read>(
     bar: &ProgressBar,
 ) -> io::Result<Stored<R>> {
     let target = Target { database: 0, ..target.clone() };
-    let mut pool = Pool::new(&target, options.threads, options.batch, options.replace)?;
+    let mut pool = Pool::new(&target, options)?;
     let load_options = LoadOptions {
         now_ms: now_ms(),
         skip_expired: postponed.is_none(),
@@ -117,15 +121,14 @@ pub(crate) fn store<R: Read>(
         pool: &mut pool,
         functions: target.open()?,
         options: WriteOptions::default(),
-        replace: options.replace,
+        import: options,
+        tally: Tally::default(),
         postponed,
     };
     let loaded = loader.load(&mut feeder);
-    let tally = pool.finish()?;
-    let (keys_of_modules, end) = (loader.summary().keys_of_modules, loader.summary().bytes);
-    if keys_of_modules > 0 {
-        eprintln!("{keys_of_modules} keys of modules were left out.");
-    }
+    let mut tally = feeder.tally;
+    tally.add(pool.finish()?);
+    let end = loader.summary().bytes;
     Ok(Stored { tally, damage: loaded.err(), end, rest: loader.into_rest() })
 }
 
@@ -170,7 +173,7 @@ fn write(
     let mut keys = Keys::new(&source, &all, None, options.pattern.as_deref(), options.batch)?;
     let mut writer = Writer::new(out, WriteOptions::default(), None);
     writer.begin(&FileFacts { created_s: now_ms() / 1000, is_aof_base, ..FileFacts::default() })?;
-    if options.pattern.is_none() && options.database.is_none() {
+    if !options.is_part() {
         write_functions(&mut connection, &mut writer)?;
     }
     let (mut tally, mut selected, mut record) = (Tally::default(), None, Vec::new());

@@ -66,7 +66,13 @@ impl FileForm {
 
 /// Copy a live server, or a file, into a server.
 #[derive(Parser, Debug)]
-#[command(name = "mantissa import", version, disable_help_flag = true)]
+#[command(
+    name = "mantissa import",
+    bin_name = "mantissa import",
+    version,
+    disable_help_flag = true,
+    args_override_self = true
+)]
 pub(crate) struct ImportOptions {
     /// Where the data comes from: redis://[[USER:]PASSWORD@]HOST[:PORT][/DATABASE], or a file (.rdb, .aof,
     /// .jsonl, .csv), or the directory of an append-only file; without a database, all are copied
@@ -90,10 +96,16 @@ pub(crate) struct ImportOptions {
     /// Which keys to copy from a server
     #[arg(long, value_name = "PATTERN")]
     pub(crate) pattern: Option<String>,
+    /// Copy the ACL users of a server, too; the default user only with --replace
+    #[arg(long)]
+    pub(crate) acl_users: bool,
+    /// Leave out keys of module types that this program or the server does not know, instead of failing
+    #[arg(long)]
+    pub(crate) skip_unknown_types: bool,
     /// Remember in this file how far the copy of a server has come, and go on there
     #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
-    /// Compare both servers at the end, by digests of all values
+    /// Compare both servers at the end: all values by digests, expiries, functions, and users where copied
     #[arg(long)]
     pub(crate) verify: bool,
     /// Print this help
@@ -119,6 +131,11 @@ impl ImportOptions {
         path.parse().ok()
     }
 
+    /// Whether all keys are copied, and so what belongs to no key.
+    pub(crate) fn copies_all(&self) -> bool {
+        self.pattern.is_none() && self.database().is_none()
+    }
+
     /// The source as it was given, without a password.
     pub(crate) fn source_name(&self) -> &str {
         self.source.rsplit_once('@').map_or(self.source.as_str(), |(_, place)| place)
@@ -127,7 +144,13 @@ impl ImportOptions {
 
 /// Write the data of a server to a file.
 #[derive(Parser, Debug)]
-#[command(name = "mantissa export", version, disable_help_flag = true)]
+#[command(
+    name = "mantissa export",
+    bin_name = "mantissa export",
+    version,
+    disable_help_flag = true,
+    args_override_self = true
+)]
 pub(crate) struct ExportOptions {
     /// The file to write: .rdb, .aof, .jsonl or .csv; `-` is standard output; with a `/` at its end, the
     /// directory of an append-only file
@@ -167,6 +190,11 @@ impl ExportOptions {
     /// Where the data goes.
     pub(crate) fn destination(&self) -> Result<Place, String> {
         Place::parse(&self.destination, self.format, &self.place)
+    }
+
+    /// Whether only some of the keys are wanted.
+    pub(crate) fn is_part(&self) -> bool {
+        self.pattern.is_some() || self.database.is_some()
     }
 
     /// Whether standard output belongs to the data.

@@ -5,10 +5,14 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use super::beside::{LIBRARY, USER, counted};
 use super::item::Item;
+use super::options::ImportOptions;
 use super::source::select;
 use crate::connection::Connection;
 use crate::target::Target;
+use mantissa_persist::payload::module_type_of;
+use mantissa_protocol::put_quoted;
 
 /// A key to store.
 pub(crate) enum Job {
@@ -42,6 +46,14 @@ pub(crate) struct Tally {
     pub(crate) existing: u64,
     /// Those that were gone when they were to be read.
     pub(crate) gone: u64,
+    /// Those of module types that were left out as asked for.
+    pub(crate) unknown: u64,
+    /// Libraries of functions that were loaded, and that were there already.
+    pub(crate) libraries: u64,
+    pub(crate) libraries_existing: u64,
+    /// ACL users that were set, and that were there already.
+    pub(crate) users: u64,
+    pub(crate) users_existing: u64,
     pub(crate) failed: u64,
     pub(crate) first_error: Option<String>,
 }
@@ -52,8 +64,50 @@ impl Tally {
         self.stored += other.stored;
         self.existing += other.existing;
         self.gone += other.gone;
+        self.unknown += other.unknown;
+        self.libraries += other.libraries;
+        self.libraries_existing += other.libraries_existing;
+        self.users += other.users;
+        self.users_existing += other.users_existing;
         self.failed += other.failed;
         self.first_error = self.first_error.take().or(other.first_error);
+    }
+
+    /// Counts a key whose type only a module knows, and tells of it if it is to be left out.
+    pub(crate) fn unknown(&mut self, database: u32, key: &[u8], type_name: &str, skip: bool) {
+        if !skip {
+            let reason = format!("it is of the module type '{type_name}' (see --skip-unknown-types)");
+            return self.fail(key, &reason);
+        }
+        self.unknown += 1;
+        let mut quoted = Vec::new();
+        put_quoted(&mut quoted, key);
+        let quoted = String::from_utf8_lossy(&quoted);
+        eprintln!("Left out: {quoted} of database {database}, of the module type '{type_name}'");
+    }
+
+    /// What is to be said beside the number of keys stored.
+    pub(crate) fn notes(&self) -> String {
+        let mut notes = String::new();
+        for (count, noun, what) in [
+            (self.existing, None, "were there already (see --replace)"),
+            (self.libraries_existing, Some(LIBRARY), "there already (see --replace)"),
+            (self.users_existing, Some(USER), "there already (see --replace)"),
+            (self.gone, None, "went meanwhile"),
+            (self.unknown, None, "of module types were left out"),
+            (self.failed, None, "failed"),
+        ] {
+            if count > 0 {
+                let things = noun.map_or_else(|| count.to_string(), |noun| counted(count, noun));
+                notes += &format!(", {things} {what}");
+            }
+        }
+        notes
+    }
+
+    /// Whether everything was stored that was to be.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.failed + self.existing + self.libraries_existing + self.users_existing == 0
     }
 
     /// Counts a key that failed.
@@ -68,12 +122,14 @@ pub(crate) struct Sink {
     connection: Connection,
     selected: Option<u32>,
     replace: bool,
+    skips_unknown: bool,
 }
 
 impl Sink {
     /// Connects.
-    pub(crate) fn open(target: &Target, replace: bool) -> io::Result<Sink> {
-        Ok(Sink { connection: target.open()?, selected: None, replace })
+    pub(crate) fn open(target: &Target, options: &ImportOptions) -> io::Result<Sink> {
+        let ImportOptions { replace, skip_unknown_types: skips_unknown, .. } = *options;
+        Ok(Sink { connection: target.open()?, selected: None, replace, skips_unknown })
     }
 
     /// Stores keys.
@@ -118,9 +174,9 @@ impl Sink {
                 Job::Item(item) => item.commands(),
             };
             self.connection.send_all(&commands)?;
-            sent.push((job.key(), commands.len()));
+            sent.push((job, commands.len()));
         }
-        for (key, count) in sent {
+        for (job, count) in sent {
             let mut error = None;
             for _ in 0..count {
                 let reply = self.connection.receive_reply()?;
@@ -130,7 +186,13 @@ impl Sink {
             match error {
                 None => tally.stored += 1,
                 Some(error) if error.starts_with("BUSYKEY") => tally.existing += 1,
-                Some(error) => tally.fail(key, &error),
+                Some(error) => match job {
+                    Job::Payload { database, key, payload, .. } => match module_type_of(payload) {
+                        Some(name) => tally.unknown(*database, key, &name, self.skips_unknown),
+                        None => tally.fail(key, &error),
+                    },
+                    Job::Item(item) => tally.fail(&item.key, &error),
+                },
             }
         }
         Ok(())
@@ -156,13 +218,14 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Connects `threads` times.
-    pub(crate) fn new(target: &Target, threads: usize, batch: usize, replace: bool) -> io::Result<Pool> {
+    /// Connects as often as the options say.
+    pub(crate) fn new(target: &Target, options: &ImportOptions) -> io::Result<Pool> {
+        let ImportOptions { threads, batch, .. } = *options;
         let (sender, receiver) = sync_channel::<Vec<Job>>(threads * 2);
         let receiver = Arc::new(Mutex::new(receiver));
         let workers = (0..threads)
             .map(|_| {
-                let (mut sink, receiver) = (Sink::open(target, replace)?, Arc::clone(&receiver));
+                let (mut sink, receiver) = (Sink::open(target, options)?, Arc::clone(&receiver));
                 Ok(thread::spawn(move || {
                     let mut tally = Tally::default();
                     while let Some(jobs) = next(&receiver) {

@@ -105,23 +105,41 @@ pub(crate) fn select(
 pub(crate) struct Dumped {
     pub(crate) payload: Vec<u8>,
     pub(crate) expires_at_ms: Option<i64>,
+    /// Whether the server gave that time itself.
+    pub(crate) has_exact_expiry: bool,
+}
+
+/// When keys of the current database expire, as unix time in milliseconds; `None` for those that do not.
+/// Servers before version 7 only say how much time is left, so theirs are right to the time of a reply, and
+/// not exact.
+pub(crate) fn expiries(
+    connection: &mut Connection,
+    keys: &[Vec<u8>],
+) -> io::Result<(Vec<Option<i64>>, bool)> {
+    let mut ask_all = |name: &str| -> io::Result<Vec<Value>> {
+        let commands: Vec<_> = keys.iter().map(|key| vec![name.as_bytes().to_vec(), key.clone()]).collect();
+        connection.send_all(&commands)?;
+        keys.iter().map(|_| connection.receive_reply()).collect()
+    };
+    let times = ask_all("PEXPIRETIME")?;
+    let positive = |value: Value| value.as_integer().filter(|number| *number >= 0);
+    if times.iter().all(|time| time.as_error().is_none()) {
+        return Ok((times.into_iter().map(positive).collect(), true));
+    }
+    let left = ask_all("PTTL")?;
+    let times = left.into_iter().map(|left| Ok(positive(checked(left)?).map(|left_ms| now_ms() + left_ms)));
+    Ok((times.collect::<io::Result<_>>()?, false))
 }
 
 /// Dumps keys; `None` for those that are gone.
 pub(crate) fn dump(connection: &mut Connection, keys: &[Vec<u8>]) -> io::Result<Vec<Option<Dumped>>> {
-    let commands: Vec<Vec<Vec<u8>>> = keys
-        .iter()
-        .flat_map(|key| [vec![b"PTTL".to_vec(), key.clone()], vec![b"DUMP".to_vec(), key.clone()]])
-        .collect();
+    let (expiries, has_exact_expiry) = expiries(connection, keys)?;
+    let commands: Vec<_> = keys.iter().map(|key| vec![b"DUMP".to_vec(), key.clone()]).collect();
     connection.send_all(&commands)?;
     let mut found = Vec::with_capacity(keys.len());
-    for _ in keys {
-        let left_ms = checked(connection.receive_reply()?)?;
-        let payload = checked(connection.receive_reply()?)?;
-        let expires_at_ms =
-            left_ms.as_integer().filter(|left_ms| *left_ms >= 0).map(|left_ms| now_ms() + left_ms);
-        found.push(match payload {
-            Value::Bulk(payload) => Some(Dumped { payload, expires_at_ms }),
+    for expires_at_ms in expiries {
+        found.push(match checked(connection.receive_reply()?)? {
+            Value::Bulk(payload) => Some(Dumped { payload, expires_at_ms, has_exact_expiry }),
             _ => None,
         });
     }

@@ -9,9 +9,9 @@ use serde_json::Value as Json;
 
 use super::item::{Data, Item};
 use super::options::{ExportOptions, FileForm, ImportOptions};
+use super::progress;
 use super::sink::{Job, Pool, Tally};
-use super::source::{Keys, checked, databases, select};
-use super::{now_ms, progress};
+use super::source::{Keys, checked, databases, expiries, select};
 use crate::target::Target;
 
 /// The names of the columns of CSV files.
@@ -33,7 +33,7 @@ pub(crate) fn import(
     let source: Box<dyn Read> =
         if from_input { Box::new(io::stdin()) } else { Box::new(File::open(path).map_err(named)?) };
     let source = BufReader::with_capacity(1 << 16, bar.wrap_read(source));
-    let mut pool = Pool::new(&target, options.threads, options.batch, options.replace)?;
+    let mut pool = Pool::new(&target, options)?;
     let fed = match form {
         FileForm::Csv => feed_csv(source, &mut pool),
         _ => feed_json(source, &mut pool),
@@ -122,17 +122,14 @@ fn write(
     }
     while let Some(batch) = keys.next()? {
         select(&mut connection, &mut selected, batch.database)?;
-        let questions: Vec<Vec<Vec<u8>>> = batch
-            .keys
-            .iter()
-            .flat_map(|key| [vec![b"TYPE".to_vec(), key.clone()], vec![b"PTTL".to_vec(), key.clone()]])
-            .collect();
+        let questions: Vec<_> = batch.keys.iter().map(|key| vec![b"TYPE".to_vec(), key.clone()]).collect();
         connection.send_all(&questions)?;
-        let mut facts = Vec::new();
+        let mut kinds = Vec::new();
         for _ in &batch.keys {
-            facts.push((checked(connection.receive_reply()?)?, checked(connection.receive_reply()?)?));
+            kinds.push(checked(connection.receive_reply()?)?);
         }
-        for (key, (kind, left_ms)) in batch.keys.iter().zip(facts) {
+        let (expiries, _) = expiries(&mut connection, &batch.keys)?;
+        for ((key, kind), expires_at_ms) in batch.keys.iter().zip(kinds).zip(expiries) {
             let kind = kind.as_bytes().unwrap_or_default();
             let Some(data) = Data::read(&mut connection, key, kind)? else {
                 if kind == b"none" || kind == b"string" {
@@ -142,8 +139,6 @@ fn write(
                 }
                 continue;
             };
-            let left_ms = left_ms.as_integer().filter(|left_ms| *left_ms >= 0);
-            let expires_at_ms = left_ms.map(|left_ms| now_ms() + left_ms);
             let item = Item { database: batch.database, key: key.clone(), expires_at_ms, data };
             write_item(&item, form, &mut out)?;
             tally.stored += 1;

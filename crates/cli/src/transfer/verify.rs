@@ -5,7 +5,7 @@ use std::io;
 
 use mantissa_persist::digest::digest_value;
 use mantissa_persist::load::{Access, LoadOptions, LoadedValue, Record};
-use mantissa_persist::payload::restore_value;
+use mantissa_persist::payload::{module_type_of, restore_value};
 use mantissa_protocol::put_quoted;
 
 use super::options::ImportOptions;
@@ -13,7 +13,7 @@ use super::source::{Dumped, Keys, dump, select};
 use super::{now_ms, progress};
 use crate::target::Target;
 
-/// How far apart two expiries may be: they are computed from the time that is left.
+/// How far apart two expiries may be where one is computed from the time that is left.
 const EXPIRY_TOLERANCE_MS: u64 = 1000;
 
 /// What a comparison found.
@@ -25,6 +25,8 @@ enum Found {
     OtherExpiry,
     /// One of the values is of a kind that cannot be read here.
     Unknown,
+    /// It is of a module's type and was left out as asked for.
+    LeftOut,
 }
 
 /// Compares all keys and says what differs; whether nothing does.
@@ -38,7 +40,7 @@ pub(crate) fn run(
     let mut keys = Keys::new(source, databases, None, options.pattern.as_deref(), options.batch)?;
     let (mut one, mut other) = (source.open()?, target.open()?);
     let (mut one_selected, mut other_selected) = (None, None);
-    let mut counts = [0_u64; 5];
+    let mut counts = [0_u64; 6];
     let mut first_difference = None;
     while let Some(batch) = keys.next()? {
         select(&mut one, &mut one_selected, batch.database)?;
@@ -46,22 +48,27 @@ pub(crate) fn run(
         let ours = dump(&mut one, &batch.keys)?;
         let theirs = dump(&mut other, &batch.keys)?;
         for ((key, ours), theirs) in batch.keys.iter().zip(&ours).zip(&theirs) {
-            let found = compare(ours.as_ref(), theirs.as_ref());
+            let mut found = compare(ours.as_ref(), theirs.as_ref());
+            let is_module = || ours.as_ref().is_some_and(|ours| module_type_of(&ours.payload).is_some());
+            if found == Found::Missing && options.skip_unknown_types && is_module() {
+                found = Found::LeftOut;
+            }
             counts[found as usize] += 1;
-            if found != Found::Same && first_difference.is_none() {
+            if !matches!(found, Found::Same | Found::LeftOut) && first_difference.is_none() {
                 first_difference = Some(key.clone());
             }
         }
         bar.inc(batch.keys.len() as u64);
     }
     bar.finish_and_clear();
-    let [same, missing, other_value, other_expiry, unknown] = counts;
+    let [same, missing, other_value, other_expiry, unknown, left_out] = counts;
     let mut line = format!("verified: {same} keys are the same");
     for (count, what) in [
         (missing, "are missing"),
         (other_value, "have another value"),
         (other_expiry, "expire at another time"),
         (unknown, "could not be compared"),
+        (left_out, "were left out"),
     ] {
         if count > 0 {
             line += &format!(", {count} {what}");
@@ -73,7 +80,7 @@ pub(crate) fn run(
         put_quoted(&mut shown, &key);
         eprintln!("The first difference: {}", String::from_utf8_lossy(&shown));
     }
-    Ok(same == counts.iter().sum::<u64>())
+    Ok(same + left_out == counts.iter().sum::<u64>())
 }
 
 fn compare(ours: Option<&Dumped>, theirs: Option<&Dumped>) -> Found {
@@ -84,7 +91,10 @@ fn compare(ours: Option<&Dumped>, theirs: Option<&Dumped>) -> Found {
         _ => return Found::Missing,
     };
     let same_expiry = match (ours.expires_at_ms, theirs.expires_at_ms) {
-        (Some(ours), Some(theirs)) => ours.abs_diff(theirs) <= EXPIRY_TOLERANCE_MS,
+        (Some(one), Some(other)) => {
+            let is_exact = ours.has_exact_expiry && theirs.has_exact_expiry;
+            one.abs_diff(other) <= if is_exact { 0 } else { EXPIRY_TOLERANCE_MS }
+        }
         (None, None) => true,
         _ => false,
     };
