@@ -162,10 +162,10 @@ settings! {
     tcp_keepalive_s: u32 = "tcp-keepalive", INT, "300", 0;
     /// A mark that the kernel puts on the packets of listening sockets.
     socket_mark_id: u32 = "socket-mark-id", Unsigned { min: 0, max: u32::MAX as u64 }, "0", IMMUTABLE | INERT;
-    /// Connections accepted in one turn of the event loop.
+    /// Connections accepted in one event-loop iteration.
     max_new_connections_per_cycle: u32 = "max-new-connections-per-cycle", Unsigned { min: 1, max: 1000 },
         "10", INERT;
-    /// TLS connections accepted in one turn of the event loop.
+    /// TLS connections accepted in one event-loop iteration.
     max_new_tls_connections_per_cycle: u32 = "max-new-tls-connections-per-cycle",
         Unsigned { min: 1, max: 1000 }, "1",
         INERT;
@@ -328,7 +328,7 @@ settings! {
     /// ... and is at least this big.
     auto_aof_rewrite_min_size: u64 = "auto-aof-rewrite-min-size", Memory { min: 0, signed: true }, "64mb",
         0;
-    /// Start although the end of the log is cut off.
+    /// Start although the append-only file is truncated.
     aof_load_truncated: bool = "aof-load-truncated", Bool, "yes", 0;
     /// Begin a rewritten log with a dump.
     aof_use_rdb_preamble: bool = "aof-use-rdb-preamble", Bool, "yes", 0;

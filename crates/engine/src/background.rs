@@ -1,5 +1,5 @@
-//! What is done in the background: active expiry, eviction that commands have no time for, compaction,
-//! sampling of rates.
+//! The background thread: active expiry, eviction beyond what commands had time for, compaction, key sizes,
+//! save points, rewrites of the append-only file, and sampling of rates.
 
 use mantissa_sys::{clock, simulation};
 use std::sync::atomic::Ordering;
@@ -14,10 +14,10 @@ use crate::key_sizes::Walker;
 use crate::memory_limit::Verdict;
 use mantissa_sys::clock::unix_ms;
 
-/// How long keys are evicted before the other duties have their turn.
+/// Maximum time for eviction in one round.
 const EVICTION_TIME: Duration = Duration::from_millis(20);
 
-/// Starts the thread that does it. Each round, `hz` times a second, it does `also` as well.
+/// Starts the thread. It also calls `also` in each round, `hz` times a second.
 pub fn start(engine: &Engine, mut also: impl FnMut(&Engine) + Send + 'static) -> std::io::Result<()> {
     let body = move |engine: &Engine| {
         let mut background = Background::new(engine);
@@ -33,8 +33,7 @@ pub fn start(engine: &Engine, mut also: impl FnMut(&Engine) + Send + 'static) ->
     engine.spawn("background", body)
 }
 
-/// What is done in the background, by whoever has time for it. A program with no thread for it calls
-/// [`Background::round`].
+/// The work of the background thread. A program that does not start the thread calls [`Background::round`].
 pub struct Background<'e> {
     context: Context<'e>,
     sampled: (Instant, crate::stats::Totals),
@@ -45,7 +44,7 @@ pub struct Background<'e> {
 }
 
 impl<'e> Background<'e> {
-    /// Has done nothing yet: the next look is a round.
+    /// The first round is due at once.
     pub fn new(engine: &'e Engine) -> Self {
         Background {
             context: Context::new(engine, engine.worker_count()),
@@ -57,14 +56,14 @@ impl<'e> Background<'e> {
         }
     }
 
-    /// Does everything once: evicts while memory is full, for 20 ms at most, and removes expired keys, for
-    /// about a quarter of the time between two rounds at `hz`. Rests if DEBUG PAUSE-CRON says so.
+    /// Runs one round: evicts while memory is full, for 20 ms at most, and removes expired keys, for about a
+    /// quarter of the time between two rounds at `hz`. Does nothing while DEBUG PAUSE-CRON is on.
     pub fn round(&mut self) {
         self.next_round = clock::now();
         self.look(&mut |_| {});
     }
 
-    /// When there is something to do again.
+    /// When the next work is due.
     fn next_look(&self) -> Instant {
         self.compactor.next_run().map_or(self.next_round, |stint| stint.min(self.next_round))
     }
@@ -105,7 +104,7 @@ impl<'e> Background<'e> {
         }
         context.outbox.end_iteration(false);
         if !has_room {
-            // What is being freed by others needs a moment.
+            // Other threads are still freeing values.
             simulation::sleep(Duration::from_micros(200));
             engine.pressure.wake_background();
         }

@@ -111,13 +111,13 @@ pub struct Engine {
     /// Clients in WAITAOF, with the LSNs that they wait for.
     pub awaiting_log: Mutex<Vec<(Lsn, Arc<BlockedClient>)>>,
     next_ticket: AtomicU64,
-    /// What moving entries together has come to.
+    /// Statistics of compaction.
     pub compaction: crate::compaction::Figures,
     /// Clients in MONITOR.
     pub monitors: RwLock<Vec<Arc<SharedSession>>>,
     /// Their number, readable without the lock.
     pub monitor_count: AtomicUsize,
-    /// What waits for shards that a slow script holds.
+    /// Work that waits for shards that a slow script holds.
     postponed: Mutex<Vec<Postponed>>,
     has_postponed: AtomicBool,
     /// CLIENT PAUSE.
@@ -148,9 +148,9 @@ pub struct Engine {
     pub lazyfree_pending: Arc<AtomicUsize>,
     /// Keys that have been freed in the background.
     pub lazyfreed: Arc<AtomicUsize>,
-    /// Bytes in use when the server was ready for data.
+    /// Bytes in use when the engine was ready for data.
     pub startup_bytes: AtomicU64,
-    /// When the server started.
+    /// When the engine was made.
     pub started: Instant,
     /// 40 hexadecimal digits, new at each start.
     pub run_id: String,
@@ -158,11 +158,11 @@ pub struct Engine {
     pub replication_id: Mutex<String>,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expire: AtomicBool,
-    /// DEBUG PAUSE-CRON: what is done in the background rests.
+    /// DEBUG PAUSE-CRON: the background thread does nothing.
     pub pauses_cron: AtomicBool,
     /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call DEBUG.
     pub debug_in_scripts: AtomicBool,
-    /// The server is about to end.
+    /// The engine is shutting down.
     pub stopping: AtomicBool,
 }
 
@@ -251,7 +251,7 @@ impl Engine {
         self.live.load_full()
     }
 
-    /// Notes how long something took, if that is above the threshold of what is watched.
+    /// Records a latency event if it took as long as `latency-monitor-threshold`.
     pub fn note_latency(&self, event: &'static str, spent: Duration) {
         let spent_ms = spent.as_millis() as u64;
         if spent_ms > 0 {
@@ -286,7 +286,7 @@ impl Engine {
         self.next_client.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The next place in the queues of blocked clients.
+    /// The next ticket for the queues of blocked clients: lower ones are served first.
     pub fn next_ticket(&self) -> u64 {
         let ticket = self.next_ticket.fetch_add(1, Ordering::Relaxed);
         if simulation::has_fault(Fault::NewestFirst) { u64::MAX / 2 - ticket } else { ticket }
@@ -323,12 +323,12 @@ impl Engine {
         })
     }
 
-    /// Leaves a message for a worker.
+    /// Sends a message to a worker.
     pub fn send(&self, worker: usize, message: Message) {
         self.host.send(worker, message, 0);
     }
 
-    /// The same, for when the log is confirmed up to `lsn`.
+    /// Sends a message to a worker that takes effect once the log is confirmed up to `lsn`.
     pub fn send_after(&self, worker: usize, message: Message, lsn: Lsn) {
         self.host.send(worker, message, lsn);
     }
@@ -338,7 +338,7 @@ impl Engine {
         self.host.wake(worker);
     }
 
-    /// Leaves a message for every worker.
+    /// Sends a message to every worker.
     pub fn send_all(&self, message: impl Fn() -> Message) {
         (0..self.worker_count()).for_each(|worker| self.send(worker, message()));
     }
@@ -361,8 +361,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Notes that so many scripts or functions were flushed as ASYNC has it. Redis leaves more than 64 of
-    /// them to its background thread, and counts those; here they are few bytes, freed at once.
+    /// Counts scripts or functions that a flush with ASYNC has freed, if they are more than 64. Redis frees
+    /// those in the background and counts them; here they are freed at once.
     pub fn count_flushed_scripts(&self, count: usize, also: usize) {
         const COUNT_MAX: usize = 64;
         if count > COUNT_MAX {
@@ -388,13 +388,13 @@ impl Engine {
         }
     }
 
-    /// Leaves work for when no slow script is in its way.
+    /// Postpones work until no script is slow.
     pub fn postpone(&self, work: impl FnOnce(&Engine) + Send + 'static) {
         self.postponed.lock().push(Box::new(work));
         self.has_postponed.store(true, Ordering::Release);
     }
 
-    /// Does what was left, if no script is slow and no file is loaded. No shard may be locked.
+    /// Does the postponed work, if no script is slow and no file is loaded. No shard may be locked.
     pub fn do_postponed(&self) {
         let is_reloading = self.persistence.reloading.load(Ordering::Relaxed);
         if self.has_postponed.load(Ordering::Acquire) && !self.scripting.is_busy() && !is_reloading {
@@ -404,7 +404,7 @@ impl Engine {
         }
     }
 
-    /// Whether CLIENT PAUSE holds commands back at this time: writes, or all of them.
+    /// Whether CLIENT PAUSE postpones a command at this time. `may_write`: the command may write.
     pub fn pauses(&self, now_ms: i64, may_write: bool) -> bool {
         let until = self.pause.until_ms.load(Ordering::Relaxed);
         until > now_ms && (may_write || self.pause.all.load(Ordering::Relaxed))

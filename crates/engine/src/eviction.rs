@@ -1,10 +1,10 @@
 //! Making room when memory is full: `maxmemory` and its policies.
 //!
-//! Before each command a worker sees to it that memory is within the limit ([`relieve`]). If it is not, keys
-//! are evicted one by one, the worst of a small pool of candidates each time ([`crate::memory_limit::Pool`]),
-//! into which a few entries of one random shard are drawn first. At most one shard is locked, for some
-//! microseconds, and none is waited for. A command spends no more than `maxmemory-eviction-tenacity` allows;
-//! what is left the background thread does, while commands go on.
+//! Before each command a worker checks that memory is within the limit ([`evict_if_needed`]). If it is not,
+//! keys are evicted one by one, the worst of a small pool of candidates each time
+//! ([`crate::memory_limit::Pool`]), into which a few entries of one random shard are drawn first. At most one
+//! shard is locked, for some microseconds, and none is waited for. A command spends no more than
+//! `maxmemory-eviction-tenacity` allows; what is left the background thread does, while commands go on.
 //!
 //! Memory is what the allocator has handed out, less what has left the keyspace and is about to be freed
 //! ([`crate::memory_limit::Pressure`]). So neither several workers at once, nor one while a large value is
@@ -29,13 +29,13 @@ use crate::stats;
 use mantissa_config::Config;
 use sampling::{Drawn, draw};
 
-/// Looks into locked shards and stale candidates that one eviction may take in vain.
+/// Candidates that one eviction tries at most: some are gone, or in a locked shard.
 const ATTEMPTS_MAX: usize = 32;
 
-/// Makes room before a command if memory is full. Returns whether it is, and nothing can be evicted. No shard
-/// may be locked.
+/// Evicts keys before a command if memory is full. Returns whether it is still full and nothing can be
+/// evicted. No shard may be locked.
 #[inline]
-pub fn relieve(context: &mut Context) -> bool {
+pub fn evict_if_needed(context: &mut Context) -> bool {
     if context.live.config.maxmemory == 0 || context.evictor.has_room() {
         return false;
     }
@@ -124,11 +124,11 @@ fn evict_one(context: &mut Context, policy: Policy, limit: u64) -> bool {
     drawn != Drawn::NothingThere
 }
 
-/// What became of a candidate.
+/// The outcome of evicting one candidate.
 enum Removal {
     /// It was evicted.
     Done,
-    /// There is room already.
+    /// Memory is within the limit.
     NotNeeded,
     /// Its shard is locked by somebody else.
     InUse,
@@ -143,7 +143,7 @@ fn remove(context: &mut Context, policy: Policy, candidate: &Candidate, limit: u
     let mut claim = None;
     let mut outcome = Removal::Stale;
     let is_wanted = |entry: &Entry| {
-        if !policy.still_stands(entry, now_ms, candidate.rank) {
+        if !policy.is_unchanged(entry, now_ms, candidate.rank) {
             return false;
         }
         claim = engine.pressure.claim(measure(entry).unwrap_or(1), limit);

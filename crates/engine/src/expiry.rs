@@ -1,4 +1,4 @@
-//! Active expiry: the pace at which keys whose time has passed are removed although nobody asks for them.
+//! Active expiry: removes expired keys that no command looks up.
 //!
 //! The background thread looks at a small part of each shard in turn, ten times a second (`hz`). Where many
 //! of the keys that it comes across have expired, it goes on with the same shard, for up to a quarter of its
@@ -17,7 +17,7 @@ use crate::shard_access::try_with_shard;
 
 /// Entries that are looked at while a shard is locked.
 const STEP_ENTRIES: usize = 200;
-/// Keys that count for the present share of expired ones, before the oldest fade.
+/// Keys over which the share of expired ones is averaged; then both counts are halved.
 const MEMORY_KEYS: u64 = 1_000;
 
 /// The walk over all shards.

@@ -17,7 +17,7 @@ use mantissa_sys::clock::unix_ms;
 /// Seconds between two lines of the log that say how far loading has come.
 const LINES_EVERY_S: u64 = 2;
 
-/// What is there when a dump is loaded, and becomes of it.
+/// What happens to present keys when a dump is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Present {
     /// Nothing; but for libraries of functions, which go.

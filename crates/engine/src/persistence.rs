@@ -84,8 +84,8 @@ pub fn publish(
     Ok(())
 }
 
-/// Takes notice that all data have been flushed, which ends a background save that is under way. All shards
-/// must be locked.
+/// Records that all data have been flushed, which ends a background save that is under way. All shards must
+/// be locked.
 pub fn note_flush(engine: &Engine) {
     let persistence = &engine.persistence;
     let flush = Flush { number: persistence.cuts.next(), changes: persistence.dirty.total() };
@@ -183,7 +183,7 @@ pub fn tick(context: &mut Context) {
 }
 
 /// Saves if it is asked for, or if save points are configured and it is not forbidden. Writes wait meanwhile.
-/// False if that failed and the server must not end: they go on.
+/// False if that failed and the engine must not end: then writes go on.
 pub fn save_before_exit(engine: &Engine, flags: ShutdownFlags) -> bool {
     let has_points = !engine.live().config.save_points.is_empty();
     if !flags.save && (flags.nosave || !has_points) {
@@ -212,9 +212,8 @@ pub fn save_before_exit(engine: &Engine, flags: ShutdownFlags) -> bool {
     false
 }
 
-/// Saves once more if the server is to end saved and a write was on its way past the pause when it was saved:
-/// what a client was told is in the dump. No worker may run any more. False if that failed: nobody can be
-/// served again, so all that is left is to say so.
+/// Saves once more if a write has run since the final save, so that the dump has every write that was
+/// confirmed to a client. No worker may run any more. False if saving failed.
 pub fn save_the_rest(engine: &Engine) -> bool {
     let persistence = &engine.persistence;
     if !persistence.ends_saved.load(Ordering::Relaxed) || persistence.dirty.get() == 0 {

@@ -2,8 +2,7 @@
 //!
 //! All shards are locked from before the data are saved until what was loaded is in place. So no client sees
 //! a state in between, and nothing is written between what is saved and what is loaded. Meanwhile the
-//! databases are exchanged with those of a keyspace that nobody else knows, where several threads save and
-//! load them as usual.
+//! databases are exchanged with those of a private keyspace, which several threads save and load as usual.
 //!
 //! Other clients wait for their shards. While a large file is loaded they get -LOADING instead, as they do
 //! from redis-server.

@@ -22,7 +22,7 @@ pub struct Queued {
     pub args: OwnedArgs,
 }
 
-/// What MULTI has begun.
+/// A transaction since its MULTI.
 #[derive(Default)]
 pub struct Transaction {
     /// The commands so far.
@@ -35,7 +35,7 @@ pub struct Transaction {
     pub argument_bytes: usize,
 }
 
-/// What WATCH guards.
+/// The watched keys of a session.
 #[derive(Default)]
 pub struct Watching {
     /// Set by whoever changes one of the keys.
@@ -66,12 +66,11 @@ impl ReplyMode {
     }
 }
 
-/// A command that waits for one of its keys. The owner's worker and whoever serves it agree through the
-/// state.
+/// A blocked command. The lock on `waiting` settles who serves it, times it out or unblocks it.
 pub struct BlockedClient {
     /// The client.
     pub session: Arc<SharedSession>,
-    /// Who gave the command.
+    /// The user that called the command.
     pub user: Arc<User>,
     /// The command.
     pub command: &'static Command,
@@ -83,17 +82,17 @@ pub struct BlockedClient {
     pub protocol: Protocol,
     /// Whether its keys are noted as read when it is served.
     pub remembers_reads: bool,
-    /// The place in the queues.
+    /// Its place in the queues of its keys: lower ones are served first.
     pub ticket: u64,
     /// What it waits for.
     pub blocking: mantissa_commands::Blocking,
     /// The time that it took until it began to wait, in ns.
     pub spent_ns: AtomicU64,
-    /// Whether it still waits. Whoever serves, times out or unblocks it holds this lock meanwhile.
+    /// Whether it is still blocked. Held by the thread that serves it, times it out or unblocks it.
     pub waiting: Mutex<bool>,
 }
 
-/// How a command that waited has ended.
+/// The outcome of a blocked command.
 pub struct Served {
     /// Its reply.
     pub reply: Vec<u8>,
@@ -104,7 +103,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// An end without another run: its time was up, or somebody ended its waiting.
+    /// The outcome without another run: it has timed out, or was unblocked.
     pub fn without_run(reply: Vec<u8>) -> Self {
         Served { reply, spent_ns: 0, is_rejected: false }
     }

@@ -53,7 +53,7 @@ pub struct Changes<'a> {
     pub users: Vec<Changed>,
 }
 
-/// The users of a server.
+/// The users of an engine.
 pub struct Acl {
     users: RwLock<BTreeMap<Box<[u8]>, Arc<User>>>,
     default_user: Arc<User>,

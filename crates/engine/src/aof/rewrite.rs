@@ -29,11 +29,11 @@ use crate::{notice, snapshot, warning};
 use mantissa_sys::clock::unix_ms;
 use mantissa_sys::simulation;
 
-/// Failures in a row after which the next attempt waits.
+/// Failures in a row that are retried without delay.
 const FAILURES_WITHOUT_DELAY: u64 = 3;
-/// How long it waits at first, in s; twice as long after each further failure.
+/// The first delay of a retry, in s; doubled after each further failure.
 const RETRY_DELAY_S: i64 = 60;
-/// How long it waits at most, in s.
+/// The longest delay of a retry, in s.
 const RETRY_DELAY_MAX_S: i64 = 3600;
 
 /// Starts one in the background. An error says why not.
