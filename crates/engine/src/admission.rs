@@ -94,8 +94,8 @@ pub fn check_disk(context: &Context, command: &Command) -> Outcome {
     }
     if persistence.last_save_failed.load(Ordering::Relaxed)
         && info.flags.has(Flags::WRITE)
-        && context.live.config.stop_writes_on_bgsave_error
-        && !context.live.config.save_points.is_empty()
+        && context.active.config.stop_writes_on_bgsave_error
+        && !context.active.config.save_points.is_empty()
     {
         return Err(Error::fixed(
             "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to \

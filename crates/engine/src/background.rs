@@ -74,12 +74,12 @@ impl<'e> Background<'e> {
         let context = &mut self.context;
         context.refresh();
         let is_saving = engine.persistence.saving.load(Ordering::Relaxed);
-        self.compactor.go_on(&engine.keyspace, &engine.compaction, &context.live.config, is_saving);
+        self.compactor.go_on(&engine.keyspace, &engine.compaction, &context.active.config, is_saving);
         let has_room = eviction::make_room(context, EVICTION_TIME) != Verdict::InProgress;
         let now = clock::now();
         let is_paused = engine.pauses_cron.load(Ordering::Relaxed);
         if now >= self.next_round && !is_paused {
-            let hz = context.live.config.hz.clamp(1, 500);
+            let hz = context.active.config.hz.clamp(1, 500);
             self.next_round = now + Duration::from_micros(1_000_000 / u64::from(hz));
             if engine.active_expire.load(Ordering::Relaxed) && !engine.pauses(context.now_ms, true) {
                 self.expirer.run(context);
@@ -94,7 +94,7 @@ impl<'e> Background<'e> {
             crate::persistence::tick(context);
             crate::aof::rewrite::tick(context);
             let is_loading = engine.persistence.loading.load(Ordering::Relaxed);
-            self.compactor.tick(&engine.compaction, &context.live.config, is_loading);
+            self.compactor.tick(&engine.compaction, &context.active.config, is_loading);
         }
         if is_paused {
             self.next_round = now + Duration::from_millis(1);

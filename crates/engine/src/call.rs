@@ -157,10 +157,10 @@ fn run_data(
         None => lock(engine, shards_of(engine, command, args), may_write)?,
     };
     let is_replayed = context.is_loading;
-    let Context { live, now_ms, random_state, collected, outbox, .. } = context;
+    let Context { active, now_ms, random_state, collected, outbox, .. } = context;
     let mode = Mode { may_block: !is_replayed, serving: false, no_touch: session.no_touch };
     let mut access =
-        Access::new(locked, session.database, *now_ms, &live.settings, mode, random_state, collected);
+        Access::new(locked, session.database, *now_ms, &active.settings, mode, random_state, collected);
     if is_replayed {
         access.begin_loading();
     }
@@ -179,7 +179,7 @@ fn run_data(
         outbox.required_lsn = engine.aof.log.end();
     }
     if session.remembers_reads() {
-        let keys_max = live.config.tracking_table_max_keys;
+        let keys_max = active.config.tracking_table_max_keys;
         tracking::remember(outbox, &mut access, &session.shared, command, args, keys_max);
     }
     drop(access);
@@ -202,11 +202,11 @@ pub fn with_held<R>(
 ) -> Outcome<R> {
     let engine = context.engine;
     let locked = lock(engine, shards, may_write)?;
-    let live = Arc::clone(&context.live);
+    let active = Arc::clone(&context.active);
     let (mut random_state, mut collected) = (context.random_state, Collected::default());
     let mode = Mode { may_block: false, serving: false, no_touch: session.no_touch };
     let (database, now_ms) = (session.database, context.now_ms);
-    let (settings, random, collected) = (&live.settings, &mut random_state, &mut collected);
+    let (settings, random, collected) = (&active.settings, &mut random_state, &mut collected);
     let mut access = Access::new(locked, database, now_ms, settings, mode, random, collected);
     let result = work(context, session, &mut access);
     access.select(session.database);
@@ -223,7 +223,7 @@ fn commit_held(context: &mut Context, session: &Session, access: &mut Access<'_>
     let to_free = commit(engine, outbox, access, Some((session.database, call.args)), false);
     access.keep_lazy_free(to_free);
     if session.remembers_reads() {
-        let keys_max = context.live.config.tracking_table_max_keys;
+        let keys_max = context.active.config.tracking_table_max_keys;
         tracking::remember(outbox, access, &session.shared, call.command, call.args, keys_max);
     }
 }

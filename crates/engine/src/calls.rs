@@ -83,7 +83,7 @@ pub fn ended_waiting(context: &mut Context, session: &Session, blocked: &Blocked
 /// Records a latency event if it took as long as `latency-monitor-threshold`.
 #[inline]
 pub fn note_latency(context: &Context, event: &'static str, spent_ns: u64) {
-    if context.live.config.latency_monitor_threshold_ms > 0 {
+    if context.active.config.latency_monitor_threshold_ms > 0 {
         context.engine.note_latency(event, Duration::from_nanos(spent_ns));
     }
 }
@@ -106,7 +106,7 @@ fn record(
     let counters = &engine.stats.commands[context.worker][command.index];
     stats::add(&counters.calls, 1);
     stats::add(&counters.nanoseconds, spent_ns);
-    let config = &context.live.config;
+    let config = &context.active.config;
     if config.latency_tracking {
         counters.histogram.get_or_init(Box::default).record(spent_ns);
     }
@@ -139,7 +139,7 @@ fn note_slow(context: &Context, session: &Session, command: &Command, args: Args
         client_name: &name,
     };
     let shown = shown_arguments(command.info.secrets, args);
-    let entries_max = context.live.config.slowlog_max_len;
+    let entries_max = context.active.config.slowlog_max_len;
     context.engine.slowlog.lock().record(slow, shown, entries_max);
 }
 

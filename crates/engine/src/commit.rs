@@ -273,7 +273,7 @@ fn serve_key(
             ready.extend(apply(engine, outbox, access, effects, command, to_free));
             outbox.current = by;
             if blocked.remembers_reads && blocked.session.has(flag::TRACKING) {
-                let keys_max = engine.live().config.tracking_table_max_keys;
+                let keys_max = engine.active_config().config.tracking_table_max_keys;
                 let (session, command) = (&blocked.session, blocked.command);
                 tracking::remember(outbox, access, session, command, blocked.args.as_args(), keys_max);
             }

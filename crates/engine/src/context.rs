@@ -10,11 +10,11 @@ use mantissa_protocol::Args;
 use mantissa_sys::clock::{self, unix_ms, unix_us};
 use mantissa_sys::simulation::{self, Fault};
 
+use crate::active_config::ActiveConfig;
 use crate::engine::Engine;
 use crate::host::{ConnId, Message, Target};
 use crate::hot_keys::Sampler;
 use crate::invocation::Command;
-use crate::live::Live;
 use crate::memory_limit::Evictor;
 use crate::session::{SharedSession, flag};
 
@@ -31,7 +31,7 @@ pub struct Context<'e> {
     /// The present command has replied an error.
     pub has_failed: bool,
     /// The configuration as of the last time this worker looked.
-    pub live: Arc<Live>,
+    pub active: Arc<ActiveConfig>,
     /// State of the random numbers.
     pub random_state: u64,
     /// The command that was called last, by the name that was used.
@@ -87,7 +87,7 @@ impl<'e> Context<'e> {
             now_ms: unix_ms(),
             command_began: clock::now(),
             has_failed: false,
-            live: engine.live(),
+            active: engine.active_config(),
             random_state: unix_us() as u64 ^ ((worker as u64) << 56),
             last_command: LastCommand::default(),
             in_script: false,
@@ -116,8 +116,8 @@ impl<'e> Context<'e> {
     pub fn refresh(&mut self) {
         self.now_ms = unix_ms();
         self.evictor.expect_change();
-        if self.live.version != self.engine.live_version() {
-            self.live = self.engine.live();
+        if self.active.version != self.engine.config_version() {
+            self.active = self.engine.active_config();
         }
     }
 }

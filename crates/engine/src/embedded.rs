@@ -176,7 +176,7 @@ impl Embedded {
         let host = Arc::clone(&clients) as Arc<dyn Host>;
         let engine = Engine::new(config, host).map_err(EmbeddedError)?;
         engine.start_lazy_free().map_err(no_thread)?;
-        engine.acl.load_at_start(engine.registry, &engine.live().config).map_err(EmbeddedError)?;
+        engine.acl.load_at_start(engine.registry, &engine.active_config().config).map_err(EmbeddedError)?;
         engine.persistence.loading.store(true, Ordering::Release);
         if let Err(error) = aof::start(&engine) {
             stop_threads(&engine);

@@ -14,13 +14,13 @@ use mantissa_store::Keyspace;
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::acl::Acl;
+use crate::active_config::ActiveConfig;
 use crate::client_memory::{self, ClientMemory};
 use crate::host::{Host, Message};
 use crate::hot_keys::HotKeys;
 use crate::invocation::Registry;
 use crate::key_sizes::KeySizes;
 use crate::latency::LatencyMonitor;
-use crate::live::Live;
 use crate::memory_limit::{Freeing, Pressure};
 use crate::pubsub::PubSub;
 use crate::scripting::{self, Scripting};
@@ -93,8 +93,8 @@ pub struct Engine {
     pub original_registry: &'static Registry,
     /// Users.
     pub acl: Acl,
-    live: ArcSwap<Live>,
-    live_version: AtomicU64,
+    active: ArcSwap<ActiveConfig>,
+    config_version: AtomicU64,
     /// Held while the configuration changes.
     pub config_change: Mutex<()>,
     /// Connected clients by number.
@@ -205,8 +205,8 @@ impl Engine {
             registry,
             original_registry,
             acl,
-            live: ArcSwap::from_pointee(Live::new(1, config)),
-            live_version: AtomicU64::new(1),
+            active: ArcSwap::from_pointee(ActiveConfig::new(1, config)),
+            config_version: AtomicU64::new(1),
             config_change: Mutex::default(),
             clients: RwLock::default(),
             next_client: AtomicU64::new(1),
@@ -247,15 +247,15 @@ impl Engine {
     }
 
     /// The configuration in force.
-    pub fn live(&self) -> Arc<Live> {
-        self.live.load_full()
+    pub fn active_config(&self) -> Arc<ActiveConfig> {
+        self.active.load_full()
     }
 
     /// Records a latency event if it took as long as `latency-monitor-threshold`.
     pub fn note_latency(&self, event: &'static str, spent: Duration) {
         let spent_ms = spent.as_millis() as u64;
         if spent_ms > 0 {
-            let threshold_ms = self.live.load().config.latency_monitor_threshold_ms;
+            let threshold_ms = self.active.load().config.latency_monitor_threshold_ms;
             if threshold_ms > 0 && spent_ms >= threshold_ms {
                 self.latency.lock().add(event, spent_ms, unix_ms() / 1000);
             }
@@ -264,17 +264,17 @@ impl Engine {
 
     /// The version of the configuration in force.
     #[inline]
-    pub fn live_version(&self) -> u64 {
-        self.live_version.load(Ordering::Acquire)
+    pub fn config_version(&self) -> u64 {
+        self.config_version.load(Ordering::Acquire)
     }
 
     /// Puts a new configuration in force. The caller holds `config_change`.
     pub fn set_config(&self, config: Config) {
         self.pressure.set_limit(config.maxmemory);
         let limits_clients = client_memory::limit(&config).is_some();
-        let version = self.live_version() + 1;
-        self.live.store(Arc::new(Live::new(version, config)));
-        self.live_version.store(version, Ordering::Release);
+        let version = self.config_version() + 1;
+        self.active.store(Arc::new(ActiveConfig::new(version, config)));
+        self.config_version.store(version, Ordering::Release);
         self.pressure.wake_background();
         if limits_clients {
             self.send_all(|| Message::WeighClients);

@@ -371,7 +371,7 @@ pub fn script_flush(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, rep
         return Err(Error::fixed("ERR SCRIPT FLUSH only support SYNC|ASYNC option"));
     }
     let flushed = invocation.engine().scripting.cache.flush();
-    if invocation.context.live.flushes_lazily(args.get(2)) {
+    if invocation.context.active.flushes_lazily(args.get(2)) {
         invocation.engine().count_flushed_scripts(flushed.len(), 0);
     }
     reply.ok();

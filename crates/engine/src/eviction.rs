@@ -36,10 +36,10 @@ const ATTEMPTS_MAX: usize = 32;
 /// evicted. No shard may be locked.
 #[inline]
 pub fn evict_if_needed(context: &mut Context) -> bool {
-    if context.live.config.maxmemory == 0 || context.evictor.has_room() {
+    if context.active.config.maxmemory == 0 || context.evictor.has_room() {
         return false;
     }
-    let time_limit = time_limit(&context.live.config);
+    let time_limit = time_limit(&context.active.config);
     let verdict = make_room(context, time_limit);
     if verdict == Verdict::InProgress {
         context.engine.pressure.wake_background();
@@ -60,7 +60,7 @@ fn time_limit(config: &Config) -> Duration {
 /// Evicts until memory is within the limit, for about `time_limit` at most.
 pub fn make_room(context: &mut Context, time_limit: Duration) -> Verdict {
     let engine = context.engine;
-    let limit = context.live.config.maxmemory;
+    let limit = context.active.config.maxmemory;
     let unsafe_now = engine.persistence.loading.load(Ordering::Relaxed)
         || engine.scripting.is_busy()
         || engine.pauses(context.now_ms, true);
@@ -72,7 +72,7 @@ pub fn make_room(context: &mut Context, time_limit: Duration) -> Verdict {
         context.evictor.note_room(-excess, engine.worker_count());
         Verdict::WithinLimit
     } else {
-        match Policy::of(&context.live.config) {
+        match Policy::of(&context.active.config) {
             None => Verdict::Exhausted,
             Some(policy) => evict(context, policy, limit, time_limit),
         }

@@ -121,7 +121,7 @@ fn finish(
 /// Whether the reply comes after the messages that the command causes: true for commands that flush, unless
 /// they free the data in the background.
 fn replies_last(context: &Context, command: &Command, args: Args<'_>) -> bool {
-    command.info.traits.has(Traits::REPLIES_LAST) && !context.live.flushes_lazily(args.get(1))
+    command.info.traits.has(Traits::REPLIES_LAST) && !context.active.flushes_lazily(args.get(1))
 }
 
 /// Whether a line is one that an HTTP client sends.

@@ -32,7 +32,7 @@ pub struct Expirer {
 impl Expirer {
     /// One round, for at most its share of the time until the next.
     pub fn run(&mut self, context: &mut Context) {
-        let config = &context.live.config;
+        let config = &context.active.config;
         let effort = config.active_expire_effort.clamp(1, 10) - 1;
         let period_us = 1_000_000 / u64::from(config.hz.clamp(1, 500));
         let budget = Duration::from_micros(period_us * u64::from(25 + 2 * effort) / 100);

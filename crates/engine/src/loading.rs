@@ -37,7 +37,7 @@ pub fn load_file(
     present: Present,
     is_base: bool,
 ) -> Result<LoadSummary, String> {
-    let live = engine.live();
+    let active = engine.active_config();
     let failed = |reason: String| {
         format!(
             "The dump {} can not be loaded: {reason}. Nothing was changed; repair or move the file, or look \
@@ -48,7 +48,7 @@ pub fn load_file(
     };
     let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
     let now_ms = unix_ms();
-    let kept = live.settings.access_clock;
+    let kept = active.settings.access_clock;
     let clock_of =
         |access: Access| mantissa_commands::restored_clock(kept, access.idle_s, access.frequency, now_ms);
     let loading = &engine.persistence.load;
@@ -57,12 +57,12 @@ pub fn load_file(
     let codes = Mutex::new(Vec::new());
     let job = LoadJob {
         options: LoadOptions {
-            limits: live.settings.limits.clone(),
+            limits: active.settings.limits.clone(),
             now_ms,
             skip_expired: !is_base,
-            verify_checksum: live.config.rdbchecksum && mantissa_persist::payload::verifies_checksums(),
+            verify_checksum: active.config.rdbchecksum && mantissa_persist::payload::verifies_checksums(),
             skip_modules: false,
-            key_delay: KeyDelay(live.config.key_load_delay),
+            key_delay: KeyDelay(active.config.key_load_delay),
         },
         threads: std::thread::available_parallelism().map_or(1, usize::from),
         work: &|run| {

@@ -9,10 +9,10 @@ use std::sync::atomic::Ordering;
 use mantissa_persist::storage::{FileSystem, OutputFile};
 use mantissa_persist::write::{WriteOptions, Writer, save_file_if};
 
+use crate::active_config::ActiveConfig;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::host::Message;
-use crate::live::Live;
 use crate::loading::{Present, load_file};
 use crate::snapshot::{self, Cut, Pace};
 use crate::state::persistence::Flush;
@@ -24,8 +24,8 @@ use mantissa_sys::clock::unix_ms;
 const RETRY_S: i64 = 5;
 
 /// The dump file's path.
-pub fn dump_path(live: &Live) -> PathBuf {
-    Path::new(&live.config.dir).join(&live.config.dbfilename)
+pub fn dump_path(active: &ActiveConfig) -> PathBuf {
+    Path::new(&active.config.dir).join(&active.config.dbfilename)
 }
 
 /// To be called once, before anything is loaded.
@@ -37,8 +37,8 @@ pub fn begin(engine: &Engine) {
 
 /// Reads the dump file, if there is one, while commands on data are refused.
 pub fn load(engine: &Engine) -> Result<(), String> {
-    let live = engine.live();
-    let path = dump_path(&live);
+    let active = engine.active_config();
+    let path = dump_path(&active);
     if !path.exists() {
         return Ok(());
     }
@@ -72,7 +72,7 @@ pub fn publish(
     write: impl FnOnce(&mut dyn OutputFile) -> std::io::Result<Cut>,
 ) -> std::io::Result<()> {
     let persistence = &engine.persistence;
-    let path = dump_path(&engine.live());
+    let path = dump_path(&engine.active_config());
     let started = clock::now();
     let admit = |cut: &Cut| Ok(persistence.cuts.publish(cut.number));
     let Cut { changes, copied_bytes, .. } = save_file_if(&FileSystem, &path, write, admit)?;
@@ -99,11 +99,11 @@ pub fn note_flush(engine: &Engine) {
 pub fn save_flush(engine: &Engine) {
     let _who_waited_finds_it_done = engine.persistence.saving_flush.lock();
     let Some(Flush { number, changes }) = engine.persistence.flush.lock().take() else { return };
-    let live = engine.live();
-    if live.config.save_points.is_empty() {
+    let active = engine.active_config();
+    if active.config.save_points.is_empty() {
         return;
     }
-    let options = WriteOptions { checksum: live.config.rdbchecksum, ..WriteOptions::default() };
+    let options = WriteOptions { checksum: active.config.rdbchecksum, ..WriteOptions::default() };
     let outcome = publish(engine, |file| {
         let mut writer = Writer::new(file, options, None);
         writer.begin(&snapshot::facts())?;
@@ -173,7 +173,7 @@ pub fn tick(context: &mut Context) {
     if failed && now_s - persistence.last_try_s.load(Ordering::Relaxed) <= RETRY_S {
         return;
     }
-    for point in &context.live.config.save_points {
+    for point in &context.active.config.save_points {
         if dirty >= point.changes && since_s > point.seconds as i64 {
             notice!("{} changes in {} seconds. Saving...", point.changes, point.seconds);
             let _already_running_is_fine = start_background_save(engine, |_| {});
@@ -185,7 +185,7 @@ pub fn tick(context: &mut Context) {
 /// Saves if it is asked for, or if save points are configured and it is not forbidden. Writes wait meanwhile.
 /// False if that failed and the engine must not end: then writes go on.
 pub fn save_before_exit(engine: &Engine, flags: ShutdownFlags) -> bool {
-    let has_points = !engine.live().config.save_points.is_empty();
+    let has_points = !engine.active_config().config.save_points.is_empty();
     if !flags.save && (flags.nosave || !has_points) {
         return true;
     }

@@ -53,9 +53,9 @@ fn with_locked<R>(
     work: impl FnOnce(&mut Access<'_>) -> R,
 ) -> R {
     let engine = context.engine;
-    let Context { live, now_ms, random_state, collected, outbox, .. } = context;
+    let Context { active, now_ms, random_state, collected, outbox, .. } = context;
     let mode = Mode::default();
-    let mut access = Access::new(locked, database, *now_ms, &live.settings, mode, random_state, collected);
+    let mut access = Access::new(locked, database, *now_ms, &active.settings, mode, random_state, collected);
     let result = work(&mut access);
     let to_free = commit(engine, outbox, &mut access, command, true);
     drop(access);

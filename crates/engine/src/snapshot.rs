@@ -31,8 +31,8 @@ use mantissa_store::snapshot::Snapshot;
 use mantissa_store::{Keyspace, LockedShards};
 use parking_lot::Mutex;
 
+use crate::active_config::ActiveConfig;
 use crate::engine::Engine;
-use crate::live::Live;
 use crate::state::progress::SnapshotProgress;
 use mantissa_sys::clock::unix_ms;
 use mantissa_sys::simulation;
@@ -144,15 +144,15 @@ pub fn write_keyspace(
     pace: Pace,
     at_cut: impl FnOnce(&mut LockedShards<'_>),
 ) -> io::Result<Cut> {
-    let live = engine.live();
+    let active = engine.active_config();
     let now_ms = unix_ms();
-    let access_of = |clock: u32| saved_access(&live, clock, now_ms);
-    let policy = live.config.maxmemory_policy.name();
+    let access_of = |clock: u32| saved_access(&active, clock, now_ms);
+    let policy = active.config.maxmemory_policy.name();
     let tells_access = policy.ends_with("-lru") || policy.ends_with("-lfu");
     let options = WriteOptions {
-        compress: live.config.rdbcompression,
-        checksum: live.config.rdbchecksum,
-        limits: live.settings.limits.clone(),
+        compress: active.config.rdbcompression,
+        checksum: active.config.rdbchecksum,
+        limits: active.settings.limits.clone(),
     };
     let mut writer = Writer::new(file, options.clone(), None);
     writer.begin(facts)?;
@@ -175,7 +175,7 @@ pub fn write_keyspace(
         progress,
         snapshot,
         options,
-        key_delay: KeyDelay(live.config.rdb_key_save_delay),
+        key_delay: KeyDelay(active.config.rdb_key_save_delay),
         access_of: tells_access.then_some(&access_of),
         next_shard: AtomicUsize::new(0),
         failed: AtomicBool::new(false),
@@ -260,8 +260,8 @@ fn pile_bytes() -> usize {
 }
 
 /// What a dump says about the use of a key with this access clock, under policies that look at it.
-fn saved_access(live: &Live, clock: u32, now_ms: i64) -> Access {
-    match live.settings.access_clock {
+fn saved_access(active: &ActiveConfig, clock: u32, now_ms: i64) -> Access {
+    match active.settings.access_clock {
         mantissa_commands::AccessClock::LeastFrequentlyUsed { .. } => {
             Access { idle_s: None, frequency: Some(clock as u8) }
         }

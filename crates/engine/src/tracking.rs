@@ -157,7 +157,7 @@ pub fn command_ended(context: &mut Context, session: &mut Session, command: Opti
 /// use are left alone.
 pub fn drop_surplus(context: &mut Context) {
     let engine = context.engine;
-    let (keys_max, tracked) = (context.live.config.tracking_table_max_keys, engine.keyspace.tracked());
+    let (keys_max, tracked) = (context.active.config.tracking_table_max_keys, engine.keyspace.tracked());
     if keys_max == 0 || tracked.keys() <= keys_max {
         return;
     }

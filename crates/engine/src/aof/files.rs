@@ -41,8 +41,8 @@ impl Files {
 
 /// Goes on with the last increment, or begins with a base and the first one.
 pub fn open_at_start(engine: &Engine) -> Result<(), String> {
-    let live = engine.live();
-    let mut files = Files::find(&live.config)?;
+    let active = engine.active_config();
+    let mut files = Files::find(&active.config)?;
     let storage = &FileSystem;
     let failed =
         |what: &Path, error: std::io::Error| format!("Can't open the AOF file {}: {error}", what.display());

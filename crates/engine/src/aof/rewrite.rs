@@ -75,7 +75,7 @@ pub fn start(engine: &Engine) -> Result<(), &'static str> {
 
 /// Starts one if it is due.
 pub fn tick(context: &mut Context) {
-    let (engine, config) = (context.engine, &context.live.config);
+    let (engine, config) = (context.engine, &context.active.config);
     let (aof, rewrite) = (&engine.aof, &engine.aof.rewrite);
     if rewrite.is_running() || engine.persistence.saving.load(Ordering::Acquire) {
         return;
@@ -126,7 +126,7 @@ struct Work<'e> {
 }
 
 fn run(engine: &Engine) -> Result<(), String> {
-    let config = &engine.live().config;
+    let config = &engine.active_config().config;
     let epoch = engine.aof.rewrite.epoch.load(Ordering::Relaxed);
     let listed = engine.aof.files.lock().clone();
     let is_listed = listed.is_some();
@@ -187,7 +187,7 @@ impl Work<'_> {
         let commands = self.temporary.with_extension("commands");
         let dump = BufReader::with_capacity(1 << 20, FileSystem.open(&self.temporary).map_err(failed)?);
         let options = LoadOptions {
-            limits: self.engine.live().settings.limits.clone(),
+            limits: self.engine.active_config().settings.limits.clone(),
             now_ms: unix_ms(),
             skip_expired: false,
             ..LoadOptions::default()

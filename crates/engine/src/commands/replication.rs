@@ -52,7 +52,7 @@ fn waitaof(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut 
     let replicas = parse::integer_in(args.at(2), 0, i64::MAX, REPLICAS)?;
     let deadline = deadline(args.at(3), invocation.context.now_ms)?;
     let engine = invocation.engine();
-    if local > 0 && !invocation.context.live.config.appendonly {
+    if local > 0 && !invocation.context.active.config.appendonly {
         return Err(Error::fixed(WAITAOF_WITHOUT_LOG));
     }
     let lsn = engine.aof.log.end();

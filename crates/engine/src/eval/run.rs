@@ -228,7 +228,7 @@ impl Host for Run<'_, '_, '_> {
         }
         let engine = self.context.engine;
         let slot = engine.scripting.slot(self.context.worker);
-        let threshold_ms = self.context.live.config.busy_reply_threshold_ms;
+        let threshold_ms = self.context.active.config.busy_reply_threshold_ms;
         let elapsed = clock::since(self.began);
         if threshold_ms > 0 && elapsed >= Duration::from_millis(threshold_ms) {
             if !slot.is_slow() {

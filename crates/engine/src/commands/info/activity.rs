@@ -165,7 +165,7 @@ pub(super) fn errorstats(lines: &mut Lines, invocation: &mut Invocation<'_, '_, 
 
 pub(super) fn latencystats(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
     let engine = invocation.engine();
-    let percentiles = &invocation.context.live.config.latency_tracking_info_percentiles;
+    let percentiles = &invocation.context.active.config.latency_tracking_info_percentiles;
     each_command(engine, |command| {
         let workers = engine.stats.commands.iter().filter_map(|worker| worker.get(command.index));
         let mut merged: Option<Histogram> = None;

@@ -91,7 +91,7 @@ impl MemoryFigures {
 pub(super) fn section(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
     let figures = MemoryFigures::collect(invocation);
     let engine = invocation.engine();
-    let config = &invocation.context.live.config;
+    let config = &invocation.context.active.config;
     lines.size("used_memory", figures.used);
     lines.size("used_memory_rss", figures.resident);
     lines.size("used_memory_peak", figures.peak);
