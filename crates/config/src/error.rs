@@ -1,4 +1,4 @@
-//! What can go wrong with a configuration: a line that stops the start, a warning, a refused `CONFIG SET`.
+//! Errors in a configuration: a line that stops the start, a warning, a refused `CONFIG SET`.
 
 use super::refusal::{Refusal, reason};
 use super::{Directive, SENSITIVE, directive};

@@ -1,5 +1,5 @@
-//! Reading a configuration: the file, standard input and the command line, in this order, the last word
-//! winning.
+//! Reading a configuration: the file, standard input and the command line, in this order. Later values
+//! replace earlier ones.
 
 use super::error::{ConfigError, Origin, Warning};
 use super::line::{needs_quotes, quote, split_words};
@@ -19,7 +19,7 @@ const INCLUDE_DEPTH_MAX: usize = 16;
 const BAD_DIRECTIVE: &str = "Bad directive or wrong number of arguments";
 const DUPLICATE_USER: &str = "Duplicate user found. A user can only be defined once in config files";
 
-/// Directives of the past: their names and how many words may follow. They do nothing.
+/// Obsolete directives, which have no effect: their names and the number of arguments they may have.
 const OBSOLETE: &[(&[u8], std::ops::RangeInclusive<usize>)] = &[
     (b"list-max-ziplist-entries", 1..=1),
     (b"list-max-ziplist-value", 1..=1),

@@ -65,7 +65,7 @@ impl<'e> Background<'e> {
 
     /// When the next work is due.
     fn next_look(&self) -> Instant {
-        self.compactor.next_run().map_or(self.next_round, |stint| stint.min(self.next_round))
+        self.compactor.next_run().map_or(self.next_round, |run| run.min(self.next_round))
     }
 
     /// Does what is due.

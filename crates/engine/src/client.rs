@@ -1,4 +1,4 @@
-//! What all threads may look at of a session, and where it is reached.
+//! The part of a session that all threads may read, and where its client is reached.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -75,7 +75,7 @@ pub mod flag {
     pub const SILENT: u32 = 1 << 16;
 }
 
-/// Texts that a client gives itself.
+/// The names that a client has set.
 #[derive(Clone, Debug, Default)]
 pub struct Identity {
     /// CLIENT SETNAME.
@@ -101,9 +101,9 @@ pub struct SharedSession {
     pub active_ms: AtomicI64,
     /// Where to reach it.
     pub target: Mutex<Target>,
-    /// Names.
+    /// The names that the client has set.
     pub identity: Mutex<Identity>,
-    /// Who has logged in.
+    /// The user that has logged in.
     pub user: Mutex<Arc<User>>,
     /// Bits of [`flag`].
     pub flags: AtomicU32,
@@ -129,7 +129,7 @@ pub struct SharedSession {
     pub watched_bytes: AtomicU64,
     /// The client that gets its invalidation messages; 0 for itself.
     pub redirect: AtomicU64,
-    /// While keys are watched: set by whoever changes one of them.
+    /// While keys are watched: set when one of them changes.
     pub watch_dirty: Mutex<Option<Arc<AtomicBool>>>,
     /// Bytes of an unfinished request.
     pub query_bytes: AtomicU64,
@@ -137,7 +137,7 @@ pub struct SharedSession {
     pub query_free_bytes: AtomicU64,
     /// Bytes queued and not sent.
     pub output_bytes: AtomicU64,
-    /// Bytes of the names.
+    /// Bytes of `identity`.
     pub identity_bytes: AtomicU64,
     /// All bytes that it takes.
     pub memory_bytes: AtomicU64,
@@ -150,7 +150,7 @@ pub struct SharedSession {
 }
 
 impl SharedSession {
-    /// What is known of a client that has just connected.
+    /// The shared part of a new session.
     pub fn new(
         id: u64,
         peer: Peer,
@@ -192,7 +192,7 @@ impl SharedSession {
         }
     }
 
-    /// Changes names.
+    /// Changes the names and counts their bytes.
     pub fn change_identity(&self, change: impl FnOnce(&mut Identity)) {
         let mut identity = self.identity.lock();
         change(&mut identity);
@@ -212,7 +212,7 @@ impl SharedSession {
         if self.has(flag::TRACKING) { self.redirect.load(Ordering::Relaxed) as i64 } else { -1 }
     }
 
-    /// Whether this is who has logged in.
+    /// Whether it has logged in as this user.
     pub fn belongs_to(&self, user: &Arc<User>) -> bool {
         Arc::ptr_eq(&self.user.lock(), user)
     }

@@ -69,7 +69,7 @@ impl LastCommand {
     }
 
     fn note(&mut self, name: &[u8], command: &'static Command) {
-        // A subcommand is not told by the first word alone; its full name is longer.
+        // The first word does not tell subcommands apart; their full names are longer.
         let tells = command.subcommands.is_empty() && command.name.len() == name.len();
         if let (true, Some(place)) = (tells, self.name.get_mut(..name.len())) {
             place.copy_from_slice(name);
@@ -79,7 +79,7 @@ impl LastCommand {
 }
 
 impl<'e> Context<'e> {
-    /// The context of the thread with this number among the workers and those beside them.
+    /// The context of a thread. Threads that are no workers have numbers from the number of workers on.
     pub fn new(engine: &'e Engine, worker: usize) -> Self {
         Context {
             engine,
@@ -130,8 +130,8 @@ pub struct Outbox<'e> {
     local: Vec<(ConnId, Arc<[u8]>)>,
     /// The client whose command runs.
     pub current: Option<u64>,
-    /// Keys that have changed, for those who are told of all changes, with the client that changed them if it
-    /// was one.
+    /// Changed keys, for tracking in broadcasting mode, with the client that changed each, if it was only
+    /// one.
     changed: BTreeMap<Box<[u8]>, Option<u64>>,
     /// The commands that the present command, transaction or script appends to the log.
     pub unit: Unit,
@@ -249,10 +249,10 @@ impl<'e> Outbox<'e> {
         }
     }
 
-    /// Notes a changed key for those who are told of all changes.
+    /// Adds a changed key, for tracking in broadcasting mode.
     pub fn note_changed(&mut self, key: &[u8], by: Option<u64>) {
         match self.changed.get_mut(key) {
-            // Several have changed it, so nobody is the only one.
+            // Changed by several clients: none is exempt from the message by NOLOOP.
             Some(before) => *before = before.filter(|&before| by == Some(before)),
             None => _ = self.changed.insert(key.into(), by),
         }
@@ -269,13 +269,13 @@ impl<'e> Outbox<'e> {
         std::mem::take(&mut self.changed)
     }
 
-    /// Whether anything waits for a client of this worker.
+    /// Whether there are messages for clients of this worker.
     #[inline]
     pub fn has_local(&self) -> bool {
         !self.local.is_empty()
     }
 
-    /// Takes what waits for one connection.
+    /// Takes the messages for one client.
     pub fn take_for(&mut self, conn: ConnId) -> Vec<Arc<[u8]>> {
         let mut taken = Vec::new();
         self.local.retain(|(to, bytes)| {
@@ -287,7 +287,7 @@ impl<'e> Outbox<'e> {
         taken
     }
 
-    /// Takes everything that waits for clients of this worker.
+    /// Takes the messages for all clients of this worker.
     pub fn take_all(&mut self) -> Vec<(ConnId, Arc<[u8]>)> {
         std::mem::take(&mut self.local)
     }

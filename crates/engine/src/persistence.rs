@@ -28,7 +28,7 @@ pub fn dump_path(active: &ActiveConfig) -> PathBuf {
     Path::new(&active.config.dir).join(&active.config.dbfilename)
 }
 
-/// To be called once, before anything is loaded.
+/// Sets the times of the start. To be called once, before anything is loaded.
 pub fn begin(engine: &Engine) {
     engine.persistence.last_save_s.store(unix_ms() / 1000, Ordering::Relaxed);
     engine.persistence.last_duration_s.store(-1, Ordering::Relaxed);

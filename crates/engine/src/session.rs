@@ -1,5 +1,5 @@
-//! A session: what is known of a client. [`Session`] is the part that runs its commands; [`SharedSession`] is
-//! the part that all threads may look at.
+//! A session: the state of a client. [`Session`] belongs to the thread that runs its commands; all threads
+//! may read [`SharedSession`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,7 +38,7 @@ pub struct Transaction {
 /// The watched keys of a session.
 #[derive(Default)]
 pub struct Watching {
-    /// Set by whoever changes one of the keys.
+    /// Set when one of the keys changes.
     pub dirty: Arc<AtomicBool>,
     /// Database and key.
     pub keys: Vec<(usize, Box<[u8]>)>,
@@ -50,11 +50,11 @@ pub enum ReplyMode {
     /// Replies are sent.
     #[default]
     On,
-    /// None is.
+    /// No reply is sent.
     Off,
-    /// The next one is not.
+    /// The reply of the next command is not sent.
     SkipNext,
-    /// This one is not.
+    /// The reply of the present command is not sent.
     Skip,
 }
 
@@ -141,8 +141,8 @@ impl Subscriptions {
     }
 }
 
-/// The state of a client that its commands read and change. It is a plain value: whoever runs the client's
-/// commands owns it.
+/// The state of a client that its commands read and change. It is a plain value, owned by the thread that
+/// runs the client's commands.
 pub struct Session {
     /// The part that all may see.
     pub shared: Arc<SharedSession>,
@@ -152,7 +152,7 @@ pub struct Session {
     pub protocol: Protocol,
     /// Database number.
     pub database: usize,
-    /// Who has logged in: the default user before anybody has.
+    /// The user: the default user before a login.
     pub user: Arc<User>,
     /// It has logged in, or did not have to when it connected.
     pub authenticated: bool,
@@ -164,15 +164,15 @@ pub struct Session {
     pub reply_mode: ReplyMode,
     /// CLIENT NO-TOUCH.
     pub no_touch: bool,
-    /// MULTI.
+    /// The transaction since MULTI.
     pub transaction: Option<Box<Transaction>>,
-    /// WATCH.
+    /// The keys that WATCH has named.
     pub watching: Option<Box<Watching>>,
-    /// Blocked in a command.
+    /// The command that it is blocked in.
     pub blocked: Option<Arc<BlockedClient>>,
     /// Subscriptions.
     pub subscriptions: Option<Box<Subscriptions>>,
-    /// CLIENT TRACKING.
+    /// Prefixes and options of CLIENT TRACKING, while it is on.
     pub tracker: Option<Box<Tracker>>,
 }
 

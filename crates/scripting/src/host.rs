@@ -56,10 +56,10 @@ pub struct CallError {
 pub enum LogLevel {
     /// For the developer of the script.
     Debug,
-    /// Of use now and then.
+    /// Details that are rarely needed.
     Verbose,
     /// What a production server logs.
     Notice,
-    /// What somebody should look at.
+    /// A problem that an operator should look at.
     Warning,
 }

@@ -1,8 +1,8 @@
 //! Replication, as far as a server without it has an answer: it is a master without replicas.
 //!
-//! WAIT waits for confirmations that nobody gives: until its time is up. WAITAOF does so for replicas, and
-//! for this server's own log until that is durable. What would make this server a replica, or another one its
-//! replica, is refused in plain words.
+//! WAIT waits for confirmations of replicas until its timeout, since there are none. WAITAOF does so for
+//! replicas, and for this server's own log until that is durable. What would make this server a replica, or
+//! another one its replica, is refused in plain words.
 
 use std::sync::Arc;
 

@@ -34,7 +34,7 @@ pub struct MemoryFigures {
 }
 
 impl MemoryFigures {
-    /// Asks everybody.
+    /// Collects the figures.
     pub fn collect(invocation: &mut Invocation<'_, '_, '_>) -> MemoryFigures {
         let engine = invocation.engine();
         let clients = engine.client_memory.total();
