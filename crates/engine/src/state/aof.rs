@@ -125,7 +125,7 @@ impl Aof {
         }
     }
 
-    /// Takes that back.
+    /// Cancels [`Aof::await_confirmed`].
     pub fn await_no_longer(&self, worker: usize) {
         if let Some(waits) = self.waiting.get(worker) {
             waits.store(false, Ordering::SeqCst);
