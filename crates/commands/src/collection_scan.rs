@@ -8,6 +8,7 @@ use crate::glob;
 use crate::parse;
 
 /// Writes what a collection holds as a bulk string.
+#[inline]
 pub(crate) fn write_element(reply: &mut Reply, element: Element<'_>) {
     match element {
         Element::Bytes(bytes) => reply.bulk(bytes),

@@ -131,10 +131,10 @@ fn hgetall(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
         return Ok(());
     };
     reply.map(hash.live_len(access.now_ms()));
-    for (field, value, _) in hash.live(access.now_ms()) {
+    hash.live(access.now_ms()).for_each(|(field, value, _)| {
         write_element(reply, field);
         write_element(reply, value);
-    }
+    });
     Ok(())
 }
 

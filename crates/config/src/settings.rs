@@ -140,6 +140,14 @@ settings! {
     /// half to a third of the time for the disk; 64 MB at most, 0: none. (Mantissa's own.)
     aof_reserve_size: u64 = "aof-reserve-size", Memory { min: 0, signed: true }, "1mb", 0;
 
+    /// The port for metrics over HTTP, at `/metrics`, with `/healthz` and `/readyz`; 0 listens on none.
+    /// (Mantissa's own.)
+    metrics_port: u16 = "metrics-port", PORT, "0", 0;
+    /// The addresses to listen on for metrics. There is no password and no TLS. (Mantissa's own.)
+    metrics_bind: Vec<String> = "metrics-bind", Bind, "127.0.0.1 -::1", MULTI;
+    /// Seconds after which an idle connection for metrics is closed. (Mantissa's own.)
+    metrics_timeout_s: u32 = "metrics-timeout", ONE_UP, "120", 0;
+
     // ---- Network ------------------------------------------------------------------------------------------
 
     /// The TCP port to listen on; 0 listens on none.

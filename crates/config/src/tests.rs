@@ -11,7 +11,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const REDIS_DEFAULTS: &str = include_str!("facts/redis-defaults.txt");
 
 /// Directives that Redis does not have.
-const OURS: [&str; 5] = ["aof-reserve-size", "io-driver", "shards", "worker-packing", "worker-threads"];
+const OURS: [&str; 8] = [
+    "aof-reserve-size",
+    "io-driver",
+    "metrics-bind",
+    "metrics-port",
+    "metrics-timeout",
+    "shards",
+    "worker-packing",
+    "worker-threads",
+];
 
 fn facts() -> BTreeMap<&'static str, &'static str> {
     let lines = REDIS_DEFAULTS.lines().filter(|line| !line.starts_with('#'));

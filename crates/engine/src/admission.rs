@@ -17,6 +17,7 @@ use crate::context::Context;
 use crate::engine::Engine;
 use crate::invocation::{Command, Handler};
 use crate::session::{BlockedClient, Session};
+use mantissa_config::Config;
 
 pub use rights::{check_options, note_failed_login, try_run};
 
@@ -88,14 +89,18 @@ fn may_need_memory(engine: &Engine, session: &Session, command: &Command, args: 
 
 /// Refuses writes while the log cannot be written, and, with `stop-writes-on-bgsave-error`, while dumps fail.
 pub fn check_disk(context: &Context, command: &Command) -> Outcome {
-    let (persistence, info) = (&context.engine.persistence, command.info);
-    if info.flags.has(Flags::WRITE) {
-        context.engine.aof.write_refusal()?;
+    match command.info.flags.has(Flags::WRITE) {
+        true => write_refusal(context.engine, &context.live.config),
+        false => Ok(()),
     }
-    if persistence.last_save_failed.load(Ordering::Relaxed)
-        && info.flags.has(Flags::WRITE)
-        && context.active.config.stop_writes_on_bgsave_error
-        && !context.active.config.save_points.is_empty()
+}
+
+/// Why the disk keeps writes from being accepted; nothing if it does not.
+pub fn write_refusal(engine: &Engine, config: &Config) -> Outcome {
+    engine.aof.write_refusal()?;
+    if engine.persistence.last_save_failed.load(Ordering::Relaxed)
+        && config.stop_writes_on_bgsave_error
+        && !config.save_points.is_empty()
     {
         return Err(Error::fixed(
             "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to \

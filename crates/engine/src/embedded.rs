@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use mantissa_config::{Config, SetError, ShutdownFlags, quote};
+use mantissa_persist::storage::{FileSystem, Storage};
 use mantissa_protocol::{Decoder, OwnedArgs, Protocol, Reply, Value};
 use mantissa_sys::clock;
 use mantissa_sys::simulation::{self, Fault};
@@ -46,7 +47,7 @@ use crate::host::{ConnId, Host, HostFacts, Message, Peer, Target};
 use crate::session::Session;
 use crate::{aof, persistence, sessions, tracking};
 
-/// Most clients at a time.
+/// Most clients at a time, unless [`Opening::clients`] says otherwise.
 pub const CLIENTS_MAX: usize = 64;
 /// Shards, unless a directive says otherwise.
 const SHARDS: usize = 64;
@@ -84,9 +85,9 @@ struct Clients {
 }
 
 impl Clients {
-    fn new() -> Self {
-        let inboxes = (0..CLIENTS_MAX).map(|_| Inbox::default()).collect();
-        Clients { inboxes, free: Mutex::new((0..CLIENTS_MAX).rev().collect()), next_conn: AtomicU64::new(0) }
+    fn new(count: usize) -> Self {
+        let inboxes = (0..count).map(|_| Inbox::default()).collect();
+        Clients { inboxes, free: Mutex::new((0..count).rev().collect()), next_conn: AtomicU64::new(0) }
     }
 
     fn take_messages(&self, worker: usize) -> Vec<(u64, Message)> {
@@ -108,7 +109,7 @@ impl Clients {
 
 impl Host for Clients {
     fn worker_count(&self) -> usize {
-        CLIENTS_MAX
+        self.inboxes.len()
     }
 
     fn send(&self, worker: usize, message: Message, required_lsn: u64) {
@@ -148,6 +149,72 @@ impl Host for Clients {
     }
 }
 
+/// How an engine is opened.
+#[derive(Clone)]
+pub struct Opening {
+    storage: Arc<dyn Storage>,
+    clients_max: usize,
+    has_background: bool,
+}
+
+impl Default for Opening {
+    /// In the file system, with [`CLIENTS_MAX`] clients at most, and a background thread.
+    fn default() -> Self {
+        Opening { storage: Arc::new(FileSystem), clients_max: CLIENTS_MAX, has_background: true }
+    }
+}
+
+impl Opening {
+    /// Has the append-only files and dumps be here. The ACL file and the log file are in the file system all
+    /// the same.
+    pub fn storage(mut self, storage: Arc<dyn Storage>) -> Self {
+        self.storage = storage;
+        self
+    }
+
+    /// The number of clients that there may be at a time.
+    pub fn clients(mut self, clients_max: usize) -> Self {
+        self.clients_max = clients_max;
+        self
+    }
+
+    /// Starts no background thread: keys expire when they are used, and nothing is evicted, saved or
+    /// rewritten but by commands and by [`Background::round`]. For tests on a clock of their own, and for
+    /// programs that have a thread for the rounds.
+    pub fn without_background(mut self) -> Self {
+        self.has_background = false;
+        self
+    }
+
+    /// Opens the engine whose files are in a folder, and loads them: see [`Embedded::open`].
+    pub fn open(
+        self,
+        folder: impl AsRef<Path>,
+        directives: &[(&str, &str)],
+    ) -> Result<Embedded, EmbeddedError> {
+        let folder = folder.as_ref();
+        let failed = |error: std::io::Error| EmbeddedError(format!("{}: {error}", folder.display()));
+        let folder = self.storage.create_path(folder).map_err(failed)?;
+        let config = configuration(&folder, directives)?;
+        let clients = Arc::new(Clients::new(self.clients_max));
+        let host = Arc::clone(&clients) as Arc<dyn Host>;
+        let engine = Engine::new(config, self.storage, host).map_err(EmbeddedError)?;
+        engine.start_lazy_free().map_err(no_thread)?;
+        engine.acl.load_at_start(engine.registry, &engine.live().config).map_err(EmbeddedError)?;
+        engine.persistence.loading.store(true, Ordering::Release);
+        if let Err(error) = aof::start(&engine) {
+            stop_threads(&engine);
+            return Err(EmbeddedError(error));
+        }
+        engine.persistence.loading.store(false, Ordering::Release);
+        let embedded = Embedded { engine, clients, is_closed: false };
+        if self.has_background {
+            background::start(&embedded.engine, |_| {}).map_err(no_thread)?;
+        }
+        Ok(embedded)
+    }
+}
+
 /// An open engine.
 pub struct Embedded {
     engine: Arc<Engine>,
@@ -159,31 +226,15 @@ impl Embedded {
     /// Opens the engine whose files are in a folder, and loads them. `directives` are those of redis.conf;
     /// those about sockets and the process have no effect.
     pub fn open(folder: impl AsRef<Path>, directives: &[(&str, &str)]) -> Result<Embedded, EmbeddedError> {
-        let embedded = Embedded::open_without_background(folder, directives)?;
-        background::start(&embedded.engine, |_| {}).map_err(no_thread)?;
-        Ok(embedded)
+        Opening::default().open(folder, directives)
     }
 
-    /// The same without the background thread: keys expire when they are used, and nothing is evicted, saved
-    /// or rewritten but by commands and by [`Background::round`]. For tests on a clock of their own, and for
-    /// programs that have a thread for the rounds.
+    /// The same without the background thread: see [`Opening::without_background`].
     pub fn open_without_background(
         folder: impl AsRef<Path>,
         directives: &[(&str, &str)],
     ) -> Result<Embedded, EmbeddedError> {
-        let config = configuration(folder.as_ref(), directives)?;
-        let clients = Arc::new(Clients::new());
-        let host = Arc::clone(&clients) as Arc<dyn Host>;
-        let engine = Engine::new(config, host).map_err(EmbeddedError)?;
-        engine.start_lazy_free().map_err(no_thread)?;
-        engine.acl.load_at_start(engine.registry, &engine.active_config().config).map_err(EmbeddedError)?;
-        engine.persistence.loading.store(true, Ordering::Release);
-        if let Err(error) = aof::start(&engine) {
-            stop_threads(&engine);
-            return Err(EmbeddedError(error));
-        }
-        engine.persistence.loading.store(false, Ordering::Release);
-        Ok(Embedded { engine, clients, is_closed: false })
+        Opening::default().without_background().open(folder, directives)
     }
 
     /// The work of the background thread, for a program that runs it on a thread of its own.
@@ -196,11 +247,12 @@ impl Embedded {
         &self.engine
     }
 
-    /// A new client. An error if there are [`CLIENTS_MAX`] of them.
+    /// A new client. An error if there are as many as may be.
     pub fn client(&self) -> Result<LocalClient<'_>, EmbeddedError> {
         let worker = self.clients.free.lock().pop();
-        let worker =
-            worker.ok_or_else(|| EmbeddedError(format!("There are {CLIENTS_MAX} clients already")))?;
+        let worker = worker.ok_or_else(|| {
+            EmbeddedError(format!("There are {} clients already", self.clients.inboxes.len()))
+        })?;
         let context = Context::new(&self.engine, worker);
         let conn = ConnId(self.clients.next_conn.fetch_add(1, Ordering::Relaxed));
         let target = Target { worker, conn };
@@ -259,9 +311,6 @@ fn stop_threads(engine: &Engine) {
 
 /// The configuration of an engine in a folder.
 fn configuration(folder: &Path, directives: &[(&str, &str)]) -> Result<Config, EmbeddedError> {
-    let failed = |error: std::io::Error| EmbeddedError(format!("{}: {error}", folder.display()));
-    std::fs::create_dir_all(folder).map_err(failed)?;
-    let folder = folder.canonicalize().map_err(failed)?;
     let mut text = format!("shards {SHARDS}\n").into_bytes();
     for (name, value) in directives {
         text.extend_from_slice(format!("{name} {value}\n").as_bytes());

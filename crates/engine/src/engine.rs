@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use mantissa_commands::LazyFree;
 use mantissa_persist::log::Lsn;
+use mantissa_persist::storage::Storage;
 use mantissa_store::Keyspace;
 use parking_lot::{Condvar, Mutex, RwLock};
 
@@ -83,6 +84,8 @@ type Postponed = Box<dyn FnOnce(&Engine) + Send>;
 /// What all threads that run commands share. A process may have several.
 pub struct Engine {
     host: Arc<dyn Host>,
+    /// Where its files are.
+    pub storage: Arc<dyn Storage>,
     itself: Weak<Engine>,
     threads: Arc<Threads>,
     /// The data.
@@ -172,10 +175,11 @@ impl Engine {
         config: Config,
         registry: &'static Registry,
         original_registry: &'static Registry,
+        storage: Arc<dyn Storage>,
         host: Arc<dyn Host>,
     ) -> Arc<Engine> {
         Arc::new_cyclic(|itself| {
-            Engine::with_parts(config, registry, original_registry, host, Weak::clone(itself))
+            Engine::with_parts(config, registry, original_registry, storage, host, Weak::clone(itself))
         })
     }
 
@@ -183,6 +187,7 @@ impl Engine {
         config: Config,
         registry: &'static Registry,
         original_registry: &'static Registry,
+        storage: Arc<dyn Storage>,
         host: Arc<dyn Host>,
         itself: Weak<Engine>,
     ) -> Engine {
@@ -199,6 +204,7 @@ impl Engine {
         let aof = Aof::new(worker_count);
         Engine {
             host,
+            storage,
             itself,
             threads: Arc::default(),
             keyspace,

@@ -23,10 +23,11 @@ use mantissa_store::Entry;
 
 use crate::calls::note_latency;
 use crate::context::Context;
+use crate::engine::Engine;
 use crate::memory_limit::{Candidate, Policy, Verdict, measure};
 use crate::shard_access::try_with_shard;
 use crate::stats;
-use mantissa_config::Config;
+use mantissa_config::{Config, MaxmemoryPolicy};
 use sampling::{Drawn, draw};
 
 /// Candidates that one eviction tries at most: some are gone, or in a locked shard.
@@ -45,6 +46,12 @@ pub fn evict_if_needed(context: &mut Context) -> bool {
         context.engine.pressure.wake_background();
     }
     verdict == Verdict::Exhausted
+}
+
+/// Whether memory is full and nothing is ever evicted.
+pub fn is_full(engine: &Engine, config: &Config) -> bool {
+    let never_evicts = config.maxmemory_policy == MaxmemoryPolicy::Noeviction;
+    never_evicts && config.maxmemory > 0 && engine.pressure.excess(config.maxmemory) > 0
 }
 
 /// How long a command may evict: `maxmemory-eviction-tenacity`, whose meaning is Redis's: 50 us for each of

@@ -40,6 +40,7 @@ pub mod loading;
 pub mod locking;
 pub mod log;
 pub mod memory_limit;
+pub mod metrics;
 mod monitor;
 pub mod persistence;
 mod pubsub;

@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::notice;
 use crate::scripting::functions::Policy;
 use mantissa_sys::clock::unix_ms;
+use mantissa_sys::simulation;
 
 /// Seconds between two lines of the log that say how far loading has come.
 const LINES_EVERY_S: u64 = 2;
@@ -46,13 +47,13 @@ pub fn load_file(
             path.display()
         )
     };
-    let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
+    let file = engine.storage.open_shared(path).map_err(|error| failed(error.to_string()))?;
     let now_ms = unix_ms();
     let kept = active.settings.access_clock;
     let clock_of =
         |access: Access| mantissa_commands::restored_clock(kept, access.idle_s, access.frequency, now_ms);
     let loading = &engine.persistence.load;
-    loading.expect(file.metadata().map_or(0, |metadata| metadata.len()));
+    loading.expect(file.length().unwrap_or(0));
     let shown = Mutex::new(clock::now());
     let codes = Mutex::new(Vec::new());
     let job = LoadJob {
@@ -64,7 +65,10 @@ pub fn load_file(
             skip_modules: false,
             key_delay: KeyDelay(active.config.key_load_delay),
         },
-        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        threads: match simulation::is_active() {
+            true => 1,
+            false => std::thread::available_parallelism().map_or(1, usize::from),
+        },
         work: &|run| {
             let mut none_locked = keyspace.lock(ShardSet::EMPTY);
             let replaces = present == Present::Replaced;
@@ -83,7 +87,7 @@ pub fn load_file(
             }
         },
     };
-    let summary = load_in_parallel(&file, &job).map_err(|error| failed(error.to_string()))?;
+    let summary = load_in_parallel(&*file, &job).map_err(|error| failed(error.to_string()))?;
     mantissa_store::slab::forget_growth();
     let codes = codes.into_inner();
     crate::scripting::with_machine(&engine.scripting, |vm| {

@@ -6,7 +6,7 @@ use mantissa_sys::clock;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use mantissa_persist::storage::{FileSystem, OutputFile};
+use mantissa_persist::storage::OutputFile;
 use mantissa_persist::write::{WriteOptions, Writer, save_file_if};
 
 use crate::active_config::ActiveConfig;
@@ -37,9 +37,9 @@ pub fn begin(engine: &Engine) {
 
 /// Reads the dump file, if there is one, while commands on data are refused.
 pub fn load(engine: &Engine) -> Result<(), String> {
-    let active = engine.active_config();
-    let path = dump_path(&active);
-    if !path.exists() {
+    let live = engine.live();
+    let path = dump_path(&live);
+    if !engine.storage.exists(&path).unwrap_or(false) {
         return Ok(());
     }
     let started = clock::now();
@@ -75,7 +75,7 @@ pub fn publish(
     let path = dump_path(&engine.active_config());
     let started = clock::now();
     let admit = |cut: &Cut| Ok(persistence.cuts.publish(cut.number));
-    let Cut { changes, copied_bytes, .. } = save_file_if(&FileSystem, &path, write, admit)?;
+    let Cut { changes, copied_bytes, .. } = save_file_if(&*engine.storage, &path, write, admit)?;
     persistence.dirty.saved(changes);
     persistence.last_copied_bytes.store(copied_bytes, Ordering::Relaxed);
     persistence.last_save_s.store(unix_ms() / 1000, Ordering::Relaxed);

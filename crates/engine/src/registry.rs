@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use mantissa_commands::FAMILIES;
 use mantissa_config::Config;
+use mantissa_persist::storage::Storage;
 use parking_lot::Mutex;
 
 use crate::engine::Engine;
@@ -47,10 +48,14 @@ fn build_anew(renames: &[(Vec<u8>, Vec<u8>)]) -> Result<Registry, String> {
 }
 
 impl Engine {
-    /// An engine with an empty keyspace. An error says which `rename-command` of the configuration does not
-    /// fit.
-    pub fn new(config: Config, host: Arc<dyn Host>) -> Result<Arc<Engine>, String> {
+    /// An engine with an empty keyspace, whose append-only files and dumps are in `storage`. An error says
+    /// which `rename-command` of the configuration does not fit.
+    pub fn new(
+        config: Config,
+        storage: Arc<dyn Storage>,
+        host: Arc<dyn Host>,
+    ) -> Result<Arc<Engine>, String> {
         let (registry, original_registry) = (build(&config.rename_commands)?, build(&[])?);
-        Ok(Engine::with_commands(config, registry, original_registry, host))
+        Ok(Engine::with_commands(config, registry, original_registry, storage, host))
     }
 }

@@ -140,7 +140,7 @@ fn load_log_locked(engine: &Engine, access: &mut Access<'_>) -> Result<(), Strin
 }
 
 fn load_dump(engine: &Engine, aside: &Keyspace, path: &Path, present: Present) -> Outcome {
-    let _loading = LoadGuard::begin(engine, std::fs::metadata(path).map_or(0, |metadata| metadata.len()));
+    let _loading = LoadGuard::begin(engine, engine.storage.length_of(path));
     loading::load_file(engine, aside, path, present, false).map(drop).map_err(|reason| {
         warning!("{reason}");
         Error::fixed("ERR Error trying to load the RDB dump, check server logs.")

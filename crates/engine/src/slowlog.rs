@@ -90,6 +90,11 @@ impl SlowLog {
         self.entries.len()
     }
 
+    /// The id of the newest entry, and how long its command took, in microseconds.
+    pub fn newest(&self) -> Option<(i64, i64)> {
+        self.entries.front().map(|entry| (entry.id, entry.duration_us))
+    }
+
     /// Whether there are no entries.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {

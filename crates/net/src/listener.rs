@@ -27,7 +27,6 @@ pub struct Listener {
     /// The path once more, as the text that every accepted connection shares, for as long as the file is
     /// ours.
     path: Option<Arc<str>>,
-    uses_tls: bool,
 }
 
 impl Listener {
@@ -43,12 +42,7 @@ impl Listener {
         listen(&fd, backlog)?;
         let listener = TcpListener::from(fd);
         let address = listener.local_addr()?;
-        Ok(Listener {
-            fd: OwnedFd::from(listener),
-            address: LocalAddress::Tcp(address),
-            path: None,
-            uses_tls: false,
-        })
+        Ok(Listener { fd: OwnedFd::from(listener), address: LocalAddress::Tcp(address), path: None })
     }
 
     /// Listens on a Unix domain socket. A file left at `path` is removed first; `permissions` are file mode
@@ -62,23 +56,12 @@ impl Listener {
         bind_unix(&fd, path)?;
         let text: Arc<str> = path.to_string_lossy().into();
         let address = LocalAddress::Unix(path.to_path_buf());
-        let listener = Listener { fd, address, path: Some(text), uses_tls: false };
+        let listener = Listener { fd, address, path: Some(text) };
         if let Some(mode) = permissions {
             fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
         }
         listen(&listener.fd, backlog)?;
         Ok(listener)
-    }
-
-    /// Marks the listener: who accepts its connections calls [`crate::Socket::start_tls`].
-    pub fn for_tls(mut self) -> Listener {
-        self.uses_tls = true;
-        self
-    }
-
-    /// Whether its connections are to speak TLS.
-    pub fn is_for_tls(&self) -> bool {
-        self.uses_tls
     }
 
     /// Where this listener listens.

@@ -14,8 +14,10 @@ use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroU64;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 use direct::DirectFile;
 use rustix::fs::{Advice, fadvise};
@@ -51,6 +53,20 @@ pub trait StorageFile: OutputFile + Read {
     fn forget_cached(&self) {}
 }
 
+/// A file that several threads read.
+pub trait SharedFile: Send + Sync {
+    /// The file's length in bytes.
+    fn length(&self) -> io::Result<u64>;
+
+    /// Reads from an offset on. Fewer bytes than there is room for may be read; none at the end.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// The same file for reads past the page cache, if there are such.
+    fn past_cache(&self) -> Option<Box<dyn SharedFile>> {
+        None
+    }
+}
+
 /// Where files are.
 pub trait Storage: Send + Sync {
     /// Creates a file, or empties one, for writing.
@@ -65,17 +81,31 @@ pub trait Storage: Send + Sync {
     /// Opens a file for reading.
     fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>>;
 
+    /// Opens a file for reading by several threads.
+    fn open_shared(&self, path: &Path) -> io::Result<Box<dyn SharedFile>>;
+
     /// Opens a file for writing at its end; creates it if it is not there.
     fn append(&self, path: &Path) -> io::Result<Box<dyn StorageFile>>;
 
     /// Whether there is a file or directory of this name.
     fn exists(&self, path: &Path) -> io::Result<bool>;
 
+    /// Whether there is a file of this name.
+    fn is_file(&self, path: &Path) -> bool;
+
+    /// The length of a file in bytes; 0 if there is none.
+    fn length_of(&self, path: &Path) -> u64 {
+        self.open(path).and_then(|file| file.length()).unwrap_or(0)
+    }
+
     /// The names of the files in a directory, sorted.
     fn list(&self, path: &Path) -> io::Result<Vec<OsString>>;
 
     /// Creates a directory and makes its name durable. It may be there already.
     fn create_directory(&self, path: &Path) -> io::Result<()>;
+
+    /// Creates a directory and those above it. The directory's absolute path, without symbolic links.
+    fn create_path(&self, path: &Path) -> io::Result<PathBuf>;
 
     /// Gives a file another name, replacing what has it. It may move to another directory of the same disk.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -143,12 +173,28 @@ impl StorageFile for File {
     }
 
     fn forget_cached(&self) {
-        let steps = 0..self.length().unwrap_or(0).div_ceil(FORGOTTEN_BYTES.get());
+        let steps = 0..StorageFile::length(self).unwrap_or(0).div_ceil(FORGOTTEN_BYTES.get());
         for step in steps {
             // It is advice: where it is not taken, nothing is lost but time.
             let _ = fadvise(self, step * FORGOTTEN_BYTES.get(), Some(FORGOTTEN_BYTES), Advice::DontNeed);
             std::thread::yield_now();
         }
+    }
+}
+
+impl SharedFile for File {
+    fn length(&self) -> io::Result<u64> {
+        self.metadata().map(|metadata| metadata.len())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        FileExt::read_at(self, buffer, offset)
+    }
+
+    fn past_cache(&self) -> Option<Box<dyn SharedFile>> {
+        let path = format!("/proc/self/fd/{}", self.as_raw_fd());
+        let direct = open_direct(OpenOptions::new().read(true), Path::new(&path))?;
+        Some(Box::new(direct))
     }
 }
 
@@ -166,6 +212,10 @@ impl Storage for FileSystem {
         Ok(Box::new(File::open(path)?))
     }
 
+    fn open_shared(&self, path: &Path) -> io::Result<Box<dyn SharedFile>> {
+        Ok(Box::new(File::open(path)?))
+    }
+
     fn append(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
         let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
         file.seek(SeekFrom::End(0))?;
@@ -174,6 +224,14 @@ impl Storage for FileSystem {
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
         path.try_exists()
+    }
+
+    fn is_file(&self, path: &Path) -> bool {
+        path.is_file()
+    }
+
+    fn length_of(&self, path: &Path) -> u64 {
+        fs::metadata(path).map_or(0, |metadata| metadata.len())
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<OsString>> {
@@ -194,6 +252,11 @@ impl Storage for FileSystem {
             outcome => outcome,
         }?;
         self.sync_directory(directory_of(path))
+    }
+
+    fn create_path(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::create_dir_all(path)?;
+        path.canonicalize()
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

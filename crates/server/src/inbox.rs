@@ -3,13 +3,14 @@
 use std::net::SocketAddr;
 
 use mantissa_engine::host;
+use mantissa_engine::metrics::Format;
 use mantissa_net::{Conn, Listener, Socket, Waker};
 use mantissa_persist::log::Lsn;
 use parking_lot::Mutex;
 
 use crate::balance::Handover;
 use crate::connection::Connection;
-use crate::network::conn_of;
+use crate::network::{Service, conn_of};
 
 /// What a worker is asked to do.
 pub enum Message {
@@ -23,12 +24,21 @@ pub enum Message {
     Engine(host::Message),
     /// Listen on these TCP sockets in the place of the present ones, but for the addresses that are kept.
     Listen {
-        /// Whether they are those for TLS.
-        for_tls: bool,
+        /// What is spoken there.
+        service: Service,
         /// Addresses that are listened on already and stay.
         kept: Vec<SocketAddr>,
         /// New sockets.
         opened: Vec<Listener>,
+    },
+    /// Metrics that a connection waits for.
+    Scraped {
+        /// The connection.
+        conn: Conn,
+        /// The format of the content.
+        format: Format,
+        /// The text of all metrics.
+        content: Vec<u8>,
     },
     /// Stop serving and end the thread.
     Stop,
@@ -40,7 +50,7 @@ impl Message {
         match self {
             Message::Engine(message) => message.target().map(conn_of),
             Message::Adopt(_) | Message::Move(..) | Message::HandOver(_) => None,
-            Message::Listen { .. } | Message::Stop => None,
+            Message::Listen { .. } | Message::Scraped { .. } | Message::Stop => None,
         }
     }
 

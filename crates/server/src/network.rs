@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{OnceLock, mpsc};
+use std::sync::{Arc, OnceLock, Weak, mpsc};
 
 use mantissa_engine::config::{Config, SetError};
 use mantissa_engine::host::{self, Host, HostFacts};
@@ -11,10 +11,23 @@ use mantissa_net::Acceptor;
 use parking_lot::{Mutex, RwLock};
 
 use crate::inbox::{Inbox, Message};
+use crate::scraping::Scraping;
 use crate::{crash, reconfigure};
+
+/// What is spoken on a listening socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Service {
+    /// RESP.
+    Resp,
+    /// RESP within TLS.
+    Tls,
+    /// HTTP, for metrics.
+    Metrics,
+}
 
 /// The engine's host: it carries messages to workers and owns what listens.
 pub struct Network {
+    itself: Weak<Network>,
     worker_count: usize,
     inboxes: OnceLock<Vec<Inbox>>,
     /// The workers that take part, from the first on; at least one.
@@ -27,6 +40,10 @@ pub struct Network {
     pub listening: Mutex<Vec<SocketAddr>>,
     /// The TCP addresses that are listened on for TLS.
     pub listening_for_tls: Mutex<Vec<SocketAddr>>,
+    /// The TCP addresses that are listened on for metrics.
+    pub listening_for_metrics: Mutex<Vec<SocketAddr>>,
+    /// Writes scrapes.
+    pub scraping: Scraping,
     /// What TLS offers to clients, once it is configured.
     pub acceptor: RwLock<Option<Acceptor>>,
     /// The TCP port that is listened on; differs from the configured one if that is 0 or was changed.
@@ -40,8 +57,9 @@ pub struct Network {
 impl Network {
     /// For this many workers, before any of them runs. `packing` says whether connections are packed on few
     /// workers. `shutdown` is told the exit code when the server is to end.
-    pub fn new(worker_count: usize, packing: bool, shutdown: mpsc::Sender<u8>) -> Self {
-        Network {
+    pub fn new(worker_count: usize, packing: bool, shutdown: mpsc::Sender<u8>) -> Arc<Self> {
+        Arc::new_cyclic(|itself| Network {
+            itself: Weak::clone(itself),
             worker_count,
             inboxes: OnceLock::new(),
             active_workers: AtomicUsize::new(if packing { 1 } else { worker_count.max(1) }),
@@ -49,10 +67,26 @@ impl Network {
             open_count: AtomicUsize::new(0),
             listening: Mutex::default(),
             listening_for_tls: Mutex::default(),
+            listening_for_metrics: Mutex::default(),
+            scraping: Scraping::default(),
             acceptor: RwLock::default(),
             port: AtomicUsize::new(0),
             driver_name: OnceLock::new(),
             shutdown,
+        })
+    }
+
+    /// Itself, for a thread that ends when nobody else holds it.
+    pub fn weak(&self) -> Weak<Network> {
+        Weak::clone(&self.itself)
+    }
+
+    /// The TCP addresses that are listened on for a service.
+    pub fn addresses(&self, service: Service) -> &Mutex<Vec<SocketAddr>> {
+        match service {
+            Service::Resp => &self.listening,
+            Service::Tls => &self.listening_for_tls,
+            Service::Metrics => &self.listening_for_metrics,
         }
     }
 

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use mantissa_engine::config::{Config, SetError};
 use mantissa_engine::{Engine, log, warning};
-use mantissa_net::Listener;
 use mantissa_sys::process;
 
 use crate::inbox::Message;
-use crate::network::Network;
+use crate::network::{Network, Service};
 use crate::{crash, start, tls};
 
 /// Puts into effect what has changed between two configurations. `given` are the directives that were named:
@@ -33,16 +32,19 @@ pub fn configure(
 fn apply(network: &Network, engine: &Engine, old: &Config, new: &mut Config) -> Result<(), SetError> {
     for directive in new.differences(old) {
         match directive.name {
-            "port" => listen_anew(network, new, directive.name, false)?,
+            "port" => listen_anew(network, new, directive.name, Service::Resp)?,
             "tls-port" => {
                 if new.tls_port != 0 && network.acceptor.read().is_none() {
                     configure_tls(network, new, directive.name)?;
                 }
-                listen_anew(network, new, directive.name, true)?;
+                listen_anew(network, new, directive.name, Service::Tls)?;
             }
             "bind" => {
-                listen_anew(network, new, directive.name, false)?;
-                listen_anew(network, new, directive.name, true)?;
+                listen_anew(network, new, directive.name, Service::Resp)?;
+                listen_anew(network, new, directive.name, Service::Tls)?;
+            }
+            "metrics-port" | "metrics-bind" => {
+                listen_anew(network, new, directive.name, Service::Metrics)?;
             }
             "maxclients" => allow_clients(new)?,
             "dir" => std::env::set_current_dir(&new.dir)
@@ -66,39 +68,33 @@ fn listen_anew(
     network: &Network,
     config: &Config,
     name: &'static str,
-    for_tls: bool,
+    service: Service,
 ) -> Result<(), SetError> {
-    let (port, addresses) = match for_tls {
-        true => (config.tls_port, &network.listening_for_tls),
-        false => (config.port, &network.listening),
-    };
-    let mut listening = addresses.lock();
+    let port = start::port(config, service);
+    let mut listening = network.addresses(service).lock();
     let sockets = if port == 0 {
         Ok((Vec::new(), Vec::new()))
     } else {
-        start::listen_tcp(config, port, &listening, Duration::ZERO)
+        start::listen_tcp(config, service, &listening, Duration::ZERO)
     };
     let (kept, opened) = sockets.map_err(|reason| {
         warning!("{reason}");
         let text = match name {
-            "port" | "tls-port" => "Unable to listen on this port. Check server logs.",
+            "port" | "tls-port" | "metrics-port" => "Unable to listen on this port. Check server logs.",
             _ => "Failed to bind to specified addresses.",
         };
         SetError::failed(name, text)
     })?;
     *listening = [kept.clone(), start::tcp_addresses(&opened)].concat();
-    let opened = if for_tls {
-        opened.into_iter().map(Listener::for_tls).collect()
-    } else {
+    if service == Service::Resp {
         network.port.store(usize::from(port), Ordering::Relaxed);
-        opened
-    };
-    network.post(0, Message::Listen { for_tls, kept, opened });
+    }
+    network.post(0, Message::Listen { service, kept, opened });
     Ok(())
 }
 
 fn allow_clients(config: &Config) -> Result<(), SetError> {
-    let wanted = u64::from(config.maxclients) + start::DESCRIPTORS_RESERVED;
+    let wanted = u64::from(config.maxclients) + start::descriptors_reserved(config);
     let granted = process::raise_nofile_limit(wanted).map_or(0, |(soft, _)| soft);
     if granted >= wanted {
         return Ok(());
@@ -108,6 +104,6 @@ fn allow_clients(config: &Config) -> Result<(), SetError> {
         "The operating system is not able to handle the specified number of clients, try with \
          "
         .to_owned()
-            + &granted.saturating_sub(start::DESCRIPTORS_RESERVED).to_string(),
+            + &granted.saturating_sub(start::descriptors_reserved(config)).to_string(),
     ))
 }

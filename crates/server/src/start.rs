@@ -14,17 +14,18 @@ use mantissa_engine::commands::REDIS_VERSION;
 use mantissa_engine::config::{Config, IoDriver};
 use mantissa_engine::{Engine, Host, aof, background, log, notice, persistence, warning};
 use mantissa_net::{Driver, DriverKind, Listener, LocalAddress};
+use mantissa_persist::storage::FileSystem;
 use mantissa_sys::signals::{Signal, Signals};
 use mantissa_sys::{ThreadClock, process, scheduling};
 
 use crate::balance::Balancer;
 use crate::inbox::{Inbox, Message};
-use crate::network::Network;
-use crate::worker::Worker;
+use crate::network::{Network, Service};
+use crate::worker::{METRICS_CONNECTIONS_MAX, Worker};
 use crate::{crash, daemon, tls};
 
-/// File descriptors needed beside those of clients.
-pub const DESCRIPTORS_RESERVED: u64 = 32;
+/// File descriptors needed beside those of clients and of metrics.
+const DESCRIPTORS_RESERVED: u64 = 32;
 /// How long the start waits for an address that is in use: a killed server's sockets may outlive it for some
 /// milliseconds, until the kernel has ended the operations on them.
 const ADDRESS_PATIENCE: Duration = Duration::from_secs(1);
@@ -105,8 +106,8 @@ fn start(mut config: Config) -> Result<u8, String> {
     notice!("Mantissa {} starts, as Redis {} to its clients", env!("CARGO_PKG_VERSION"), REDIS_VERSION);
     let mut signals = Signals::install().map_err(|error| format!("Could not take over signals: {error}"))?;
     let (stop_sender, stop_receiver) = mpsc::channel();
-    let network = Arc::new(Network::new(worker_count, config.worker_packing, stop_sender));
-    let engine = Engine::new(config, Arc::clone(&network) as Arc<dyn Host>)?;
+    let network = Network::new(worker_count, config.worker_packing, stop_sender);
+    let engine = Engine::new(config, Arc::new(FileSystem), Arc::clone(&network) as Arc<dyn Host>)?;
     crash::start(&engine).map_err(|error| format!("Could not take over crashes: {error}"))?;
     engine.start_lazy_free().map_err(|error| format!("Could not start a thread: {error}"))?;
     engine.startup_bytes.store(mantissa_store::allocator::allocated_bytes() as u64, Ordering::Relaxed);
@@ -172,42 +173,55 @@ fn load(engine: &Engine, signals: &mut Signals, stop: &mpsc::Receiver<u8>) -> Re
     }
 }
 
+/// File descriptors needed beside those of clients.
+pub fn descriptors_reserved(config: &Config) -> u64 {
+    let for_metrics = if config.metrics_port == 0 { 0 } else { METRICS_CONNECTIONS_MAX as u64 };
+    DESCRIPTORS_RESERVED + for_metrics
+}
+
 /// Raises the limit on open files to what `maxclients` needs, or lowers `maxclients` to what the system
 /// grants.
 fn adjust_client_limit(config: &mut Config) {
-    let wanted = u64::from(config.maxclients) + DESCRIPTORS_RESERVED;
+    let reserved = descriptors_reserved(config);
+    let wanted = u64::from(config.maxclients) + reserved;
     let granted = process::raise_nofile_limit(wanted).map_or(1024, |(soft, _)| soft);
     if granted < wanted {
-        let clients = granted.saturating_sub(DESCRIPTORS_RESERVED).max(1);
+        let clients = granted.saturating_sub(reserved).max(1);
         warning!("The system allows {granted} open files: maxclients is reduced to {clients}");
         config.maxclients = u32::try_from(clients).unwrap_or(u32::MAX);
     }
 }
 
 /// Opens the listening sockets that the configuration names.
-fn listen(engine: &Engine, network: &Network) -> Result<Vec<Listener>, String> {
-    let active = engine.active_config();
-    let config = &active.config;
+fn listen(engine: &Engine, network: &Network) -> Result<Vec<(Service, Listener)>, String> {
+    let live = engine.live();
+    let config = &live.config;
     let mut listeners = Vec::new();
+    let mut open = |service| {
+        let (_, opened) = listen_tcp(config, service, &[], ADDRESS_PATIENCE)?;
+        *network.addresses(service).lock() = tcp_addresses(&opened);
+        listeners.extend(opened.into_iter().map(|listener| (service, listener)));
+        Ok::<(), String>(())
+    };
     if config.port != 0 {
-        (_, listeners) = listen_tcp(config, config.port, &[], ADDRESS_PATIENCE)?;
-        *network.listening.lock() = tcp_addresses(&listeners);
+        open(Service::Resp)?;
         network.port.store(usize::from(config.port), Ordering::Relaxed);
     }
     if config.tls_port != 0 {
         tls::configure(network, config)
             .map_err(|reason| format!("{reason}\nFailed to configure TLS. Check logs for more info."))?;
-        let (_, opened) = listen_tcp(config, config.tls_port, &[], ADDRESS_PATIENCE)?;
-        *network.listening_for_tls.lock() = tcp_addresses(&opened);
-        listeners.extend(opened.into_iter().map(Listener::for_tls));
+        open(Service::Tls)?;
+    }
+    if config.metrics_port != 0 {
+        open(Service::Metrics)?;
     }
     if let Some(path) = config.unixsocket.as_deref().filter(|path| !path.is_empty()) {
         let permissions = (config.unixsocketperm != 0).then_some(config.unixsocketperm);
         let listener = Listener::unix(Path::new(path), permissions, config.tcp_backlog)
             .map_err(|error| format!("Failed opening Unix socket: bind: {path}: {error}"))?;
-        listeners.push(listener);
+        listeners.push((Service::Resp, listener));
     }
-    if listeners.is_empty() {
+    if listeners.iter().all(|(service, _)| *service == Service::Metrics) {
         return Err("Configured to not listen anywhere, exiting.".to_owned());
     }
     Ok(listeners)
@@ -222,17 +236,27 @@ pub fn tcp_addresses(listeners: &[Listener]) -> Vec<SocketAddr> {
     listeners.iter().filter_map(tcp).collect()
 }
 
-/// Opens a TCP socket for each address of `bind`. Those that are `open` already are returned instead. An
+/// The port that is configured for a service; 0 is none.
+pub fn port(config: &Config, service: Service) -> u16 {
+    match service {
+        Service::Resp => config.port,
+        Service::Tls => config.tls_port,
+        Service::Metrics => config.metrics_port,
+    }
+}
+
+/// Opens a TCP socket for each address of a service. Those that are `open` already are returned instead. An
 /// address that starts with `-` may be missing; one in use is tried again for as long as `patience`.
 pub fn listen_tcp(
     config: &Config,
-    port: u16,
+    service: Service,
     open: &[SocketAddr],
     patience: Duration,
 ) -> Result<(Vec<SocketAddr>, Vec<Listener>), String> {
     let deadline = Instant::now() + patience;
     let (mut kept, mut listeners) = (Vec::new(), Vec::new());
-    for name in &config.bind {
+    let port = port(config, service);
+    for name in if service == Service::Metrics { &config.metrics_bind } else { &config.bind } {
         let (name, optional) = name.strip_prefix('-').map_or((name.as_str(), false), |name| (name, true));
         let host = match name {
             "*" => "0.0.0.0",
@@ -279,7 +303,7 @@ fn listen_at(address: SocketAddr, backlog: u32, deadline: Instant) -> std::io::R
 fn start_workers(
     engine: &Arc<Engine>,
     network: &Arc<Network>,
-    listeners: Vec<Listener>,
+    listeners: Vec<(Service, Listener)>,
 ) -> Result<(Vec<std::thread::JoinHandle<()>>, Vec<ThreadClock>), String> {
     let kind = match engine.active_config().config.io_driver {
         IoDriver::Auto => None,

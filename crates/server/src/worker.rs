@@ -11,6 +11,7 @@ mod moving;
 mod nested_loop;
 mod output;
 mod pending_replies;
+mod web;
 mod weights;
 
 use std::collections::HashMap;
@@ -40,13 +41,15 @@ use mantissa_sys::clock::unix_ms;
 
 use crate::connection::{Connection, Partial};
 use crate::inbox::Message;
-use crate::network::{Network, conn_id, conn_of, peer_of};
+use crate::network::{Network, Service, conn_id, conn_of, peer_of};
 use crate::{crash, limits};
 use input::Input;
 use moving::Departure;
 use nested_loop::Suspended;
 use pending_replies::Pending;
 pub use pending_replies::PendingReplies;
+pub use web::CONNECTIONS_MAX as METRICS_CONNECTIONS_MAX;
+use web::WebConnections;
 pub use weights::Weight;
 use weights::Weights;
 
@@ -77,6 +80,8 @@ pub struct Worker<'e> {
     prefetches: bool,
     deadlines: Deadlines,
     tcp_listeners: Vec<TcpListener>,
+    /// Connections that are no clients.
+    web: WebConnections,
     /// Clients that have moved on, by the connection that they had here.
     departures: HashMap<Conn, Departure>,
     /// What may not leave before the log is confirmed.
@@ -100,7 +105,7 @@ struct TcpListener {
     /// Its number in the driver.
     id: usize,
     address: SocketAddr,
-    for_tls: bool,
+    service: Service,
 }
 
 /// What requests are parsed and replies are made under. A command may change it for those after it.
@@ -142,6 +147,7 @@ impl<'e> Worker<'e> {
             prefetches: false,
             deadlines: Deadlines::default(),
             tcp_listeners: Vec::new(),
+            web: WebConnections::default(),
             departures: HashMap::new(),
             pending: Pending::default(),
             weights: Weights::default(),
@@ -213,10 +219,11 @@ impl<'e> Worker<'e> {
             Message::Move(connection, socket) => self.arrived(driver, connection, socket),
             Message::HandOver(handover) => self.hand_over(driver, handover),
             Message::Engine(message) => self.handle_engine_message(driver, message),
-            Message::Listen { for_tls, kept, opened } => {
-                self.stop_listening(driver, for_tls, &kept);
-                self.listen(driver, opened);
+            Message::Listen { service, kept, opened } => {
+                self.stop_listening(driver, service, &kept);
+                self.listen(driver, opened.into_iter().map(|listener| (service, listener)));
             }
+            Message::Scraped { conn, format, content } => self.scraped(driver, conn, format, content),
             Message::Stop => self.stopping = true,
         }
     }
@@ -242,20 +249,20 @@ impl<'e> Worker<'e> {
     }
 
     /// Starts accepting on sockets.
-    pub fn listen(&mut self, driver: &mut Driver, listeners: Vec<Listener>) {
-        for listener in listeners {
-            let (address, for_tls) = (listener.local_addr().clone(), listener.is_for_tls());
+    pub fn listen(&mut self, driver: &mut Driver, listeners: impl IntoIterator<Item = (Service, Listener)>) {
+        for (service, listener) in listeners {
+            let address = listener.local_addr().clone();
             let id = driver.add_listener(listener);
             if let LocalAddress::Tcp(address) = address {
-                self.tcp_listeners.push(TcpListener { id, address, for_tls });
+                self.tcp_listeners.push(TcpListener { id, address, service });
             }
         }
     }
 
-    /// Stops accepting on the TCP sockets for TLS, or on the others, but for those that are kept.
-    fn stop_listening(&mut self, driver: &mut Driver, for_tls: bool, kept: &[SocketAddr]) {
+    /// Stops accepting on the TCP sockets of a service, but for those that are kept.
+    fn stop_listening(&mut self, driver: &mut Driver, service: Service, kept: &[SocketAddr]) {
         self.tcp_listeners.retain(|listener| {
-            let keep = listener.for_tls != for_tls || kept.contains(&listener.address);
+            let keep = listener.service != service || kept.contains(&listener.address);
             if !keep {
                 driver.remove_listener(listener.id);
             }
@@ -339,9 +346,13 @@ impl<'e> Worker<'e> {
     fn accept(&mut self, driver: &mut Driver, listener: usize, mut socket: Socket) {
         self.context.refresh();
         let engine = self.context.engine;
-        let for_tls = self.tcp_listeners.iter().any(|it| it.id == listener && it.for_tls);
-        if let Some(refusal) =
-            limits::refusal(engine, self.network, &self.context.active.config, socket.peer())
+        let listener = self.tcp_listeners.iter().find(|it| it.id == listener);
+        let service = listener.map_or(Service::Resp, |listener| listener.service);
+        if service == Service::Metrics {
+            return self.accept_web(driver, socket);
+        }
+        let for_tls = service == Service::Tls;
+        if let Some(refusal) = limits::refusal(engine, self.network, &self.context.live.config, socket.peer())
         {
             stats::add(&engine.stats.workers[self.context.worker].rejected_connections, 1);
             if !for_tls {
@@ -406,7 +417,7 @@ impl<'e> Worker<'e> {
             suspended.closed = true;
         }
         if self.connection_mut(conn).is_none() {
-            return;
+            return self.web_closed(conn);
         }
         if close {
             driver.close(conn);
@@ -427,10 +438,12 @@ impl<'e> Worker<'e> {
     fn received(&mut self, driver: &mut Driver, conn: Conn, bytes: &[u8]) {
         self.context.refresh();
         let worker_stats = &self.context.engine.stats.workers[self.context.worker];
+        let now_ms = self.context.now_ms;
+        let Some(connection) = self.connection_mut(conn) else {
+            return self.web_received(driver, conn, bytes);
+        };
         stats::add(&worker_stats.input_bytes, bytes.len() as u64);
         stats::add(&worker_stats.reads, 1);
-        let now_ms = self.context.now_ms;
-        let Some(connection) = self.connection_mut(conn) else { return };
         connection.session.shared.active_ms.store(now_ms, Ordering::Relaxed);
         stats::add(&connection.session.shared.received_bytes, bytes.len() as u64);
         match connection.partial.take() {
@@ -710,6 +723,7 @@ impl<'e> Worker<'e> {
             self.resume_paused(driver);
         }
         self.inspect_clients(driver, elapsed_ms);
+        self.expire_web(driver);
         let counters = &self.context.engine.stats.workers[self.context.worker];
         stats::add(&counters.cron_ns, began.elapsed().as_nanos() as u64);
     }

@@ -1,11 +1,11 @@
 //! The files of the append-only file and their manifest.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use mantissa_persist::aof::Manifest;
-use mantissa_persist::storage::{FileSystem, Storage};
+use mantissa_persist::storage::Storage;
 
 use crate::engine::Engine;
 use crate::snapshot::Pace;
@@ -15,35 +15,34 @@ use mantissa_config::Config;
 
 impl Files {
     /// Reads the manifest that the configuration names. No files if there is none.
-    pub fn find(config: &Config) -> Result<Self, String> {
+    pub fn find(storage: &dyn Storage, config: &Config) -> Result<Self, String> {
         let directory = Path::new(&config.dir).join(&config.appenddirname);
         let name = OsString::from(&config.appendfilename);
-        let manifest = Manifest::load(&FileSystem, &directory, &name).map_err(|error| {
+        let manifest = Manifest::load(storage, &directory, &name).map_err(|error| {
             format!("The AOF manifest in {} can not be read: {error}", directory.display())
         })?;
         Ok(Files { directory, name, manifest: manifest.unwrap_or_default() })
     }
 
     /// Makes the manifest durable.
-    pub fn store(&self) -> Result<(), String> {
-        self.manifest.store(&FileSystem, &self.directory, &self.name).map_err(|error| {
+    pub fn store(&self, storage: &dyn Storage) -> Result<(), String> {
+        self.manifest.store(storage, &self.directory, &self.name).map_err(|error| {
             format!("The AOF manifest in {} can not be written: {error}", self.directory.display())
         })
     }
 
     /// The sum of the lengths of the files that are loaded, but for the last `without` increments.
-    pub fn bytes(&self, without: usize) -> u64 {
+    pub fn bytes(&self, storage: &dyn Storage, without: usize) -> u64 {
         let count = self.manifest.files().count().saturating_sub(without);
-        let length = |name: &OsStr| std::fs::metadata(self.path(name)).map_or(0, |metadata| metadata.len());
-        self.manifest.files().take(count).map(|file| length(&file.name)).sum()
+        self.manifest.files().take(count).map(|file| storage.length_of(&self.path(&file.name))).sum()
     }
 }
 
 /// Goes on with the last increment, or begins with a base and the first one.
 pub fn open_at_start(engine: &Engine) -> Result<(), String> {
-    let active = engine.active_config();
-    let mut files = Files::find(&active.config)?;
-    let storage = &FileSystem;
+    let live = engine.live();
+    let storage = &*engine.storage;
+    let mut files = Files::find(storage, &live.config)?;
     let failed =
         |what: &Path, error: std::io::Error| format!("Can't open the AOF file {}: {error}", what.display());
     storage.create_directory(&files.directory).map_err(|error| failed(&files.directory, error))?;
@@ -52,7 +51,7 @@ pub fn open_at_start(engine: &Engine) -> Result<(), String> {
         let path = directory.join(files.manifest.next_base(&aof_name, true));
         write_base(engine, &path).map_err(|error| failed(&path, error))?;
         notice!("Creating AOF base file {} on server start", path.display());
-        files.store()?;
+        files.store(storage)?;
     }
     let name = match files.manifest.increments.last() {
         Some(last) => last.name.clone(),
@@ -63,9 +62,9 @@ pub fn open_at_start(engine: &Engine) -> Result<(), String> {
     };
     let path = files.path(&name);
     let file = storage.append(&path).map_err(|error| failed(&path, error))?;
-    files.store()?;
-    engine.aof.base_bytes.store(files.bytes(0), Ordering::Relaxed);
-    engine.aof.former_bytes.store(files.bytes(1), Ordering::Relaxed);
+    files.store(storage)?;
+    engine.aof.base_bytes.store(files.bytes(storage, 0), Ordering::Relaxed);
+    engine.aof.former_bytes.store(files.bytes(storage, 1), Ordering::Relaxed);
     engine.aof.control.switch(Box::new(move || Ok(Some(file))));
     engine.keyspace.set_logged(true);
     engine.aof.is_listed.store(true, Ordering::Relaxed);
@@ -75,7 +74,7 @@ pub fn open_at_start(engine: &Engine) -> Result<(), String> {
 
 /// Writes a base with the present data, durable but for its name.
 fn write_base(engine: &Engine, path: &Path) -> std::io::Result<()> {
-    let mut file = FileSystem.create_output(path)?;
+    let mut file = engine.storage.create_output(path)?;
     let facts = mantissa_persist::write::FileFacts { is_aof_base: true, ..snapshot::facts() };
     snapshot::write(engine, &mut *file, &facts, Pace::Hasty, |_| {})?;
     file.sync()

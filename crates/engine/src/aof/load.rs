@@ -8,8 +8,7 @@
 //! one and `aof-load-truncated` allows it; any other damage stops the start. No file is changed then.
 
 use mantissa_sys::clock;
-use std::fs::File;
-use std::io::{self, Seek, SeekFrom};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,7 +17,7 @@ use mantissa_commands::{Access, parse};
 use mantissa_persist::aof::preallocation::{self, Patches};
 use mantissa_persist::aof::{AofError, Item, Manifest, Reader};
 use mantissa_persist::delay::KeyDelay;
-use mantissa_persist::storage::{FileSystem, Storage, directory_of};
+use mantissa_persist::storage::{Storage, directory_of};
 use mantissa_protocol::{Args, OwnedArgs};
 
 use crate::active_config::ActiveConfig;
@@ -41,9 +40,10 @@ const PROGRESS_SECONDS: u64 = 2;
 ///
 /// With `access`, in which all shards are locked, everything is put there, in the place of nothing.
 pub fn load(engine: &Engine, mut access: Option<&mut Access<'_>>) -> Result<bool, String> {
-    let active = engine.active_config();
-    let mut files = Files::find(&active.config)?;
-    adopt_old_file(&active, &mut files)?;
+    let live = engine.live();
+    let storage = &*engine.storage;
+    let mut files = Files::find(storage, &live.config)?;
+    adopt_old_file(storage, &live, &mut files)?;
     let names: Vec<_> = files.manifest.files().map(|file| file.name.clone()).collect();
     if names.is_empty() {
         return Ok(false);
@@ -51,7 +51,7 @@ pub fn load(engine: &Engine, mut access: Option<&mut Access<'_>>) -> Result<bool
     let started = clock::now();
     for (number, name) in names.iter().enumerate() {
         let path = files.path(name);
-        if !path.exists() {
+        if !storage.exists(&path).unwrap_or(false) {
             return Err(format!(
                 "The AOF file {} is named in the manifest but does not exist",
                 path.display()
@@ -65,23 +65,26 @@ pub fn load(engine: &Engine, mut access: Option<&mut Access<'_>>) -> Result<bool
 }
 
 /// Takes over an append-only file as Redis wrote it before version 7.
-fn adopt_old_file(active: &ActiveConfig, files: &mut Files) -> Result<(), String> {
-    let old = Path::new(&active.config.dir).join(&files.name);
+fn adopt_old_file(storage: &dyn Storage, live: &Live, files: &mut Files) -> Result<(), String> {
+    let old = Path::new(&live.config.dir).join(&files.name);
     let is_known = |files: &Files| match (&files.manifest.base, files.manifest.increments.is_empty()) {
         (None, is_empty) => !is_empty,
-        (Some(base), is_empty) => base.name != files.name || !is_empty || files.path(&files.name).exists(),
+        (Some(base), is_empty) => {
+            let is_moved = || storage.exists(&files.path(&files.name)).unwrap_or(false);
+            base.name != files.name || !is_empty || is_moved()
+        }
     };
-    if !old.is_file() || is_known(files) {
+    if !storage.is_file(&old) || is_known(files) {
         return Ok(());
     }
     let failed = |error: io::Error| format!("The AOF file {} can not be moved: {error}", old.display());
-    FileSystem.create_directory(&files.directory).map_err(failed)?;
+    storage.create_directory(&files.directory).map_err(failed)?;
     files.manifest = Manifest::of_old_file(files.name.clone());
-    files.store()?;
+    files.store(storage)?;
     let new = files.path(&files.name);
-    FileSystem.rename(&old, &new).map_err(failed)?;
-    FileSystem.sync_directory(&files.directory).map_err(failed)?;
-    FileSystem.sync_directory(directory_of(&old)).map_err(failed)?;
+    storage.rename(&old, &new).map_err(failed)?;
+    storage.sync_directory(&files.directory).map_err(failed)?;
+    storage.sync_directory(directory_of(&old)).map_err(failed)?;
     notice!("Successfully migrated an old-style AOF file {} to {}", old.display(), new.display());
     Ok(())
 }
@@ -95,8 +98,9 @@ fn load_file(
     is_last: bool,
 ) -> Result<(), String> {
     let unreadable = |error: io::Error| format!("The AOF file {} can not be read: {error}", path.display());
+    let storage = &*engine.storage;
     let mut start = 0;
-    if is_base && mantissa_persist::aof::has_preamble(&FileSystem, path).map_err(unreadable)? {
+    if is_base && mantissa_persist::aof::has_preamble(storage, path).map_err(unreadable)? {
         let summary = match access.as_deref_mut() {
             None => loading::load_file(engine, &engine.keyspace, path, Present::None, true)?,
             Some(access) => loading::load_base(engine, access, path)?,
@@ -104,17 +108,17 @@ fn load_file(
         start = summary.bytes;
         notice!("Reading RDB base file on AOF loading...");
     }
-    let mut file = File::open(path).map_err(unreadable)?;
-    let total = file.metadata().map_err(unreadable)?.len();
+    let mut file = storage.open(path).map_err(unreadable)?;
+    let total = file.length().map_err(unreadable)?;
     if start == total {
         return Ok(());
     }
     engine.persistence.load.expect(total - start);
-    file.seek(SeekFrom::Start(start)).map_err(unreadable)?;
+    file.go_to(start).map_err(unreadable)?;
     let mut reader = Reader::resume(Vec::new(), file, start, total);
     let mut replayer = Replayer::new(engine, access, path.to_owned());
     match replayer.run(&mut reader, total) {
-        Ok(()) if is_last => trim(path, total, reader.whole_end(), reader.patches()),
+        Ok(()) if is_last => trim(storage, path, total, reader.whole_end(), reader.patches()),
         Ok(()) => Ok(()),
         Err(AofError::Truncated { whole, reason }) if is_last => {
             truncate(engine, path, whole, &reason, reader.patches())
@@ -151,22 +155,22 @@ fn truncate(engine: &Engine, path: &Path, whole: u64, reason: &str, patches: &Pa
     }
     warning!("!!! Warning: short read while loading the AOF file {}: {reason} !!!", path.display());
     warning!("AOF loaded anyway because aof-load-truncated is enabled");
-    cut(path, whole, patches)
+    cut(&*engine.storage, path, whole, patches)
         .map_err(|error| format!("Error truncating the AOF file {}: {error}", path.display()))?;
     warning!("Truncating the AOF file {} to {whole} bytes", path.display());
     Ok(())
 }
 
-fn cut(path: &Path, length: u64, patches: &Patches) -> io::Result<()> {
-    preallocation::cut(&mut *FileSystem.append(path)?, length, patches)
+fn cut(storage: &dyn Storage, path: &Path, length: u64, patches: &Patches) -> io::Result<()> {
+    preallocation::cut(&mut *storage.append(path)?, length, patches)
 }
 
 /// Cuts preallocated bytes off the last file, and changes what must be before anything is written on.
-fn trim(path: &Path, total: u64, whole: u64, patches: &Patches) -> Result<(), String> {
+fn trim(storage: &dyn Storage, path: &Path, total: u64, whole: u64, patches: &Patches) -> Result<(), String> {
     if whole == total && patches.is_empty() {
         return Ok(());
     }
-    cut(path, whole, patches)
+    cut(storage, path, whole, patches)
         .map_err(|error| format!("Error trimming the AOF file {}: {error}", path.display()))
 }
 
@@ -192,7 +196,7 @@ impl<'a, 'k, 'e> Replayer<'a, 'k, 'e> {
         Replayer { context, access, session, path, transaction: None, shown: clock::now() }
     }
 
-    fn run(&mut self, reader: &mut Reader<File>, total: u64) -> Result<(), AofError> {
+    fn run(&mut self, reader: &mut Reader<impl Read>, total: u64) -> Result<(), AofError> {
         let (mut count, mut reported) = (0, reader.offset());
         while let Some(item) = reader.next_item()? {
             if let Item::Command(args) = item

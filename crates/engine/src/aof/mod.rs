@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mantissa_persist::log::Lsn;
-use mantissa_persist::storage::{FileSystem, Storage};
 use mantissa_protocol::Reply;
 use mantissa_sys::simulation;
 
@@ -96,9 +95,10 @@ pub fn drain(engine: &Engine) {
     let path = engine.aof.files.lock().as_ref().and_then(Files::last_increment);
     if let Some(path) = path {
         let (sender, written) = std::sync::mpsc::channel::<()>();
+        let storage = Arc::clone(&engine.storage);
         engine.aof.control.switch(Box::new(move || {
             drop(sender);
-            FileSystem.append(&path).map(Some)
+            storage.append(&path).map(Some)
         }));
         let _all_senders_are_gone_when_it_is_written = simulation::receive(&written);
     }

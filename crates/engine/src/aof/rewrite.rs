@@ -17,7 +17,7 @@ use std::sync::mpsc;
 
 use mantissa_persist::aof::Rebuilder;
 use mantissa_persist::load::{LoadOptions, Loader};
-use mantissa_persist::storage::{FileSystem, Storage, StorageFile};
+use mantissa_persist::storage::{Storage, StorageFile};
 use mantissa_persist::write::FileFacts;
 use mantissa_store::LockedShards;
 
@@ -126,21 +126,22 @@ struct Work<'e> {
 }
 
 fn run(engine: &Engine) -> Result<(), String> {
-    let config = &engine.active_config().config;
+    let config = &engine.live().config;
+    let storage = &*engine.storage;
     let epoch = engine.aof.rewrite.epoch.load(Ordering::Relaxed);
     let listed = engine.aof.files.lock().clone();
     let is_listed = listed.is_some();
     let files = match listed {
         Some(files) => files,
-        None => Files::find(config)?,
+        None => Files::find(storage, config)?,
     };
     let logs = is_listed || config.appendonly;
     let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
-    FileSystem.create_directory(&files.directory).map_err(|error| failed(&files.directory, error))?;
+    storage.create_directory(&files.directory).map_err(|error| failed(&files.directory, error))?;
     let temporary = files.path(OsStr::new(&format!("temp-rewriteaof-bg-{}.aof", std::process::id())));
     let increment = logs.then(|| files.path(&files.manifest.clone().next_increment(&files.name, None)));
     let file = match &increment {
-        Some(path) => Some(FileSystem.create(path).map_err(|error| failed(path, error))?),
+        Some(path) => Some(storage.create(path).map_err(|error| failed(path, error))?),
         None => None,
     };
     engine.aof.control.hold_syncs(config.no_appendfsync_on_rewrite);
@@ -148,7 +149,7 @@ fn run(engine: &Engine) -> Result<(), String> {
     let work = Work { engine, files, is_listed, epoch, temporary, is_rdb, increment };
     let outcome = work.write_base(file).and_then(|()| work.finish(config.aof_disable_auto_gc));
     if outcome.is_err() {
-        let _may_not_be_there = FileSystem.remove(&work.temporary);
+        let _may_not_be_there = storage.remove(&work.temporary);
     }
     outcome
 }
@@ -161,7 +162,7 @@ impl Work<'_> {
     /// Writes the base, and has the log go on with the new increment at its instant.
     fn write_base(&self, increment: Option<Box<dyn StorageFile>>) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.temporary.display());
-        let mut base = FileSystem.create_output(&self.temporary).map_err(failed)?;
+        let mut base = self.engine.storage.create_output(&self.temporary).map_err(failed)?;
         let (sender, switched) = mpsc::channel();
         let at_cut = |_: &mut LockedShards<'_>| {
             if let Some(file) = increment.filter(|_| !self.is_void()) {
@@ -185,20 +186,21 @@ impl Work<'_> {
     fn make_commands(&self) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.temporary.display());
         let commands = self.temporary.with_extension("commands");
-        let dump = BufReader::with_capacity(1 << 20, FileSystem.open(&self.temporary).map_err(failed)?);
+        let dump =
+            BufReader::with_capacity(1 << 20, self.engine.storage.open(&self.temporary).map_err(failed)?);
         let options = LoadOptions {
             limits: self.engine.active_config().settings.limits.clone(),
             now_ms: unix_ms(),
             skip_expired: false,
             ..LoadOptions::default()
         };
-        let mut target = Rebuilder::new(FileSystem.create(&commands).map_err(failed)?);
+        let mut target = Rebuilder::new(self.engine.storage.create(&commands).map_err(failed)?);
         let outcome = Loader::new(dump, None, options).load(&mut target).map_err(|error| error.to_string());
         let outcome = outcome
             .and_then(|_| target.finish().and_then(|mut file| file.sync()).map_err(failed))
-            .and_then(|()| FileSystem.rename(&commands, &self.temporary).map_err(failed));
+            .and_then(|()| self.engine.storage.rename(&commands, &self.temporary).map_err(failed));
         if outcome.is_err() {
-            let _may_not_be_there = FileSystem.remove(&commands);
+            let _may_not_be_there = self.engine.storage.remove(&commands);
         }
         outcome
     }
@@ -231,16 +233,16 @@ impl Work<'_> {
         }
         let base = files.manifest.next_base(&name, self.is_rdb);
         let path = files.path(&base);
-        let outcome = FileSystem.rename(&self.temporary, &path);
+        let outcome = self.engine.storage.rename(&self.temporary, &path);
         outcome
-            .and_then(|()| FileSystem.sync_directory(&files.directory))
+            .and_then(|()| self.engine.storage.sync_directory(&files.directory))
             .map_err(|error| format!("{}: {error}", path.display()))?;
         files.manifest.retire_increments(usize::from(self.increment.is_some()));
-        files.store()?;
+        files.store(&*self.engine.storage)?;
         if !keeps_history {
-            remove_history(&mut files);
+            remove_history(&*self.engine.storage, &mut files);
         }
-        let base_bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        let base_bytes = self.engine.storage.length_of(&path);
         aof.former_bytes.store(base_bytes, Ordering::Relaxed);
         if self.increment.is_some() {
             aof.is_listed.store(true, Ordering::Relaxed);
@@ -259,8 +261,8 @@ fn list_increment(engine: &Engine) -> Result<(), String> {
     let name = files.name.clone();
     files.manifest.next_increment(&name, Some(0));
     let directory = &files.directory;
-    FileSystem.sync_directory(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-    files.store()?;
+    engine.storage.sync_directory(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    files.store(&*engine.storage)?;
     let aof = &engine.aof;
     aof.former_bytes.fetch_add(aof.increment_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
     *listed = Some(files);
@@ -268,18 +270,18 @@ fn list_increment(engine: &Engine) -> Result<(), String> {
 }
 
 /// Removes files that are not needed any more, and forgets them.
-fn remove_history(files: &mut Files) {
+fn remove_history(storage: &dyn Storage, files: &mut Files) {
     let history = std::mem::take(&mut files.manifest.history);
     for file in &history {
         let path = files.path(&file.name);
-        if let Err(error) = FileSystem.remove(&path)
+        if let Err(error) = storage.remove(&path)
             && error.kind() != std::io::ErrorKind::NotFound
         {
             warning!("The former AOF file {} can not be removed: {error}", path.display());
         }
     }
     if !history.is_empty()
-        && let Err(reason) = files.store()
+        && let Err(reason) = files.store(storage)
     {
         warning!("{reason}");
         files.manifest.history = history;

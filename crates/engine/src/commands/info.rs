@@ -14,15 +14,26 @@ mod keysizes;
 mod memory;
 mod state;
 
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use mantissa_commands::spec::{Categories, Flags, Group};
 use mantissa_commands::{Locks, Outcome};
 use mantissa_protocol::{Args, Reply};
+use mantissa_store::Kind;
+use mantissa_sys::process::{self, CpuTimes};
 
-pub(super) use figures::{ClientTotals, KeyspaceTotals};
-
+pub(crate) use activity::{Calls, distribution_of, each_command};
+pub(crate) use figures::{ClientTotals, KeyspaceTotals};
 pub(super) use memory::MemoryFigures;
 
+use super::key_reports::findings_of_few;
+use crate::engine::Engine;
 use crate::invocation::{EngineSpec, Invocation};
+use crate::key_sizes::Distribution;
+use crate::live::Live;
 
 /// A section: its name as an argument, its title, when it is shown, and what writes its lines.
 struct Section {
@@ -31,7 +42,9 @@ struct Section {
     shown: Shown,
     /// What writes it looks at shards.
     visits: bool,
-    write: fn(&mut Lines, &mut Invocation<'_, '_, '_>),
+    /// Each of its lines is one figure or word.
+    is_of_figures: bool,
+    write: fn(&mut Lines, &Source),
 }
 
 /// Whether a section that is not named is shown.
@@ -42,47 +55,117 @@ enum Shown {
     IfNamed,
 }
 
+const KEYSIZES: &str = "keysizes";
+
 const SECTIONS: &[Section] = &[
-    section("server", "Server", Shown::ByDefault, state::server),
-    visiting(section("clients", "Clients", Shown::ByDefault, state::clients)),
-    visiting(section("memory", "Memory", Shown::ByDefault, memory::section)),
-    section("persistence", "Persistence", Shown::ByDefault, state::persistence),
+    of_figures(section("server", "Server", Shown::ByDefault, state::server)),
+    visiting(of_figures(section("clients", "Clients", Shown::ByDefault, state::clients))),
+    visiting(of_figures(section("memory", "Memory", Shown::ByDefault, memory::section))),
+    of_figures(section("persistence", "Persistence", Shown::ByDefault, state::persistence)),
     section("threads", "Threads", Shown::ByDefault, state::threads),
-    section("stats", "Stats", Shown::ByDefault, activity::stats),
-    section("replication", "Replication", Shown::ByDefault, state::replication),
-    section("cpu", "CPU", Shown::ByDefault, activity::cpu),
+    of_figures(section("stats", "Stats", Shown::ByDefault, activity::stats)),
+    of_figures(section("replication", "Replication", Shown::ByDefault, state::replication)),
+    of_figures(section("cpu", "CPU", Shown::ByDefault, activity::cpu)),
     section("modules", "Modules", Shown::ByDefault, |_, _| {}),
     section("commandstats", "Commandstats", Shown::WithAll, activity::commandstats),
     section("errorstats", "Errorstats", Shown::ByDefault, activity::errorstats),
     section("latencystats", "Latencystats", Shown::WithAll, activity::latencystats),
-    section("cluster", "Cluster", Shown::ByDefault, state::cluster),
+    of_figures(section("cluster", "Cluster", Shown::ByDefault, state::cluster)),
     visiting(section("keyspace", "Keyspace", Shown::ByDefault, state::keyspace)),
-    visiting(section("keysizes", "Keysizes", Shown::ByDefault, keysizes::section)),
-    section("debug", "Debug", Shown::IfNamed, activity::debug),
+    visiting(section(KEYSIZES, "Keysizes", Shown::ByDefault, keysizes::section)),
+    of_figures(section("debug", "Debug", Shown::IfNamed, activity::debug)),
 ];
 
 const fn section(
     name: &'static str,
     title: &'static str,
     shown: Shown,
-    write: fn(&mut Lines, &mut Invocation<'_, '_, '_>),
+    write: fn(&mut Lines, &Source),
 ) -> Section {
-    Section { name, title, shown, visits: false, write }
+    Section { name, title, shown, visits: false, is_of_figures: false, write }
 }
 
 const fn visiting(section: Section) -> Section {
     Section { visits: true, ..section }
 }
 
+const fn of_figures(section: Section) -> Section {
+    Section { is_of_figures: true, ..section }
+}
+
+/// What the sections are written from.
+pub(crate) struct Source<'e> {
+    /// The engine.
+    pub engine: &'e Engine,
+    /// The configuration in force.
+    pub live: Arc<Live>,
+    /// The clock: Unix time in ms.
+    pub now_ms: i64,
+    /// Sums over the shards, for the sections that visit them.
+    pub keyspace: KeyspaceTotals,
+    /// How large values are, by database and type.
+    pub sizes: BTreeMap<(usize, Kind), Box<Distribution>>,
+    /// Processor time, with that of the thread that serves the caller.
+    pub cpu: CpuTimes,
+    clients: OnceCell<ClientTotals>,
+}
+
+impl<'e> Source<'e> {
+    /// For a command; visits the shards if `wants` says so of a section.
+    fn of(invocation: &mut Invocation<'_, '_, 'e>, wants: impl Fn(&Section) -> bool) -> Source<'e> {
+        let (mut keyspace, mut sizes) = (KeyspaceTotals::default(), BTreeMap::new());
+        let engine = invocation.engine();
+        let visiting = SECTIONS.iter().filter(|section| section.visits && wants(section));
+        for section in visiting {
+            if section.name != KEYSIZES {
+                if keyspace.databases.is_empty() {
+                    keyspace = KeyspaceTotals::collect(invocation);
+                }
+                continue;
+            }
+            let is_loading = engine.persistence.loading.load(Ordering::Relaxed);
+            let of_few = if is_loading { None } else { findings_of_few(invocation) };
+            sizes = of_few.map_or_else(|| engine.key_sizes.sizes(), |findings| findings.sizes);
+        }
+        let live = Arc::clone(&invocation.context.live);
+        let now_ms = invocation.context.now_ms;
+        Source { live, sizes, ..Source::new(engine, now_ms, keyspace, process::cpu_times()) }
+    }
+
+    /// For metrics, which ask for no sizes of values.
+    pub fn new(engine: &'e Engine, now_ms: i64, keyspace: KeyspaceTotals, cpu: CpuTimes) -> Source<'e> {
+        let (live, sizes, clients) = (engine.live(), BTreeMap::new(), OnceCell::new());
+        Source { engine, live, now_ms, keyspace, sizes, cpu, clients }
+    }
+
+    /// Sums over the clients.
+    pub fn clients(&self) -> &ClientTotals {
+        self.clients.get_or_init(|| ClientTotals::collect(self.engine))
+    }
+}
+
 /// The text so far.
 #[derive(Default)]
-struct Lines(String);
+pub(crate) struct Lines {
+    text: String,
+    /// Of each line, where its name and its value begin and where it ends.
+    fields: Vec<[usize; 3]>,
+}
 
 impl Lines {
     /// Adds a line.
     fn add(&mut self, name: &str, value: impl std::fmt::Display) {
         use std::fmt::Write;
-        let _to_memory = write!(self.0, "{name}:{value}\r\n");
+        let begin = self.text.len();
+        let _to_memory = write!(self.text, "{name}:{value}");
+        self.fields.push([begin, begin + name.len() + 1, self.text.len()]);
+        self.text.push_str("\r\n");
+    }
+
+    /// All names with their values.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        let part = |from: usize, to: usize| self.text.get(from..to).unwrap_or_default();
+        self.fields.iter().map(move |&[name, value, end]| (part(name, value - 1), part(value, end)))
     }
 
     /// Adds lines that all have the value 0.
@@ -123,26 +206,37 @@ fn is_wanted(section: &Section, args: Args<'_>) -> bool {
 
 /// Writes all sections, one after another; without `visits` those that need no shard.
 pub fn write_all(invocation: &mut Invocation<'_, '_, '_>, visits: bool, mut write: impl FnMut(&str)) {
+    let source = Source::of(invocation, |_| visits);
     for section in SECTIONS.iter().filter(|section| visits || !section.visits) {
-        let mut lines = Lines(format!("# {}\r\n", section.title));
-        (section.write)(&mut lines, invocation);
-        lines.0.push_str("\r\n");
-        write(&lines.0);
+        let mut lines = Lines { text: format!("# {}\r\n", section.title), ..Lines::default() };
+        (section.write)(&mut lines, &source);
+        lines.text.push_str("\r\n");
+        write(&lines.text);
     }
 }
 
+/// The fields of the sections whose values are single figures.
+pub(crate) fn figures(source: &Source) -> Lines {
+    let mut lines = Lines::default();
+    for section in SECTIONS.iter().filter(|section| section.is_of_figures) {
+        (section.write)(&mut lines, source);
+    }
+    lines
+}
+
 fn info(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let source = Source::of(invocation, |section| is_wanted(section, args));
     let mut lines = Lines::default();
     for section in SECTIONS.iter().filter(|section| is_wanted(section, args)) {
-        if !lines.0.is_empty() {
-            lines.0.push_str("\r\n");
+        if !lines.text.is_empty() {
+            lines.text.push_str("\r\n");
         }
-        lines.0.push_str("# ");
-        lines.0.push_str(section.title);
-        lines.0.push_str("\r\n");
-        (section.write)(&mut lines, invocation);
+        lines.text.push_str("# ");
+        lines.text.push_str(section.title);
+        lines.text.push_str("\r\n");
+        (section.write)(&mut lines, &source);
     }
-    reply.verbatim("txt", lines.0.as_bytes());
+    reply.verbatim("txt", lines.text.as_bytes());
     Ok(())
 }
 

@@ -8,7 +8,7 @@ mod config;
 mod connection;
 mod debug;
 mod dump;
-mod info;
+pub(crate) mod info;
 mod introspection;
 mod key_reports;
 mod memory;

@@ -83,21 +83,6 @@ impl Histogram {
         self.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
 
-    /// The microseconds within which `percent` of the calls were done; 0 without calls. To the width of a
-    /// class.
-    pub fn percentile_us(&self, percent: f64) -> f64 {
-        let calls = self.calls();
-        let wanted = ((percent.clamp(0.0, 100.0) / 100.0) * calls as f64 + 0.5) as u64;
-        let mut sum = 0;
-        for (class, count) in self.counts.iter().enumerate() {
-            sum += count.load(Ordering::Relaxed);
-            if sum >= wanted.max(1) {
-                return highest_of(class) as f64 / 1000.0;
-            }
-        }
-        0.0
-    }
-
     /// What LATENCY HISTOGRAM says of a command: the number of calls, and for each power of two from 1024
     /// nanoseconds on how many calls took at most so many microseconds, where that number rises.
     pub fn reply(&self, reply: &mut Reply) {
@@ -122,6 +107,60 @@ impl Histogram {
             reply.integer(number(microseconds));
             reply.integer(number(calls));
         }
+    }
+}
+
+/// How many calls took at most how long, over several histograms.
+pub struct Distribution {
+    /// Of each class, the calls in it and in those before it.
+    sums: Vec<u64>,
+}
+
+impl Distribution {
+    /// Adds histograms up, such as those of several threads; nothing if they hold no calls.
+    pub fn of<'h>(histograms: impl Iterator<Item = &'h Histogram>) -> Option<Distribution> {
+        let mut sums: Vec<u64> = Vec::new();
+        for histogram in histograms {
+            sums.resize(CLASSES, 0);
+            for (sum, count) in sums.iter_mut().zip(&histogram.counts) {
+                *sum += count.load(Ordering::Relaxed);
+            }
+        }
+        let mut all = 0;
+        for sum in &mut sums {
+            all += *sum;
+            *sum = all;
+        }
+        (all > 0).then_some(Distribution { sums })
+    }
+
+    /// The number of calls.
+    pub fn calls(&self) -> u64 {
+        self.sums.last().copied().unwrap_or(0)
+    }
+
+    /// The calls that took at most so long, to the width of a class; longer ones than can be told apart, of a
+    /// second or more, are never among them.
+    pub fn within(&self, nanoseconds: u64) -> u64 {
+        let end = class_of(nanoseconds.saturating_add(1).min(NANOSECONDS_MAX));
+        end.checked_sub(1).and_then(|class| self.sums.get(class)).copied().unwrap_or(0)
+    }
+
+    /// The steps of LATENCY HISTOGRAM: microseconds, and how many calls took at most as long. All of them,
+    /// also where the number does not rise.
+    pub fn steps(&self) -> impl Iterator<Item = (u64, u64)> {
+        let powers = (0..CLASSES).step_by(HALF as usize).filter(|&class| highest_of(class) >= 1024);
+        powers
+            .chain([CLASSES - 1])
+            .map(|class| (highest_of(class) / 1000, self.sums.get(class).copied().unwrap_or(0)))
+    }
+
+    /// The microseconds within which `percent` of the calls were done; 0 without calls. To the width of a
+    /// class.
+    pub fn percentile_us(&self, percent: f64) -> f64 {
+        let wanted = ((percent.clamp(0.0, 100.0) / 100.0) * self.calls() as f64 + 0.5) as u64;
+        let class = self.sums.partition_point(|&sum| sum < wanted.max(1));
+        if class < self.sums.len() { highest_of(class) as f64 / 1000.0 } else { 0.0 }
     }
 }
 
@@ -169,19 +208,37 @@ mod tests {
 
     #[test]
     fn percentiles_are_those_of_redis() {
-        let mut histogram = Histogram::new();
-        assert_eq!(histogram.percentile_us(50.0), 0.0);
+        let histogram = Histogram::new();
+        assert!(Distribution::of([&histogram].into_iter()).is_none());
         histogram.record(129_000);
-        assert_eq!(histogram.percentile_us(99.9), 129.023);
+        let percentile = |histograms: &[&Histogram], percent: f64| {
+            let distribution = Distribution::of(histograms.iter().copied()).expect("there are calls");
+            distribution.percentile_us(percent)
+        };
+        assert_eq!(percentile(&[&histogram], 99.9), 129.023);
         histogram.reset();
         let other = Histogram::new();
         for milliseconds in [400, 700, 1200] {
             other.record(milliseconds * 1_000_000 + 100_000);
         }
-        histogram.add(&other);
-        assert_eq!(histogram.calls(), 3);
-        assert_eq!(histogram.percentile_us(50.0), 700_448.767);
-        assert_eq!(histogram.percentile_us(99.0), 1_002_438.655);
+        assert_eq!(percentile(&[&histogram, &other], 50.0), 700_448.767);
+        assert_eq!(percentile(&[&histogram, &other], 99.0), 1_002_438.655);
+    }
+
+    #[test]
+    fn calls_within_a_bound_are_counted_to_the_width_of_a_class() {
+        let histogram = Histogram::new();
+        for nanoseconds in [1, 999, 1_000, 1_003, 1_004, 900_000_000, 999_999_999, u64::MAX] {
+            histogram.record(nanoseconds);
+        }
+        let distribution = Distribution::of([&histogram].into_iter()).expect("there are calls");
+        let within = |nanoseconds| distribution.within(nanoseconds);
+        assert_eq!((within(0), within(1), within(999), within(1_000)), (0, 1, 2, 2));
+        assert_eq!((within(1_003), within(1_007), within(910_000_000)), (4, 5, 6));
+        assert_eq!((within(1_000_000_000), within(u64::MAX), distribution.calls()), (6, 6, 8));
+        let mut steps = distribution.steps();
+        assert_eq!(steps.next(), Some((1, 5)));
+        assert_eq!(steps.last(), Some((1_073_741, 8)));
     }
 
     #[test]
@@ -199,10 +256,11 @@ mod tests {
             values.push(value.min(NANOSECONDS_MAX));
         }
         values.sort_unstable();
+        let distribution = Distribution::of([&histogram].into_iter()).expect("there are calls");
         for percent in [1.0, 25.0, 50.0, 90.0, 99.0, 99.9, 100.0] {
             let rank = (percent / 100.0 * values.len() as f64 + 0.5) as usize;
             let truth = values[rank.max(1) - 1] as f64 / 1000.0;
-            let told = histogram.percentile_us(percent);
+            let told = distribution.percentile_us(percent);
             assert!(told >= truth && told <= truth * 1.01, "{percent}: {told} {truth}");
         }
     }

@@ -8,7 +8,7 @@ mod doctor;
 mod graph;
 mod histogram;
 
-pub use histogram::Histogram;
+pub use histogram::{Distribution, Histogram};
 
 use mantissa_protocol::Reply;
 use std::collections::{BTreeMap, VecDeque};
@@ -85,16 +85,25 @@ impl LatencyMonitor {
         self.events.entry(event).or_default().add(Sample { unix_seconds, milliseconds });
     }
 
+    /// The last spike of each event: its name, the time in Unix seconds, the milliseconds that it took, and
+    /// the most milliseconds ever.
+    pub fn latest(&self) -> impl ExactSizeIterator<Item = (&'static str, i64, u64, u64)> {
+        self.events.iter().map(|(event, series)| {
+            let last = series.samples.back().copied().unwrap_or(Sample { unix_seconds: 0, milliseconds: 0 });
+            (*event, last.unix_seconds, last.milliseconds, series.milliseconds_max)
+        })
+    }
+
     /// The reply of LATENCY LATEST.
     pub fn reply_latest(&self, reply: &mut Reply) {
-        reply.array(self.events.len());
-        for (event, series) in &self.events {
-            let last = series.samples.back().copied().unwrap_or(Sample { unix_seconds: 0, milliseconds: 0 });
+        let latest = self.latest();
+        reply.array(latest.len());
+        for (event, unix_seconds, milliseconds, milliseconds_max) in latest {
             reply.array(4);
             reply.bulk(event.as_bytes());
-            reply.integer(last.unix_seconds);
-            reply.integer(count(last.milliseconds));
-            reply.integer(count(series.milliseconds_max));
+            reply.integer(unix_seconds);
+            reply.integer(count(milliseconds));
+            reply.integer(count(milliseconds_max));
         }
     }
 

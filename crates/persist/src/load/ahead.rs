@@ -4,16 +4,12 @@
 //! read past it (`O_DIRECT`): a dump is read once, and its bytes would only take memory there. Whether it has
 //! it is told by the time that a block takes.
 
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-use crate::storage::{AlignedBuffer, open_direct};
+use crate::storage::{AlignedBuffer, SharedFile};
 
 /// Bytes of a block.
 const BLOCK_BYTES: usize = if cfg!(test) { 4 << 10 } else { 1 << 20 };
@@ -40,7 +36,7 @@ pub(super) struct ReadAhead {
 
 impl ReadAhead {
     /// Starts the thread, which ends when this is dropped.
-    pub fn start<'s>(scope: &'s Scope<'s, '_>, file: &'s File, total: u64) -> Self {
+    pub fn start<'s>(scope: &'s Scope<'s, '_>, file: &'s dyn SharedFile, total: u64) -> Self {
         let (asks, asked) = channel::<(u64, AlignedBuffer)>();
         let (sender, blocks) = channel();
         scope.spawn(move || {
@@ -107,9 +103,9 @@ impl ReadAhead {
 
 /// Reads blocks.
 struct Reader<'a> {
-    file: &'a File,
+    file: &'a dyn SharedFile,
     /// The same file for direct reads, once a block was not in the page cache.
-    direct: Option<File>,
+    direct: Option<Box<dyn SharedFile>>,
     /// There are no direct reads of this file.
     stays_cached: bool,
 }
@@ -141,8 +137,7 @@ impl Reader<'_> {
     }
 
     fn go_past_cache(&mut self) {
-        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        self.direct = open_direct(OpenOptions::new().read(true), Path::new(&path));
+        self.direct = self.file.past_cache();
         self.stays_cached = self.direct.is_none();
     }
 }
@@ -150,6 +145,7 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::{File, OpenOptions};
 
     /// A file with so many bytes.
     fn file(name: &str, length: usize) -> (File, Vec<u8>) {
@@ -197,7 +193,13 @@ mod tests {
             match round {
                 0 => reader.go_past_cache(),
                 // What takes no reads at all, so that the file itself has to do.
-                _ => reader.direct = OpenOptions::new().write(true).open("/dev/null").ok(),
+                _ => {
+                    reader.direct = OpenOptions::new()
+                        .write(true)
+                        .open("/dev/null")
+                        .ok()
+                        .map(|file| Box::new(file) as Box<dyn SharedFile>)
+                }
             }
         }
         assert!(reader.stays_cached);

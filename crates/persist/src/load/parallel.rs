@@ -9,9 +9,7 @@
 //! If anything is wrong, the file is read once more from its start by one thread, which finds the first
 //! damage: the error is the same as without threads.
 
-use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,6 +22,7 @@ use super::{
 };
 use crate::format::Checksum;
 use crate::source::{LoadError, Source};
+use crate::storage::SharedFile;
 
 /// Bytes that a part has at least, but for the last one.
 const PART_BYTES: usize = if cfg!(test) { 1 << 10 } else { 512 << 10 };
@@ -55,8 +54,8 @@ pub struct LoadJob<'a> {
 
 /// Loads a file; see the module's description. Bytes after its end are not looked at. Data of modules are
 /// always refused.
-pub fn load_in_parallel(file: &File, job: &LoadJob<'_>) -> Result<LoadSummary, LoadError> {
-    let total = file.metadata().map_or(0, |metadata| metadata.len());
+pub fn load_in_parallel(file: &dyn SharedFile, job: &LoadJob<'_>) -> Result<LoadSummary, LoadError> {
+    let total = file.length().unwrap_or(0);
     match attempt(file, total, job) {
         Ok(summary) => Ok(summary),
         Err(failure) => {
@@ -74,7 +73,7 @@ pub fn load_in_parallel(file: &File, job: &LoadJob<'_>) -> Result<LoadSummary, L
 }
 
 /// An error is one that a worker has found, or that of a file that can not be cut.
-fn attempt(file: &File, total: u64, job: &LoadJob<'_>) -> Result<LoadSummary, Option<LoadError>> {
+fn attempt(file: &dyn SharedFile, total: u64, job: &LoadJob<'_>) -> Result<LoadSummary, Option<LoadError>> {
     let whole = Range { file, at: 0, end: total };
     let mut header = Loader::new(whole, Some(total), job.options.clone());
     header.header().map_err(Some)?;
@@ -135,7 +134,7 @@ impl Shared {
     /// Loads parts until there are no more. After an error the rest is thrown away.
     fn work(
         &self,
-        file: &File,
+        file: &dyn SharedFile,
         job: &LoadJob<'_>,
         parts: &Mutex<Receiver<Part>>,
         target: &mut dyn LoadTarget,
@@ -184,7 +183,7 @@ impl Shared {
     /// Puts together what came of the parts. `end` is the offset of what follows the end mark.
     fn conclude(
         &self,
-        file: &File,
+        file: &dyn SharedFile,
         version: u16,
         end: u64,
         computed: u64,
@@ -202,7 +201,8 @@ impl Shared {
         if version >= VERSION_WITH_CHECKSUM {
             let mut stated = [0; 8];
             let error = |reason: String| LoadError { offset: end, reason };
-            file.read_exact_at(&mut stated, end).map_err(|_| error("unexpected end of file".into()))?;
+            let mut range = Range { file, at: end, end: end + stated.len() as u64 };
+            range.read_exact(&mut stated).map_err(|_| error("unexpected end of file".into()))?;
             let stated = u64::from_le_bytes(stated);
             total.checksum = checksum_state(stated, computed, options.verify_checksum).map_err(error)?;
             total.bytes += stated.to_le_bytes().len() as u64;
@@ -227,7 +227,7 @@ fn load_part<'a, R: Read>(
 
 /// Reads a file and cuts it into parts.
 struct Cutter<'a, 'j> {
-    file: &'a File,
+    file: &'a dyn SharedFile,
     ahead: ReadAhead,
     total: u64,
     /// Offset of `bytes`.
@@ -350,7 +350,7 @@ impl Cutter<'_, '_> {
 
 /// Reads a part of a file.
 struct Range<'a> {
-    file: &'a File,
+    file: &'a dyn SharedFile,
     at: u64,
     end: u64,
 }

@@ -13,7 +13,7 @@
 //! [`MemoryStorage::fail_sync`]: a sync fails, and the pages that it should have written count as clean, as
 //! on Linux: a later sync succeeds and does not write them. [`MemoryStorage::make_read_only`].
 
-use super::{OutputFile, Storage, StorageFile, directory_of};
+use super::{OutputFile, SharedFile, Storage, StorageFile, directory_of};
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -356,6 +356,18 @@ impl StorageFile for MemoryFile {
     }
 }
 
+impl SharedFile for MemoryFile {
+    fn length(&self) -> io::Result<u64> {
+        StorageFile::length(self)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        drop(self.storage.operation()?);
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        locked(&self.node).live.get(start..).unwrap_or_default().read(buffer)
+    }
+}
+
 impl Storage for MemoryStorage {
     fn create(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
         let node = Node::default();
@@ -364,6 +376,11 @@ impl Storage for MemoryStorage {
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+        let node = self.operation()?.live_names.get(path).cloned().ok_or_else(not_found)?;
+        Ok(Box::new(MemoryFile { storage: self.clone(), node, position: 0 }))
+    }
+
+    fn open_shared(&self, path: &Path) -> io::Result<Box<dyn SharedFile>> {
         let node = self.operation()?.live_names.get(path).cloned().ok_or_else(not_found)?;
         Ok(Box::new(MemoryFile { storage: self.clone(), node, position: 0 }))
     }
@@ -390,6 +407,10 @@ impl Storage for MemoryStorage {
             || state.live_names.keys().any(is_inside))
     }
 
+    fn is_file(&self, path: &Path) -> bool {
+        locked(&self.0).live_names.contains_key(path)
+    }
+
     fn list(&self, path: &Path) -> io::Result<Vec<OsString>> {
         let state = self.operation()?;
         let inside = state.live_names.keys().filter(|name| directory_of(name) == path);
@@ -404,6 +425,11 @@ impl Storage for MemoryStorage {
     fn create_directory(&self, path: &Path) -> io::Result<()> {
         self.changing_operation()?.directories.insert(path.to_owned());
         Ok(())
+    }
+
+    fn create_path(&self, path: &Path) -> io::Result<PathBuf> {
+        self.create_directory(path)?;
+        Ok(path.to_owned())
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -18,6 +18,7 @@ use mantissa_protocol::Reply;
 
 use super::moving::Departure;
 use super::pending_replies::Pending;
+use super::web::WebConnections;
 use super::weights::Weights;
 use super::{TcpListener, Worker, execute_guarded};
 use crate::connection::Connection;
@@ -42,6 +43,7 @@ struct LentWorker<'a, 'e> {
     connections: &'a mut Vec<Option<Box<Connection>>>,
     deadlines: &'a mut Deadlines,
     tcp_listeners: &'a mut Vec<TcpListener>,
+    web: &'a mut WebConnections,
     departures: &'a mut HashMap<Conn, Departure>,
     pending: &'a mut Pending,
     weights: &'a mut Weights,
@@ -57,6 +59,7 @@ impl LentWorker<'_, '_> {
         std::mem::swap(&mut worker.connections, self.connections);
         std::mem::swap(&mut worker.deadlines, self.deadlines);
         std::mem::swap(&mut worker.tcp_listeners, self.tcp_listeners);
+        std::mem::swap(&mut worker.web, self.web);
         std::mem::swap(&mut worker.departures, self.departures);
         std::mem::swap(&mut worker.pending, self.pending);
         std::mem::swap(&mut worker.weights, self.weights);
@@ -111,6 +114,7 @@ impl Worker<'_> {
             connections: &mut self.connections,
             deadlines: &mut self.deadlines,
             tcp_listeners: &mut self.tcp_listeners,
+            web: &mut self.web,
             departures: &mut self.departures,
             pending: &mut self.pending,
             weights: &mut self.weights,

@@ -80,7 +80,7 @@ impl Worker<'_> {
 
     /// The driver has sent everything of a client.
     pub(super) fn sent(&mut self, driver: &mut Driver, conn: Conn) {
-        let Some(connection) = self.connection_mut(conn) else { return };
+        let Some(connection) = self.connection_mut(conn) else { return self.web_sent(driver, conn) };
         connection.soft_limit_since_ms = 0;
         let was_held = std::mem::replace(&mut connection.held, false);
         self.note_unsent(driver, conn);

@@ -258,24 +258,26 @@ impl<'a> View<'a> {
 }
 
 /// Reads the item that has these codes from the start of its data, both of which a [`View`] has.
-#[inline]
+///
+/// Always inline, with what it calls: as calls, HGETALL of 1,000 fields takes 1.37 times as long.
+#[inline(always)]
 fn read_item<'a>(codes: &[u8], data: &'a [u8]) -> Item<'a> {
-    let mut rest = data;
-    let mut read = |index: usize| match codes.get(index) {
-        None => Element::Integer(0),
-        Some(&code) => {
-            let (bytes, after) = rest.split_at(span(code));
-            rest = after;
-            // SAFETY: the invariant of the view.
-            unsafe { decode(code, bytes) }
-        }
-    };
-    let (key, value) = (read(0), read(1));
-    let expiry = match read(2) {
+    let (key, data) = read_element(codes, data, 0);
+    let (value, data) = read_element(codes, data, 1);
+    let expiry = match read_element(codes, data, 2).0 {
         Element::Integer(time) => time,
         Element::Bytes(_) => 0,
     };
     Item { key, value, expiry }
+}
+
+/// Reads the element that `codes` has at an index, and gives the data after it.
+#[inline(always)]
+fn read_element<'a>(codes: &[u8], data: &'a [u8], index: usize) -> (Element<'a>, &'a [u8]) {
+    let Some(&code) = codes.get(index) else { return (Element::Integer(0), data) };
+    let (bytes, after) = data.split_at(span(code));
+    // SAFETY: the invariant of the view.
+    (unsafe { decode(code, bytes) }, after)
 }
 
 /// The items of a block in order. See [`View::items`].

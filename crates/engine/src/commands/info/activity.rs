@@ -3,17 +3,15 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mantissa_sys::process;
-
-use super::Lines;
+use super::{Lines, Source};
 use crate::acl::log::Reason;
 use crate::engine::Engine;
-use crate::invocation::{Command, Invocation};
-use crate::latency::Histogram;
+use crate::invocation::Command;
+use crate::latency::Distribution;
 use mantissa_config::format_percentile;
 
-pub(super) fn stats(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
-    let engine = invocation.engine();
+pub(super) fn stats(lines: &mut Lines, source: &Source) {
+    let engine = source.engine;
     let totals = engine.stats.totals();
     let rate = |figure: &std::sync::atomic::AtomicU64| figure.load(Ordering::Relaxed);
     let kilobytes = |bytes: u64| format!("{:.2}", bytes as f64 / 1024.0);
@@ -87,8 +85,8 @@ fn command_ns(engine: &Engine) -> u64 {
 }
 
 /// The section that is shown only where it is named: the event loops of all workers together.
-pub(super) fn debug(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
-    let engine = invocation.engine();
+pub(super) fn debug(lines: &mut Lines, source: &Source) {
+    let engine = source.engine;
     let totals = engine.stats.totals();
     let most = |figure: &std::sync::atomic::AtomicU64| figure.load(Ordering::Relaxed);
     lines.add("eventloop_duration_aof_sum", totals.log_ns / 1000);
@@ -98,8 +96,8 @@ pub(super) fn debug(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) 
     lines.add("allocator_allocated_lua", engine.scripting.vm_bytes());
 }
 
-pub(super) fn cpu(lines: &mut Lines, _session: &mut Invocation<'_, '_, '_>) {
-    let times = process::cpu_times();
+pub(super) fn cpu(lines: &mut Lines, source: &Source) {
+    let times = &source.cpu;
     let seconds = |time: Duration| format!("{:.6}", time.as_secs_f64());
     lines.add("used_cpu_sys", seconds(times.process.system));
     lines.add("used_cpu_user", seconds(times.process.user));
@@ -111,15 +109,20 @@ pub(super) fn cpu(lines: &mut Lines, _session: &mut Invocation<'_, '_, '_>) {
 
 /// Counters of one command over all workers.
 #[derive(Default)]
-struct Calls {
-    calls: u64,
-    nanoseconds: u64,
-    rejected: u64,
-    failed: u64,
+pub(crate) struct Calls {
+    /// Calls that ran.
+    pub calls: u64,
+    /// Time that they took, in ns.
+    pub nanoseconds: u64,
+    /// Calls refused before they ran.
+    pub rejected: u64,
+    /// Calls that replied an error.
+    pub failed: u64,
 }
 
 impl Calls {
-    fn of(engine: &Engine, command: &Command) -> Calls {
+    /// Adds up what the workers have counted.
+    pub fn of(engine: &Engine, command: &Command) -> Calls {
         let mut sum = Calls::default();
         for counters in engine.stats.commands.iter().filter_map(|worker| worker.get(command.index)) {
             sum.calls += counters.calls.load(Ordering::Relaxed);
@@ -131,15 +134,16 @@ impl Calls {
     }
 }
 
-fn each_command(engine: &Engine, mut visit: impl FnMut(&'static Command)) {
+/// Visits commands and subcommands, in the order of the registry.
+pub(crate) fn each_command(engine: &Engine, mut visit: impl FnMut(&'static Command)) {
     for command in engine.registry.iter() {
         visit(command);
         command.subcommands.iter().for_each(&mut visit);
     }
 }
 
-pub(super) fn commandstats(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
-    let engine = invocation.engine();
+pub(super) fn commandstats(lines: &mut Lines, source: &Source) {
+    let engine = source.engine;
     each_command(engine, |command| {
         let Calls { calls, nanoseconds, rejected, failed } = Calls::of(engine, command);
         if calls + rejected + failed > 0 {
@@ -156,27 +160,28 @@ pub(super) fn commandstats(lines: &mut Lines, invocation: &mut Invocation<'_, '_
     });
 }
 
-pub(super) fn errorstats(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
-    for (code, count) in invocation.engine().stats.errors.lock().iter() {
+pub(super) fn errorstats(lines: &mut Lines, source: &Source) {
+    for (code, count) in source.engine.stats.errors.lock().iter() {
         let code = code.replace(['#', ':', '\n', '\r'], "_");
         lines.add(&format!("errorstat_{code}"), format!("count={count}"));
     }
 }
 
-pub(super) fn latencystats(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
-    let engine = invocation.engine();
-    let percentiles = &invocation.context.active.config.latency_tracking_info_percentiles;
+/// How long the calls of a command took, over all workers; nothing if there were none.
+pub(crate) fn distribution_of(engine: &Engine, command: &Command) -> Option<Distribution> {
+    let workers = engine.stats.commands.iter().filter_map(|worker| worker.get(command.index));
+    Distribution::of(workers.filter_map(|counters| counters.histogram.get()).map(Box::as_ref))
+}
+
+pub(super) fn latencystats(lines: &mut Lines, source: &Source) {
+    let engine = source.engine;
+    let percentiles = &source.live.config.latency_tracking_info_percentiles;
     each_command(engine, |command| {
-        let workers = engine.stats.commands.iter().filter_map(|worker| worker.get(command.index));
-        let mut merged: Option<Histogram> = None;
-        for histogram in workers.filter_map(|counters| counters.histogram.get()) {
-            merged.get_or_insert_with(Histogram::new).add(histogram);
-        }
-        let Some(histogram) = merged.filter(|histogram| histogram.calls() > 0) else { return };
+        let Some(distribution) = distribution_of(engine, command) else { return };
         let values: Vec<String> = percentiles
             .iter()
             .map(|&percent| {
-                format!("p{}={:.3}", format_percentile(percent), histogram.percentile_us(percent))
+                format!("p{}={:.3}", format_percentile(percent), distribution.percentile_us(percent))
             })
             .collect();
         lines.add(&format!("latency_percentiles_usec_{}", command.name), values.join(","));

@@ -76,7 +76,7 @@ impl DatabaseTotals {
 }
 
 /// Sums over all shards.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct KeyspaceTotals {
     /// Per database.
     pub databases: Vec<DatabaseTotals>,
@@ -101,6 +101,31 @@ impl KeyspaceTotals {
             }
         });
         totals
+    }
+
+    /// Of one shard.
+    pub fn of_shard(shard: &Shard, now_ms: i64, random_state: &mut u64) -> KeyspaceTotals {
+        let databases = vec![DatabaseTotals::default(); shard.databases.len()];
+        let mut totals = KeyspaceTotals { databases, ..KeyspaceTotals::default() };
+        totals.add(shard, now_ms, random_state);
+        totals
+    }
+
+    /// Adds the sums over other shards.
+    pub fn merge(&mut self, other: &KeyspaceTotals) {
+        self.watched_keys += other.watched_keys;
+        self.awaited_keys += other.awaited_keys;
+        if self.databases.len() < other.databases.len() {
+            self.databases.resize_with(other.databases.len(), DatabaseTotals::default);
+        }
+        for (sum, more) in self.databases.iter_mut().zip(&other.databases) {
+            sum.keys += more.keys;
+            sum.expires += more.expires;
+            sum.expiring_hashes += more.expiring_hashes;
+            sum.table_bytes += more.table_bytes;
+            sum.ttl_sum_ms = sum.ttl_sum_ms.saturating_add(more.ttl_sum_ms);
+            sum.ttl_samples += more.ttl_samples;
+        }
     }
 
     fn add(&mut self, shard: &Shard, now_ms: i64, random_state: &mut u64) {

@@ -1,20 +1,10 @@
 //! How many values have how many elements, or bytes for strings.
 
-use std::sync::atomic::Ordering;
-
-use super::Lines;
-use crate::commands::key_reports::findings_of_few;
-use crate::invocation::Invocation;
+use super::{Lines, Source};
 
 /// Exact for few keys; for more, as of the last walk over all of them.
-pub(super) fn section(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
-    let is_loading = invocation.engine().persistence.loading.load(Ordering::Relaxed);
-    let of_few = if is_loading { None } else { findings_of_few(invocation) };
-    let sizes = match of_few {
-        Some(findings) => findings.sizes,
-        None => invocation.engine().key_sizes.sizes(),
-    };
-    for ((database, kind), distribution) in sizes {
+pub(super) fn section(lines: &mut Lines, source: &Source) {
+    for ((database, kind), distribution) in &source.sizes {
         let Some(what) = kind.row().sizes else { continue };
         let bins = distribution.iter().enumerate().filter(|(_, count)| **count > 0);
         let shown: Vec<String> = bins.map(|(bin, count)| format!("{}={count}", bin_name(bin))).collect();

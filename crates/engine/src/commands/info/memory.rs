@@ -6,7 +6,8 @@ use mantissa_store::allocator;
 use mantissa_store::heap::HeapFigures;
 use mantissa_sys::process;
 
-use super::{KeyspaceTotals, Lines, human, ratio};
+use super::{KeyspaceTotals, Lines, Source, human, ratio};
+use crate::engine::Engine;
 use crate::invocation::Invocation;
 
 /// What is known about memory, in bytes.
@@ -36,11 +37,15 @@ pub struct MemoryFigures {
 impl MemoryFigures {
     /// Collects the figures.
     pub fn collect(invocation: &mut Invocation<'_, '_, '_>) -> MemoryFigures {
-        let engine = invocation.engine();
-        let clients = engine.client_memory.total();
         let keyspace = KeyspaceTotals::collect(invocation);
+        MemoryFigures::of(invocation.engine(), keyspace, invocation.context.now_ms)
+    }
+
+    /// Asks everybody but the shards, whose sums are given.
+    pub fn of(engine: &Engine, keyspace: KeyspaceTotals, now_ms: i64) -> MemoryFigures {
+        let clients = engine.client_memory.total();
         let used = allocator::allocated_bytes() as u64;
-        engine.stats.note_memory(used, invocation.context.now_ms);
+        engine.stats.note_memory(used, now_ms);
         let resident = process::resident_bytes();
         let as_resident = HeapFigures { active: used, resident, ..HeapFigures::default() };
         MemoryFigures {
@@ -88,10 +93,10 @@ impl MemoryFigures {
     }
 }
 
-pub(super) fn section(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
-    let figures = MemoryFigures::collect(invocation);
-    let engine = invocation.engine();
-    let config = &invocation.context.active.config;
+pub(super) fn section(lines: &mut Lines, source: &Source) {
+    let engine = source.engine;
+    let figures = MemoryFigures::of(engine, source.keyspace.clone(), source.now_ms);
+    let config = &source.live.config;
     lines.size("used_memory", figures.used);
     lines.size("used_memory_rss", figures.resident);
     lines.size("used_memory_peak", figures.peak);

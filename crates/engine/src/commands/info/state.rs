@@ -3,17 +3,16 @@
 use mantissa_sys::clock;
 use std::sync::atomic::Ordering;
 
-use super::{ClientTotals, KeyspaceTotals, Lines};
+use super::{Lines, Source};
 use crate::commands::REDIS_VERSION;
-use crate::invocation::Invocation;
 use mantissa_sys::clock::{unix_ms, unix_us};
 
 /// Bits of the clock that Redis shows as `lru_clock`.
 const LRU_CLOCK_MAX: i64 = (1 << 24) - 1;
 
-pub(super) fn server(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
-    let engine = invocation.engine();
-    let config = &invocation.context.active.config;
+pub(super) fn server(lines: &mut Lines, source: &Source) {
+    let engine = source.engine;
+    let config = &source.live.config;
     let uptime_s = clock::since(engine.started).as_secs();
     lines.add("redis_version", REDIS_VERSION);
     lines.add("server_name", "mantissa");
@@ -69,19 +68,19 @@ fn operating_system() -> String {
     format!("{} {} {}", name.trim(), release.trim(), std::env::consts::ARCH)
 }
 
-pub(super) fn clients(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
-    let totals = ClientTotals::collect(invocation.engine());
-    let keys = KeyspaceTotals::collect(invocation);
+pub(super) fn clients(lines: &mut Lines, source: &Source) {
+    let totals = source.clients();
+    let keys = &source.keyspace;
     lines.add("connected_clients", totals.connected);
     lines.add("cluster_connections", 0);
-    lines.add("maxclients", invocation.context.active.config.maxclients);
+    lines.add("maxclients", source.live.config.maxclients);
     lines.add("client_recent_max_input_buffer", totals.input_bytes_max);
     lines.add("client_recent_max_output_buffer", totals.output_bytes_max);
     lines.add("blocked_clients", totals.blocked);
-    lines.add("tracking_clients", invocation.engine().tracking.client_count());
+    lines.add("tracking_clients", source.engine.tracking.client_count());
     lines.add("pubsub_clients", totals.pubsub);
     lines.add("watching_clients", totals.watching);
-    let blocked = invocation.engine().blocked.lock();
+    let blocked = source.engine.blocked.lock();
     let timed = blocked.values().filter(|blocked| blocked.blocking.deadline.is_some()).count();
     lines.add("clients_in_timeout_table", timed);
     lines.add("total_watched_keys", keys.watched_keys);
@@ -89,8 +88,8 @@ pub(super) fn clients(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>
     lines.add("total_blocking_keys_on_nokey", 0);
 }
 
-pub(super) fn persistence(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
-    let persistence = &invocation.engine().persistence;
+pub(super) fn persistence(lines: &mut Lines, source: &Source) {
+    let persistence = &source.engine.persistence;
     let saving = persistence.saving.load(Ordering::Relaxed);
     let since_s = unix_ms() / 1000 - persistence.saving_since_s.load(Ordering::Relaxed);
     let failed = persistence.last_save_failed.load(Ordering::Relaxed);
@@ -114,8 +113,8 @@ pub(super) fn persistence(lines: &mut Lines, invocation: &mut Invocation<'_, '_,
     lines.add("rdb_last_cow_size", persistence.last_copied_bytes.load(Ordering::Relaxed));
     lines.add("rdb_last_load_keys_expired", persistence.loaded_expired.load(Ordering::Relaxed));
     lines.add("rdb_last_load_keys_loaded", persistence.loaded_keys.load(Ordering::Relaxed));
-    super::append_only::append_only(lines, invocation);
-    let persistence = &invocation.engine().persistence;
+    super::append_only::append_only(lines, source);
+    let persistence = &source.engine.persistence;
     if persistence.loading.load(Ordering::Relaxed) {
         let load = &persistence.load;
         lines.add("loading_start_time", load.began_s());
@@ -127,9 +126,9 @@ pub(super) fn persistence(lines: &mut Lines, invocation: &mut Invocation<'_, '_,
     }
 }
 
-pub(super) fn threads(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
-    let engine = invocation.engine();
-    for (worker, clients) in ClientTotals::collect(engine).per_worker.iter().enumerate() {
+pub(super) fn threads(lines: &mut Lines, source: &Source) {
+    let engine = source.engine;
+    for (worker, clients) in source.clients().per_worker.iter().enumerate() {
         let stats = &engine.stats.workers[worker];
         let (reads, writes) = (stats.reads.load(Ordering::Relaxed), stats.writes.load(Ordering::Relaxed));
         let value = format!("clients={clients},reads={reads},writes={writes}");
@@ -137,26 +136,27 @@ pub(super) fn threads(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>
     }
 }
 
-pub(super) fn replication(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
+pub(super) fn replication(lines: &mut Lines, source: &Source) {
     lines.add("role", "master");
     lines.add("connected_slaves", 0);
     lines.add("master_failover_state", "no-failover");
-    lines.add("master_replid", invocation.engine().replication_id.lock().as_str());
+    lines.add("master_replid", source.engine.replication_id.lock().as_str());
     lines.add("master_replid2", "0".repeat(40));
     lines.add("master_repl_offset", 0);
     lines.add("second_repl_offset", -1);
     lines.add("repl_backlog_active", 0);
-    lines.add("repl_backlog_size", invocation.context.active.config.repl_backlog_size);
+    lines.add("repl_backlog_size", source.live.config.repl_backlog_size);
     lines.zeros(&["repl_backlog_first_byte_offset", "repl_backlog_histlen"]);
 }
 
-pub(super) fn cluster(lines: &mut Lines, _session: &mut Invocation<'_, '_, '_>) {
+pub(super) fn cluster(lines: &mut Lines, _source: &Source) {
     lines.add("cluster_enabled", 0);
 }
 
-pub(super) fn keyspace(lines: &mut Lines, invocation: &mut Invocation<'_, '_, '_>) {
-    let totals = KeyspaceTotals::collect(invocation);
-    for (number, database) in totals.databases.iter().enumerate().filter(|(_, database)| database.keys > 0) {
+pub(super) fn keyspace(lines: &mut Lines, source: &Source) {
+    for (number, database) in
+        source.keyspace.databases.iter().enumerate().filter(|(_, database)| database.keys > 0)
+    {
         let (keys, expires, ttl) = (database.keys, database.expires, database.average_ttl_ms());
         let hashes = database.expiring_hashes;
         let figures = format!("keys={keys},expires={expires},avg_ttl={ttl},subexpiry={hashes}");

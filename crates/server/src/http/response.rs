@@ -1,0 +1,143 @@
+//! Answers.
+
+use std::fmt::Write;
+
+use mantissa_sys::clock::unix_ms;
+
+/// A status that is answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// What was asked for.
+    Ok,
+    /// The request makes no sense.
+    BadRequest,
+    /// There is nothing at this path.
+    NotFound,
+    /// Only GET and HEAD are served.
+    MethodNotAllowed,
+    /// The head did not come in time.
+    RequestTimeout,
+    /// The head is too large.
+    HeadTooLarge,
+    /// The server has failed.
+    InternalServerError,
+    /// Not now.
+    Unavailable,
+}
+
+impl Status {
+    /// The code and its reason phrase.
+    fn line(self) -> &'static str {
+        match self {
+            Status::Ok => "200 OK",
+            Status::BadRequest => "400 Bad Request",
+            Status::NotFound => "404 Not Found",
+            Status::MethodNotAllowed => "405 Method Not Allowed",
+            Status::RequestTimeout => "408 Request Timeout",
+            Status::HeadTooLarge => "431 Request Header Fields Too Large",
+            Status::InternalServerError => "500 Internal Server Error",
+            Status::Unavailable => "503 Service Unavailable",
+        }
+    }
+}
+
+/// An answer to a request.
+pub struct Response {
+    /// The status.
+    pub status: Status,
+    /// The media type of the content.
+    pub content_type: &'static str,
+    /// The content.
+    pub content: Vec<u8>,
+}
+
+impl Response {
+    /// A line of text.
+    pub fn text(status: Status, line: &str) -> Response {
+        let content = format!("{line}\n").into_bytes();
+        Response { status, content_type: "text/plain; charset=utf-8", content }
+    }
+
+    /// A status that says all.
+    pub fn of(status: Status) -> Response {
+        Response::text(status, status.line())
+    }
+
+    /// Writes the answer; `with_content` is false for HEAD. `keeps_alive` says whether the connection stays.
+    pub fn write(&self, out: &mut Vec<u8>, with_content: bool, keeps_alive: bool) {
+        let mut head = String::with_capacity(256);
+        let _to_memory = write!(
+            head,
+            "HTTP/1.1 {}\r\nDate: {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
+             X-Content-Type-Options: nosniff\r\n",
+            self.status.line(),
+            date(unix_ms() / 1000),
+            self.content_type,
+            self.content.len()
+        );
+        if self.status == Status::MethodNotAllowed {
+            head.push_str("Allow: GET, HEAD\r\n");
+        }
+        head.push_str(if keeps_alive {
+            "Connection: keep-alive\r\n\r\n"
+        } else {
+            "Connection: close\r\n\r\n"
+        });
+        out.extend_from_slice(head.as_bytes());
+        if with_content {
+            out.extend_from_slice(&self.content);
+        }
+    }
+}
+
+/// A moment as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn date(unix_seconds: i64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (days, second) = (unix_seconds.div_euclid(86_400), unix_seconds.rem_euclid(86_400));
+    // Years begin in March here, so that the leap day is the last one. From March 1 of year 0 to the epoch
+    // there are 719,468 days.
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = (shifted_month + 2) % 12;
+    let year = year_of_era + era * 400 + i64::from(month < 2);
+    format!(
+        "{}, {day:02} {} {year:04} {:02}:{:02}:{:02} GMT",
+        DAYS[days.rem_euclid(7) as usize],
+        MONTHS[month as usize],
+        second / 3600,
+        second / 60 % 60,
+        second % 60
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_standard() {
+        assert_eq!(date(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(date(0), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(date(951_782_399), "Mon, 28 Feb 2000 23:59:59 GMT");
+        assert_eq!(date(951_782_400), "Tue, 29 Feb 2000 00:00:00 GMT");
+        assert_eq!(date(1_798_761_599), "Thu, 31 Dec 2026 23:59:59 GMT");
+    }
+
+    #[test]
+    fn an_answer_to_head_has_no_content() {
+        let response = Response::text(Status::Unavailable, "loading");
+        let (mut whole, mut head) = (Vec::new(), Vec::new());
+        response.write(&mut whole, true, true);
+        response.write(&mut head, false, true);
+        assert_eq!(whole, [&head[..], b"loading\n"].concat());
+        let text = String::from_utf8(head).expect("a head is text");
+        assert!(text.starts_with("HTTP/1.1 503 Service Unavailable\r\nDate: "), "{text}");
+        assert!(text.contains("\r\nContent-Length: 8\r\n") && text.ends_with("\r\n\r\n"), "{text}");
+    }
+}
