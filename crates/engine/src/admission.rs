@@ -90,7 +90,7 @@ fn may_need_memory(engine: &Engine, session: &Session, command: &Command, args: 
 /// Refuses writes while the log cannot be written, and, with `stop-writes-on-bgsave-error`, while dumps fail.
 pub fn check_disk(context: &Context, command: &Command) -> Outcome {
     match command.info.flags.has(Flags::WRITE) {
-        true => write_refusal(context.engine, &context.live.config),
+        true => write_refusal(context.engine, &context.active.config),
         false => Ok(()),
     }
 }

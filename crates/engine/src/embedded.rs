@@ -200,7 +200,7 @@ impl Opening {
         let host = Arc::clone(&clients) as Arc<dyn Host>;
         let engine = Engine::new(config, self.storage, host).map_err(EmbeddedError)?;
         engine.start_lazy_free().map_err(no_thread)?;
-        engine.acl.load_at_start(engine.registry, &engine.live().config).map_err(EmbeddedError)?;
+        engine.acl.load_at_start(engine.registry, &engine.active_config().config).map_err(EmbeddedError)?;
         engine.persistence.loading.store(true, Ordering::Release);
         if let Err(error) = aof::start(&engine) {
             stop_threads(&engine);

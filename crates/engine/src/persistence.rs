@@ -37,8 +37,8 @@ pub fn begin(engine: &Engine) {
 
 /// Reads the dump file, if there is one, while commands on data are refused.
 pub fn load(engine: &Engine) -> Result<(), String> {
-    let live = engine.live();
-    let path = dump_path(&live);
+    let active = engine.active_config();
+    let path = dump_path(&active);
     if !engine.storage.exists(&path).unwrap_or(false) {
         return Ok(());
     }

@@ -194,8 +194,8 @@ fn adjust_client_limit(config: &mut Config) {
 
 /// Opens the listening sockets that the configuration names.
 fn listen(engine: &Engine, network: &Network) -> Result<Vec<(Service, Listener)>, String> {
-    let live = engine.live();
-    let config = &live.config;
+    let active = engine.active_config();
+    let config = &active.config;
     let mut listeners = Vec::new();
     let mut open = |service| {
         let (_, opened) = listen_tcp(config, service, &[], ADDRESS_PATIENCE)?;

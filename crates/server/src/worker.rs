@@ -352,7 +352,8 @@ impl<'e> Worker<'e> {
             return self.accept_web(driver, socket);
         }
         let for_tls = service == Service::Tls;
-        if let Some(refusal) = limits::refusal(engine, self.network, &self.context.live.config, socket.peer())
+        if let Some(refusal) =
+            limits::refusal(engine, self.network, &self.context.active.config, socket.peer())
         {
             stats::add(&engine.stats.workers[self.context.worker].rejected_connections, 1);
             if !for_tls {

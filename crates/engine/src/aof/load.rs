@@ -40,10 +40,10 @@ const PROGRESS_SECONDS: u64 = 2;
 ///
 /// With `access`, in which all shards are locked, everything is put there, in the place of nothing.
 pub fn load(engine: &Engine, mut access: Option<&mut Access<'_>>) -> Result<bool, String> {
-    let live = engine.live();
+    let active = engine.active_config();
     let storage = &*engine.storage;
-    let mut files = Files::find(storage, &live.config)?;
-    adopt_old_file(storage, &live, &mut files)?;
+    let mut files = Files::find(storage, &active.config)?;
+    adopt_old_file(storage, &active, &mut files)?;
     let names: Vec<_> = files.manifest.files().map(|file| file.name.clone()).collect();
     if names.is_empty() {
         return Ok(false);
@@ -65,8 +65,8 @@ pub fn load(engine: &Engine, mut access: Option<&mut Access<'_>>) -> Result<bool
 }
 
 /// Takes over an append-only file as Redis wrote it before version 7.
-fn adopt_old_file(storage: &dyn Storage, live: &Live, files: &mut Files) -> Result<(), String> {
-    let old = Path::new(&live.config.dir).join(&files.name);
+fn adopt_old_file(storage: &dyn Storage, active: &ActiveConfig, files: &mut Files) -> Result<(), String> {
+    let old = Path::new(&active.config.dir).join(&files.name);
     let is_known = |files: &Files| match (&files.manifest.base, files.manifest.increments.is_empty()) {
         (None, is_empty) => !is_empty,
         (Some(base), is_empty) => {

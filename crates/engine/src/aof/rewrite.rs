@@ -126,7 +126,7 @@ struct Work<'e> {
 }
 
 fn run(engine: &Engine) -> Result<(), String> {
-    let config = &engine.live().config;
+    let config = &engine.active_config().config;
     let storage = &*engine.storage;
     let epoch = engine.aof.rewrite.epoch.load(Ordering::Relaxed);
     let listed = engine.aof.files.lock().clone();

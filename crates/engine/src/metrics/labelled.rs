@@ -49,25 +49,25 @@ pub fn start_time(figures: &Figures, samples: &mut Samples) {
 }
 
 pub fn config_maxclients(figures: &Figures, samples: &mut Samples) {
-    samples.add(&[], figures.source.live.config.maxclients);
+    samples.add(&[], figures.source.active.config.maxclients);
 }
 
 pub fn config_maxmemory(figures: &Figures, samples: &mut Samples) {
-    samples.add(&[], figures.source.live.config.maxmemory);
+    samples.add(&[], figures.source.active.config.maxmemory);
 }
 
 /// The classes of clients, in the order of the setting.
 const CLASSES: [&str; 3] = ["normal", "slave", "pubsub"];
 
 pub fn output_limits(figures: &Figures, samples: &mut Samples) {
-    for (class, limit) in CLASSES.iter().zip(&figures.source.live.config.client_output_buffer_limits) {
+    for (class, limit) in CLASSES.iter().zip(&figures.source.active.config.client_output_buffer_limits) {
         samples.add(&[("class", class), ("limit", "hard")], limit.hard_bytes);
         samples.add(&[("class", class), ("limit", "soft")], limit.soft_bytes);
     }
 }
 
 pub fn output_seconds(figures: &Figures, samples: &mut Samples) {
-    for (class, limit) in CLASSES.iter().zip(&figures.source.live.config.client_output_buffer_limits) {
+    for (class, limit) in CLASSES.iter().zip(&figures.source.active.config.client_output_buffer_limits) {
         samples.add(&[("class", class), ("limit", "soft")], limit.soft_seconds);
     }
 }
@@ -122,7 +122,7 @@ pub fn command_latencies(figures: &Figures, samples: &mut Samples) {
 }
 
 pub fn command_percentiles(figures: &Figures, samples: &mut Samples) {
-    let percentiles = &figures.source.live.config.latency_tracking_info_percentiles;
+    let percentiles = &figures.source.active.config.latency_tracking_info_percentiles;
     each_distribution(figures, samples, |samples, labels, command, distribution| {
         let sum_us = (command.calls.nanoseconds / 1000) as f64;
         let quantiles =
@@ -226,7 +226,7 @@ fn key_text(key: &[u8]) -> String {
 }
 
 pub fn hot_keys(figures: &Figures, samples: &mut Samples) {
-    if figures.source.live.config.hide_user_data_from_log {
+    if figures.source.active.config.hide_user_data_from_log {
         return;
     }
     for found in figures.source.engine.hot_keys.hottest(figures.source.now_ms, KEYS) {
@@ -236,7 +236,7 @@ pub fn hot_keys(figures: &Figures, samples: &mut Samples) {
 }
 
 pub fn big_keys(figures: &Figures, samples: &mut Samples) {
-    if figures.source.live.config.hide_user_data_from_log {
+    if figures.source.active.config.hide_user_data_from_log {
         return;
     }
     for found in figures.source.engine.key_sizes.biggest().iter().take(KEYS) {
