@@ -52,5 +52,14 @@ def test_completions(shell, tool):
 def test_man_pages(tool, tmp_path):
     assert tool("manual", tmp_path).code == 0
     names = {path.name for path in tmp_path.iterdir()}
-    assert {"mantissa.1", "mantissa-cli.1", "mantissa-benchmark.1", "mantissa-import.1"} <= names
+    assert {"mantissa.1", "mantissa-cli.1", "mantissa-benchmark.1", "mantissa-import.1", "mantissa.conf.5"} <= names
     assert "bigkeys" in (tmp_path / "mantissa-cli.1").read_text()
+    server, program = (tmp_path / "mantissa-server.1").read_text(), (tmp_path / "mantissa.1").read_text()
+    assert ".SH SIGNALS" in server and "SIGHUP" in server and ".SH FILES" in server and ".SH EXIT STATUS" in server
+    assert ".SH ENVIRONMENT" in program and "REDISCLI_AUTH" in program and ".SH EXIT STATUS" in program
+    directives = (tmp_path / "mantissa.conf.5").read_text()
+    assert "\\fBappendfsync everysec\\fR" in directives and "\\fBmaxmemory\\-policy noeviction\\fR" in directives
+    if shutil.which("man"):
+        for path in tmp_path.iterdir():
+            shown = subprocess.run(["man", "--warnings", "-l", path], capture_output=True, text=True)
+            assert shown.returncode == 0 and shown.stdout and not shown.stderr, (path, shown.stderr)

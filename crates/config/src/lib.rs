@@ -13,6 +13,7 @@ mod error;
 mod kind;
 mod line;
 mod load;
+pub mod reference;
 mod refusal;
 mod rewrite;
 mod settings;

@@ -2,8 +2,18 @@
 //!
 //! Each row below makes a public field of [`Config`] and an entry of [`DIRECTIVES`]. Everything else derives
 //! from it: reading files and command lines, `CONFIG GET`, `CONFIG SET`, `CONFIG REWRITE`, warnings about
-//! what has no effect yet. A row reads: `field: type = "name" | "old name", kind, "default", flags;` and its
-//! comment is the directive's help.
+//! what has no effect, the reference in `docs/configuration.md`, `mantissa.conf` and the man page
+//! ([`super::reference`]). A row reads: `field: type = "name" | "old name", kind, "default", flags;`.
+//!
+//! A row's comment is the directive's description for users: what it does, its unit, what special values
+//! mean, and where it differs from Redis. Type, range, default, and whether it changes at run time follow
+//! from the row and are not repeated there. After a change here
+//!
+//! ```text
+//! MANTISSA_WRITE=1 cargo test -p mantissa-config reference
+//! ```
+//!
+//! writes the generated files anew; a test fails where they differ.
 //!
 //! Names, ranges and defaults are those of Redis 8.2; where a default differs the comment says so.
 
@@ -43,7 +53,9 @@ pub struct Directive {
     pub name: &'static str,
     /// An older name of the same setting.
     pub alias: Option<&'static str>,
-    /// What the setting is for.
+    /// The heading under which it is described, and what is said below that.
+    pub section: &'static Section,
+    /// The description for users, in Markdown.
     pub about: &'static str,
     /// What it accepts and how it is printed.
     pub kind: Kind,
@@ -53,6 +65,15 @@ pub struct Directive {
     pub flags: u8,
     pub(super) read: fn(&Config) -> Value,
     pub(super) write: fn(&mut Config, Value),
+}
+
+/// A group of directives that are described together.
+#[derive(PartialEq)]
+pub struct Section {
+    /// The heading.
+    pub title: &'static str,
+    /// A sentence or two below it.
+    pub intro: &'static str,
 }
 
 impl Directive {
@@ -66,15 +87,18 @@ macro_rules! settings {
     (@alias) => { None };
     (@alias $alias:literal) => { Some($alias) };
     ($(
-        $(#[doc = $about:literal])+
-        $field:ident: $type:ty = $name:literal $(| $alias:literal)?, $kind:expr, $default:literal,
-            $flags:expr;
+        section $title:literal, $intro:literal;
+        $(
+            $(#[doc = $about:literal])+
+            $field:ident: $type:ty = $name:literal $(| $alias:literal)?, $kind:expr, $default:literal,
+                $flags:expr;
+        )*
     )*) => {
         /// All settings, as one value: a change makes a new one. Read the fields; change them through
         /// [`Config::set`].
         #[derive(Clone, Debug, PartialEq)]
         pub struct Config {
-            $( $(#[doc = $about])+ pub $field: $type, )*
+            $($( $(#[doc = $about])+ pub $field: $type, )*)*
             /// `rename-command`: the command's name and its new one, which is empty to remove the command.
             pub rename_commands: Vec<(Vec<u8>, Vec<u8>)>,
             /// `user` lines: the name of the user and its rules.
@@ -93,7 +117,7 @@ macro_rules! settings {
             /// Every setting at the zero of its type; only a stage of making the defaults.
             pub(super) fn blank() -> Config {
                 Config {
-                    $( $field: <$type>::default(), )*
+                    $($( $field: <$type>::default(), )*)*
                     rename_commands: Vec::new(),
                     users: Vec::new(),
                     modules: Vec::new(),
@@ -105,9 +129,10 @@ macro_rules! settings {
         }
 
         /// Every directive, in the order of a documented file.
-        pub static DIRECTIVES: &[Directive] = &[ $( Directive {
+        pub static DIRECTIVES: &[Directive] = &[ $($( Directive {
             name: $name,
             alias: settings!(@alias $($alias)?),
+            section: &Section { title: $title, intro: $intro },
             about: concat!($($about),+),
             kind: $kind,
             default: $default,
@@ -120,341 +145,397 @@ macro_rules! settings {
                     config.$field = value;
                 }
             },
-        }, )* ];
+        }, )*)* ];
     };
 }
 
 settings! {
-    // ---- Ours ---------------------------------------------------------------------------------------------
+    section "Threads",
+        "Mantissa serves all keys from all threads: there are no slots and no I/O threads to configure.";
 
-    /// Threads that serve clients; 0 takes one for each core. (Mantissa's own.)
+    /// Threads that serve clients; 0 starts one for each core. Any thread serves any key. Mantissa's own
+    /// directive.
     worker_threads: usize = "worker-threads", Integer { min: 0, max: 1024 }, "0", IMMUTABLE;
-    /// Whether connections are packed on as few worker threads as the load needs. (Mantissa's own.)
+    /// Packs connections on as few worker threads as the load needs, which costs the least processor time;
+    /// `no` spreads them over all threads. Mantissa's own directive.
     worker_packing: bool = "worker-packing", Bool, "yes", 0;
-    /// How the kernel is asked for socket work: `auto` probes for io_uring. (Mantissa's own.)
+    /// How the server talks to the kernel. `io_uring` needs the fewest system calls, `epoll` works
+    /// everywhere, `auto` takes io_uring where the kernel allows it. Mantissa's own directive.
     io_driver: IoDriver = "io-driver", Choice(IoDriver::NAMES), "auto", IMMUTABLE;
-    /// Shards of the keyspace, rounded up to a power of two; 0 chooses by the cores. (Mantissa's own.)
+    /// Parts of the keyspace that are locked separately, rounded up to a power of two; 0 takes four for each
+    /// worker thread, from 64 to 256. Mantissa's own directive.
     shards: usize = "shards", Integer { min: 0, max: 65536 }, "0", IMMUTABLE;
 
-    /// Bytes that the append-only file is lengthened by ahead with `appendfsync always`, which then waits
-    /// half to a third of the time for the disk; 64 MB at most, 0: none. (Mantissa's own.)
-    aof_reserve_size: u64 = "aof-reserve-size", Memory { min: 0, signed: true }, "1mb", 0;
-
-    /// The port for metrics over HTTP, at `/metrics`, with `/healthz` and `/readyz`; 0 listens on none.
-    /// (Mantissa's own.)
-    metrics_port: u16 = "metrics-port", PORT, "0", 0;
-    /// The addresses to listen on for metrics. There is no password and no TLS. (Mantissa's own.)
-    metrics_bind: Vec<String> = "metrics-bind", Bind, "127.0.0.1 -::1", MULTI;
-    /// Seconds after which an idle connection for metrics is closed. (Mantissa's own.)
-    metrics_timeout_s: u32 = "metrics-timeout", ONE_UP, "120", 0;
-
-    // ---- Network ------------------------------------------------------------------------------------------
+    section "Network",
+        "Where the server listens. A server without a password answers only this machine unless \
+        `protected-mode` is off.";
 
     /// The TCP port to listen on; 0 listens on none.
     port: u16 = "port", PORT, "6379", 0;
-    /// The addresses to listen on; a leading `-` tolerates an address that is not there.
+    /// The addresses to listen on: `*` is every IPv4 address, `::*` every IPv6 address. A leading `-`
+    /// tolerates an address that this machine does not have.
     bind: Vec<String> = "bind", Bind, "* -::*", MULTI;
-    /// The local address for connections that the server opens.
+    /// The local address of connections that the server opens to other servers.
     bind_source_addr: String = "bind-source-addr", Text, "", INERT;
-    /// The path of a unix socket to listen on.
+    /// The path of a Unix socket to listen on; empty listens on none.
     unixsocket: Option<String> = "unixsocket", Text, "", IMMUTABLE;
-    /// The permissions of the unix socket, in octal; 0 leaves them to the umask.
+    /// The permissions of the Unix socket, in octal; 0 leaves them to the umask.
     unixsocketperm: u32 = "unixsocketperm", Octal { max: 0o777 }, "0", IMMUTABLE;
-    /// Refuse connections from other machines while no password is set.
+    /// Refuses connections from other machines while the default user has no password.
     protected_mode: bool = "protected-mode", Bool, "yes", 0;
-    /// The queue of connections that wait to be accepted.
+    /// Connections that may wait to be accepted. The kernel's net.core.somaxconn limits it too.
     tcp_backlog: u32 = "tcp-backlog", INT, "511", IMMUTABLE;
-    /// Seconds after which an idle client is closed; 0 keeps it.
+    /// Seconds after which an idle client is closed; 0 closes none. Blocked clients, subscribers and MONITOR
+    /// are exempt.
     timeout_s: u32 = "timeout", INT, "0", 0;
-    /// Seconds between keep-alive probes; 0 sends none.
+    /// Seconds of silence after which the kernel probes a connection; 0 sends no probes.
     tcp_keepalive_s: u32 = "tcp-keepalive", INT, "300", 0;
-    /// A mark that the kernel puts on the packets of listening sockets.
+    /// A mark that the kernel puts on packets of listening sockets, for routing and filters; 0 sets none.
     socket_mark_id: u32 = "socket-mark-id", Unsigned { min: 0, max: u32::MAX as u64 }, "0", IMMUTABLE | INERT;
-    /// Connections accepted in one event-loop iteration.
+    /// Connections accepted in one iteration of the event loop. Here the server chooses.
     max_new_connections_per_cycle: u32 = "max-new-connections-per-cycle", Unsigned { min: 1, max: 1000 },
         "10", INERT;
-    /// TLS connections accepted in one event-loop iteration.
+    /// TLS connections accepted in one iteration of the event loop. Here the server chooses.
     max_new_tls_connections_per_cycle: u32 = "max-new-tls-connections-per-cycle",
         Unsigned { min: 1, max: 1000 }, "1",
         INERT;
 
-    // ---- TLS ----------------------------------------------------------------------------------------------
+    section "TLS",
+        "TLS 1.2 and 1.3 for clients. Certificates are read again without a restart when one of these is \
+        set.";
 
-    /// The port for TLS; 0 listens on none.
+    /// The port for TLS; 0 listens on none. It needs `tls-cert-file` and `tls-key-file`.
     tls_port: u16 = "tls-port", PORT, "0", 0;
-    /// The server's certificate, in PEM.
+    /// The server's certificate, with its chain, in PEM. Setting any `tls-` directive while the server runs
+    /// reads the files again.
     tls_cert_file: String = "tls-cert-file", Text, "", 0;
-    /// The server's private key, in PEM.
+    /// The server's private key in PEM. It must not be encrypted.
     tls_key_file: String = "tls-key-file", Text, "", 0;
-    /// The password of the private key.
+    /// The password of an encrypted private key. Encrypted keys are not supported here.
     tls_key_file_pass: Vec<u8> = "tls-key-file-pass", Bytes, "", SENSITIVE | INERT;
-    /// The certificate for connections that the server opens.
+    /// The certificate for connections that the server opens to other servers.
     tls_client_cert_file: String = "tls-client-cert-file", Text, "", INERT;
-    /// The private key for connections that the server opens.
+    /// The private key for connections that the server opens to other servers.
     tls_client_key_file: String = "tls-client-key-file", Text, "", INERT;
-    /// The password of that private key.
+    /// The password of `tls-client-key-file`.
     tls_client_key_file_pass: Vec<u8> = "tls-client-key-file-pass", Bytes, "", SENSITIVE | INERT;
-    /// Diffie-Hellman parameters.
+    /// Diffie-Hellman parameters. The key exchanges used here need none.
     tls_dh_params_file: String = "tls-dh-params-file", Text, "", INERT;
-    /// A file of certificate authorities to trust.
+    /// A PEM file of certificate authorities that clients' certificates are checked against.
     tls_ca_cert_file: String = "tls-ca-cert-file", Text, "", 0;
-    /// A folder of certificate authorities to trust.
+    /// A folder of certificate authorities that clients' certificates are checked against.
     tls_ca_cert_dir: String = "tls-ca-cert-dir", Text, "", 0;
-    /// Whether clients must show a certificate.
+    /// Whether clients must show a certificate: `yes`, `no`, or `optional`, which checks one that is shown.
     tls_auth_clients: TlsAuthClients = "tls-auth-clients", Choice(TlsAuthClients::NAMES), "yes", 0;
-    /// Replicate over TLS.
+    /// Uses TLS between a replica and its master.
     tls_replication: bool = "tls-replication", Bool, "no", INERT;
-    /// Talk over TLS between cluster nodes.
+    /// Uses TLS on the cluster bus.
     tls_cluster: bool = "tls-cluster", Bool, "no", INERT;
-    /// The TLS versions to accept.
+    /// The TLS versions to accept, separated by spaces: `TLSv1.2`, `TLSv1.3`. Empty accepts both.
     tls_protocols: String = "tls-protocols", Text, "", 0;
-    /// Ciphers up to TLS 1.2.
+    /// Cipher suites of TLS 1.2, by OpenSSL's names, separated by colons; empty allows all that are
+    /// supported. OpenSSL's expressions such as `HIGH:!aNULL` are refused.
     tls_ciphers: String = "tls-ciphers", Text, "", 0;
-    /// Ciphers of TLS 1.3.
+    /// Cipher suites of TLS 1.3, separated by colons; empty allows all that are supported.
     tls_ciphersuites: String = "tls-ciphersuites", Text, "", 0;
-    /// Whether the server's order of ciphers wins.
+    /// The server's order of cipher suites decides, and not the client's.
     tls_prefer_server_ciphers: bool = "tls-prefer-server-ciphers", Bool, "no", 0;
-    /// Whether TLS sessions may be resumed.
+    /// Lets clients resume TLS sessions, which saves the full handshake.
     tls_session_caching: bool = "tls-session-caching", Bool, "yes", 0;
-    /// TLS sessions kept.
+    /// TLS sessions kept for resumption.
     tls_session_cache_size: u32 = "tls-session-cache-size", INT, "20480", 0;
-    /// Seconds that a TLS session is kept.
+    /// Seconds that a TLS session can be resumed.
     tls_session_cache_timeout: u32 = "tls-session-cache-timeout", INT, "300", 0;
 
-    // ---- General ------------------------------------------------------------------------------------------
+    section "General",
+        "The process, its log and its background work.";
 
-    /// Run in the background.
+    /// Runs in the background. The process id is then written to a file in any case.
     daemonize: bool = "daemonize", Bool, "no", IMMUTABLE;
-    /// Whether an init system supervises the process.
+    /// How the server tells its supervisor that it is ready: `systemd` through its notify socket, `upstart`
+    /// by SIGSTOP, `auto` by what the environment offers.
     supervised: Supervised = "supervised", Choice(Supervised::NAMES), "no", IMMUTABLE | INERT;
-    /// Where the process id is written; in the background there is always one.
+    /// The file for the process id; it is removed at the end. In the background an empty value means
+    /// /var/run/mantissa.pid.
     pidfile: Option<String> = "pidfile", Text, "", IMMUTABLE;
-    /// How much is logged.
+    /// How much is logged, from `debug`, the most, to `warning`, the least; `nothing` logs nothing.
     loglevel: LogLevel = "loglevel", Choice(LogLevel::NAMES), "notice", 0;
-    /// The file that the log goes to; empty for standard output.
+    /// The file for the log; empty is standard output. SIGHUP opens it again, for log rotation.
     logfile: String = "logfile", Text, "", IMMUTABLE;
-    /// Log to syslog.
+    /// Sends the log to syslog as well.
     syslog_enabled: bool = "syslog-enabled", Bool, "no", IMMUTABLE | INERT;
-    /// The name in syslog.
+    /// The program's name in syslog.
     syslog_ident: String = "syslog-ident", Text, "redis", IMMUTABLE | INERT;
-    /// The facility in syslog.
+    /// The facility of entries in syslog.
     syslog_facility: SyslogFacility = "syslog-facility", Choice(SyslogFacility::NAMES), "local0",
         IMMUTABLE | INERT;
-    /// Write a report into the log on a crash.
+    /// Writes a crash report to the log: stacks of all threads, registers, INFO, clients and the command that
+    /// ran.
     crash_log_enabled: bool = "crash-log-enabled", Bool, "yes", 0;
-    /// Test memory on a crash.
+    /// Tests memory after a crash.
     crash_memcheck_enabled: bool = "crash-memcheck-enabled", Bool, "yes", INERT;
-    /// End with an exit code rather than an abort when the server finds a fault in itself.
+    /// Ends with an exit code in place of an abort when the server finds a fault in itself.
     use_exit_on_panic: bool = "use-exit-on-panic", Bool, "no", HIDDEN | INERT;
-    /// Milliseconds after which a stuck thread is reported.
+    /// Milliseconds after which a command that still runs has its stack logged; 0 is off, and less than 200
+    /// counts as 200. For looking for slow commands.
     watchdog_period: u32 = "watchdog-period", INT, "0", HIDDEN;
-    /// Keep keys and arguments out of the log.
+    /// Keeps keys, arguments and names of clients out of crash reports.
     hide_user_data_from_log: bool = "hide-user-data-from-log", Bool, "no", 0;
-    /// The number of databases.
+    /// The number of databases. Clients choose one with SELECT, from 0.
     databases: usize = "databases", ONE_UP, "16", IMMUTABLE;
-    /// Draw the logo at the start also where the log is no terminal.
+    /// Draws Redis's logo at the start although the log is no terminal. There is no logo here.
     always_show_logo: bool = "always-show-logo", Bool, "no", IMMUTABLE | INERT;
-    /// Change the title of the process.
+    /// Shows `proc-title-template` as the title of the process.
     set_proc_title: bool = "set-proc-title", Bool, "yes", IMMUTABLE | INERT;
-    /// The title of the process.
+    /// The title of the process, with {title}, {listen-addr}, {server-mode}, {port}, {tls-port}, {unixsocket}
+    /// and {config-file} filled in.
     proc_title_template: String = "proc-title-template", Checked(check_title),
         "{title} {listen-addr} {server-mode}", INERT;
-    /// The locale whose order SORT ALPHA follows.
+    /// The locale whose order SORT ALPHA follows. Here the order is that of bytes.
     locale_collate: String = "locale-collate", Checked(check_locale), "", INERT;
-    /// Start although these checks of the machine fail.
+    /// Checks of the machine that do not stop the start. There are none here.
     ignore_warnings: String = "ignore-warnings", Text, "", INERT;
-    /// Times a second that background work runs.
+    /// Rounds of background work a second (expiry, idle clients), from 1 to 500. A higher number reacts
+    /// sooner and costs more when idle.
     hz: u32 = "hz", INT, "10", 0;
-    /// Raise `hz` with the number of clients.
+    /// Raises `hz` with the number of clients. Here `hz` is used as it is.
     dynamic_hz: bool = "dynamic-hz", Bool, "yes", INERT;
-    /// Spend time on growing tables while idle.
+    /// Spends idle time on moving entries of tables that grow. Tables grow step by step here, whatever it
+    /// says.
     activerehashing: bool = "activerehashing", Bool, "yes", INERT;
-    /// I/O threads of Redis; here `worker-threads` says how many threads serve clients.
+    /// Redis's I/O threads. Use `worker-threads` here: every worker reads, runs commands and writes.
     io_threads: u32 = "io-threads", Integer { min: 1, max: 128 }, "1", IMMUTABLE | INERT;
-    /// Commands of a pipeline whose keys are prefetched together.
+    /// Commands of a pipeline whose keys are prefetched together. Here the server chooses.
     prefetch_batch_max_size: u32 = "prefetch-batch-max-size", Integer { min: 0, max: 128 }, "16",
         HIDDEN | INERT;
-    /// Cores for the threads that serve clients.
+    /// Cores for the threads that serve clients, such as `0-3`. Start the server under taskset for that.
     server_cpulist: String = "server-cpulist" | "server_cpulist", Text, "", IMMUTABLE | INERT;
-    /// Cores for background threads.
+    /// Cores for background threads, such as `0,1`.
     bio_cpulist: String = "bio-cpulist" | "bio_cpulist", Text, "", IMMUTABLE | INERT;
-    /// Cores for the rewriting of the append-only file.
+    /// Cores for the process that rewrites the append-only file. No process is forked here.
     aof_rewrite_cpulist: String = "aof-rewrite-cpulist" | "aof_rewrite_cpulist", Text, "", IMMUTABLE | INERT;
-    /// Cores for background saving.
+    /// Cores for the process that saves in the background. No process is forked here.
     bgsave_cpulist: String = "bgsave-cpulist" | "bgsave_cpulist", Text, "", IMMUTABLE | INERT;
-    /// Adjust how likely the kernel is to kill the process.
+    /// Adjusts how soon the kernel's out-of-memory killer chooses the process.
     oom_score_adj: OomScoreAdj = "oom-score-adj", Choice(OomScoreAdj::NAMES), "no", INERT;
-    /// The adjustments for a master, a replica and a background process.
+    /// The adjustments for a master, a replica and a background process, each from -2000 to 2000.
     oom_score_adj_values: [i32; 3] = "oom-score-adj-values", OomScores, "0 200 800", MULTI | INERT;
-    /// Turn transparent huge pages off for the process.
+    /// Turns transparent huge pages off for the process, since they are costly with fork. Nothing forks here,
+    /// and data lie in huge pages on purpose.
     disable_thp: bool = "disable-thp", Bool, "yes", IMMUTABLE | INERT;
 
-    // ---- Saving -------------------------------------------------------------------------------------------
+    section "Snapshots",
+        "Dumps in the RDB format, exchanged with Redis in both directions. Nothing forks: saving takes a \
+        few percent of memory.";
 
-    /// Save after so many seconds if so many changes were made; several pairs.
+    /// Saves a dump after so many seconds if at least so many changes were made; several pairs may be given.
+    /// `""` saves never by itself.
     save_points: Vec<SavePoint> = "save", Save, "3600 1 300 100 60 10000", MULTI;
-    /// Refuse writes while background saving fails.
+    /// Refuses writes while the last background save failed and save points are set, so that somebody
+    /// notices.
     stop_writes_on_bgsave_error: bool = "stop-writes-on-bgsave-error", Bool, "yes", 0;
-    /// Compress strings in the dump.
+    /// Compresses strings in dumps and in payloads of DUMP with LZF. Costs processor time, makes smaller
+    /// files.
     rdbcompression: bool = "rdbcompression", Bool, "yes", 0;
-    /// Put a checksum at the end of the dump.
+    /// Ends dumps with a checksum, and checks it when loading.
     rdbchecksum: bool = "rdbchecksum", Bool, "yes", IMMUTABLE;
-    /// Check the structure of values while loading them.
+    /// Checks the structure of values while loading and in RESTORE. Here they are always checked.
     sanitize_dump_payload: SanitizeDump = "sanitize-dump-payload", Choice(SanitizeDump::NAMES), "no", INERT;
-    /// The file name of the dump.
+    /// The file name of the dump, within `dir`.
     dbfilename: String = "dbfilename", Checked(check_database_file), "dump.rdb", PROTECTED;
-    /// Delete dumps that replication left behind.
+    /// Deletes dumps that replication left behind on servers without persistence.
     rdb_del_sync_files: bool = "rdb-del-sync-files", Bool, "no", INERT;
-    /// Flush the dump to the disk bit by bit while it is written.
+    /// Flushes a dump to the disk every few megabytes while it is written. Here dumps are written past the
+    /// page cache, with the same effect.
     rdb_save_incremental_fsync: bool = "rdb-save-incremental-fsync", Bool, "yes", INERT;
-    /// Microseconds to wait after each saved key; for tests.
+    /// Microseconds to wait after each saved key; -n waits one microsecond after every n keys. For tests.
     rdb_key_save_delay: i32 = "rdb-key-save-delay", ANY_INT, "0", HIDDEN;
-    /// Microseconds to wait after each loaded key; for tests.
+    /// Microseconds to wait after each loaded key; -n waits one microsecond after every n keys. For tests.
     key_load_delay: i32 = "key-load-delay", ANY_INT, "0", HIDDEN;
-    /// Bytes loaded between two looks at the clients.
+    /// Bytes loaded between two looks at clients. Here other threads answer clients meanwhile; it is only the
+    /// size from which DEBUG RELOAD answers them with -LOADING.
     loading_process_events_interval_bytes: u32 = "loading-process-events-interval-bytes",
         Integer { min: 1024, max: i32::MAX as i64 }, "524288", HIDDEN | INERT;
-    /// The folder for the dump and the log of changes; the default is the one the server started in.
+    /// The folder of the dump and of the append-only file's folder, and the server's working directory.
     dir: String = "dir", Directory, "", PROTECTED;
 
-    // ---- Append-only file ---------------------------------------------------------------------------------
+    section "Append-only file",
+        "The log of all writes, in the layout of Redis 7: a base file, increments and a manifest in one \
+        folder.";
 
-    /// Keep a log of all changes.
+    /// Logs every write to an append-only file, which is loaded at the start in place of the dump. Switched
+    /// on while the server runs, it first writes the data that are there, in the background.
     appendonly: bool = "appendonly", Bool, "no", 0;
-    /// The stem of its file names.
+    /// The stem of the append-only file's names.
     appendfilename: String = "appendfilename", Checked(check_log_file_name), "appendonly.aof",
         IMMUTABLE;
-    /// The folder, within `dir`, that holds them.
+    /// The folder, within `dir`, of the append-only file.
     appenddirname: String = "appenddirname", Checked(check_log_folder_name), "appendonlydir",
         IMMUTABLE;
-    /// When the log is forced to the disk.
+    /// When the append-only file is forced to the disk: `always` before each reply, `everysec` once a second,
+    /// `no` when the system likes. In every mode a reply leaves only after its write is in the file, so that
+    /// a killed process loses nothing that was acknowledged.
     appendfsync: AppendFsync = "appendfsync", Choice(AppendFsync::NAMES), "everysec", 0;
-    /// Do not force it to the disk while a rewrite runs.
+    /// Bytes by which the append-only file is lengthened ahead under `appendfsync always`; waiting for the
+    /// disk then takes half to a third of the time. At most 64mb; 0 reserves nothing. Mantissa's own
+    /// directive.
+    aof_reserve_size: u64 = "aof-reserve-size", Memory { min: 0, signed: true }, "1mb", 0;
+    /// Does not force the append-only file to the disk while it is rewritten: less waiting for the disk, but
+    /// what is written meanwhile can be lost with the power.
     no_appendfsync_on_rewrite: bool = "no-appendfsync-on-rewrite", Bool, "no", 0;
-    /// Rewrite the log when it has grown by so many percent.
+    /// Rewrites the append-only file when it has grown by so many percent since the last rewrite; 0 never
+    /// does.
     auto_aof_rewrite_percentage: u32 = "auto-aof-rewrite-percentage", INT, "100", 0;
-    /// ... and is at least this big.
+    /// The size below which the append-only file is not rewritten by itself.
     auto_aof_rewrite_min_size: u64 = "auto-aof-rewrite-min-size", Memory { min: 0, signed: true }, "64mb",
         0;
-    /// Start although the append-only file is truncated.
+    /// Starts although the end of the append-only file is cut off, with a warning; `no` refuses to start.
     aof_load_truncated: bool = "aof-load-truncated", Bool, "yes", 0;
-    /// Begin a rewritten log with a dump.
+    /// Begins a rewritten append-only file with a dump, which is smaller and faster to load than commands.
     aof_use_rdb_preamble: bool = "aof-use-rdb-preamble", Bool, "yes", 0;
-    /// Note the time in the log.
+    /// Notes the time in the append-only file, so that `mantissa check aof --truncate-to-timestamp` can go
+    /// back to it.
     aof_timestamp_enabled: bool = "aof-timestamp-enabled", Bool, "no", 0;
-    /// Flush a rewritten log to the disk bit by bit.
+    /// Flushes a rewritten append-only file to the disk every few megabytes while it is written.
     aof_rewrite_incremental_fsync: bool = "aof-rewrite-incremental-fsync", Bool, "yes", INERT;
-    /// Keep files of the log that are no longer needed; for tests.
+    /// Keeps files of the append-only file that are no longer needed. For tests.
     aof_disable_auto_gc: bool = "aof-disable-auto-gc", Bool, "no", HIDDEN;
 
-    // ---- Shutdown -----------------------------------------------------------------------------------------
+    section "Shutdown",
+        "How the server ends.";
 
-    /// Seconds that a shutdown waits for replicas.
+    /// Seconds that a shutdown waits for replicas that lag.
     shutdown_timeout_s: u32 = "shutdown-timeout", INT, "10", INERT;
-    /// What SIGINT does.
+    /// What SIGINT does: `default` saves if save points are set; or any of `save`, `nosave`, `now`, `force`,
+    /// as in SHUTDOWN.
     shutdown_on_sigint: ShutdownFlags = "shutdown-on-sigint", Shutdown, "default", MULTI;
-    /// What SIGTERM does.
+    /// What SIGTERM does, with the words of `shutdown-on-sigint`.
     shutdown_on_sigterm: ShutdownFlags = "shutdown-on-sigterm", Shutdown, "default", MULTI;
 
-    // ---- Clients ------------------------------------------------------------------------------------------
+    section "Clients and rights",
+        "Limits for clients, and who may do what.";
 
-    /// The most clients at a time.
+    /// The most clients at a time. The limit of open files is raised to match; where the system refuses, the
+    /// number is lowered and the log says so.
     maxclients: u32 = "maxclients", Unsigned { min: 1, max: u32::MAX as u64 }, "10000", 0;
-    /// The password of the default user.
+    /// The password of the default user; empty asks for none. A fast server answers guesses fast: choose a
+    /// long one.
     requirepass: Vec<u8> = "requirepass", Bytes, "", SENSITIVE;
-    /// A file of users and their rights.
+    /// A file of ACL users, read at the start and by ACL LOAD, written by ACL SAVE. It excludes `user` lines.
     aclfile: String = "aclfile", Text, "", IMMUTABLE;
-    /// Entries of the log of refused commands.
+    /// Entries that ACL LOG keeps.
     acllog_max_len: u64 = "acllog-max-len", LONG, "128", 0;
-    /// The pub/sub channels that a new user may use.
+    /// The channels of Pub/Sub that a new ACL user may use: all (`allchannels`) or none (`resetchannels`).
     acl_pubsub_default: AclPubsubDefault = "acl-pubsub-default", Choice(AclPubsubDefault::NAMES),
         "resetchannels", 0;
-    /// The longest single argument.
+    /// The longest string in bytes, as an argument and as a value.
     proto_max_bulk_len: u64 = "proto-max-bulk-len", Memory { min: 1 << 20, signed: true }, "512mb", 0;
-    /// The most bytes of a request that is not complete.
+    /// The most bytes of a request that is not complete, with what is queued in MULTI; beyond it the client
+    /// is closed.
     client_query_buffer_limit: u64 = "client-query-buffer-limit", Memory { min: 1 << 20, signed: false },
         "1gb", 0;
-    /// The most bytes of replies that wait for a client, for normal clients, replicas and subscribers.
+    /// Unread replies after which a client is closed, for each class: the class (`normal`, `replica`,
+    /// `pubsub`), a hard limit, a soft limit, and the seconds that the soft limit may be exceeded. 0 is no
+    /// limit. Here it also stops the growth of a single reply.
     client_output_buffer_limits: [OutputBufferLimit; 3] = "client-output-buffer-limit", OutputLimits,
         "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60", MULTI;
-    /// The most memory for all clients, in bytes or in percent of `maxmemory`.
+    /// The most memory for all clients, in bytes or in percent of `maxmemory`; 0 is no limit. Beyond it the
+    /// largest clients are closed, except those with CLIENT NO-EVICT ON.
     maxmemory_clients: MemoryOrPercent = "maxmemory-clients", MemoryOrPercentage, "0", 0;
-    /// The most keys remembered for client-side caching.
+    /// Keys remembered for client-side caching; 0 is no limit. Beyond it some are forgotten, with an
+    /// invalidation to their clients.
     tracking_table_max_keys: usize = "tracking-table-max-keys", COUNT, "1000000", 0;
-    /// Milliseconds after which other clients are told that a script is busy.
+    /// Milliseconds after which a running script is called slow: other clients get -BUSY and may use SCRIPT
+    /// KILL. 0 has no threshold.
     busy_reply_threshold_ms: u64 = "busy-reply-threshold" | "lua-time-limit", LONG, "5000", 0;
-    /// Let scripts use what Lua deprecated.
+    /// Gives scripts Lua functions that Redis has deprecated.
     lua_enable_deprecated_api: bool = "lua-enable-deprecated-api", Bool, "no", IMMUTABLE | HIDDEN | INERT;
-    /// Who may use DEBUG.
+    /// Who may use DEBUG: nobody (`no`), everybody (`yes`), or clients on this machine (`local`).
     enable_debug_command: Permission = "enable-debug-command", Choice(Permission::NAMES), "no", IMMUTABLE;
-    /// Who may use MODULE.
+    /// Who may use MODULE: nobody (`no`), everybody (`yes`), or clients on this machine (`local`). No module
+    /// can be loaded here.
     enable_module_command: Permission = "enable-module-command", Choice(Permission::NAMES), "no",
         IMMUTABLE;
-    /// Who may change protected settings.
+    /// Who may change protected directives (`dir`, `dbfilename`) with CONFIG SET: nobody (`no`), everybody
+    /// (`yes`), or clients on this machine (`local`).
     enable_protected_configs: Permission = "enable-protected-configs", Choice(Permission::NAMES), "no",
         IMMUTABLE;
 
-    // ---- Memory -------------------------------------------------------------------------------------------
+    section "Memory",
+        "How much memory data may take, what is evicted, and how memory comes back.";
 
-    /// The most memory for data; 0 has no limit.
+    /// The most memory for data, in bytes; 0 is no limit. What happens at the limit is `maxmemory-policy`.
     maxmemory: u64 = "maxmemory", MEMORY, "0", 0;
-    /// What is evicted at the limit.
+    /// What happens when memory is full: `noeviction` refuses writes, `allkeys-` policies evict any key,
+    /// `volatile-` policies keys that expire: the least recently used (lru), the least frequently used (lfu),
+    /// random ones, or those that expire soonest (ttl).
     maxmemory_policy: MaxmemoryPolicy = "maxmemory-policy", Choice(MaxmemoryPolicy::NAMES), "noeviction", 0;
-    /// Keys looked at to find one to evict.
+    /// Keys looked at to choose one to evict. More is more exact and slower.
     maxmemory_samples: u32 = "maxmemory-samples", Integer { min: 1, max: 64 }, "5", 0;
-    /// How hard eviction works, from 0 to 100.
+    /// How long one command may evict, from 0, not at all, over 10, half a millisecond, to 100, without
+    /// limit.
     maxmemory_eviction_tenacity: u32 = "maxmemory-eviction-tenacity", PERCENT, "10", 0;
-    /// How fast the counter of frequency use saturates.
+    /// How slowly the counter of use of the lfu policies grows: with 10 about a million uses fill it.
     lfu_log_factor: u32 = "lfu-log-factor", INT, "10", 0;
-    /// Minutes after which the counter of frequency of use falls by one.
+    /// Minutes of no use after which the counter of the lfu policies falls by one; 0 lets it never fall.
     lfu_decay_time: u32 = "lfu-decay-time", INT, "1", 0;
-    /// How hard expired keys are looked for, from 1 to 10.
+    /// How hard expired keys are looked for in the background, from 1 to 10. At 1 that takes up to 25 percent
+    /// of a core while many are found; each step adds 2.
     active_expire_effort: u32 = "active-expire-effort", Integer { min: 1, max: 10 }, "1", 0;
-    /// Let commands that look at arbitrary keys delete expired ones inside transactions and scripts.
+    /// Lets commands that come across arbitrary keys (SCAN, RANDOMKEY) delete expired ones also inside
+    /// transactions and scripts.
     lazyexpire_nested_arbitrary_keys: bool = "lazyexpire-nested-arbitrary-keys", Bool, "yes", HIDDEN | INERT;
-    /// Free evicted values in the background; what takes long to free always is.
+    /// Counts evicted values as freed in the background. What takes long to free always is, whatever this
+    /// says.
     lazyfree_lazy_eviction: bool = "lazyfree-lazy-eviction", Bool, "no", 0;
-    /// Free expired values in the background; what takes long to free always is.
+    /// Counts expired values as freed in the background. What takes long to free always is, whatever this
+    /// says.
     lazyfree_lazy_expire: bool = "lazyfree-lazy-expire", Bool, "no", 0;
-    /// Free overwritten values in the background; what takes long to free always is.
+    /// Counts values that commands replace as freed in the background. What takes long to free always is,
+    /// whatever this says.
     lazyfree_lazy_server_del: bool = "lazyfree-lazy-server-del", Bool, "no", 0;
-    /// DEL works like UNLINK; what takes long to free it always leaves to the background.
+    /// Has DEL count as UNLINK. What takes long to free is always freed in the background.
     lazyfree_lazy_user_del: bool = "lazyfree-lazy-user-del", Bool, "no", 0;
-    /// FLUSHALL and the like work as with ASYNC.
+    /// Has FLUSHALL, FLUSHDB, SCRIPT FLUSH and FUNCTION FLUSH without an option work as with ASYNC.
     lazyfree_lazy_user_flush: bool = "lazyfree-lazy-user-flush", Bool, "no", 0;
-    /// Move values together while running.
+    /// Moves entries together earlier, from `active-defrag-threshold-lower` on, and with more time. Without
+    /// it they are moved as well, once enough memory can be gained.
     activedefrag: bool = "activedefrag", Bool, "no", 0;
-    /// Wasted bytes from which on values are moved.
+    /// Wasted bytes below which nothing is moved. Here the percentage decides alone.
     active_defrag_ignore_bytes: u64 = "active-defrag-ignore-bytes", Memory { min: 1, signed: false },
         "100mb", INERT;
-    /// Percent of waste from which on values are moved.
+    /// Percent of superfluous memory from which on entries are moved, with `activedefrag yes`.
     active_defrag_threshold_lower: u32 = "active-defrag-threshold-lower", Integer { min: 0, max: 1000 },
         "10", 0;
-    /// Percent of waste at which most effort is made.
+    /// Percent of waste at which the most time is spent. Here `active-defrag-cycle-max` is always spent.
     active_defrag_threshold_upper: u32 = "active-defrag-threshold-upper", Integer { min: 0, max: 1000 },
         "100",
         INERT;
-    /// The least percent of time for moving.
+    /// The least percent of a core for moving entries.
     active_defrag_cycle_min: u32 = "active-defrag-cycle-min", Integer { min: 1, max: 99 }, "1", INERT;
-    /// The most percent of time for moving.
+    /// The most percent of a core for moving entries, with `activedefrag yes`.
     active_defrag_cycle_max: u32 = "active-defrag-cycle-max", Integer { min: 1, max: 99 }, "25", 0;
-    /// Elements of a collection looked at in one go.
+    /// Elements of a collection up to which it is moved in one go. Here steps are limited by time.
     active_defrag_max_scan_fields: u64 = "active-defrag-max-scan-fields", Integer { min: 1, max: i64::MAX },
         "1000",
         INERT;
-    /// Let the allocator return memory on a thread of its own.
+    /// Lets the allocator return memory to the system on its own thread. Here the server's background thread
+    /// does.
     jemalloc_bg_thread: bool = "jemalloc-bg-thread", Bool, "yes", INERT;
 
-    // ---- Encodings ----------------------------------------------------------------------------------------
+    section "Encodings",
+        "Small collections are packed into one block of memory, up to these numbers of elements and bytes \
+        of an element.";
 
-    /// Fields up to which a hash is packed.
+    /// Fields up to which a hash is packed into one block of memory.
     hash_max_listpack_entries: usize = "hash-max-listpack-entries" | "hash-max-ziplist-entries", COUNT,
         "512", 0;
     /// Bytes of a field or value up to which a hash is packed.
     hash_max_listpack_value: usize = "hash-max-listpack-value" | "hash-max-ziplist-value", MEMORY, "64", 0;
-    /// The size of a packed list: elements if positive, -1 to -5 for 4 to 64 KB.
+    /// The size of a list's nodes: elements if positive; -1 to -5 are 4, 8, 16, 32 and 64 KB.
     list_max_listpack_size: i32 = "list-max-listpack-size" | "list-max-ziplist-size", ANY_INT, "-2", 0;
-    /// Nodes at each end of a list that are not compressed; 0 compresses none.
+    /// Nodes at each end of a list that Redis leaves uncompressed. It is kept and shown; lists are never
+    /// compressed here.
     list_compress_depth: u32 = "list-compress-depth", INT, "0", 0;
     /// Members up to which a set of integers is packed.
     set_max_intset_entries: usize = "set-max-intset-entries", COUNT, "512", 0;
@@ -467,144 +548,163 @@ settings! {
         "128", 0;
     /// Bytes of a member up to which a sorted set is packed.
     zset_max_listpack_value: usize = "zset-max-listpack-value" | "zset-max-ziplist-value", MEMORY, "64", 0;
-    /// Bytes up to which a HyperLogLog is sparse.
+    /// Bytes up to which a HyperLogLog keeps its sparse form; beyond them it takes 12 KB.
     hll_sparse_max_bytes: usize = "hll-sparse-max-bytes", MEMORY, "3000", 0;
-    /// Bytes of a node of a stream.
+    /// Bytes of a stream's node; 0 is no limit.
     stream_node_max_bytes: usize = "stream-node-max-bytes", MEMORY, "4096", 0;
-    /// Entries of a node of a stream.
+    /// Entries of a stream's node; 0 is no limit.
     stream_node_max_entries: u64 = "stream-node-max-entries", LONG, "100", 0;
-    /// Serve vector set commands on one thread only.
+    /// Runs commands on vector sets on one thread. There are no vector sets here.
     vset_force_single_threaded_execution: bool = "vset-force-single-threaded-execution", Bool, "no", INERT;
 
-    // ---- Events and observation ---------------------------------------------------------------------------
+    section "Events and observation",
+        "What is published, logged and counted.";
 
-    /// Classes of events that are published, as bits of [`mantissa_commands::EventClass`].
+    /// Which changes of keys are published. `K` publishes to channels of keys, `E` to channels of events;
+    /// then the classes: `g` generic, `$` strings, `l` lists, `s` sets, `h` hashes, `z` sorted sets, `t`
+    /// streams, `x` expired, `e` evicted, `d` modules, `A` all of these; `n` new keys, `m` misses. Empty
+    /// publishes nothing. It costs time with every write.
     notify_keyspace_events: u32 = "notify-keyspace-events", Events, "", 0;
-    /// Microseconds from which on a command is logged as slow; -1 logs none.
+    /// Microseconds from which on SLOWLOG keeps a command; 0 keeps all, -1 none.
     slowlog_log_slower_than_us: i64 = "slowlog-log-slower-than", Integer { min: -1, max: i64::MAX },
         "10000", 0;
-    /// Slow commands that are kept.
+    /// Commands that SLOWLOG keeps.
     slowlog_max_len: u64 = "slowlog-max-len", LONG, "128", 0;
-    /// Milliseconds from which on an event is kept as slow; 0 keeps none.
+    /// Milliseconds from which on LATENCY keeps an event; 0 keeps none.
     latency_monitor_threshold_ms: u64 = "latency-monitor-threshold", LONG, "0", 0;
-    /// Keep a histogram of the time of each command.
+    /// Keeps a histogram of the run time of each command, for LATENCY HISTOGRAM and INFO latencystats.
     latency_tracking: bool = "latency-tracking", Bool, "yes", 0;
-    /// The percentiles of it that INFO shows.
+    /// The percentiles of run times that INFO latencystats shows.
     latency_tracking_info_percentiles: Vec<f64> = "latency-tracking-info-percentiles", Percentiles,
         "50 99 99.9", MULTI;
 
-    // ---- Replication --------------------------------------------------------------------------------------
+    section "Metrics",
+        "Metrics over HTTP at `/metrics` for Prometheus, with `/healthz` and `/readyz`. There is no password and \
+        no TLS.";
 
-    /// The host and port of the master.
+    /// The port for metrics over HTTP; 0 listens on none. Mantissa's own directive.
+    metrics_port: u16 = "metrics-port", PORT, "0", 0;
+    /// The addresses to listen on for metrics. Mantissa's own directive.
+    metrics_bind: Vec<String> = "metrics-bind", Bind, "127.0.0.1 -::1", MULTI;
+    /// Seconds after which an idle connection for metrics is closed. Mantissa's own directive.
+    metrics_timeout_s: u32 = "metrics-timeout", ONE_UP, "120", 0;
+
+    section "Replication",
+        "Replication is not implemented yet.";
+
+    /// The host and port of the master that this server is a replica of; `no one` is none.
     replicaof: Option<(String, u16)> = "replicaof" | "slaveof", ReplicaOf, "no one",
         IMMUTABLE | MULTI | INERT;
-    /// The user to log in with at the master.
+    /// The ACL user to log in as at the master.
     masteruser: String = "masteruser", Text, "", SENSITIVE | INERT;
     /// The password to log in with at the master.
     masterauth: Vec<u8> = "masterauth", Bytes, "", SENSITIVE | INERT;
-    /// Answer also while the master is not reached.
+    /// Answers reads also while the master is not reached.
     replica_serve_stale_data: bool = "replica-serve-stale-data" | "slave-serve-stale-data", Bool, "yes",
         INERT;
-    /// Refuse writes of clients to a replica.
+    /// Refuses writes of clients to a replica.
     replica_read_only: bool = "replica-read-only" | "slave-read-only", Bool, "yes", INERT;
-    /// Leave eviction to the master.
+    /// Leaves eviction to the master.
     replica_ignore_maxmemory: bool = "replica-ignore-maxmemory" | "slave-ignore-maxmemory", Bool, "yes",
         INERT;
-    /// Go on when a replica can not write to its disk.
+    /// Goes on although a replica can not write to its disk.
     replica_ignore_disk_write_errors: bool = "replica-ignore-disk-write-errors", Bool, "no", INERT;
-    /// Drop the old data in the background before a full synchronisation.
+    /// Frees the old data of a replica in the background before a full synchronisation.
     replica_lazy_flush: bool = "replica-lazy-flush" | "slave-lazy-flush", Bool, "no", INERT;
-    /// Which replica is promoted first; 0 for never.
+    /// The order in which Sentinel promotes replicas: the lowest first; 0 is never.
     replica_priority: u32 = "replica-priority" | "slave-priority", INT, "100", INERT;
-    /// Whether the master tells about this replica.
+    /// Lets Sentinel list this replica.
     replica_announced: bool = "replica-announced", Bool, "yes", INERT;
-    /// The address that a replica tells the master.
+    /// The address that a replica tells its master; empty is its real one.
     replica_announce_ip: String = "replica-announce-ip" | "slave-announce-ip", Text, "", INERT;
-    /// The port that a replica tells the master.
+    /// The port that a replica tells its master; 0 is its real one.
     replica_announce_port: u16 = "replica-announce-port" | "slave-announce-port", PORT, "0", INERT;
-    /// The most bytes that a replica holds back during a full synchronisation.
+    /// The most bytes that a replica buffers during a full synchronisation; 0 takes the replica's output
+    /// limit.
     replica_full_sync_buffer_limit: u64 = "replica-full-sync-buffer-limit", Memory { min: 0, signed: true },
         "0", INERT;
-    /// What to do about an error of a replicated command.
+    /// What a replica does about an error of a replicated command: `ignore`, `panic` or `panic-on-replicas`.
     propagation_error_behavior: PropagationError = "propagation-error-behavior",
         Choice(PropagationError::NAMES),
         "ignore", INERT;
-    /// Replicas that must be there for a write.
+    /// Replicas that must be connected for a write to be accepted; 0 asks for none.
     min_replicas_to_write: u32 = "min-replicas-to-write" | "min-slaves-to-write", INT, "0", INERT;
-    /// Seconds that they may lag.
+    /// Seconds that those replicas may lag.
     min_replicas_max_lag: u32 = "min-replicas-max-lag" | "min-slaves-max-lag", INT, "10", INERT;
     /// Bytes of changes kept for a replica that comes back.
     repl_backlog_size: u64 = "repl-backlog-size", Memory { min: 1, signed: true }, "1mb", INERT;
-    /// Seconds after which they are dropped when there is no replica.
+    /// Seconds after which the backlog is freed when no replica is there; 0 keeps it.
     repl_backlog_ttl: u64 = "repl-backlog-ttl", LONG, "3600", INERT;
-    /// Synchronise without a file at the master.
+    /// Sends the dump to replicas without a file at the master.
     repl_diskless_sync: bool = "repl-diskless-sync", Bool, "yes", INERT;
-    /// Seconds to wait for more replicas before that.
+    /// Seconds to wait for more replicas before that dump.
     repl_diskless_sync_delay: u32 = "repl-diskless-sync-delay", INT, "5", INERT;
-    /// ... but not once this many wait.
+    /// Replicas at which that wait ends early; 0 waits in full.
     repl_diskless_sync_max_replicas: u32 = "repl-diskless-sync-max-replicas", INT, "0", INERT;
-    /// Synchronise without a file at the replica.
+    /// Loads the dump at the replica without a file: `disabled`, `on-empty-db`, or `swapdb`, which keeps the
+    /// old data meanwhile.
     repl_diskless_load: DisklessLoad = "repl-diskless-load", Choice(DisklessLoad::NAMES), "disabled", INERT;
-    /// Let the kernel gather packets to replicas.
+    /// Lets the kernel gather packets to replicas: less traffic, more delay.
     repl_disable_tcp_nodelay: bool = "repl-disable-tcp-nodelay", Bool, "no", INERT;
     /// Seconds between pings to replicas.
     repl_ping_replica_period: u32 = "repl-ping-replica-period" | "repl-ping-slave-period", ONE_UP, "10",
         INERT;
-    /// Seconds after which the other side is given up.
+    /// Seconds of silence after which master or replica counts as lost.
     repl_timeout: u32 = "repl-timeout", ONE_UP, "60", INERT;
-    /// Send the dump over a connection of its own.
+    /// Sends the dump of a full synchronisation over a connection of its own.
     repl_rdb_channel: bool = "repl-rdb-channel", Bool, "yes", HIDDEN | INERT;
 
-    // ---- Cluster ------------------------------------------------------------------------------------------
+    section "Cluster",
+        "Cluster mode is not implemented yet. Commands of many keys work over any keys of one server, on \
+        all its cores.";
 
-    /// Be a node of a cluster.
+    /// Runs as a node of a cluster.
     cluster_enabled: bool = "cluster-enabled", Bool, "no", IMMUTABLE | INERT;
     /// The file in which a node keeps its view of the cluster.
     cluster_config_file: String = "cluster-config-file", Text, "nodes.conf", IMMUTABLE | INERT;
-    /// The port of the cluster bus; 0 for the port plus 10000.
+    /// The port of the cluster bus; 0 is `port` plus 10000.
     cluster_port: u16 = "cluster-port", PORT, "0", IMMUTABLE | INERT;
-    /// Milliseconds after which a node counts as gone.
+    /// Milliseconds after which a node that does not answer counts as failing.
     cluster_node_timeout: u64 = "cluster-node-timeout", LONG, "15000", INERT;
-    /// Milliseconds between pings.
+    /// Milliseconds between pings to nodes. For tests.
     cluster_ping_interval: u64 = "cluster-ping-interval", LONG, "0", HIDDEN | INERT;
-    /// How old data of a replica may be for it to be promoted.
-
+    /// How old a replica's data may be for a failover, in multiples of `cluster-node-timeout`; 0 is any age.
     cluster_replica_validity_factor: u32 =
         "cluster-replica-validity-factor" | "cluster-slave-validity-factor", INT, "10", INERT;
-    /// Never promote this replica by itself.
+    /// Keeps replicas from failing over by themselves.
     cluster_replica_no_failover: bool = "cluster-replica-no-failover" | "cluster-slave-no-failover", Bool,
         "no", INERT;
-    /// Replicas that a master keeps when others have none.
+    /// Replicas that a master keeps when one of its replicas moves to a master without any.
     cluster_migration_barrier: u32 = "cluster-migration-barrier", INT, "1", INERT;
-    /// Let replicas move to masters that have none.
+    /// Lets replicas move to masters that have none.
     cluster_allow_replica_migration: bool = "cluster-allow-replica-migration", Bool, "yes", INERT;
-    /// Refuse commands while slots are not served.
+    /// Refuses commands while some slots are served by nobody.
     cluster_require_full_coverage: bool = "cluster-require-full-coverage", Bool, "yes", INERT;
-    /// Read also while the cluster is down.
+    /// Answers reads also while the cluster is down.
     cluster_allow_reads_when_down: bool = "cluster-allow-reads-when-down", Bool, "no", INERT;
-    /// Publish also while the cluster is down.
+    /// Serves sharded Pub/Sub also while the cluster is down.
     cluster_allow_pubsubshard_when_down: bool = "cluster-allow-pubsubshard-when-down", Bool, "yes", INERT;
-    /// The most bytes that wait for another node.
+    /// The most bytes that wait for another node; 0 is no limit.
     cluster_link_sendbuf_limit: u64 = "cluster-link-sendbuf-limit", MEMORY, "0", INERT;
-    /// The address told to others.
+    /// The address told to other nodes; empty is the real one.
     cluster_announce_ip: String = "cluster-announce-ip", Text, "", INERT;
-    /// The host name told to others.
+    /// The host name told to other nodes.
     cluster_announce_hostname: String = "cluster-announce-hostname", Checked(check_hostname), "", INERT;
     /// The name of the node in logs.
     cluster_announce_human_nodename: String = "cluster-announce-human-nodename", Checked(check_node_name),
         "", INERT;
-    /// The port told to others.
+    /// The port told to other nodes; 0 is the real one.
     cluster_announce_port: u16 = "cluster-announce-port", PORT, "0", INERT;
-    /// The TLS port told to others.
+    /// The TLS port told to other nodes; 0 is the real one.
     cluster_announce_tls_port: u16 = "cluster-announce-tls-port", PORT, "0", INERT;
-    /// The bus port told to others.
+    /// The port of the cluster bus told to other nodes; 0 is the real one.
     cluster_announce_bus_port: u16 = "cluster-announce-bus-port", PORT, "0", INERT;
-    /// What clients are told of nodes.
+    /// How clients are told of nodes: by `ip`, by `hostname`, or not at all (`unknown-endpoint`).
     cluster_preferred_endpoint_type: EndpointType = "cluster-preferred-endpoint-type",
         Choice(EndpointType::NAMES),
         "ip", INERT;
     /// Percent of commands that are checked for use in a cluster.
     cluster_compatibility_sample_ratio: u32 = "cluster-compatibility-sample-ratio", PERCENT, "0", INERT;
-    /// Keep statistics of slots.
+    /// Keeps statistics of each slot.
     cluster_slot_stats_enabled: bool = "cluster-slot-stats-enabled", Bool, "no", INERT;
 }

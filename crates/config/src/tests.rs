@@ -660,28 +660,3 @@ fn a_rewrite_replaces_the_file_and_not_a_link_to_it() {
     assert_eq!(nowhere.kind(), std::io::ErrorKind::NotFound);
     fs::remove_dir_all(folder).expect("the folder is ours");
 }
-
-#[test]
-fn the_sample_file_shows_the_defaults() {
-    const SAMPLE: &str = include_str!("../../../mantissa.conf");
-    let (config, warnings) =
-        Config::from_text("mantissa.conf", SAMPLE.as_bytes()).expect("the sample is good");
-    assert_eq!(warnings, []);
-    let changed: Vec<&str> =
-        config.differences(&Config::default()).into_iter().map(|directive| directive.name).collect();
-    assert_eq!(changed, ["bind"]);
-    // What is commented out and looks like a directive: a name, and values that are the default.
-    let examples = ["unixsocket", "unixsocketperm", "pidfile", "dir"];
-    let mut checked = 0;
-    for line in SAMPLE.lines().filter_map(|line| line.strip_prefix("# ")) {
-        let words = split_words(line.as_bytes()).unwrap_or_default();
-        let is_lower = |name: &&Vec<u8>| !name.iter().any(u8::is_ascii_uppercase);
-        let name = words.first().filter(is_lower).and_then(|name| directive(name));
-        let Some(directive) = name.filter(|directive| !examples.contains(&directive.name)) else { continue };
-        let read = Config::from_text("mantissa.conf", line.as_bytes());
-        let (given, _) = read.unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(directive.text(&given), directive.text(&Config::default()), "{line}");
-        checked += 1;
-    }
-    assert!(checked > 40, "{checked}");
-}
