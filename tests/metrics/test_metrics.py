@@ -185,7 +185,7 @@ def test_histograms_are_those_of_the_engine(server):
     assert durations[("_sum", frozenset({"cmd": "debug"}.items()))] >= 1.2
     everything = families["mantissa_all_commands_duration_seconds"].samples
     assert everything[("_count", frozenset())] == sum(calls.values())
-    quantile = {"cmd": "debug", "quantile": "0.5"}
+    quantile = {"cmd": "debug", "quantile": "50"}
     assert families["redis_latency_percentiles_usec"].samples[("", frozenset(quantile.items()))] >= 10_000
 
 

@@ -9,11 +9,10 @@ NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(,|$)')
 SAMPLE = re.compile(rf"({NAME})(?:\{{(.*)\}})? (\S+)")
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?|[+-]Inf|NaN")
-TYPES = {"gauge", "counter", "histogram", "summary"}
+TYPES = {"gauge", "counter", "histogram"}
 SUFFIXES = {
     "gauge": {""},
     "histogram": {"_bucket", "_sum", "_count"},
-    "summary": {"", "_sum", "_count"},
 }
 UNITS = ("seconds", "bytes", "ratio")
 
@@ -97,10 +96,8 @@ def add_sample(family, line, openmetrics):
     assert suffix in SUFFIXES.get(family.type, counter), line
     labels = parse_labels(labels) if labels is not None else {}
     assert ("le" in labels) == (suffix == "_bucket"), line
-    assert ("quantile" in labels) == (family.type == "summary" and suffix == ""), line
-    for bound in ("le", "quantile"):
-        if bound in labels and openmetrics:
-            assert labels[bound] == "+Inf" or re.search(r"[.e]", labels[bound]), line
+    if "le" in labels and openmetrics:
+        assert labels["le"] == "+Inf" or re.search(r"[.e]", labels["le"]), line
     key = (suffix, frozenset(labels.items()))
     assert key not in family.samples, line
     family.samples[key] = parse_number(value)

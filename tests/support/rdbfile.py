@@ -7,9 +7,10 @@ key and a value, 0xFF, and from version 5 on a CRC-64 (polynomial of Jones, refl
 import struct
 
 EXPIRE_MILLISECONDS, EXPIRE_SECONDS, SELECT_DB, END, AUX, RESIZE = 0xFC, 0xFD, 0xFE, 0xFF, 0xFA, 0xFB
-IDLE, FREQUENCY = 0xF8, 0xF9
+IDLE, FREQUENCY, MODULE_AUX = 0xF8, 0xF9, 0xF7
 STRING, LIST, SET, ZSET, HASH, ZSET_BINARY = 0, 1, 2, 3, 4, 5
 HASH_ZIPMAP, LIST_ZIPLIST, SET_INTSET, ZSET_ZIPLIST, HASH_ZIPLIST, LIST_QUICKLIST = 9, 10, 11, 12, 13, 14
+MODULE = 7
 HASH_LISTPACK, ZSET_LISTPACK, LIST_QUICKLIST_2, SET_LISTPACK = 16, 17, 18, 20
 CRC_POLYNOMIAL = 0x95AC9329AC4BC9B5
 
@@ -173,3 +174,12 @@ class File:
 def flat(kind_of_string, values):
     """A counted sequence of strings."""
     return length(len(values)) + b"".join(map(kind_of_string, values))
+
+
+def module_identifier(name, version=1):
+    """The number that stands for a module's type: nine characters of six bits, and a version."""
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    number = 0
+    for character in name:
+        number = number << 6 | alphabet.index(character)
+    return number << 10 | version

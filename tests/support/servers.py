@@ -72,9 +72,19 @@ def die_with_parent():
 
 
 class Server:
-    """A running server. `options` are directives without dashes; a list value is given as several words."""
+    """A running server. `options` are directives without dashes; a list value is given as several words.
+    `environment` is added to that of the tests."""
 
-    def __init__(self, kind, options=None, directory=None, workers=None, wait=True, config_lines=None):
+    def __init__(
+        self,
+        kind,
+        options=None,
+        directory=None,
+        workers=None,
+        wait=True,
+        config_lines=None,
+        environment=None,
+    ):
         self.kind = kind
         self.real = kind == "oracle" or subject_is_oracle()
         self.owns_directory = directory is None
@@ -82,6 +92,7 @@ class Server:
         self.log_path = self.directory / f"{kind}.log"
         self.port = free_port()
         self.kept = False
+        self.environment = os.environ | (environment or {})
         self.options = {"bind": "127.0.0.1", "save": "", "appendonly": "no", "enable-debug-command": "yes"}
         self.options |= options or {}
         if workers and not self.real:
@@ -111,6 +122,7 @@ class Server:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
+                env=self.environment,
                 preexec_fn=die_with_parent,
             )
         RUNNING.add(self)

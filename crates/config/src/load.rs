@@ -19,7 +19,14 @@ const INCLUDE_DEPTH_MAX: usize = 16;
 const BAD_DIRECTIVE: &str = "Bad directive or wrong number of arguments";
 const DUPLICATE_USER: &str = "Duplicate user found. A user can only be defined once in config files";
 
-/// Obsolete directives, which have no effect: their names and the number of arguments they may have.
+/// The directives that change whose data a server has and have no effect yet, and what would start instead.
+const UNSUPPORTED: [(&str, &str); 3] = [
+    ("replicaof", "replication is not supported yet: an empty primary that takes writes would start"),
+    ("cluster-enabled", "clusters are not supported yet: a server that claims all slots would start"),
+    ("loadmodule", "modules are not supported: a server without their commands and types would start"),
+];
+
+/// Directives of the past: their names and how many words may follow. They do nothing.
 const OBSOLETE: &[(&[u8], std::ops::RangeInclusive<usize>)] = &[
     (b"list-max-ziplist-entries", 1..=1),
     (b"list-max-ziplist-value", 1..=1),
@@ -154,7 +161,8 @@ struct Loader {
     given: HashSet<&'static str>,
     warnings: Vec<Warning>,
     log_file_line: Option<(Origin, Vec<u8>)>,
-    replica_line: Option<(Origin, Vec<u8>)>,
+    /// Where each directive of [`UNSUPPORTED`] was last given, and the line.
+    unsupported_lines: [Option<(Origin, Vec<u8>)>; UNSUPPORTED.len()],
 }
 
 impl Loader {
@@ -164,7 +172,7 @@ impl Loader {
             given: HashSet::new(),
             warnings: Vec::new(),
             log_file_line: None,
-            replica_line: None,
+            unsupported_lines: [const { None }; UNSUPPORTED.len()],
         }
     }
 
@@ -213,11 +221,10 @@ impl Loader {
         };
         let repeated = !self.given.insert(directive.name);
         self.config.assign(directive, &split, repeated).map_err(|reason| error(&reason))?;
-        match directive.name {
-            "logfile" => self.log_file_line = Some((origin.clone(), text.to_vec())),
-            "replicaof" => self.replica_line = Some((origin.clone(), text.to_vec())),
-            _ => {}
+        if directive.name == "logfile" {
+            self.log_file_line = Some((origin.clone(), text.to_vec()));
         }
+        self.note_line(directive.name, origin, text);
         Ok(())
     }
 
@@ -247,6 +254,7 @@ impl Loader {
             }
             (b"loadmodule", [path, arguments @ ..]) => {
                 self.config.modules.push((path.clone(), arguments.to_vec()));
+                self.note_line("loadmodule", origin, text);
                 self.warn("loadmodule", "modules are not supported");
             }
             (b"sentinel", _) => return Err(error("sentinel directive while not in sentinel mode")),
@@ -281,6 +289,31 @@ impl Loader {
         Ok(())
     }
 
+    /// Remembers where a directive of [`UNSUPPORTED`] stands.
+    fn note_line(&mut self, directive: &str, origin: &Origin, text: &[u8]) {
+        if let Some(index) = UNSUPPORTED.iter().position(|(name, _)| *name == directive) {
+            self.unsupported_lines[index] = Some((origin.clone(), text.to_vec()));
+        }
+    }
+
+    /// Refuses what would start as something else than the configuration says, unless it says that too.
+    fn check_unsupported(&self) -> Result<(), ConfigError> {
+        let config = &self.config;
+        let asked = [config.replicaof.is_some(), config.cluster_enabled, !config.modules.is_empty()];
+        if config.ignore_unsupported_directives {
+            return Ok(());
+        }
+        for (index, (name, why)) in UNSUPPORTED.iter().enumerate() {
+            if let (true, Some((origin, text))) = (asked[index], &self.unsupported_lines[index]) {
+                let reason = format!(
+                    "'{name}' has no effect: {why}. 'ignore-unsupported-directives yes' starts it anyway"
+                );
+                return Err(ConfigError::new(origin.clone(), text, reason));
+            }
+        }
+        Ok(())
+    }
+
     fn warn(&mut self, directive: &str, why: &str) {
         let message = format!("The directive '{directive}' is accepted but has no effect: {why}");
         self.warnings.push(Warning { directive: directive.to_owned(), message });
@@ -288,7 +321,7 @@ impl Loader {
 
     /// Checks what concerns several settings, and warns about settings that have no effect.
     fn finish(mut self) -> Result<(Config, Vec<Warning>), ConfigError> {
-        if let Some((origin, text)) = &self.replica_line
+        if let [Some((origin, text)), ..] = &self.unsupported_lines
             && self.config.cluster_enabled
             && self.config.replicaof.is_some()
         {
@@ -306,6 +339,7 @@ impl Loader {
             let reason = format!("Can't open the log file: {}", reason(&error));
             return Err(ConfigError::new(origin.clone(), text, reason));
         }
+        self.check_unsupported()?;
         for directive in DIRECTIVES {
             let given = self.given.contains(directive.name);
             if given && directive.has(INERT) && !directive.is_default(&self.config) {

@@ -252,9 +252,9 @@ settings! {
 
     /// Runs in the background. The process id is then written to a file in any case.
     daemonize: bool = "daemonize", Bool, "no", IMMUTABLE;
-    /// How the server tells its supervisor that it is ready: `systemd` through its notify socket, `upstart`
-    /// by SIGSTOP, `auto` by what the environment offers.
-    supervised: Supervised = "supervised", Choice(Supervised::NAMES), "no", IMMUTABLE | INERT;
+    /// How the server tells its supervisor that it is ready: `systemd` through its notify socket, with its
+    /// state and the watchdog; `upstart` by SIGSTOP; `auto` by what the environment offers.
+    supervised: Supervised = "supervised", Choice(Supervised::NAMES), "no", IMMUTABLE;
     /// The file for the process id; it is removed at the end. In the background an empty value means
     /// /var/run/mantissa.pid.
     pidfile: Option<String> = "pidfile", Text, "", IMMUTABLE;
@@ -316,6 +316,9 @@ settings! {
     aof_rewrite_cpulist: String = "aof-rewrite-cpulist" | "aof_rewrite_cpulist", Text, "", IMMUTABLE | INERT;
     /// Cores for the process that saves in the background. No process is forked here.
     bgsave_cpulist: String = "bgsave-cpulist" | "bgsave_cpulist", Text, "", IMMUTABLE | INERT;
+    /// Starts although `replicaof`, `cluster-enabled` or `loadmodule` has no effect yet: as a primary of its
+    /// own, outside of any cluster, without modules. Mantissa's own directive.
+    ignore_unsupported_directives: bool = "ignore-unsupported-directives", Bool, "no", IMMUTABLE;
     /// Adjusts how soon the kernel's out-of-memory killer chooses the process.
     oom_score_adj: OomScoreAdj = "oom-score-adj", Choice(OomScoreAdj::NAMES), "no", INERT;
     /// The adjustments for a master, a replica and a background process, each from -2000 to 2000.
@@ -341,6 +344,11 @@ settings! {
     rdbchecksum: bool = "rdbchecksum", Bool, "yes", IMMUTABLE;
     /// Checks the structure of values while loading and in RESTORE. Here they are always checked.
     sanitize_dump_payload: SanitizeDump = "sanitize-dump-payload", Choice(SanitizeDump::NAMES), "no", INERT;
+    /// Loads dumps without the keys of modules, each of which the log tells, instead of refusing them. The
+    /// file is then not overwritten. Mantissa's own directive.
+    rdb_skip_unknown_types: bool = "rdb-skip-unknown-types", Bool, "no", 0;
+    /// Allows to overwrite a dump that was loaded without its keys of modules. Mantissa's own directive.
+    rdb_overwrite_after_skip: bool = "rdb-overwrite-after-skip", Bool, "no", 0;
     /// The file name of the dump, within `dir`.
     dbfilename: String = "dbfilename", Checked(check_database_file), "dump.rdb", PROTECTED;
     /// Deletes dumps that replication left behind on servers without persistence.
@@ -579,8 +587,8 @@ settings! {
         "50 99 99.9", MULTI;
 
     section "Metrics",
-        "Metrics over HTTP at `/metrics` for Prometheus, with `/healthz` and `/readyz`. There is no password and \
-        no TLS.";
+        "Metrics over HTTP at `/metrics` for Prometheus, with `/healthz` and `/readyz`. There is no \
+        password and no TLS.";
 
     /// The port for metrics over HTTP; 0 listens on none. Mantissa's own directive.
     metrics_port: u16 = "metrics-port", PORT, "0", 0;

@@ -11,12 +11,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const REDIS_DEFAULTS: &str = include_str!("facts/redis-defaults.txt");
 
 /// Directives that Redis does not have.
-const OURS: [&str; 8] = [
+const OURS: [&str; 11] = [
     "aof-reserve-size",
+    "ignore-unsupported-directives",
     "io-driver",
     "metrics-bind",
     "metrics-port",
     "metrics-timeout",
+    "rdb-overwrite-after-skip",
+    "rdb-skip-unknown-types",
     "shards",
     "worker-packing",
     "worker-threads",
@@ -410,7 +413,7 @@ const LINES: &[(&str, Option<&str>)] = &[
     ("loadmodule", Some("Bad directive or wrong number of arguments")),
     ("rename-command get", Some("Bad directive or wrong number of arguments")),
     ("sentinel x", Some("sentinel directive while not in sentinel mode")),
-    ("loadmodule x y", None),
+    ("loadmodule x y", Some(LOADMODULE)),
     ("lua-replicate-commands yes", None),
     ("io-threads-do-reads yes", None),
     ("save", None),
@@ -420,7 +423,9 @@ const LINES: &[(&str, Option<&str>)] = &[
     ("bind", None),
     ("bind \"\"", None),
     ("replicaof no one", None),
-    ("slaveof a 1", None),
+    ("slaveof a 1", Some(REPLICAOF)),
+    ("cluster-enabled no", None),
+    ("cluster-enabled yes", Some(CLUSTER)),
     ("replicaof a", Some("wrong number of arguments")),
     ("replicaof a 70000", Some("Invalid master port")),
     ("appendfilename a/b", Some("appendfilename can't be a path, just a filename")),
@@ -432,6 +437,25 @@ const LINES: &[(&str, Option<&str>)] = &[
     ("client-output-buffer-limit \"\"", Some("Wrong number of arguments in buffer limit configuration.")),
     ("notify-keyspace-events", Some("wrong number of arguments")),
 ];
+
+const REPLICAOF: &str = "'replicaof' has no effect: replication is not supported yet: an empty primary that \
+                         takes writes would start. 'ignore-unsupported-directives yes' starts it anyway";
+const CLUSTER: &str = "'cluster-enabled' has no effect: clusters are not supported yet: a server that claims \
+                       all slots would start. 'ignore-unsupported-directives yes' starts it anyway";
+const LOADMODULE: &str = "'loadmodule' has no effect: modules are not supported: a server without their \
+                          commands and types would start. 'ignore-unsupported-directives yes' starts it \
+                          anyway";
+
+#[test]
+fn what_has_no_effect_may_be_ignored() {
+    let text = "ignore-unsupported-directives yes\nreplicaof a 1\nloadmodule x";
+    let (config, warnings) = Config::from_text("x", text.as_bytes()).expect("it is to be ignored");
+    assert!(config.replicaof.is_some() && config.modules.len() == 1);
+    let named: Vec<&str> = warnings.iter().map(|warning| warning.directive.as_str()).collect();
+    assert_eq!(named, ["loadmodule", "replicaof"]);
+    let undone = Config::from_text("x", b"replicaof a 1\nreplicaof no one");
+    assert!(undone.is_ok_and(|(_, warnings)| warnings.is_empty()));
+}
 
 #[test]
 fn a_bad_line_stops_the_start() {

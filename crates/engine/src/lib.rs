@@ -51,6 +51,7 @@ mod secrets;
 pub mod session;
 pub mod sessions;
 mod shard_access;
+mod skipping;
 mod slowlog;
 mod snapshot;
 pub mod state;

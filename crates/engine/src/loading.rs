@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use crate::engine::Engine;
 use crate::notice;
 use crate::scripting::functions::Policy;
+use crate::skipping::{self, Skipping};
 use mantissa_sys::clock::unix_ms;
 use mantissa_sys::simulation;
 
@@ -38,15 +39,8 @@ pub fn load_file(
     present: Present,
     is_base: bool,
 ) -> Result<LoadSummary, String> {
-    let active = engine.active_config();
-    let failed = |reason: String| {
-        format!(
-            "The dump {} can not be loaded: {reason}. Nothing was changed; repair or move the file, or look \
-             at it with \
-             `mantissa check rdb`.",
-            path.display()
-        )
-    };
+    let live = engine.live();
+    let failed = |reason: String| failure(path, &reason);
     let file = engine.storage.open_shared(path).map_err(|error| failed(error.to_string()))?;
     let now_ms = unix_ms();
     let kept = active.settings.access_clock;
@@ -56,14 +50,15 @@ pub fn load_file(
     loading.expect(file.length().unwrap_or(0));
     let shown = Mutex::new(clock::now());
     let codes = Mutex::new(Vec::new());
+    let skipping = Skipping::new(live.config.hide_user_data_from_log);
     let job = LoadJob {
         options: LoadOptions {
             limits: active.settings.limits.clone(),
             now_ms,
             skip_expired: !is_base,
-            verify_checksum: active.config.rdbchecksum && mantissa_persist::payload::verifies_checksums(),
-            skip_modules: false,
-            key_delay: KeyDelay(active.config.key_load_delay),
+            verify_checksum: live.config.rdbchecksum && mantissa_persist::payload::verifies_checksums(),
+            skip_modules: live.config.rdb_skip_unknown_types,
+            key_delay: KeyDelay(live.config.key_load_delay),
         },
         threads: match simulation::is_active() {
             true => 1,
@@ -72,9 +67,10 @@ pub fn load_file(
         work: &|run| {
             let mut none_locked = keyspace.lock(ShardSet::EMPTY);
             let replaces = present == Present::Replaced;
-            let mut target = KeyspaceTarget::new(&mut none_locked, &clock_of, replaces);
+            let inner = KeyspaceTarget::new(&mut none_locked, &clock_of, replaces);
+            let mut target = skipping::Target::new(inner, &skipping);
             run(&mut target);
-            codes.lock().append(&mut target.functions);
+            codes.lock().append(&mut target.into_functions());
         },
         reserve: &|database, keys| reserve(keyspace, database, keys),
         progress: &|bytes| {
@@ -89,6 +85,7 @@ pub fn load_file(
     };
     let summary = load_in_parallel(&*file, &job).map_err(|error| failed(error.to_string()))?;
     mantissa_store::slab::forget_growth();
+    skipping.conclude(&engine.persistence.partial, path);
     let codes = codes.into_inner();
     crate::scripting::with_machine(&engine.scripting, |vm| {
         let policy = if present == Present::Replaced { Policy::Replace } else { Policy::Append };
@@ -98,6 +95,19 @@ pub fn load_file(
     engine.persistence.loaded_keys.store(summary.keys_loaded, Ordering::Relaxed);
     engine.persistence.loaded_expired.store(summary.keys_expired, Ordering::Relaxed);
     Ok(summary)
+}
+
+/// Why a dump can not be loaded, and what to do about it.
+fn failure(path: &Path, reason: &str) -> String {
+    let skips = match reason.contains("of a module") {
+        true => ", or load it without what is of modules by 'rdb-skip-unknown-types yes'",
+        false => "",
+    };
+    format!(
+        "The dump {} can not be loaded: {reason}. Nothing was changed; repair or move the file, or look at \
+         it with `mantissa check rdb`{skips}.",
+        path.display()
+    )
 }
 
 /// Makes the tables of a database as large as they will be.

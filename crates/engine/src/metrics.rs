@@ -101,6 +101,11 @@ impl Scraper {
         for metric in METRICS {
             exposition.family(metric.name, metric.kind, metric.help, |samples| match metric.get {
                 Get::Field(name) => add_number(samples, fields.get(name).copied()),
+                Get::Microseconds(name) => {
+                    if let Some(Ok(us)) = fields.get(name).map(|text| text.parse::<f64>()) {
+                        samples.add(&[], us / 1e6);
+                    }
+                }
                 Get::Status(name) => {
                     if let Some(word) = fields.get(name) {
                         samples.add(&[], u8::from(*word == "ok"));

@@ -35,6 +35,13 @@ pub fn begin(engine: &Engine) {
     engine.persistence.load.begin();
 }
 
+/// Why the dump file must not be overwritten, if it was loaded in part and nobody has allowed it.
+pub fn overwrite_refusal(engine: &Engine) -> Option<String> {
+    let live = engine.live();
+    let reason = engine.persistence.partial.refusal(Some(&dump_path(&live)));
+    reason.filter(|_| !live.config.rdb_overwrite_after_skip)
+}
+
 /// Reads the dump file, if there is one, while commands on data are refused.
 pub fn load(engine: &Engine) -> Result<(), String> {
     let active = engine.active_config();
@@ -66,16 +73,21 @@ fn save_and(engine: &Engine, pace: Pace, at_cut: impl FnOnce()) -> std::io::Resu
     Ok(())
 }
 
-/// Makes the dump file of what `write` writes, unless there is a later one.
+/// Makes the dump file of what `write` writes, unless there is a later one. Fails if the file that is there
+/// was loaded in part.
 pub fn publish(
     engine: &Engine,
     write: impl FnOnce(&mut dyn OutputFile) -> std::io::Result<Cut>,
 ) -> std::io::Result<()> {
     let persistence = &engine.persistence;
-    let path = dump_path(&engine.active_config());
+    let path = dump_path(&engine.live());
+    if let Some(reason) = overwrite_refusal(engine) {
+        return Err(std::io::Error::other(reason));
+    }
     let started = clock::now();
     let admit = |cut: &Cut| Ok(persistence.cuts.publish(cut.number));
     let Cut { changes, copied_bytes, .. } = save_file_if(&*engine.storage, &path, write, admit)?;
+    persistence.partial.forget(&path);
     persistence.dirty.saved(changes);
     persistence.last_copied_bytes.store(copied_bytes, Ordering::Relaxed);
     persistence.last_save_s.store(unix_ms() / 1000, Ordering::Relaxed);
@@ -113,7 +125,8 @@ pub fn save_flush(engine: &Engine) {
         Ok(Cut { number, changes, copied_bytes: 0 })
     });
     if let Err(error) = outcome {
-        warning!("Error saving the DB on disk after it was flushed: {error}");
+        let path = dump_path(&live);
+        warning!("Error saving the DB on disk after it was flushed: {}: {error}", path.display());
     }
 }
 
@@ -140,7 +153,7 @@ pub fn start_background_save(
         {
             notice!("Background saving ended: the data were flushed");
         } else if let Err(error) = outcome {
-            warning!("Background saving error: {error}");
+            warning!("Background saving error: {}: {error}", dump_path(&engine.live()).display());
             engine.persistence.last_save_failed.store(true, Ordering::Relaxed);
         } else {
             notice!("Background saving terminated with success");
@@ -189,6 +202,10 @@ pub fn save_before_exit(engine: &Engine, flags: ShutdownFlags) -> bool {
     if !flags.save && (flags.nosave || !has_points) {
         return true;
     }
+    if !flags.save && overwrite_refusal(engine).is_some() && engine.persistence.dirty.get() == 0 {
+        // The file has all that was loaded, and more.
+        return true;
+    }
     let _one_at_a_time = engine.persistence.ending.lock();
     notice!("Saving the final RDB snapshot before exiting.");
     let paused_until_ms = engine.pause.until_ms.swap(i64::MAX, Ordering::Relaxed);
@@ -196,11 +213,13 @@ pub fn save_before_exit(engine: &Engine, flags: ShutdownFlags) -> bool {
         engine.persistence.ends_saved.store(true, Ordering::Relaxed);
         return true;
     };
+    let path = dump_path(&engine.live());
+    let path = path.display();
     if flags.force {
-        warning!("Error trying to save the DB. Exit anyway: {error}");
+        warning!("Error trying to save the DB to {path}. Exit anyway: {error}");
         return true;
     }
-    warning!("Error trying to save the DB, can't exit: {error}");
+    warning!("Error trying to save the DB to {path}, can't exit: {error}");
     // What CLIENT PAUSE or UNPAUSE has said meanwhile holds.
     let _changed_meanwhile = engine.pause.until_ms.compare_exchange(
         i64::MAX,
@@ -222,7 +241,8 @@ pub fn save_the_rest(engine: &Engine) -> bool {
     notice!("Saving what has changed meanwhile.");
     let outcome = save(engine, Pace::Hasty);
     if let Err(error) = &outcome {
-        warning!("Error trying to save the DB, the last changes are lost: {error}");
+        let path = dump_path(&engine.live());
+        warning!("Error trying to save the DB to {}, the last changes are lost: {error}", path.display());
     }
     outcome.is_ok()
 }

@@ -10,16 +10,17 @@
 //! notice.
 
 mod ahead;
-pub(crate) mod module;
+mod module;
 mod parallel;
 mod skip;
 mod target;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use module::skip_key as skip_module_key;
 pub use parallel::{LoadJob, load_in_parallel};
 pub(crate) use skip::{Input, Stop, skip_each, skip_length, skip_string, skip_strings};
-pub use target::{KeyspaceTarget, LoadTarget, LoadedValue, Record};
+pub use target::{KeyspaceTarget, LoadTarget, LoadedValue, Record, SkippedKey};
 
 use crate::delay::KeyDelay;
 use crate::format::{MAGIC, VERSION, VERSION_WITH_CHECKSUM, opcode, value_type};
@@ -48,8 +49,8 @@ pub struct LoadOptions {
     pub skip_expired: bool,
     /// Compares the checksum at the end.
     pub verify_checksum: bool,
-    /// Steps over the data of modules instead of refusing them; their keys are then counted and not
-    /// delivered.
+    /// Steps over the data of modules instead of refusing them. Their keys are counted and
+    /// [`LoadTarget::skipped`] is told of each.
     pub skip_modules: bool,
     /// How long each key takes beside its work.
     pub key_delay: KeyDelay,
@@ -95,6 +96,8 @@ pub struct LoadSummary {
     pub keys_empty: u64,
     /// Keys left out because they belong to modules.
     pub keys_of_modules: u64,
+    /// Data of modules that belong to no key, left out as well.
+    pub aux_of_modules: u64,
     /// Libraries of functions.
     pub functions: u64,
     /// Length of the file up to its end mark and checksum.
@@ -236,7 +239,11 @@ impl<'a, R: Read> Loader<'a, R> {
             opcode::FUNCTION_PRE_GA => {
                 return self.source.error(offset, "pre-release function format not supported");
             }
-            opcode::MODULE_AUX => module::read_aux(&mut self.source, offset, self.options.skip_modules)?,
+            opcode::MODULE_AUX => {
+                let name = module::read_aux(&mut self.source, offset, self.options.skip_modules)?;
+                target.skipped_aux(&name);
+                self.summary.aux_of_modules += 1;
+            }
             _ => return self.source.error(offset, format!("unknown RDB encoding type {mark}")),
         }
         Ok(())
@@ -256,16 +263,20 @@ impl<'a, R: Read> Loader<'a, R> {
         }
         let Attributes { database, expiry, access } = attributes;
         let expired = self.options.skip_expired && expiry.is_some_and(|expiry| expiry < self.options.now_ms);
+        let value_at = self.source.offset();
         let value = if value_type == value_type::STRING {
             LoadedValue::Text(self.source.string()?)
         } else {
-            match read_value(&mut self.source, value_type, &self.options)? {
+            match read_value(&mut self.source, value_type, &self.options.limits)? {
                 Outcome::Value(value) => LoadedValue::Value(value),
                 Outcome::Empty => {
                     self.summary.keys_empty += 1;
                     return Ok(());
                 }
-                Outcome::Module => {
+                Outcome::Module(type_name) => {
+                    let skipped = SkippedKey { offset, database, key: &self.key, type_name: &type_name };
+                    module::read_key(&mut self.source, value_at, self.options.skip_modules, &skipped)?;
+                    target.skipped(&skipped);
                     self.summary.keys_of_modules += 1;
                     return Ok(());
                 }

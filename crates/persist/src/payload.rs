@@ -60,8 +60,7 @@ pub fn restore_value(payload: &[u8], options: &LoadOptions) -> Result<Value, Res
     if form == value_type::STRING {
         return source.string_owned().map(Value::String).map_err(|_| RestoreError::BadFormat);
     }
-    let options = LoadOptions { skip_modules: false, ..options.clone() };
-    match read_value(&mut source, form, &options) {
+    match read_value(&mut source, form, &options.limits) {
         Ok(Outcome::Value(value)) => Ok(value),
         _ => Err(RestoreError::BadFormat),
     }

@@ -21,8 +21,8 @@ mod tests;
 
 use crate::aof::Rebuilder;
 use crate::digest::Mixer;
-use crate::format::value_type;
-use crate::load::{Input, LoadOptions, Stop, module};
+use crate::format::{module_name, value_type};
+use crate::load::{Input, Stop, skip_module_key};
 use crate::source::{LoadError, Source};
 use crate::write::{Encoder, Spill};
 use mantissa_store::{
@@ -68,8 +68,8 @@ pub(crate) enum Outcome {
     Value(Value),
     /// A collection without elements, which no key can hold.
     Empty,
-    /// A module's value that was stepped over.
-    Module,
+    /// A module's value, of which only the name of its type has been read.
+    Module(String),
 }
 
 /// For each form its type.
@@ -145,15 +145,12 @@ impl Encoder<'_> {
 pub(crate) fn read_value<R: Read>(
     source: &mut Source<R>,
     form: u8,
-    options: &LoadOptions,
+    limits: &EncodingLimits,
 ) -> Result<Outcome, LoadError> {
     let offset = source.offset();
     let Some(kind) = kind_of(form) else {
         return match form {
-            value_type::MODULE_2 => {
-                module::read_key(source, offset, options.skip_modules)?;
-                Ok(Outcome::Module)
-            }
+            value_type::MODULE_2 => Ok(Outcome::Module(module_name(source.length()?))),
             value_type::MODULE_PRE_GA => source.error(offset, "pre-release module format not supported"),
             _ => source.error(offset, format!("unknown RDB encoding type {form}")),
         };
@@ -162,7 +159,7 @@ pub(crate) fn read_value<R: Read>(
         kind,
         string: source.error(offset, "a string where none can be"),
         Type => {
-            let value = Type::read(source, form, &options.limits)?;
+            let value = Type::read(source, form, limits)?;
             let is_left_out = !Type::MAY_BE_EMPTY && value.element_count() == 0;
             Ok(if is_left_out { Outcome::Empty } else { Outcome::Value(value.into_value()) })
         },
@@ -171,6 +168,9 @@ pub(crate) fn read_value<R: Read>(
 
 /// Steps over a value in any form.
 pub(crate) fn skip_value(input: &mut impl Input, form: u8) -> Result<(), Stop> {
+    if form == value_type::MODULE_2 {
+        return skip_module_key(input);
+    }
     let kind = kind_of(form).ok_or(Stop::Unknown)?;
     with_kind!(kind, string: string::skip(input), Type => Type::skip(input, form))
 }

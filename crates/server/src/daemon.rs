@@ -2,7 +2,7 @@
 
 use mantissa_engine::config::Config;
 use mantissa_engine::log::warning;
-use mantissa_sys::process;
+use mantissa_sys::{process, supervision};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,16 +41,21 @@ impl Drop for PidFile {
     }
 }
 
+/// Whether the server runs in the background: the configuration says so, and nobody supervises the process.
+fn runs_in_background(config: &Config) -> bool {
+    config.daemonize && supervision::supervisor().is_none()
+}
+
 /// Goes to the background if the configuration says so. To be called before any thread is started: fails if
 /// there is another one.
 pub fn daemonize(config: &Config) -> io::Result<()> {
-    if config.daemonize { process::daemonize() } else { Ok(()) }
+    if runs_in_background(config) { process::daemonize() } else { Ok(()) }
 }
 
 /// Writes the process id where the configuration says, in the background always; a configuration that names
 /// no file then gets the default. A file that can not be written is logged and done without.
 pub fn write_pid_file(config: &mut Config) -> Option<PidFile> {
-    if config.pidfile.is_none() && config.daemonize {
+    if config.pidfile.is_none() && runs_in_background(config) {
         config.pidfile = Some(PID_FILE.to_owned());
     }
     let path = config.pidfile.as_deref()?;

@@ -14,6 +14,7 @@ mod network;
 mod reconfigure;
 mod scraping;
 mod start;
+mod supervision;
 mod tls;
 mod worker;
 

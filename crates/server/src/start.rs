@@ -21,6 +21,7 @@ use mantissa_sys::{ThreadClock, process, scheduling};
 use crate::balance::Balancer;
 use crate::inbox::{Inbox, Message};
 use crate::network::{Network, Service};
+use crate::supervision::Supervision;
 use crate::worker::{METRICS_CONNECTIONS_MAX, Worker};
 use crate::{crash, daemon, tls};
 
@@ -96,6 +97,7 @@ fn answer(argument: &OsString) -> Option<String> {
 fn start(mut config: Config) -> Result<u8, String> {
     std::env::set_current_dir(&config.dir)
         .map_err(|error| format!("Can't chdir to '{}': {error}", config.dir))?;
+    let mut supervision = Supervision::begin(&config);
     daemon::daemonize(&config).map_err(|error| format!("Could not go to the background: {error}"))?;
     let _pid_file = daemon::write_pid_file(&mut config);
     adjust_client_limit(&mut config);
@@ -114,7 +116,9 @@ fn start(mut config: Config) -> Result<u8, String> {
     engine.acl.load_at_start(engine.registry, &engine.active_config().config)?;
     engine.persistence.loading.store(true, Ordering::Release);
     let listeners = listen(&engine, &network)?;
+    tell_place(&engine.live().config, &network);
     let (threads, clocks) = start_workers(&engine, &network, listeners)?;
+    supervision.repeat(&engine).map_err(|error| format!("Could not start a thread: {error}"))?;
     if let Some(code) = load(&engine, &mut signals, &stop_receiver)? {
         return Ok(code);
     }
@@ -122,7 +126,9 @@ fn start(mut config: Config) -> Result<u8, String> {
     background::start(&engine, move |engine| balancer.tick(engine, &balanced))
         .map_err(|error| format!("Could not start a thread: {error}"))?;
     notice!("Ready to accept connections");
-    let code = wait_for_end(&engine, &mut signals, &stop_receiver);
+    supervision.ready();
+    let code = wait_for_end(&engine, &mut signals, &stop_receiver, &supervision);
+    supervision.stopping();
     engine.stopping.store(true, Ordering::Relaxed);
     network.post_all(|| Message::Stop);
     for thread in threads {
@@ -190,6 +196,23 @@ fn adjust_client_limit(config: &mut Config) {
         warning!("The system allows {granted} open files: maxclients is reduced to {clients}");
         config.maxclients = u32::try_from(clients).unwrap_or(u32::MAX);
     }
+}
+
+/// Tells what runs where: ports, the configuration file, the folder of the data.
+fn tell_place(config: &Config, network: &Network) {
+    let mut places = format!("port={}", network.port.load(Ordering::Relaxed));
+    if config.tls_port != 0 {
+        places.push_str(&format!(", tls-port={}", config.tls_port));
+    }
+    if let Some(path) = config.unixsocket.as_deref().filter(|path| !path.is_empty()) {
+        places.push_str(&format!(", unixsocket={path}"));
+    }
+    notice!("Running mode=standalone, {places}, process {}.", std::process::id());
+    match config.file() {
+        Some(file) => notice!("Configuration file: {}", file.display()),
+        None => notice!("No configuration file: defaults, and what the command line says"),
+    }
+    notice!("Folder of the data: {}", config.dir);
 }
 
 /// Opens the listening sockets that the configuration names.
@@ -375,15 +398,23 @@ fn start_workers(
 const STACK_BYTES: usize = 16 << 20;
 
 /// Waits for SHUTDOWN or a signal, and returns the exit code.
-fn wait_for_end(engine: &Engine, signals: &mut Signals, stop: &mpsc::Receiver<u8>) -> u8 {
+fn wait_for_end(
+    engine: &Engine,
+    signals: &mut Signals,
+    stop: &mpsc::Receiver<u8>,
+    supervision: &Supervision,
+) -> u8 {
     loop {
         if let Ok(code) = stop.try_recv() {
             return code;
         }
         match signals.wait(Some(Duration::from_millis(50))) {
-            Ok(Some(Signal::Hangup)) => log::set_file(&engine.active_config().config.logfile),
+            Ok(Some(Signal::Hangup)) => {
+                supervision.reload(|| log::set_file(&engine.live().config.logfile));
+            }
             Ok(Some(signal)) => {
                 notice!("Received {}, scheduling shutdown...", signal_name(signal));
+                supervision.stopping();
                 engine.scripting.kill_slow();
                 let config = &engine.active_config().config;
                 let flags = match signal {
@@ -394,6 +425,7 @@ fn wait_for_end(engine: &Engine, signals: &mut Signals, stop: &mpsc::Receiver<u8
                     return 0;
                 }
                 warning!("Errors trying to shut down the server. Check the logs for more information.");
+                supervision.goes_on();
                 signals.forgive_interrupt();
             }
             Ok(None) => {}

@@ -11,6 +11,7 @@ pub mod process;
 pub mod scheduling;
 pub mod signals;
 pub mod simulation;
+pub mod supervision;
 mod thread_clock;
 
 pub use thread_clock::ThreadClock;

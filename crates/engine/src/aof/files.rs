@@ -47,6 +47,9 @@ pub fn open_at_start(engine: &Engine) -> Result<(), String> {
         |what: &Path, error: std::io::Error| format!("Can't open the AOF file {}: {error}", what.display());
     storage.create_directory(&files.directory).map_err(|error| failed(&files.directory, error))?;
     if files.manifest.files().next().is_none() {
+        if let Some(reason) = super::rewrite::refusal(engine) {
+            return Err(format!("The append-only file can not begin: {reason}."));
+        }
         let (directory, aof_name) = (files.directory.clone(), files.name.clone());
         let path = directory.join(files.manifest.next_base(&aof_name, true));
         write_base(engine, &path).map_err(|error| failed(&path, error))?;

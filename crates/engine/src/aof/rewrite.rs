@@ -25,7 +25,7 @@ use crate::context::Context;
 use crate::engine::Engine;
 use crate::snapshot::Pace;
 use crate::state::aof::Files;
-use crate::{notice, snapshot, warning};
+use crate::{notice, persistence, snapshot, warning};
 use mantissa_sys::clock::unix_ms;
 use mantissa_sys::simulation;
 
@@ -35,6 +35,12 @@ const FAILURES_WITHOUT_DELAY: u64 = 3;
 const RETRY_DELAY_S: i64 = 60;
 /// The longest delay of a retry, in s.
 const RETRY_DELAY_MAX_S: i64 = 3600;
+
+/// Why none may begin: what would be replaced was loaded in part.
+pub fn refusal(engine: &Engine) -> Option<String> {
+    let reason = engine.persistence.partial.refusal(None);
+    reason.filter(|_| !engine.live().config.rdb_overwrite_after_skip)
+}
 
 /// Starts one in the background. An error says why not.
 pub fn start(engine: &Engine) -> Result<(), &'static str> {
@@ -54,6 +60,7 @@ pub fn start(engine: &Engine) -> Result<(), &'static str> {
         rewrite.has_failed.store(outcome.is_err(), Ordering::Relaxed);
         match outcome {
             Ok(()) => {
+                engine.persistence.partial.keep_only(&persistence::dump_path(&engine.live()));
                 rewrite.failures.store(0, Ordering::Relaxed);
                 notice!("Background AOF rewrite finished successfully");
             }
@@ -78,6 +85,9 @@ pub fn tick(context: &mut Context) {
     let (engine, config) = (context.engine, &context.active.config);
     let (aof, rewrite) = (&engine.aof, &engine.aof.rewrite);
     if rewrite.is_running() || engine.persistence.saving.load(Ordering::Acquire) {
+        return;
+    }
+    if refusal(engine).is_some() {
         return;
     }
     let failures = rewrite.failures.load(Ordering::Relaxed);

@@ -19,14 +19,24 @@ fn save(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Re
     if engine.persistence.saving.load(Ordering::Acquire) {
         return Err(Error::fixed("ERR Background save already in progress"));
     }
+    check_overwriting(engine)?;
     match persistence::save(engine, Pace::Hasty) {
         Ok(()) => reply.ok(),
         Err(error) => {
-            warning!("Error saving the DB on disk: {error}");
+            let path = persistence::dump_path(&engine.live());
+            warning!("Error saving the DB on disk: {}: {error}", path.display());
             return Err(Error::fixed("ERR"));
         }
     }
     Ok(())
+}
+
+/// Refuses to overwrite a dump that was loaded in part.
+fn check_overwriting(engine: &Engine) -> Outcome {
+    match persistence::overwrite_refusal(engine) {
+        None => Ok(()),
+        Some(reason) => Err(Error::new(format!("ERR {reason}"))),
+    }
 }
 
 fn bgsave(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -39,6 +49,7 @@ fn bgsave(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut R
         Some(_) => return Err(Error::SYNTAX),
     };
     let engine = invocation.engine();
+    check_overwriting(engine)?;
     if engine.aof.rewrite.is_running() && !engine.persistence.saving.load(Ordering::Acquire) {
         if schedule {
             engine.persistence.scheduled.store(true, Ordering::Relaxed);
@@ -91,6 +102,9 @@ fn start_background_save(
 
 fn bgrewriteaof(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     let engine = invocation.engine();
+    if let Some(reason) = aof::rewrite::refusal(engine) {
+        return Err(Error::new(format!("ERR {reason}")));
+    }
     if engine.aof.rewrite.is_running() {
         return Err(Error::fixed("ERR Background append only file rewriting already in progress"));
     }

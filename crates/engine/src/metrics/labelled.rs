@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use mantissa_config::format_percentile;
 use mantissa_protocol::put_quoted;
 
 use super::text::Samples;
@@ -54,6 +55,10 @@ pub fn config_maxclients(figures: &Figures, samples: &mut Samples) {
 
 pub fn config_maxmemory(figures: &Figures, samples: &mut Samples) {
     samples.add(&[], figures.source.active.config.maxmemory);
+}
+
+pub fn config_io_threads(figures: &Figures, samples: &mut Samples) {
+    samples.add(&[], figures.source.live.config.io_threads);
 }
 
 /// The classes of clients, in the order of the setting.
@@ -121,13 +126,28 @@ pub fn command_latencies(figures: &Figures, samples: &mut Samples) {
     });
 }
 
+/// Not a summary, because redis_exporter's quantiles are in percent, which OpenMetrics does not allow there.
 pub fn command_percentiles(figures: &Figures, samples: &mut Samples) {
-    let percentiles = &figures.source.active.config.latency_tracking_info_percentiles;
-    each_distribution(figures, samples, |samples, labels, command, distribution| {
-        let sum_us = (command.calls.nanoseconds / 1000) as f64;
-        let quantiles =
-            percentiles.iter().map(|&percent| (percent / 100.0, distribution.percentile_us(percent)));
-        samples.summary(labels, quantiles, (distribution.calls(), sum_us));
+    let percentiles = &figures.source.live.config.latency_tracking_info_percentiles;
+    each_distribution(figures, samples, |samples, labels, _, distribution| {
+        for &percent in percentiles {
+            let quantile = format_percentile(percent);
+            let labels: Vec<(&str, &str)> =
+                labels.iter().copied().chain([("quantile", quantile.as_str())]).collect();
+            samples.add_once(&labels, distribution.percentile_us(percent));
+        }
+    });
+}
+
+pub fn command_microseconds(figures: &Figures, samples: &mut Samples) {
+    each_distribution(figures, samples, |samples, labels, command, _| {
+        samples.add(labels, command.calls.nanoseconds / 1000);
+    });
+}
+
+pub fn recorded_calls(figures: &Figures, samples: &mut Samples) {
+    each_distribution(figures, samples, |samples, labels, _, distribution| {
+        samples.add(labels, distribution.calls());
     });
 }
 

@@ -6,7 +6,7 @@
 use super::Figures;
 use super::labelled;
 use super::text::{Kind, Samples as Sink};
-use Get::{Field, Info, Samples, Status};
+use Get::{Field, Info, Microseconds, Samples, Status};
 
 /// A metric.
 pub struct Metric {
@@ -25,6 +25,8 @@ pub struct Metric {
 pub enum Get {
     /// The figure that INFO shows under this name; no sample where it shows none.
     Field(&'static str),
+    /// The same in seconds, where INFO shows microseconds.
+    Microseconds(&'static str),
     /// 1 if INFO shows `ok` under this name, 0 for another word.
     Status(&'static str),
     /// 1, with labels whose values INFO shows: name of the label, name in INFO.
@@ -68,6 +70,8 @@ metrics! {
     Gauge "redis_io_threads_active" Field("io_threads_active") => "Whether several threads serve clients.";
     Gauge "redis_config_maxclients" Samples(labelled::config_maxclients) => "The setting maxclients.";
     Gauge "redis_config_maxmemory" Samples(labelled::config_maxmemory) => "The setting maxmemory.";
+    Gauge "redis_config_io_threads" Samples(labelled::config_io_threads) =>
+        "The setting io-threads, which has no effect.";
     Gauge "redis_config_client_output_buffer_limit_bytes" Samples(labelled::output_limits) =>
         "Bytes of unread replies at which a client is closed, by class and limit; 0 is no limit.";
     Gauge "redis_config_client_output_buffer_limit_overcome_seconds" Samples(labelled::output_seconds) =>
@@ -150,8 +154,6 @@ metrics! {
         "Bytes in memory beyond those of the allocator.";
     Gauge "redis_mem_fragmentation_ratio" Field("mem_fragmentation_ratio") =>
         "Bytes in memory by bytes in use.";
-    Gauge "redis_memory_fragmentation_ratio" Field("mem_fragmentation_ratio") =>
-        "Bytes in memory by bytes in use; a name that rules ask for.";
     Gauge "redis_mem_fragmentation_bytes" Field("mem_fragmentation_bytes") =>
         "Bytes in memory beyond bytes in use.";
     Gauge "redis_mem_not_counted_for_eviction_bytes" Field("mem_not_counted_for_evict") =>
@@ -256,8 +258,8 @@ metrics! {
     Gauge "redis_pubsub_channels" Field("pubsub_channels") => "Channels with subscribers.";
     Gauge "redis_pubsub_patterns" Field("pubsub_patterns") => "Patterns with subscribers.";
     Gauge "redis_pubsubshard_channels" Field("pubsubshard_channels") => "Shard channels with subscribers.";
-    Gauge "redis_latest_fork_usec" Field("latest_fork_usec") =>
-        "Microseconds of the last fork; nothing is forked here.";
+    Gauge "redis_latest_fork_seconds" Microseconds("latest_fork_usec") =>
+        "How long the last fork took; nothing is forked here.";
     Counter "redis_migrate_cached_sockets_total" Field("migrate_cached_sockets") =>
         "Sockets kept for MIGRATE.";
     Gauge "redis_slave_expires_tracked_keys" Field("slave_expires_tracked_keys") =>
@@ -316,6 +318,7 @@ metrics! {
     Gauge "redis_replica_partial_resync_accepted" Field("sync_partial_ok") => "Partial resynchronisations.";
     Gauge "redis_replica_partial_resync_denied" Field("sync_partial_err") =>
         "Partial resynchronisations that were refused.";
+    Gauge "redis_cluster_connections" Field("cluster_connections") => "Links between cluster nodes.";
     Gauge "redis_cluster_enabled" Field("cluster_enabled") => "Whether the server is part of a cluster.";
 
     // ---- Processor time -----------------------------------------------------------------------------------
@@ -341,8 +344,12 @@ metrics! {
         "Calls that replied an error, by command.";
     Histogram "redis_commands_latencies_usec" Samples(labelled::command_latencies) =>
         "How long calls took in microseconds, by command, in the steps of LATENCY HISTOGRAM.";
-    Summary "redis_latency_percentiles_usec" Samples(labelled::command_percentiles) =>
-        "Percentiles of how long calls took in microseconds, by command.";
+    Gauge "redis_latency_percentiles_usec" Samples(labelled::command_percentiles) =>
+        "Percentiles of how long calls took in microseconds, by command; the quantile is in percent.";
+    Gauge "redis_latency_percentiles_usec_sum" Samples(labelled::command_microseconds) =>
+        "Microseconds that these calls took, by command.";
+    Gauge "redis_latency_percentiles_usec_count" Samples(labelled::recorded_calls) =>
+        "The number of these calls, by command.";
     Counter "redis_errors_total" Samples(labelled::errors) => "Error replies by their code.";
     Gauge "redis_latency_spike_last" Samples(labelled::spike_times) =>
         "When an event last took longer than latency-monitor-threshold, Unix time.";

@@ -5,7 +5,7 @@
 //! | family of a counter | `x_total` | `x`, its sample `x_total` |
 //! | escaped in HELP | `\`, line feed | `\`, `"`, line feed |
 //! | `# UNIT` | no | where the name ends in a unit |
-//! | whole numbers as `le` and `quantile` | `1` | `1.0` |
+//! | whole numbers as `le` | `1` | `1.0` |
 //! | end | none | `# EOF` |
 
 use std::collections::HashSet;
@@ -39,8 +39,6 @@ pub enum Kind {
     Counter,
     /// Counts of what is at most as large as each of some bounds.
     Histogram,
-    /// Quantiles.
-    Summary,
 }
 
 impl Kind {
@@ -50,7 +48,6 @@ impl Kind {
             Kind::Gauge => "gauge",
             Kind::Counter => "counter",
             Kind::Histogram => "histogram",
-            Kind::Summary => "summary",
         }
     }
 }
@@ -140,22 +137,6 @@ impl Samples<'_> {
             self.line("_bucket", labels, Some(("le", &bound_text)), below);
         }
         self.line("_bucket", labels, Some(("le", "+Inf")), count);
-        self.line("_sum", labels, None, sum);
-        self.line("_count", labels, None, count);
-    }
-
-    /// Adds a summary: quantiles from 0 to 1 with their values; the number of all, and their sum.
-    pub fn summary(
-        &mut self,
-        labels: &[(&str, &str)],
-        quantiles: impl Iterator<Item = (f64, f64)>,
-        (count, sum): (u64, f64),
-    ) {
-        let mut quantile_text = String::new();
-        for (quantile, value) in quantiles {
-            self.write_bound(&mut quantile_text, quantile);
-            self.line("", labels, Some(("quantile", &quantile_text)), value);
-        }
         self.line("_sum", labels, None, sum);
         self.line("_count", labels, None, count);
     }
@@ -251,19 +232,15 @@ mod tests {
     }
 
     #[test]
-    fn histograms_and_summaries_have_bounds_sum_and_count() {
+    fn histograms_have_bounds_sum_and_count() {
         let write = |exposition: &mut Exposition| {
             exposition.family("h", Kind::Histogram, "H.", |samples| {
                 samples.histogram(&[("c", "get")], [("0.5", 1), ("1", 2)].into_iter(), (3, 2.5));
             });
-            exposition.family("s", Kind::Summary, "S.", |samples| {
-                samples.summary(&[], [(0.5, 7.0), (1.0, 9.25)].into_iter(), (3, 2.5));
-            });
         };
         let expected = "# HELP h H.\n# TYPE h histogram\nh_bucket{c=\"get\",le=\"0.5\"} 1\n\
                         h_bucket{c=\"get\",le=\"1.0\"} 2\nh_bucket{c=\"get\",le=\"+Inf\"} 3\n\
-                        h_sum{c=\"get\"} 2.5\nh_count{c=\"get\"} 3\n# HELP s S.\n# TYPE s summary\n\
-                        s{quantile=\"0.5\"} 7\ns{quantile=\"1.0\"} 9.25\ns_sum 2.5\ns_count 3\n# EOF\n";
+                        h_sum{c=\"get\"} 2.5\nh_count{c=\"get\"} 3\n# EOF\n";
         assert_eq!(text(Format::OpenMetrics, write), expected);
         let expected = expected.replace("1.0\"", "1\"").replace("# EOF\n", "");
         assert_eq!(text(Format::Prometheus, write), expected);

@@ -1,5 +1,6 @@
 //! What is known of dump files: changes that are not saved, the order of dumps, saves and loads under way.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -137,6 +138,44 @@ pub struct Persistence {
     pub loaded_expired: AtomicU64,
     /// Keys that the last load brought.
     pub loaded_keys: AtomicU64,
-    /// The data have been saved because the engine ends.
+    /// Files that were loaded without their data of modules.
+    pub partial: Partial,
+    /// The server ends, and has been saved for that.
     pub ends_saved: AtomicBool,
+}
+
+/// Files that were loaded without their data of modules.
+#[derive(Default)]
+pub struct Partial {
+    files: Mutex<Vec<PathBuf>>,
+}
+
+impl Partial {
+    /// Adds a file.
+    pub fn add(&self, path: &Path) {
+        self.forget(path);
+        self.files.lock().push(path.to_owned());
+    }
+
+    /// Why a file must not be replaced by what is in memory, if it is one of these; without a path, why no
+    /// file must.
+    pub fn refusal(&self, path: Option<&Path>) -> Option<String> {
+        let files = self.files.lock();
+        let found = files.iter().find(|partial| path.is_none_or(|path| path == *partial))?;
+        Some(format!(
+            "{} was loaded without its data of modules, which saving would lose. 'CONFIG SET \
+             rdb-overwrite-after-skip yes' allows it",
+            found.display()
+        ))
+    }
+
+    /// A file is none of these: it was loaded whole, or replaced.
+    pub fn forget(&self, path: &Path) {
+        self.files.lock().retain(|partial| partial != path);
+    }
+
+    /// All files but this one were replaced.
+    pub fn keep_only(&self, path: &Path) {
+        self.files.lock().retain(|partial| partial == path);
+    }
 }

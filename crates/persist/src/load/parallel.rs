@@ -52,8 +52,8 @@ pub struct LoadJob<'a> {
     pub progress: &'a (dyn Fn(u64) + Sync),
 }
 
-/// Loads a file; see the module's description. Bytes after its end are not looked at. Data of modules are
-/// always refused.
+/// Loads a file; see the module's description. Bytes after its end are not looked at. Each
+/// worker's target is told of the keys that the worker steps over.
 pub fn load_in_parallel(file: &dyn SharedFile, job: &LoadJob<'_>) -> Result<LoadSummary, LoadError> {
     let total = file.length().unwrap_or(0);
     match attempt(file, total, job) {
@@ -195,6 +195,7 @@ impl Shared {
             total.keys_expired += part.keys_expired;
             total.keys_empty += part.keys_empty;
             total.keys_of_modules += part.keys_of_modules;
+            total.aux_of_modules += part.aux_of_modules;
             total.functions += part.functions;
         }
         total.checksum = ChecksumState::Absent;

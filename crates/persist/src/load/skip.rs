@@ -3,6 +3,7 @@
 //! What this accepts need not be sound: whoever decodes the record finds out. It never accepts less than a
 //! decoder does.
 
+use super::module::skip_aux;
 use crate::format::{encoding, opcode};
 use crate::source::Source;
 use crate::types::skip_value;
@@ -115,6 +116,10 @@ pub(super) fn skip_record(input: &mut impl Input) -> Result<Skipped, Stop> {
             }
             opcode::FUNCTION2 => {
                 skip_string(input)?;
+                return Ok(Skipped::Record);
+            }
+            opcode::MODULE_AUX => {
+                skip_aux(input)?;
                 return Ok(Skipped::Record);
             }
             opcode::EXPIRETIME_MS => input.skip(8)?,

@@ -42,6 +42,19 @@ impl Record<'_> {
     }
 }
 
+/// A key of a module's type that was stepped over.
+#[derive(Clone, Copy, Debug)]
+pub struct SkippedKey<'a> {
+    /// Where in the file it is.
+    pub offset: u64,
+    /// Its database.
+    pub database: usize,
+    /// Its name.
+    pub key: &'a [u8],
+    /// The name of its type, nine characters, which the module has chosen.
+    pub type_name: &'a str,
+}
+
 /// Takes what a file holds. An `Err` ends the load with that reason.
 pub trait LoadTarget {
     /// The keys that follow belong to this database.
@@ -56,6 +69,18 @@ pub trait LoadTarget {
     /// Nothing more comes. An error is one that was noticed only after the key had been taken.
     fn finish(&mut self) -> Result<(), LoadError> {
         Ok(())
+    }
+
+    /// A key that was left out because of its type, where [`LoadOptions::skip_modules`] is set.
+    ///
+    /// [`LoadOptions::skip_modules`]: super::LoadOptions::skip_modules
+    fn skipped(&mut self, key: &SkippedKey<'_>) {
+        let _ = key;
+    }
+
+    /// Data of a module that belong to no key were left out in the same way.
+    fn skipped_aux(&mut self, type_name: &str) {
+        let _ = type_name;
     }
 
     /// A fact about the file, such as `redis-ver`.

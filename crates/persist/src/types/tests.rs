@@ -7,7 +7,7 @@ use crate::load::{LoadOptions, LoadTarget, LoadedValue, Loader, Record};
 use crate::source::Source;
 use crate::write::{Encoder, WriteOptions};
 use mantissa_store::snapshot::Image;
-use mantissa_store::{Entry, Hash, Kind, Text, Value, ValueType, with_kind, with_value_mut};
+use mantissa_store::{EncodingLimits, Entry, Hash, Kind, Text, Value, ValueType, with_kind, with_value_mut};
 
 /// Values for tests that run over all types.
 pub trait Sample: Codec {
@@ -133,7 +133,7 @@ fn what_is_written_is_skipped_whole_and_reads_back() {
             let mut source = Source::from_bytes([&written[..], b"more"].concat());
             assert!(skip_value(&mut source, form).is_ok() && source.offset() == length, "{kind:?}");
             let mut source = Source::from_bytes(written);
-            let read = read_value(&mut source, form, &LoadOptions::default());
+            let read = read_value(&mut source, form, &EncodingLimits::default());
             let Ok(Outcome::Value(read)) = read else { panic!("{kind:?} of {count}") };
             assert_eq!((read.kind(), source.offset()), (kind, length));
             let read = Entry::new(b"key", read, None, 0);

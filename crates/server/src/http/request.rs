@@ -202,4 +202,35 @@ mod tests {
             assert_eq!(parse(&text[..len]), Parsed::Incomplete, "{len}");
         }
     }
+
+    #[test]
+    fn any_change_of_a_request_is_answered_within_bounds() {
+        let text =
+            b"GET http://a:1/metrics?x HTTP/1.1\r\nHost: a\r\nAccept: b;q=1\r\nContent-Length: 0\r\n\r\n";
+        let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+        println!("seed {seed:#x}");
+        let mut random = |below: usize| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            (seed >> 33) as usize % below
+        };
+        for _ in 0..20_000 {
+            let mut input = text.to_vec();
+            for _ in 0..=random(4) {
+                let at = random(input.len());
+                match random(3) {
+                    0 => input[at] = random(256) as u8,
+                    1 => drop(input.remove(at)),
+                    _ => input.insert(at, b"\r\n :;,\0/"[random(8)]),
+                }
+            }
+            if let Parsed::Request(request, len) = parse(&input) {
+                assert!(len <= input.len() && !request.path.is_empty() && !request.path.contains('?'));
+                // What follows a head does not change how it is read.
+                let followed = [&input[..len], b"GET / HTTP/1.1\r\n"].concat();
+                assert_eq!(parse(&followed), Parsed::Request(request, len));
+            }
+        }
+    }
 }

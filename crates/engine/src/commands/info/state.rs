@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use super::{Lines, Source};
 use crate::commands::REDIS_VERSION;
 use mantissa_sys::clock::{unix_ms, unix_us};
+use mantissa_sys::supervision::{Supervisor, supervisor};
 
 /// Bits of the clock that Redis shows as `lru_clock`.
 const LRU_CLOCK_MAX: i64 = (1 << 24) - 1;
@@ -29,7 +30,7 @@ pub(super) fn server(lines: &mut Lines, source: &Source) {
     lines.add("atomicvar_api", "rust-std");
     lines.add("gcc_version", "0.0.0");
     lines.add("process_id", std::process::id());
-    lines.add("process_supervised", "no");
+    lines.add("process_supervised", supervisor().map_or("no", Supervisor::name));
     lines.add("run_id", &engine.run_id);
     lines.add("tcp_port", if host.port == 0 { config.tls_port } else { host.port });
     lines.add("server_time_usec", unix_us());
