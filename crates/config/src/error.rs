@@ -1,4 +1,4 @@
-//! What can go wrong with a configuration: a line that stops the start, a warning, a refused `CONFIG SET`.
+//! Errors in a configuration: a line that stops the start, a warning, a refused `CONFIG SET`.
 
 use super::refusal::{Refusal, reason};
 use super::{Directive, SENSITIVE, directive};
@@ -20,7 +20,7 @@ pub enum Origin {
     Arguments,
 }
 
-/// A configuration that the server does not start with.
+/// An error in the configuration that stops the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     origin: Option<Origin>,
@@ -41,7 +41,7 @@ impl ConfigError {
         ConfigError { origin: None, text: String::new(), reason }
     }
 
-    /// What is wrong, without where.
+    /// What is wrong.
     pub fn reason(&self) -> &str {
         &self.reason
     }

@@ -204,7 +204,7 @@ impl Config {
         Ok(())
     }
 
-    /// Values that are accepted beyond what works are moved to what does.
+    /// Moves accepted values that would not work into the range that does.
     fn keep_within_sense(&mut self) {
         self.hz = self.hz.clamp(1, 500);
         self.repl_backlog_size = self.repl_backlog_size.max(16 << 10);

@@ -52,7 +52,7 @@ fn take_word(mut line: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     }
 }
 
-/// Takes text up to and with the closing quote; gives what follows it.
+/// Reads text up to the closing quote, inclusive. Returns the rest.
 fn take_quoted<'a>(quote: u8, mut line: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
     loop {
         let (byte, rest) = match line {
@@ -90,7 +90,7 @@ fn unescape(escaped: u8) -> u8 {
     }
 }
 
-/// Whether a word must be quoted to come back as it is.
+/// Whether a word must be quoted to be read back unchanged.
 pub fn needs_quotes(word: &[u8]) -> bool {
     word.is_empty() || word.iter().any(|&byte| is_space(byte) || matches!(byte, b'"' | b'\'' | b'\\' | 0))
 }

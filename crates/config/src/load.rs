@@ -1,5 +1,5 @@
-//! Reading a configuration: the file, standard input and the command line, in this order, the last word
-//! winning.
+//! Reading a configuration: the file, standard input and the command line, in this order. Later values
+//! replace earlier ones.
 
 use super::error::{ConfigError, Origin, Warning};
 use super::line::{needs_quotes, quote, split_words};

@@ -1,5 +1,4 @@
-//! `CONFIG REWRITE`: brings a configuration file up to date with the settings, and leaves the rest of it
-//! alone.
+//! `CONFIG REWRITE`: writes the present settings into a configuration file and keeps the rest of the file.
 //!
 //! Comments, empty lines, the order and lines whose setting still has the value that the line gives stay. A
 //! line whose setting has changed is replaced where it stands, what a file says twice is said once, and

@@ -76,7 +76,7 @@ impl Client<'_> {
         context.refresh();
         context.outbox.required_lsn = 0;
         let authenticated = session.authenticated || !context.engine.acl.needs_login();
-        let limits = RequestLimits { bulk_len_max: context.live.config.proto_max_bulk_len, authenticated };
+        let limits = RequestLimits { bulk_len_max: context.active.config.proto_max_bulk_len, authenticated };
         let (mut parser, mut position) = (RequestParser::default(), 0);
         loop {
             let parsed = batch.parse(input, &mut position, &mut parser, &limits);

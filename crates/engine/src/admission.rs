@@ -23,7 +23,7 @@ pub use rights::{check_options, note_failed_login, try_run};
 
 /// The refusal of commands that may need memory when there is none.
 pub const OUT_OF_MEMORY: Error = Error::fixed("OOM command not allowed when used memory > 'maxmemory'.");
-/// The refusal of commands on data while these are loaded.
+/// The refusal of commands on data while files are loaded.
 pub const LOADING: Error = Error::fixed("LOADING Redis is loading the dataset in memory");
 
 /// Whether a client's request may run or be queued now; the error to reply if not.
@@ -87,10 +87,10 @@ fn may_need_memory(engine: &Engine, session: &Session, command: &Command, args: 
     }
 }
 
-/// Refuses writes while the log can not be written, and while dumps fail, if the configuration says so.
+/// Refuses writes while the log cannot be written, and, with `stop-writes-on-bgsave-error`, while dumps fail.
 pub fn check_disk(context: &Context, command: &Command) -> Outcome {
     match command.info.flags.has(Flags::WRITE) {
-        true => write_refusal(context.engine, &context.live.config),
+        true => write_refusal(context.engine, &context.active.config),
         false => Ok(()),
     }
 }
@@ -135,7 +135,7 @@ pub fn of_waiting(engine: &Engine, blocked: &BlockedClient) -> Outcome {
 pub struct ScriptRights {
     /// It must not write.
     pub is_read_only: bool,
-    /// It may do everything when memory is full.
+    /// It may call any command when memory is full.
     pub allows_oom: bool,
     /// It has called a command that writes.
     pub has_written: bool,

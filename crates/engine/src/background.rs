@@ -1,5 +1,5 @@
-//! What is done in the background: active expiry, eviction that commands have no time for, compaction,
-//! sampling of rates.
+//! The background thread: active expiry, eviction beyond what commands had time for, compaction, key sizes,
+//! save points, rewrites of the append-only file, and sampling of rates.
 
 use mantissa_sys::{clock, simulation};
 use std::sync::atomic::Ordering;
@@ -14,10 +14,10 @@ use crate::key_sizes::Walker;
 use crate::memory_limit::Verdict;
 use mantissa_sys::clock::unix_ms;
 
-/// How long keys are evicted before the other duties have their turn.
+/// Maximum time for eviction in one round.
 const EVICTION_TIME: Duration = Duration::from_millis(20);
 
-/// Starts the thread that does it. Each round, `hz` times a second, it does `also` as well.
+/// Starts the thread. It also calls `also` in each round, `hz` times a second.
 pub fn start(engine: &Engine, mut also: impl FnMut(&Engine) + Send + 'static) -> std::io::Result<()> {
     let body = move |engine: &Engine| {
         let mut background = Background::new(engine);
@@ -33,8 +33,7 @@ pub fn start(engine: &Engine, mut also: impl FnMut(&Engine) + Send + 'static) ->
     engine.spawn("background", body)
 }
 
-/// What is done in the background, by whoever has time for it. A program with no thread for it calls
-/// [`Background::round`].
+/// The work of the background thread. A program that does not start the thread calls [`Background::round`].
 pub struct Background<'e> {
     context: Context<'e>,
     sampled: (Instant, crate::stats::Totals),
@@ -45,7 +44,7 @@ pub struct Background<'e> {
 }
 
 impl<'e> Background<'e> {
-    /// Has done nothing yet: the next look is a round.
+    /// The first round is due at once.
     pub fn new(engine: &'e Engine) -> Self {
         Background {
             context: Context::new(engine, engine.worker_count()),
@@ -57,16 +56,16 @@ impl<'e> Background<'e> {
         }
     }
 
-    /// Does everything once: evicts while memory is full, for 20 ms at most, and removes expired keys, for
-    /// about a quarter of the time between two rounds at `hz`. Rests if DEBUG PAUSE-CRON says so.
+    /// Runs one round: evicts while memory is full, for 20 ms at most, and removes expired keys, for about a
+    /// quarter of the time between two rounds at `hz`. Does nothing while DEBUG PAUSE-CRON is on.
     pub fn round(&mut self) {
         self.next_round = clock::now();
         self.look(&mut |_| {});
     }
 
-    /// When there is something to do again.
+    /// When the next work is due.
     fn next_look(&self) -> Instant {
-        self.compactor.next_run().map_or(self.next_round, |stint| stint.min(self.next_round))
+        self.compactor.next_run().map_or(self.next_round, |run| run.min(self.next_round))
     }
 
     /// Does what is due.
@@ -75,12 +74,12 @@ impl<'e> Background<'e> {
         let context = &mut self.context;
         context.refresh();
         let is_saving = engine.persistence.saving.load(Ordering::Relaxed);
-        self.compactor.go_on(&engine.keyspace, &engine.compaction, &context.live.config, is_saving);
+        self.compactor.go_on(&engine.keyspace, &engine.compaction, &context.active.config, is_saving);
         let has_room = eviction::make_room(context, EVICTION_TIME) != Verdict::InProgress;
         let now = clock::now();
         let is_paused = engine.pauses_cron.load(Ordering::Relaxed);
         if now >= self.next_round && !is_paused {
-            let hz = context.live.config.hz.clamp(1, 500);
+            let hz = context.active.config.hz.clamp(1, 500);
             self.next_round = now + Duration::from_micros(1_000_000 / u64::from(hz));
             if engine.active_expire.load(Ordering::Relaxed) && !engine.pauses(context.now_ms, true) {
                 self.expirer.run(context);
@@ -95,7 +94,7 @@ impl<'e> Background<'e> {
             crate::persistence::tick(context);
             crate::aof::rewrite::tick(context);
             let is_loading = engine.persistence.loading.load(Ordering::Relaxed);
-            self.compactor.tick(&engine.compaction, &context.live.config, is_loading);
+            self.compactor.tick(&engine.compaction, &context.active.config, is_loading);
         }
         if is_paused {
             self.next_round = now + Duration::from_millis(1);
@@ -105,7 +104,7 @@ impl<'e> Background<'e> {
         }
         context.outbox.end_iteration(false);
         if !has_room {
-            // What is being freed by others needs a moment.
+            // Other threads are still freeing values.
             simulation::sleep(Duration::from_micros(200));
             engine.pressure.wake_background();
         }

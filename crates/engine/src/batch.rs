@@ -1,7 +1,6 @@
 //! A batch of requests: parsed in place, its keys hashed and prefetched before the first of them runs.
 //!
-//! The misses of a pipeline overlap in this way. A batch has no idea where its bytes come from, nor what its
-//! requests do.
+//! So the cache misses of a pipeline overlap. A batch knows neither sockets nor commands.
 
 use mantissa_protocol::{Args, OwnedArgs, Parsed, RequestLimits, RequestParser, Slice};
 use mantissa_store::{Ahead, KeyHash, Keyspace};
@@ -9,7 +8,7 @@ use smallvec::SmallVec;
 
 /// Most requests that are parsed and prefetched together.
 pub const BATCH_MAX: usize = 64;
-/// Batches after one that used no large collections until it is looked again whether one does.
+/// Batches without prefetching after one that used no large collections.
 const UNFETCHED_BATCHES: u32 = 64;
 /// Argument slices for which memory is kept between inputs.
 const SLICES_KEPT_MAX: usize = 64 << 10;
@@ -46,7 +45,7 @@ pub struct Batch {
     pub slices: Vec<Slice>,
     /// The requests.
     pub requests: Vec<Request>,
-    /// Batches until it is looked again whether requests use large collections.
+    /// Batches until prefetching in large collections is tried again.
     until_fetching: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Clients that wait in blocking commands: how they begin and end to wait, and their timeouts.
+//! Blocking commands: blocking, unblocking and timeouts of clients.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ use crate::state::aof::write_confirmations;
 #[derive(Default)]
 pub struct Deadlines(BTreeSet<(i64, u64)>);
 
-/// Ends a client's waiting with a reply, if it still waits. Its worker does the rest when it reads the
-/// message.
+/// Unblocks a client with this reply. False if it is no longer blocked. Its worker gets a message and calls
+/// [`end_waiting`].
 pub fn release(engine: &Engine, blocked: &BlockedClient, reply: Vec<u8>) -> bool {
     let mut waiting = blocked.waiting.lock();
     if !std::mem::replace(&mut *waiting, false) {
@@ -34,7 +34,7 @@ pub fn release(engine: &Engine, blocked: &BlockedClient, reply: Vec<u8>) -> bool
     true
 }
 
-/// What a client gets when its time is up.
+/// The reply of a blocked command that has timed out.
 pub fn timeout_reply(engine: &Engine, blocked: &BlockedClient) -> Vec<u8> {
     let mut reply = Reply::new(blocked.protocol);
     match blocked.blocking.on_timeout {
@@ -46,7 +46,7 @@ pub fn timeout_reply(engine: &Engine, blocked: &BlockedClient) -> Vec<u8> {
     reply.into_bytes()
 }
 
-/// Files a client under the keys that it wants to wait for, whose shards are locked.
+/// Blocks a client on the keys of its command, whose shards are locked.
 pub fn block(
     engine: &Engine,
     session: &mut Session,
@@ -81,7 +81,7 @@ pub fn block(
     wait(engine, session, blocked);
 }
 
-/// What a client waits for that waits for no key, in the command with these arguments.
+/// A blocked client that waits for something other than a key, in the command with these arguments.
 pub fn waiting_without_keys(
     engine: &Engine,
     session: &Session,
@@ -112,14 +112,14 @@ pub fn waiting_without_keys(
     }))
 }
 
-/// Has a client wait for what `blocked` says.
+/// Blocks a session.
 pub fn wait(engine: &Engine, session: &mut Session, blocked: Arc<BlockedClient>) {
     engine.blocked.lock().insert(session.shared.id, Arc::clone(&blocked));
     session.shared.mark(flag::BLOCKED, true);
     session.blocked = Some(blocked);
 }
 
-/// Takes a client that no longer waits out of all queues. No shard may be locked.
+/// Removes a client from the queues of its keys. No shard may be locked.
 pub fn stop_waiting(engine: &Engine, blocked: &Arc<BlockedClient>) {
     engine.blocked.lock().remove(&blocked.session.id);
     for key in &blocked.blocking.keys {
@@ -138,8 +138,8 @@ pub fn stop_waiting(engine: &Engine, blocked: &Arc<BlockedClient>) {
     }
 }
 
-/// Ends a session's waiting after it has been served, timed out or unblocked. Nothing if it does not wait;
-/// else the reply, or none if it has turned replies off.
+/// Unblocks a session that has been served, has timed out or was unblocked. Returns `None` if it is not
+/// blocked, `Some(None)` if it has turned replies off, and else its reply.
 pub fn end_waiting(
     context: &mut Context,
     session: &mut Session,
@@ -158,8 +158,8 @@ pub fn end_waiting(
     Some((!is_silent).then_some(served.reply))
 }
 
-/// Does the rest of a command whose session has waited for something outside, also if the session is gone.
-/// The end of the waiting, if it still waits; its reply is for when the log is confirmed up to
+/// Runs the rest of a command whose session waited for another thread, even if the session has ended. Returns
+/// the outcome if the session is still blocked. Its reply must wait until the log is confirmed up to
 /// `outbox.required_lsn`.
 pub fn complete(context: &mut Context, blocked: &BlockedClient, work: Completion) -> Option<Served> {
     context.refresh();
@@ -172,14 +172,14 @@ pub fn complete(context: &mut Context, blocked: &BlockedClient, work: Completion
 }
 
 impl Deadlines {
-    /// Notes a client that has begun to wait.
+    /// Adds a client that has blocked.
     pub fn add(&mut self, blocked: &BlockedClient) {
         if let Some(deadline) = blocked.blocking.deadline {
             self.0.insert((deadline, blocked.session.id));
         }
     }
 
-    /// Forgets a client that waits no longer.
+    /// Removes a client that is no longer blocked.
     pub fn remove(&mut self, blocked: &BlockedClient) {
         if let Some(deadline) = blocked.blocking.deadline {
             self.0.remove(&(deadline, blocked.session.id));
@@ -191,7 +191,7 @@ impl Deadlines {
         self.0.first().map(|(deadline, _)| *deadline)
     }
 
-    /// Releases those whose time is up.
+    /// Unblocks the clients whose deadline has passed.
     pub fn expire(&mut self, context: &Context) {
         while let Some(&(deadline, session)) = self.0.first() {
             if deadline > context.now_ms {

@@ -1,4 +1,4 @@
-//! The one way of a call: how a command runs, whoever asks for it.
+//! Running a command. All callers take the same steps:
 //!
 //! | step | a client's request | in a transaction or script | from a log |
 //! | --- | --- | --- | --- |
@@ -40,7 +40,7 @@ impl<'a> Call<'a> {
         Call { command, args, hash: None }
     }
 
-    /// Whether it waits for shards other than those of its keys, and so for scripts that hold them.
+    /// Whether the command visits shards other than those of its keys. It must not run beside a slow script.
     fn sweeps(&self) -> bool {
         self.command.info.locks == Locks::Sweep || self.command.info.traits.has(Traits::WAITS_FOR_SHARDS)
     }
@@ -49,9 +49,9 @@ impl<'a> Call<'a> {
 /// How a call of a transaction or a script is recorded.
 #[derive(Clone, Copy)]
 pub struct Record {
-    /// What it changes goes to the log.
+    /// Its changes are appended to the log.
     pub is_logged: bool,
-    /// It is counted and shown to monitors. A script that begins again repeats calls that have been.
+    /// It is counted and shown to monitors. False when a script that was restarted repeats a call.
     pub is_counted: bool,
 }
 
@@ -72,8 +72,8 @@ pub fn run_request(context: &mut Context, session: &mut Session, call: Call<'_>,
     }
 }
 
-/// Runs a call of a transaction or a script, which holds `access`. It has been admitted. The caller replies
-/// an error.
+/// Runs an admitted call of a transaction or a script under the locks of `access`. An error is for the caller
+/// to reply.
 pub fn run_held(
     context: &mut Context,
     session: &mut Session,
@@ -101,7 +101,7 @@ pub fn run_held(
     outcome
 }
 
-/// Runs a call of a log that is loaded. Nothing is counted or logged.
+/// Runs a command of the log while it is loaded. Nothing is counted or logged.
 pub fn replay(
     context: &mut Context,
     session: &mut Session,
@@ -117,8 +117,8 @@ pub fn replay(
     outcome
 }
 
-/// Runs the handler of a call. One on data takes the locks of its keys where no `access` holds them, and
-/// commits what it has changed.
+/// Runs the handler of a call. Without `access`, a handler on data first locks the shards of its keys, and
+/// its changes are committed.
 pub fn invoke(
     context: &mut Context,
     session: &mut Session,
@@ -157,10 +157,10 @@ fn run_data(
         None => lock(engine, shards_of(engine, command, args), may_write)?,
     };
     let is_replayed = context.is_loading;
-    let Context { live, now_ms, random_state, collected, outbox, .. } = context;
+    let Context { active, now_ms, random_state, collected, outbox, .. } = context;
     let mode = Mode { may_block: !is_replayed, serving: false, no_touch: session.no_touch };
     let mut access =
-        Access::new(locked, session.database, *now_ms, &live.settings, mode, random_state, collected);
+        Access::new(locked, session.database, *now_ms, &active.settings, mode, random_state, collected);
     if is_replayed {
         access.begin_loading();
     }
@@ -179,7 +179,7 @@ fn run_data(
         outbox.required_lsn = engine.aof.log.end();
     }
     if session.remembers_reads() {
-        let keys_max = live.config.tracking_table_max_keys;
+        let keys_max = active.config.tracking_table_max_keys;
         tracking::remember(outbox, &mut access, &session.shared, command, args, keys_max);
     }
     drop(access);
@@ -190,9 +190,9 @@ fn run_data(
     outcome
 }
 
-/// Runs `work` with a view of these shards, locked for just that: the calls of a transaction or a script,
-/// which take their session and context along. The commit of what they change ends here. `may_write` says
-/// whether any of them may write. Fails, having run nothing, where a slow script holds one of the shards.
+/// Locks these shards and runs `work`: the calls of a transaction or a script. Then ends the commit of their
+/// changes. `may_write` says whether any of the calls may write. Fails before it runs anything if a slow
+/// script holds one of the shards.
 pub fn with_held<R>(
     context: &mut Context,
     session: &mut Session,
@@ -202,11 +202,11 @@ pub fn with_held<R>(
 ) -> Outcome<R> {
     let engine = context.engine;
     let locked = lock(engine, shards, may_write)?;
-    let live = Arc::clone(&context.live);
+    let active = Arc::clone(&context.active);
     let (mut random_state, mut collected) = (context.random_state, Collected::default());
     let mode = Mode { may_block: false, serving: false, no_touch: session.no_touch };
     let (database, now_ms) = (session.database, context.now_ms);
-    let (settings, random, collected) = (&live.settings, &mut random_state, &mut collected);
+    let (settings, random, collected) = (&active.settings, &mut random_state, &mut collected);
     let mut access = Access::new(locked, database, now_ms, settings, mode, random, collected);
     let result = work(context, session, &mut access);
     access.select(session.database);
@@ -217,13 +217,13 @@ pub fn with_held<R>(
     Ok(result)
 }
 
-/// Commits what a call of a transaction or script has caused, as far as that is not left to the end.
+/// Commits the effects of one call of a transaction or script. The log and blocked clients wait for the end.
 fn commit_held(context: &mut Context, session: &Session, access: &mut Access<'_>, call: Call<'_>) {
     let (engine, outbox) = (context.engine, &mut context.outbox);
     let to_free = commit(engine, outbox, access, Some((session.database, call.args)), false);
     access.keep_lazy_free(to_free);
     if session.remembers_reads() {
-        let keys_max = context.live.config.tracking_table_max_keys;
+        let keys_max = context.active.config.tracking_table_max_keys;
         tracking::remember(outbox, access, &session.shared, call.command, call.args, keys_max);
     }
 }
@@ -236,7 +236,7 @@ fn show(context: &mut Context, session: &Session, call: Call<'_>) {
     }
 }
 
-/// Replies the error of a call that failed, in the place of what it has replied from `start` on.
+/// If the call failed, replaces what it has replied from `start` on by its error.
 #[inline]
 pub fn write_outcome(reply: &mut Reply, start: usize, outcome: &Outcome) {
     if let Err(error) = outcome {

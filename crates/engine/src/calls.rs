@@ -1,7 +1,7 @@
-//! What is counted of a call: its time, whether it failed, its error by the code, and a slow one in the log.
+//! Accounting of calls: time, failures, error codes, the slow log, latency events and hot keys.
 //!
-//! All ways of a call end here: a client's request, a queued command of a transaction, a command that a
-//! script calls, and a command that has waited. A call counts once, when it ends.
+//! A call counts once, when it ends: a client's request, a queued command of a transaction, a command that a
+//! script calls, and a blocked command that has been served.
 
 use mantissa_sys::clock;
 use std::time::Duration;
@@ -24,7 +24,7 @@ impl Context<'_> {
         self.has_failed = true;
     }
 
-    /// The time since the present command began, in ns. The next one begins now.
+    /// Nanoseconds since the present command began. The next one begins now.
     fn lap(&mut self) -> u64 {
         let now = clock::now();
         let elapsed = now.duration_since(self.command_began).as_nanos() as u64;
@@ -33,7 +33,7 @@ impl Context<'_> {
     }
 }
 
-/// Counts a call that has run. It began when the one before it ended.
+/// Counts a call that has run. Its time is counted from the end of the call before it.
 #[inline]
 pub fn ended(
     context: &mut Context,
@@ -58,13 +58,13 @@ pub fn rejected(context: &Context, command: Option<&Command>, error: &Error) {
     stats.count_error(context.worker, &error.text());
 }
 
-/// Notes the time of a call that has begun to wait.
+/// Stores the time that a call took until it blocked.
 pub fn waits(context: &mut Context, blocked: &BlockedClient) {
     context.has_failed = false;
     blocked.spent_ns.store(context.lap(), std::sync::atomic::Ordering::Relaxed);
 }
 
-/// Counts the call of a command that has waited.
+/// Counts the call of a blocked command that has been served, or has timed out.
 pub fn ended_waiting(context: &mut Context, session: &Session, blocked: &BlockedClient, served: &Served) {
     let (command, args) = (blocked.command, blocked.args.as_args());
     let error = served.error();
@@ -80,10 +80,10 @@ pub fn ended_waiting(context: &mut Context, session: &Session, blocked: &Blocked
     note_latency(context, "command-unblocking", served.spent_ns);
 }
 
-/// Notes how long something took, if that is above the threshold of what is watched.
+/// Records a latency event if it took as long as `latency-monitor-threshold`.
 #[inline]
 pub fn note_latency(context: &Context, event: &'static str, spent_ns: u64) {
-    if context.live.config.latency_monitor_threshold_ms > 0 {
+    if context.active.config.latency_monitor_threshold_ms > 0 {
         context.engine.note_latency(event, Duration::from_nanos(spent_ns));
     }
 }
@@ -106,7 +106,7 @@ fn record(
     let counters = &engine.stats.commands[context.worker][command.index];
     stats::add(&counters.calls, 1);
     stats::add(&counters.nanoseconds, spent_ns);
-    let config = &context.live.config;
+    let config = &context.active.config;
     if config.latency_tracking {
         counters.histogram.get_or_init(Box::default).record(spent_ns);
     }
@@ -139,18 +139,18 @@ fn note_slow(context: &Context, session: &Session, command: &Command, args: Args
         client_name: &name,
     };
     let shown = shown_arguments(command.info.secrets, args);
-    let entries_max = context.live.config.slowlog_max_len;
+    let entries_max = context.active.config.slowlog_max_len;
     context.engine.slowlog.lock().record(slow, shown, entries_max);
 }
 
-/// Notes one of a command's keys.
+/// Counts one of the command's keys, picked at random, in the worker's sketch.
 #[cold]
 fn note_hot_key(context: &Context, database: usize, command: &Command, args: Args<'_>) {
     let Ok(keys) = find_keys(command.info, args) else { return };
     if keys.is_empty() {
         return;
     }
-    // One of several stands for all of them.
+    // Its weight is the number of keys.
     let chosen = (context.random_state >> 20) as usize % keys.len();
     let key = args.at(keys[chosen].index);
     let hash = context.engine.keyspace.hash(key).0 ^ database as u64;

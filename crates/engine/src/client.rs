@@ -1,4 +1,4 @@
-//! What all threads may look at of a session, and where it is reached.
+//! The part of a session that all threads may read, and where its client is reached.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -48,19 +48,19 @@ pub mod flag {
     pub const NO_TOUCH: u32 = 1 << 6;
     /// `U`: connected through a unix socket.
     pub const UNIX: u32 = 1 << 7;
-    /// CLIENT KILL has chosen it: nothing more that it sends is run. It is in no list any more.
+    /// Closed by CLIENT KILL: no further request of it runs, and no list shows it.
     pub const KILLED: u32 = 1 << 8;
-    /// `t`: is told when keys change.
+    /// `t`: client-side caching is on (CLIENT TRACKING).
     pub const TRACKING: u32 = 1 << 9;
-    /// `B`: is told of all keys with certain prefixes.
+    /// `B`: tracking in broadcasting mode: all keys with certain prefixes.
     pub const TRACKING_BROADCAST: u32 = 1 << 10;
     /// Only reads after CLIENT CACHING YES count.
     pub const TRACKING_OPT_IN: u32 = 1 << 11;
     /// Reads after CLIENT CACHING NO do not count.
     pub const TRACKING_OPT_OUT: u32 = 1 << 12;
-    /// Is not told of its own changes.
+    /// NOLOOP: gets no invalidation messages for its own changes.
     pub const TRACKING_NO_LOOP: u32 = 1 << 13;
-    /// `R`: the client that was to be told in its place is gone.
+    /// `R`: the client to which its invalidation messages are redirected is gone.
     pub const TRACKING_BROKEN: u32 = 1 << 14;
     /// Everything that CLIENT TRACKING sets.
     pub const ALL_TRACKING: u32 = TRACKING
@@ -69,13 +69,13 @@ pub mod flag {
         | TRACKING_OPT_OUT
         | TRACKING_NO_LOOP
         | TRACKING_BROKEN;
-    /// Has been named as the one to be told in the place of another.
+    /// Another client redirects its invalidation messages to it.
     pub const GETS_MESSAGES: u32 = 1 << 15;
     /// CLIENT REPLY OFF: it gets pushed messages, and nothing else.
     pub const SILENT: u32 = 1 << 16;
 }
 
-/// Texts that a client gives itself.
+/// The names that a client has set.
 #[derive(Clone, Debug, Default)]
 pub struct Identity {
     /// CLIENT SETNAME.
@@ -89,7 +89,7 @@ pub struct Identity {
 /// The part of a session that all threads may look at. Figures are brought up to date after each batch of
 /// requests.
 pub struct SharedSession {
-    /// Unique, growing.
+    /// Unique; later clients have greater numbers.
     pub id: u64,
     /// Who is at the other end.
     pub peer: Peer,
@@ -101,9 +101,9 @@ pub struct SharedSession {
     pub active_ms: AtomicI64,
     /// Where to reach it.
     pub target: Mutex<Target>,
-    /// Names.
+    /// The names that the client has set.
     pub identity: Mutex<Identity>,
-    /// Who has logged in.
+    /// The user that has logged in.
     pub user: Mutex<Arc<User>>,
     /// Bits of [`flag`].
     pub flags: AtomicU32,
@@ -127,9 +127,9 @@ pub struct SharedSession {
     pub watched_count: AtomicU32,
     /// Bytes of the watched keys.
     pub watched_bytes: AtomicU64,
-    /// The client that is told in its place when keys change; 0 if it is told itself.
+    /// The client that gets its invalidation messages; 0 for itself.
     pub redirect: AtomicU64,
-    /// While keys are watched: set by whoever changes one of them.
+    /// While keys are watched: set when one of them changes.
     pub watch_dirty: Mutex<Option<Arc<AtomicBool>>>,
     /// Bytes of an unfinished request.
     pub query_bytes: AtomicU64,
@@ -137,7 +137,7 @@ pub struct SharedSession {
     pub query_free_bytes: AtomicU64,
     /// Bytes queued and not sent.
     pub output_bytes: AtomicU64,
-    /// Bytes of the names.
+    /// Bytes of `identity`.
     pub identity_bytes: AtomicU64,
     /// All bytes that it takes.
     pub memory_bytes: AtomicU64,
@@ -150,7 +150,7 @@ pub struct SharedSession {
 }
 
 impl SharedSession {
-    /// What is known of a client that has just connected.
+    /// The shared part of a new session.
     pub fn new(
         id: u64,
         peer: Peer,
@@ -192,7 +192,7 @@ impl SharedSession {
         }
     }
 
-    /// Changes names.
+    /// Changes the names and counts their bytes.
     pub fn change_identity(&self, change: impl FnOnce(&mut Identity)) {
         let mut identity = self.identity.lock();
         change(&mut identity);
@@ -206,12 +206,13 @@ impl SharedSession {
         self.flags.load(Ordering::Relaxed) & bits != 0
     }
 
-    /// Who is told in its place as clients see it: a number, 0 for itself, -1 if nobody is told.
+    /// `redir=` of CLIENT LIST: the client that gets its invalidation messages, 0 for itself, -1 without
+    /// tracking.
     pub fn redirect_shown(&self) -> i64 {
         if self.has(flag::TRACKING) { self.redirect.load(Ordering::Relaxed) as i64 } else { -1 }
     }
 
-    /// Whether this is who has logged in.
+    /// Whether it has logged in as this user.
     pub fn belongs_to(&self, user: &Arc<User>) -> bool {
         Arc::ptr_eq(&self.user.lock(), user)
     }

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
 use mantissa_config::{Config, MemoryOrPercent};
 
-/// The least limit, so that it is always possible to talk to the server.
+/// The least limit, so that a client can always connect.
 const LIMIT_BYTES_MIN: u64 = 128 << 10;
 
-/// What one worker tells of its clients.
+/// The clients of one worker.
 #[derive(Default)]
 #[repr(align(128))]
 struct WorkerShare {
@@ -30,7 +30,7 @@ pub struct ClientMemory {
 }
 
 impl ClientMemory {
-    /// Nothing, for so many workers.
+    /// All zero, for so many workers.
     pub fn new(worker_count: usize) -> Self {
         ClientMemory { workers: (0..worker_count).map(|_| WorkerShare::default()).collect() }
     }

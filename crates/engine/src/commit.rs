@@ -23,14 +23,13 @@ use crate::{admission, persistence, stats, tracking};
 use mantissa_sys::clock::unix_ms;
 use mantissa_sys::simulation::{self, Fault};
 
-/// A command that has run: the database that it was given in, and its arguments. Nothing for what the server
-/// does by itself.
+/// A command that has run, for the log: its database and arguments. None for what the engine does by itself.
 pub type LoggedCommand<'a> = Option<(usize, Args<'a>)>;
 
-/// Commits what has been collected in `access`, and returns what is to be freed once no shard is locked, if
-/// anything.
-/// `command` is what was run, for the log. Inside a transaction clients are served, and the log is written,
-/// only at its end: until then `ends` is false and keys that became ready are kept in `access`.
+/// Commits the effects that are collected in `access`. Returns the values to free once no shard is locked.
+///
+/// Within a transaction or script `ends` is false: blocked clients are served, and the log is appended to, at
+/// its end. Until then keys that blocked clients wait for are kept in `access`.
 pub fn commit(
     engine: &Engine,
     outbox: &mut Outbox,
@@ -59,7 +58,7 @@ pub fn commit(
     }
     let mut next = 0;
     if !ready.is_empty() {
-        // A transaction or script may have run for longer than the keys that it has left live.
+        // A transaction or script may have run so long that keys have expired meanwhile.
         access.advance_clock(unix_ms());
     }
     while next < ready.len() {
@@ -74,7 +73,7 @@ pub fn commit(
     to_free.if_any()
 }
 
-/// Everything but serving. Returns the keys that became ready.
+/// Commits effects, but serves no blocked client. Returns the keys that blocked clients may wait for.
 fn apply(
     engine: &Engine,
     outbox: &mut Outbox,
@@ -116,7 +115,7 @@ fn apply(
     effects.ready
 }
 
-/// Notes the commands that cause these effects when the log is loaded.
+/// Adds the commands to the log's unit that have these effects when the log is loaded.
 fn note(unit: &mut Unit, database: usize, effects: &Effects, command: LoggedCommand<'_>) {
     for ExpiredFields { database, key, fields } in &effects.removed_fields {
         let words: Vec<&[u8]> =
@@ -136,20 +135,20 @@ fn note(unit: &mut Unit, database: usize, effects: &Effects, command: LoggedComm
     }
 }
 
-/// Tells those who watch changed keys and those who hold copies of them. `lapsed` says that the keys went
-/// because they had expired; otherwise the present client has changed them.
+/// Marks the WATCHes of changed keys and invalidates the copies that clients hold. `expired`: the keys were
+/// removed because they had expired; otherwise the present client has changed them.
 fn tell_of_changes(
     outbox: &mut Outbox,
     access: &mut Access<'_>,
     changed: &[(usize, Box<[u8]>)],
-    lapsed: bool,
+    expired: bool,
 ) {
-    let by = outbox.current.filter(|_| !lapsed);
+    let by = outbox.current.filter(|_| !expired);
     let keyspace = access.keyspace();
     for (database, key) in changed {
         let hash = keyspace.hash(key);
         let Some(shard) = access.locked_mut().shard_mut(keyspace.shard_of(hash)) else { continue };
-        match lapsed {
+        match expired {
             true => shard.mark_lapsed(*database, key),
             false if simulation::has_fault(Fault::UnmarkedWatch) => {}
             false => shard.mark_watchers(*database, key),
@@ -215,7 +214,7 @@ fn publish_event(engine: &Engine, outbox: &mut Outbox, notify: u32, event: &Even
     }
 }
 
-/// Appends what has been collected to the log. The shards that it concerns are locked by `access`.
+/// Appends the unit to the log. `access` has the shards locked that it is about.
 fn append(engine: &Engine, outbox: &mut Outbox, access: &mut Access<'_>) {
     let aof = &engine.aof;
     if simulation::has_fault(Fault::LateLog) {
@@ -235,8 +234,8 @@ fn append(engine: &Engine, outbox: &mut Outbox, access: &mut Access<'_>) {
     }
 }
 
-/// Serves those who wait for a key, in the order in which they came, for as long as it has something for
-/// them. Returns the keys that became ready by that.
+/// Serves the clients that are blocked on a key, first come, first served, while it has elements for them.
+/// Returns the keys that this made ready for others.
 fn serve_key(
     engine: &Engine,
     outbox: &mut Outbox,
@@ -274,7 +273,7 @@ fn serve_key(
             ready.extend(apply(engine, outbox, access, effects, command, to_free));
             outbox.current = by;
             if blocked.remembers_reads && blocked.session.has(flag::TRACKING) {
-                let keys_max = engine.live().config.tracking_table_max_keys;
+                let keys_max = engine.active_config().config.tracking_table_max_keys;
                 let (session, command) = (&blocked.session, blocked.command);
                 tracking::remember(outbox, access, session, command, blocked.args.as_args(), keys_max);
             }
@@ -288,7 +287,7 @@ fn serve_key(
     ready
 }
 
-/// Runs a blocked client's command again. If it got something, sends its reply and returns what it caused.
+/// Runs a blocked client's command again. If it no longer blocks, sends its reply and returns its effects.
 fn serve_client(
     engine: &Engine,
     outbox: &mut Outbox,

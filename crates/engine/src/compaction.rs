@@ -1,12 +1,11 @@
 //! Moves entries together, so that the memory that deletions left in holes goes back to the system.
 //!
-//! Once a second it is looked at how many slabs the live cells could do without ([`slab::begin_compaction`]).
-//! If it is worth it, a walk over all shards moves what lies in the emptiest ones, in short stints that make
-//! up a share of one core: they lie apart, so that a shard that is in demand is locked for a small part of
-//! the time, and never for long. While much is written, holes fill up by themselves and only a lot of waste
-//! is worth it; when memory has come to rest, less is. `activedefrag yes` begins at
-//! `active-defrag-threshold-lower` and takes the share of `active-defrag-cycle-max`. A walk that gave little
-//! back is followed by a longer and longer pause.
+//! Once a second it computes how many slabs could be freed ([`slab::begin_compaction`]). If they are many
+//! enough, a walk over all shards moves the entries out of the emptiest slabs, in short runs that take a
+//! share of one core, so that a shard is never locked for long. While much is written, holes fill up by
+//! themselves and only much waste starts a walk; when the size of memory is stable, less does. `activedefrag
+//! yes` begins at `active-defrag-threshold-lower` and takes the share of `active-defrag-cycle-max`. A walk
+//! that gave little back is followed by a longer and longer pause.
 
 use mantissa_sys::clock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,17 +25,17 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Percent of one core that the walk takes, without `activedefrag`.
 const EFFORT_PERCENT: u32 = 10;
-/// How long the walk goes on at a time, and a shard is locked at most. Whoever wants it meanwhile has it
-/// until the next stint, which is several times as long.
+/// Maximum time that the walk runs, and a shard is locked, at a time. The pause until the next run is several
+/// times as long.
 const RUN_TIME_MAX: Duration = Duration::from_micros(50);
-/// While a snapshot is written, which shares much that could be moved, and takes its time of locks and cores.
+/// Between two runs while a snapshot is written, which shares values that could be moved.
 const PAUSE_WHILE_SAVING: Duration = Duration::from_millis(10);
 /// Attempts to lock a shard.
 const ATTEMPTS_MAX: u32 = 20;
 /// Buckets that are looked at between two looks at the clock.
 const BUCKETS_PER_LOOK: usize = 16;
 
-/// What INFO tells.
+/// Statistics, for INFO.
 #[derive(Default)]
 pub struct Figures {
     /// Whether a walk is under way.
@@ -107,7 +106,7 @@ impl Compactor {
         }
     }
 
-    /// When the walk goes on, if one is under way.
+    /// When the walk under way runs again.
     pub fn next_run(&self) -> Option<Instant> {
         self.walk.as_ref().map(|walk| walk.next_run)
     }
@@ -164,7 +163,7 @@ impl Walk {
         while self.shard < keyspace.shard_count() {
             let Ok(mut locked) = keyspace.try_lock(ShardSet::one(self.shard)) else {
                 attempts += 1;
-                // A shard that stays in use, perhaps by a slow script, is left to the next stint.
+                // A shard that stays locked, perhaps by a slow script, is left to the next run.
                 if attempts == ATTEMPTS_MAX {
                     return false;
                 }

@@ -1,4 +1,4 @@
-//! What a worker carries through every command that it runs.
+//! The state of a thread that runs commands.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use mantissa_protocol::Args;
 use mantissa_sys::clock::{self, unix_ms, unix_us};
 use mantissa_sys::simulation::{self, Fault};
 
+use crate::active_config::ActiveConfig;
 use crate::engine::Engine;
 use crate::host::{ConnId, Message, Target};
 use crate::hot_keys::Sampler;
 use crate::invocation::Command;
-use crate::live::Live;
 use crate::memory_limit::Evictor;
 use crate::session::{SharedSession, flag};
 
-/// What a thread that runs commands keeps from one to the next.
+/// The state that a thread keeps from one command to the next.
 pub struct Context<'e> {
     /// The engine.
     pub engine: &'e Engine,
@@ -26,27 +26,27 @@ pub struct Context<'e> {
     pub worker: usize,
     /// The clock, read once per event: Unix time in ms.
     pub now_ms: i64,
-    /// When the present command began, to time it: when the one before it ended, or its batch began.
+    /// When the present command began: when the one before it ended, or its batch began.
     pub command_began: Instant,
     /// The present command has replied an error.
     pub has_failed: bool,
     /// The configuration as of the last time this worker looked.
-    pub live: Arc<Live>,
+    pub active: Arc<ActiveConfig>,
     /// State of the random numbers.
     pub random_state: u64,
     /// The command that was called last, by the name that was used.
     pub last_command: LastCommand,
-    /// A script runs, and it is one of its commands that runs now.
+    /// The present command was called by a script.
     pub in_script: bool,
-    /// The commands of a log are run: they are not logged, and nothing expires.
+    /// A log is being loaded: commands are not logged, and nothing expires.
     pub is_loading: bool,
     /// Memory is full, and nothing could be evicted before the present command.
     pub out_of_memory: bool,
-    /// What is known about memory and keys to evict.
+    /// What this thread knows of memory and candidates for eviction.
     pub evictor: Evictor,
-    /// Which commands are noted among the hottest keys.
+    /// Chooses the commands whose keys are counted as hot keys.
     pub sampler: Sampler,
-    /// What the present command leaves for its commit.
+    /// Effects of the present command, for its commit.
     pub collected: Collected,
     /// Messages for clients.
     pub outbox: Outbox<'e>,
@@ -69,7 +69,7 @@ impl LastCommand {
     }
 
     fn note(&mut self, name: &[u8], command: &'static Command) {
-        // A subcommand is not told by the first word alone; its full name is longer.
+        // The first word does not tell subcommands apart; their full names are longer.
         let tells = command.subcommands.is_empty() && command.name.len() == name.len();
         if let (true, Some(place)) = (tells, self.name.get_mut(..name.len())) {
             place.copy_from_slice(name);
@@ -79,7 +79,7 @@ impl LastCommand {
 }
 
 impl<'e> Context<'e> {
-    /// The context of the thread with this number among the workers and those beside them.
+    /// The context of a thread. Threads that are no workers have numbers from the number of workers on.
     pub fn new(engine: &'e Engine, worker: usize) -> Self {
         Context {
             engine,
@@ -87,7 +87,7 @@ impl<'e> Context<'e> {
             now_ms: unix_ms(),
             command_began: clock::now(),
             has_failed: false,
-            live: engine.live(),
+            active: engine.active_config(),
             random_state: unix_us() as u64 ^ ((worker as u64) << 56),
             last_command: LastCommand::default(),
             in_script: false,
@@ -116,23 +116,24 @@ impl<'e> Context<'e> {
     pub fn refresh(&mut self) {
         self.now_ms = unix_ms();
         self.evictor.expect_change();
-        if self.live.version != self.engine.live_version() {
-            self.live = self.engine.live();
+        if self.active.version != self.engine.config_version() {
+            self.active = self.engine.active_config();
         }
     }
 }
 
-/// Messages to clients of this worker, kept until their turn, and to those of others, sent at once.
+/// Messages to clients. Those for clients of this worker are kept until the reply of the present command;
+/// others are sent at once.
 pub struct Outbox<'e> {
     worker: usize,
     engine: &'e Engine,
     local: Vec<(ConnId, Arc<[u8]>)>,
     /// The client whose command runs.
     pub current: Option<u64>,
-    /// Keys that have changed, for those who are told of all changes, with the client that changed them if it
-    /// was one.
+    /// Changed keys, for tracking in broadcasting mode, with the client that changed each, if it was only
+    /// one.
     changed: BTreeMap<Box<[u8]>, Option<u64>>,
-    /// What the present command, transaction or script has for the log.
+    /// The commands that the present command, transaction or script appends to the log.
     pub unit: Unit,
     /// Messages for other workers that wait for the LSN of the present unit.
     waiting: Vec<(usize, Message)>,
@@ -142,7 +143,7 @@ pub struct Outbox<'e> {
     pub required_lsn: Lsn,
     /// The LSN behind the last unit that was appended here.
     pub logged_lsn: Lsn,
-    /// Something has been appended since the log was kicked.
+    /// Something has been appended since the writer was last told.
     has_logged: bool,
 }
 
@@ -164,7 +165,7 @@ impl<'e> Outbox<'e> {
         }
     }
 
-    /// The server.
+    /// The engine.
     pub fn engine(&self) -> &'e Engine {
         self.engine
     }
@@ -183,8 +184,7 @@ impl<'e> Outbox<'e> {
         }
     }
 
-    /// Leaves a message for a worker. Where replies wait until what they tell of is confirmed, it does so
-    /// too.
+    /// Sends a message to a worker. Where replies wait for the log, the message waits too.
     pub fn send(&mut self, worker: usize, message: Message) {
         if self.engine.aof.holds_replies() {
             self.waiting.push((worker, message));
@@ -193,8 +193,8 @@ impl<'e> Outbox<'e> {
         }
     }
 
-    /// Leaves a message about a client that waited, for after the command that runs now, if one does: so the
-    /// command counts before those that it has served.
+    /// Sends a message to a blocked client that was served: after the command that runs now, so that this
+    /// command is counted first.
     pub fn send_served(&mut self, worker: usize, message: Message) {
         match self.current {
             Some(_) => self.served.push((worker, message)),
@@ -202,7 +202,7 @@ impl<'e> Outbox<'e> {
         }
     }
 
-    /// To be called when a command has ended: lets what it had to say to clients that waited go.
+    /// To be called when a command has ended. Sends the messages to the blocked clients that it has served.
     #[inline]
     pub fn command_ended(&mut self) {
         if simulation::has_fault(Fault::LateLog) && !self.unit.is_empty() {
@@ -249,10 +249,10 @@ impl<'e> Outbox<'e> {
         }
     }
 
-    /// Notes a changed key for those who are told of all changes.
+    /// Adds a changed key, for tracking in broadcasting mode.
     pub fn note_changed(&mut self, key: &[u8], by: Option<u64>) {
         match self.changed.get_mut(key) {
-            // Several have changed it, so nobody is the only one.
+            // Changed by several clients: none is exempt from the message by NOLOOP.
             Some(before) => *before = before.filter(|&before| by == Some(before)),
             None => _ = self.changed.insert(key.into(), by),
         }
@@ -269,13 +269,13 @@ impl<'e> Outbox<'e> {
         std::mem::take(&mut self.changed)
     }
 
-    /// Whether anything waits for a client of this worker.
+    /// Whether there are messages for clients of this worker.
     #[inline]
     pub fn has_local(&self) -> bool {
         !self.local.is_empty()
     }
 
-    /// Takes what waits for one connection.
+    /// Takes the messages for one client.
     pub fn take_for(&mut self, conn: ConnId) -> Vec<Arc<[u8]>> {
         let mut taken = Vec::new();
         self.local.retain(|(to, bytes)| {
@@ -287,7 +287,7 @@ impl<'e> Outbox<'e> {
         taken
     }
 
-    /// Takes everything that waits for clients of this worker.
+    /// Takes the messages for all clients of this worker.
     pub fn take_all(&mut self) -> Vec<(ConnId, Arc<[u8]>)> {
         std::mem::take(&mut self.local)
     }

@@ -54,7 +54,7 @@ const SHARDS: usize = 64;
 /// How long a client waits at a time before it looks at the clock.
 const WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// The reply to whoever has been closed, by CLIENT KILL or QUIT.
+/// The reply to a client that was closed by CLIENT KILL or QUIT.
 const CLOSED: &[u8] = b"-ERR the client is closed\r\n";
 
 /// Why an engine can not be opened, used or closed.
@@ -69,7 +69,7 @@ impl fmt::Display for EmbeddedError {
 
 impl std::error::Error for EmbeddedError {}
 
-/// What has come for a client, with the LSNs that it is for.
+/// Messages to a client, with the LSNs up to which the log must be confirmed first.
 #[derive(Default)]
 struct Inbox {
     messages: Mutex<Vec<(u64, Message)>>,
@@ -80,7 +80,7 @@ struct Inbox {
 struct Clients {
     inboxes: Vec<Inbox>,
     free: Mutex<Vec<usize>>,
-    /// The number of the next client: places are used again, numbers are not.
+    /// The number of the next client. Places are reused, numbers are not.
     next_conn: AtomicU64,
 }
 
@@ -126,7 +126,7 @@ impl Host for Clients {
         }
     }
 
-    /// The program ends when it wants to.
+    /// The program decides itself when it ends.
     fn shut_down(&self, _code: u8) {}
 
     fn configure(
@@ -200,7 +200,7 @@ impl Opening {
         let host = Arc::clone(&clients) as Arc<dyn Host>;
         let engine = Engine::new(config, self.storage, host).map_err(EmbeddedError)?;
         engine.start_lazy_free().map_err(no_thread)?;
-        engine.acl.load_at_start(engine.registry, &engine.live().config).map_err(EmbeddedError)?;
+        engine.acl.load_at_start(engine.registry, &engine.active_config().config).map_err(EmbeddedError)?;
         engine.persistence.loading.store(true, Ordering::Release);
         if let Err(error) = aof::start(&engine) {
             stop_threads(&engine);
@@ -237,7 +237,7 @@ impl Embedded {
         Opening::default().without_background().open(folder, directives)
     }
 
-    /// The duties of the background thread, for who does them himself.
+    /// The work of the background thread, for a program that runs it on a thread of its own.
     pub fn background(&self) -> Background<'_> {
         Background::new(&self.engine)
     }
@@ -503,7 +503,7 @@ impl LocalClient<'_> {
             self.wait_for_log(required_lsn);
             let is_own = message.target().is_none_or(|target| target == self.session.conn);
             let served = match message {
-                // What a client before this one has caused is finished; the rest was for it alone.
+                // A message to an earlier client in this place: only its completion still has to run.
                 Message::Complete(_, blocked, work) if !is_own => {
                     blocking::complete(&mut self.context, &blocked, work);
                     None
@@ -534,7 +534,7 @@ impl LocalClient<'_> {
         reply
     }
 
-    /// Has what the client's commands have caused for others, and for itself, go where it belongs.
+    /// Delivers the messages to this client and to others that its commands have caused.
     fn deliver(&mut self) {
         if self.context.outbox.has_changed() {
             tracking::broadcast(&mut self.context.outbox);

@@ -15,13 +15,13 @@ use mantissa_store::Keyspace;
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::acl::Acl;
+use crate::active_config::ActiveConfig;
 use crate::client_memory::{self, ClientMemory};
 use crate::host::{Host, Message};
 use crate::hot_keys::HotKeys;
 use crate::invocation::Registry;
 use crate::key_sizes::KeySizes;
 use crate::latency::LatencyMonitor;
-use crate::live::Live;
 use crate::memory_limit::{Freeing, Pressure};
 use crate::pubsub::PubSub;
 use crate::scripting::{self, Scripting};
@@ -96,8 +96,8 @@ pub struct Engine {
     pub original_registry: &'static Registry,
     /// Users.
     pub acl: Acl,
-    live: ArcSwap<Live>,
-    live_version: AtomicU64,
+    active: ArcSwap<ActiveConfig>,
+    config_version: AtomicU64,
     /// Held while the configuration changes.
     pub config_change: Mutex<()>,
     /// Connected clients by number.
@@ -114,13 +114,13 @@ pub struct Engine {
     /// Clients in WAITAOF, with the LSNs that they wait for.
     pub awaiting_log: Mutex<Vec<(Lsn, Arc<BlockedClient>)>>,
     next_ticket: AtomicU64,
-    /// What moving entries together has come to.
+    /// Statistics of compaction.
     pub compaction: crate::compaction::Figures,
     /// Clients in MONITOR.
     pub monitors: RwLock<Vec<Arc<SharedSession>>>,
     /// Their number, readable without the lock.
     pub monitor_count: AtomicUsize,
-    /// What waits for shards that a slow script holds.
+    /// Work that waits for shards that a slow script holds.
     postponed: Mutex<Vec<Postponed>>,
     has_postponed: AtomicBool,
     /// CLIENT PAUSE.
@@ -151,9 +151,9 @@ pub struct Engine {
     pub lazyfree_pending: Arc<AtomicUsize>,
     /// Keys that have been freed in the background.
     pub lazyfreed: Arc<AtomicUsize>,
-    /// Bytes in use when the server was ready for data.
+    /// Bytes in use when the engine was ready for data.
     pub startup_bytes: AtomicU64,
-    /// When the server started.
+    /// When the engine was made.
     pub started: Instant,
     /// 40 hexadecimal digits, new at each start.
     pub run_id: String,
@@ -161,11 +161,11 @@ pub struct Engine {
     pub replication_id: Mutex<String>,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expire: AtomicBool,
-    /// DEBUG PAUSE-CRON: what is done in the background rests.
+    /// DEBUG PAUSE-CRON: the background thread does nothing.
     pub pauses_cron: AtomicBool,
     /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call DEBUG.
     pub debug_in_scripts: AtomicBool,
-    /// The server is about to end.
+    /// The engine is shutting down.
     pub stopping: AtomicBool,
 }
 
@@ -211,8 +211,8 @@ impl Engine {
             registry,
             original_registry,
             acl,
-            live: ArcSwap::from_pointee(Live::new(1, config)),
-            live_version: AtomicU64::new(1),
+            active: ArcSwap::from_pointee(ActiveConfig::new(1, config)),
+            config_version: AtomicU64::new(1),
             config_change: Mutex::default(),
             clients: RwLock::default(),
             next_client: AtomicU64::new(1),
@@ -253,15 +253,15 @@ impl Engine {
     }
 
     /// The configuration in force.
-    pub fn live(&self) -> Arc<Live> {
-        self.live.load_full()
+    pub fn active_config(&self) -> Arc<ActiveConfig> {
+        self.active.load_full()
     }
 
-    /// Notes how long something took, if that is above the threshold of what is watched.
+    /// Records a latency event if it took as long as `latency-monitor-threshold`.
     pub fn note_latency(&self, event: &'static str, spent: Duration) {
         let spent_ms = spent.as_millis() as u64;
         if spent_ms > 0 {
-            let threshold_ms = self.live.load().config.latency_monitor_threshold_ms;
+            let threshold_ms = self.active.load().config.latency_monitor_threshold_ms;
             if threshold_ms > 0 && spent_ms >= threshold_ms {
                 self.latency.lock().add(event, spent_ms, unix_ms() / 1000);
             }
@@ -270,17 +270,17 @@ impl Engine {
 
     /// The version of the configuration in force.
     #[inline]
-    pub fn live_version(&self) -> u64 {
-        self.live_version.load(Ordering::Acquire)
+    pub fn config_version(&self) -> u64 {
+        self.config_version.load(Ordering::Acquire)
     }
 
     /// Puts a new configuration in force. The caller holds `config_change`.
     pub fn set_config(&self, config: Config) {
         self.pressure.set_limit(config.maxmemory);
         let limits_clients = client_memory::limit(&config).is_some();
-        let version = self.live_version() + 1;
-        self.live.store(Arc::new(Live::new(version, config)));
-        self.live_version.store(version, Ordering::Release);
+        let version = self.config_version() + 1;
+        self.active.store(Arc::new(ActiveConfig::new(version, config)));
+        self.config_version.store(version, Ordering::Release);
         self.pressure.wake_background();
         if limits_clients {
             self.send_all(|| Message::WeighClients);
@@ -292,7 +292,7 @@ impl Engine {
         self.next_client.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The next place in the queues of blocked clients.
+    /// The next ticket for the queues of blocked clients: lower ones are served first.
     pub fn next_ticket(&self) -> u64 {
         let ticket = self.next_ticket.fetch_add(1, Ordering::Relaxed);
         if simulation::has_fault(Fault::NewestFirst) { u64::MAX / 2 - ticket } else { ticket }
@@ -329,12 +329,12 @@ impl Engine {
         })
     }
 
-    /// Leaves a message for a worker.
+    /// Sends a message to a worker.
     pub fn send(&self, worker: usize, message: Message) {
         self.host.send(worker, message, 0);
     }
 
-    /// The same, for when the log is confirmed up to `lsn`.
+    /// Sends a message to a worker that takes effect once the log is confirmed up to `lsn`.
     pub fn send_after(&self, worker: usize, message: Message, lsn: Lsn) {
         self.host.send(worker, message, lsn);
     }
@@ -344,7 +344,7 @@ impl Engine {
         self.host.wake(worker);
     }
 
-    /// Leaves a message for every worker.
+    /// Sends a message to every worker.
     pub fn send_all(&self, message: impl Fn() -> Message) {
         (0..self.worker_count()).for_each(|worker| self.send(worker, message()));
     }
@@ -367,8 +367,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Notes that so many scripts or functions were flushed as ASYNC has it. Redis leaves more than 64 of
-    /// them to its background thread, and counts those; here they are few bytes, freed at once.
+    /// Counts scripts or functions that a flush with ASYNC has freed, if they are more than 64. Redis frees
+    /// those in the background and counts them; here they are freed at once.
     pub fn count_flushed_scripts(&self, count: usize, also: usize) {
         const COUNT_MAX: usize = 64;
         if count > COUNT_MAX {
@@ -394,13 +394,13 @@ impl Engine {
         }
     }
 
-    /// Leaves work for when no slow script is in its way.
+    /// Postpones work until no script is slow.
     pub fn postpone(&self, work: impl FnOnce(&Engine) + Send + 'static) {
         self.postponed.lock().push(Box::new(work));
         self.has_postponed.store(true, Ordering::Release);
     }
 
-    /// Does what was left, if no script is slow and no file is loaded. No shard may be locked.
+    /// Does the postponed work, if no script is slow and no file is loaded. No shard may be locked.
     pub fn do_postponed(&self) {
         let is_reloading = self.persistence.reloading.load(Ordering::Relaxed);
         if self.has_postponed.load(Ordering::Acquire) && !self.scripting.is_busy() && !is_reloading {
@@ -410,7 +410,7 @@ impl Engine {
         }
     }
 
-    /// Whether CLIENT PAUSE holds commands back at this time: writes, or all of them.
+    /// Whether CLIENT PAUSE postpones a command at this time. `may_write`: the command may write.
     pub fn pauses(&self, now_ms: i64, may_write: bool) -> bool {
         let until = self.pause.until_ms.load(Ordering::Relaxed);
         until > now_ms && (may_write || self.pause.all.load(Ordering::Relaxed))

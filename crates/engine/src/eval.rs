@@ -1,5 +1,5 @@
 //! Running scripts and functions: EVAL, EVALSHA, their read-only forms and SCRIPT here, FCALL and FUNCTION in
-//! [`functions`]. Which shards a script holds meanwhile, and why that makes it atomic, is told in [`run`].
+//! [`functions`]. [`run`] says which shards a script locks, and why that makes it atomic.
 
 pub mod functions;
 mod run;
@@ -187,7 +187,7 @@ pub struct ScriptCall<'a> {
     pub name: Name<'a>,
     /// What is known of its keys.
     pub key_usage: &'a KeyUsage,
-    /// Calls of a run that is to begin again.
+    /// Number of calls before a restart.
     pub called: Cell<usize>,
 }
 
@@ -213,7 +213,7 @@ impl ScriptCall<'_> {
         outcome
     }
 
-    /// The shards to begin with.
+    /// The shards to lock before the run.
     fn shards(&self, context: &Context, wide: bool) -> ShardSet {
         let keyspace = &context.engine.keyspace;
         if wide || self.key_count == 0 || !self.key_usage.has_only_declared() {
@@ -337,7 +337,7 @@ impl ScriptCall<'_> {
     }
 }
 
-/// Marks the script's call as failed, and counts the error unless that has been done.
+/// Marks the script's call as failed. Counts the error unless it has been counted.
 fn count_error(context: &mut Context, text: &str, is_counted: bool) {
     match is_counted {
         true => context.has_failed = true,
@@ -371,7 +371,7 @@ pub fn script_flush(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, rep
         return Err(Error::fixed("ERR SCRIPT FLUSH only support SYNC|ASYNC option"));
     }
     let flushed = invocation.engine().scripting.cache.flush();
-    if invocation.context.live.flushes_lazily(args.get(2)) {
+    if invocation.context.active.flushes_lazily(args.get(2)) {
         invocation.engine().count_flushed_scripts(flushed.len(), 0);
     }
     reply.ok();

@@ -1,10 +1,10 @@
 //! Making room when memory is full: `maxmemory` and its policies.
 //!
-//! Before each command a worker sees to it that memory is within the limit ([`relieve`]). If it is not, keys
-//! are evicted one by one, the worst of a small pool of candidates each time ([`crate::memory_limit::Pool`]),
-//! into which a few entries of one random shard are drawn first. At most one shard is locked, for some
-//! microseconds, and none is waited for. A command spends no more than `maxmemory-eviction-tenacity` allows;
-//! what is left the background thread does, while commands go on.
+//! Before each command a worker checks that memory is within the limit ([`evict_if_needed`]). If it is not,
+//! keys are evicted one by one, the worst of a small pool of candidates each time
+//! ([`crate::memory_limit::Pool`]), into which a few entries of one random shard are drawn first. At most one
+//! shard is locked, for some microseconds, and none is waited for. A command spends no more than
+//! `maxmemory-eviction-tenacity` allows; what is left the background thread does, while commands go on.
 //!
 //! Memory is what the allocator has handed out, less what has left the keyspace and is about to be freed
 //! ([`crate::memory_limit::Pressure`]). So neither several workers at once, nor one while a large value is
@@ -30,17 +30,17 @@ use crate::stats;
 use mantissa_config::{Config, MaxmemoryPolicy};
 use sampling::{Drawn, draw};
 
-/// Looks into locked shards and stale candidates that one eviction may take in vain.
+/// Candidates that one eviction tries at most: some are gone, or in a locked shard.
 const ATTEMPTS_MAX: usize = 32;
 
-/// Makes room before a command if memory is full. Returns whether it is, and nothing can be evicted. No shard
-/// may be locked.
+/// Evicts keys before a command if memory is full. Returns whether it is still full and nothing can be
+/// evicted. No shard may be locked.
 #[inline]
-pub fn relieve(context: &mut Context) -> bool {
-    if context.live.config.maxmemory == 0 || context.evictor.has_room() {
+pub fn evict_if_needed(context: &mut Context) -> bool {
+    if context.active.config.maxmemory == 0 || context.evictor.has_room() {
         return false;
     }
-    let time_limit = time_limit(&context.live.config);
+    let time_limit = time_limit(&context.active.config);
     let verdict = make_room(context, time_limit);
     if verdict == Verdict::InProgress {
         context.engine.pressure.wake_background();
@@ -67,7 +67,7 @@ fn time_limit(config: &Config) -> Duration {
 /// Evicts until memory is within the limit, for about `time_limit` at most.
 pub fn make_room(context: &mut Context, time_limit: Duration) -> Verdict {
     let engine = context.engine;
-    let limit = context.live.config.maxmemory;
+    let limit = context.active.config.maxmemory;
     let unsafe_now = engine.persistence.loading.load(Ordering::Relaxed)
         || engine.scripting.is_busy()
         || engine.pauses(context.now_ms, true);
@@ -79,7 +79,7 @@ pub fn make_room(context: &mut Context, time_limit: Duration) -> Verdict {
         context.evictor.note_room(-excess, engine.worker_count());
         Verdict::WithinLimit
     } else {
-        match Policy::of(&context.live.config) {
+        match Policy::of(&context.active.config) {
             None => Verdict::Exhausted,
             Some(policy) => evict(context, policy, limit, time_limit),
         }
@@ -131,11 +131,11 @@ fn evict_one(context: &mut Context, policy: Policy, limit: u64) -> bool {
     drawn != Drawn::NothingThere
 }
 
-/// What became of a candidate.
+/// The outcome of evicting one candidate.
 enum Removal {
     /// It was evicted.
     Done,
-    /// There is room already.
+    /// Memory is within the limit.
     NotNeeded,
     /// Its shard is locked by somebody else.
     InUse,
@@ -150,7 +150,7 @@ fn remove(context: &mut Context, policy: Policy, candidate: &Candidate, limit: u
     let mut claim = None;
     let mut outcome = Removal::Stale;
     let is_wanted = |entry: &Entry| {
-        if !policy.still_stands(entry, now_ms, candidate.rank) {
+        if !policy.is_unchanged(entry, now_ms, candidate.rank) {
             return false;
         }
         claim = engine.pressure.claim(measure(entry).unwrap_or(1), limit);

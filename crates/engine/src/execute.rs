@@ -1,4 +1,5 @@
-//! A client's request: whether it is run, queued, refused or postponed, and what is sent beside its reply.
+//! Requests of clients: each is run, queued, refused or postponed. Messages for the same client that the
+//! request causes are put before or after its reply here.
 
 use std::sync::atomic::Ordering;
 
@@ -13,15 +14,15 @@ use crate::invocation::Command;
 use crate::session::{ReplyMode, Session, flag};
 use crate::{admission, calls, eviction, tracking, transaction, warning};
 
-/// Bytes of a reply that nobody gets that are kept while it is made.
+/// Most bytes that are kept of a reply that is not sent (CLIENT REPLY OFF or SKIP).
 const SUPPRESSED_BYTES_MAX: usize = 64 << 10;
 
-/// What became of a request.
+/// The outcome of [`execute`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It has been replied to.
+    /// The request has run, was queued or was refused, and its reply is written.
     Done,
-    /// CLIENT PAUSE holds it back: it is to be tried again later.
+    /// CLIENT PAUSE or a slow disk holds it back. The caller executes it again later.
     Postponed,
 }
 
@@ -82,17 +83,17 @@ pub fn execute(
     Progress::Done
 }
 
-/// Evicts keys if memory is full. What that has the client be told comes before the reply.
+/// Evicts keys if memory is full. Messages for the client that eviction causes come before its reply.
 #[inline]
 fn make_room(context: &mut Context, session: &Session, reply: &mut Reply) {
-    context.out_of_memory = eviction::relieve(context);
+    context.out_of_memory = eviction::evict_if_needed(context);
     if context.outbox.has_local() {
         context.outbox.take_for(session.conn).iter().for_each(|bytes| reply.raw(bytes));
     }
 }
 
-/// Completes the reply that begins at `start` with what is for the same client beside it. `suppressed` is the
-/// reply of a client that had none coming.
+/// Adds messages for the same client to the reply that begins at `start`. `suppressed` is the reply of a
+/// client that had turned replies off.
 #[inline]
 fn finish(
     context: &mut Context,
@@ -117,10 +118,10 @@ fn finish(
     }
 }
 
-/// Whether a command replies after what it causes others to be sent: one that flushes, unless it leaves the
-/// work for later.
+/// Whether the reply comes after the messages that the command causes: true for commands that flush, unless
+/// they free the data in the background.
 fn replies_last(context: &Context, command: &Command, args: Args<'_>) -> bool {
-    command.info.traits.has(Traits::REPLIES_LAST) && !context.live.flushes_lazily(args.get(1))
+    command.info.traits.has(Traits::REPLIES_LAST) && !context.active.flushes_lazily(args.get(1))
 }
 
 /// Whether a line is one that an HTTP client sends.
@@ -160,7 +161,7 @@ fn finish_reply(session: &mut Session, reply: &mut Reply, suppressed: Option<Rep
     match session.reply_mode {
         ReplyMode::On | ReplyMode::Off => {}
         ReplyMode::SkipNext => session.reply_mode = ReplyMode::Skip,
-        // Who waits gets the reply that is skipped later.
+        // A blocked client's reply comes later, and that one is skipped.
         ReplyMode::Skip if session.blocked.is_some() => {}
         ReplyMode::Skip => session.reply_mode = ReplyMode::On,
     }

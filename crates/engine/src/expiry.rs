@@ -1,4 +1,4 @@
-//! Active expiry: the pace at which keys whose time has passed are removed although nobody asks for them.
+//! Active expiry: removes expired keys that no command looks up.
 //!
 //! The background thread looks at a small part of each shard in turn, ten times a second (`hz`). Where many
 //! of the keys that it comes across have expired, it goes on with the same shard, for up to a quarter of its
@@ -17,7 +17,7 @@ use crate::shard_access::try_with_shard;
 
 /// Entries that are looked at while a shard is locked.
 const STEP_ENTRIES: usize = 200;
-/// Keys that count for the present share of expired ones, before the oldest fade.
+/// Keys over which the share of expired ones is averaged; then both counts are halved.
 const MEMORY_KEYS: u64 = 1_000;
 
 /// The walk over all shards.
@@ -32,7 +32,7 @@ pub struct Expirer {
 impl Expirer {
     /// One round, for at most its share of the time until the next.
     pub fn run(&mut self, context: &mut Context) {
-        let config = &context.live.config;
+        let config = &context.active.config;
         let effort = config.active_expire_effort.clamp(1, 10) - 1;
         let period_us = 1_000_000 / u64::from(config.hz.clamp(1, 500));
         let budget = Duration::from_micros(period_us * u64::from(25 + 2 * effort) / 100);

@@ -1,6 +1,5 @@
-//! What the engine asks of the program around it: to carry messages to whoever owns a session, and what only
-//! a process can do. The engine knows no socket and no event loop. The host gives sessions numbers of its
-//! own.
+//! The interface to the program around the engine: it delivers messages to sessions and does what concerns
+//! the whole process. The engine knows no socket and no event loop.
 
 use std::sync::Arc;
 
@@ -15,14 +14,14 @@ pub use crate::client::{ConnId, Peer, Target};
 /// The end of a command whose session waits, run by the session's worker. It gives the reply.
 pub type Completion = Box<dyn FnOnce(&mut Context<'_>) -> Vec<u8> + Send>;
 
-/// What a worker of the host is asked to do.
+/// A message to a worker of the host.
 pub enum Message {
     /// Send bytes to a session, outside of any reply.
     Push(ConnId, Arc<[u8]>),
     /// A blocked session has been served: send its reply and go on with its requests.
     Unblock(ConnId, Served),
-    /// What a session's command has waited for is there: do the rest, which gives the reply, also if the
-    /// session is gone.
+    /// Another thread has done its part of a session's command: run the rest, which makes the reply, even if
+    /// the session has ended.
     Complete(ConnId, Arc<BlockedClient>, Completion),
     /// End a session.
     Kill(ConnId),
@@ -57,13 +56,13 @@ pub trait Host: Send + Sync {
     /// The number of workers. Their numbers begin at 0.
     fn worker_count(&self) -> usize;
 
-    /// Leaves a message for a worker, for when the log is confirmed up to `required_lsn`.
+    /// Sends a message to a worker. It takes effect once the log is confirmed up to `required_lsn`.
     fn send(&self, worker: usize, message: Message, required_lsn: u64);
 
     /// Wakes a worker, which looks whether more of the log is confirmed.
     fn wake(&self, worker: usize);
 
-    /// Has the program end with this exit code.
+    /// Shuts the program down with this exit code.
     fn shut_down(&self, code: u8);
 
     /// Puts into effect what CONFIG SET has changed and the host is concerned with, before it is in force.

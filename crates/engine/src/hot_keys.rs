@@ -1,4 +1,4 @@
-//! The keys that are used most, as far as samples tell.
+//! The keys that are used most, estimated from samples.
 //!
 //! One in [`SAMPLED`] commands notes one of its keys, in a sketch of the worker's own: [`PLACES`] counters,
 //! of which a new key takes the lowest over together with its count (Space-Saving, of Ahmed Metwally,
@@ -167,7 +167,7 @@ impl Sketch {
         }
     }
 
-    /// The time that the counts are of, in ms; what is old counts in part.
+    /// The time that the counts cover, in ms, halved like the counts.
     fn window_ms(&self, now_ms: i64) -> f64 {
         (self.before_ms + (now_ms - self.since_ms) as f64).max(1000.0)
     }

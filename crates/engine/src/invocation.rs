@@ -12,7 +12,7 @@ use crate::session::Session;
 /// data handler does.
 pub type EngineHandler = fn(&mut Invocation<'_, '_, '_>, Args<'_>, &mut Reply) -> Outcome;
 
-/// A row of a table of server commands.
+/// A row of a table of engine commands.
 pub type EngineSpec = Spec<EngineHandler>;
 
 /// The code of a command.
@@ -20,7 +20,7 @@ pub type EngineSpec = Spec<EngineHandler>;
 pub enum Handler {
     /// A command on data.
     Data(DataHandler),
-    /// A command of the server.
+    /// A command of the engine.
     Engine(EngineHandler),
 }
 

@@ -1,10 +1,10 @@
-//! A walk over all keys in the background, for what one wants to know of their sizes: how they are
-//! distributed (INFO keysizes), and which are the biggest.
+//! Key sizes: a walk over all keys in the background finds how their sizes are distributed (INFO keysizes)
+//! and which are the biggest.
 //!
 //! The walk looks at a few thousand keys a second of each shard in turn, for at most [`STEP_TIME`] ten times
-//! a second, and rests where nothing has changed since it began anew. What is shown is the last whole walk,
-//! and of the present one what it has found so far if there is none. A keyspace of up to [`SMALL_KEYS`] keys
-//! is walked at once when it is asked for, so that its figures are of now.
+//! a second. It pauses if nothing has changed since its last beginning. Shown are the findings of the last
+//! whole walk, or of the present one if there is none. A keyspace of up to [`SMALL_KEYS`] keys is walked at
+//! once when it is asked for, so that its figures are of now.
 //!
 //! A collection of more than [`MEASURED_ELEMENTS_MAX`] elements is ranked by their number; its bytes are
 //! summed up when it is shown.
@@ -55,7 +55,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Takes notice of an entry.
+    /// Counts an entry.
     pub fn note(&mut self, database: usize, entry: &Entry) {
         let kind = entry.kind();
         if kind.row().sizes.is_some() {
@@ -87,7 +87,7 @@ impl Findings {
     }
 }
 
-/// What walks have found, for all to see.
+/// The findings of the walks, shared by all threads.
 #[derive(Default)]
 pub struct KeySizes {
     last: Mutex<Option<Findings>>,
@@ -125,7 +125,7 @@ pub struct Walker {
 }
 
 impl Walker {
-    /// Goes on for a moment. `changes` is the number of changes of the keyspace so far.
+    /// Walks on for at most [`STEP_TIME`]. `changes` is the number of changes of the keyspace so far.
     pub fn step(&mut self, keyspace: &Keyspace, key_sizes: &KeySizes, changes: u64) {
         if self.began_at.is_none() {
             if self.complete_at == Some(changes) {

@@ -5,8 +5,8 @@ use mantissa_commands::LazyFree;
 use crate::engine::Engine;
 use crate::persistence;
 
-/// Frees what commands have left, here if it is little, else in the background. What was flushed is saved as
-/// such first. No shard may be locked.
+/// Frees removed values: small ones at once, large ones in the background. After a FLUSHALL a dump of the
+/// empty keyspace is written first. No shard may be locked.
 #[inline]
 pub fn free(engine: &Engine, to_free: Option<LazyFree>) {
     if let Some(to_free) = to_free {

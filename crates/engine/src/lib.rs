@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod acl;
+pub mod active_config;
 pub mod admission;
 pub mod aof;
 pub mod background;
@@ -35,7 +36,6 @@ pub mod invocation;
 mod key_sizes;
 mod latency;
 mod lazy_free;
-pub mod live;
 pub mod loading;
 pub mod locking;
 pub mod log;

@@ -19,7 +19,7 @@ use mantissa_sys::simulation;
 /// Seconds between two lines of the log that say how far loading has come.
 const LINES_EVERY_S: u64 = 2;
 
-/// What is there when a dump is loaded, and becomes of it.
+/// What happens to present keys when a dump is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Present {
     /// Nothing; but for libraries of functions, which go.
@@ -43,7 +43,7 @@ pub fn load_file(
     let failed = |reason: String| failure(path, &reason);
     let file = engine.storage.open_shared(path).map_err(|error| failed(error.to_string()))?;
     let now_ms = unix_ms();
-    let kept = live.settings.access_clock;
+    let kept = active.settings.access_clock;
     let clock_of =
         |access: Access| mantissa_commands::restored_clock(kept, access.idle_s, access.frequency, now_ms);
     let loading = &engine.persistence.load;
@@ -53,7 +53,7 @@ pub fn load_file(
     let skipping = Skipping::new(live.config.hide_user_data_from_log);
     let job = LoadJob {
         options: LoadOptions {
-            limits: live.settings.limits.clone(),
+            limits: active.settings.limits.clone(),
             now_ms,
             skip_expired: !is_base,
             verify_checksum: live.config.rdbchecksum && mantissa_persist::payload::verifies_checksums(),

@@ -82,8 +82,8 @@ pub fn lock(engine: &Engine, wanted: ShardSet, may_write: bool) -> Outcome<Locke
     }
 }
 
-/// Waits for shards that somebody holds. Of a wait as long as that for a slow script only the beginning
-/// counts: fewer workers would not make it shorter.
+/// Waits for locked shards, and adds the time to `shard_wait_ns`: at most 1 ms, since waits for slow scripts
+/// say nothing about the number of workers.
 #[cold]
 fn wait_for_shards(engine: &Engine, set: ShardSet) -> Outcome<LockedShards<'_>> {
     const COUNTED_MAX: Duration = Duration::from_millis(1);
@@ -97,7 +97,7 @@ fn wait_for_shards(engine: &Engine, set: ShardSet) -> Outcome<LockedShards<'_>> 
 /// Waits for shards that are not free. Fails if a slow script or a large file that is loaded is in
 /// the way.
 fn lock_when_free(engine: &Engine, set: ShardSet) -> Outcome<LockedShards<'_>> {
-    // A thread that serves others from within a script must not wait for what the script holds.
+    // In the nested loop of a script this thread must not wait for shards that the script holds.
     let inside = is_running_here();
     let reloading = &engine.persistence.reloading;
     let give_up = || {

@@ -171,9 +171,9 @@ pub fn readiness(engine: &Engine) -> Outcome {
     if engine.persistence.loading.load(Ordering::Acquire) {
         return Err(admission::LOADING);
     }
-    let live = engine.live();
-    admission::write_refusal(engine, &live.config)?;
-    if eviction::is_full(engine, &live.config) {
+    let active = engine.active_config();
+    admission::write_refusal(engine, &active.config)?;
+    if eviction::is_full(engine, &active.config) {
         return Err(admission::OUT_OF_MEMORY);
     }
     Ok(())

@@ -9,10 +9,10 @@ use std::sync::atomic::Ordering;
 use mantissa_persist::storage::OutputFile;
 use mantissa_persist::write::{WriteOptions, Writer, save_file_if};
 
+use crate::active_config::ActiveConfig;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::host::Message;
-use crate::live::Live;
 use crate::loading::{Present, load_file};
 use crate::snapshot::{self, Cut, Pace};
 use crate::state::persistence::Flush;
@@ -24,11 +24,11 @@ use mantissa_sys::clock::unix_ms;
 const RETRY_S: i64 = 5;
 
 /// The dump file's path.
-pub fn dump_path(live: &Live) -> PathBuf {
-    Path::new(&live.config.dir).join(&live.config.dbfilename)
+pub fn dump_path(active: &ActiveConfig) -> PathBuf {
+    Path::new(&active.config.dir).join(&active.config.dbfilename)
 }
 
-/// To be called once, before anything is loaded.
+/// Sets the times of the start. To be called once, before anything is loaded.
 pub fn begin(engine: &Engine) {
     engine.persistence.last_save_s.store(unix_ms() / 1000, Ordering::Relaxed);
     engine.persistence.last_duration_s.store(-1, Ordering::Relaxed);
@@ -44,8 +44,8 @@ pub fn overwrite_refusal(engine: &Engine) -> Option<String> {
 
 /// Reads the dump file, if there is one, while commands on data are refused.
 pub fn load(engine: &Engine) -> Result<(), String> {
-    let live = engine.live();
-    let path = dump_path(&live);
+    let active = engine.active_config();
+    let path = dump_path(&active);
     if !engine.storage.exists(&path).unwrap_or(false) {
         return Ok(());
     }
@@ -96,8 +96,8 @@ pub fn publish(
     Ok(())
 }
 
-/// Takes notice that all data have been flushed, which ends a background save that is under way. All shards
-/// must be locked.
+/// Records that all data have been flushed, which ends a background save that is under way. All shards must
+/// be locked.
 pub fn note_flush(engine: &Engine) {
     let persistence = &engine.persistence;
     let flush = Flush { number: persistence.cuts.next(), changes: persistence.dirty.total() };
@@ -111,11 +111,11 @@ pub fn note_flush(engine: &Engine) {
 pub fn save_flush(engine: &Engine) {
     let _who_waited_finds_it_done = engine.persistence.saving_flush.lock();
     let Some(Flush { number, changes }) = engine.persistence.flush.lock().take() else { return };
-    let live = engine.live();
-    if live.config.save_points.is_empty() {
+    let active = engine.active_config();
+    if active.config.save_points.is_empty() {
         return;
     }
-    let options = WriteOptions { checksum: live.config.rdbchecksum, ..WriteOptions::default() };
+    let options = WriteOptions { checksum: active.config.rdbchecksum, ..WriteOptions::default() };
     let outcome = publish(engine, |file| {
         let mut writer = Writer::new(file, options, None);
         writer.begin(&snapshot::facts())?;
@@ -186,7 +186,7 @@ pub fn tick(context: &mut Context) {
     if failed && now_s - persistence.last_try_s.load(Ordering::Relaxed) <= RETRY_S {
         return;
     }
-    for point in &context.live.config.save_points {
+    for point in &context.active.config.save_points {
         if dirty >= point.changes && since_s > point.seconds as i64 {
             notice!("{} changes in {} seconds. Saving...", point.changes, point.seconds);
             let _already_running_is_fine = start_background_save(engine, |_| {});
@@ -196,9 +196,9 @@ pub fn tick(context: &mut Context) {
 }
 
 /// Saves if it is asked for, or if save points are configured and it is not forbidden. Writes wait meanwhile.
-/// False if that failed and the server must not end: they go on.
+/// False if that failed and the engine must not end: then writes go on.
 pub fn save_before_exit(engine: &Engine, flags: ShutdownFlags) -> bool {
-    let has_points = !engine.live().config.save_points.is_empty();
+    let has_points = !engine.active_config().config.save_points.is_empty();
     if !flags.save && (flags.nosave || !has_points) {
         return true;
     }
@@ -231,9 +231,8 @@ pub fn save_before_exit(engine: &Engine, flags: ShutdownFlags) -> bool {
     false
 }
 
-/// Saves once more if the server is to end saved and a write was on its way past the pause when it was saved:
-/// what a client was told is in the dump. No worker may run any more. False if that failed: nobody can be
-/// served again, so all that is left is to say so.
+/// Saves once more if a write has run since the final save, so that the dump has every write that was
+/// confirmed to a client. No worker may run any more. False if saving failed.
 pub fn save_the_rest(engine: &Engine) -> bool {
     let persistence = &engine.persistence;
     if !persistence.ends_saved.load(Ordering::Relaxed) || persistence.dirty.get() == 0 {

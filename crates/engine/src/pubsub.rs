@@ -44,13 +44,13 @@ impl Names {
     }
 }
 
-/// All subscriptions of the server.
+/// All subscriptions.
 #[derive(Default)]
 pub struct PubSub {
     channels: Names,
     patterns: Names,
     shard_channels: Names,
-    /// Subscriptions of any kind, so that a server without any skips the rest.
+    /// Subscriptions of any kind, so that an engine without any skips the rest.
     total: AtomicUsize,
 }
 

@@ -1,4 +1,4 @@
-//! The server's command table: the commands on data and the server's own.
+//! The command table: the commands on data and the engine's own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

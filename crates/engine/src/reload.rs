@@ -2,8 +2,7 @@
 //!
 //! All shards are locked from before the data are saved until what was loaded is in place. So no client sees
 //! a state in between, and nothing is written between what is saved and what is loaded. Meanwhile the
-//! databases are exchanged with those of a keyspace that nobody else knows, where several threads save and
-//! load them as usual.
+//! databases are exchanged with those of a private keyspace, which several threads save and load as usual.
 //!
 //! Other clients wait for their shards. While a large file is loaded they get -LOADING instead, as they do
 //! from redis-server.
@@ -103,7 +102,7 @@ fn reload_locked(engine: &Engine, access: &mut Access<'_>, options: Options) -> 
             Error::fixed("ERR")
         })?;
     }
-    let path = dump_path(&engine.live());
+    let path = dump_path(&engine.active_config());
     if !options.flushes {
         let present = if options.merges { Present::Replaced } else { Present::Kept };
         loading::exchange(access.locked_mut(), &aside);
@@ -160,7 +159,7 @@ struct LoadGuard<'e>(&'e Engine);
 impl<'e> LoadGuard<'e> {
     /// Refuses the commands of others if the files are large.
     fn begin(engine: &'e Engine, bytes: u64) -> Self {
-        let interval_bytes = engine.live().config.loading_process_events_interval_bytes;
+        let interval_bytes = engine.active_config().config.loading_process_events_interval_bytes;
         engine.persistence.load.begin();
         if bytes >= u64::from(interval_bytes) {
             engine.persistence.reloading.store(true, Ordering::Relaxed);

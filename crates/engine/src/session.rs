@@ -1,5 +1,5 @@
-//! A session: what is known of a client. [`Session`] is the part that runs its commands; [`SharedSession`] is
-//! the part that all threads may look at.
+//! A session: the state of a client. [`Session`] belongs to the thread that runs its commands; all threads
+//! may read [`SharedSession`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,7 +22,7 @@ pub struct Queued {
     pub args: OwnedArgs,
 }
 
-/// What MULTI has begun.
+/// A transaction since its MULTI.
 #[derive(Default)]
 pub struct Transaction {
     /// The commands so far.
@@ -35,10 +35,10 @@ pub struct Transaction {
     pub argument_bytes: usize,
 }
 
-/// What WATCH guards.
+/// The watched keys of a session.
 #[derive(Default)]
 pub struct Watching {
-    /// Set by whoever changes one of the keys.
+    /// Set when one of the keys changes.
     pub dirty: Arc<AtomicBool>,
     /// Database and key.
     pub keys: Vec<(usize, Box<[u8]>)>,
@@ -50,11 +50,11 @@ pub enum ReplyMode {
     /// Replies are sent.
     #[default]
     On,
-    /// None is.
+    /// No reply is sent.
     Off,
-    /// The next one is not.
+    /// The reply of the next command is not sent.
     SkipNext,
-    /// This one is not.
+    /// The reply of the present command is not sent.
     Skip,
 }
 
@@ -66,12 +66,11 @@ impl ReplyMode {
     }
 }
 
-/// A command that waits for one of its keys. The owner's worker and whoever serves it agree through the
-/// state.
+/// A blocked command. The lock on `waiting` settles who serves it, times it out or unblocks it.
 pub struct BlockedClient {
     /// The client.
     pub session: Arc<SharedSession>,
-    /// Who gave the command.
+    /// The user that called the command.
     pub user: Arc<User>,
     /// The command.
     pub command: &'static Command,
@@ -83,17 +82,17 @@ pub struct BlockedClient {
     pub protocol: Protocol,
     /// Whether its keys are noted as read when it is served.
     pub remembers_reads: bool,
-    /// The place in the queues.
+    /// Its place in the queues of its keys: lower ones are served first.
     pub ticket: u64,
     /// What it waits for.
     pub blocking: mantissa_commands::Blocking,
     /// The time that it took until it began to wait, in ns.
     pub spent_ns: AtomicU64,
-    /// Whether it still waits. Whoever serves, times out or unblocks it holds this lock meanwhile.
+    /// Whether it is still blocked. Held by the thread that serves it, times it out or unblocks it.
     pub waiting: Mutex<bool>,
 }
 
-/// How a command that waited has ended.
+/// The outcome of a blocked command.
 pub struct Served {
     /// Its reply.
     pub reply: Vec<u8>,
@@ -104,7 +103,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// An end without another run: its time was up, or somebody ended its waiting.
+    /// The outcome without another run: it has timed out, or was unblocked.
     pub fn without_run(reply: Vec<u8>) -> Self {
         Served { reply, spent_ns: 0, is_rejected: false }
     }
@@ -142,8 +141,8 @@ impl Subscriptions {
     }
 }
 
-/// The state of a client that its commands read and change. It is a plain value: whoever runs the client's
-/// commands owns it.
+/// The state of a client that its commands read and change. It is a plain value, owned by the thread that
+/// runs the client's commands.
 pub struct Session {
     /// The part that all may see.
     pub shared: Arc<SharedSession>,
@@ -153,7 +152,7 @@ pub struct Session {
     pub protocol: Protocol,
     /// Database number.
     pub database: usize,
-    /// Who has logged in: the default user before anybody has.
+    /// The user: the default user before a login.
     pub user: Arc<User>,
     /// It has logged in, or did not have to when it connected.
     pub authenticated: bool,
@@ -165,15 +164,15 @@ pub struct Session {
     pub reply_mode: ReplyMode,
     /// CLIENT NO-TOUCH.
     pub no_touch: bool,
-    /// MULTI.
+    /// The transaction since MULTI.
     pub transaction: Option<Box<Transaction>>,
-    /// WATCH.
+    /// The keys that WATCH has named.
     pub watching: Option<Box<Watching>>,
-    /// Blocked in a command.
+    /// The command that it is blocked in.
     pub blocked: Option<Arc<BlockedClient>>,
     /// Subscriptions.
     pub subscriptions: Option<Box<Subscriptions>>,
-    /// CLIENT TRACKING.
+    /// Prefixes and options of CLIENT TRACKING, while it is on.
     pub tracker: Option<Box<Tracker>>,
 }
 

@@ -1,4 +1,4 @@
-//! A view of shards that are locked for one piece of work, whose changes are committed.
+//! Work on the keyspace outside of a call: locks shards, runs the work and commits its changes.
 
 use mantissa_commands::{Access, Mode};
 use mantissa_store::{LockedShards, ShardSet};
@@ -32,8 +32,8 @@ pub fn with_shards<R>(
     with_locked(context, command, database, locked, work)
 }
 
-/// The same with one shard, for what the server does by itself, key by key. Nothing if the shard is in use: a
-/// script may hold it for long.
+/// The same with one shard, for what the engine does by itself, such as expiry. `None` if the shard is
+/// locked: a script may hold it for long.
 pub fn try_with_shard<R>(
     context: &mut Context,
     shard: usize,
@@ -53,9 +53,9 @@ fn with_locked<R>(
     work: impl FnOnce(&mut Access<'_>) -> R,
 ) -> R {
     let engine = context.engine;
-    let Context { live, now_ms, random_state, collected, outbox, .. } = context;
+    let Context { active, now_ms, random_state, collected, outbox, .. } = context;
     let mode = Mode::default();
-    let mut access = Access::new(locked, database, *now_ms, &live.settings, mode, random_state, collected);
+    let mut access = Access::new(locked, database, *now_ms, &active.settings, mode, random_state, collected);
     let result = work(&mut access);
     let to_free = commit(engine, outbox, &mut access, command, true);
     drop(access);

@@ -46,7 +46,7 @@ pub struct SlowLog {
     next_id: i64,
 }
 
-/// A command that was slow, as it is told to the log.
+/// A slow command to record.
 pub struct SlowCommand<'a> {
     /// The moment it began, in seconds since 1970.
     pub unix_seconds: i64,

@@ -1,14 +1,14 @@
 //! Snapshots: the whole keyspace as it is at one instant, written as an RDB file.
 //!
-//! All shard locks are held for one instant, the cut; [`mantissa_store::snapshot`] says how the state of
-//! that instant is kept while commands go on. Savers then walk the shards in steps that hold one lock for
-//! some ten microseconds, and take in between what writers have handed over, which comes first so that it
-//! does not pile up. Under the lock small strings are copied and collections shared; everything is encoded
-//! outside it. A save that somebody waits for has a saver for each core, one in the background for every
-//! second core, which gives way to all other threads, so that workers hardly wait for a processor either;
-//! one more that does not give way takes a part where too much of what writers have handed over waits. What
-//! a saver has encoded goes in chunks to the thread that writes and keeps the checksum; a large value goes
-//! there piece by piece, and no other chunk comes between its pieces.
+//! All shard locks are held for one instant, the cut; [`mantissa_store::snapshot`] says how the state of that
+//! instant is kept while commands go on. Savers then walk the shards in steps that hold one lock for some ten
+//! microseconds, and take in between what writers have handed over, which comes first so that it does not
+//! pile up. Under the lock small strings are copied and collections shared; everything is encoded outside it.
+//! A save that somebody waits for has a saver for each core, one in the background for every second core, at
+//! a lower priority than all other threads, so that workers hardly wait for a processor either; one more at
+//! normal priority helps where too much of what writers have handed over waits. What a saver has encoded goes
+//! in chunks to the thread that writes and keeps the checksum; a large value goes there piece by piece, and
+//! no other chunk comes between its pieces.
 //!
 //! Memory: some chunks for each saver, the images that wait, and of a large collection the nodes that
 //! writers change before its image has been encoded: an image gives up its nodes as they are encoded.
@@ -31,8 +31,8 @@ use mantissa_store::snapshot::Snapshot;
 use mantissa_store::{Keyspace, LockedShards};
 use parking_lot::Mutex;
 
+use crate::active_config::ActiveConfig;
 use crate::engine::Engine;
-use crate::live::Live;
 use crate::state::progress::SnapshotProgress;
 use mantissa_sys::clock::unix_ms;
 use mantissa_sys::simulation;
@@ -42,7 +42,7 @@ use saver::Saver;
 /// Encoded chunks that may wait to be written.
 const CHUNKS_WAITING_MAX: usize = 4;
 
-/// What was when a snapshot was taken.
+/// The instant of a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
     /// Its number: see [`crate::state::persistence::Cuts`].
@@ -114,7 +114,7 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Whether what is encoded from now on is for nothing.
+    /// Whether nothing need be encoded any more.
     fn has_ended(&self) -> bool {
         self.failed.load(Ordering::Relaxed) || (self.is_void)()
     }
@@ -135,8 +135,7 @@ pub fn write(
     write_keyspace(engine, &engine.keyspace, file, facts, pace, at_cut)
 }
 
-/// Writes a snapshot of a keyspace that is not the server's, or that no other snapshot is taken of: see
-/// [`write`].
+/// Like [`write`], for a keyspace that is not the engine's or that no other snapshot is taken of.
 pub fn write_keyspace(
     engine: &Engine,
     keyspace: &Keyspace,
@@ -145,15 +144,15 @@ pub fn write_keyspace(
     pace: Pace,
     at_cut: impl FnOnce(&mut LockedShards<'_>),
 ) -> io::Result<Cut> {
-    let live = engine.live();
+    let active = engine.active_config();
     let now_ms = unix_ms();
-    let access_of = |clock: u32| saved_access(&live, clock, now_ms);
-    let policy = live.config.maxmemory_policy.name();
+    let access_of = |clock: u32| saved_access(&active, clock, now_ms);
+    let policy = active.config.maxmemory_policy.name();
     let tells_access = policy.ends_with("-lru") || policy.ends_with("-lfu");
     let options = WriteOptions {
-        compress: live.config.rdbcompression,
-        checksum: live.config.rdbchecksum,
-        limits: live.settings.limits.clone(),
+        compress: active.config.rdbcompression,
+        checksum: active.config.rdbchecksum,
+        limits: active.settings.limits.clone(),
     };
     let mut writer = Writer::new(file, options.clone(), None);
     writer.begin(facts)?;
@@ -176,7 +175,7 @@ pub fn write_keyspace(
         progress,
         snapshot,
         options,
-        key_delay: KeyDelay(live.config.rdb_key_save_delay),
+        key_delay: KeyDelay(active.config.rdb_key_save_delay),
         access_of: tells_access.then_some(&access_of),
         next_shard: AtomicUsize::new(0),
         failed: AtomicBool::new(false),
@@ -252,8 +251,8 @@ fn write_chunks<'a>(
     writer.finish().map(drop)
 }
 
-/// How much of what writers hand over may wait for savers that give way, in bytes; then one helps that does
-/// not. So a save takes little memory on a machine that is busy with other things.
+/// Bytes of images from writers that may wait for the savers at lower priority. Beyond that one at normal
+/// priority helps, so that a save takes little memory on a busy machine.
 fn pile_bytes() -> usize {
     const PILE_BYTES_MIN: usize = 8 << 20;
     const PILE_PART: usize = 32;
@@ -261,8 +260,8 @@ fn pile_bytes() -> usize {
 }
 
 /// What a dump says about the use of a key with this access clock, under policies that look at it.
-fn saved_access(live: &Live, clock: u32, now_ms: i64) -> Access {
-    match live.settings.access_clock {
+fn saved_access(active: &ActiveConfig, clock: u32, now_ms: i64) -> Access {
+    match active.settings.access_clock {
         mantissa_commands::AccessClock::LeastFrequentlyUsed { .. } => {
             Access { idle_s: None, frequency: Some(clock as u8) }
         }

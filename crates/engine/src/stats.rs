@@ -100,9 +100,9 @@ counters! {
     reads,
     /// Write events.
     writes,
-    /// Turns of the event loop.
+    /// Event-loop iterations.
     iterations,
-    /// Time that turns took, without their waiting, in ns.
+    /// Time of the iterations, without waiting for events, in ns.
     iteration_ns,
     /// The part of it for what is done a few times a second, in ns.
     cron_ns,
@@ -126,15 +126,15 @@ pub struct Stats {
     pub commands: Vec<Box<[CommandStats]>>,
     /// Error replies by their code (`ERR`, `WRONGTYPE`).
     pub errors: parking_lot::Mutex<std::collections::BTreeMap<String, u64>>,
-    /// The longest turn of an event loop, in ns.
+    /// The longest event-loop iteration, in ns.
     pub iteration_ns_max: AtomicU64,
-    /// The most commands in one turn of an event loop.
+    /// The most commands in one event-loop iteration.
     pub iteration_commands_max: AtomicU64,
-    /// Turns of the event loops per second, as last sampled.
+    /// Event-loop iterations per second, as last sampled.
     pub iterations_per_second: AtomicU64,
     /// How long they took on average without their waiting, as last sampled, in us.
     pub iteration_us: AtomicU64,
-    /// Nanoseconds that commands have waited for shards that other commands held; of each wait the beginning.
+    /// Nanoseconds that commands have waited for locked shards; at most 1 ms of each wait.
     pub shard_wait_ns: AtomicU64,
     /// The most bytes in use so far.
     pub peak_bytes: AtomicU64,
@@ -176,7 +176,7 @@ impl Stats {
         }
     }
 
-    /// Notes a turn of a worker's event loop: its time, and the commands that it has run.
+    /// Counts an event-loop iteration of a worker: its time, and the commands that it has run.
     #[inline]
     pub fn note_iteration(&self, worker: usize, ns: u64, commands: u64) {
         let stats = &self.workers[worker];

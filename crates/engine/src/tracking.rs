@@ -4,7 +4,7 @@
 //! ([`mantissa_store::TrackedKeys`]), under the locks of the read, so that no change can slip in between. The
 //! commit of the first change of such a key sends one message to each of its holders and forgets it. In the
 //! broadcasting mode nothing is noted: the changes of all keys with one of the client's prefixes are told,
-//! those of one turn of a worker together.
+//! those of one event-loop iteration of a worker together.
 //!
 //! A message never comes before the reply of the read that caused it: both leave through the client's worker,
 //! and the reply does so first. One about a change of the client's own comes after the reply of that change.
@@ -117,7 +117,7 @@ pub fn remember(
         let hash = keyspace.hash(key);
         let Some(shard) = access.locked_mut().shard_mut(keyspace.shard_of(hash)) else { continue };
         shard.tracked.add(hash, key, session.id, is_there);
-        // More go than come, so that the number falls to a bound that was lowered.
+        // Two are dropped for each that is added, so that the number falls to a bound that was lowered.
         for _ in 0..2 {
             if keys_max > 0 && keyspace.tracked().keys() > keys_max {
                 let dropped = shard.tracked.take_random(Some(key), &mut random);
@@ -139,8 +139,8 @@ fn remembers(session: &SharedSession) -> bool {
     session.has(flag::TRACKING) && !session.has(flag::TRACKING_BROADCAST)
 }
 
-/// What follows a command of a client that tracks: what CLIENT CACHING has said is used up, and the number of
-/// keys is brought to its bound. No shard is locked.
+/// To be called after a command of a client with tracking. CLIENT CACHING counts for one command; surplus
+/// keys are dropped. No shard is locked.
 #[cold]
 pub fn command_ended(context: &mut Context, session: &mut Session, command: Option<&Command>) {
     let keeps = command.is_some_and(|command| command.info.traits.has(Traits::KEEPS_CACHING));
@@ -157,7 +157,7 @@ pub fn command_ended(context: &mut Context, session: &mut Session, command: Opti
 /// use are left alone.
 pub fn drop_surplus(context: &mut Context) {
     let engine = context.engine;
-    let (keys_max, tracked) = (context.live.config.tracking_table_max_keys, engine.keyspace.tracked());
+    let (keys_max, tracked) = (context.active.config.tracking_table_max_keys, engine.keyspace.tracked());
     if keys_max == 0 || tracked.keys() <= keys_max {
         return;
     }
@@ -181,8 +181,8 @@ pub fn drop_surplus(context: &mut Context) {
     }
 }
 
-/// Tells the holders of a key that it has changed. `by` is the client that changed it. The key's shard is
-/// locked.
+/// Sends an invalidation message for a key to its holders. `by` is the client that changed it. The key's
+/// shard is locked.
 #[cold]
 pub fn invalidate(outbox: &mut Outbox, key: &[u8], holders: &Holders, by: Option<u64>) {
     let clients = outbox.engine().clients.read();
@@ -196,7 +196,7 @@ pub fn invalidate(outbox: &mut Outbox, key: &[u8], holders: &Holders, by: Option
     });
 }
 
-/// Tells everybody that all keys are gone.
+/// Invalidates all keys, for all clients.
 #[cold]
 pub fn invalidate_all(outbox: &mut Outbox) {
     let engine = outbox.engine();
@@ -210,7 +210,7 @@ pub fn invalidate_all(outbox: &mut Outbox) {
     }
 }
 
-/// Tells broadcasting clients of the keys that have changed since the last time.
+/// Sends the keys that have changed since the last call to the clients in broadcasting mode.
 #[cold]
 pub fn broadcast(outbox: &mut Outbox) {
     let changed = outbox.take_changed();

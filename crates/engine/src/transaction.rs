@@ -171,7 +171,7 @@ fn is_dirty(session: &Session, access: &mut Access<'_>) -> bool {
         || watching.keys.iter().any(|(database, key)| has_expired_since(*database, key))
 }
 
-/// Whether a key is there, and its time has passed.
+/// Whether a key exists and has expired.
 fn has_expired(shard: &Shard, database: usize, (hash, key): (KeyHash, &[u8]), now_ms: i64) -> bool {
     let entry = shard.databases[database].get(hash, key);
     entry.and_then(Entry::expiry).is_some_and(|time| time <= now_ms)
@@ -236,7 +236,7 @@ fn watch_key(invocation: &mut Invocation<'_, '_, '_>, watching: &mut Watching, k
 
 /// UNWATCH.
 pub fn unwatch(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
-    // Inside EXEC the watched keys have done their duty; they are forgotten when it ends.
+    // Inside EXEC the watched keys have been checked; they are forgotten when it ends.
     if !invocation.in_transaction() {
         unwatch_all(invocation.context, invocation.session);
     }

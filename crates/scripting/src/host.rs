@@ -1,4 +1,4 @@
-//! What a running script may ask of the server.
+//! What a running script may ask of the engine.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,13 @@ use mantissa_protocol::{Args, Protocol, Reply};
 /// The longest time that should pass between two calls of [`Host::tick`].
 pub const TICK_PAUSE_MAX: Duration = Duration::from_millis(1);
 
-/// What a running script may ask of the server. It serves one run.
+/// What a running script may ask of the engine. It serves one run.
 pub trait Host {
     /// Runs a command in the protocol of [`Host::protocol`]. `reply` is empty before; afterwards it holds the
     /// reply, which is no error. Errors are returned instead, those that the command has written included.
     fn call(&mut self, args: Args<'_>, reply: &mut Reply) -> Result<(), CallError>;
 
-    /// Lets the server look at the clock and serve other clients. Returns false if the script is to end.
+    /// Lets the engine look at the clock and serve other clients. Returns false if the script is to end.
     ///
     /// The machine calls this about once in [`TICK_PAUSE_MAX`] while code of a script runs. [`Host::call`]
     /// does so by itself.
@@ -34,11 +34,11 @@ pub trait Host {
     /// Chooses whether the effects of later commands go to the append-only file.
     fn set_logs(&mut self, logs: bool);
 
-    /// Whether the client may run this command; `None` if the server knows no such command or no command can
+    /// Whether the client may run this command; `None` if the engine knows no such command or no command can
     /// be called.
     fn may_run(&mut self, args: Args<'_>) -> Option<bool>;
 
-    /// Writes a line to the server's log.
+    /// Writes a line to the engine's log.
     fn log(&mut self, level: LogLevel, line: &[u8]);
 }
 
@@ -47,7 +47,7 @@ pub trait Host {
 pub struct CallError {
     /// The text without the leading `-`, beginning with the error's code.
     pub text: Vec<u8>,
-    /// The server's statistics count it already.
+    /// The engine's statistics count it already.
     pub counted: bool,
 }
 
@@ -56,10 +56,10 @@ pub struct CallError {
 pub enum LogLevel {
     /// For the developer of the script.
     Debug,
-    /// Of use now and then.
+    /// Details that are rarely needed.
     Verbose,
     /// What a production server logs.
     Notice,
-    /// What somebody should look at.
+    /// A problem that an operator should look at.
     Warning,
 }

@@ -74,7 +74,7 @@ pub enum Problem {
 pub enum Ending {
     /// It returned a value, which the reply holds.
     Returned {
-        /// The value is an error that the server's statistics count already.
+        /// The value is an error that the engine's statistics count already.
         counted: bool,
     },
     /// It raised an error.
@@ -83,7 +83,7 @@ pub enum Ending {
         text: Vec<u8>,
         /// Where it was raised, if that is known.
         place: Option<Place>,
-        /// The server's statistics count it already.
+        /// The engine's statistics count it already.
         counted: bool,
     },
     /// The machine failed, such as for lack of memory.

@@ -247,7 +247,7 @@ impl Balancer {
         // CONFIG RESETSTAT begins anew.
         let new_commands = commands.checked_sub(self.commands).unwrap_or(commands);
         self.commands = commands;
-        let packing = engine.live().config.worker_packing;
+        let packing = engine.active_config().config.worker_packing;
         let handovers = self.balance.plan(&loads, new_commands, waits, packing);
         network.active_workers.store(self.balance.active, Ordering::Relaxed);
         for handover in handovers {

@@ -77,7 +77,7 @@ pub fn start(engine: &Engine) -> std::io::Result<()> {
     installed.recv().unwrap_or(Ok(()))?;
     crash::prepare_thread();
     log::observe(set_output);
-    configure(engine, &engine.live().config);
+    configure(engine, &engine.active_config().config);
     Ok(())
 }
 
@@ -138,7 +138,7 @@ fn report(engine: &Engine, crash: &Crash) {
             log::write_raw("(This part failed.)\n");
         }
     }
-    let config = &engine.live().config;
+    let config = &engine.active_config().config;
     if let (true, Some(path)) = (config.daemonize, &config.pidfile) {
         let _may_be_gone = std::fs::remove_file(path);
     }
@@ -224,7 +224,7 @@ fn registers(crash: &Crash) {
 fn client(engine: &Engine, crash: &Crash, title: &str) {
     crash.describe(&mut |Doing { client, words }| {
         log::write_raw(&format!("\n------ {title} ------\n"));
-        let hides = engine.live().config.hide_user_data_from_log;
+        let hides = engine.active_config().config.hide_user_data_from_log;
         let mut shown = format!("id={client}\nargc: '{}'\n", words.len()).into_bytes();
         for (index, word) in words.iter().take(32).enumerate() {
             let word = if hides && index > 0 { &b"*redacted*"[..] } else { &word[..word.len().min(128)] };
@@ -261,7 +261,7 @@ fn clients(engine: &Engine) {
 
 fn settings(engine: &Engine) {
     log::write_raw("\n------ MODULES INFO OUTPUT ------\n\n------ CONFIG DEBUG OUTPUT ------\n");
-    for (name, value) in engine.live().config.get(&SETTINGS) {
+    for (name, value) in engine.active_config().config.get(&SETTINGS) {
         log::write_raw(&format!("{} {}\n", String::from_utf8_lossy(&name), String::from_utf8_lossy(&value)));
     }
 }

@@ -57,7 +57,8 @@ pub fn output_exceeded(config: &Config, connection: &mut Connection, unsent: u64
 
 /// Marks a client for closing if it has left more unread than it may.
 pub fn bound_output(context: &Context, connection: &mut Connection, unsent: u64) {
-    if !connection.session.killed && output_exceeded(&context.live.config, connection, unsent, context.now_ms)
+    if !connection.session.killed
+        && output_exceeded(&context.active.config, connection, unsent, context.now_ms)
     {
         close_for_output(context, connection);
     }
@@ -79,7 +80,7 @@ pub fn close_for_output(context: &Context, connection: &mut Connection) {
 pub fn bound_query(context: &Context, connection: &mut Connection, bytes: usize) {
     let queued = connection.session.transaction.as_ref().map_or(0, |transaction| transaction.argument_bytes);
     let bytes = (bytes + queued) as u64;
-    if connection.session.killed || bytes <= context.live.config.client_query_buffer_limit {
+    if connection.session.killed || bytes <= context.active.config.client_query_buffer_limit {
         return;
     }
     connection.session.killed = true;
@@ -93,7 +94,7 @@ pub fn bound_query(context: &Context, connection: &mut Connection, bytes: usize)
 
 /// Whether a client has been idle for longer than `timeout` allows.
 pub fn is_idle(context: &Context, connection: &Connection) -> bool {
-    let allowed_ms = i64::from(context.live.config.timeout_s) * 1000;
+    let allowed_ms = i64::from(context.active.config.timeout_s) * 1000;
     let exempt = || {
         connection.session.blocked.is_some() || connection.session.shared.has(flag::PUBSUB | flag::MONITOR)
     };

@@ -113,7 +113,7 @@ fn start(mut config: Config) -> Result<u8, String> {
     crash::start(&engine).map_err(|error| format!("Could not take over crashes: {error}"))?;
     engine.start_lazy_free().map_err(|error| format!("Could not start a thread: {error}"))?;
     engine.startup_bytes.store(mantissa_store::allocator::allocated_bytes() as u64, Ordering::Relaxed);
-    engine.acl.load_at_start(engine.registry, &engine.live().config)?;
+    engine.acl.load_at_start(engine.registry, &engine.active_config().config)?;
     engine.persistence.loading.store(true, Ordering::Release);
     let listeners = listen(&engine, &network)?;
     tell_place(&engine.live().config, &network);
@@ -136,7 +136,7 @@ fn start(mut config: Config) -> Result<u8, String> {
     }
     aof::finish(&engine);
     let is_saved = persistence::save_the_rest(&engine);
-    if let Some(path) = &engine.live().config.unixsocket {
+    if let Some(path) = &engine.active_config().config.unixsocket {
         let _may_be_gone = std::fs::remove_file(path);
     }
     notice!("Mantissa is now ready to exit, bye bye...");
@@ -168,7 +168,7 @@ fn load(engine: &Engine, signals: &mut Signals, stop: &mpsc::Receiver<u8>) -> Re
             return Ok(Some(code));
         }
         match signals.wait(Some(Duration::ZERO)) {
-            Ok(Some(Signal::Hangup)) => log::set_file(&engine.live().config.logfile),
+            Ok(Some(Signal::Hangup)) => log::set_file(&engine.active_config().config.logfile),
             Ok(Some(signal)) => {
                 notice!("Received {} while loading: exiting now", signal_name(signal));
                 return Ok(Some(0));
@@ -217,8 +217,8 @@ fn tell_place(config: &Config, network: &Network) {
 
 /// Opens the listening sockets that the configuration names.
 fn listen(engine: &Engine, network: &Network) -> Result<Vec<(Service, Listener)>, String> {
-    let live = engine.live();
-    let config = &live.config;
+    let active = engine.active_config();
+    let config = &active.config;
     let mut listeners = Vec::new();
     let mut open = |service| {
         let (_, opened) = listen_tcp(config, service, &[], ADDRESS_PATIENCE)?;
@@ -328,7 +328,7 @@ fn start_workers(
     network: &Arc<Network>,
     listeners: Vec<(Service, Listener)>,
 ) -> Result<(Vec<std::thread::JoinHandle<()>>, Vec<ThreadClock>), String> {
-    let kind = match engine.live().config.io_driver {
+    let kind = match engine.active_config().config.io_driver {
         IoDriver::Auto => None,
         IoDriver::Epoll => Some(DriverKind::Epoll),
         IoDriver::IoUring => Some(DriverKind::IoUring),
@@ -416,7 +416,7 @@ fn wait_for_end(
                 notice!("Received {}, scheduling shutdown...", signal_name(signal));
                 supervision.stopping();
                 engine.scripting.kill_slow();
-                let config = &engine.live().config;
+                let config = &engine.active_config().config;
                 let flags = match signal {
                     Signal::Interrupt => config.shutdown_on_sigint,
                     _ => config.shutdown_on_sigterm,

@@ -166,7 +166,7 @@ impl<'e> Worker<'e> {
         let commands = || stats.workers[worker].commands.load(Ordering::Relaxed);
         let (mut began, mut commands_before) = (Instant::now(), commands());
         while !self.stopping {
-            let hz = self.context.live.config.hz.max(1);
+            let hz = self.context.active.config.hz.max(1);
             let mut timeout_ms = i64::from(1000 / hz).max(1);
             if let Some(deadline) = self.deadlines.first() {
                 timeout_ms = timeout_ms.min((deadline - unix_ms()).max(0));
@@ -352,7 +352,8 @@ impl<'e> Worker<'e> {
             return self.accept_web(driver, socket);
         }
         let for_tls = service == Service::Tls;
-        if let Some(refusal) = limits::refusal(engine, self.network, &self.context.live.config, socket.peer())
+        if let Some(refusal) =
+            limits::refusal(engine, self.network, &self.context.active.config, socket.peer())
         {
             stats::add(&engine.stats.workers[self.context.worker].rejected_connections, 1);
             if !for_tls {
@@ -377,7 +378,7 @@ impl<'e> Worker<'e> {
 
     fn adopt(&mut self, driver: &mut Driver, socket: Socket) {
         self.context.refresh();
-        let config = &self.context.live.config;
+        let config = &self.context.active.config;
         if !socket.peer().is_unix() {
             socket.set_nodelay(true);
             socket.set_keepalive(config.tcp_keepalive_s);
@@ -555,7 +556,7 @@ impl<'e> Worker<'e> {
     fn terms(&self, connection: &Connection) -> Terms {
         Terms {
             authenticated: connection.session.authenticated,
-            config_version: self.context.live.version,
+            config_version: self.context.active.version,
             is_subscriber: connection.session.shared.has(flag::PUBSUB),
         }
     }
@@ -570,7 +571,7 @@ impl<'e> Worker<'e> {
     ) -> Parsed {
         let authenticated = connection.session.authenticated || !self.context.engine.acl.needs_login();
         let limits =
-            RequestLimits { bulk_len_max: self.context.live.config.proto_max_bulk_len, authenticated };
+            RequestLimits { bulk_len_max: self.context.active.config.proto_max_bulk_len, authenticated };
         self.batch.parse(input, position, parser, &limits)
     }
 
@@ -695,7 +696,7 @@ impl<'e> Worker<'e> {
             driver.hold_reading(connection.conn);
         }
         let Some(partial) = &mut connection.partial else { return };
-        if missing >= FILL_BYTES_MIN && len as u64 <= self.context.live.config.client_query_buffer_limit {
+        if missing >= FILL_BYTES_MIN && len as u64 <= self.context.active.config.client_query_buffer_limit {
             let step = missing.min(partial.buffer.len().max(FILL_STEP_BYTES));
             connection.session.shared.query_free_bytes.store(step as u64, Ordering::Relaxed);
             driver.fill(connection.conn, std::mem::take(&mut partial.buffer), len + step);
@@ -709,7 +710,7 @@ impl<'e> Worker<'e> {
     /// What is done a few times a second: timeouts of blocked and idle clients.
     fn tick(&mut self, driver: &mut Driver) {
         let now_ms = self.context.now_ms;
-        let hz = i64::from(self.context.live.config.hz.max(1));
+        let hz = i64::from(self.context.active.config.hz.max(1));
         self.deadlines.expire(&self.context);
         self.context.engine.do_postponed();
         if now_ms - self.last_tick_ms < 1000 / hz {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use mantissa_protocol::Reply;
 use parking_lot::Mutex;
 
-/// Entries among which one is looked for that is the same.
+/// The newest entries, among which a refusal is looked for that is the same.
 const COMPARED_MAX: usize = 10;
 /// How much older that one may be.
 const COMPARED_MS_MAX: i64 = 60_000;

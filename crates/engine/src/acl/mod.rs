@@ -4,13 +4,13 @@
 //! it comes in, once more when EXEC runs it, when a script makes it, and when a client that was blocked is
 //! served. What a user may do is a list of [`selector`]s, made by the [`rules`] of ACL SETUSER.
 //!
-//! A client of a user who may do everything pays one test of a flag for each call; nobody takes a lock but
-//! those who are refused, who are noted in the [`log`].
+//! For a client whose user may do everything, a check costs the test of one flag. Only a refusal takes a
+//! lock: it is entered in the [`log`].
 //!
 //! A change of rights is in force for every request that begins after it was replied to. Clients that it
 //! leaves with a subscription that they may not have, and those of users that are deleted, are disconnected.
-//! Who subscribes or logs in meanwhile looks again afterwards, so that none slips through: either the change
-//! sees the client, or the client sees the change.
+//! A client that subscribes or logs in at the same time checks its rights again afterwards: either the change
+//! finds the client, or the client finds the change.
 
 mod file;
 pub mod log;
@@ -53,7 +53,7 @@ pub struct Changes<'a> {
     pub users: Vec<Changed>,
 }
 
-/// The users of a server.
+/// The users of an engine.
 pub struct Acl {
     users: RwLock<BTreeMap<Box<[u8]>, Arc<User>>>,
     default_user: Arc<User>,
@@ -61,7 +61,7 @@ pub struct Acl {
     needs_login: AtomicBool,
     /// Held while users change.
     change: Mutex<()>,
-    /// Who was refused what.
+    /// Refusals, for ACL LOG.
     pub log: AclLog,
 }
 

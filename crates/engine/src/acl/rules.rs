@@ -20,7 +20,7 @@ pub enum RuleError {
     AllKeys,
     /// A channel pattern where all channels are allowed.
     AllChannels,
-    /// The user does not have the password that is to go.
+    /// The user does not have the password that is to be removed.
     NoSuchPassword,
     /// Not a digest of a password.
     BadDigest,

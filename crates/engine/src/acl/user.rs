@@ -18,9 +18,9 @@ use super::selector::{AclRequest, Denial, Selector, allows_channel};
 pub struct Rights {
     /// It may log in.
     pub enabled: bool,
-    /// Any password does.
+    /// Any password is accepted (`nopass`).
     pub no_password: bool,
-    /// What it gives to RESTORE is checked in depth.
+    /// Payloads of its RESTOREs are checked completely (`sanitize-payload`).
     pub sanitizes: bool,
     /// Its passwords.
     pub passwords: IndexSet<Password>,
@@ -48,7 +48,7 @@ impl Rights {
         std::iter::once(&self.root).chain(&self.selectors)
     }
 
-    /// Whether a call is allowed. If not, the reason is that of the selector that came farthest.
+    /// Whether a call is allowed. If not, the reason is that of the selector that allowed most of it.
     pub fn check(&self, request: &AclRequest<'_>) -> Result<(), Denial> {
         let mut reason = Denial::Command;
         for selector in self.every_selector() {

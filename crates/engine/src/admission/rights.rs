@@ -70,7 +70,7 @@ fn note(engine: &Engine, session: &SharedSession, refusal: Refusal<'_>) {
     let mut line = Vec::new();
     ClientFigures::of(engine, session.id).write_line(&mut line, session, now_ms);
     let line = line.strip_suffix(b"\n").unwrap_or(&line);
-    let entries_max = usize::try_from(engine.live().config.acllog_max_len).unwrap_or(usize::MAX);
+    let entries_max = usize::try_from(engine.active_config().config.acllog_max_len).unwrap_or(usize::MAX);
     engine.acl.log.note(refusal, line, now_ms, entries_max);
 }
 

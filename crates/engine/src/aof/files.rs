@@ -40,9 +40,9 @@ impl Files {
 
 /// Goes on with the last increment, or begins with a base and the first one.
 pub fn open_at_start(engine: &Engine) -> Result<(), String> {
-    let live = engine.live();
+    let active = engine.active_config();
     let storage = &*engine.storage;
-    let mut files = Files::find(storage, &live.config)?;
+    let mut files = Files::find(storage, &active.config)?;
     let failed =
         |what: &Path, error: std::io::Error| format!("Can't open the AOF file {}: {error}", what.display());
     storage.create_directory(&files.directory).map_err(|error| failed(&files.directory, error))?;

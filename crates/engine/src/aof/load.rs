@@ -20,12 +20,12 @@ use mantissa_persist::delay::KeyDelay;
 use mantissa_persist::storage::{Storage, directory_of};
 use mantissa_protocol::{Args, OwnedArgs};
 
+use crate::active_config::ActiveConfig;
 use crate::call::{self, Call};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::host::{ConnId, Peer, Target};
 use crate::invocation::Registry;
-use crate::live::Live;
 use crate::loading::{self, Present};
 use crate::session::{Session, SharedSession};
 use crate::state::aof::Files;
@@ -40,10 +40,10 @@ const PROGRESS_SECONDS: u64 = 2;
 ///
 /// With `access`, in which all shards are locked, everything is put there, in the place of nothing.
 pub fn load(engine: &Engine, mut access: Option<&mut Access<'_>>) -> Result<bool, String> {
-    let live = engine.live();
+    let active = engine.active_config();
     let storage = &*engine.storage;
-    let mut files = Files::find(storage, &live.config)?;
-    adopt_old_file(storage, &live, &mut files)?;
+    let mut files = Files::find(storage, &active.config)?;
+    adopt_old_file(storage, &active, &mut files)?;
     let names: Vec<_> = files.manifest.files().map(|file| file.name.clone()).collect();
     if names.is_empty() {
         return Ok(false);
@@ -65,8 +65,8 @@ pub fn load(engine: &Engine, mut access: Option<&mut Access<'_>>) -> Result<bool
 }
 
 /// Takes over an append-only file as Redis wrote it before version 7.
-fn adopt_old_file(storage: &dyn Storage, live: &Live, files: &mut Files) -> Result<(), String> {
-    let old = Path::new(&live.config.dir).join(&files.name);
+fn adopt_old_file(storage: &dyn Storage, active: &ActiveConfig, files: &mut Files) -> Result<(), String> {
+    let old = Path::new(&active.config.dir).join(&files.name);
     let is_known = |files: &Files| match (&files.manifest.base, files.manifest.increments.is_empty()) {
         (None, is_empty) => !is_empty,
         (Some(base), is_empty) => {
@@ -145,7 +145,7 @@ fn repair(path: &Path) -> String {
 
 /// Cuts the last file where it is whole, if that is allowed.
 fn truncate(engine: &Engine, path: &Path, whole: u64, reason: &str, patches: &Patches) -> Result<(), String> {
-    if !engine.live().config.aof_load_truncated {
+    if !engine.active_config().config.aof_load_truncated {
         return Err(format!(
             "Unexpected end of file reading the append only file {}: {reason}. You can: 1) Make a backup of \
              your AOF file, then use `mantissa check aof --fix {0}`. 2) Alternatively you can set the \
@@ -205,7 +205,7 @@ impl<'a, 'k, 'e> Replayer<'a, 'k, 'e> {
                 return Err(AofError::Damaged { offset: reader.item_offset(), reason });
             }
             count += 1;
-            KeyDelay(self.context.live.config.key_load_delay).wait();
+            KeyDelay(self.context.active.config.key_load_delay).wait();
             if count % PROGRESS_COMMANDS == 0 {
                 self.context.refresh();
                 self.context.engine.persistence.load.loaded(reader.offset() - reported);
@@ -226,7 +226,7 @@ impl<'a, 'k, 'e> Replayer<'a, 'k, 'e> {
 
     /// The commands by their original names, if some have others.
     fn originals(&self) -> Option<&'static Registry> {
-        if self.context.live.config.rename_commands.is_empty() {
+        if self.context.active.config.rename_commands.is_empty() {
             return None;
         }
         Some(self.context.engine.original_registry)

@@ -74,16 +74,16 @@ pub fn append_unfinished(context: &mut Context) {
 /// Loads what there is, and begins to log if that is configured. Nobody is served yet. A dump is read where
 /// there is no append-only file, so that switching it on in the configuration loses nothing.
 pub fn start(engine: &Engine) -> Result<(), String> {
-    let live = engine.live();
+    let active = engine.active_config();
     persistence::begin(engine);
-    engine.aof.configure(&live.config);
+    engine.aof.configure(&active.config);
     writer::start(engine).map_err(|error| format!("Could not start a thread: {error}"))?;
-    let is_loaded = live.config.appendonly && load::load(engine, None)?;
+    let is_loaded = active.config.appendonly && load::load(engine, None)?;
     if !is_loaded {
         persistence::load(engine)?;
     }
     // It may have been changed meanwhile.
-    if engine.live().config.appendonly {
+    if engine.active_config().config.appendonly {
         files::open_at_start(engine)?;
     }
     Ok(())

@@ -29,11 +29,11 @@ use crate::{notice, persistence, snapshot, warning};
 use mantissa_sys::clock::unix_ms;
 use mantissa_sys::simulation;
 
-/// Failures in a row after which the next attempt waits.
+/// Failures in a row that are retried without delay.
 const FAILURES_WITHOUT_DELAY: u64 = 3;
-/// How long it waits at first, in s; twice as long after each further failure.
+/// The first delay of a retry, in s; doubled after each further failure.
 const RETRY_DELAY_S: i64 = 60;
-/// How long it waits at most, in s.
+/// The longest delay of a retry, in s.
 const RETRY_DELAY_MAX_S: i64 = 3600;
 
 /// Why none may begin: what would be replaced was loaded in part.
@@ -82,7 +82,7 @@ pub fn start(engine: &Engine) -> Result<(), &'static str> {
 
 /// Starts one if it is due.
 pub fn tick(context: &mut Context) {
-    let (engine, config) = (context.engine, &context.live.config);
+    let (engine, config) = (context.engine, &context.active.config);
     let (aof, rewrite) = (&engine.aof, &engine.aof.rewrite);
     if rewrite.is_running() || engine.persistence.saving.load(Ordering::Acquire) {
         return;
@@ -136,7 +136,7 @@ struct Work<'e> {
 }
 
 fn run(engine: &Engine) -> Result<(), String> {
-    let config = &engine.live().config;
+    let config = &engine.active_config().config;
     let storage = &*engine.storage;
     let epoch = engine.aof.rewrite.epoch.load(Ordering::Relaxed);
     let listed = engine.aof.files.lock().clone();
@@ -199,7 +199,7 @@ impl Work<'_> {
         let dump =
             BufReader::with_capacity(1 << 20, self.engine.storage.open(&self.temporary).map_err(failed)?);
         let options = LoadOptions {
-            limits: self.engine.live().settings.limits.clone(),
+            limits: self.engine.active_config().settings.limits.clone(),
             now_ms: unix_ms(),
             skip_expired: false,
             ..LoadOptions::default()

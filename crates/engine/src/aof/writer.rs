@@ -56,7 +56,7 @@ impl Outbox<'_> {
     }
 }
 
-/// Has the log be written: at once, by this thread, if it is a worker, replies wait for it and it is quick;
+/// Writes the log: at once, by this thread, if it is a worker, replies wait for it and it is quick;
 /// else by the log's own thread.
 fn write(engine: &Engine, worker: usize) {
     let aof = &engine.aof;

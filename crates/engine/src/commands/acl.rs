@@ -136,7 +136,8 @@ fn list(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Re
 
 fn load(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     let engine = invocation.engine();
-    let disconnected = to_disconnect(engine, &engine.acl.load(engine.registry, &engine.live().config)?);
+    let disconnected =
+        to_disconnect(engine, &engine.acl.load(engine.registry, &engine.active_config().config)?);
     kill_all(invocation, &disconnected);
     reply.ok();
     Ok(())
@@ -159,7 +160,7 @@ fn log(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Repl
 
 fn save(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     let engine = invocation.engine();
-    engine.acl.save(&engine.live().config)?;
+    engine.acl.save(&engine.active_config().config)?;
     reply.ok();
     Ok(())
 }
@@ -167,8 +168,8 @@ fn save(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Re
 fn setuser(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let engine = invocation.engine();
     let modifiers: Vec<&[u8]> = args.from(3).iter().collect();
-    let live = engine.live();
-    let changes = engine.acl.set_user(engine.registry, &live.config, args.at(2), &modifiers)?;
+    let active = engine.active_config();
+    let changes = engine.acl.set_user(engine.registry, &active.config, args.at(2), &modifiers)?;
     let disconnected = to_disconnect(engine, &changes);
     drop(changes);
     kill_all(invocation, &disconnected);

@@ -13,7 +13,7 @@ use mantissa_sys::clock::unix_ms;
 
 fn get(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let patterns: Vec<&[u8]> = args.from(2).iter().collect();
-    let found = invocation.engine().live().config.get(&patterns);
+    let found = invocation.engine().active_config().config.get(&patterns);
     reply.map(found.len());
     for (name, value) in found {
         reply.bulk(&name);
@@ -31,7 +31,7 @@ fn set(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Repl
         (0..given.len() / 2).map(|n| (given.at(2 * n), given.at(2 * n + 1))).collect();
     let engine = invocation.engine();
     let _one_at_a_time = engine.config_change.lock();
-    let live = engine.live();
+    let active = engine.active_config();
     let is_local = invocation.session.shared.peer.is_loopback();
     let refused = |error: SetError| Error::from_bytes(error.to_reply());
     let mut config = live.config.set(&pairs, is_local).map_err(refused)?;
@@ -83,12 +83,12 @@ fn rewrite(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut
 /// Brings the configuration file up to date.
 pub(super) fn rewrite_file(invocation: &mut Invocation<'_, '_, '_>) -> Outcome {
     let engine = invocation.engine();
-    let live = engine.live();
-    let Some(path) = live.config.file() else {
+    let active = engine.active_config();
+    let Some(path) = active.config.file() else {
         return Err(Error::fixed("ERR The server is running without a config file"));
     };
     let config =
-        Config { users: engine.acl.for_config(engine.registry, &live.config), ..live.config.clone() };
+        Config { users: engine.acl.for_config(engine.registry, &active.config), ..active.config.clone() };
     if let Err(error) = config.rewrite(path) {
         warning!("CONFIG REWRITE failed: {error}");
         return Err(Error::new(format!("ERR Rewriting config file: {error}")));

@@ -44,7 +44,7 @@ fn authenticate(
     if let Some(user) = acl.user(name).filter(|user| user.rights().accept(password)) {
         let before = std::mem::replace(&mut invocation.session.user, Arc::clone(&user));
         invocation.session.set_user(&user);
-        // Whoever deletes the user meanwhile has either seen this client or is seen here.
+        // A user deleted meanwhile was not told of this client: check again.
         if acl.is_current(&user) {
             invocation.session.authenticated = true;
             return Ok(());

@@ -24,7 +24,7 @@ const SLEEP_SECONDS_MAX: f64 = 3600.0;
 
 fn debug(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let peer = &invocation.session.shared.peer;
-    if !invocation.context.live.config.enable_debug_command.allows(peer.is_loopback()) {
+    if !invocation.context.active.config.enable_debug_command.allows(peer.is_loopback()) {
         return Err(Error::fixed(
             "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can \
              run it \

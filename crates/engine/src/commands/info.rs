@@ -30,10 +30,10 @@ pub(crate) use figures::{ClientTotals, KeyspaceTotals};
 pub(super) use memory::MemoryFigures;
 
 use super::key_reports::findings_of_few;
+use crate::active_config::ActiveConfig;
 use crate::engine::Engine;
 use crate::invocation::{EngineSpec, Invocation};
 use crate::key_sizes::Distribution;
-use crate::live::Live;
 
 /// A section: its name as an argument, its title, when it is shown, and what writes its lines.
 struct Section {
@@ -98,7 +98,7 @@ pub(crate) struct Source<'e> {
     /// The engine.
     pub engine: &'e Engine,
     /// The configuration in force.
-    pub live: Arc<Live>,
+    pub active: Arc<ActiveConfig>,
     /// The clock: Unix time in ms.
     pub now_ms: i64,
     /// Sums over the shards, for the sections that visit them.
@@ -127,15 +127,15 @@ impl<'e> Source<'e> {
             let of_few = if is_loading { None } else { findings_of_few(invocation) };
             sizes = of_few.map_or_else(|| engine.key_sizes.sizes(), |findings| findings.sizes);
         }
-        let live = Arc::clone(&invocation.context.live);
+        let active = Arc::clone(&invocation.context.active);
         let now_ms = invocation.context.now_ms;
-        Source { live, sizes, ..Source::new(engine, now_ms, keyspace, process::cpu_times()) }
+        Source { active, sizes, ..Source::new(engine, now_ms, keyspace, process::cpu_times()) }
     }
 
     /// For metrics, which ask for no sizes of values.
     pub fn new(engine: &'e Engine, now_ms: i64, keyspace: KeyspaceTotals, cpu: CpuTimes) -> Source<'e> {
-        let (live, sizes, clients) = (engine.live(), BTreeMap::new(), OnceCell::new());
-        Source { engine, live, now_ms, keyspace, sizes, cpu, clients }
+        let (active, sizes, clients) = (engine.active_config(), BTreeMap::new(), OnceCell::new());
+        Source { engine, active, now_ms, keyspace, sizes, cpu, clients }
     }
 
     /// Sums over the clients.

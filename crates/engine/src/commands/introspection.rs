@@ -61,7 +61,7 @@ fn latency_graph(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply:
 }
 
 fn latency_doctor(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let config = &invocation.context.live.config;
+    let config = &invocation.context.active.config;
     let (threshold, slower_than) = (config.latency_monitor_threshold_ms, config.slowlog_log_slower_than_us);
     let now_s = invocation.context.now_ms / 1000;
     invocation.engine().latency.lock().reply_doctor(now_s, threshold, slower_than, reply);

@@ -198,7 +198,7 @@ fn diagnose(figures: &MemoryFigures, client_count: u64) -> String {
     format!("Findings about the memory of this server:\n\n{findings}")
 }
 
-/// What the server counts, and then the allocator's own report.
+/// The engine's own figures, and then the allocator's report.
 fn malloc_stats(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     let figures = MemoryFigures::collect(invocation);
     let text = format!(

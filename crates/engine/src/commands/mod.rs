@@ -1,4 +1,4 @@
-//! The server's own commands, one file per family, each ending in its registration table.
+//! The engine's own commands, one file per family, each ending in its registration table.
 
 mod acl;
 mod client_commands;
@@ -42,7 +42,7 @@ const OPTIONS_END: usize = 64;
 /// Tables of commands on data that need a crate which the commands crate does not know.
 pub const DATA_FAMILIES: &[&[DataSpec]] = &[dump::COMMANDS, replication::WAITING];
 
-/// All tables of server commands.
+/// All tables of engine commands.
 pub const FAMILIES: &[&[EngineSpec]] = &[
     acl::COMMANDS,
     client_commands::COMMANDS,

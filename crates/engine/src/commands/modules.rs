@@ -15,7 +15,7 @@ fn list(_session: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Repl
 /// Refuses those whom `enable-module-command` does not allow it.
 fn admit(invocation: &Invocation<'_, '_, '_>) -> Outcome {
     let is_local = invocation.session.shared.peer.is_loopback();
-    if invocation.context.live.config.enable_module_command.allows(is_local) {
+    if invocation.context.active.config.enable_module_command.allows(is_local) {
         return Ok(());
     }
     Err(Error::fixed(

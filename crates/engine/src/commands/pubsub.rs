@@ -84,7 +84,7 @@ fn join(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Rep
         confirm(invocation, reply, kind, Some(name), scope);
     }
     show(invocation.session);
-    // Whoever takes the right away has either seen these subscriptions or is seen here.
+    // A change of rights that began before has not seen these subscriptions: check again.
     if !invocation.session.user.allows_channels(args.from(1).iter(), scope == Scope::Pattern) {
         invocation.session.closing = true;
     }
@@ -124,7 +124,7 @@ fn leave(
     Ok(())
 }
 
-/// Takes a client's subscriptions out of the server's.
+/// Removes a client's subscriptions from the tables.
 pub(super) fn forget(engine: &Engine, session: u64, subscriptions: &Subscriptions) {
     let lists = [
         (Scope::Channel, &subscriptions.channels),

@@ -1,8 +1,8 @@
 //! Replication, as far as a server without it has an answer: it is a master without replicas.
 //!
-//! WAIT waits for confirmations that nobody gives: until its time is up. WAITAOF does so for replicas, and
-//! for this server's own log until that is durable. What would make this server a replica, or another one its
-//! replica, is refused in plain words.
+//! WAIT waits for confirmations of replicas until its timeout, since there are none. WAITAOF does so for
+//! replicas, and for this server's own log until that is durable. What would make this server a replica, or
+//! another one its replica, is refused in plain words.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ fn waitaof(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut 
     let replicas = parse::integer_in(args.at(2), 0, i64::MAX, REPLICAS)?;
     let deadline = deadline(args.at(3), invocation.context.now_ms)?;
     let engine = invocation.engine();
-    if local > 0 && !invocation.context.live.config.appendonly {
+    if local > 0 && !invocation.context.active.config.appendonly {
         return Err(Error::fixed(WAITAOF_WITHOUT_LOG));
     }
     let lsn = engine.aof.log.end();

@@ -122,7 +122,7 @@ pub fn flush(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mu
     }
     let engine = invocation.engine();
     let functions = change(invocation, args, || Ok(engine.scripting.libraries.flush()))?;
-    if invocation.context.live.flushes_lazily(args.get(2)) {
+    if invocation.context.active.flushes_lazily(args.get(2)) {
         // Redis counts the interpreter beside them.
         engine.count_flushed_scripts(functions, 1);
     }
@@ -229,7 +229,7 @@ pub fn kill(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mu
 pub fn dump(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     let libraries = invocation.engine().scripting.libraries.snapshot();
     let options =
-        WriteOptions { compress: invocation.context.live.config.rdbcompression, ..WriteOptions::default() };
+        WriteOptions { compress: invocation.context.active.config.rdbcompression, ..WriteOptions::default() };
     let codes = libraries.values().map(|library| &*library.code);
     reply.bulk(&mantissa_persist::payload::dump_libraries(codes, &options));
     Ok(())

@@ -8,11 +8,11 @@
 //!   declared;
 //! - else those of the declared keys.
 //!
-//! Only in the last case can a key lie outside. If nothing has been written yet, the run is undone by
-//! forgetting it and begun again with all shards; the commands so far have only read. Otherwise it takes the
-//! missing shards while it keeps its own, which one thread at a time may do ([`LockedShards::extend`]); if
-//! another one does so at that moment the command fails, and with it the script, with what it wrote so far
-//! in place, as after any other error.
+//! Only in the last case can a key lie in another shard. If nothing has been written yet, the run is
+//! restarted with all shards; the commands so far have only read. Otherwise it takes the missing shards while
+//! it keeps its own, which one thread at a time may do ([`LockedShards::extend`]); if another one does so at
+//! that moment the command fails, and with it the script, with what it wrote so far in place, as after any
+//! other error.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
@@ -37,14 +37,14 @@ use crate::{calls, warning};
 use mantissa_store::LockedShards;
 use mantissa_sys::clock;
 
-/// Why a run ends early, whatever the script makes of errors.
+/// Why a run ends early. The script cannot catch that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abort {
-    /// SCRIPT KILL, FUNCTION KILL or the end of the server.
+    /// SCRIPT KILL, FUNCTION KILL or the end of the engine.
     Killed,
     /// It is to be run again with all shards.
     Restart,
-    /// A handler has failed inside the server.
+    /// A handler has panicked.
     Panicked,
 }
 
@@ -228,7 +228,7 @@ impl Host for Run<'_, '_, '_> {
         }
         let engine = self.context.engine;
         let slot = engine.scripting.slot(self.context.worker);
-        let threshold_ms = self.context.live.config.busy_reply_threshold_ms;
+        let threshold_ms = self.context.active.config.busy_reply_threshold_ms;
         let elapsed = clock::since(self.began);
         if threshold_ms > 0 && elapsed >= Duration::from_millis(threshold_ms) {
             if !slot.is_slow() {
@@ -279,7 +279,7 @@ impl Host for Run<'_, '_, '_> {
     }
 }
 
-/// Whether running the command again would show.
+/// Whether a restarted script must not repeat the command.
 fn has_effects(command: &Command) -> bool {
     command.info.flags.has(Flags::WRITE)
         || command.info.flags.has(Flags::MAY_REPLICATE)

@@ -9,10 +9,10 @@ use crate::memory_limit::{Candidate, Policy, Pool};
 const BUCKETS_MAX: usize = 64;
 /// Entries that one step of a walk for keys with an expiry looks at.
 const WALK_ENTRIES: usize = 1_000;
-/// Where at least one in this many keys expires, random entries bring up enough of them.
+/// If at least one in this many keys has an expiry, random entries contain enough of them.
 const COMMON: usize = 16;
 
-/// What drawing came to.
+/// The outcome of [`draw`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drawn {
     /// Some shard has been looked at, or may have keys to evict.

@@ -1,4 +1,5 @@
-//! A report in words about what was slow: numbers for each event, and advice that follows from them.
+//! LATENCY DOCTOR, a report in words about latency spikes: numbers for each event, and advice that follows
+//! from them.
 
 use super::Series;
 use std::collections::BTreeMap;

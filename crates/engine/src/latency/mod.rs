@@ -1,4 +1,4 @@
-//! Watching for what takes long: the monitor of latency spikes behind LATENCY LATEST, HISTORY, GRAPH, DOCTOR
+//! Latency: the monitor of latency spikes behind LATENCY LATEST, HISTORY, GRAPH, DOCTOR
 //! and RESET, and the [`Histogram`] of each command's time behind LATENCY HISTOGRAM and INFO latencystats.
 //!
 //! The monitor keeps, for each kind of event, at most 160 samples of one second each, so it stays small; it
@@ -80,7 +80,7 @@ impl LatencyMonitor {
     }
 
     /// Adds a spike of an event: `command` and `fast-command` for commands, other names for other work of the
-    /// server.
+    /// engine.
     pub fn add(&mut self, event: &'static str, milliseconds: u64, unix_seconds: i64) {
         self.events.entry(event).or_default().add(Sample { unix_seconds, milliseconds });
     }

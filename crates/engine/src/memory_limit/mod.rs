@@ -12,7 +12,7 @@ pub use policy::Policy;
 pub use pool::{Candidate, Pool};
 pub use pressure::{Freeing, Pressure, measure};
 
-/// How an attempt to make room ended.
+/// The outcome of an attempt to evict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Memory is within the limit.

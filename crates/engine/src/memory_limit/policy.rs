@@ -72,8 +72,8 @@ impl Policy {
         })
     }
 
-    /// Whether a candidate drawn with this rank still deserves it.
-    pub fn still_stands(self, entry: &Entry, now_ms: i64, rank: i64) -> bool {
+    /// Whether a candidate that was drawn with this rank has not been used since.
+    pub fn is_unchanged(self, entry: &Entry, now_ms: i64, rank: i64) -> bool {
         match self.rank(entry, now_ms, 0) {
             None => false,
             Some(now) => self.order == Order::Random || now <= rank,

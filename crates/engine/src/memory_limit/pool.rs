@@ -1,8 +1,9 @@
 //! The best candidates for eviction that samples have brought up so far.
 //!
-//! A pool that is kept between evictions makes few samples go far: with five entries drawn for each key that
-//! is evicted, the pool holds the worst of the last hundred or more (an idea of Salvatore Sanfilippo, known
-//! from Redis). A candidate is judged again when its turn comes, so one that has been used meanwhile stays.
+//! The pool is kept between evictions, so that few samples are enough: with five entries drawn for each key
+//! that is evicted, the pool holds the worst of the last hundred or more (an idea of Salvatore Sanfilippo,
+//! known from Redis). A candidate is checked again before it is evicted, so one that has been used meanwhile
+//! stays.
 
 use mantissa_store::KeyHash;
 

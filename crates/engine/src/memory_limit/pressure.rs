@@ -13,7 +13,7 @@ use super::Verdict;
 
 /// Elements up to which a value is measured before it is freed; measuring more could take long.
 const MEASURED_ELEMENTS_MAX: usize = 10_000;
-/// How long eviction waits for the freeing of values that have not been measured.
+/// Maximum time that eviction waits for values of unknown size to be freed.
 const UNMEASURED_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// How far memory is beyond its limit, shared by all threads.
@@ -110,8 +110,8 @@ impl Pressure {
         self.unmeasured.load(Ordering::Relaxed) > 0 || self.freeing_bytes.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether so much may be freed soon that it is better to wait: values of unknown size, but not if some
-    /// have been on their way for long.
+    /// Whether eviction should wait because values of unknown size are being freed, for at most
+    /// [`UNMEASURED_WAIT_MAX`].
     pub fn is_about_to_fall(&self) -> bool {
         self.unmeasured.load(Ordering::Relaxed) > 0 && {
             let since = self.unmeasured_since.load(Ordering::Relaxed);
@@ -148,12 +148,12 @@ impl Pressure {
         self.exceeded_total.store(0, Ordering::Relaxed);
     }
 
-    /// Makes the present thread the one that goes on where commands have no more time.
+    /// Makes the present thread the one that evicts in the background.
     pub fn work_here(&self) {
         let _set_once = self.background.set(std::thread::current());
     }
 
-    /// Has that thread look at once.
+    /// Wakes that thread.
     pub fn wake_background(&self) {
         if let Some(thread) = self.background.get() {
             thread.unpark();

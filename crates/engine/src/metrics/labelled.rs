@@ -50,11 +50,11 @@ pub fn start_time(figures: &Figures, samples: &mut Samples) {
 }
 
 pub fn config_maxclients(figures: &Figures, samples: &mut Samples) {
-    samples.add(&[], figures.source.live.config.maxclients);
+    samples.add(&[], figures.source.active.config.maxclients);
 }
 
 pub fn config_maxmemory(figures: &Figures, samples: &mut Samples) {
-    samples.add(&[], figures.source.live.config.maxmemory);
+    samples.add(&[], figures.source.active.config.maxmemory);
 }
 
 pub fn config_io_threads(figures: &Figures, samples: &mut Samples) {
@@ -65,14 +65,14 @@ pub fn config_io_threads(figures: &Figures, samples: &mut Samples) {
 const CLASSES: [&str; 3] = ["normal", "slave", "pubsub"];
 
 pub fn output_limits(figures: &Figures, samples: &mut Samples) {
-    for (class, limit) in CLASSES.iter().zip(&figures.source.live.config.client_output_buffer_limits) {
+    for (class, limit) in CLASSES.iter().zip(&figures.source.active.config.client_output_buffer_limits) {
         samples.add(&[("class", class), ("limit", "hard")], limit.hard_bytes);
         samples.add(&[("class", class), ("limit", "soft")], limit.soft_bytes);
     }
 }
 
 pub fn output_seconds(figures: &Figures, samples: &mut Samples) {
-    for (class, limit) in CLASSES.iter().zip(&figures.source.live.config.client_output_buffer_limits) {
+    for (class, limit) in CLASSES.iter().zip(&figures.source.active.config.client_output_buffer_limits) {
         samples.add(&[("class", class), ("limit", "soft")], limit.soft_seconds);
     }
 }
@@ -246,7 +246,7 @@ fn key_text(key: &[u8]) -> String {
 }
 
 pub fn hot_keys(figures: &Figures, samples: &mut Samples) {
-    if figures.source.live.config.hide_user_data_from_log {
+    if figures.source.active.config.hide_user_data_from_log {
         return;
     }
     for found in figures.source.engine.hot_keys.hottest(figures.source.now_ms, KEYS) {
@@ -256,7 +256,7 @@ pub fn hot_keys(figures: &Figures, samples: &mut Samples) {
 }
 
 pub fn big_keys(figures: &Figures, samples: &mut Samples) {
-    if figures.source.live.config.hide_user_data_from_log {
+    if figures.source.active.config.hide_user_data_from_log {
         return;
     }
     for found in figures.source.engine.key_sizes.biggest().iter().take(KEYS) {

@@ -24,7 +24,7 @@ const LOAD_TIME_MAX: Duration = Duration::from_millis(500);
 pub struct FunctionInfo {
     /// Its name.
     pub name: Vec<u8>,
-    /// What its author says of it.
+    /// Its description.
     pub description: Option<Vec<u8>>,
     /// What it declares.
     pub flags: ScriptFlags,
@@ -35,7 +35,7 @@ pub struct FunctionInfo {
 /// A library.
 #[derive(Debug)]
 pub struct Library {
-    /// Tells it from earlier ones of the same name.
+    /// Unique, also among libraries of the same name.
     pub number: u64,
     /// Its name.
     pub name: Vec<u8>,

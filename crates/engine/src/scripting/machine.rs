@@ -1,4 +1,4 @@
-//! The machine of each worker, and what has been compiled for it.
+//! The interpreter of each worker, and the scripts and libraries compiled for it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -81,7 +81,7 @@ impl WorkerMachine {
     }
 }
 
-/// Does something with this worker's machine. Fails if a script runs on it.
+/// Runs `work` with this worker's machine. Fails if a script runs on it.
 pub fn with_machine<R>(
     scripting: &Scripting,
     work: impl FnOnce(&mut WorkerMachine) -> Outcome<R>,
@@ -98,7 +98,7 @@ pub fn with_machine<R>(
     })
 }
 
-/// The same, for a run of what [`with_machine`] has compiled.
+/// Runs code that [`with_machine`] has compiled on this worker's machine.
 pub fn run_on_machine<R>(
     scripting: &Scripting,
     work: impl FnOnce(&mut dyn Machine) -> Outcome<R>,

@@ -1,4 +1,4 @@
-//! The scripts that run at this moment: who they are, how long, and how they are ended.
+//! The scripts that run now: which they are, for how long they have run, and how they are killed.
 //!
 //! Each worker runs at most one script at a time and has a slot for it here. A script that runs past
 //! `busy-reply-threshold` is slow: from then on commands that need what it holds are refused instead of
@@ -19,7 +19,7 @@ use super::functions::LibraryStore;
 use super::machine::is_running_here;
 use super::source::{self, ScriptCache};
 
-/// How long those wait at a time who wait for scripts, or scripts for them.
+/// Interval at which a script waits for commands that sweep the keyspace, and these for scripts.
 const PAUSE: Duration = Duration::from_micros(100);
 
 const IDLE: u8 = 0;
@@ -222,7 +222,7 @@ impl Scripting {
         flags.is_some_and(|flags| !flags.undeclared && !flags.allow_oom && !flags.no_writes)
     }
 
-    /// Ends every slow script that has not written, as the server is to end.
+    /// Kills every slow script that has not written, because the engine ends.
     pub fn kill_slow(&self) {
         for slot in self.slots.iter().filter(|slot| slot.is_slow() && !slot.wrote.load(Ordering::Relaxed)) {
             slot.killed.store(true, Ordering::Relaxed);

@@ -229,7 +229,7 @@ impl ScriptCache {
         std::mem::take(&mut *self.scripts.write())
     }
 
-    /// See the field.
+    /// Grows when all scripts are forgotten.
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }

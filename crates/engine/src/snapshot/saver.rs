@@ -16,7 +16,7 @@ use super::texts::Texts;
 
 /// What a step with a shard locked may cost, in bytes.
 const STEP_COST: usize = 32 << 10;
-/// How long a large value is encoded before others that wait for the processor get a turn.
+/// Maximum time to encode a large value before `sched_yield`.
 const RUN_MAX: Duration = Duration::from_micros(100);
 
 /// One thread's part in a snapshot.
@@ -89,7 +89,7 @@ impl<'j, 'a> Saver<'j, 'a> {
 
     fn walk(&mut self, index: usize) {
         loop {
-            // Who begins a turn on a processor now is hardly interrupted while it holds the lock.
+            // After a yield the time slice is fresh: the thread is hardly preempted while it holds the lock.
             std::thread::yield_now();
             let mut locked = self.job.keyspace.lock(ShardSet::one(index));
             let Some(shard) = locked.shard_mut(index) else { return };

@@ -28,7 +28,7 @@ pub struct Aof {
     pub files: Mutex<Option<Files>>,
     /// Whether there are any.
     pub is_listed: AtomicBool,
-    /// Replies wait until the log is confirmed: `appendonly yes`.
+    /// Whether replies wait until the log is confirmed: `appendonly yes`.
     holds_replies: AtomicBool,
     /// Workers that want to be woken when more of the log is confirmed.
     pub waiting: Box<[AtomicBool]>,
@@ -86,9 +86,9 @@ impl Aof {
         self.holds_replies() && self.control.policy() == SyncPolicy::Always
     }
 
-    /// The LSN up to which the log is where `appendfsync` promises it to be before anybody is told: on
-    /// the disk with `always`, else in the file, which a killed process leaves behind. While writing fails
-    /// under another policy than `always`, that is everything: as in Redis, who has written is told, the log
+    /// The LSN up to which the log is where `appendfsync` promises it to be before anybody is told: on the
+    /// disk with `always`, else in the file, which a killed process leaves behind. While writing fails under
+    /// another policy than `always`, that is everything: as in Redis, writers get their replies, the log
     /// keeps what it could not write, and further writes are refused.
     #[inline]
     pub fn confirmed(&self) -> Lsn {
@@ -118,14 +118,14 @@ impl Aof {
         self.control.set_notes_time(config.aof_timestamp_enabled);
     }
 
-    /// Has a worker be woken when more is confirmed than is now.
+    /// Wakes a worker once the log is confirmed further than now.
     pub fn await_confirmed(&self, worker: usize) {
         if let Some(waits) = self.waiting.get(worker) {
             waits.store(true, Ordering::SeqCst);
         }
     }
 
-    /// Has a worker not be woken: it looks by itself.
+    /// Cancels [`Aof::await_confirmed`].
     pub fn await_no_longer(&self, worker: usize) {
         if let Some(waits) = self.waiting.get(worker) {
             waits.store(false, Ordering::SeqCst);

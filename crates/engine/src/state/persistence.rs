@@ -72,7 +72,7 @@ impl Cuts {
         self.flushed.load(Ordering::Relaxed) > number
     }
 
-    /// Leave to give the dump of this cut the file's name; `None` where a later one has it.
+    /// Permission to rename the dump of this cut to the file's name; `None` if a later one has it.
     pub fn publish(&self, number: u64) -> Option<MutexGuard<'_, u64>> {
         let mut published = self.published.lock();
         (number > *published).then(|| {
@@ -96,7 +96,7 @@ pub struct Flush {
 pub struct Persistence {
     /// Changes since the last successful save.
     pub dirty: Changes,
-    /// When the last successful save ended (at first: when the server started), Unix time in s.
+    /// When the last successful save ended (at first: when the engine started), Unix time in s.
     pub last_save_s: AtomicI64,
     /// When a background save was last tried, Unix time in s.
     pub last_try_s: AtomicI64,
@@ -118,7 +118,7 @@ pub struct Persistence {
     pub flush: Mutex<Option<Flush>>,
     /// Held by who writes that dump.
     pub saving_flush: Mutex<()>,
-    /// Held by who saves because the server is to end.
+    /// Held during the save before the end.
     pub ending: Mutex<()>,
     /// Held while a snapshot is under way.
     pub snapshot: Mutex<()>,

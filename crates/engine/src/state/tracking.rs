@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::RwLock;
 
-/// What the server knows of clients that track, beside the keys in the shards.
+/// The clients with tracking on, beside the keys in the shards.
 #[derive(Default)]
 pub struct Tracking {
     /// Clients with tracking on.

@@ -1,6 +1,6 @@
 //! How often a running script ticks, and how much memory its native functions may take.
 //!
-//! A tick ([`Host::tick`](crate::Host::tick)) lets the server look at the clock, serve other clients while
+//! A tick ([`Host::tick`](crate::Host::tick)) lets the engine look at the clock, serve other clients while
 //! the script is slow, and end the script. Ticks are about a millisecond apart. Two counters cause them:
 //!
 //! - Native functions [`charge`] their work, a unit for each byte or step. [`WORK`] units cause a tick.

@@ -267,7 +267,7 @@ impl Worker<'_> {
         if self.web.count == 0 {
             return;
         }
-        let idle_time_max = Duration::from_secs(self.context.live.config.metrics_timeout_s.into());
+        let idle_time_max = Duration::from_secs(self.context.active.config.metrics_timeout_s.into());
         for index in 0..self.web.places.len() {
             let Some(connection) = self.web.places[index].as_deref() else { continue };
             if connection.since.elapsed() < connection.time_max(idle_time_max) {

@@ -97,7 +97,7 @@ impl Weights {
         if !self.is_limited() || connection.session.shared.has(flag::NO_EVICT) {
             return usize::MAX;
         }
-        limit(&context.live.config).map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+        limit(&context.active.config).map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
     }
 
     /// Forgets a client that leaves this worker.
@@ -142,7 +142,7 @@ impl Weight {
 impl Worker<'_> {
     /// Begins or ends to sort clients, where the limit has come or gone.
     fn follow_limit(&mut self) {
-        let wanted = limit(&self.context.live.config).is_some();
+        let wanted = limit(&self.context.active.config).is_some();
         if wanted == self.weights.is_limited() {
             return;
         }
@@ -173,7 +173,7 @@ impl Worker<'_> {
     #[cold]
     fn evict_excess(&mut self, driver: &mut Driver, mut present: Option<&mut Connection>) {
         let engine = self.context.engine;
-        let Some(limit) = limit(&self.context.live.config) else { return };
+        let Some(limit) = limit(&self.context.active.config) else { return };
         loop {
             let left = limit.saturating_sub(engine.client_memory.total());
             if left > 0 {

@@ -24,8 +24,8 @@ pub fn to_disconnect(engine: &Engine, changes: &Changes<'_>) -> Vec<Arc<SharedSe
     disconnected
 }
 
-/// The clients of a user that are subscribed to what its present rights do not allow. Rights that allow all
-/// that the former ones did leave everybody in peace.
+/// The clients of a user that are subscribed to what its present rights do not allow. None if these allow all
+/// channels that the former ones did.
 fn lost_subscribers(engine: &Engine, user: &Arc<User>, before: &Rights) -> Vec<Arc<SharedSession>> {
     let rights = user.rights();
     if !engine.pubsub.has_subscribers() || rights.every_selector().any(|one| one.has_all_channels()) {

@@ -113,7 +113,7 @@ pub fn kill_all(invocation: &mut Invocation<'_, '_, '_>, clients: &[Arc<SharedSe
     }
 }
 
-/// Sees to it that nothing that this client has sent runs from now on, and has its worker close it.
+/// Closes a client: no request of it runs from now on, and its worker disconnects it.
 fn kill_client(engine: &Engine, session: &SharedSession) {
     session.mark(flag::KILLED, true);
     let blocked = engine.blocked.lock().get(&session.id).cloned();

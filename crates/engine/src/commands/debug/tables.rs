@@ -19,7 +19,7 @@ const PAYLOAD_FRAME_BYTES: usize = 11;
 
 /// DEBUG OBJECT.
 pub(super) fn object(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let limits = &invocation.context.live.config;
+    let limits = &invocation.context.active.config;
     let (node_size, depth) = (limits.list_max_listpack_size, limits.list_compress_depth);
     let text = with_entry(invocation, args, |entry, now_ms| {
         let payload = dump_value(entry.value(), &WriteOptions::default());
@@ -180,7 +180,7 @@ pub(super) fn script(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>) ->
 pub(super) fn client_eviction(invocation: &mut Invocation<'_, '_, '_>, reply: &mut Reply) -> Outcome {
     const POWER_MIN: u32 = 15;
     const BUCKETS: usize = 19;
-    if client_memory::limit(&invocation.context.live.config).is_none() {
+    if client_memory::limit(&invocation.context.active.config).is_none() {
         return Err(Error::fixed("ERR maxmemory-clients is disabled."));
     }
     let mut buckets = [(0, 0); BUCKETS];

@@ -175,7 +175,7 @@ pub(crate) fn distribution_of(engine: &Engine, command: &Command) -> Option<Dist
 
 pub(super) fn latencystats(lines: &mut Lines, source: &Source) {
     let engine = source.engine;
-    let percentiles = &source.live.config.latency_tracking_info_percentiles;
+    let percentiles = &source.active.config.latency_tracking_info_percentiles;
     each_command(engine, |command| {
         let Some(distribution) = distribution_of(engine, command) else { return };
         let values: Vec<String> = percentiles

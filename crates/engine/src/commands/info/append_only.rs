@@ -12,7 +12,7 @@ pub(super) fn append_only(lines: &mut Lines, source: &Source) {
     let rewrite = &aof.rewrite;
     let since_s = rewrite.since_s.load(Ordering::Relaxed);
     let status = |failed: bool| if failed { "err" } else { "ok" };
-    lines.add("aof_enabled", u8::from(source.live.config.appendonly));
+    lines.add("aof_enabled", u8::from(source.active.config.appendonly));
     lines.add("aof_rewrite_in_progress", u8::from(rewrite.is_running()));
     lines.add("aof_rewrite_scheduled", u8::from(rewrite.is_scheduled.load(Ordering::Relaxed)));
     lines.add("aof_last_rewrite_time_sec", rewrite.last_duration_s.load(Ordering::Relaxed));

@@ -35,7 +35,7 @@ pub struct MemoryFigures {
 }
 
 impl MemoryFigures {
-    /// Asks everybody.
+    /// Collects the figures.
     pub fn collect(invocation: &mut Invocation<'_, '_, '_>) -> MemoryFigures {
         let keyspace = KeyspaceTotals::collect(invocation);
         MemoryFigures::of(invocation.engine(), keyspace, invocation.context.now_ms)
@@ -96,7 +96,7 @@ impl MemoryFigures {
 pub(super) fn section(lines: &mut Lines, source: &Source) {
     let engine = source.engine;
     let figures = MemoryFigures::of(engine, source.keyspace.clone(), source.now_ms);
-    let config = &source.live.config;
+    let config = &source.active.config;
     lines.size("used_memory", figures.used);
     lines.size("used_memory_rss", figures.resident);
     lines.size("used_memory_peak", figures.peak);

@@ -13,7 +13,7 @@ const LRU_CLOCK_MAX: i64 = (1 << 24) - 1;
 
 pub(super) fn server(lines: &mut Lines, source: &Source) {
     let engine = source.engine;
-    let config = &source.live.config;
+    let config = &source.active.config;
     let uptime_s = clock::since(engine.started).as_secs();
     lines.add("redis_version", REDIS_VERSION);
     lines.add("server_name", "mantissa");
@@ -74,7 +74,7 @@ pub(super) fn clients(lines: &mut Lines, source: &Source) {
     let keys = &source.keyspace;
     lines.add("connected_clients", totals.connected);
     lines.add("cluster_connections", 0);
-    lines.add("maxclients", source.live.config.maxclients);
+    lines.add("maxclients", source.active.config.maxclients);
     lines.add("client_recent_max_input_buffer", totals.input_bytes_max);
     lines.add("client_recent_max_output_buffer", totals.output_bytes_max);
     lines.add("blocked_clients", totals.blocked);
@@ -146,7 +146,7 @@ pub(super) fn replication(lines: &mut Lines, source: &Source) {
     lines.add("master_repl_offset", 0);
     lines.add("second_repl_offset", -1);
     lines.add("repl_backlog_active", 0);
-    lines.add("repl_backlog_size", source.live.config.repl_backlog_size);
+    lines.add("repl_backlog_size", source.active.config.repl_backlog_size);
     lines.zeros(&["repl_backlog_first_byte_offset", "repl_backlog_histlen"]);
 }
 

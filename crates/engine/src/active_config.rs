@@ -7,7 +7,7 @@ use crate::memory_limit::Policy;
 use mantissa_config::Config;
 
 /// One state of the configuration. Never changed: CONFIG SET puts a new one in its place.
-pub struct Live {
+pub struct ActiveConfig {
     /// Grows with every change.
     pub version: u64,
     /// All directives.
@@ -16,11 +16,11 @@ pub struct Live {
     pub settings: Settings,
 }
 
-impl Live {
+impl ActiveConfig {
     /// Derives the rest from the configuration.
     pub fn new(version: u64, config: Config) -> Self {
         let settings = settings(&config);
-        Live { version, config, settings }
+        ActiveConfig { version, config, settings }
     }
 
     /// Whether a command that flushes leaves the freeing to the background: by its mode, ASYNC or SYNC, if it
