@@ -2,7 +2,7 @@
 //!
 //! What a dump holds comes from [`crate::snapshot`].
 
-use mantissa_sys::clock;
+use mantissa_sys::{clock, simulation};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
@@ -192,7 +192,8 @@ pub fn save(engine: &Engine, pace: Pace) -> std::io::Result<()> {
 
 /// The same; `at_cut` runs at the instant whose state is written.
 fn save_and(engine: &Engine, pace: Pace, at_cut: impl FnOnce()) -> std::io::Result<()> {
-    let _one_at_a_time = engine.persistence.writing.lock();
+    let mutex = &engine.persistence.writing;
+    let _one_at_a_time = simulation::lock(|| mutex.try_lock(), || mutex.lock());
     publish(engine, |file| snapshot::write(engine, file, &snapshot::facts(), pace, |_| at_cut()))?;
     engine.persistence.save_count.fetch_add(1, Ordering::Relaxed);
     Ok(())
@@ -229,7 +230,8 @@ pub fn note_flush(engine: &Engine) {
 /// not come back with the next start. It holds libraries of functions only.
 #[cold]
 pub fn save_flush(engine: &Engine) {
-    let _who_waited_finds_it_done = engine.persistence.saving_flush.lock();
+    let mutex = &engine.persistence.saving_flush;
+    let _who_waited_finds_it_done = simulation::lock(|| mutex.try_lock(), || mutex.lock());
     let Some(Flush { number, changes }) = engine.persistence.flush.lock().take() else { return };
     let live = engine.live();
     if live.config.save_points.is_empty() {
@@ -321,7 +323,8 @@ pub fn save_before_exit(engine: &Engine, flags: ShutdownFlags) -> bool {
     if !flags.save && (flags.nosave || !has_points) {
         return true;
     }
-    let _one_at_a_time = engine.persistence.ending.lock();
+    let mutex = &engine.persistence.ending;
+    let _one_at_a_time = simulation::lock(|| mutex.try_lock(), || mutex.lock());
     notice!("Saving the final RDB snapshot before exiting.");
     let paused_until_ms = engine.pause.until_ms.swap(i64::MAX, Ordering::Relaxed);
     let Err(error) = save(engine, Pace::Hasty) else {

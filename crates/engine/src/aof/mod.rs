@@ -117,6 +117,7 @@ impl Aof {
     #[inline]
     pub fn confirmed(&self) -> Lsn {
         match self.control.policy() {
+            SyncPolicy::Always if simulation::has_fault(Fault::UnsyncedReply) => self.control.written(),
             SyncPolicy::Always => self.control.durable(),
             _ if self.write_failed.load(Ordering::Relaxed) => Lsn::MAX,
             _ => self.control.written(),

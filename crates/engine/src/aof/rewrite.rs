@@ -27,7 +27,7 @@ use crate::engine::Engine;
 use crate::snapshot::Pace;
 use crate::{notice, snapshot, warning};
 use mantissa_sys::clock::unix_ms;
-use mantissa_sys::simulation;
+use mantissa_sys::simulation::{self, Fault};
 
 /// Failures in a row after which the next attempt waits.
 const FAILURES_PATIENT: u64 = 3;
@@ -292,6 +292,9 @@ impl Work<'_> {
             .and_then(|()| self.engine.storage.sync_directory(&files.directory))
             .map_err(|error| format!("{}: {error}", path.display()))?;
         files.manifest.retire_increments(usize::from(self.increment.is_some()));
+        if simulation::has_fault(Fault::EarlyRemoval) {
+            remove_history(&*self.engine.storage, &mut files);
+        }
         files.store(&*self.engine.storage)?;
         if !keeps_history {
             remove_history(&*self.engine.storage, &mut files);
