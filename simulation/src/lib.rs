@@ -1,9 +1,12 @@
-//! The deterministic simulation of the engine: many sessions in one process, a seed, a virtual clock.
+//! The deterministic simulation of the engine: many sessions in one process, a seed, a virtual clock,
+//! a virtual disk.
 //!
 //! [`simulate`] runs one seed: the seed chooses what the sessions do, and who goes on at each lock and each
 //! wake-up. A seed runs the same way each time. See [`scenario`] for what is checked.
 #![forbid(unsafe_code)]
 
+pub mod crash;
+pub mod disk;
 pub mod history;
 pub mod scenario;
 pub mod scheduler;

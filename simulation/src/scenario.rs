@@ -4,12 +4,12 @@
 //! - Counters that WATCH guards lose no update.
 //! - Blocked clients are served in the order of their arrival, each once; timeouts end when they should.
 //! - A dump that is saved meanwhile is one instant: a sum that transactions keep holds in it.
-//! - With a log, what a process leaves that is killed at some moment holds all that was acknowledged, and
-//!   the whole log gives what is in memory.
+//! - With a log, a process that is killed and a disk that loses power, at any operation of the disk and while
+//!   dumps and rewrites go on, leave all that was acknowledged, as far as `appendfsync` promises it, and a
+//!   state that there was after some commit ([`crate::crash`]).
 
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use mantissa_engine::embedded::{Embedded, LocalClient};
@@ -17,6 +17,8 @@ use mantissa_engine::log;
 use mantissa_protocol::Value;
 use mantissa_sys::{clock, simulation};
 
+use crate::crash::{self, Policy, Recording};
+use crate::disk::{Disk, Image, Promise};
 use crate::history::{self, Operation, Transaction};
 use crate::scheduler::Random;
 
@@ -25,6 +27,15 @@ const COUNTER_COUNT: u64 = 2;
 const ACCOUNT_COUNT: u64 = 5;
 const WRITERS_MAX: u64 = 16;
 const CALLS_MAX: u64 = 10;
+/// Clients that do not write.
+const OTHER_CLIENTS: usize = 24;
+/// One seed in so many has hundreds of sessions.
+const CROWD_ONE_IN: u64 = 50;
+/// Crashes of a run, and among how many operations of the disk.
+const CRASHES: u64 = 3;
+const CRASH_OPERATIONS_MAX: u64 = 150;
+/// Among how many operations on names.
+const CRASH_NAME_OPERATIONS_MAX: u64 = 30;
 
 /// Appends to each list and reads it. The first argument says how the names of the lists are given.
 const SCRIPT: &str = "local keys = KEYS \
@@ -47,49 +58,43 @@ struct Run {
     ended: AtomicUsize,
 }
 
-/// A folder that is removed in the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Folder {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let memory = Path::new("/dev/shm");
-        let base = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Folder(base.join(format!("mantissa-simulation-{}-{number}", std::process::id())))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _may_not_be_there = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Runs one seed on a simulated thread. Panics if a check fails.
 pub fn run(seed: u64) {
     let mut random = Random(seed ^ 0x5EED);
-    let has_log = random.below(2) == 0;
-    let folder = Folder::new();
+    log::set_level(mantissa_config::LogLevel::Nothing);
+    let policy = [Policy::Unlogged, Policy::EverySecond, Policy::Always][random.below(3) as usize];
+    let (sessions, calls_max) = match random.below(CROWD_ONE_IN) {
+        0 => (100 + random.below(200), 2),
+        _ => (2 + random.below(WRITERS_MAX - 1), CALLS_MAX),
+    };
+    let disk = Disk::default();
+    let clients = sessions as usize + OTHER_CLIENTS;
     let run = Arc::new(Run {
-        store: open(&folder.0, has_log),
+        store: crash::open(Arc::new(disk.clone()), policy, clients).expect("the engine opens"),
         moment: AtomicU64::new(1),
         next_value: AtomicU64::new(1),
         history: Mutex::default(),
         increments: AtomicU64::new(0),
         ended: AtomicUsize::new(0),
     });
-    let writers = 2 + random.below(WRITERS_MAX - 1);
-    for _ in 0..writers {
+    let recording = Recording::begin(run.store.engine());
+    if policy != Policy::Unlogged {
+        let (all, names) = (CRASH_OPERATIONS_MAX, CRASH_NAME_OPERATIONS_MAX);
+        let (crashes, run) = (crash::choose(&mut random, CRASHES, all, names), Arc::downgrade(&run));
+        disk.set_crashes(crashes, policy == Policy::EverySecond, move || promise(&run));
+    }
+    for _ in 0..sessions {
         let (seed, run) = (random.draw(), Arc::clone(&run));
-        start("writer", move || write(&run, &mut Random(seed)));
+        start("writer", move || write(&run, &mut Random(seed), calls_max));
     }
-    if has_log {
-        check_kill(&run, &folder, &mut random);
+    let mut looks = Vec::new();
+    if policy == Policy::Unlogged {
+        check_snapshot(&run, &disk, &mut random);
     } else {
-        check_snapshot(&run, &folder, &mut random);
+        save_meanwhile(&run, &mut random);
+        looks.push(crash::look(run.store.engine()));
     }
-    wait_until(|| run.ended.load(Ordering::Relaxed) as u64 == writers);
+    wait_until(|| run.ended.load(Ordering::Relaxed) as u64 == sessions);
     let history = std::mem::take(&mut *run.history.lock().unwrap_or_else(PoisonError::into_inner));
     let mut client = run.store.client().expect("there is room");
     let lists: Vec<Vec<u64>> = (0..LIST_COUNT).map(|key| read_list(&mut client, key)).collect();
@@ -98,17 +103,41 @@ pub fn run(seed: u64) {
     assert_eq!(sum, run.increments.load(Ordering::Relaxed), "increments that WATCH guards");
     check_order(&run, &mut client, &mut random);
     check_timeout(&mut client, &mut random);
-    if has_log {
-        check_replay(&mut client, &folder);
+    if policy == Policy::Unlogged {
+        return;
+    }
+    looks.push(crash::look(run.store.engine()));
+    let states = recording.finish();
+    looks.into_iter().for_each(|look| states.check_look(look));
+    states.check_replay(&mut random);
+    for image in disk.take_images() {
+        check_acknowledged(&history, &image, policy);
+        states.check_image(&image, policy);
+    }
+    check_reopening(&run, &disk, policy);
+}
+
+/// What has been promised at this moment.
+fn promise(run: &Weak<Run>) -> Promise {
+    let Some(run) = run.upgrade() else { return Promise::default() };
+    let control = &run.store.engine().aof.control;
+    Promise {
+        acknowledged: run.history.lock().unwrap_or_else(PoisonError::into_inner).len(),
+        written: control.written(),
+        durable: control.durable(),
     }
 }
 
-fn open(folder: &Path, has_log: bool) -> Embedded {
-    let log = if has_log { "yes" } else { "no" };
-    log::set_level(mantissa_config::LogLevel::Nothing);
-    let directives =
-        [("appendonly", log), ("save", "\"\""), ("databases", "1"), ("enable-debug-command", "yes")];
-    Embedded::open_without_background(folder, &directives).expect("the engine opens")
+/// Has dumps be written, and the log be rewritten.
+fn save_meanwhile(run: &Run, random: &mut Random) {
+    let mut client = run.store.client().expect("there is room");
+    for _ in 0..random.below(4) {
+        for _ in 0..random.below(40) {
+            simulation::yield_point();
+        }
+        let command = ["BGSAVE", "SAVE", "BGREWRITEAOF", "BGREWRITEAOF"][random.below(4) as usize];
+        client.call(&[command]);
+    }
 }
 
 fn start(name: &str, work: impl FnOnce() + Send + 'static) {
@@ -122,10 +151,10 @@ fn wait_until(mut holds: impl FnMut() -> bool) {
 }
 
 /// The sessions of a writer, one after the other.
-fn write(run: &Run, random: &mut Random) {
+fn write(run: &Run, random: &mut Random, calls_max: u64) {
     for _ in 0..1 + random.below(3) {
         let mut client = run.store.client().expect("there is room");
-        for _ in 0..1 + random.below(CALLS_MAX) {
+        for _ in 0..1 + random.below(calls_max) {
             match random.below(5) {
                 0 => increment(run, &mut client, random),
                 1 => append(run, random, |keys, values| script(&mut client, keys, values)),
@@ -240,21 +269,20 @@ fn check_timeout(client: &mut LocalClient<'_>, random: &mut Random) {
     assert!((timeout_ms..timeout_ms + 150).contains(&waited_ms), "{waited_ms} ms of {timeout_ms}");
 }
 
-/// Copies the files at some moment, as a process leaves them that is killed, and looks for what had been
-/// acknowledged.
-fn check_kill(run: &Run, folder: &Folder, random: &mut Random) {
-    for _ in 0..random.below(60) {
-        simulation::yield_point();
+/// What had been acknowledged is there after a crash, as far as that was promised.
+fn check_acknowledged(history: &[Transaction], image: &Image, policy: Policy) {
+    if policy != Policy::Always && image.crash.is_power_loss {
+        return;
     }
-    let acknowledged = run.history.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let left = Folder::new();
-    copy(&folder.0, &left.0);
-    let store = open(&left.0, true);
+    let store = crash::open(Arc::new(image.files.copy()), policy, 1);
+    let store = store.unwrap_or_else(|error| panic!("{error}: {:?}", image.crash));
     let mut client = store.client().expect("there is room");
     let lists: Vec<Vec<u64>> = (0..LIST_COUNT).map(|key| read_list(&mut client, key)).collect();
+    let acknowledged = &history[..image.promise.acknowledged.min(history.len())];
     for operation in acknowledged.iter().flat_map(|transaction| &transaction.operations) {
         if let Operation::Append(key, value) = operation {
-            assert!(lists[*key].contains(value), "value {value} was acknowledged, and is not in the log");
+            let crash = image.crash;
+            assert!(lists[*key].contains(value), "value {value} was acknowledged, and is lost: {crash:?}");
         }
     }
 }
@@ -269,15 +297,13 @@ fn transfer(client: &mut LocalClient<'_>, random: &mut Random) {
 }
 
 /// A dump that is written while amounts are moved holds one instant: the accounts come to nothing.
-fn check_snapshot(run: &Run, folder: &Folder, random: &mut Random) {
+fn check_snapshot(run: &Run, disk: &Disk, random: &mut Random) {
     for _ in 0..random.below(60) {
         simulation::yield_point();
     }
     let saved = run.store.client().expect("there is room").call(&["SAVE"]);
     assert_eq!(saved, Value::Simple(b"OK".to_vec()), "SAVE");
-    let left = Folder::new();
-    copy(&folder.0, &left.0);
-    let store = open(&left.0, false);
+    let store = crash::open(Arc::new(disk.copy()), Policy::Unlogged, 1).expect("the engine opens");
     let mut client = store.client().expect("there is room");
     let amount = |value: &Value| match value {
         Value::Bulk(bytes) => String::from_utf8_lossy(bytes).parse::<i64>().expect("a number"),
@@ -288,25 +314,11 @@ fn check_snapshot(run: &Run, folder: &Folder, random: &mut Random) {
     assert_eq!(sum, 0, "the accounts of a dump");
 }
 
-/// The log gives what is in memory.
-fn check_replay(client: &mut LocalClient<'_>, folder: &Folder) {
-    let digest = client.call(&["DEBUG", "DIGEST"]);
-    assert!(matches!(&digest, Value::Simple(text) if text.len() == 40), "{digest:?}");
-    let left = Folder::new();
-    copy(&folder.0, &left.0);
-    let store = open(&left.0, true);
-    let loaded = store.client().expect("there is room").call(&["DEBUG", "DIGEST"]);
-    assert_eq!(loaded, digest, "the log, loaded");
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("a folder");
-    for entry in std::fs::read_dir(from).expect("a folder").flatten() {
-        match entry.path().is_dir() {
-            true => copy(&entry.path(), &to.join(entry.file_name())),
-            false => _ = std::fs::copy(entry.path(), to.join(entry.file_name())).expect("a copy"),
-        }
-    }
+/// What a process leaves that is killed in the end gives what is in memory.
+fn check_reopening(run: &Run, disk: &Disk, policy: Policy) {
+    let (_, digest) = crash::look(run.store.engine());
+    let store = crash::open(Arc::new(disk.copy()), policy, 1).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(crash::look(store.engine()).1, digest, "the log, loaded");
 }
 
 fn read_list(client: &mut LocalClient<'_>, key: u64) -> Vec<u64> {

@@ -46,6 +46,9 @@ fn planted_defects_are_found() {
         Fault::LateLog,
         Fault::NarrowLocks,
         Fault::EarlyReply,
+        Fault::UnsyncedReply,
+        Fault::UnsyncedManifest,
+        Fault::EarlyRemoval,
     ];
     for fault in faults {
         let found = (0..FAULT_SEEDS_MAX).find_map(|seed| Some((seed, simulate(seed, Some(fault)).err()?)));

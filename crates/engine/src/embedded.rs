@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use mantissa_config::{Config, SetError, ShutdownFlags, quote};
+use mantissa_config::{Config, SetError, ShutdownFlags};
 use mantissa_persist::storage::{FileSystem, Storage};
 use mantissa_protocol::{Decoder, OwnedArgs, Protocol, Reply, Value};
 use mantissa_sys::clock;
@@ -315,10 +315,12 @@ fn configuration(folder: &Path, directives: &[(&str, &str)]) -> Result<Config, E
     for (name, value) in directives {
         text.extend_from_slice(format!("{name} {value}\n").as_bytes());
     }
-    text.extend_from_slice(b"dir ");
-    text.extend_from_slice(&quote(folder.as_os_str().as_encoded_bytes()));
-    let (config, _) =
+    let (mut config, _) =
         Config::from_text("the directives", &text).map_err(|error| EmbeddedError(error.to_string()))?;
+    // The directive would look for it in the file system.
+    let name = folder.to_str();
+    let name = name.ok_or_else(|| EmbeddedError(format!("{}: no UTF-8", folder.display())))?;
+    config.dir = name.to_owned();
     Ok(config)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! What a dump holds comes from [`crate::snapshot`].
 
-use mantissa_sys::clock;
+use mantissa_sys::{clock, simulation};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -37,9 +37,9 @@ pub fn begin(engine: &Engine) {
 
 /// Why the dump file must not be overwritten, if it was loaded in part and nobody has allowed it.
 pub fn overwrite_refusal(engine: &Engine) -> Option<String> {
-    let live = engine.live();
-    let reason = engine.persistence.partial.refusal(Some(&dump_path(&live)));
-    reason.filter(|_| !live.config.rdb_overwrite_after_skip)
+    let active = engine.active_config();
+    let reason = engine.persistence.partial.refusal(Some(&dump_path(&active)));
+    reason.filter(|_| !active.config.rdb_overwrite_after_skip)
 }
 
 /// Reads the dump file, if there is one, while commands on data are refused.
@@ -67,7 +67,8 @@ pub fn save(engine: &Engine, pace: Pace) -> std::io::Result<()> {
 
 /// The same; `at_cut` runs at the instant whose state is written.
 fn save_and(engine: &Engine, pace: Pace, at_cut: impl FnOnce()) -> std::io::Result<()> {
-    let _one_at_a_time = engine.persistence.writing.lock();
+    let mutex = &engine.persistence.writing;
+    let _one_at_a_time = simulation::lock(|| mutex.try_lock(), || mutex.lock());
     publish(engine, |file| snapshot::write(engine, file, &snapshot::facts(), pace, |_| at_cut()))?;
     engine.persistence.save_count.fetch_add(1, Ordering::Relaxed);
     Ok(())
@@ -80,7 +81,7 @@ pub fn publish(
     write: impl FnOnce(&mut dyn OutputFile) -> std::io::Result<Cut>,
 ) -> std::io::Result<()> {
     let persistence = &engine.persistence;
-    let path = dump_path(&engine.live());
+    let path = dump_path(&engine.active_config());
     if let Some(reason) = overwrite_refusal(engine) {
         return Err(std::io::Error::other(reason));
     }
@@ -109,7 +110,8 @@ pub fn note_flush(engine: &Engine) {
 /// not come back with the next start. It holds libraries of functions only.
 #[cold]
 pub fn save_flush(engine: &Engine) {
-    let _who_waited_finds_it_done = engine.persistence.saving_flush.lock();
+    let mutex = &engine.persistence.saving_flush;
+    let _who_waited_finds_it_done = simulation::lock(|| mutex.try_lock(), || mutex.lock());
     let Some(Flush { number, changes }) = engine.persistence.flush.lock().take() else { return };
     let active = engine.active_config();
     if active.config.save_points.is_empty() {
@@ -125,7 +127,7 @@ pub fn save_flush(engine: &Engine) {
         Ok(Cut { number, changes, copied_bytes: 0 })
     });
     if let Err(error) = outcome {
-        let path = dump_path(&live);
+        let path = dump_path(&active);
         warning!("Error saving the DB on disk after it was flushed: {}: {error}", path.display());
     }
 }
@@ -153,7 +155,7 @@ pub fn start_background_save(
         {
             notice!("Background saving ended: the data were flushed");
         } else if let Err(error) = outcome {
-            warning!("Background saving error: {}: {error}", dump_path(&engine.live()).display());
+            warning!("Background saving error: {}: {error}", dump_path(&engine.active_config()).display());
             engine.persistence.last_save_failed.store(true, Ordering::Relaxed);
         } else {
             notice!("Background saving terminated with success");
@@ -206,14 +208,15 @@ pub fn save_before_exit(engine: &Engine, flags: ShutdownFlags) -> bool {
         // The file has all that was loaded, and more.
         return true;
     }
-    let _one_at_a_time = engine.persistence.ending.lock();
+    let mutex = &engine.persistence.ending;
+    let _one_at_a_time = simulation::lock(|| mutex.try_lock(), || mutex.lock());
     notice!("Saving the final RDB snapshot before exiting.");
     let paused_until_ms = engine.pause.until_ms.swap(i64::MAX, Ordering::Relaxed);
     let Err(error) = save(engine, Pace::Hasty) else {
         engine.persistence.ends_saved.store(true, Ordering::Relaxed);
         return true;
     };
-    let path = dump_path(&engine.live());
+    let path = dump_path(&engine.active_config());
     let path = path.display();
     if flags.force {
         warning!("Error trying to save the DB to {path}. Exit anyway: {error}");
@@ -241,7 +244,7 @@ pub fn save_the_rest(engine: &Engine) -> bool {
     notice!("Saving what has changed meanwhile.");
     let outcome = save(engine, Pace::Hasty);
     if let Err(error) = &outcome {
-        let path = dump_path(&engine.live());
+        let path = dump_path(&engine.active_config());
         warning!("Error trying to save the DB to {}, the last changes are lost: {error}", path.display());
     }
     outcome.is_ok()

@@ -131,7 +131,8 @@ pub fn write(
     pace: Pace,
     at_cut: impl FnOnce(&mut LockedShards<'_>),
 ) -> io::Result<Cut> {
-    let _one_at_a_time = engine.persistence.snapshot.lock();
+    let mutex = &engine.persistence.snapshot;
+    let _one_at_a_time = simulation::lock(|| mutex.try_lock(), || mutex.lock());
     write_keyspace(engine, &engine.keyspace, file, facts, pace, at_cut)
 }
 

@@ -28,6 +28,12 @@ pub enum Fault {
     NarrowLocks,
     /// Replies do not wait until the log is written.
     EarlyReply,
+    /// Replies wait until the log is in the file, where they should wait for the disk.
+    UnsyncedReply,
+    /// The name of a new manifest is not made durable.
+    UnsyncedManifest,
+    /// A rewrite removes the old files before the new manifest names their successors.
+    EarlyRemoval,
 }
 
 /// What decides which simulated thread goes on, and what time it is.
@@ -115,6 +121,18 @@ pub fn is_active() -> bool {
 #[inline]
 pub fn has_fault(fault: Fault) -> bool {
     HAS_SIMULATION.load(Ordering::Relaxed) && current().is_some_and(|scheduler| scheduler.has_fault(fault))
+}
+
+/// Locks a mutex that may be held across a yield point: by `attempt`, and outside of a simulation by `lock`.
+#[inline]
+pub fn lock<T>(attempt: impl Fn() -> Option<T>, lock: impl FnOnce() -> T) -> T {
+    while is_active() {
+        match attempt() {
+            Some(locked) => return locked,
+            None => _ = wait(None),
+        }
+    }
+    lock()
 }
 
 /// Receives from a channel, like `receiver.recv()`.

@@ -27,7 +27,7 @@ use crate::snapshot::Pace;
 use crate::state::aof::Files;
 use crate::{notice, persistence, snapshot, warning};
 use mantissa_sys::clock::unix_ms;
-use mantissa_sys::simulation;
+use mantissa_sys::simulation::{self, Fault};
 
 /// Failures in a row that are retried without delay.
 const FAILURES_WITHOUT_DELAY: u64 = 3;
@@ -39,7 +39,7 @@ const RETRY_DELAY_MAX_S: i64 = 3600;
 /// Why none may begin: what would be replaced was loaded in part.
 pub fn refusal(engine: &Engine) -> Option<String> {
     let reason = engine.persistence.partial.refusal(None);
-    reason.filter(|_| !engine.live().config.rdb_overwrite_after_skip)
+    reason.filter(|_| !engine.active_config().config.rdb_overwrite_after_skip)
 }
 
 /// Starts one in the background. An error says why not.
@@ -60,7 +60,7 @@ pub fn start(engine: &Engine) -> Result<(), &'static str> {
         rewrite.has_failed.store(outcome.is_err(), Ordering::Relaxed);
         match outcome {
             Ok(()) => {
-                engine.persistence.partial.keep_only(&persistence::dump_path(&engine.live()));
+                engine.persistence.partial.keep_only(&persistence::dump_path(&engine.active_config()));
                 rewrite.failures.store(0, Ordering::Relaxed);
                 notice!("Background AOF rewrite finished successfully");
             }
@@ -248,6 +248,9 @@ impl Work<'_> {
             .and_then(|()| self.engine.storage.sync_directory(&files.directory))
             .map_err(|error| format!("{}: {error}", path.display()))?;
         files.manifest.retire_increments(usize::from(self.increment.is_some()));
+        if simulation::has_fault(Fault::EarlyRemoval) {
+            remove_history(&*self.engine.storage, &mut files);
+        }
         files.store(&*self.engine.storage)?;
         if !keeps_history {
             remove_history(&*self.engine.storage, &mut files);

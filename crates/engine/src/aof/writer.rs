@@ -31,9 +31,11 @@ pub(super) fn start(engine: &Engine) -> io::Result<()> {
         let aof = &engine.aof;
         mantissa_sys::scheduling::use_short_time_slices();
         loop {
-            let pause = aof.writer.lock().pause(clock::now(), SLEEP_MAX);
+            let writer = simulation::lock(|| aof.writer.try_lock(), || aof.writer.lock());
+            let pause = writer.pause(clock::now(), SLEEP_MAX);
+            drop(writer);
             aof.control.wait(&pause);
-            let mut writer = aof.writer.lock();
+            let mut writer = simulation::lock(|| aof.writer.try_lock(), || aof.writer.lock());
             writer.wait_for_group();
             turn(engine, &mut writer);
             if aof.has_ended.load(Ordering::Relaxed) {

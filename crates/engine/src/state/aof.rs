@@ -10,6 +10,7 @@ use mantissa_config::{AppendFsync, Config};
 use mantissa_persist::aof::{Manifest, SyncPolicy, Writer, WriterControl};
 use mantissa_persist::log::{Log, Lsn};
 use mantissa_protocol::Reply;
+use mantissa_sys::simulation::{self, Fault};
 use parking_lot::Mutex;
 
 /// The error of a client in WAITAOF that waits for the log while there is none.
@@ -93,6 +94,7 @@ impl Aof {
     #[inline]
     pub fn confirmed(&self) -> Lsn {
         match self.control.policy() {
+            SyncPolicy::Always if simulation::has_fault(Fault::UnsyncedReply) => self.control.written(),
             SyncPolicy::Always => self.control.durable(),
             _ if self.write_failed.load(Ordering::Relaxed) => Lsn::MAX,
             _ => self.control.written(),

@@ -641,6 +641,7 @@ impl Writer {
         if let Some(file) = self.file.as_mut().filter(|_| self.is_dirty) {
             self.control.is_syncing.store(true, Ordering::Relaxed);
             let began = clock::now();
+            simulation::yield_point();
             let outcome = file.sync();
             self.control.is_syncing.store(false, Ordering::Relaxed);
             outcome.map_err(WriterError::Sync)?;

@@ -70,6 +70,15 @@ impl MemoryBytes {
         }
     }
 
+    /// Makes durable what happens to have been written, in the order of the bytes.
+    fn sync_first(&mut self, random: &mut Random) {
+        let (old, new) = (self.durable.len(), self.live.len());
+        if new >= old || random.below(2) == 0 {
+            self.durable = self.live[..new.min(old + random.below(new.saturating_sub(old) + 1))].to_vec();
+        }
+        self.dirty.clear();
+    }
+
     /// Makes durable what happens to have been written.
     fn sync_some(&mut self, random: &mut Random) {
         let (old, new) = (self.durable.len(), self.live.len());
@@ -193,6 +202,16 @@ impl MemoryStorage {
 
     /// The power goes, and of what is not durable a part survives that `seed` decides. Repairs the disk.
     pub fn crash_anyhow(&self, seed: u64) {
+        self.crash_with(seed, MemoryBytes::sync_some);
+    }
+
+    /// The same on a file system that makes a file longer only when its bytes are there: of what was appended
+    /// a beginning survives, up to any byte.
+    pub fn crash_in_order(&self, seed: u64) {
+        self.crash_with(seed, MemoryBytes::sync_first);
+    }
+
+    fn crash_with(&self, seed: u64, persist: fn(&mut MemoryBytes, &mut Random)) {
         let mut state = locked(&self.0);
         let mut random = Random(seed);
         let mut stopped: BTreeSet<PathBuf> = BTreeSet::new();
@@ -204,7 +223,34 @@ impl MemoryStorage {
                 change.apply(&mut state.durable_names);
             }
         }
-        settle(&mut state, |bytes| bytes.sync_some(&mut random));
+        settle(&mut state, |bytes| persist(bytes, &mut random));
+    }
+
+    /// Another disk with the same files, of which as much is durable: what a killed process leaves and, after
+    /// [`MemoryStorage::crash_anyhow`], what a power loss leaves. No faults are set in it.
+    pub fn copy(&self) -> MemoryStorage {
+        let state = locked(&self.0);
+        let mut copies: HashMap<*const Mutex<MemoryBytes>, Node> = HashMap::new();
+        let mut copy_of = |node: &Node| {
+            let copy = || Arc::new(Mutex::new(locked(node).clone()));
+            Arc::clone(copies.entry(Arc::as_ptr(node)).or_insert_with(copy))
+        };
+        let mut names = |names: &HashMap<PathBuf, Node>| -> HashMap<PathBuf, Node> {
+            names.iter().map(|(path, node)| (path.clone(), copy_of(node))).collect()
+        };
+        let (live_names, durable_names) = (names(&state.live_names), names(&state.durable_names));
+        let changes = state.changes.iter().map(|change| match change {
+            Change::Add(path, node) => Change::Add(path.clone(), copy_of(node)),
+            other => other.clone(),
+        });
+        let copy = State {
+            live_names,
+            durable_names,
+            changes: changes.collect(),
+            directories: state.directories.clone(),
+            ..State::default()
+        };
+        MemoryStorage(Arc::new(Mutex::new(copy)))
     }
 
     /// A file's bytes.
@@ -480,6 +526,22 @@ mod tests {
         assert_eq!(storage.read(other).as_deref(), Some(&b"keptlost"[..]));
         storage.crash();
         assert_eq!((storage.read(path).as_deref(), storage.read(other)), (Some(&b"kept"[..]), None));
+    }
+
+    #[test]
+    fn a_copy_loses_power_alone() {
+        let storage = MemoryStorage::new();
+        let (path, other) = (Path::new("dir/file"), Path::new("dir/other"));
+        let mut file = storage.create(path).expect("no fault is set");
+        file.write_all(b"kept").and_then(|()| file.sync()).expect("no fault is set");
+        storage.sync_directory(Path::new("dir")).expect("no fault is set");
+        file.write_all(b"lost").expect("no fault is set");
+        drop(storage.create(other).expect("no fault is set"));
+        let copy = storage.copy();
+        assert_eq!((copy.read(path), copy.names().len()), (Some(b"keptlost".to_vec()), 2));
+        copy.crash();
+        assert_eq!((copy.read(path), copy.names().len()), (Some(b"kept".to_vec()), 1));
+        assert_eq!((storage.read(path), storage.names().len()), (Some(b"keptlost".to_vec()), 2));
     }
 
     #[test]
