@@ -1,6 +1,8 @@
 """`mantissa import` and `mantissa export`: servers and files, both ways, nothing lost."""
 
 import json
+import socketserver
+import threading
 
 import pytest
 
@@ -326,6 +328,46 @@ def test_keys_of_modules_are_named_and_left_out(subject, start_server, tool, tmp
     result = tool("check", path)
     assert result.code == 1 and b"Say `mantissa check rdb FILE`" in result.err and result.err.count(b"\n") == 1
     assert b"Usage: mantissa import" in tool("import").err
+
+
+class ModuleServer(socketserver.StreamRequestHandler):
+    """Plays a server before version 7 that has a key of a module's type, and no functions."""
+
+    def handle(self):
+        while line := self.rfile.readline():
+            words = []
+            for _ in range(int(line[1:])):
+                words.append(self.rfile.read(int(self.rfile.readline()[1:]) + 2)[:-2])
+            self.wfile.write(self.reply(words))
+
+    def reply(self, words):
+        start = module_dump().index(b"m odd") + 5
+        payload = b"\x07" + module_dump()[start:-14] + b"\x0b\x00" + bytes(8)
+        match words[0].upper():
+            case b"INFO":
+                return b"$28\r\n# Keyspace\r\ndb0:keys=1,x=0\r\n\r\n"
+            case b"SCAN":
+                return b"*2\r\n$1\r\n0\r\n*1\r\n$3\r\nodd\r\n"
+            case b"SELECT":
+                return b"+OK\r\n"
+            case b"PTTL":
+                return b":-1\r\n"
+            case b"DUMP":
+                return b"$%d\r\n%s\r\n" % (len(payload), payload)
+        return b"-ERR unknown command\r\n"
+
+
+def test_keys_of_modules_on_a_live_server(subject, tool):
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), ModuleServer) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        words = ["import", f"redis://127.0.0.1:{server.server_address[1]}", "-p", subject.port]
+        failed = tool(*words)
+        left_out = tool(*words, "--skip-unknown-types", "--verify")
+        server.shutdown()
+    assert failed.code == 1 and b"'odd': it is of the module type 'abcdefghi' (see --skip" in failed.err, failed
+    assert left_out.code == 0 and b'Left out: "odd" of database 0' in left_out.err, left_out
+    assert b"1 of module types were left out" in left_out.out and b"1 were left out" in left_out.out
 
 
 def test_what_cannot_be_done_is_said(subject, tool, tmp_path):

@@ -88,7 +88,8 @@ clear             clear the screen
 3 COMMAND         run a command three times
 quit              leave
 The tab key completes commands, their options, and names of keys. The arrow keys recall earlier lines, Ctrl-R
-searches them. A quote that is left open goes on in the next line.
+searches them. Ctrl-C gives up what is typed. Of several lines that are pasted each is a command; a quote that
+is left open goes on in the next line.
 ";
 
 /// Whether a command is one for help, which the program gives itself.

@@ -125,3 +125,23 @@ fn verified(payload: &[u8]) -> Option<&[u8]> {
     let right = right || !verifies_checksums();
     (version <= VERSION && right).then_some(&payload[..body_length])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn payloads_of_modules_have_a_type() {
+        let identifier = "ReJSON-RL".bytes().fold(0_u64, |sum, letter| {
+            let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+            sum << 6 | alphabet.iter().position(|other| *other == letter).unwrap_or(0) as u64
+        });
+        let mut payload = vec![value_type::MODULE_2, 0x81];
+        payload.extend((identifier << 10 | 3).to_be_bytes());
+        payload.extend([0; 100]);
+        assert_eq!(module_type_of(&payload).as_deref(), Some("ReJSON-RL"));
+        assert_eq!(module_type_of(&payload[..5]), None);
+        assert_eq!(module_type_of(&dump_libraries(std::iter::empty(), &WriteOptions::default())), None);
+        assert_eq!(module_type_of(b""), None);
+    }
+}
