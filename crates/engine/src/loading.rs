@@ -39,7 +39,7 @@ pub fn load_file(
     present: Present,
     is_base: bool,
 ) -> Result<LoadSummary, String> {
-    let live = engine.live();
+    let active = engine.active_config();
     let failed = |reason: String| failure(path, &reason);
     let file = engine.storage.open_shared(path).map_err(|error| failed(error.to_string()))?;
     let now_ms = unix_ms();
@@ -50,15 +50,15 @@ pub fn load_file(
     loading.expect(file.length().unwrap_or(0));
     let shown = Mutex::new(clock::now());
     let codes = Mutex::new(Vec::new());
-    let skipping = Skipping::new(live.config.hide_user_data_from_log);
+    let skipping = Skipping::new(active.config.hide_user_data_from_log);
     let job = LoadJob {
         options: LoadOptions {
             limits: active.settings.limits.clone(),
             now_ms,
             skip_expired: !is_base,
-            verify_checksum: live.config.rdbchecksum && mantissa_persist::payload::verifies_checksums(),
-            skip_modules: live.config.rdb_skip_unknown_types,
-            key_delay: KeyDelay(live.config.key_load_delay),
+            verify_checksum: active.config.rdbchecksum && mantissa_persist::payload::verifies_checksums(),
+            skip_modules: active.config.rdb_skip_unknown_types,
+            key_delay: KeyDelay(active.config.key_load_delay),
         },
         threads: match simulation::is_active() {
             true => 1,

@@ -37,9 +37,9 @@ pub fn begin(engine: &Engine) {
 
 /// Why the dump file must not be overwritten, if it was loaded in part and nobody has allowed it.
 pub fn overwrite_refusal(engine: &Engine) -> Option<String> {
-    let live = engine.live();
-    let reason = engine.persistence.partial.refusal(Some(&dump_path(&live)));
-    reason.filter(|_| !live.config.rdb_overwrite_after_skip)
+    let active = engine.active_config();
+    let reason = engine.persistence.partial.refusal(Some(&dump_path(&active)));
+    reason.filter(|_| !active.config.rdb_overwrite_after_skip)
 }
 
 /// Reads the dump file, if there is one, while commands on data are refused.
@@ -80,7 +80,7 @@ pub fn publish(
     write: impl FnOnce(&mut dyn OutputFile) -> std::io::Result<Cut>,
 ) -> std::io::Result<()> {
     let persistence = &engine.persistence;
-    let path = dump_path(&engine.live());
+    let path = dump_path(&engine.active_config());
     if let Some(reason) = overwrite_refusal(engine) {
         return Err(std::io::Error::other(reason));
     }
@@ -125,7 +125,7 @@ pub fn save_flush(engine: &Engine) {
         Ok(Cut { number, changes, copied_bytes: 0 })
     });
     if let Err(error) = outcome {
-        let path = dump_path(&live);
+        let path = dump_path(&active);
         warning!("Error saving the DB on disk after it was flushed: {}: {error}", path.display());
     }
 }
@@ -153,7 +153,7 @@ pub fn start_background_save(
         {
             notice!("Background saving ended: the data were flushed");
         } else if let Err(error) = outcome {
-            warning!("Background saving error: {}: {error}", dump_path(&engine.live()).display());
+            warning!("Background saving error: {}: {error}", dump_path(&engine.active_config()).display());
             engine.persistence.last_save_failed.store(true, Ordering::Relaxed);
         } else {
             notice!("Background saving terminated with success");
@@ -213,7 +213,7 @@ pub fn save_before_exit(engine: &Engine, flags: ShutdownFlags) -> bool {
         engine.persistence.ends_saved.store(true, Ordering::Relaxed);
         return true;
     };
-    let path = dump_path(&engine.live());
+    let path = dump_path(&engine.active_config());
     let path = path.display();
     if flags.force {
         warning!("Error trying to save the DB to {path}. Exit anyway: {error}");
@@ -241,7 +241,7 @@ pub fn save_the_rest(engine: &Engine) -> bool {
     notice!("Saving what has changed meanwhile.");
     let outcome = save(engine, Pace::Hasty);
     if let Err(error) = &outcome {
-        let path = dump_path(&engine.live());
+        let path = dump_path(&engine.active_config());
         warning!("Error trying to save the DB to {}, the last changes are lost: {error}", path.display());
     }
     outcome.is_ok()

@@ -116,7 +116,7 @@ fn start(mut config: Config) -> Result<u8, String> {
     engine.acl.load_at_start(engine.registry, &engine.active_config().config)?;
     engine.persistence.loading.store(true, Ordering::Release);
     let listeners = listen(&engine, &network)?;
-    tell_place(&engine.live().config, &network);
+    tell_place(&engine.active_config().config, &network);
     let (threads, clocks) = start_workers(&engine, &network, listeners)?;
     supervision.repeat(&engine).map_err(|error| format!("Could not start a thread: {error}"))?;
     if let Some(code) = load(&engine, &mut signals, &stop_receiver)? {
@@ -410,7 +410,7 @@ fn wait_for_end(
         }
         match signals.wait(Some(Duration::from_millis(50))) {
             Ok(Some(Signal::Hangup)) => {
-                supervision.reload(|| log::set_file(&engine.live().config.logfile));
+                supervision.reload(|| log::set_file(&engine.active_config().config.logfile));
             }
             Ok(Some(signal)) => {
                 notice!("Received {}, scheduling shutdown...", signal_name(signal));

@@ -39,7 +39,7 @@ const RETRY_DELAY_MAX_S: i64 = 3600;
 /// Why none may begin: what would be replaced was loaded in part.
 pub fn refusal(engine: &Engine) -> Option<String> {
     let reason = engine.persistence.partial.refusal(None);
-    reason.filter(|_| !engine.live().config.rdb_overwrite_after_skip)
+    reason.filter(|_| !engine.active_config().config.rdb_overwrite_after_skip)
 }
 
 /// Starts one in the background. An error says why not.
@@ -60,7 +60,7 @@ pub fn start(engine: &Engine) -> Result<(), &'static str> {
         rewrite.has_failed.store(outcome.is_err(), Ordering::Relaxed);
         match outcome {
             Ok(()) => {
-                engine.persistence.partial.keep_only(&persistence::dump_path(&engine.live()));
+                engine.persistence.partial.keep_only(&persistence::dump_path(&engine.active_config()));
                 rewrite.failures.store(0, Ordering::Relaxed);
                 notice!("Background AOF rewrite finished successfully");
             }

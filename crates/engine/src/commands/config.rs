@@ -34,8 +34,8 @@ fn set(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Repl
     let active = engine.active_config();
     let is_local = invocation.session.shared.peer.is_loopback();
     let refused = |error: SetError| Error::from_bytes(error.to_reply());
-    let mut config = live.config.set(&pairs, is_local).map_err(refused)?;
-    let is_on = !live.config.appendonly && config.appendonly;
+    let mut config = active.config.set(&pairs, is_local).map_err(refused)?;
+    let is_on = !active.config.appendonly && config.appendonly;
     if is_on
         && !config.rdb_overwrite_after_skip
         && let Some(reason) = aof::rewrite::refusal(engine)
@@ -43,9 +43,9 @@ fn set(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Repl
         return Err(refused(SetError::failed("appendonly", reason)));
     }
     let names: Vec<&[u8]> = pairs.iter().map(|(name, _)| *name).collect();
-    engine.host().configure(engine, &live.config, &mut config, &names).map_err(refused)?;
-    let is_off = live.config.appendonly && !config.appendonly;
-    let requirepass = (config.requirepass != live.config.requirepass).then(|| config.requirepass.clone());
+    engine.host().configure(engine, &active.config, &mut config, &names).map_err(refused)?;
+    let is_off = active.config.appendonly && !config.appendonly;
+    let requirepass = (config.requirepass != active.config.requirepass).then(|| config.requirepass.clone());
     engine.aof.configure(&config);
     engine.set_config(config);
     if let Some(requirepass) = requirepass {

@@ -23,7 +23,7 @@ fn save(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Re
     match persistence::save(engine, Pace::Hasty) {
         Ok(()) => reply.ok(),
         Err(error) => {
-            let path = persistence::dump_path(&engine.live());
+            let path = persistence::dump_path(&engine.active_config());
             warning!("Error saving the DB on disk: {}: {error}", path.display());
             return Err(Error::fixed("ERR"));
         }

@@ -58,7 +58,7 @@ pub fn config_maxmemory(figures: &Figures, samples: &mut Samples) {
 }
 
 pub fn config_io_threads(figures: &Figures, samples: &mut Samples) {
-    samples.add(&[], figures.source.live.config.io_threads);
+    samples.add(&[], figures.source.active.config.io_threads);
 }
 
 /// The classes of clients, in the order of the setting.
@@ -128,7 +128,7 @@ pub fn command_latencies(figures: &Figures, samples: &mut Samples) {
 
 /// Not a summary, because redis_exporter's quantiles are in percent, which OpenMetrics does not allow there.
 pub fn command_percentiles(figures: &Figures, samples: &mut Samples) {
-    let percentiles = &figures.source.live.config.latency_tracking_info_percentiles;
+    let percentiles = &figures.source.active.config.latency_tracking_info_percentiles;
     each_distribution(figures, samples, |samples, labels, _, distribution| {
         for &percent in percentiles {
             let quantile = format_percentile(percent);
