@@ -3,6 +3,7 @@
 //! - Transactions and scripts on lists are strictly serialisable ([`crate::history`]).
 //! - Counters that WATCH guards lose no update.
 //! - Blocked clients are served in the order of their arrival, each once; timeouts end when they should.
+//! - Keys are there until they expire, and not longer.
 //! - A dump that is saved meanwhile is one instant: a sum that transactions keep holds in it.
 //! - With a log, a process that is killed and a disk that loses power, at any operation of the disk and while
 //!   dumps and rewrites go on, leave all that was acknowledged, as far as `appendfsync` promises it, and a
@@ -44,6 +45,15 @@ const SCRIPT: &str = "local keys = KEYS \
     for i, key in ipairs(keys) do \
         redis.call('RPUSH', key, values[i]) \
         result[i] = redis.call('LRANGE', key, 0, -1) \
+    end \
+    return result";
+
+/// The same, with names that are not declared as keys.
+const UNDECLARED: &str = "local result = {} \
+    local count = #ARGV / 2 \
+    for i = 1, count do \
+        redis.call('RPUSH', ARGV[i], ARGV[count + i]) \
+        result[i] = redis.call('LRANGE', ARGV[i], 0, -1) \
     end \
     return result";
 
@@ -102,9 +112,10 @@ pub fn run(seed: u64) {
     let sum: u64 = (0..COUNTER_COUNT).map(|key| read_counter(&mut client, key)).sum();
     assert_eq!(sum, run.increments.load(Ordering::Relaxed), "increments that WATCH guards");
     check_order(&run, &mut client, &mut random);
+    check_other_order(&run, &mut client, &mut random);
     check_timeout(&mut client, &mut random);
     if policy == Policy::Unlogged {
-        return;
+        return check_expiry(&run, &mut client, &mut random);
     }
     looks.push(crash::look(run.store.engine()));
     let states = recording.finish();
@@ -155,11 +166,12 @@ fn write(run: &Run, random: &mut Random, calls_max: u64) {
     for _ in 0..1 + random.below(3) {
         let mut client = run.store.client().expect("there is room");
         for _ in 0..1 + random.below(calls_max) {
-            match random.below(5) {
+            match random.below(6) {
                 0 => increment(run, &mut client, random),
                 1 => append(run, random, |keys, values| script(&mut client, keys, values)),
                 2 => read_alone(run, &mut client, random),
                 3 => transfer(&mut client, random),
+                4 => append(run, random, |keys, values| undeclared(&mut client, keys, values)),
                 _ => append(run, random, |keys, values| transaction(&mut client, keys, values)),
             }
         }
@@ -196,6 +208,13 @@ fn note(run: &Run, began: u64, operations: Vec<Operation>) {
 
 fn script(client: &mut LocalClient<'_>, keys: &[u64], values: &[u64]) -> Vec<Vec<u64>> {
     let mut words = vec!["EVAL".to_owned(), SCRIPT.to_owned(), keys.len().to_string()];
+    words.extend(keys.iter().map(|key| format!("list:{key}")));
+    words.extend(values.iter().map(u64::to_string));
+    items(client.call(&words)).into_iter().map(numbers).collect()
+}
+
+fn undeclared(client: &mut LocalClient<'_>, keys: &[u64], values: &[u64]) -> Vec<Vec<u64>> {
+    let mut words = vec!["EVAL".to_owned(), UNDECLARED.to_owned(), "0".to_owned()];
     words.extend(keys.iter().map(|key| format!("list:{key}")));
     words.extend(values.iter().map(u64::to_string));
     items(client.call(&words)).into_iter().map(numbers).collect()
@@ -258,6 +277,73 @@ fn check_order(run: &Arc<Run>, client: &mut LocalClient<'_>, random: &mut Random
     let expected: Vec<Option<u64>> = (1..=count as u64).map(Some).collect();
     assert_eq!(values(), expected, "what blocked clients got, in the order of their arrival");
     assert_eq!(client.call(&["LLEN", "queue"]), Value::Integer(0));
+}
+
+/// The same for sorted sets, or for a group of a stream.
+fn check_other_order(run: &Arc<Run>, client: &mut LocalClient<'_>, random: &mut Random) {
+    let (count, is_stream) = (2 + random.below(6) as usize, random.below(2) == 0);
+    client.call(&["XGROUP", "CREATE", "stream", "group", "$", "MKSTREAM"]);
+    let got: Arc<Mutex<Vec<Option<u64>>>> = Arc::new(Mutex::new(vec![None; count]));
+    for number in 0..count {
+        let (run_too, got) = (Arc::clone(run), Arc::clone(&got));
+        start("consumer", move || {
+            let mut client = run_too.store.client().expect("there is room");
+            let read =
+                ["XREADGROUP", "GROUP", "group", "one", "COUNT", "1", "BLOCK", "0", "STREAMS", "stream"];
+            let reply = match is_stream {
+                true => client.call(&[&read[..], &[">"]].concat()),
+                false => client.call(&["BZPOPMIN", "scores", "0"]),
+            };
+            let value = if is_stream { last_of(&reply) } else { items(reply).get(1).map_or(0, number_of) };
+            got.lock().unwrap_or_else(PoisonError::into_inner)[number] = Some(value);
+        });
+        wait_until(|| run.store.engine().blocked.lock().len() > number);
+    }
+    for value in (1..=count).map(|value| value.to_string()) {
+        match is_stream {
+            true => client.call(&["XADD", "stream", "*", "field", &value]),
+            false => client.call(&["ZADD", "scores", &value, &value]),
+        };
+    }
+    let values = || got.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    wait_until(|| values().iter().all(Option::is_some));
+    let expected: Vec<Option<u64>> = (1..=count as u64).map(Some).collect();
+    assert_eq!(values(), expected, "what blocked clients got, in the order of their arrival");
+}
+
+/// The number that is the last element of the last element, and so on.
+fn last_of(value: &Value) -> u64 {
+    match value {
+        Value::Array(items) => items.last().map_or(0, last_of),
+        other => number_of(other),
+    }
+}
+
+/// A key is there until its time, and not after it, whoever removes it.
+fn check_expiry(run: &Arc<Run>, client: &mut LocalClient<'_>, random: &mut Random) {
+    let rounds = random.below(30);
+    let run_too = Arc::clone(run);
+    start("background", move || {
+        for _ in 0..rounds {
+            run_too.store.background().round();
+            simulation::sleep(Duration::from_millis(100));
+        }
+    });
+    for key in (0..1 + random.below(5)).map(|number| format!("volatile:{number}")) {
+        let time_ms = 1 + random.below(300) as i64;
+        let began_ms = clock::unix_ms();
+        client.call(&["SET", &key, "1", "PX", &time_ms.to_string()]);
+        let set_ms = clock::unix_ms();
+        while clock::unix_ms() <= set_ms + time_ms + 100 {
+            let before_ms = clock::unix_ms();
+            let is_there = client.call(&["EXISTS", &key]) == Value::Integer(1);
+            let after_ms = clock::unix_ms();
+            let (first_ms, last_ms) = (began_ms + time_ms, set_ms + time_ms);
+            assert!(is_there || after_ms >= first_ms, "gone at {after_ms}, due at {first_ms}");
+            assert!(!is_there || before_ms <= last_ms, "there at {before_ms}, due at {last_ms}");
+            simulation::sleep(Duration::from_millis(1 + random.below(20)));
+        }
+    }
 }
 
 /// A client that nobody serves waits for as long as it said.

@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use mantissa_config::{Config, SetError, ShutdownFlags};
-use mantissa_persist::storage::{FileSystem, Storage};
+use mantissa_persist::storage::{DirectoryLock, FileSystem, Storage};
 use mantissa_protocol::{Decoder, OwnedArgs, Protocol, Reply, Value};
 use mantissa_sys::clock;
 use mantissa_sys::simulation::{self, Fault};
@@ -139,6 +139,10 @@ impl Host for Clients {
         Ok(())
     }
 
+    fn log_failed(&self, error: &str) {
+        crate::warning!("{error}. Writes are refused until the engine is opened again.");
+    }
+
     fn facts(&self) -> HostFacts {
         HostFacts { multiplexing: "none", port: 0 }
     }
@@ -192,22 +196,32 @@ impl Opening {
         folder: impl AsRef<Path>,
         directives: &[(&str, &str)],
     ) -> Result<Embedded, EmbeddedError> {
-        let folder = folder.as_ref();
-        let failed = |error: std::io::Error| EmbeddedError(format!("{}: {error}", folder.display()));
-        let folder = self.storage.create_path(folder).map_err(failed)?;
+        let given = folder.as_ref();
+        let failed = |error: std::io::Error| EmbeddedError(format!("{}: {error}", given.display()));
+        let folder = self.storage.create_path(given).map_err(failed)?;
+        let lock = self.storage.lock_directory(&folder).map_err(|error| match error.kind() {
+            std::io::ErrorKind::WouldBlock => {
+                EmbeddedError(format!("{}: another engine has this folder open", folder.display()))
+            }
+            _ => failed(error),
+        })?;
         let config = configuration(&folder, directives)?;
         let clients = Arc::new(Clients::new(self.clients_max));
         let host = Arc::clone(&clients) as Arc<dyn Host>;
         let engine = Engine::new(config, self.storage, host).map_err(EmbeddedError)?;
         engine.start_lazy_free().map_err(no_thread)?;
-        engine.acl.load_at_start(engine.registry, &engine.active_config().config).map_err(EmbeddedError)?;
+        let registry = engine.registry;
+        if let Err(error) = engine.acl.load_at_start(registry, &engine.active_config().config) {
+            engine.wait_for_threads();
+            return Err(EmbeddedError(error));
+        }
         engine.persistence.loading.store(true, Ordering::Release);
         if let Err(error) = aof::start(&engine) {
             stop_threads(&engine);
             return Err(EmbeddedError(error));
         }
         engine.persistence.loading.store(false, Ordering::Release);
-        let embedded = Embedded { engine, clients, is_closed: false };
+        let embedded = Embedded { engine, clients, _lock: lock, is_closed: false };
         if self.has_background {
             background::start(&embedded.engine, |_| {}).map_err(no_thread)?;
         }
@@ -219,6 +233,8 @@ impl Opening {
 pub struct Embedded {
     engine: Arc<Engine>,
     clients: Arc<Clients>,
+    /// Nobody else uses the folder while this is held.
+    _lock: DirectoryLock,
     is_closed: bool,
 }
 
@@ -283,6 +299,7 @@ impl Embedded {
         let is_saved = persistence::save_before_exit(engine, flags);
         stop_threads(engine);
         match is_saved {
+            true if engine.aof.is_lost() => Err(EmbeddedError(engine.aof.refusal_text())),
             true => Ok(()),
             false => Err(EmbeddedError("The dump could not be written".to_owned())),
         }
@@ -353,15 +370,16 @@ impl LocalClient<'_> {
         if self.session.blocked.is_some() {
             bytes.extend(self.wait_until_served());
         }
-        self.wait_for_log(required_lsn);
-        bytes
+        if self.wait_for_log(required_lsn) { bytes } else { self.lost_reply() }
     }
 
     /// Runs a command that may wait, and does not wait for it: `None` if it waits. Its reply comes from
     /// [`LocalClient::poll`]; until then no other command can be run.
     pub fn submit<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Option<Value> {
-        let (reply, required_lsn) = self.run(words);
-        self.wait_for_log(required_lsn);
+        let (mut reply, required_lsn) = self.run(words);
+        if !self.wait_for_log(required_lsn) {
+            reply = self.lost_reply();
+        }
         if self.session.blocked.is_some() { None } else { Some(self.take_reply(&reply)) }
     }
 
@@ -383,10 +401,14 @@ impl LocalClient<'_> {
                 reply.extend(self.wait_until_served());
             }
             lsn_max = lsn_max.max(required_lsn);
-            replies.push(self.take_reply(&reply));
+            replies.push((required_lsn, self.take_reply(&reply)));
         }
-        self.wait_for_log(lsn_max);
-        replies
+        let is_confirmed = self.wait_for_log(lsn_max);
+        let confirmed = self.context.engine.aof.confirmed();
+        let lost = self.lost_reply();
+        let reply_of =
+            |(lsn, reply)| if is_confirmed || lsn <= confirmed { reply } else { self.take_reply(&lost) };
+        replies.into_iter().map(reply_of).collect()
     }
 
     /// Runs a command, and returns its reply with the LSN that has to be confirmed before that is told.
@@ -466,19 +488,29 @@ impl LocalClient<'_> {
         self.clients.wait(self.context.worker, time_max.min(WAIT_MAX));
     }
 
-    /// Waits until the log is confirmed up to here.
-    fn wait_for_log(&mut self, required_lsn: u64) {
+    /// The reply in the place of one that tells of what is not in the log, and never will be.
+    fn lost_reply(&self) -> Vec<u8> {
+        format!("-{}\r\n", self.context.engine.aof.refusal_text()).into_bytes()
+    }
+
+    /// Waits until the log is confirmed up to here. False if it never will be.
+    #[must_use]
+    fn wait_for_log(&mut self, required_lsn: u64) -> bool {
         if simulation::has_fault(Fault::EarlyReply) {
-            return;
+            return true;
         }
         let (engine, worker) = (self.context.engine, self.context.worker);
         self.context.outbox.end_iteration(engine.aof.confirmed() < required_lsn);
         while engine.aof.confirmed() < required_lsn {
+            if engine.aof.is_lost() {
+                return false;
+            }
             engine.aof.await_confirmed(worker);
             if engine.aof.confirmed() < required_lsn {
                 self.wait(WAIT_MAX);
             }
         }
+        true
     }
 
     /// Waits until the blocked session has been served, and returns the reply.
@@ -500,9 +532,9 @@ impl LocalClient<'_> {
     /// Acts on the messages that have come, and returns the reply of the blocked command if it has been
     /// served.
     fn receive(&mut self) -> Vec<u8> {
-        let mut reply = Vec::new();
+        let (mut reply, mut is_confirmed) = (Vec::new(), true);
         for (required_lsn, message) in self.clients.take_messages(self.context.worker) {
-            self.wait_for_log(required_lsn);
+            is_confirmed &= self.wait_for_log(required_lsn);
             let is_own = message.target().is_none_or(|target| target == self.session.conn);
             let served = match message {
                 // A message to an earlier client in this place: only its completion still has to run.
@@ -511,6 +543,8 @@ impl LocalClient<'_> {
                     None
                 }
                 _ if !is_own => None,
+                // It tells of what is not in the log.
+                Message::Push(..) if !is_confirmed => None,
                 Message::Push(_, bytes) => {
                     self.keep_messages(&bytes);
                     None
@@ -532,6 +566,9 @@ impl LocalClient<'_> {
                 let ended = blocking::end_waiting(&mut self.context, session, deadlines, served);
                 reply.extend(ended.flatten().unwrap_or_default());
             }
+        }
+        if !is_confirmed && !reply.is_empty() {
+            return self.lost_reply();
         }
         reply
     }

@@ -4,7 +4,7 @@ use mantissa_sys::clock;
 use mantissa_sys::simulation::{self, Fault};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -138,7 +138,7 @@ pub struct Engine {
     /// The append-only file.
     pub aof: Aof,
     /// Frees large values.
-    lazy_free_sender: OnceLock<std::sync::mpsc::Sender<(LazyFree, Freeing)>>,
+    lazy_free_sender: Mutex<Option<std::sync::mpsc::Sender<(LazyFree, Freeing)>>>,
     /// How far memory is beyond its limit.
     pub pressure: Arc<Pressure>,
     /// The keys that are used most.
@@ -234,7 +234,7 @@ impl Engine {
             scripting: Scripting::new(worker_count, scripting::language()),
             persistence: Persistence::default(),
             aof,
-            lazy_free_sender: OnceLock::new(),
+            lazy_free_sender: Mutex::default(),
             pressure,
             hot_keys: HotKeys::new(worker_count + 1),
             key_sizes: KeySizes::default(),
@@ -316,6 +316,9 @@ impl Engine {
     /// Waits until the threads that work for the engine have ended. `stopping` must be set, and the log
     /// closed.
     pub fn wait_for_threads(&self) {
+        // The thread that frees ends when it has freed everything.
+        *self.lazy_free_sender.lock() = None;
+        simulation::yield_point();
         self.threads.wait();
     }
 
@@ -352,18 +355,16 @@ impl Engine {
     /// Starts the thread that frees large values.
     pub fn start_lazy_free(&self) -> std::io::Result<()> {
         let (sender, receiver) = std::sync::mpsc::channel::<(LazyFree, Freeing)>();
-        let (pending, freed) = (Arc::clone(&self.lazyfree_pending), Arc::clone(&self.lazyfreed));
-        let pressure = Arc::clone(&self.pressure);
-        std::thread::Builder::new().name("lazy-free".to_owned()).spawn(move || {
-            for (to_free, freeing) in receiver {
+        self.spawn("lazy-free", move |engine| {
+            while let Ok((to_free, freeing)) = simulation::receive(&receiver) {
                 let objects = to_free.lazy_objects as usize;
                 drop(to_free);
-                pressure.end_freeing(freeing);
-                pending.fetch_sub(objects, Ordering::Relaxed);
-                freed.fetch_add(objects, Ordering::Relaxed);
+                engine.pressure.end_freeing(freeing);
+                engine.lazyfree_pending.fetch_sub(objects, Ordering::Relaxed);
+                engine.lazyfreed.fetch_add(objects, Ordering::Relaxed);
             }
         })?;
-        let _already_set = self.lazy_free_sender.set(sender);
+        *self.lazy_free_sender.lock() = Some(sender);
         Ok(())
     }
 
@@ -384,7 +385,9 @@ impl Engine {
             self.lazyfreed.fetch_add(objects, Ordering::Relaxed);
             return;
         }
-        if let Some(sender) = self.lazy_free_sender.get() {
+        // In the place of the thread, where there is none, who asks frees.
+        let sender = self.lazy_free_sender.lock();
+        if let Some(sender) = &*sender {
             self.lazyfree_pending.fetch_add(objects, Ordering::Relaxed);
             let freeing = self.pressure.begin_freeing(&to_free);
             if sender.send((to_free, freeing)).is_err() {

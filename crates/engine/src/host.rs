@@ -76,6 +76,11 @@ pub trait Host: Send + Sync {
         given: &[&[u8]],
     ) -> Result<(), SetError>;
 
+    /// The log can not be written, or made durable, and `appendfsync always` has promised that it is. A
+    /// server ends here, with `error` in its log. If this returns, writes are refused from now on, and who
+    /// waits for the log gets an error.
+    fn log_failed(&self, error: &str);
+
     /// What INFO shows.
     fn facts(&self) -> HostFacts;
 

@@ -30,6 +30,8 @@
 //!
 //! Segments also end where the second changes that units were appended in, so that a reader may note times.
 
+#[cfg(test)]
+mod interleavings;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -168,6 +170,8 @@ impl Log {
     pub fn append(&self, unit: &mut Unit, now_s: i64) -> Lsn {
         let mut reservation = None;
         let end = self.reserve(unit, now_s, &mut reservation);
+        #[cfg(test)]
+        interleavings::switch();
         if let Some((reservation, start)) = reservation {
             reservation.fill(unit.bytes(start));
         }

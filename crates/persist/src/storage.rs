@@ -11,7 +11,7 @@ pub(crate) use mantissa_sys::direct_io::{AlignedBuffer, open_direct};
 pub use memory::MemoryStorage;
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
@@ -67,6 +67,12 @@ pub trait SharedFile: Send + Sync {
     }
 }
 
+/// A directory that no other engine uses, until this is dropped or the process ends.
+#[derive(Debug, Default)]
+pub struct DirectoryLock {
+    _directory: Option<File>,
+}
+
 /// Where files are.
 pub trait Storage: Send + Sync {
     /// Creates a file, or empties one, for writing.
@@ -106,6 +112,12 @@ pub trait Storage: Send + Sync {
 
     /// Creates a directory and those above it. The directory's absolute path, without symbolic links.
     fn create_path(&self, path: &Path) -> io::Result<PathBuf>;
+
+    /// Locks a directory against all others who do the same; no file is made. An error of kind `WouldBlock`
+    /// if somebody has it locked. Where the system has no such locks, nothing is locked.
+    fn lock_directory(&self, _path: &Path) -> io::Result<DirectoryLock> {
+        Ok(DirectoryLock::default())
+    }
 
     /// Gives a file another name, replacing what has it. It may move to another directory of the same disk.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -257,6 +269,14 @@ impl Storage for FileSystem {
     fn create_path(&self, path: &Path) -> io::Result<PathBuf> {
         fs::create_dir_all(path)?;
         path.canonicalize()
+    }
+
+    fn lock_directory(&self, path: &Path) -> io::Result<DirectoryLock> {
+        let directory = File::open(path)?;
+        match directory.try_lock() {
+            Err(TryLockError::WouldBlock) => Err(io::Error::from(io::ErrorKind::WouldBlock)),
+            _ => Ok(DirectoryLock { _directory: Some(directory) }),
+        }
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

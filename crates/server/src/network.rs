@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, Weak, mpsc};
 
 use mantissa_engine::config::{Config, SetError};
 use mantissa_engine::host::{self, Host, HostFacts};
-use mantissa_engine::{Engine, host::Message as EngineMessage};
+use mantissa_engine::{Engine, host::Message as EngineMessage, warning};
 use mantissa_net::Acceptor;
 use parking_lot::{Mutex, RwLock};
 
@@ -152,6 +152,11 @@ impl Host for Network {
         given: &[&[u8]],
     ) -> Result<(), SetError> {
         reconfigure::configure(self, engine, old, new, given)
+    }
+
+    fn log_failed(&self, error: &str) {
+        warning!("{error}. The fsync policy is 'always', so the server can't go on. Exiting...");
+        std::process::exit(1);
     }
 
     fn facts(&self) -> HostFacts {

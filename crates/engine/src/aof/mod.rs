@@ -147,6 +147,7 @@ fn switch_off(engine: &Engine) {
     engine.aof.is_listed.store(false, Ordering::Relaxed);
     *engine.aof.files.lock() = None;
     engine.aof.write_failed.store(false, Ordering::Relaxed);
+    engine.aof.forget_loss();
 }
 
 /// Makes everything durable that was logged, and closes the log.

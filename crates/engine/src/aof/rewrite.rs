@@ -45,6 +45,9 @@ pub fn refusal(engine: &Engine) -> Option<String> {
 /// Starts one in the background. An error says why not.
 pub fn start(engine: &Engine) -> Result<(), &'static str> {
     let rewrite = &engine.aof.rewrite;
+    if engine.aof.is_lost() {
+        return Err("The append only file can not be written");
+    }
     if rewrite.running.swap(true, Ordering::AcqRel) {
         return Err("Background append only file rewriting already in progress");
     }

@@ -109,7 +109,7 @@ fn turn(engine: &Engine, writer: &mut Writer) {
     }
     match outcome {
         Ok(()) => {
-            if !writer.is_failing() && aof.write_failed.swap(false, Ordering::Relaxed) {
+            if !writer.is_failing() && !aof.is_lost() && aof.write_failed.swap(false, Ordering::Relaxed) {
                 notice!("AOF write error looks solved. The server can write again.");
             }
         }
@@ -145,16 +145,18 @@ fn note_latency(engine: &Engine, spent: Duration, sync: Duration, is_syncing: bo
     engine.note_latency(detail, write);
 }
 
-/// Notes an error, after which writes are refused. With `appendfsync always` the server ends: it could keep
-/// no promise.
+/// Notes an error, after which writes are refused. With `appendfsync always` the host may end the program: no
+/// promise could be kept.
 fn fail(engine: &Engine, what: &str, error: &io::Error) {
     let aof = &engine.aof;
     let reason = reason(error);
     if aof.control.policy() == SyncPolicy::Always {
-        warning!(
-            "AOF {what} error: {reason}. The fsync policy is 'always', so the server can't go on. Exiting..."
-        );
-        std::process::exit(1);
+        engine.host().log_failed(&format!("AOF {what} error: {reason}"));
+        aof.write_error.lock().clone_from(&reason);
+        aof.write_failed.store(true, Ordering::Relaxed);
+        aof.lose();
+        (0..engine.worker_count()).for_each(|worker| engine.wake(worker));
+        return;
     }
     if !aof.write_failed.swap(true, Ordering::Relaxed) {
         warning!("AOF {what} error: {reason}. Writes are refused until it is solved.");

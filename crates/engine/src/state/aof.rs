@@ -37,6 +37,9 @@ pub struct Aof {
     pub write_error: Mutex<String>,
     /// Whether the last attempt to write failed.
     pub write_failed: AtomicBool,
+    /// Nothing after this LSN will ever be durable: it could not be written, `appendfsync always` had
+    /// promised it, and the host goes on. The maximum if that has not happened.
+    lost_after: AtomicU64,
     /// The length of the file that is written to, in bytes.
     pub increment_bytes: AtomicU64,
     /// The lengths of the files before it, in bytes.
@@ -66,6 +69,7 @@ impl Aof {
             waiting: (0..worker_count).map(|_| AtomicBool::new(false)).collect(),
             write_error: Mutex::default(),
             write_failed: AtomicBool::new(false),
+            lost_after: AtomicU64::new(Lsn::MAX),
             increment_bytes: AtomicU64::new(0),
             former_bytes: AtomicU64::new(0),
             base_bytes: AtomicU64::new(0),
@@ -95,10 +99,28 @@ impl Aof {
     pub fn confirmed(&self) -> Lsn {
         match self.control.policy() {
             SyncPolicy::Always if simulation::has_fault(Fault::UnsyncedReply) => self.control.written(),
-            SyncPolicy::Always => self.control.durable(),
+            SyncPolicy::Always => self.control.durable().min(self.lost_after.load(Ordering::Relaxed)),
             _ if self.write_failed.load(Ordering::Relaxed) => Lsn::MAX,
             _ => self.control.written(),
         }
+    }
+
+    /// Whether something of the log is lost that `appendfsync always` had promised: see
+    /// [`crate::host::Host::log_failed`].
+    pub fn is_lost(&self) -> bool {
+        self.lost_after.load(Ordering::Relaxed) != Lsn::MAX
+    }
+
+    /// Refuses writes from now on: what is not durable will not be.
+    pub fn lose(&self) {
+        self.lost_after.fetch_min(self.control.durable(), Ordering::Relaxed);
+        self.control.abandon(true);
+    }
+
+    /// Forgets what was lost: the log is off.
+    pub fn forget_loss(&self) {
+        self.lost_after.store(Lsn::MAX, Ordering::Relaxed);
+        self.control.abandon(false);
     }
 
     /// Whether writes have to wait until the disk has caught up.
@@ -149,8 +171,12 @@ impl Aof {
         if !self.write_failed.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let reason = self.write_error.lock();
-        Err(Error::new(format!("MISCONF Errors writing to the AOF file: {reason}")))
+        Err(Error::new(self.refusal_text()))
+    }
+
+    /// The error reply that tells why the log can not be written, without `-` and the end of the line.
+    pub fn refusal_text(&self) -> String {
+        format!("MISCONF Errors writing to the AOF file: {}", self.write_error.lock())
     }
 }
 

@@ -66,6 +66,8 @@ pub struct WriterControl {
     notes_time: AtomicBool,
     /// What can not be written when the file is closed is given up.
     pub(super) is_closing: AtomicBool,
+    /// Nothing is written any more, until the file is closed.
+    is_abandoned: AtomicBool,
     /// Nothing is made durable although the policy says so: `no-appendfsync-on-rewrite`.
     holds_syncs: AtomicBool,
     pub(super) is_syncing: AtomicBool,
@@ -91,6 +93,7 @@ impl WriterControl {
             policy: AtomicU8::new(SyncPolicy::EverySecond as u8),
             notes_time: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
+            is_abandoned: AtomicBool::new(false),
             holds_syncs: AtomicBool::new(false),
             is_syncing: AtomicBool::new(false),
             preallocation: AtomicU64::new(PREALLOCATED_BYTES),
@@ -134,6 +137,16 @@ impl WriterControl {
 
     pub(super) fn notes_time(&self) -> bool {
         self.notes_time.load(Ordering::Relaxed)
+    }
+
+    /// Has the writer write nothing any more until the file is closed, or go on: after a failed sync nobody
+    /// knows what is on the disk.
+    pub fn abandon(&self, is_abandoned: bool) {
+        self.is_abandoned.store(is_abandoned, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.is_abandoned.load(Ordering::Relaxed)
     }
 
     /// Lets what is written wait to be made durable, whatever the policy, or no longer.

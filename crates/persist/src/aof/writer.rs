@@ -273,6 +273,10 @@ impl Writer {
         if self.failed_at.is_some_and(|failed_at| now < failed_at + RETRY_INTERVAL) {
             return Ok(());
         }
+        if self.control.is_abandoned() && !self.control.is_closing.load(Ordering::Relaxed) {
+            self.failed_at = Some(now);
+            return Ok(());
+        }
         self.last_sync = Duration::ZERO;
         let outcome = self.write_readable().and_then(|()| self.sync_if_due(now));
         let outcome = match outcome {
@@ -290,7 +294,8 @@ impl Writer {
 
     /// Whether what can not be written is lost: not where somebody waits for it to be durable.
     fn gives_up(&self) -> bool {
-        self.control.is_closing.load(Ordering::Relaxed) && self.control.policy() != SyncPolicy::Always
+        let is_awaited = self.control.policy() == SyncPolicy::Always && !self.control.is_abandoned();
+        self.control.is_closing.load(Ordering::Relaxed) && !is_awaited
     }
 
     /// Closes the file without what could not be written.
