@@ -4,9 +4,11 @@
 #![forbid(unsafe_code)]
 
 mod balance;
+mod conn_id;
 mod connection;
 mod crash;
 pub mod daemon;
+mod engine_host;
 mod inbox;
 mod limits;
 mod network;

@@ -38,16 +38,15 @@ use mantissa_engine::session::flag;
 use mantissa_engine::{Engine, Session, aof, notice, sessions, stats, tracking, verbose, warning};
 use mantissa_sys::clock::unix_ms;
 
+use crate::conn_id::{conn_id, conn_of, peer_of};
 use crate::connection::{Connection, Partial};
 use crate::inbox::Message;
-use crate::network::{Network, conn_id, conn_of, peer_of};
+use crate::network::Network;
 use crate::{crash, limits};
 use input::Input;
 use moving::Departure;
 use nested_loop::Suspended;
 use pending_replies::Pending;
-pub use pending_replies::PendingReplies;
-pub use weights::Weight;
 use weights::Weights;
 
 /// How long a worker runs before others that wait for its processor get a turn, between two turns of its own.

@@ -24,15 +24,6 @@ const CONNECTION_BYTES: u64 = (size_of::<Connection>() - size_of::<Session>()) a
 /// Magnitudes: each is a power of two of bytes, the last one holds all that is larger.
 const MAGNITUDES: usize = 24;
 
-/// What is noted of one client.
-#[derive(Default)]
-pub struct Weight {
-    /// Bytes that are in its worker's sum.
-    bytes: u64,
-    /// The set that it is in.
-    magnitude: Option<u8>,
-}
-
 /// What is noted of all clients of a worker.
 #[derive(Default)]
 pub(super) struct Weights {
@@ -129,13 +120,6 @@ impl Weights {
     /// Has the next look add up all sums.
     pub(super) fn expect_change(&mut self) {
         self.allowance = 0;
-    }
-}
-
-impl Weight {
-    /// Says that the client is in no set.
-    pub(super) fn forget_magnitude(&mut self) {
-        self.magnitude = None;
     }
 }
 
