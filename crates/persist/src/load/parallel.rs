@@ -53,7 +53,7 @@ pub struct LoadJob<'a> {
     pub progress: &'a (dyn Fn(u64) + Sync),
 }
 
-/// Loads a file; see the module's description. Bytes after its end are not looked at. Data of modules are
+/// Loads a file on several threads. Bytes after its end are not looked at. Data of modules are
 /// always refused.
 pub fn load_in_parallel(file: &File, job: &LoadJob<'_>) -> Result<LoadSummary, LoadError> {
     let total = file.metadata().map_or(0, |metadata| metadata.len());
