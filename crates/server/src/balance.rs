@@ -1,4 +1,4 @@
-//! Which workers serve: as few as the load needs, so that each turn of a worker has much to do.
+//! Which workers serve: as few as the load needs, so that each event-loop iteration has much to do.
 //!
 //! A half-idle worker sleeps and wakes for nearly every request; the same requests on one busy worker share
 //! these costs. So connections are packed on the first workers, and more take part when those are busy.

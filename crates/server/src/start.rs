@@ -27,7 +27,7 @@ use crate::{crash, daemon, tls};
 pub const DESCRIPTORS_RESERVED: u64 = 32;
 /// How long the start waits for an address that is in use: a killed server's sockets may outlive it for some
 /// milliseconds, until the kernel has ended the operations on them.
-const ADDRESS_PATIENCE: Duration = Duration::from_secs(1);
+const ADDRESS_RETRY_TIME: Duration = Duration::from_secs(1);
 
 /// The exit code where the last changes could not be saved.
 const EXIT_UNSAVED: u8 = 1;
@@ -190,14 +190,14 @@ fn listen(engine: &Engine, network: &Network) -> Result<Vec<Listener>, String> {
     let config = &live.config;
     let mut listeners = Vec::new();
     if config.port != 0 {
-        (_, listeners) = listen_tcp(config, config.port, &[], ADDRESS_PATIENCE)?;
+        (_, listeners) = listen_tcp(config, config.port, &[], ADDRESS_RETRY_TIME)?;
         *network.listening.lock() = tcp_addresses(&listeners);
         network.port.store(usize::from(config.port), Ordering::Relaxed);
     }
     if config.tls_port != 0 {
         tls::configure(network, config)
             .map_err(|reason| format!("{reason}\nFailed to configure TLS. Check logs for more info."))?;
-        let (_, opened) = listen_tcp(config, config.tls_port, &[], ADDRESS_PATIENCE)?;
+        let (_, opened) = listen_tcp(config, config.tls_port, &[], ADDRESS_RETRY_TIME)?;
         *network.listening_for_tls.lock() = tcp_addresses(&opened);
         listeners.extend(opened.into_iter().map(Listener::for_tls));
     }
@@ -223,14 +223,14 @@ pub fn tcp_addresses(listeners: &[Listener]) -> Vec<SocketAddr> {
 }
 
 /// Opens a TCP socket for each address of `bind`. Those that are `open` already are returned instead. An
-/// address that starts with `-` may be missing; one in use is tried again for as long as `patience`.
+/// address that starts with `-` may be missing; one in use is tried again for `retry_time`.
 pub fn listen_tcp(
     config: &Config,
     port: u16,
     open: &[SocketAddr],
-    patience: Duration,
+    retry_time: Duration,
 ) -> Result<(Vec<SocketAddr>, Vec<Listener>), String> {
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + retry_time;
     let (mut kept, mut listeners) = (Vec::new(), Vec::new());
     for name in &config.bind {
         let (name, optional) = name.strip_prefix('-').map_or((name.as_str(), false), |name| (name, true));

@@ -10,8 +10,9 @@ use crate::effects::{Effects, Event, EventClass};
 /// Database and key of a lookup that found nothing, and how many events came before it.
 type Missed = (usize, Box<[u8]>, usize);
 
-/// What has been collected for the commit since the last one. It is lent to each [`Access`](super::Access) in
-/// turn, and the commit leaves it empty: a command of which only counts remain, as of most, costs no more.
+/// What has been collected for the commit since the last one. It is lent to one [`Access`](super::Access)
+/// after the other, and the commit leaves it empty: a command of which only counts remain, as of most, costs
+/// no more.
 #[derive(Default)]
 pub struct Collected {
     /// Changes.

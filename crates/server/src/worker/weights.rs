@@ -138,7 +138,7 @@ impl Worker<'_> {
         self.weights.tell_largest(&self.context);
     }
 
-    /// Once in a turn: evicts clients if all take too much.
+    /// Once in an event-loop iteration: evicts clients if all take too much.
     pub(super) fn weigh_clients(&mut self, driver: &mut Driver) {
         self.follow_limit();
         self.weights.expect_change();
