@@ -83,12 +83,6 @@ fn object_help(_: &mut Access<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome {
     Ok(())
 }
 
-/// Whether Redis would free the value in the background: it looks at the number of allocations.
-pub(crate) fn is_freed_lazily(entry: &Entry) -> bool {
-    const EFFORT_MAX: usize = 64;
-    entry.value().redis_free_effort(EFFORT_MAX) > EFFORT_MAX
-}
-
 /// The registration table.
 pub(crate) const COMMANDS: &[DataSpec] = &[DataSpec::container("object", -2, Flags::NONE)
     .docs(Group::Generic, "2.2.3", "Depends on the subcommand.", "Looks behind the values.")

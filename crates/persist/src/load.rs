@@ -114,7 +114,7 @@ struct Attributes {
     database: usize,
 }
 
-/// Loads one file; see the module's description.
+/// Loads one snapshot file, record by record.
 pub struct Loader<'a, R> {
     source: Source<'a, R>,
     options: LoadOptions,

@@ -57,7 +57,7 @@ fn nothing_waits_while_there_is_no_file() {
     // Closing what is closed ends too.
     let (sender, closed) = mpsc::channel::<()>();
     control.close(move || drop(sender));
-    writer.turn(Instant::now()).expect("no fault is set");
+    writer.write_and_sync(Instant::now()).expect("no fault is set");
     assert_eq!(closed.recv(), Err(mpsc::RecvError));
     switch_to(&control, &storage, 0);
     assert_eq!((control.written(), control.durable()), (0, 0));
@@ -66,7 +66,7 @@ fn nothing_waits_while_there_is_no_file() {
     control.close(|| ());
     // It is not closed yet, but this comes after it.
     append(&log, &[b"DEL", b"late"], 0);
-    writer.turn(Instant::now()).expect("no fault is set");
+    writer.write_and_sync(Instant::now()).expect("no fault is set");
     assert_eq!((control.written(), control.durable(), log.has_readers()), (Lsn::MAX, Lsn::MAX, false));
     assert!(writer.is_idle() && contents(&storage, 0).0.ends_with(b"kept\r\n"));
     let closed_at = log.end();
@@ -91,15 +91,15 @@ fn what_can_not_be_written_is_lost_on_closing() {
     let (log, control, mut writer) = new_writer();
     let storage = MemoryStorage::new();
     switch_to(&control, &storage, 0);
-    writer.turn(Instant::now()).expect("no fault is set");
+    writer.write_and_sync(Instant::now()).expect("no fault is set");
     storage.fill_up_after(Some(5));
     append(&log, &[b"DEL", b"a"], 0);
-    let outcome = writer.turn(Instant::now());
+    let outcome = writer.write_and_sync(Instant::now());
     assert!(matches!(outcome, Err(WriterError::Write(_))), "{outcome:?}");
     let (sender, closed) = mpsc::channel::<()>();
     control.close(move || drop(sender));
     append(&log, &[b"DEL", b"b"], 0);
-    let outcome = writer.turn(Instant::now() + Duration::from_secs(5));
+    let outcome = writer.write_and_sync(Instant::now() + Duration::from_secs(5));
     assert!(matches!(outcome, Err(WriterError::Closed(_))), "{outcome:?}");
     assert_eq!(closed.recv(), Err(mpsc::RecvError));
     assert_eq!((control.durable(), log.has_readers(), writer.is_idle()), (Lsn::MAX, false, true));
@@ -111,17 +111,17 @@ fn timestamps_are_those_of_the_commits() {
     let storage = MemoryStorage::new();
     switch_to(&control, &storage, 0);
     append(&log, &[b"PING"], 5);
-    writer.turn(Instant::now()).expect("no fault is set");
+    writer.write_and_sync(Instant::now()).expect("no fault is set");
     control.set_notes_time(true);
     append(&log, &[b"PING"], 5);
     append(&log, &[b"PING"], 7);
     append(&log, &[b"PING"], 7);
     switch_to(&control, &storage, 1);
     append(&log, &[b"PING"], 7);
-    writer.turn(Instant::now()).expect("no fault is set");
+    writer.write_and_sync(Instant::now()).expect("no fault is set");
     control.set_notes_time(false);
     append(&log, &[b"PING"], 9);
-    writer.turn(Instant::now()).expect("no fault is set");
+    writer.write_and_sync(Instant::now()).expect("no fault is set");
     assert_eq!((contents(&storage, 0).1, contents(&storage, 1).1), (vec![5, 7], vec![7]));
     let bytes = storage.read(&path_of(1)).expect("it was made");
     let notes = bytes.len() - contents(&storage, 1).0.len();
@@ -166,7 +166,7 @@ fn files_hold_the_log(policy: SyncPolicy, seed: usize) {
         SyncPolicy::Always => control.durable(),
         _ => control.written(),
     };
-    let turn = |writer: &mut Writer| writer.turn(Instant::now()).expect("no fault is set");
+    let turn = |writer: &mut Writer| writer.write_and_sync(Instant::now()).expect("no fault is set");
     let appender = |appender: usize| {
         for number in 0..UNITS {
             let mut unit = unit_of(appender, number, seed);

@@ -81,7 +81,7 @@ impl Server {
 
     fn turn(&mut self, random: &mut Random) -> Result<(), WriterError> {
         self.now += Duration::from_millis(random.below(3000));
-        self.writer.turn(self.now)
+        self.writer.write_and_sync(self.now)
     }
 
     /// A rewrite: a base with everything so far, and another increment for what follows.

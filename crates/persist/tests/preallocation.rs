@@ -35,7 +35,7 @@ impl Written {
         let file: Box<dyn StorageFile> = storage.append(Path::new(PATH)).expect("no fault is set");
         control.switch(Box::new(move || Ok(Some(file))));
         let mut writer = Writer::new(Arc::clone(&control));
-        writer.turn(Instant::now()).expect("no fault is set");
+        writer.write_and_sync(Instant::now()).expect("no fault is set");
         Written { storage, writer, log, control, frames: Vec::new() }
     }
 
@@ -47,7 +47,7 @@ impl Written {
             self.log.append(&mut unit, 0);
         }
         let before = self.bytes();
-        self.writer.turn(Instant::now()).expect("no fault is set");
+        self.writer.write_and_sync(Instant::now()).expect("no fault is set");
         let after = self.bytes();
         let begins = |at: &usize| {
             after[*at..].starts_with(b"#SUM:")

@@ -1,4 +1,4 @@
-//! Which workers serve: as few as the load needs, so that each turn of a worker has much to do.
+//! Which workers serve: as few as the load needs, so that each event-loop iteration has much to do.
 //!
 //! A half-idle worker sleeps and wakes for nearly every request; the same requests on one busy worker share
 //! these costs. So connections are packed on the first workers, and more take part when those are busy.
@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 
 use mantissa_sys::ThreadClock;
 
-use crate::inbox::Message;
 use mantissa_engine::Engine;
 
+use crate::inbox::{Handover, Message};
 use crate::network::Network;
 
 /// How often the load is looked at.
@@ -51,17 +51,6 @@ const FENCED_PERIODS_MAX: u32 = 600;
 const FENCED_PERIODS_MAX_GAIN: u32 = 100;
 /// The load from which on a worker that is not to take part hands its connections over.
 const STRAY: f64 = 0.003;
-
-/// What a worker is asked to hand over.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Handover {
-    /// The worker that gives.
-    pub from: usize,
-    /// The worker that takes.
-    pub to: usize,
-    /// The part of the load of `from` that is to move, 0 to 1.
-    pub share: f64,
-}
 
 /// How many workers take part, and for how long fewer would have done.
 #[derive(Debug, Default)]

@@ -1,10 +1,11 @@
 //! A connection: a session with what its worker keeps of the socket's input and output.
 
+use std::collections::VecDeque;
+
 use mantissa_engine::Session;
 use mantissa_net::Conn;
+use mantissa_persist::log::Lsn;
 use mantissa_protocol::RequestParser;
-
-use crate::worker::{PendingReplies, Weight};
 
 /// An unfinished request, or requests that have to wait.
 #[derive(Default)]
@@ -13,6 +14,31 @@ pub struct Partial {
     pub buffer: Vec<u8>,
     /// Where the parser is in the first request.
     pub parser: RequestParser,
+}
+
+/// Replies of one client that wait.
+#[derive(Default)]
+pub struct PendingReplies {
+    /// LSNs, and what may leave when the log is confirmed up to them.
+    pub queue: VecDeque<(Lsn, Vec<u8>)>,
+    /// Bytes in the queue.
+    pub bytes: usize,
+}
+
+/// What is noted of one client.
+#[derive(Default)]
+pub struct Weight {
+    /// Bytes that are in its worker's sum.
+    pub bytes: u64,
+    /// The set that it is in.
+    pub magnitude: Option<u8>,
+}
+
+impl Weight {
+    /// Notes that the client is in no set.
+    pub fn forget_magnitude(&mut self) {
+        self.magnitude = None;
+    }
 }
 
 /// A client's connection, owned by the worker that serves it.

@@ -84,7 +84,7 @@ pub fn start(engine: &Engine) -> std::io::Result<()> {
 /// Puts changed settings in force.
 pub fn configure(engine: &Engine, config: &Config) {
     crash::enable(config.crash_log_enabled);
-    // An idle worker takes turns as often as `hz` says.
+    // An idle worker's event loop iterates `hz` times a second.
     let period_ms = match config.watchdog_period {
         0 => 0,
         period_ms => period_ms.max(2000 / config.hz.max(1)),
@@ -245,8 +245,8 @@ fn info(engine: &Engine) {
     let mut invocation = Invocation { context: &mut context, session: &mut session, access: None };
     // Some sections visit the shards, which the crashed thread may hold.
     let began = Instant::now();
-    let patience = || began.elapsed() > Duration::from_millis(500);
-    let is_free = engine.keyspace.lock_unless(engine.keyspace.all_shards(), patience).is_some();
+    let give_up = || began.elapsed() > Duration::from_millis(500);
+    let is_free = engine.keyspace.lock_unless(engine.keyspace.all_shards(), give_up).is_some();
     commands::write_info(&mut invocation, is_free, |section| log::write_raw(&section.replace('\r', "")));
 }
 
@@ -270,16 +270,19 @@ fn settings(engine: &Engine) {
 
 /// A worker as the watchdog knows it.
 struct Watched {
-    turns: u64,
+    iterations: u64,
     since: Instant,
     is_told: bool,
 }
 
-/// Tells where workers are that take no turn for longer than the period, once for each time, and where all of
-/// them are when a SIGALRM comes. Ends when the watchdog is switched off.
+/// Logs the stack of a worker whose event-loop iteration lasts longer than the period, once for each
+/// iteration, and those of all workers when a SIGALRM comes. Ends when the watchdog is switched off.
 fn watch(engine: &Engine) {
-    let fresh =
-        |worker: usize| Watched { turns: turns(engine, worker), since: Instant::now(), is_told: false };
+    let fresh = |worker: usize| Watched {
+        iterations: iterations(engine, worker),
+        since: Instant::now(),
+        is_told: false,
+    };
     let mut watched: Vec<Watched> = (0..engine.worker_count()).map(fresh).collect();
     loop {
         let period_ms = u64::try_from(WATCHDOG_PERIOD_MS.load(Ordering::Relaxed)).unwrap_or(0);
@@ -291,7 +294,7 @@ fn watch(engine: &Engine) {
             watched = (0..engine.worker_count()).map(fresh).collect();
         }
         for (worker, state) in watched.iter_mut().enumerate() {
-            if state.turns != turns(engine, worker) {
+            if state.iterations != iterations(engine, worker) {
                 *state = fresh(worker);
             } else if !state.is_told && state.since.elapsed() >= Duration::from_millis(period_ms) {
                 state.is_told = true;
@@ -305,7 +308,8 @@ fn watch(engine: &Engine) {
     IS_WATCHED.store(false, Ordering::Release);
 }
 
-fn turns(engine: &Engine, worker: usize) -> u64 {
+/// Event-loop iterations of a worker so far.
+fn iterations(engine: &Engine, worker: usize) -> u64 {
     engine.stats.workers.get(worker).map_or(0, |counters| counters.iterations.load(Ordering::Relaxed))
 }
 

@@ -8,9 +8,9 @@ use mantissa_net::{Conn, Listener, Socket, Waker};
 use mantissa_persist::log::Lsn;
 use parking_lot::Mutex;
 
-use crate::balance::Handover;
+use crate::conn_id::conn_of;
 use crate::connection::Connection;
-use crate::network::{Service, conn_of};
+use crate::service::Service;
 
 /// What a worker is asked to do.
 pub enum Message {
@@ -59,6 +59,17 @@ impl Message {
     pub fn waits_for_scripts(&self) -> bool {
         matches!(self, Message::Engine(host::Message::Complete(..)) | Message::HandOver(_))
     }
+}
+
+/// What a worker is asked to hand over.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Handover {
+    /// The worker that gives.
+    pub from: usize,
+    /// The worker that takes.
+    pub to: usize,
+    /// The part of the load of `from` that is to move, 0 to 1.
+    pub share: f64,
 }
 
 /// A worker's queue of messages. Any thread may put some in; the worker takes them all at once.

@@ -4,15 +4,18 @@
 #![forbid(unsafe_code)]
 
 mod balance;
+mod conn_id;
 mod connection;
 mod crash;
 pub mod daemon;
+mod engine_host;
 mod http;
 mod inbox;
 mod limits;
 mod network;
 mod reconfigure;
 mod scraping;
+mod service;
 mod start;
 mod supervision;
 mod tls;

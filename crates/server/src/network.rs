@@ -4,31 +4,18 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak, mpsc};
 
-use mantissa_engine::config::{Config, SetError};
-use mantissa_engine::host::{self, Host, HostFacts};
-use mantissa_engine::{Engine, host::Message as EngineMessage, warning};
 use mantissa_net::Acceptor;
 use parking_lot::{Mutex, RwLock};
 
 use crate::inbox::{Inbox, Message};
 use crate::scraping::Scraping;
-use crate::{crash, reconfigure};
+use crate::service::Service;
 
-/// What is spoken on a listening socket.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Service {
-    /// RESP.
-    Resp,
-    /// RESP within TLS.
-    Tls,
-    /// HTTP, for metrics.
-    Metrics,
-}
-
-/// The engine's host: it carries messages to workers and owns what listens.
+/// The workers' inboxes and the sockets that listen. It is the engine's host: see `engine_host`.
 pub struct Network {
     itself: Weak<Network>,
-    worker_count: usize,
+    /// The number of workers.
+    pub worker_count: usize,
     inboxes: OnceLock<Vec<Inbox>>,
     /// The workers that take part, from the first on; at least one.
     pub active_workers: AtomicUsize,
@@ -51,7 +38,7 @@ pub struct Network {
     /// How the kernel is asked about sockets; known once the workers run.
     pub driver_name: OnceLock<&'static str>,
     /// Told when the server is to end: the process's exit code.
-    shutdown: mpsc::Sender<u8>,
+    pub shutdown: mpsc::Sender<u8>,
 }
 
 impl Network {
@@ -118,73 +105,8 @@ impl Network {
         number as usize % self.active_workers.load(Ordering::Relaxed)
     }
 
-    fn inbox(&self, worker: usize) -> Option<&Inbox> {
+    /// The inbox of a worker, once it exists.
+    pub fn inbox(&self, worker: usize) -> Option<&Inbox> {
         self.inboxes.get()?.get(worker)
-    }
-}
-
-impl Host for Network {
-    fn worker_count(&self) -> usize {
-        self.worker_count
-    }
-
-    fn send(&self, worker: usize, message: EngineMessage, required_lsn: u64) {
-        if let Some(inbox) = self.inbox(worker) {
-            inbox.put(Message::Engine(message), required_lsn);
-        }
-    }
-
-    fn wake(&self, worker: usize) {
-        if let Some(inbox) = self.inbox(worker) {
-            inbox.wake();
-        }
-    }
-
-    fn shut_down(&self, code: u8) {
-        let _already_stopping = self.shutdown.send(code);
-    }
-
-    fn configure(
-        &self,
-        engine: &Engine,
-        old: &Config,
-        new: &mut Config,
-        given: &[&[u8]],
-    ) -> Result<(), SetError> {
-        reconfigure::configure(self, engine, old, new, given)
-    }
-
-    fn log_failed(&self, error: &str) {
-        warning!("{error}. The fsync policy is 'always', so the server can't go on. Exiting...");
-        std::process::exit(1);
-    }
-
-    fn facts(&self) -> HostFacts {
-        HostFacts {
-            multiplexing: self.driver_name.get().copied().unwrap_or("-"),
-            port: self.port.load(Ordering::Relaxed) as u16,
-        }
-    }
-
-    fn abort(&self, report: String) -> ! {
-        crash::abort(report)
-    }
-}
-
-/// The engine's number for a connection.
-pub fn conn_id(conn: mantissa_net::Conn) -> host::ConnId {
-    host::ConnId(conn.to_bits())
-}
-
-/// The connection of the engine's number.
-pub fn conn_of(id: host::ConnId) -> mantissa_net::Conn {
-    mantissa_net::Conn::from_bits(id.0)
-}
-
-/// Who is at the other end of a connection, as the engine knows it.
-pub fn peer_of(peer: &mantissa_net::Peer) -> host::Peer {
-    match peer {
-        mantissa_net::Peer::Tcp { remote, local } => host::Peer::Tcp { remote: *remote, local: *local },
-        mantissa_net::Peer::Unix { path } => host::Peer::Unix { path: path.clone() },
     }
 }

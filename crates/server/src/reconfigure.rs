@@ -8,7 +8,8 @@ use mantissa_engine::{Engine, log, warning};
 use mantissa_sys::process;
 
 use crate::inbox::Message;
-use crate::network::{Network, Service};
+use crate::network::Network;
+use crate::service::Service;
 use crate::{crash, start, tls};
 
 /// Puts into effect what has changed between two configurations. `given` are the directives that were named:

@@ -20,7 +20,8 @@ use mantissa_sys::{ThreadClock, process, scheduling};
 
 use crate::balance::Balancer;
 use crate::inbox::{Inbox, Message};
-use crate::network::{Network, Service};
+use crate::network::Network;
+use crate::service::Service;
 use crate::supervision::Supervision;
 use crate::worker::{METRICS_CONNECTIONS_MAX, Worker};
 use crate::{crash, daemon, tls};
@@ -29,7 +30,7 @@ use crate::{crash, daemon, tls};
 const DESCRIPTORS_RESERVED: u64 = 32;
 /// How long the start waits for an address that is in use: a killed server's sockets may outlive it for some
 /// milliseconds, until the kernel has ended the operations on them.
-const ADDRESS_PATIENCE: Duration = Duration::from_secs(1);
+const ADDRESS_RETRY_TIME: Duration = Duration::from_secs(1);
 
 /// The exit code where the last changes could not be saved.
 const EXIT_UNSAVED: u8 = 1;
@@ -221,7 +222,7 @@ fn listen(engine: &Engine, network: &Network) -> Result<Vec<(Service, Listener)>
     let config = &active.config;
     let mut listeners = Vec::new();
     let mut open = |service| {
-        let (_, opened) = listen_tcp(config, service, &[], ADDRESS_PATIENCE)?;
+        let (_, opened) = listen_tcp(config, service, &[], ADDRESS_RETRY_TIME)?;
         *network.addresses(service).lock() = tcp_addresses(&opened);
         listeners.extend(opened.into_iter().map(|listener| (service, listener)));
         Ok::<(), String>(())
@@ -269,14 +270,14 @@ pub fn port(config: &Config, service: Service) -> u16 {
 }
 
 /// Opens a TCP socket for each address of a service. Those that are `open` already are returned instead. An
-/// address that starts with `-` may be missing; one in use is tried again for as long as `patience`.
+/// address that starts with `-` may be missing; one in use is tried again for `retry_time`.
 pub fn listen_tcp(
     config: &Config,
     service: Service,
     open: &[SocketAddr],
-    patience: Duration,
+    retry_time: Duration,
 ) -> Result<(Vec<SocketAddr>, Vec<Listener>), String> {
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + retry_time;
     let (mut kept, mut listeners) = (Vec::new(), Vec::new());
     let port = port(config, service);
     for name in if service == Service::Metrics { &config.metrics_bind } else { &config.bind } {

@@ -3,8 +3,8 @@
 //! Bytes that arrive are parsed in place, a batch of requests at a time. Where there are so many keys that
 //! they miss the caches, those of a batch are hashed and their buckets and entries prefetched before the
 //! first of its commands runs, so that the misses of a pipeline overlap. The first keys of all connections
-//! that have sent something in a turn are fetched in the same way before the first of them is served, where
-//! the driver shows them.
+//! that have sent something in an iteration are fetched in the same way before the first of them is served,
+//! where the driver shows them.
 
 mod input;
 mod moving;
@@ -39,26 +39,26 @@ use mantissa_engine::session::flag;
 use mantissa_engine::{Engine, Session, aof, notice, sessions, stats, tracking, verbose, warning};
 use mantissa_sys::clock::unix_ms;
 
+use crate::conn_id::{conn_id, conn_of, peer_of};
 use crate::connection::{Connection, Partial};
 use crate::inbox::Message;
-use crate::network::{Network, Service, conn_id, conn_of, peer_of};
+use crate::network::Network;
+use crate::service::Service;
 use crate::{crash, limits};
 use input::Input;
 use moving::Departure;
 use nested_loop::Suspended;
 use pending_replies::Pending;
-pub use pending_replies::PendingReplies;
 pub use web::CONNECTIONS_MAX as METRICS_CONNECTIONS_MAX;
 use web::WebConnections;
-pub use weights::Weight;
 use weights::Weights;
 
-/// How long a worker runs before others that wait for its processor get a turn, between two turns of its own.
-/// The system looks only some hundred times a second whether one has run long enough.
+/// Maximum run time before `sched_yield`, which is called between two iterations of the event loop. The
+/// kernel itself preempts only some hundred times a second.
 const RUN_MAX: Duration = Duration::from_micros(100);
-/// How long a turn goes on, where others wait with a request or two, before replies leave and what has come
-/// of these goes first, although more requests are at hand.
-const TURN_MAX: Duration = Duration::from_micros(100);
+/// Maximum run time of an iteration while other connections wait with a request or two. Then replies are
+/// sent and those requests served first, although more requests are at hand.
+const ITERATION_MAX: Duration = Duration::from_micros(100);
 /// Keys from which on prefetching pays: fewer of them stay in the caches anyway.
 const PREFETCHED_KEYS_MIN: usize = 32_768;
 /// Reply bytes after which they are handed to the driver although more requests are at hand.
@@ -74,7 +74,7 @@ pub struct Worker<'e> {
     network: &'e Network,
     connections: Vec<Option<Box<Connection>>>,
     batch: Batch,
-    /// The keys of the upcoming requests of a turn, with their databases.
+    /// The keys of the upcoming requests of an iteration, with their databases.
     upcoming: Vec<(usize, KeyHash)>,
     /// Whether there are so many keys that it pays to prefetch them.
     prefetches: bool,
@@ -774,11 +774,11 @@ impl Handler for Worker<'_> {
         self.upcoming.drain(..).for_each(|(database, hash)| keyspace.prefetch_entry(database, hash));
     }
 
-    /// Where replies wait for the disk, a long turn has more of them wait for it together.
+    /// Where replies wait for the disk, a long iteration lets more of them share one sync.
     fn ends_iteration(&mut self, began: Instant, urgency: Urgency) -> bool {
         let is_time = match urgency {
             Urgency::None => false,
-            Urgency::Lately => began.elapsed() >= TURN_MAX,
+            Urgency::Lately => began.elapsed() >= ITERATION_MAX,
             Urgency::Now => true,
         };
         is_time && !self.context.engine.aof.waits_for_disk()

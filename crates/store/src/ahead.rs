@@ -1,6 +1,6 @@
 //! Fetching ahead of their use what several commands will look at in large collections.
 
-use crate::{Collection, Database, KeyHash, Keyspace, with_value};
+use crate::key_hash::KeyHash;
 
 /// What a command is about to do with a key, if it has the usual shape: the arguments behind the key, empty
 /// if there are none.
@@ -10,34 +10,6 @@ pub struct Ahead<'a> {
     pub key: KeyHash,
     /// The field or member that is looked for; or a score, and the member that gets it.
     pub arguments: [&'a [u8]; 2],
-}
-
-impl Keyspace {
-    /// Fetches what these commands will look at in collections that are larger than the caches, those of one
-    /// key side by side. Their order is changed. A shard that is in use is left out: who holds it may do so
-    /// for long, and on this thread. Returns how many of them are about to use such collections, or may be,
-    /// as their shard was left out.
-    pub fn fetch_ahead(&self, database: usize, commands: &mut [Ahead<'_>]) -> usize {
-        commands.sort_unstable_by_key(|command| command.key.0);
-        let mut large = 0;
-        for group in commands.chunk_by(|one, other| one.key == other.key) {
-            let is_large = self.peek(database, group[0].key, |database| database.fetch_ahead(group));
-            if is_large.unwrap_or(true) {
-                large += group.len();
-            }
-        }
-        large
-    }
-}
-
-impl Database {
-    /// Fetches for commands with the same key. Whether it is that of a large collection.
-    fn fetch_ahead(&self, commands: &[Ahead<'_>]) -> bool {
-        let entry = commands.first().and_then(|command| self.candidate(command.key));
-        entry.is_some_and(
-            |entry| with_value!(entry.value(), _ => false, value => Collection::prefetch(value, commands)),
-        )
-    }
 }
 
 impl<'a> Ahead<'a> {
@@ -53,7 +25,7 @@ impl<'a> Ahead<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EncodingLimits, Entry, Hash, Set, ShardSet, SortedSet, Value, ValueRef};
+    use crate::{EncodingLimits, Entry, Hash, Keyspace, Set, ShardSet, SortedSet, Value, ValueRef};
 
     const MEMBERS: usize = 100_000;
 

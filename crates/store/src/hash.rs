@@ -42,7 +42,7 @@ use smallvec::SmallVec;
 use crate::EncodingLimits;
 use crate::listpack::{CheckedElements, Element, ListpackError};
 use crate::packed::{self, Block, Encoded, Form, Item, Items, View};
-use crate::set::sample;
+use crate::sample;
 use crate::{Ahead, Collection};
 use expiring::Expiring;
 use fields::Fields;

@@ -7,130 +7,24 @@
 //! it waits, those who wait for a further lock give back the ones that they have: they have not begun yet.
 
 use std::cell::UnsafeCell;
-use std::hash::{BuildHasher, Hasher};
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use foldhash::quality::SeedableRandomState;
 use mantissa_sys::simulation;
 use parking_lot::lock_api::{RawMutex as _, RawMutexTimed as _};
 use parking_lot::{Mutex, MutexGuard, RawMutex};
 
-use crate::seed;
+use crate::ahead::Ahead;
+use crate::key_hash::{KeyHash, KeyHasher};
 use crate::shard::Shard;
+use crate::shard_set::{SHARD_COUNT_MAX, ShardSet};
+use crate::snapshot::{Snapshot, Totals};
 use crate::tracked::TrackedTotals;
 
-/// How long a wait for a lock lasts before its circumstances are looked at again.
-const PATIENCE: Duration = Duration::from_millis(2);
-
-/// Most shards that a keyspace may have.
-pub const SHARD_COUNT_MAX: usize = 256;
-
-/// The hash of a key. The high bits choose the shard, the low ones the bucket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyHash(pub u64);
-
-/// The seed of all hashes, which nobody outside can know, so that nobody can foresee collisions.
-static SEED: OnceLock<SeedableRandomState> = OnceLock::new();
-
-/// Hashes keys.
-#[derive(Clone, Copy)]
-pub struct KeyHasher(&'static SeedableRandomState);
-
-impl KeyHasher {
-    /// The hasher of this program: all its keyspaces hash alike, and those of no other run do.
-    fn of_this_run() -> Self {
-        KeyHasher(SEED.get_or_init(seed::quality))
-    }
-
-    /// The hash of a key.
-    #[inline]
-    pub fn hash(self, key: &[u8]) -> KeyHash {
-        let mut hasher = self.0.build_hasher();
-        hasher.write(key);
-        KeyHash(hasher.finish())
-    }
-}
-
-/// A set of shard numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct ShardSet([u64; SHARD_COUNT_MAX / 64]);
-
-impl ShardSet {
-    /// No shard.
-    pub const EMPTY: ShardSet = ShardSet([0; SHARD_COUNT_MAX / 64]);
-
-    /// One shard.
-    #[inline]
-    pub fn one(index: usize) -> Self {
-        let mut set = Self::EMPTY;
-        set.insert(index);
-        set
-    }
-
-    /// The shards `0..count`.
-    pub fn first(count: usize) -> Self {
-        let mut set = Self::EMPTY;
-        (0..count).for_each(|index| set.insert(index));
-        set
-    }
-
-    /// Adds a shard.
-    #[inline]
-    pub fn insert(&mut self, index: usize) {
-        self.0[index / 64] |= 1 << (index % 64);
-    }
-
-    /// Takes a shard out.
-    pub fn remove(&mut self, index: usize) {
-        self.0[index / 64] &= !(1 << (index % 64));
-    }
-
-    /// Whether the shard is in the set.
-    #[inline]
-    pub fn contains(&self, index: usize) -> bool {
-        self.0[index / 64] & (1 << (index % 64)) != 0
-    }
-
-    /// Whether the set is empty.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.0 == [0; SHARD_COUNT_MAX / 64]
-    }
-
-    /// The number of shards in the set.
-    pub fn count(&self) -> u32 {
-        self.0.iter().map(|word| word.count_ones()).sum()
-    }
-
-    /// The shards in either set.
-    #[inline]
-    pub fn union(self, other: ShardSet) -> ShardSet {
-        let mut union = self;
-        union.0.iter_mut().zip(other.0).for_each(|(word, more)| *word |= more);
-        union
-    }
-
-    /// Whether all shards of `other` are in this set.
-    #[inline]
-    pub fn covers(&self, other: ShardSet) -> bool {
-        self.union(other) == *self
-    }
-
-    /// Calls `visit` with the shard numbers in ascending order.
-    #[inline]
-    pub fn for_each(self, mut visit: impl FnMut(usize)) {
-        for (number, word) in self.0.into_iter().enumerate() {
-            let mut rest = word;
-            while rest != 0 {
-                visit(number * 64 + rest.trailing_zeros() as usize);
-                rest &= rest - 1;
-            }
-        }
-    }
-}
+/// Longest wait for a lock before `give_up` and other extenders are checked again.
+const LOCK_WAIT_MAX: Duration = Duration::from_millis(2);
 
 #[repr(align(128))]
 struct ShardCell {
@@ -292,22 +186,22 @@ impl Keyspace {
         }
     }
 
-    /// Waits for the lock of one shard for [`PATIENCE`].
+    /// Waits for the lock of one shard for [`LOCK_WAIT_MAX`].
     fn wait_for_one(&self, index: usize) -> bool {
         let lock = &self.cells[index].lock;
         if simulation::is_active() {
             simulation::yield_point();
-            return lock.try_lock() || (simulation::wait(Some(PATIENCE)) && lock.try_lock());
+            return lock.try_lock() || (simulation::wait(Some(LOCK_WAIT_MAX)) && lock.try_lock());
         }
-        lock.try_lock_for(PATIENCE)
+        lock.try_lock_for(LOCK_WAIT_MAX)
     }
 
-    /// Waits for [`PATIENCE`] until nobody extends what he holds.
+    /// Waits for [`LOCK_WAIT_MAX`] until nobody extends what he holds.
     fn await_extension(&self) -> Option<MutexGuard<'_, ()>> {
-        if simulation::wait(Some(PATIENCE)) {
+        if simulation::wait(Some(LOCK_WAIT_MAX)) {
             return self.extending.try_lock();
         }
-        self.extending.try_lock_for(PATIENCE)
+        self.extending.try_lock_for(LOCK_WAIT_MAX)
     }
 
     /// Fetches a key's bucket ahead of its use, without taking the lock if it is not free.
@@ -344,6 +238,22 @@ impl Keyspace {
                 result
             }
         })
+    }
+
+    /// Fetches what these commands will look at in collections that are larger than the caches, those of one
+    /// key side by side. Their order is changed. A shard that is in use is left out: who holds it may do so
+    /// for long, and on this thread. Returns how many of them are about to use such collections, or may be,
+    /// as their shard was left out.
+    pub fn fetch_ahead(&self, database: usize, commands: &mut [Ahead<'_>]) -> usize {
+        commands.sort_unstable_by_key(|command| command.key.0);
+        let mut large = 0;
+        for group in commands.chunk_by(|one, other| one.key == other.key) {
+            let is_large = self.peek(database, group[0].key, |database| database.fetch_ahead(group));
+            if is_large.unwrap_or(true) {
+                large += group.len();
+            }
+        }
+        large
     }
 }
 
@@ -525,6 +435,24 @@ impl<'k> LockedShards<'k> {
         let mut locked = self.keyspace.lock(ShardSet::one(index));
         work(locked.shard_mut(index).expect("it was locked just now"))
     }
+
+    /// Makes this instant the cut of a snapshot. All shards must be locked, and no other snapshot be under
+    /// way. Returns what each database holds. Each shard is then to be walked to its end with
+    /// [`Shard::snapshot_step`], and what is handed over to be taken, before another snapshot begins.
+    pub fn begin_snapshot(&mut self) -> (Arc<Snapshot>, Vec<Totals>) {
+        let keyspace = self.keyspace();
+        let snapshot = Arc::new(Snapshot::new(keyspace.shard_count()));
+        let mut totals = vec![Totals::default(); keyspace.database_count()];
+        for index in 0..keyspace.shard_count() {
+            let Some(shard) = self.shard_mut(index) else { continue };
+            for (number, (database, total)) in shard.databases.iter_mut().zip(&mut totals).enumerate() {
+                total.keys += database.len() as u64;
+                total.expiring += database.expiring_len() as u64;
+                database.begin_snapshot(number, &snapshot);
+            }
+        }
+        (snapshot, totals)
+    }
 }
 
 impl Drop for LockedShards<'_> {
@@ -544,18 +472,6 @@ impl Drop for LockedShards<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shard_sets_iterate_in_order() {
-        let mut set = ShardSet::EMPTY;
-        for index in [200, 3, 64, 63, 255, 0] {
-            set.insert(index);
-        }
-        let mut found = Vec::new();
-        set.for_each(|index| found.push(index));
-        assert_eq!(found, [0, 3, 63, 64, 200, 255]);
-        assert!(set.covers(ShardSet::one(64)) && !set.covers(ShardSet::one(65)));
-    }
 
     #[test]
     fn threads_extend_what_they_hold_without_waiting_in_a_circle() {

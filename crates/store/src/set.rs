@@ -25,7 +25,6 @@
 mod among;
 mod combine;
 mod integers;
-pub(crate) mod sample;
 #[cfg(test)]
 mod tests;
 
@@ -39,6 +38,7 @@ use mantissa_number::integer_text_length;
 use crate::EncodingLimits;
 use crate::listpack::Element;
 use crate::packed::{self, Block, Buckets, Encoded, Form, Items, View};
+use crate::sample;
 use crate::{Ahead, Collection};
 pub use among::Presence;
 use integers::{INTEGERS_MAX, Integers, Sorted};

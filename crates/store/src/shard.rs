@@ -7,14 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use hashbrown::HashMap;
 
+use crate::ahead::Ahead;
 use crate::entry::Entry;
-use crate::keyspace::ShardSet;
+use crate::key_hash::{KeyHash, KeyHasher};
+use crate::shard_set::ShardSet;
 use crate::snapshot::Part;
 use crate::table::{Found, Table};
 use crate::tracked::{TrackedKeys, TrackedTotals};
 use crate::value::{Kind, ValueMut, ValueRef};
 use crate::volatile::VolatileSample;
-use crate::{KeyHash, KeyHasher};
+use crate::{Collection, with_value};
 
 /// One database's entries in one shard.
 pub struct Database {
@@ -440,6 +442,14 @@ impl Database {
     #[inline]
     pub(crate) fn candidate(&self, hash: KeyHash) -> Option<&Entry> {
         self.table.candidate(hash.0)
+    }
+
+    /// Fetches for commands with the same key. Whether it is that of a large collection.
+    pub(crate) fn fetch_ahead(&self, commands: &[Ahead<'_>]) -> bool {
+        let entry = commands.first().and_then(|command| self.candidate(command.key));
+        entry.is_some_and(
+            |entry| with_value!(entry.value(), _ => false, value => Collection::prefetch(value, commands)),
+        )
     }
 
     /// Bytes that the table takes, without its entries.

@@ -2,9 +2,9 @@
 //!
 //! # Guarantee
 //!
-//! [`LockedShards::begin_snapshot`] is called with all shards locked: that instant is the cut. From then on
-//! each entry of the cut is delivered exactly once, with the key, value and expiry that it had at the cut
-//! and the number that its database had then, whatever is done to the keyspace meanwhile: changes,
+//! [`crate::LockedShards::begin_snapshot`] is called with all shards locked: that instant is the cut.
+//! From then on each entry of the cut is delivered exactly once, with the key, value and expiry that it had
+//! at the cut and the number that its database had then, whatever is done to the keyspace meanwhile: changes,
 //! removals, renames, growing and shrinking tables, flushed and swapped databases. Entries that came later
 //! are never delivered. (The access clock alone may be a later one.)
 //!
@@ -50,7 +50,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Condvar, Mutex};
 
 use crate::entry::Entry;
-use crate::keyspace::LockedShards;
 use crate::shard::{Database, Shard};
 use crate::text::{self, TextImage};
 
@@ -155,6 +154,22 @@ struct Queue {
 }
 
 impl Snapshot {
+    /// A snapshot of so many shards, which begins now.
+    pub(crate) fn new(shard_count: usize) -> Self {
+        Snapshot {
+            queue: Mutex::new(Queue {
+                handed: VecDeque::new(),
+                waiting_bytes: 0,
+                pile_bytes: usize::MAX,
+                open_shards: shard_count,
+            }),
+            changed: Condvar::new(),
+            piled: Condvar::new(),
+            handed_bytes: AtomicU64::new(0),
+            kept_bytes_before: text::kept_bytes(),
+        }
+    }
+
     /// What has been handed over, if anything.
     pub fn next(&self) -> Option<Handed> {
         self.queue.lock().pop()
@@ -226,37 +241,6 @@ impl Queue {
     }
 }
 
-impl LockedShards<'_> {
-    /// Makes this instant the cut of a snapshot. All shards must be locked, and no other snapshot be under
-    /// way. Returns what each database holds. Each shard is then to be walked to its end with
-    /// [`Shard::snapshot_step`], and what is handed over to be taken, before another snapshot begins.
-    pub fn begin_snapshot(&mut self) -> (Arc<Snapshot>, Vec<Totals>) {
-        let keyspace = self.keyspace();
-        let snapshot = Arc::new(Snapshot {
-            queue: Mutex::new(Queue {
-                handed: VecDeque::new(),
-                waiting_bytes: 0,
-                pile_bytes: usize::MAX,
-                open_shards: keyspace.shard_count(),
-            }),
-            changed: Condvar::new(),
-            piled: Condvar::new(),
-            handed_bytes: AtomicU64::new(0),
-            kept_bytes_before: text::kept_bytes(),
-        });
-        let mut totals = vec![Totals::default(); keyspace.database_count()];
-        for index in 0..keyspace.shard_count() {
-            let Some(shard) = self.shard_mut(index) else { continue };
-            for (number, (database, total)) in shard.databases.iter_mut().zip(&mut totals).enumerate() {
-                total.keys += database.len() as u64;
-                total.expiring += database.expiring_len() as u64;
-                database.begin_snapshot(number, &snapshot);
-            }
-        }
-        (snapshot, totals)
-    }
-}
-
 impl Shard {
     /// Walks a part of what belongs to a snapshot; see [`Database::snapshot_step`]. True at the end.
     pub fn snapshot_step(
@@ -310,7 +294,8 @@ impl Part {
 }
 
 impl Database {
-    fn begin_snapshot(&mut self, number: usize, snapshot: &Arc<Snapshot>) {
+    /// Makes this instant the cut of a snapshot, to which the database belongs under `number`.
+    pub(crate) fn begin_snapshot(&mut self, number: usize, snapshot: &Arc<Snapshot>) {
         debug_assert!(self.snapshot.is_none(), "one snapshot at a time");
         if self.is_empty() {
             return;

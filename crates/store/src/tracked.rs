@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::key_hash::{KeyHash, KeyHasher};
 use crate::table::Table;
-use crate::{KeyHash, KeyHasher};
 
 /// Holders of one key from which on those who are gone are looked for.
 const PRUNED_LEN_MIN: usize = 64;

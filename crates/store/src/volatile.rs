@@ -9,7 +9,7 @@
 //!
 //! 4 KiB for a database's part of a shard, only while a policy needs it.
 
-use crate::KeyHash;
+use crate::key_hash::KeyHash;
 
 /// Hashes that are kept: a power of two.
 const SLOTS: usize = 512;

@@ -10,8 +10,9 @@ use crate::effects::{Effects, Event, EventClass};
 /// Database and key of a lookup that found nothing, and how many events came before it.
 type Missed = (usize, Box<[u8]>, usize);
 
-/// What has been collected for the commit since the last one. It is lent to each [`Access`](super::Access) in
-/// turn, and the commit leaves it empty: a command of which only counts remain, as of most, costs no more.
+/// What has been collected for the commit since the last one. It is lent to one [`Access`](super::Access)
+/// after the other, and the commit leaves it empty: a command of which only counts remain, as of most, costs
+/// no more.
 #[derive(Default)]
 pub struct Collected {
     /// Changes.
@@ -48,7 +49,7 @@ impl Collected {
     /// thread.
     #[inline]
     pub(super) fn free_later_as(&mut self, is_lazy: bool, entry: Entry) {
-        if is_lazy && crate::object::is_freed_lazily(&entry) {
+        if is_lazy && is_freed_lazily(&entry) {
             self.effects().to_free.lazy_objects += 1;
         }
         self.free_later(entry);
@@ -136,4 +137,10 @@ fn with_misses(events: Vec<Event>, missed: Vec<Missed>) -> Vec<Event> {
     }
     all.extend(others.map(|(_, event)| event));
     all
+}
+
+/// Whether Redis would free the value in the background: it looks at the number of allocations.
+fn is_freed_lazily(entry: &Entry) -> bool {
+    const EFFORT_MAX: usize = 64;
+    entry.value().redis_free_effort(EFFORT_MAX) > EFFORT_MAX
 }

@@ -100,7 +100,7 @@ fn turn(engine: &Engine, writer: &mut Writer) {
     if delay_us > 0 && aof.control.unwritten() > 0 {
         simulation::sleep(Duration::from_micros(delay_us));
     }
-    let outcome = writer.turn(began);
+    let outcome = writer.write_and_sync(began);
     note_latency(engine, clock::since(began), writer.last_sync(), is_syncing);
     aof.increment_bytes.store(writer.file_bytes(), Ordering::Relaxed);
     let is_lost = matches!(outcome, Err(WriterError::Closed(_)));

@@ -39,7 +39,7 @@ pub struct AofFile {
     pub end_offset: Option<i64>,
 }
 
-/// The files; see the module's description.
+/// The files that together hold the data: base, incremental and history.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Manifest {
     /// What is loaded first.

@@ -87,7 +87,7 @@ enum Found {
     Annotation(usize),
 }
 
-/// Reads a file of commands; see the module's description.
+/// Reads a file of commands, item by item; the file may end within a command.
 pub struct Reader<R> {
     input: io::Take<R>,
     /// `buffer[start..end]` is read. The item at hand begins at `start` and is read up to `start + cursor`.

@@ -16,9 +16,9 @@
 //! While there is none, both are the maximum: nothing needs to be waited for.
 //!
 //! Once a second, where that is the policy, another thread makes durable what is written, so that writing
-//! goes on meanwhile. If it takes more than two seconds the control asks for patience
-//! ([`WriterControl::is_stalled`]): whoever appends should wait before that, so that no more than about two
-//! seconds of changes are ever at stake. It asks too if too much waits to be written.
+//! goes on meanwhile. If it takes more than two seconds the writer is stalled
+//! ([`WriterControl::is_stalled`]): whoever appends should wait first, so that no more than about two
+//! seconds of changes are ever at stake. It is stalled too if too much waits to be written.
 //!
 //! Where everything is made durable at once, each batch is written as a frame over [preallocated] bytes;
 //! `appendfsync always` then takes half to a third of the time for a sync.
@@ -74,13 +74,13 @@ impl Piece {
     }
 }
 
-/// What is to be done in turn.
+/// What is to be done, in this order.
 enum Item {
     Piece(Piece),
     Change(NextFile),
 }
 
-/// Why a turn of the writer failed.
+/// Why [`Writer::write_and_sync`] failed.
 #[derive(Debug)]
 pub enum WriterError {
     /// A write: what could not be written is kept, and tried again a second later.
@@ -130,7 +130,7 @@ pub struct Writer {
     synced_units: u64,
     written_units: u64,
     sync_time: Duration,
-    /// How long making durable took in the last turn; 0 if it did not come to it.
+    /// How long making durable took in the last [`Writer::write_and_sync`]; 0 if nothing was synced.
     last_sync: Duration,
     /// Units that somebody waited for just before the last of them became durable.
     awaited_units: u64,
@@ -208,7 +208,7 @@ impl Writer {
         self.next_attempt().is_some()
     }
 
-    /// Whether [`Writer::turn`] is over so soon that one who waits for it had better do it himself.
+    /// Whether [`Writer::write_and_sync`] takes so little time that a waiting thread should call it itself.
     pub fn is_quick(&self) -> bool {
         let is_sync_quick = match self.control.policy() {
             SyncPolicy::Always => !self.sync_time.is_zero() && self.sync_time <= QUICK_SYNC,
@@ -257,7 +257,7 @@ impl Writer {
         self.failed_at.is_some()
     }
 
-    /// How long making durable took in the last turn; 0 if it did not come to it.
+    /// How long making durable took in the last [`Writer::write_and_sync`]; 0 if nothing was synced.
     pub fn last_sync(&self) -> Duration {
         self.last_sync
     }
@@ -269,7 +269,7 @@ impl Writer {
 
     /// Writes what can be read of the log, and makes it durable if that is due. Does nothing for a while
     /// after a failure.
-    pub fn turn(&mut self, now: Instant) -> Result<(), WriterError> {
+    pub fn write_and_sync(&mut self, now: Instant) -> Result<(), WriterError> {
         if self.failed_at.is_some_and(|failed_at| now < failed_at + RETRY_INTERVAL) {
             return Ok(());
         }

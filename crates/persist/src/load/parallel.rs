@@ -52,8 +52,8 @@ pub struct LoadJob<'a> {
     pub progress: &'a (dyn Fn(u64) + Sync),
 }
 
-/// Loads a file; see the module's description. Bytes after its end are not looked at. Each
-/// worker's target is told of the keys that the worker steps over.
+/// Loads a file on several threads. Bytes after its end are not looked at. Each worker's target is told of
+/// the keys that the worker steps over.
 pub fn load_in_parallel(file: &dyn SharedFile, job: &LoadJob<'_>) -> Result<LoadSummary, LoadError> {
     let total = file.length().unwrap_or(0);
     match attempt(file, total, job) {

@@ -151,7 +151,7 @@ impl State {
     }
 }
 
-/// Files in memory, for tests; see the module's description.
+/// Files in memory, for tests of crashes and failing writes.
 #[derive(Clone, Default)]
 pub struct MemoryStorage(Arc<Mutex<State>>);
 

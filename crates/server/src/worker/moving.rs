@@ -16,10 +16,9 @@ use mantissa_engine::session::{SharedSession, flag};
 use mantissa_net::{Conn, Driver, Socket};
 
 use super::Worker;
-use crate::balance::Handover;
+use crate::conn_id::conn_id;
 use crate::connection::Connection;
-use crate::inbox::Message;
-use crate::network::conn_id;
+use crate::inbox::{Handover, Message};
 
 /// Clients that are looked at for one request to hand over, so that it takes little time however many there
 /// are.

@@ -101,7 +101,7 @@ impl Worker<'_> {
         self.weights.note(&self.context, connection);
     }
 
-    /// Looks at some of the clients, so that each has its turn about once a second: closes who has been idle
+    /// Checks some of the clients, so that each is checked about once a second: closes who has been idle
     /// for too long, or over the soft limit, and brings figures up to date.
     pub(super) fn inspect_clients(&mut self, driver: &mut Driver, elapsed_ms: i64) {
         let len = self.connections.len();

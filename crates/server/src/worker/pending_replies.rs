@@ -23,14 +23,6 @@ use super::Worker;
 use crate::connection::Connection;
 use crate::inbox::Message;
 
-/// Replies of one client that wait.
-#[derive(Default)]
-pub struct PendingReplies {
-    /// LSNs, and what may leave when the log is confirmed up to them.
-    queue: VecDeque<(Lsn, Vec<u8>)>,
-    bytes: usize,
-}
-
 /// What waits for the log at a worker.
 #[derive(Default)]
 pub(super) struct Pending {

@@ -24,15 +24,6 @@ const CONNECTION_BYTES: u64 = (size_of::<Connection>() - size_of::<Session>()) a
 /// Magnitudes: each is a power of two of bytes, the last one holds all that is larger.
 const MAGNITUDES: usize = 24;
 
-/// What is noted of one client.
-#[derive(Default)]
-pub struct Weight {
-    /// Bytes that are in its worker's sum.
-    bytes: u64,
-    /// The set that it is in.
-    magnitude: Option<u8>,
-}
-
 /// What is noted of all clients of a worker.
 #[derive(Default)]
 pub(super) struct Weights {
@@ -132,13 +123,6 @@ impl Weights {
     }
 }
 
-impl Weight {
-    /// Says that the client is in no set.
-    pub(super) fn forget_magnitude(&mut self) {
-        self.magnitude = None;
-    }
-}
-
 impl Worker<'_> {
     /// Begins or ends to sort clients, where the limit has come or gone.
     fn follow_limit(&mut self) {
@@ -154,7 +138,7 @@ impl Worker<'_> {
         self.weights.tell_largest(&self.context);
     }
 
-    /// Once in a turn: evicts clients if all take too much.
+    /// Once in an event-loop iteration: evicts clients if all take too much.
     pub(super) fn weigh_clients(&mut self, driver: &mut Driver) {
         self.follow_limit();
         self.weights.expect_change();

@@ -42,7 +42,7 @@ use smallvec::SmallVec;
 use super::block::{Block, Builder};
 use super::element::Encoded;
 use super::view::{Form, Item, Items, Position};
-use crate::set::sample;
+use crate::sample;
 
 /// Mean bytes of a bucket's tags, codes and elements above which the table grows.
 const BUCKET_BYTES_MAX: usize = 448;

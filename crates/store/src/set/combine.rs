@@ -4,9 +4,10 @@
 //! begins as a copy of one of the sets, which shares its blocks, wherever the encoding would be the same, so
 //! what it costs is what the sets do not have in common.
 
-use super::{Body, EncodingLimits, INTEGERS, INTEGERS_MAX, Integers, LISTPACK, Presence, Set, TABLE, sample};
+use super::{Body, EncodingLimits, INTEGERS, INTEGERS_MAX, Integers, LISTPACK, Presence, Set, TABLE};
 use crate::listpack::Element;
 use crate::packed::{Block, Buckets, View};
+use crate::sample;
 
 /// Where fewer than one member in so many is taken, members are drawn one by one, else all are walked.
 const DRAWN_FRACTION: usize = 8;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::keyspace::KeyHash;
+use crate::key_hash::KeyHash;
 use crate::shard::Lookup;
 use crate::test_random::Random;
 use crate::text::CHUNK_BYTES;

@@ -1,0 +1,59 @@
+//! What the engine asks of its host, answered by the network.
+
+use std::sync::atomic::Ordering;
+
+use mantissa_engine::config::{Config, SetError};
+use mantissa_engine::host::{Host, HostFacts, Message as EngineMessage};
+use mantissa_engine::{Engine, warning};
+
+use crate::inbox::Message;
+use crate::network::Network;
+use crate::{crash, reconfigure};
+
+impl Host for Network {
+    fn worker_count(&self) -> usize {
+        self.worker_count
+    }
+
+    fn send(&self, worker: usize, message: EngineMessage, required_lsn: u64) {
+        if let Some(inbox) = self.inbox(worker) {
+            inbox.put(Message::Engine(message), required_lsn);
+        }
+    }
+
+    fn wake(&self, worker: usize) {
+        if let Some(inbox) = self.inbox(worker) {
+            inbox.wake();
+        }
+    }
+
+    fn shut_down(&self, code: u8) {
+        let _already_stopping = self.shutdown.send(code);
+    }
+
+    fn configure(
+        &self,
+        engine: &Engine,
+        old: &Config,
+        new: &mut Config,
+        given: &[&[u8]],
+    ) -> Result<(), SetError> {
+        reconfigure::configure(self, engine, old, new, given)
+    }
+
+    fn log_failed(&self, error: &str) {
+        warning!("{error}. The fsync policy is 'always', so the server can't go on. Exiting...");
+        std::process::exit(1);
+    }
+
+    fn facts(&self) -> HostFacts {
+        HostFacts {
+            multiplexing: self.driver_name.get().copied().unwrap_or("-"),
+            port: self.port.load(Ordering::Relaxed) as u16,
+        }
+    }
+
+    fn abort(&self, report: String) -> ! {
+        crash::abort(report)
+    }
+}

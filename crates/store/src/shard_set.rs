@@ -1,0 +1,99 @@
+//! Sets of shard numbers.
+
+/// Most shards that a keyspace may have.
+pub const SHARD_COUNT_MAX: usize = 256;
+
+/// A set of shard numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ShardSet([u64; SHARD_COUNT_MAX / 64]);
+
+impl ShardSet {
+    /// No shard.
+    pub const EMPTY: ShardSet = ShardSet([0; SHARD_COUNT_MAX / 64]);
+
+    /// One shard.
+    #[inline]
+    pub fn one(index: usize) -> Self {
+        let mut set = Self::EMPTY;
+        set.insert(index);
+        set
+    }
+
+    /// The shards `0..count`.
+    pub fn first(count: usize) -> Self {
+        let mut set = Self::EMPTY;
+        (0..count).for_each(|index| set.insert(index));
+        set
+    }
+
+    /// Adds a shard.
+    #[inline]
+    pub fn insert(&mut self, index: usize) {
+        self.0[index / 64] |= 1 << (index % 64);
+    }
+
+    /// Takes a shard out.
+    pub fn remove(&mut self, index: usize) {
+        self.0[index / 64] &= !(1 << (index % 64));
+    }
+
+    /// Whether the shard is in the set.
+    #[inline]
+    pub fn contains(&self, index: usize) -> bool {
+        self.0[index / 64] & (1 << (index % 64)) != 0
+    }
+
+    /// Whether the set is empty.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0 == [0; SHARD_COUNT_MAX / 64]
+    }
+
+    /// The number of shards in the set.
+    pub fn count(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// The shards in either set.
+    #[inline]
+    pub fn union(self, other: ShardSet) -> ShardSet {
+        let mut union = self;
+        union.0.iter_mut().zip(other.0).for_each(|(word, more)| *word |= more);
+        union
+    }
+
+    /// Whether all shards of `other` are in this set.
+    #[inline]
+    pub fn covers(&self, other: ShardSet) -> bool {
+        self.union(other) == *self
+    }
+
+    /// Calls `visit` with the shard numbers in ascending order.
+    #[inline]
+    pub fn for_each(self, mut visit: impl FnMut(usize)) {
+        for (number, word) in self.0.into_iter().enumerate() {
+            let mut rest = word;
+            while rest != 0 {
+                visit(number * 64 + rest.trailing_zeros() as usize);
+                rest &= rest - 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shard_sets_iterate_in_order() {
+        let mut set = ShardSet::EMPTY;
+        for index in [200, 3, 64, 63, 255, 0] {
+            set.insert(index);
+        }
+        let mut found = Vec::new();
+        set.for_each(|index| found.push(index));
+        assert_eq!(found, [0, 3, 63, 64, 200, 255]);
+        assert!(set.covers(ShardSet::one(64)) && !set.covers(ShardSet::one(65)));
+    }
+}
