@@ -40,19 +40,20 @@ fn a_seed_runs_the_same_way_each_time() {
 #[test]
 fn planted_defects_are_found() {
     let faults = [
-        Fault::UnmarkedWatch,
-        Fault::NewestFirst,
-        Fault::SplitTransaction,
-        Fault::LateLog,
-        Fault::NarrowLocks,
-        Fault::EarlyReply,
-        Fault::UnsyncedReply,
-        Fault::UnsyncedManifest,
-        Fault::EarlyRemoval,
+        (Fault::UnmarkedWatch, ""),
+        (Fault::NewestFirst, ""),
+        (Fault::SplitTransaction, ""),
+        (Fault::LateLog, ""),
+        (Fault::NarrowLocks, ""),
+        (Fault::EarlyReply, ""),
+        (Fault::UnsyncedReply, "was acknowledged, and is lost"),
+        (Fault::UnsyncedManifest, ""),
+        (Fault::EarlyRemoval, ""),
     ];
-    for fault in faults {
+    for (fault, text) in faults {
         let found = (0..FAULT_SEEDS_MAX).find_map(|seed| Some((seed, simulate(seed, Some(fault)).err()?)));
         let (seed, error) = found.unwrap_or_else(|| panic!("{fault:?} is not found"));
+        assert!(error.contains(text), "{fault:?}: seed {seed}: {error}");
         println!("{fault:?}: seed {seed}: {}", error.lines().next().unwrap_or_default());
     }
 }

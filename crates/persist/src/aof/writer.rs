@@ -52,6 +52,8 @@ const QUICK_SYNC: Duration = Duration::from_micros(250);
 /// And where no more than this is to be written. It takes a quarter of a millisecond where it is not made
 /// durable.
 const QUICK_BYTES: u64 = 256 << 10;
+/// How long a sync takes at least in a simulation: others go on meanwhile.
+const SIMULATED_SYNC_TIME: Duration = Duration::from_micros(100);
 /// How often a failed write is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Pieces that are written at a time: a megabyte of small units.
@@ -646,7 +648,7 @@ impl Writer {
         if let Some(file) = self.file.as_mut().filter(|_| self.is_dirty) {
             self.control.is_syncing.store(true, Ordering::Relaxed);
             let began = clock::now();
-            simulation::yield_point();
+            simulation::wait(Some(SIMULATED_SYNC_TIME));
             let outcome = file.sync();
             self.control.is_syncing.store(false, Ordering::Relaxed);
             outcome.map_err(WriterError::Sync)?;
