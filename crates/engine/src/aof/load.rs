@@ -5,7 +5,9 @@
 //! are run once its end has been read, so one that the file does not hold whole leaves no trace.
 //!
 //! A file that ends within a command or a transaction, as a crash leaves it, is cut there if it is the last
-//! one and `aof-load-truncated` allows it; any other damage stops the start. No file is changed then.
+//! one and `aof-load-truncated` allows it; any other damage stops the start. No file is changed then. Zeros
+//! where a command should begin, or within a line, are such damage, as in Redis 8.2. A power loss can leave
+//! them with another policy than `always`, where a file's length became durable before its pages did.
 
 use mantissa_sys::clock;
 use std::io::{self, Read};
