@@ -88,6 +88,17 @@ impl Disk {
         plan.failure = Some((plan.operations + operation, count, kind));
     }
 
+    /// Leaves room for so many bytes.
+    pub fn fill_up_after(&self, bytes: u64) {
+        self.files.fill_up_after(Some(bytes));
+    }
+
+    /// Lets all operations succeed again.
+    pub fn repair(&self) {
+        self.plan().failure = None;
+        self.files.fill_up_after(None);
+    }
+
     /// What the crashes have left that came, which end with that.
     pub fn take_images(&self) -> Vec<Image> {
         let mut plan = self.plan();

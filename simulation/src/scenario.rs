@@ -8,6 +8,7 @@
 //! - With a log, a process that is killed and a disk that loses power, at any operation of the disk and while
 //!   dumps and rewrites go on, leave all that was acknowledged, as far as `appendfsync` promises it, and a
 //!   state that there was after some commit ([`crate::crash`]).
+//! - In some seeds the disk fails ([`crate::failing`]).
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -20,16 +21,19 @@ use mantissa_sys::{clock, simulation};
 
 use crate::crash::{self, Policy, Recording};
 use crate::disk::{Disk, Image, Promise};
+use crate::failing;
 use crate::history::{self, Operation, Transaction};
 use crate::scheduler::Random;
 
-const LIST_COUNT: u64 = 4;
+pub(crate) const LIST_COUNT: u64 = 4;
 const COUNTER_COUNT: u64 = 2;
 const ACCOUNT_COUNT: u64 = 5;
 const WRITERS_MAX: u64 = 16;
 const CALLS_MAX: u64 = 10;
 /// Clients that do not write.
 const OTHER_CLIENTS: usize = 24;
+/// Of so many seeds one has a disk that fails.
+const VARIANTS: u64 = 10;
 /// One seed in so many has hundreds of sessions.
 const CROWD_ONE_IN: u64 = 50;
 /// Crashes of a run, and among how many operations of the disk.
@@ -58,20 +62,26 @@ const UNDECLARED: &str = "local result = {} \
     return result";
 
 /// What all threads of a run share.
-struct Run {
-    store: Embedded,
+pub(crate) struct Run {
+    pub(crate) store: Embedded,
     /// Grows with each call that begins or ends.
     moment: AtomicU64,
-    next_value: AtomicU64,
-    history: Mutex<Vec<Transaction>>,
+    pub(crate) next_value: AtomicU64,
+    pub(crate) history: Mutex<Vec<Transaction>>,
     increments: AtomicU64,
-    ended: AtomicUsize,
+    pub(crate) ended: AtomicUsize,
 }
 
 /// Runs one seed on a simulated thread. Panics if a check fails.
 pub fn run(seed: u64) {
-    let mut random = Random(seed ^ 0x5EED);
     log::set_level(mantissa_config::LogLevel::Nothing);
+    match Random(seed ^ 0x7A51).below(VARIANTS) {
+        0 => failing::run(&mut Random(seed ^ 0xFA11)),
+        _ => run_whole(&mut Random(seed ^ 0x5EED)),
+    }
+}
+
+fn run_whole(random: &mut Random) {
     let policy = [Policy::Unlogged, Policy::EverySecond, Policy::Always][random.below(3) as usize];
     let (sessions, calls_max) = match random.below(CROWD_ONE_IN) {
         0 => (100 + random.below(200), 2),
@@ -79,19 +89,10 @@ pub fn run(seed: u64) {
     };
     let disk = Disk::default();
     let clients = sessions as usize + OTHER_CLIENTS;
-    let run = Arc::new(Run {
-        store: crash::open(Arc::new(disk.clone()), policy, clients).expect("the engine opens"),
-        moment: AtomicU64::new(1),
-        next_value: AtomicU64::new(1),
-        history: Mutex::default(),
-        increments: AtomicU64::new(0),
-        ended: AtomicUsize::new(0),
-    });
+    let run = Run::open(&disk, policy, clients);
     let recording = Recording::begin(run.store.engine());
     if policy != Policy::Unlogged {
-        let (all, names) = (CRASH_OPERATIONS_MAX, CRASH_NAME_OPERATIONS_MAX);
-        let (crashes, run) = (crash::choose(&mut random, CRASHES, all, names), Arc::downgrade(&run));
-        disk.set_crashes(crashes, policy == Policy::EverySecond, move || promise(&run));
+        set_crashes(&run, &disk, policy == Policy::EverySecond, random);
     }
     for _ in 0..sessions {
         let (seed, run) = (random.draw(), Arc::clone(&run));
@@ -99,9 +100,9 @@ pub fn run(seed: u64) {
     }
     let mut looks = Vec::new();
     if policy == Policy::Unlogged {
-        check_snapshot(&run, &disk, &mut random);
+        check_snapshot(&run, &disk, random);
     } else {
-        save_meanwhile(&run, &mut random);
+        save_meanwhile(&run, random);
         looks.push(crash::look(run.store.engine()));
     }
     wait_until(|| run.ended.load(Ordering::Relaxed) as u64 == sessions);
@@ -111,16 +112,16 @@ pub fn run(seed: u64) {
     history::check(&history, &lists).unwrap_or_else(|error| panic!("{error}"));
     let sum: u64 = (0..COUNTER_COUNT).map(|key| read_counter(&mut client, key)).sum();
     assert_eq!(sum, run.increments.load(Ordering::Relaxed), "increments that WATCH guards");
-    check_order(&run, &mut client, &mut random);
-    check_other_order(&run, &mut client, &mut random);
-    check_timeout(&mut client, &mut random);
+    check_order(&run, &mut client, random);
+    check_other_order(&run, &mut client, random);
+    check_timeout(&mut client, random);
     if policy == Policy::Unlogged {
-        return check_expiry(&run, &mut client, &mut random);
+        return check_expiry(&run, &mut client, random);
     }
     looks.push(crash::look(run.store.engine()));
     let states = recording.finish();
     looks.into_iter().for_each(|look| states.check_look(look));
-    states.check_replay(&mut random);
+    states.check_replay(random);
     for image in disk.take_images() {
         check_acknowledged(&history, &image, policy);
         states.check_image(&image, policy);
@@ -128,19 +129,44 @@ pub fn run(seed: u64) {
     check_reopening(&run, &disk, policy);
 }
 
+impl Run {
+    /// Opens the engine.
+    pub(crate) fn open(disk: &Disk, policy: Policy, clients: usize) -> Arc<Run> {
+        Arc::new(Run {
+            store: crash::open(Arc::new(disk.clone()), policy, clients).expect("the engine opens"),
+            moment: AtomicU64::new(1),
+            next_value: AtomicU64::new(1),
+            history: Mutex::default(),
+            increments: AtomicU64::new(0),
+            ended: AtomicUsize::new(0),
+        })
+    }
+}
+
+/// Chooses crashes. `is_ordered`: see [`Disk::set_crashes`].
+pub(crate) fn set_crashes(run: &Arc<Run>, disk: &Disk, is_ordered: bool, random: &mut Random) {
+    let crashes = crash::choose(random, CRASHES, CRASH_OPERATIONS_MAX, CRASH_NAME_OPERATIONS_MAX);
+    let run = Arc::downgrade(run);
+    disk.set_crashes(crashes, is_ordered, move || promise(&run));
+}
+
 /// What has been promised at this moment.
 fn promise(run: &Weak<Run>) -> Promise {
     let Some(run) = run.upgrade() else { return Promise::default() };
-    let control = &run.store.engine().aof.control;
+    let aof = &run.store.engine().aof;
+    let control = &aof.control;
+    // While writing fails, replies wait for nothing with `everysec`, as in Redis.
+    let is_free = !aof.waits_for_disk() && aof.write_failed.load(Ordering::Relaxed);
+    let acknowledged = run.history.lock().unwrap_or_else(PoisonError::into_inner).len();
     Promise {
-        acknowledged: run.history.lock().unwrap_or_else(PoisonError::into_inner).len(),
+        acknowledged: if is_free { 0 } else { acknowledged },
         written: control.written(),
         durable: control.durable(),
     }
 }
 
 /// Has dumps be written, and the log be rewritten.
-fn save_meanwhile(run: &Run, random: &mut Random) {
+pub(crate) fn save_meanwhile(run: &Run, random: &mut Random) {
     let mut client = run.store.client().expect("there is room");
     for _ in 0..random.below(4) {
         for _ in 0..random.below(40) {
@@ -151,11 +177,11 @@ fn save_meanwhile(run: &Run, random: &mut Random) {
     }
 }
 
-fn start(name: &str, work: impl FnOnce() + Send + 'static) {
+pub(crate) fn start(name: &str, work: impl FnOnce() + Send + 'static) {
     simulation::spawn(name, work).expect("a thread starts");
 }
 
-fn wait_until(mut holds: impl FnMut() -> bool) {
+pub(crate) fn wait_until(mut holds: impl FnMut() -> bool) {
     while !holds() {
         simulation::wait(Some(Duration::from_millis(10)));
     }
@@ -200,7 +226,7 @@ fn append(run: &Run, random: &mut Random, call: impl FnOnce(&[u64], &[u64]) -> V
     note(run, began, operations);
 }
 
-fn note(run: &Run, began: u64, operations: Vec<Operation>) {
+pub(crate) fn note(run: &Run, began: u64, operations: Vec<Operation>) {
     let ended = run.moment.fetch_add(1, Ordering::Relaxed);
     let transaction = Transaction { began, ended, operations };
     run.history.lock().unwrap_or_else(PoisonError::into_inner).push(transaction);
@@ -356,7 +382,7 @@ fn check_timeout(client: &mut LocalClient<'_>, random: &mut Random) {
 }
 
 /// What had been acknowledged is there after a crash, as far as that was promised.
-fn check_acknowledged(history: &[Transaction], image: &Image, policy: Policy) {
+pub(crate) fn check_acknowledged(history: &[Transaction], image: &Image, policy: Policy) {
     if policy != Policy::Always && image.crash.is_power_loss {
         return;
     }
@@ -401,7 +427,7 @@ fn check_snapshot(run: &Run, disk: &Disk, random: &mut Random) {
 }
 
 /// What a process leaves that is killed in the end gives what is in memory.
-fn check_reopening(run: &Run, disk: &Disk, policy: Policy) {
+pub(crate) fn check_reopening(run: &Run, disk: &Disk, policy: Policy) {
     let (_, digest) = crash::look(run.store.engine());
     let store = crash::open(Arc::new(disk.copy()), policy, 1).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(crash::look(store.engine()).1, digest, "the log, loaded");
@@ -427,7 +453,7 @@ fn numbers(value: Value) -> Vec<u64> {
 }
 
 /// A number in a reply; 0 for what is not there.
-fn number_of(value: &Value) -> u64 {
+pub(crate) fn number_of(value: &Value) -> u64 {
     match value {
         Value::Bulk(bytes) => std::str::from_utf8(bytes).ok().and_then(|text| text.parse().ok()).unwrap_or(0),
         _ => 0,
