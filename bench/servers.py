@@ -108,7 +108,7 @@ def find_redis():
 
 def add_programs(parser):
     """The options that say which two programs are compared."""
-    default = os.path.join(ROOT, "target/release/mantissa")
+    default = os.path.join(ROOT, "target/dist/mantissa")
     parser.add_argument("--mantissa", type=os.path.abspath, default=default, help="this server's program")
     parser.add_argument("--redis", help="the redis-server to compare with")
 

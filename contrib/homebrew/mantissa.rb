@@ -11,7 +11,8 @@ class Mantissa < Formula
   depends_on :linux
 
   def install
-    system "cargo", "install", *std_cargo_args(path: "crates/mantissa")
+    ENV["CARGO_PROFILE_DIST_STRIP"] = "debuginfo"
+    system "cargo", "install", "--profile", "dist", *std_cargo_args(path: "crates/mantissa")
     generate_completions_from_executable(bin/"mantissa", "completions")
     system bin/"mantissa", "manual", "pages"
     man1.install Dir["pages/*.1"]
