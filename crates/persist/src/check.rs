@@ -16,7 +16,7 @@ pub struct Report {
     /// Keys by database and type.
     pub keys: BTreeMap<(usize, Kind), u64>,
     /// Keys with an expiry.
-    pub expiring: u64,
+    pub with_expiry: u64,
     /// Keys whose expiry has passed.
     pub expired: u64,
     /// Facts that the file states about itself.
@@ -48,7 +48,7 @@ impl LoadTarget for Counter {
             LoadedValue::Value(value) => Value::kind(value),
         };
         *self.report.keys.entry((record.database, kind)).or_default() += 1;
-        self.report.expiring += u64::from(record.expiry.is_some());
+        self.report.with_expiry += u64::from(record.expiry.is_some());
         self.report.expired += u64::from(record.expiry.is_some_and(|expiry| expiry < self.now_ms));
         Ok(())
     }

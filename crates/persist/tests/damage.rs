@@ -35,7 +35,7 @@ fn the_sample_is_reported() {
     assert_eq!(report.summary.bytes, SAMPLE.len() as u64);
     let kinds = [Kind::String, Kind::List, Kind::Set, Kind::SortedSet, Kind::Hash, Kind::Stream];
     assert_eq!(kinds.map(|kind| report.keys_of(kind)), [11, 3, 5, 2, 4, 3]);
-    assert_eq!((report.keys[&(3, Kind::List)], report.expiring, report.expired), (1, 1, 0));
+    assert_eq!((report.keys[&(3, Kind::List)], report.with_expiry, report.expired), (1, 1, 0));
     assert!(report.facts.contains(&(b"redis-ver".to_vec(), b"8.2.3".to_vec())));
 }
 
