@@ -11,13 +11,13 @@ use std::path::Path;
 /// What a file holds, as far as it could be read.
 #[derive(Clone, Default, Debug)]
 pub struct Report {
-    /// How far the load came.
+    /// The summary of the load.
     pub summary: LoadSummary,
     /// Keys by database and type.
     pub keys: BTreeMap<(usize, Kind), u64>,
     /// Keys with an expiry.
     pub with_expiry: u64,
-    /// Keys whose expiry has passed.
+    /// Keys that have expired.
     pub expired: u64,
     /// Facts that the file states about itself.
     pub facts: Vec<(Vec<u8>, Vec<u8>)>,

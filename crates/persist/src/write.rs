@@ -192,15 +192,15 @@ impl<'a> Encoder<'a> {
         true
     }
 
-    /// Appends a string, of which there is never more than a piece in memory, or what compression makes of
+    /// Appends a string, of which at most one chunk is in memory, or what compression makes of
     /// it. Whether that is worth while is told by samples.
     fn long_text(&mut self, mut text: TextImage, out: &mut Vec<u8>, spill: Spill<'_>) {
-        let mut piece = Vec::new();
+        let mut chunk = Vec::new();
         if self.options.compress && self.is_compressible(&text) {
             let mut packed = Vec::new();
-            while text.read(&mut piece) {
-                self.compressor.compress_part(&piece, &mut packed);
-                piece.clear();
+            while text.read(&mut chunk) {
+                self.compressor.compress_part(&chunk, &mut packed);
+                chunk.clear();
             }
             put_compressed_lengths(packed.len(), text.byte_len(), out);
             for part in packed.chunks(BUFFER_BYTES) {

@@ -1,4 +1,4 @@
-//! A file that redis-server wrote, whole, cut anywhere and changed anywhere.
+//! A file that redis-server wrote, whole, truncated anywhere and changed anywhere.
 
 #[allow(dead_code, reason = "each test binary uses a part of it")]
 mod model;

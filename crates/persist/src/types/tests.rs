@@ -110,10 +110,10 @@ fn an_image_is_encoded_as_its_entry_was_and_leaves_it_alone() {
             with_value_mut!(changed, value => Sample::disturb(value));
             let mut changed = Vec::new();
             encoder.entry(&entry, &mut changed);
-            let (mut pieces, mut out) = (Vec::new(), Vec::new());
-            encoder.image(Image::Entry(image), &mut out, &mut |bytes| pieces.append(bytes));
-            pieces.append(&mut out);
-            assert!(pieces == expected, "{kind:?} of {count}");
+            let (mut chunks, mut out) = (Vec::new(), Vec::new());
+            encoder.image(Image::Entry(image), &mut out, &mut |bytes| chunks.append(bytes));
+            chunks.append(&mut out);
+            assert!(chunks == expected, "{kind:?} of {count}");
             let mut again = Vec::new();
             encoder.entry(&entry, &mut again);
             assert!(again == changed && again != expected, "{kind:?} of {count}");
