@@ -15,8 +15,8 @@ use std::cell::Cell;
 
 use mantissa_protocol::{OwnedArgs, Reply};
 use mantissa_store::{
-    Before, Collection, Entry, Hash, KEY_BYTES_MAX, KeyHash, Keyspace, Kind, List, LiveEntry, LockedShards,
-    Lookup, Set, Shard, ShardSet, SortedSet, Stream, StringRef, Text, Value,
+    Before, Collection, Entry, Hash, KEY_BYTES_MAX, KeyHash, Keyspace, Kind, List, LockedShards, Lookup, Set,
+    Shard, ShardSet, SortedSet, Stream, StringRef, Text, UnexpiredEntry, Value,
 };
 
 use crate::effects::{
@@ -244,7 +244,7 @@ impl<'a> Access<'a> {
         if std::ptr::eq(self.hint.0, key) { self.hint.1 } else { self.locked.keyspace().hash(key) }
     }
 
-    /// The live entry of a key, without marking it as used or counting the lookup.
+    /// The unexpired entry of a key, without marking it as used or counting the lookup.
     #[inline]
     pub fn peek(&self, key: &[u8]) -> Option<&Entry> {
         let hash = self.hash(key);
@@ -261,7 +261,7 @@ impl<'a> Access<'a> {
         Some(entry)
     }
 
-    /// The live entry of a key, for reading: marks it as used and counts the lookup.
+    /// The unexpired entry of a key, for reading: marks it as used and counts the lookup.
     #[inline]
     pub fn read(&self, key: &[u8]) -> Option<&Entry> {
         let entry = self.read_untouched(key);
@@ -278,7 +278,7 @@ impl<'a> Access<'a> {
         entry.inspect(|entry| toucher.touch(entry)).is_some()
     }
 
-    /// The live entry of a key, for reading: counts the lookup but does not mark the key as used.
+    /// The unexpired entry of a key, for reading: counts the lookup but does not mark the key as used.
     #[inline]
     pub fn read_untouched(&self, key: &[u8]) -> Option<&Entry> {
         let entry = self.peek(key);
@@ -293,22 +293,22 @@ impl<'a> Access<'a> {
         entry
     }
 
-    /// The live entry of a key, to change; an expired one is removed.
+    /// The unexpired entry of a key, to change; an expired one is removed.
     #[inline]
     pub fn find_mut(&mut self, key: &[u8]) -> Option<&mut Entry> {
-        self.find_live(key).map(LiveEntry::into_mut)
+        self.find_unexpired(key).map(UnexpiredEntry::into_mut)
     }
 
     /// The same, with its expiry to change as well.
     #[inline]
-    pub fn find_live(&mut self, key: &[u8]) -> Option<LiveEntry<'_>> {
+    pub fn find_unexpired(&mut self, key: &[u8]) -> Option<UnexpiredEntry<'_>> {
         let hash = self.hash(key);
         let index = self.locked.keyspace().shard_of(hash);
         let (toucher, moment) = (self.toucher(), self.moment());
         let shard = self.locked.shard_mut(index)?;
         let watched = shard.wants_changes();
-        match shard.databases.get_mut(self.database)?.find_live(hash, key, self.now_ms) {
-            Lookup::Live(entry) => {
+        match shard.databases.get_mut(self.database)?.find_unexpired(hash, key, self.now_ms) {
+            Lookup::Unexpired(entry) => {
                 toucher.touch(&entry);
                 Some(entry)
             }
@@ -320,14 +320,14 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// The live entry of a key, to change, and false; if the key is not there, a new entry with this value,
+    /// The unexpired entry of a key, to change, and false; if the key is not there, a new entry with this value,
     /// and true. A collection must not stay empty.
     #[inline]
     pub fn find_or_insert(
         &mut self,
         key: &[u8],
         value: impl Fn() -> Value,
-    ) -> Outcome<(LiveEntry<'_>, bool)> {
+    ) -> Outcome<(UnexpiredEntry<'_>, bool)> {
         let clock = self.next_clock();
         self.find_or_insert_entry(key, || Entry::new(key, value(), None, clock))
     }
@@ -337,7 +337,7 @@ impl<'a> Access<'a> {
         &mut self,
         key: &[u8],
         make: impl Fn() -> Entry,
-    ) -> Outcome<(LiveEntry<'_>, bool)> {
+    ) -> Outcome<(UnexpiredEntry<'_>, bool)> {
         check_key(key)?;
         let hash = self.hash(key);
         let index = self.locked.keyspace().shard_of(hash);
@@ -345,9 +345,9 @@ impl<'a> Access<'a> {
         let Some(shard) = self.locked.shard_mut(index) else { return Err(NOT_LOCKED) };
         let (watched, awaited) = (shard.wants_changes(), shard.has_waiters());
         let Some(database) = shard.databases.get_mut(self.database) else { return Err(NOT_LOCKED) };
-        let (entry, before) = database.live_or_insert(hash, key, self.now_ms, make);
+        let (entry, before) = database.unexpired_or_insert(hash, key, self.now_ms, make);
         match before {
-            Before::Live => {
+            Before::Unexpired => {
                 toucher.touch(&entry);
                 return Ok((entry, false));
             }
@@ -470,17 +470,19 @@ impl<'a> Access<'a> {
     pub fn put_entry(&mut self, entry: Entry) -> Outcome {
         let hash = self.hash(entry.key());
         let index = self.locked.keyspace().shard_of(hash);
-        if self.find_live(entry.key()).is_none() {
+        if self.find_unexpired(entry.key()).is_none() {
             return self.insert(hash, entry);
         }
         let (key, after) = (Box::<[u8]>::from(entry.key()), entry.kind());
         let Some(shard) = self.locked.shard_mut(index) else { return Err(NOT_LOCKED) };
         let awaited = shard.has_waiters();
-        let Lookup::Live(mut live) = shard.databases[self.database].find_live(hash, &key, self.now_ms) else {
+        let Lookup::Unexpired(mut present) =
+            shard.databases[self.database].find_unexpired(hash, &key, self.now_ms)
+        else {
             return Err(NOT_LOCKED);
         };
         note_ready(self.collected, self.database, awaited, &entry);
-        let old = live.replace(entry);
+        let old = present.replace(entry);
         let before = old.kind();
         note_lost(self.collected, self.database, awaited, &old);
         self.collected.free_later_as(self.settings.lazy_server_del, old);
@@ -553,7 +555,7 @@ impl<'a> Access<'a> {
 
     /// Sets or removes the expiry of a key (Unix time in ms). False if the key is not there.
     pub fn set_expiry(&mut self, key: &[u8], expiry: Option<i64>) -> bool {
-        match self.find_live(key) {
+        match self.find_unexpired(key) {
             Some(mut entry) => {
                 entry.set_expiry(expiry);
                 true
@@ -745,10 +747,10 @@ impl<'a> Access<'a> {
         let Some(shard) = self.locked.shard_mut(index) else { return false };
         let watched = shard.wants_changes();
         let Some(database) = shard.databases.get_mut(self.database) else { return false };
-        if database.expiring_len() == 0 && !database.has_due_hash(self.now_ms) {
+        if database.with_expiry_len() == 0 && !database.may_have_expired_fields(self.now_ms) {
             return false;
         }
-        let Lookup::Expired(entry) = database.find_live(hash, key, self.now_ms) else { return false };
+        let Lookup::Expired(entry) = database.find_unexpired(hash, key, self.now_ms) else { return false };
         note_expired(self.collected, self.settings, moment, watched, entry);
         true
     }
@@ -867,13 +869,13 @@ fn note_expired(
     } else {
         event(EventClass::HASH, "hexpired");
         event(EventClass::GENERIC, "del");
-        effects.expired_fields_count += entry.spent_fields(now_ms) as u64;
+        effects.expired_fields_count += entry.expired_fields(now_ms) as u64;
     }
     if is_logged {
         effects.removed_expired.push((database, entry.key().into()));
     }
     if watched {
-        effects.lapsed.push((database, entry.key().into()));
+        effects.changed_by_expiry.push((database, entry.key().into()));
     }
     note_lost(collected, database, true, &entry);
     collected.free_later_as(settings.lazy_expire, entry);

@@ -138,8 +138,8 @@ pub struct Effects {
     pub dirty: u64,
     /// Keys that changed, noted only where somebody may watch them or hold copies.
     pub changed: Vec<(usize, Box<[u8]>)>,
-    /// Keys that went because they had expired, noted like those.
-    pub lapsed: Vec<(usize, Box<[u8]>)>,
+    /// Keys that were removed because they had expired, noted where `changed` would be.
+    pub changed_by_expiry: Vec<(usize, Box<[u8]>)>,
     /// All keys of a database are gone: whoever holds copies is told that all are invalid.
     pub flushed: bool,
     /// A command has flushed all databases: dumps of what was before are out of date.

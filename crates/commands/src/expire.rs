@@ -14,13 +14,13 @@ use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
 /// Under what condition EXPIRE does anything.
 #[derive(Default)]
 struct Condition {
-    /// `NX`: the key does not expire yet.
-    only_if_eternal: bool,
-    /// `XX`: the key expires already.
-    only_if_expiring: bool,
-    /// `GT`: it would live longer.
+    /// `NX`: the key has no expiry.
+    only_without_expiry: bool,
+    /// `XX`: the key has an expiry.
+    only_with_expiry: bool,
+    /// `GT`: the new expiry is later.
     only_if_later: bool,
-    /// `LT`: it would live shorter.
+    /// `LT`: the new expiry is earlier.
     only_if_sooner: bool,
 }
 
@@ -29,9 +29,9 @@ impl Condition {
         let mut condition = Condition::default();
         for option in options {
             if parse::is(option, "NX") {
-                condition.only_if_eternal = true;
+                condition.only_without_expiry = true;
             } else if parse::is(option, "XX") {
-                condition.only_if_expiring = true;
+                condition.only_with_expiry = true;
             } else if parse::is(option, "GT") {
                 condition.only_if_later = true;
             } else if parse::is(option, "LT") {
@@ -40,8 +40,8 @@ impl Condition {
                 return Err(Error::quoting("ERR Unsupported option ", option, ""));
             }
         }
-        let with_expiry = condition.only_if_expiring || condition.only_if_later || condition.only_if_sooner;
-        if condition.only_if_eternal && with_expiry {
+        let with_expiry = condition.only_with_expiry || condition.only_if_later || condition.only_if_sooner;
+        if condition.only_without_expiry && with_expiry {
             let text = "ERR NX and XX, GT or LT options at the same time are not compatible";
             return Err(Error::fixed(text));
         }
@@ -54,9 +54,9 @@ impl Condition {
     /// Whether a key that expires at `old` (`None`: never) may be made to expire at `new`.
     fn admits(&self, old: Option<i64>, new: i64) -> bool {
         match old {
-            None => !self.only_if_expiring && !self.only_if_later,
+            None => !self.only_with_expiry && !self.only_if_later,
             Some(old) => {
-                !self.only_if_eternal
+                !self.only_without_expiry
                     && (!self.only_if_later || new > old)
                     && (!self.only_if_sooner || new < old)
             }
@@ -90,7 +90,7 @@ fn set_expiry(
     let (key, now_ms) = (args.at(1), access.now_ms());
     let condition = Condition::parse(args.from(3))?;
     let time = form.unix_ms(parse::integer(args.at(2))?, access.clock_ms(), name)?;
-    let Some(mut entry) = access.find_live(key) else {
+    let Some(mut entry) = access.find_unexpired(key) else {
         reply.integer(0);
         return Ok(());
     };
@@ -147,18 +147,18 @@ fn write_expiry(access: &Access<'_>, key: &[u8], reply: &mut Reply, form: TimeFo
 
 fn persist(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let key = args.at(1);
-    let expiring = access.find_live(key).filter(|entry| entry.expiry().is_some());
-    let was_expiring = match expiring {
+    let entry = access.find_unexpired(key).filter(|entry| entry.expiry().is_some());
+    let had_expiry = match entry {
         Some(mut entry) => {
             entry.set_expiry(None);
             true
         }
         None => false,
     };
-    if was_expiring {
+    if had_expiry {
         access.modified(key, EventClass::GENERIC, "persist");
     }
-    reply.integer(i64::from(was_expiring));
+    reply.integer(i64::from(had_expiry));
     Ok(())
 }
 

@@ -1,18 +1,18 @@
-//! Active expiry: finding keys whose time has passed although nobody asks for them.
+//! Active expiry: finding expired keys that no command accesses.
 //!
 //! There is no second table of keys that expire, so a walk looks at all entries of the databases that have
 //! any, a part of one shard at a time, and goes on where it stopped
 //! ([`mantissa_store::Database::expire_cursor`]). Databases without keys that expire cost nothing. What is
 //! found is removed as any expired key is, so that it is logged and published.
 //!
-//! Hashes with expiring fields are on a list by the time of the first of them
-//! ([`mantissa_store::Database::due_hash`]), so that only those are looked at where something is to be
-//! removed.
+//! Hashes with fields that have an expiry are listed by the earliest of these
+//! ([`mantissa_store::Database::hash_with_expired_fields`]), so that only those with expired fields are
+//! visited.
 
 use mantissa_store::KeyHash;
 
 use crate::access::Access;
-use crate::hash::remove_due_fields;
+use crate::hash::remove_expired_fields;
 
 /// What a part of the walk did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct ExpireProgress {
     /// Entries looked at.
     pub visited: usize,
     /// Of those, keys with an expiry, and fields with one.
-    pub expiring: usize,
+    pub with_expiry: usize,
     /// Keys removed.
     pub removed: usize,
     /// Databases that have been walked to the end; the next call begins them anew.
@@ -55,22 +55,22 @@ fn walk(
     progress: &mut ExpireProgress,
 ) {
     let now_ms = access.now_ms();
-    let sampled = access.settings().sample_volatile;
+    let sampled = access.settings().sample_expiries;
     let hasher = access.keyspace().hasher();
     let mut due: Vec<Box<[u8]>> = Vec::new();
     let mut kept: Vec<KeyHash> = Vec::new();
-    let (mut visited, mut expiring) = (0, 0);
+    let (mut visited, mut with_expiry) = (0, 0);
     let is_finished = access.visit_shard(shard, |shard| {
         let database = &mut shard.databases[database];
-        database.sample_volatile(sampled && database.expiring_len() > 0);
-        if database.expiring_len() == 0 {
+        database.sample_expiries(sampled && database.with_expiry_len() > 0);
+        if database.with_expiry_len() == 0 {
             return false;
         }
         loop {
             let cursor = database.scan(database.expire_cursor, |entry| {
                 visited += 1;
                 let Some(time) = entry.expiry() else { return };
-                expiring += 1;
+                with_expiry += 1;
                 if time <= now_ms {
                     due.push(entry.key().into());
                 } else if sampled {
@@ -79,13 +79,13 @@ fn walk(
             });
             database.expire_cursor = cursor;
             if cursor == 0 || visited >= entries_max {
-                kept.drain(..).for_each(|hash| database.note_volatile(hash));
+                kept.drain(..).for_each(|hash| database.note_with_expiry(hash));
                 return cursor == 0;
             }
         }
     });
     progress.visited += visited;
-    progress.expiring += expiring;
+    progress.with_expiry += with_expiry;
     progress.finished += usize::from(is_finished);
     access.select(database);
     for key in &due {
@@ -105,12 +105,13 @@ fn remove_fields(
     let mut left = fields_max;
     access.select(database);
     while left > 0 {
-        let due =
-            access.visit_shard(shard, |shard| shard.databases[database].due_hash(now_ms).map(Box::from));
+        let due = access.visit_shard(shard, |shard| {
+            shard.databases[database].hash_with_expired_fields(now_ms).map(Box::from)
+        });
         let Some(key): Option<Box<[u8]>> = due else { return };
-        let removed = remove_due_fields(access, &key, left);
+        let removed = remove_expired_fields(access, &key, left);
         progress.visited += removed.max(1);
-        progress.expiring += removed.max(1);
+        progress.with_expiry += removed.max(1);
         progress.removed += removed;
         left -= removed.max(1);
     }

@@ -1,8 +1,8 @@
 //! Hashes, with expiry by field.
 //!
-//! A field whose time has passed is never seen, and neither is a hash that has only such fields. Reads pass
-//! over it; writes remove it first, and some others with it ([`open`]); the rest is the business of active
-//! expiry ([`remove_due_fields`]).
+//! No command sees an expired field or a hash that has only expired fields. Reads skip them. A write
+//! removes the expired ones among its fields first, and some others ([`open`]). Active expiry removes the
+//! rest ([`remove_expired_fields`]).
 
 mod counter;
 mod expiry;
@@ -21,32 +21,32 @@ use crate::collection_scan::write_element;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
 
-pub(crate) use expiry::remove_due_fields;
+pub(crate) use expiry::remove_expired_fields;
 pub(crate) use table::COMMANDS;
 
-/// The value of a field that lives.
-fn live_value<'a>(hash: &'a Hash, field: &[u8], now_ms: i64) -> Option<Element<'a>> {
+/// The value of a field that has not expired.
+fn unexpired_value<'a>(hash: &'a Hash, field: &[u8], now_ms: i64) -> Option<Element<'a>> {
     let (value, expiry) = hash.get(field)?;
     expiry.is_none_or(|time| time > now_ms).then_some(value)
 }
 
-/// Removes those of `fields` whose time has passed, and a few others.
-fn remove_due(access: &mut Access<'_>, key: &[u8], fields: Args<'_>) -> Outcome {
-    if access.may_have_due_fields(key) {
+/// Removes those of `fields` that have expired, and a few others.
+fn remove_expired(access: &mut Access<'_>, key: &[u8], fields: Args<'_>) -> Outcome {
+    if access.may_have_expired_fields(key) {
         expiry::remove_expired(access, key, fields)?;
     }
     Ok(())
 }
 
-/// The hash at a key, to change, without `fields` whose time has passed.
+/// The hash at a key, to change, without those of `fields` that have expired.
 fn open<'a>(access: &'a mut Access<'_>, key: &[u8], fields: Args<'_>) -> Outcome<Option<&'a mut Hash>> {
-    remove_due(access, key, fields)?;
+    remove_expired(access, key, fields)?;
     access.hash_mut(key)
 }
 
 /// The same; a new empty hash if the key is not there.
 fn open_or_new<'a>(access: &'a mut Access<'_>, key: &[u8], fields: Args<'_>) -> Outcome<&'a mut Hash> {
-    remove_due(access, key, fields)?;
+    remove_expired(access, key, fields)?;
     access.hash_or_new(key)
 }
 
@@ -107,7 +107,7 @@ fn hsetnx(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
 
 fn hget(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let hash = access.hash_value(args.at(1))?;
-    write_value(reply, hash.and_then(|hash| live_value(hash, args.at(2), access.now_ms())));
+    write_value(reply, hash.and_then(|hash| unexpired_value(hash, args.at(2), access.now_ms())));
     Ok(())
 }
 
@@ -121,7 +121,7 @@ fn hmget(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome 
 fn write_values(access: &Access<'_>, hash: Option<&Hash>, fields: Args<'_>, reply: &mut Reply) {
     reply.array(fields.len());
     for field in fields {
-        write_value(reply, hash.and_then(|hash| live_value(hash, field, access.now_ms())));
+        write_value(reply, hash.and_then(|hash| unexpired_value(hash, field, access.now_ms())));
     }
 }
 
@@ -130,8 +130,8 @@ fn hgetall(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcom
         reply.map(0);
         return Ok(());
     };
-    reply.map(hash.live_len(access.now_ms()));
-    hash.live(access.now_ms()).for_each(|(field, value, _)| {
+    reply.map(hash.unexpired_len(access.now_ms()));
+    hash.unexpired(access.now_ms()).for_each(|(field, value, _)| {
         write_element(reply, field);
         write_element(reply, value);
     });
@@ -143,8 +143,8 @@ fn hkeys(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome 
         reply.array(0);
         return Ok(());
     };
-    reply.array(hash.live_len(access.now_ms()));
-    hash.live(access.now_ms()).for_each(|(field, _, _)| write_element(reply, field));
+    reply.array(hash.unexpired_len(access.now_ms()));
+    hash.unexpired(access.now_ms()).for_each(|(field, _, _)| write_element(reply, field));
     Ok(())
 }
 
@@ -153,8 +153,8 @@ fn hvals(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome 
         reply.array(0);
         return Ok(());
     };
-    reply.array(hash.live_len(access.now_ms()));
-    hash.live(access.now_ms()).for_each(|(_, value, _)| write_element(reply, value));
+    reply.array(hash.unexpired_len(access.now_ms()));
+    hash.unexpired(access.now_ms()).for_each(|(_, value, _)| write_element(reply, value));
     Ok(())
 }
 
@@ -179,21 +179,21 @@ fn hdel(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 }
 
 fn hlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let len = access.hash_value(args.at(1))?.map_or(0, |hash| hash.live_len(access.now_ms()));
+    let len = access.hash_value(args.at(1))?.map_or(0, |hash| hash.unexpired_len(access.now_ms()));
     reply.integer(len as i64);
     Ok(())
 }
 
 fn hstrlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let hash = access.hash_value(args.at(1))?;
-    let value = hash.and_then(|hash| live_value(hash, args.at(2), access.now_ms()));
+    let value = hash.and_then(|hash| unexpired_value(hash, args.at(2), access.now_ms()));
     reply.integer(value.map_or(0, |value| value.text(&mut [0; 20]).len()) as i64);
     Ok(())
 }
 
 fn hexists(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let hash = access.hash_value(args.at(1))?;
-    let value = hash.and_then(|hash| live_value(hash, args.at(2), access.now_ms()));
+    let value = hash.and_then(|hash| unexpired_value(hash, args.at(2), access.now_ms()));
     reply.integer(i64::from(value.is_some()));
     Ok(())
 }

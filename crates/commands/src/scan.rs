@@ -10,7 +10,7 @@ use crate::glob;
 use crate::parse;
 use crate::spec::{Categories, Flags, Group, Locks};
 
-fn is_live(entry: &Entry, now_ms: i64) -> bool {
+fn is_unexpired(entry: &Entry, now_ms: i64) -> bool {
     !entry.has_expired(now_ms)
 }
 
@@ -22,7 +22,7 @@ fn keys(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         let hash = access.keyspace().hash(pattern);
         let found = access.visit_shard(access.keyspace().shard_of(hash), |shard| {
             let entry = shard.databases[database].get(hash, pattern);
-            entry.is_some_and(|entry| is_live(entry, now_ms))
+            entry.is_some_and(|entry| is_unexpired(entry, now_ms))
         });
         if found {
             reply.bulk(pattern);
@@ -32,7 +32,7 @@ fn keys(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
         for index in 0..access.shard_count() {
             access.visit_shard(index, |shard| {
                 for entry in shard.databases[database].iter() {
-                    if glob::matches(pattern, entry.key()) && is_live(entry, now_ms) {
+                    if glob::matches(pattern, entry.key()) && is_unexpired(entry, now_ms) {
                         reply.bulk(entry.key());
                         count += 1;
                     }
@@ -126,7 +126,7 @@ fn scan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
             loop {
                 cursor.table = database.scan(cursor.table, |entry| {
                     visited += 1;
-                    if !is_live(entry, now_ms) {
+                    if !is_unexpired(entry, now_ms) {
                         expired.push((number, Box::from(entry.key())));
                     } else if options.wants(entry) {
                         keys.bulk(entry.key());
@@ -152,7 +152,7 @@ fn scan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 }
 
 fn randomkey(access: &mut Access<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome {
-    /// Picks that may hit an expired key before the live ones are looked for one by one.
+    /// Picks that may hit an expired key before the unexpired ones are looked for one by one.
     const TRIES_MAX: usize = 100;
     let (number, now_ms) = (access.database(), access.now_ms());
     let lens: Vec<usize> = shard_lens(access).collect();
@@ -169,13 +169,13 @@ fn randomkey(access: &mut Access<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome
         };
         let is_found = access.visit_shard(index, |shard| {
             let Some(entry) = shard.databases[number].random(|| split_mix(&mut state)) else { return false };
-            let is_live = is_live(entry, now_ms);
-            if is_live {
+            let is_unexpired = is_unexpired(entry, now_ms);
+            if is_unexpired {
                 reply.bulk(entry.key());
             } else {
                 expired.push((number, Box::from(entry.key())));
             }
-            is_live
+            is_unexpired
         });
         if is_found {
             access.note_expired(expired);
@@ -185,7 +185,7 @@ fn randomkey(access: &mut Access<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome
     access.note_expired(expired);
     for index in 0..access.shard_count() {
         let is_found = access.visit_shard(index, |shard| {
-            let entry = shard.databases[number].iter().find(|entry| is_live(entry, now_ms));
+            let entry = shard.databases[number].iter().find(|entry| is_unexpired(entry, now_ms));
             entry.inspect(|entry| reply.bulk(entry.key())).is_some()
         });
         if is_found {

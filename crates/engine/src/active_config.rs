@@ -57,7 +57,7 @@ fn settings(config: &Config) -> Settings {
         string_bytes_max: config.proto_max_bulk_len,
         notify: config.notify_keyspace_events,
         access_clock,
-        sample_volatile: Policy::needs_volatile(config),
+        sample_expiries: Policy::needs_expiry_sample(config),
         sparse_hyperloglog_bytes_max: config.hll_sparse_max_bytes,
         compress_dumps: config.rdbcompression,
         lazy_user_del: config.lazyfree_lazy_user_del,

@@ -97,7 +97,7 @@ fn apply(
         persistence::note_flush(engine);
         to_free.emptied = true;
     }
-    tell_of_changes(outbox, access, &effects.lapsed, true);
+    tell_of_changes(outbox, access, &effects.changed_by_expiry, true);
     tell_of_changes(outbox, access, &effects.changed, false);
     let notify = access.settings().notify;
     for event in &effects.events {
@@ -149,7 +149,7 @@ fn tell_of_changes(
         let hash = keyspace.hash(key);
         let Some(shard) = access.locked_mut().shard_mut(keyspace.shard_of(hash)) else { continue };
         match expired {
-            true => shard.mark_lapsed(*database, key),
+            true => shard.mark_expired(*database, key),
             false if simulation::has_fault(Fault::UnmarkedWatch) => {}
             false => shard.mark_watchers(*database, key),
         }
@@ -191,7 +191,7 @@ fn remove_expired(access: &mut Access<'_>, mut effects: Effects, to_free: &mut L
     removal.events.append(&mut effects.events);
     effects.changed.append(&mut removal.changed);
     effects.events = removal.events;
-    effects.lapsed.append(&mut removal.lapsed);
+    effects.changed_by_expiry.append(&mut removal.changed_by_expiry);
     effects.ready.append(&mut removal.ready);
     effects.removed_expired.append(&mut removal.removed_expired);
     effects.expired_count += removal.expired_count;

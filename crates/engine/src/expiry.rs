@@ -59,11 +59,11 @@ impl Expirer {
         let is_stale = |stale: usize, seen: usize| stale as u64 * 100 > seen as u64 * acceptable_percent;
         while let Some(progress) = step(context, self.next_shard) {
             self.note(progress);
-            let goes_on = if progress.expiring == 0 {
+            let goes_on = if progress.with_expiry == 0 {
                 // Keys with an expiry are rare here: what was seen elsewhere tells whether to look for them.
                 progress.visited > 0 && is_stale(self.stale as usize, self.seen as usize)
             } else {
-                is_stale(progress.removed, progress.expiring)
+                is_stale(progress.removed, progress.with_expiry)
             };
             if !goes_on || progress.finished > 0 {
                 return true;
@@ -76,7 +76,7 @@ impl Expirer {
     }
 
     fn note(&mut self, progress: ExpireProgress) {
-        self.seen += progress.expiring as u64;
+        self.seen += progress.with_expiry as u64;
         self.stale += progress.removed as u64;
         while self.seen > MEMORY_KEYS {
             (self.seen, self.stale) = (self.seen / 2, self.stale / 2);

@@ -188,7 +188,7 @@ pub fn write_keyspace(
         let databases = totals.iter().enumerate().filter(|(_, total)| total.keys > 0);
         databases
             .into_iter()
-            .try_for_each(|(number, total)| writer.database(number, total.keys, total.expiring))
+            .try_for_each(|(number, total)| writer.database(number, total.keys, total.with_expiry))
     });
     let outcome = run(&job, pace, writer, begun);
     let copied_bytes = job.snapshot.copied_bytes();

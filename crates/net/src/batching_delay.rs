@@ -81,7 +81,7 @@ mod tests {
         let mut delay = BatchingDelay::new();
         let mut memory = [0u16; 100];
         assert_eq!(delay.plan(None), None);
-        // One connection, however often it asks.
+        // One connection, however often it sends.
         for _ in 0..1000 {
             delay.count(&mut memory[0]);
         }

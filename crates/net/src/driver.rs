@@ -13,7 +13,7 @@ use crate::tls::{Placed, Progress, Sessions};
 use crate::uring::Uring;
 use crate::waker::Waker;
 
-/// What happened.
+/// An event of a driver.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A listener has accepted a connection. It is not served before [`Driver::adopt`], by any driver.
@@ -117,7 +117,7 @@ pub struct Driver {
     began: Instant,
 }
 
-/// Calls a method of whichever mechanism it is.
+/// Calls a method of the mechanism in use.
 macro_rules! on {
     ($driver:expr, $inner:ident => $call:expr) => {
         match &mut $driver.mechanism {
@@ -374,7 +374,7 @@ impl Driver {
         }
     }
 
-    /// Reports decrypted bytes, or keeps them where the owner does not want any.
+    /// Reports decrypted bytes, or keeps them while the owner does not read.
     fn deliver_plain<H: Handler>(&mut self, conn: Conn, bytes: &[u8], handler: &mut H) {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -386,7 +386,7 @@ impl Driver {
         }
     }
 
-    /// Queues what a session has to say on its own account.
+    /// Queues the records that a TLS session sends by itself.
     fn send_records(&mut self, conn: Conn) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
         if session.wants_to_send() {
@@ -396,7 +396,7 @@ impl Driver {
         }
     }
 
-    /// Queues the message that nothing follows.
+    /// Queues close_notify.
     fn say_goodbye(&mut self, conn: Conn) {
         if let Some(session) = self.sessions.get_mut(conn) {
             session.say_goodbye();

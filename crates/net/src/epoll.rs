@@ -25,15 +25,15 @@ use crate::socket::Socket;
 use crate::system::{self, epoll_control};
 use crate::waker::Waker;
 
-/// What one `recv` may take, and so one connection in one iteration.
+/// Maximum bytes of one `recv`, and so of one connection in one iteration.
 const READ_BYTES: usize = 64 * 1024;
-/// What one connection may read straight into its own buffer in one iteration.
+/// Maximum bytes that one connection reads straight into its own buffer in one iteration.
 const FILL_BYTES: usize = 1024 * 1024;
-/// What one connection may send before other connections are served.
+/// Maximum bytes that one connection sends before other connections are served.
 const TRANSMIT_BYTES: usize = 4 * 1024 * 1024;
 /// The events taken from the kernel in one iteration.
 const EVENTS: usize = 1024;
-/// Sends do not wait for the end of the iteration when this many connections have some.
+/// With this many connections that have bytes to send, sends do not wait for the end of the iteration.
 const LISTED_MAX: usize = 128;
 /// Buffers handed to one `sendmsg`.
 const GATHERED: usize = 64;
@@ -49,13 +49,13 @@ const HANGUP: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
 
 struct EpollLink {
     link: Link,
-    /// The kernel may hold bytes, or an end, that has not been read.
+    /// The kernel may hold bytes, or the end of the stream, not read yet.
     readable: bool,
     /// The last window in which this connection was counted as busy.
     counted_in: u16,
-    /// The peer has ended its side: `recv` is to be called until it says so.
+    /// The peer has ended its side. `recv` is called until it returns the end of the stream.
     hung_up: bool,
-    /// The connection stands in `again`.
+    /// The connection is in `again`.
     queued: bool,
 }
 
@@ -254,7 +254,7 @@ impl Epoll {
         }
     }
 
-    /// Lets a connection that is to leave do so once nothing holds it.
+    /// Closes or detaches a connection that is to leave, once its queue is empty.
     fn leave_if_due(&mut self, conn: Conn) {
         let Some(it) = self.conns.get_mut(conn) else { return };
         if it.link.outgoing.is_empty() && it.link.fill.is_none() {
@@ -288,7 +288,7 @@ impl Epoll {
             && let Some((events, longest)) = self.batching.plan(timeout)
             && self.events_count < events as usize
         {
-            // The last iteration had little to do: what arrives in the meantime is found by the poll.
+            // The last iteration had little to do. The poll finds what has arrived in the meantime.
             std::thread::sleep(longest);
         }
         let result = self.poll(if may_sleep { timeout } else { Some(Duration::ZERO) });
@@ -346,12 +346,12 @@ impl Epoll {
         }
     }
 
-    /// Turns what was due into a step, if it still applies.
+    /// The step for a pending event, if its connection is still there.
     fn resolve(&mut self, due: Due) -> Option<Step> {
         let link = &mut self.conns.get_mut(due.conn())?.link;
         match due {
             Due::Filled { conn, buffer } => Some(Step::Filled { conn, buffer }),
-            // Nothing is set aside here: what is not wanted stays in the kernel.
+            // Nothing is set aside here: unread bytes stay in the kernel.
             Due::SetAside { .. } => None,
             Due::Sent { conn } => link.outgoing.is_empty().then_some(Step::Sent { conn }),
             Due::Closed { conn, error } => {
@@ -489,7 +489,7 @@ impl Epoll {
         self.listed = listed;
     }
 
-    /// The kernel has room again, or an error to tell.
+    /// The socket is writable again, or has an error.
     fn send_behind(&mut self, conn: Conn) {
         if self.conns.get(conn).is_some_and(|it| it.link.behind) {
             self.transmit(conn);
@@ -537,7 +537,7 @@ impl Epoll {
             self.ready.push_back(Due::Sent { conn });
         }
         if std::mem::take(&mut link.behind) {
-            // If this fails the connection is told about room that it does not need, which does no harm.
+            // If this fails the connection gets events for a writable socket without need, which is harmless.
             let _ = epoll_control(&self.epoll, libc::EPOLL_CTL_MOD, link.socket.fd(), INPUT, conn.to_bits());
         }
         if link.leaving != Leaving::No {

@@ -1,4 +1,4 @@
-//! What both drivers keep for a connection, and the steps that they report.
+//! The state of a connection that both drivers keep, and the steps that they report.
 
 use std::io;
 use std::ops::Deref;
@@ -11,7 +11,7 @@ use crate::slots::Conn;
 use crate::socket::Socket;
 use crate::system;
 
-/// A queue this long is worth an event when it has emptied.
+/// A queue of this many bytes is worth an event when it has emptied.
 pub(crate) const SENT_EVENT_BYTES: usize = 64 * 1024;
 
 /// Poll events that tell more than the orderly end of one direction. `POLLERR` and `EPOLLERR` are the same
@@ -28,7 +28,7 @@ pub(crate) enum Leaving {
     Detach,
 }
 
-/// What both drivers keep for a connection.
+/// The state of a connection that both drivers keep.
 pub(crate) struct Link {
     pub(crate) socket: Socket,
     pub(crate) outgoing: Outgoing,
@@ -84,7 +84,7 @@ pub(crate) enum Lent {
     Shared { memory: Rc<Vec<u8>>, start: usize, len: usize },
     /// A buffer of the io_uring driver's ring.
     Ring(RingBuffer),
-    /// Bytes that had to be set aside.
+    /// Bytes that were set aside.
     Owned { bytes: Vec<u8>, start: usize },
 }
 

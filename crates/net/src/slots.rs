@@ -3,7 +3,8 @@
 //! A slot is reused, its generation is not (until it wraps after 2^32 uses of one slot), so an id that
 //! outlived its connection finds nothing. Slots are kept in blocks: growing never moves a connection.
 
-/// Names one connection of one driver: a slot, and the generation that tells its successive tenants apart.
+/// Names one connection of one driver: a slot, and the generation that tells its successive connections
+/// apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Conn {
     slot: u32,

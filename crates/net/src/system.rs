@@ -56,10 +56,10 @@ pub(crate) fn epoll_wait(
     events: &mut [libc::epoll_event],
     milliseconds: c_int,
 ) -> io::Result<usize> {
-    let room = c_int::try_from(events.len()).unwrap_or(c_int::MAX);
-    // SAFETY: `events` is writable for `room` events.
+    let capacity = c_int::try_from(events.len()).unwrap_or(c_int::MAX);
+    // SAFETY: `events` is writable for `capacity` events.
     let count =
-        checked(unsafe { libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), room, milliseconds) })?;
+        checked(unsafe { libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), capacity, milliseconds) })?;
     Ok(count as usize)
 }
 

@@ -2,12 +2,12 @@
 //! (`Session`).
 //!
 //! The layer lies between the driver that the owner sees and the mechanism under it, so that neither
-//! mechanism knows of it. Handshakes and records are worked off on the thread of the driver. What is
-//! received is decrypted into one buffer of the driver and lent to the handler; what is sent is encrypted
-//! at once, and queued as records. Bytes that the owner does not want for the moment stay in the session.
+//! mechanism knows of it. Handshakes and records are processed on the thread of the driver. Received bytes
+//! are decrypted into one buffer of the driver and lent to the handler. Sent bytes are encrypted at once and
+//! queued as records. Bytes that arrive while the owner does not read stay in the session.
 //!
-//! Costs: a connection without TLS pays one comparison for each event and call as long as there is none
-//! with it, and a look into a table otherwise. One with TLS takes some 10 KB, and 16 KB more while a record
+//! Costs: a connection without TLS pays one comparison for each event and call while no connection has TLS,
+//! and a table lookup otherwise. A connection with TLS takes some 10 KB, and 16 KB more while a record
 //! is incomplete.
 
 mod acceptor;

@@ -11,13 +11,13 @@ use std::path::Path;
 /// What a file holds, as far as it could be read.
 #[derive(Clone, Default, Debug)]
 pub struct Report {
-    /// How far the load came.
+    /// The summary of the load.
     pub summary: LoadSummary,
     /// Keys by database and type.
     pub keys: BTreeMap<(usize, Kind), u64>,
     /// Keys with an expiry.
-    pub expiring: u64,
-    /// Keys whose expiry has passed.
+    pub with_expiry: u64,
+    /// Keys that have expired.
     pub expired: u64,
     /// Facts that the file states about itself.
     pub facts: Vec<(Vec<u8>, Vec<u8>)>,
@@ -48,7 +48,7 @@ impl LoadTarget for Counter {
             LoadedValue::Value(value) => Value::kind(value),
         };
         *self.report.keys.entry((record.database, kind)).or_default() += 1;
-        self.report.expiring += u64::from(record.expiry.is_some());
+        self.report.with_expiry += u64::from(record.expiry.is_some());
         self.report.expired += u64::from(record.expiry.is_some_and(|expiry| expiry < self.now_ms));
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Time that tests have each key take, so that they can look at a save or a load while it lasts.
+//! A delay for each key, with which tests can observe a save or a load while it runs.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};

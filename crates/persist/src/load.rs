@@ -1,5 +1,5 @@
-//! Loading an RDB file: one pass over the bytes, values built as they are read. [`load_in_parallel`] cuts a
-//! file into parts, which several threads then load.
+//! Loading an RDB file: one pass over the bytes, values built as they are read. [`load_in_parallel`] splits
+//! a file into parts, which several threads then load.
 //!
 //! What a file says is checked before it is used: bounds, counts, order, duplicates. A damaged file ends the
 //! load with the offset and the reason; it never panics, recurses or allocates more than its own bytes
@@ -52,7 +52,7 @@ pub struct LoadOptions {
     /// Steps over the data of modules instead of refusing them. Their keys are counted and
     /// [`LoadTarget::skipped`] is told of each.
     pub skip_modules: bool,
-    /// How long each key takes beside its work.
+    /// Delay after each key, for tests.
     pub key_delay: KeyDelay,
 }
 
@@ -77,13 +77,13 @@ pub enum ChecksumState {
     Absent,
     /// The file was written without computing it.
     NotComputed,
-    /// It was not looked at.
+    /// It was not checked.
     Ignored,
     /// It is right.
     Verified,
 }
 
-/// What a load came to.
+/// The outcome of a load.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct LoadSummary {
     /// Version of the format.
@@ -102,7 +102,7 @@ pub struct LoadSummary {
     pub functions: u64,
     /// Length of the file up to its end mark and checksum.
     pub bytes: u64,
-    /// What the checksum said.
+    /// The outcome of the checksum.
     pub checksum: ChecksumState,
 }
 
@@ -186,7 +186,7 @@ impl<'a, R: Read> Loader<'a, R> {
         }
     }
 
-    /// How far the load came, also after an error.
+    /// The offset that the load reached, also after an error.
     pub fn summary(&self) -> &LoadSummary {
         &self.summary
     }
@@ -304,7 +304,7 @@ impl<'a, R: Read> Loader<'a, R> {
         Ok(())
     }
 
-    /// Turns the target's refusal into an error at `offset`.
+    /// Turns an error of the target into one at `offset`.
     fn tell(&self, offset: u64, outcome: Result<(), String>) -> Result<(), LoadError> {
         outcome.or_else(|reason| self.source.error(offset, reason))
     }

@@ -1,8 +1,8 @@
 //! The log of commits: all changes as RESP commands, in one total order, for several readers.
 //!
-//! A commit appends what it has as one [`Unit`] while its shards are locked: so the order of the log is the
-//! order of commits on every key. A place in the log is an [`Lsn`], a byte offset in the stream of commands;
-//! SELECT, MULTI and EXEC count. Every reader sees the same bytes at the same LSN.
+//! A commit appends its commands as one [`Unit`] while its shards are locked. So for every key the order of
+//! the log is the order of commits. A place in the log is an [`Lsn`], a byte offset in the stream of
+//! commands; SELECT, MULTI and EXEC count. Every reader sees the same bytes at the same LSN.
 //!
 //! The bytes lie in reference-counted blocks of [`BLOCK_BYTES`]. A unit lies within one block. One above
 //! [`COPIED_BYTES_MAX`] is not copied: its own buffer becomes a part of the log.
@@ -14,21 +14,20 @@
 //!
 //! [`Log::append`] decides under one lock whether SELECT precedes the unit, and reserves its range in the
 //! block. Units above [`COPIED_LOCKED_BYTES_MAX`] are copied after that lock is released. Smaller ones are
-//! copied at once: that is shorter than to count a reference to the block and to mark the range later. These
-//! hold:
+//! copied under it: that takes less time than counting a reference to the block and marking the range later.
+//! Invariants:
 //!
 //! 1. `first <= a reader's LSN <= filled <= end`, and none of them ever shrinks. `filled` and `end` lie
 //!    between two units: a reader sees a part of a unit only if it asks for a number of bytes.
 //! 2. Bytes before `filled` do not change.
-//! 3. When `append` returns, the unit's range is filled. It is before `filled` when the appends in front of
-//!    it have returned too: so what was appended under locks that are free again can be read.
-//! 4. A segment stays until all readers have read it and it lies outside what a [`Backlog`] keeps. What a
-//!    reader has taken ([`Chunk`]) stays as long as the reader has it.
-//! 5. A reader that sleeps because nothing can be read is woken by the [`Log::kick`] that follows the append
-//!    after which something can be.
+//! 3. When `append` returns, the unit's range is filled. It is before `filled` once all earlier appends have
+//!    returned too. So units appended under locks that are free again can be read.
+//! 4. A segment stays until all readers have read it and no [`Backlog`] keeps it. A [`Chunk`] that a reader
+//!    has taken stays as long as the reader has it.
+//! 5. The append that makes something readable is followed by a [`Log::kick`], which wakes sleeping readers.
 //! 6. Without a reader or backlog nothing is kept, and `end` does not move.
 //!
-//! Segments also end where the second changes that units were appended in, so that a reader may note times.
+//! A segment holds units of one second only, so that a reader knows their time.
 
 #[cfg(test)]
 mod interleavings;
@@ -51,15 +50,15 @@ pub type Lsn = u64;
 
 /// Bytes of a block: two of them stay in the second-level cache while one reader keeps up.
 const BLOCK_BYTES: usize = 64 << 10;
-/// A larger unit is not copied to a block. It bounds what is left free at the end of a block.
+/// A larger unit is not copied to a block. This also bounds the unused bytes at the end of a block.
 const COPIED_BYTES_MAX: usize = 16 << 10;
 /// A unit up to this is copied while the lock is held.
 const COPIED_LOCKED_BYTES_MAX: usize = 1 << 10;
-/// Read blocks that are kept for being filled again.
+/// Maximum number of read blocks that are kept for reuse.
 const SPARE_BLOCKS_MAX: usize = 16;
-/// Why a handle's id is found.
+/// Why the id of a reader or backlog is always in the table.
 const REGISTERED: &str = "it is registered until its handle is dropped";
-/// No reader sleeps: more units than are ever appended.
+/// Stands for "no reader sleeps": more units than are ever appended.
 const NOBODY_SLEEPS: u64 = u64::MAX;
 
 /// Where the bytes of a segment lie.
@@ -71,28 +70,28 @@ enum Source {
     Unit(Arc<Vec<u8>>),
 }
 
-/// Bytes of the log that lie together, up to where the next segment begins.
+/// A range of the log that is contiguous in memory. It ends where the next segment begins.
 struct Segment {
     lsn: Lsn,
-    /// When its units were appended, Unix time in s; 0 if nobody has said.
+    /// When its units were appended, Unix time in s; 0 if unknown.
     time_s: i64,
     source: Source,
-    /// Where it begins in the source.
+    /// The offset of its first byte in the source.
     offset: usize,
 }
 
-/// What the log knows of a reader or a backlog.
+/// The log's record of a reader or a backlog.
 struct Registered {
     id: u64,
     /// The next byte that it will read; for a backlog the first that it keeps.
     lsn: Lsn,
-    /// A backlog keeps so many bytes, whatever is read.
+    /// For a backlog, the number of bytes that it keeps.
     keeps_bytes: Option<u64>,
-    /// Bytes that may wait for it.
+    /// Maximum bytes that wait for the reader.
     bytes_max: u64,
-    /// It was given up because so many bytes waited for it.
+    /// The number of bytes that waited when the reader was dropped for that.
     lost_bytes: Option<u64>,
-    /// It sleeps until so many units were appended.
+    /// The number of appended units at which the sleeping reader is woken.
     wakes_at_units: u64,
     waker: Option<Waker>,
 }
@@ -102,7 +101,7 @@ struct State {
     end: Lsn,
     /// The block that units are copied to.
     writer: Option<BlockWriter>,
-    /// The last segment ends where the writer's next range begins, so it may grow.
+    /// The last segment may grow: it ends where the block's next range begins.
     is_growing: bool,
     /// Blocks without segments. They can be filled again when no reader has a chunk of them.
     spares: Vec<Arc<AppendBlock>>,
@@ -120,7 +119,7 @@ pub struct Log {
     end: AtomicU64,
     /// Units appended.
     units: AtomicU64,
-    /// A reader sleeps until so many units were appended: the least of all sleeping readers.
+    /// The number of appended units at which the first sleeping reader is woken.
     wakes_at_units: AtomicU64,
 }
 
@@ -153,20 +152,20 @@ impl Log {
         self.end.load(Ordering::Acquire)
     }
 
-    /// How many units have been appended.
+    /// The number of units appended so far.
     #[inline]
     pub fn units(&self) -> u64 {
         self.units.load(Ordering::Relaxed)
     }
 
-    /// Whether anything is kept for anybody. It changes only when a reader comes or goes.
+    /// Whether there is a reader or backlog.
     pub fn has_readers(&self) -> bool {
         !self.locked().registered.is_empty()
     }
 
     /// Appends a unit, which is empty afterwards, and returns the LSN behind it. The shards that it concerns
-    /// must be locked. `now_s` is the Unix time in s, 0 if it does not matter. [`Log::kick`] is to follow
-    /// soon.
+    /// must be locked. `now_s` is the Unix time in s, 0 if it does not matter. The caller calls
+    /// [`Log::kick`] soon after.
     pub fn append(&self, unit: &mut Unit, now_s: i64) -> Lsn {
         let mut reservation = None;
         let end = self.reserve(unit, now_s, &mut reservation);
@@ -179,8 +178,8 @@ impl Log {
         end
     }
 
-    /// Gives a unit its place. If the unit was not copied there yet it is to be filled with the unit's bytes
-    /// from the offset that is returned with the reservation.
+    /// Reserves the range of a unit. If the unit has not been copied yet, returns the reservation and the
+    /// offset in the unit's buffer of the bytes to fill it with.
     #[inline]
     fn reserve(&self, unit: &mut Unit, now_s: i64, reservation: &mut Option<(Reservation, usize)>) -> Lsn {
         if unit.is_empty() {
@@ -215,7 +214,7 @@ impl Log {
         state.end += bytes as u64;
         let end = state.end;
         if bytes > COPIED_BYTES_MAX {
-            // A new block has done so already.
+            // With a new block the segment is new anyway.
             state.give_up_slow_readers();
         }
         self.end.store(end, Ordering::Release);
@@ -223,16 +222,16 @@ impl Log {
         end
     }
 
-    /// Has the next unit be preceded by SELECT, and returns the LSN that it will have: a reader may begin
-    /// there that knows nothing of what was before.
+    /// Has SELECT precede the next unit, and returns the LSN of that unit: a reader that has read nothing
+    /// before can begin there.
     pub fn restart(&self) -> Lsn {
         let mut state = self.locked();
         state.database = None;
         state.end
     }
 
-    /// Wakes readers that sleep and want no more units than were appended. To be called after appending, once
-    /// for many units if they come together.
+    /// Wakes sleeping readers whose number of units has been reached. To be called after appending, once for
+    /// several units that come together.
     #[inline]
     pub fn kick(&self) {
         if self.units.load(Ordering::SeqCst) >= self.wakes_at_units.load(Ordering::SeqCst) {
@@ -274,7 +273,7 @@ impl State {
         self.segments.push_back(Segment { lsn: self.end, time_s: self.time_s, source, offset });
     }
 
-    /// The writer of a block that has room for a unit. What is written next belongs to the last segment.
+    /// The writer of a block with enough free bytes for a unit, which becomes a part of the last segment.
     #[inline]
     fn writer_for(&mut self, bytes: usize) -> &mut BlockWriter {
         if !self.is_growing || self.writer.as_ref().is_none_or(|writer| writer.room() < bytes) {
@@ -303,7 +302,7 @@ impl State {
             match BlockWriter::reuse(self.spares.swap_remove(at)) {
                 Ok(writer) => return writer,
                 Err(block) => {
-                    // A reader has it.
+                    // A reader still has a chunk of it.
                     self.spares.push(block);
                     let last = self.spares.len() - 1;
                     self.spares.swap(at, last);
@@ -313,7 +312,7 @@ impl State {
         BlockWriter::new(BLOCK_BYTES)
     }
 
-    /// Keeps no more for readers that are too far behind.
+    /// Drops readers that are too far behind.
     fn give_up_slow_readers(&mut self) {
         let end = self.end;
         for registered in self.registered.iter_mut().filter(|it| it.keeps_bytes.is_none()) {
@@ -325,7 +324,7 @@ impl State {
         self.drop_unneeded();
     }
 
-    /// Drops segments that nobody needs any more.
+    /// Drops segments that no reader or backlog needs.
     fn drop_unneeded(&mut self) {
         let end = self.end;
         let needed = self.registered.iter_mut().filter(|it| it.lost_bytes.is_none()).map(|registered| {
@@ -351,7 +350,7 @@ impl State {
         }
     }
 
-    /// Keeps a block to be filled again, unless it is used otherwise.
+    /// Keeps a block for reuse, unless it still has segments.
     fn retire(&mut self, block: Arc<AppendBlock>) {
         // Segments of one block follow each other, with only units between them.
         let next = self.segments.iter().find_map(|segment| match &segment.source {
@@ -373,7 +372,7 @@ impl State {
         self.registered.iter_mut().find(|registered| registered.id == id).expect(REGISTERED)
     }
 
-    /// Segments from the one on that an LSN lies in, each with its end and the end of what is filled of it.
+    /// The segments from the one that holds an LSN on, each with its end and the end of its filled bytes.
     fn segments_from(&self, lsn: Lsn) -> impl Iterator<Item = (&Segment, Lsn, Lsn)> {
         let first = self.segments.partition_point(|segment| segment.lsn <= lsn).saturating_sub(1);
         (first..self.segments.len()).map(|at| {

@@ -160,12 +160,12 @@ impl<'a> Encoder<'a> {
         put_length(index as u64, out);
     }
 
-    /// Appends the key count of a database and its number. `expiring` counts the keys with an expiry.
-    pub fn database(&self, index: usize, keys: u64, expiring: u64, out: &mut Vec<u8>) {
+    /// Appends the key count of a database and its number. `with_expiry` counts the keys with an expiry.
+    pub fn database(&self, index: usize, keys: u64, with_expiry: u64, out: &mut Vec<u8>) {
         self.select(index, out);
         out.push(opcode::RESIZEDB);
         put_length(keys, out);
-        put_length(expiring, out);
+        put_length(with_expiry, out);
     }
 
     /// Appends a string, as an integer or compressed where that is shorter.
@@ -192,15 +192,15 @@ impl<'a> Encoder<'a> {
         true
     }
 
-    /// Appends a string, of which there is never more than a piece in memory, or what compression makes of
+    /// Appends a string, of which at most one chunk is in memory, or what compression makes of
     /// it. Whether that is worth while is told by samples.
     fn long_text(&mut self, mut text: TextImage, out: &mut Vec<u8>, spill: Spill<'_>) {
-        let mut piece = Vec::new();
+        let mut chunk = Vec::new();
         if self.options.compress && self.is_compressible(&text) {
             let mut packed = Vec::new();
-            while text.read(&mut piece) {
-                self.compressor.compress_part(&piece, &mut packed);
-                piece.clear();
+            while text.read(&mut chunk) {
+                self.compressor.compress_part(&chunk, &mut packed);
+                chunk.clear();
             }
             put_compressed_lengths(packed.len(), text.byte_len(), out);
             for part in packed.chunks(BUFFER_BYTES) {
@@ -324,8 +324,8 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     /// Begins a database of so many keys, of which so many have an expiry.
-    pub fn database(&mut self, index: usize, keys: u64, expiring: u64) -> io::Result<()> {
-        self.encoder.database(index, keys, expiring, &mut self.buffer);
+    pub fn database(&mut self, index: usize, keys: u64, with_expiry: u64) -> io::Result<()> {
+        self.encoder.database(index, keys, with_expiry, &mut self.buffer);
         self.spill()
     }
 
@@ -400,17 +400,17 @@ pub fn write_keyspace<W: Write>(writer: &mut Writer<'_, W>, shards: &mut LockedS
     let keyspace = shards.keyspace();
     let mut chunk = Vec::new();
     for database in 0..keyspace.database_count() {
-        let (mut keys, mut expiring) = (0, 0);
+        let (mut keys, mut with_expiry) = (0, 0);
         for shard in 0..keyspace.shard_count() {
             shards.visit(shard, |shard| {
                 keys += shard.databases[database].len() as u64;
-                expiring += shard.databases[database].expiring_len() as u64;
+                with_expiry += shard.databases[database].with_expiry_len() as u64;
             });
         }
         if keys == 0 {
             continue;
         }
-        writer.database(database, keys, expiring)?;
+        writer.database(database, keys, with_expiry)?;
         for shard in 0..keyspace.shard_count() {
             chunk.clear();
             let encoder = writer.encoder();

@@ -1,4 +1,4 @@
-//! Files of commands and manifests: any, whole, cut anywhere and changed anywhere.
+//! Files of commands and manifests: any, whole, truncated anywhere and changed anywhere.
 
 #[allow(dead_code, reason = "each test binary uses a part of it")]
 mod aof_model;
@@ -47,16 +47,19 @@ fn every_truncation_is_told_and_keeps_what_is_whole() {
     for length in 0..file.len() {
         let contents = check_file(&file[..length]);
         let complete = ends.iter().filter(|&&end| end <= length).count() - 1;
-        assert_eq!(contents.items, items[..complete], "cut at {length}");
+        assert_eq!(contents.items, items[..complete], "truncated at {length}");
         match contents.failure {
             Some(AofError::Truncated { whole, .. }) => assert!(whole <= length as u64),
             Some(AofError::Damaged { reason, .. }) => {
-                // Only where the value that looks like a command is cut.
-                assert!(reason.contains("ends past the end") && complete == 4, "cut at {length}: {reason}");
+                // Only where the value that looks like a command is truncated.
+                assert!(
+                    reason.contains("ends past the end") && complete == 4,
+                    "truncated at {length}: {reason}"
+                );
             }
             failure => {
                 assert_eq!(failure, None);
-                assert!(ends.contains(&length), "cut at {length}");
+                assert!(ends.contains(&length), "truncated at {length}");
             }
         }
     }

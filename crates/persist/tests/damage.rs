@@ -1,4 +1,4 @@
-//! A file that redis-server wrote, whole, cut anywhere and changed anywhere.
+//! A file that redis-server wrote, whole, truncated anywhere and changed anywhere.
 
 #[allow(dead_code, reason = "each test binary uses a part of it")]
 mod model;
@@ -35,7 +35,7 @@ fn the_sample_is_reported() {
     assert_eq!(report.summary.bytes, SAMPLE.len() as u64);
     let kinds = [Kind::String, Kind::List, Kind::Set, Kind::SortedSet, Kind::Hash, Kind::Stream];
     assert_eq!(kinds.map(|kind| report.keys_of(kind)), [11, 3, 5, 2, 4, 3]);
-    assert_eq!((report.keys[&(3, Kind::List)], report.expiring, report.expired), (1, 1, 0));
+    assert_eq!((report.keys[&(3, Kind::List)], report.with_expiry, report.expired), (1, 1, 0));
     assert!(report.facts.contains(&(b"redis-ver".to_vec(), b"8.2.3".to_vec())));
 }
 

@@ -238,9 +238,9 @@ fn run(seed: u64, policy: SyncPolicy) -> Option<AofError> {
 fn what_was_acknowledged_survives() {
     for policy in [SyncPolicy::Always, SyncPolicy::EverySecond, SyncPolicy::Never] {
         let outcomes: Vec<_> = (0..600).map(|seed| run(seed, policy)).collect();
-        let cut =
+        let truncated =
             outcomes.iter().filter(|outcome| matches!(outcome, Some(AofError::Truncated { .. }))).count();
         let whole = outcomes.iter().filter(|outcome| outcome.is_none()).count();
-        assert!(cut > 3 && whole > 3, "{policy:?}: {cut} were cut, {whole} whole");
+        assert!(truncated > 3 && whole > 3, "{policy:?}: {truncated} truncated, {whole} whole");
     }
 }

@@ -1,8 +1,8 @@
-//! Files with preallocated bytes: whatever a loss of power leaves of the last frame, and whoever cut the
-//! file, what was durable is read, and nothing that was never written.
+//! Files with preallocated bytes: whatever a loss of power leaves of the last frame, and whoever truncated
+//! the file, what was durable is read, and nothing that was never written.
 
 use mantissa_persist::aof::preallocation::{
-    CUT_FRAME, END_LINE_BYTES, FILLER, FRAME_HEADER_BYTES_MAX, FrameHeader, Nonce, START_LINE, put_line,
+    END_LINE_BYTES, FILLER, FRAME_HEADER_BYTES_MAX, FrameHeader, Nonce, START_LINE, TRUNCATED_FRAME, put_line,
 };
 use mantissa_persist::aof::{AofError, Item, Reader, SyncPolicy, Writer, WriterControl};
 use mantissa_persist::log::{Log, Unit};
@@ -179,17 +179,17 @@ fn damage_before_the_last_frame_is_never_taken_for_an_unfinished_one() {
 fn a_file_that_was_cut_within_a_frame_goes_on_from_there() {
     let (_, new, written) = three_frames();
     let start = written.frames[0];
-    // Behind the first command of the first frame, as a repair to a timestamp may cut.
+    // Behind the first command of the first frame, as a repair to a timestamp may truncate.
     let first = new.windows(3).position(|window| window == b"one").expect("it is there") + 5;
-    let cut = &new[..first];
-    let (words, failure, whole, patches) = read(cut);
+    let truncated = &new[..first];
+    let (words, failure, whole, patches) = read(truncated);
     assert_eq!((words, failure, whole), (vec![b"one".to_vec()], None, first));
-    assert_eq!(patches, [(start as u64, CUT_FRAME)]);
-    let mut unmarked = [cut, MORE, MORE].concat();
+    assert_eq!(patches, [(start as u64, TRUNCATED_FRAME)]);
+    let mut unmarked = [truncated, MORE, MORE].concat();
     patch(&mut unmarked, &patches);
     assert_eq!(read(&unmarked), (words_of(&["one", "more", "more"]), None, unmarked.len(), Vec::new()));
     // A server that knows nothing of frames does not unmark it.
-    let marked = [cut, MORE, MORE].concat();
+    let marked = [truncated, MORE, MORE].concat();
     assert_eq!(read(&marked).0, words_of(&["one", "more", "more"]));
 }
 
@@ -211,7 +211,7 @@ fn what_another_server_wrote_behind_preallocated_bytes_is_read() {
         let (words, failure, at, _) = read(&bytes);
         assert_eq!((words.len(), at), (8, whole));
         assert!(matches!(failure, Some(AofError::Truncated { .. })), "{failure:?}");
-        // The other server may itself have been cut off, or may have written many zeros.
+        // The other server may itself have been killed within a write, or may have written many zeros.
         let tail = [&new[..end], &unused, MORE, &MORE[..20]].concat();
         assert!(matches!(read(&tail), (words, Some(AofError::Truncated { .. }), ..) if words.len() == 7));
         let zeros =
@@ -252,9 +252,9 @@ fn no_value_is_taken_for_a_frame() {
 fn a_file_that_is_lengthened_or_cut_may_have_zeros() {
     let (_, new, written) = three_frames();
     let (end, nonce) = (written.end(), nonce_of(&new));
-    // What was preallocated was cut off, and its old length survives.
-    let cut = [&new[..end], &[0; 1000], &new[end + 1000..]].concat();
-    assert_eq!((read(&cut).0.len(), read(&cut).1, read(&cut).2), (6, None, end));
+    // The preallocated bytes were truncated, and the old length survives.
+    let truncated = [&new[..end], &[0; 1000], &new[end + 1000..]].concat();
+    assert_eq!((read(&truncated).0.len(), read(&truncated).1, read(&truncated).2), (6, None, end));
     // Bytes were preallocated; any of its pages may be missing, and the last line.
     let added = [&FILLER.repeat(2048)[..], &FILLER.repeat(2048), &FILLER.repeat(2048), &nonce.end()];
     for missing in 1..16_usize {

@@ -41,7 +41,7 @@ pub struct Deferred {
     at: usize,
 }
 
-/// The room for a header before its count is known: a type, one digit, and the line end.
+/// Bytes reserved for a header before its count is known: a type, one digit, and the line end.
 const DEFERRED_HEADER_SIZE: usize = 4;
 
 impl Reply {
@@ -86,9 +86,9 @@ impl Reply {
         self.buffer = Vec::new();
     }
 
-    /// Makes room for `additional` bytes, unless the reply has or would overflow.
+    /// Reserves capacity for `additional` bytes. False if the reply has overflowed or would overflow.
     #[inline]
-    fn make_room(&mut self, additional: usize) -> bool {
+    fn try_reserve(&mut self, additional: usize) -> bool {
         additional <= self.buffer.capacity() - self.buffer.len() || self.grow(additional)
     }
 
@@ -142,7 +142,7 @@ impl Reply {
         self.buffer.truncate(len);
     }
 
-    /// Makes room for `additional` bytes, as far as the limit allows.
+    /// Reserves capacity for `additional` bytes, as far as the limit allows.
     #[inline]
     pub fn reserve(&mut self, additional: usize) {
         if !self.has_overflowed {
@@ -188,7 +188,7 @@ impl Reply {
 
     /// [`Reply::error`] for a text that quotes bytes of the client.
     pub fn error_bytes(&mut self, text: &[u8]) {
-        if !self.make_room(text.len() + 3) {
+        if !self.try_reserve(text.len() + 3) {
             return;
         }
         self.buffer.push(b'-');
@@ -209,7 +209,7 @@ impl Reply {
     /// A bulk string.
     #[inline]
     pub fn bulk(&mut self, data: &[u8]) {
-        if !self.make_room(data.len() + 32) {
+        if !self.try_reserve(data.len() + 32) {
             return;
         }
         self.header(b'$', data.len());
@@ -315,7 +315,7 @@ impl Reply {
         match self.protocol {
             Protocol::Resp2 => self.bulk(text),
             Protocol::Resp3 => {
-                if !self.make_room(text.len() + 32) {
+                if !self.try_reserve(text.len() + 32) {
                     return;
                 }
                 self.header(b'=', extension.len() + 1 + text.len());
@@ -330,12 +330,12 @@ impl Reply {
     /// Bytes that are in the protocol already.
     #[inline]
     pub fn raw(&mut self, bytes: &[u8]) {
-        if self.make_room(bytes.len()) {
+        if self.try_reserve(bytes.len()) {
             self.buffer.extend_from_slice(bytes);
         }
     }
 
-    /// Leaves room for the header of an aggregate whose count will be known once its elements are written.
+    /// Reserves the header of an aggregate whose count is known only once its elements are written.
     /// They follow, and then one of the `finish` methods. Aggregates within it are finished before it.
     ///
     /// Costs nothing for up to nine elements; beyond, the elements move by a few bytes, once.
@@ -370,7 +370,7 @@ impl Reply {
         let mut buffer = [0; INTEGER_TEXT_MAX];
         let digits = format_u64(&mut buffer, count as u64);
         let shift = digits.len() - 1;
-        if !self.make_room(shift) || self.has_overflowed {
+        if !self.try_reserve(shift) || self.has_overflowed {
             return;
         }
         if shift > 0 {
@@ -400,7 +400,7 @@ impl Reply {
     /// A type byte, a text, and a line end.
     #[inline]
     fn line(&mut self, kind: u8, text: &[u8]) {
-        if !self.make_room(text.len() + 3) {
+        if !self.try_reserve(text.len() + 3) {
             return;
         }
         self.buffer.push(kind);

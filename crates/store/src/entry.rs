@@ -211,17 +211,17 @@ impl Entry {
     /// of the hash that it holds.
     #[inline]
     pub fn has_expired(&self, now_ms: i64) -> bool {
-        self.expiry().is_some_and(|time| time <= now_ms) || self.spent_fields(now_ms) > 0
+        self.expiry().is_some_and(|time| time <= now_ms) || self.expired_fields(now_ms) > 0
     }
 
     /// The number of fields if it holds a hash and the time of all of them has passed, else 0.
     #[inline]
-    pub fn spent_fields(&self, now_ms: i64) -> usize {
+    pub fn expired_fields(&self, now_ms: i64) -> usize {
         if !self.is_hash() {
             return 0;
         }
         match self.value() {
-            ValueRef::Hash(hash) if hash.is_spent(now_ms) => hash.len(),
+            ValueRef::Hash(hash) if hash.all_expired(now_ms) => hash.len(),
             _ => 0,
         }
     }

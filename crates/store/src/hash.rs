@@ -3,7 +3,7 @@
 //! | encoding | form |
 //! | --- | --- |
 //! | `listpack` | a [`Block`] of fields and values, in the order in which the fields came |
-//! | `listpackex` | the same with expiries, by rising expiry ([`expiring`]) |
+//! | `listpackex` | the same with expiries, by rising expiry ([`with_expiry`]) |
 //! | `hashtable` | [`fields`]: a hash table of blocks, and the order of the expiries if there are some |
 //!
 //! Forms change when Redis changes the encoding: at the thresholds of [`EncodingLimits`], and never back.
@@ -23,13 +23,13 @@
 //! A clone shares all blocks and costs the same at any size; what is changed later is copied then, block by
 //! block.
 //!
-//! A field whose time has passed stays until it is removed ([`Hash::remove_expired`]); whoever reads looks at
+//! An expired field stays until it is removed ([`Hash::remove_expired`]); whoever reads looks at
 //! the expiries.
 
-mod expiring;
 mod fields;
 #[cfg(test)]
 mod tests;
+mod with_expiry;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -44,8 +44,8 @@ use crate::listpack::{CheckedElements, Element, ListpackError};
 use crate::packed::{self, Block, Encoded, Form, Item, Items, View};
 use crate::sample;
 use crate::{Ahead, Collection};
-use expiring::Expiring;
 use fields::Fields;
+use with_expiry::WithExpiry;
 
 /// A field, its value, and its expiry (Unix time in ms) if it has one.
 pub type Field<'a> = (Element<'a>, Element<'a>, Option<i64>);
@@ -63,7 +63,7 @@ pub enum FieldChange {
 
 /// Representations, as the pointer's tag.
 const LISTPACK: usize = 0;
-const EXPIRING: usize = 1;
+const WITH_EXPIRY: usize = 1;
 const TABLE: usize = 2;
 
 /// Bytes of a packed form beyond which it becomes a table whatever the thresholds say.
@@ -90,14 +90,14 @@ unsafe impl Sync for Hash {}
 #[derive(Clone, Copy)]
 enum Body<'a> {
     Packed(View<'a>),
-    Expiring(&'a Expiring),
+    WithExpiry(&'a WithExpiry),
     Table(&'a Fields),
 }
 
 /// A hash to change.
 enum BodyMut<'a> {
     Packed(OwnerMut<'a, Block>),
-    Expiring(&'a mut Expiring),
+    WithExpiry(&'a mut WithExpiry),
     Table(&'a mut Fields),
 }
 
@@ -113,7 +113,7 @@ impl Clone for Hash {
         unsafe {
             match self.0.tag() {
                 LISTPACK => Hash::of(Block::clone(&self.0.peek()), LISTPACK),
-                EXPIRING => Hash::of(Box::new(self.0.boxed::<Expiring>().clone()), EXPIRING),
+                WITH_EXPIRY => Hash::of(Box::new(self.0.boxed::<WithExpiry>().clone()), WITH_EXPIRY),
                 _ => Hash::of(Box::new(self.0.boxed::<Fields>().clone()), TABLE),
             }
         }
@@ -126,7 +126,7 @@ impl Drop for Hash {
         unsafe {
             match self.0.tag() {
                 LISTPACK => drop(self.0.take::<Block>()),
-                EXPIRING => drop(self.0.take::<Box<Expiring>>()),
+                WITH_EXPIRY => drop(self.0.take::<Box<WithExpiry>>()),
                 _ => drop(self.0.take::<Box<Fields>>()),
             }
         }
@@ -197,7 +197,7 @@ impl Hash {
         unsafe {
             match self.0.tag() {
                 LISTPACK => Body::Packed(self.0.peek::<Block>().view_unbound()),
-                EXPIRING => Body::Expiring(self.0.boxed()),
+                WITH_EXPIRY => Body::WithExpiry(self.0.boxed()),
                 _ => Body::Table(self.0.boxed()),
             }
         }
@@ -209,7 +209,7 @@ impl Hash {
         unsafe {
             match self.0.tag() {
                 LISTPACK => BodyMut::Packed(self.0.peek_mut()),
-                EXPIRING => BodyMut::Expiring(self.0.boxed_mut()),
+                WITH_EXPIRY => BodyMut::WithExpiry(self.0.boxed_mut()),
                 _ => BodyMut::Table(self.0.boxed_mut()),
             }
         }
@@ -220,7 +220,7 @@ impl Hash {
     fn packed(&self) -> Option<View<'_>> {
         match self.body() {
             Body::Packed(view) => Some(view),
-            Body::Expiring(expiring) => Some(expiring.block.view()),
+            Body::WithExpiry(fields) => Some(fields.block.view()),
             Body::Table(_) => None,
         }
     }
@@ -230,7 +230,7 @@ impl Hash {
     pub fn len(&self) -> usize {
         match self.body() {
             Body::Packed(packed) => packed.len(),
-            Body::Expiring(expiring) => expiring.block.len(),
+            Body::WithExpiry(fields) => fields.block.len(),
             Body::Table(fields) => fields.table.len(),
         }
     }
@@ -255,7 +255,7 @@ impl Hash {
     pub fn encoding(&self) -> &'static str {
         match self.body() {
             Body::Packed(_) => "listpack",
-            Body::Expiring(_) => "listpackex",
+            Body::WithExpiry(_) => "listpackex",
             Body::Table(_) => "hashtable",
         }
     }
@@ -282,7 +282,7 @@ impl Hash {
             BodyMut::Packed(mut packed) => std::mem::replace(&mut *packed, Block::EMPTY),
             _ => return,
         };
-        *self = Hash::of(Box::new(Expiring::new(pairs)), EXPIRING);
+        *self = Hash::of(Box::new(WithExpiry::new(pairs)), WITH_EXPIRY);
     }
 
     /// Gives a field a value and no expiry. True if the field is new.
@@ -296,10 +296,16 @@ impl Hash {
     }
 
     /// Gives a field a value and an expiry, a Unix time in ms above 0. True if the field is new.
-    pub fn set_expiring(&mut self, field: &[u8], value: &[u8], expiry: i64, limits: &EncodingLimits) -> bool {
+    pub fn set_with_expiry(
+        &mut self,
+        field: &[u8],
+        value: &[u8],
+        expiry: i64,
+        limits: &EncodingLimits,
+    ) -> bool {
         self.expect(0, field.len().max(value.len()), limits);
         if let BodyMut::Table(fields) = self.body_mut() {
-            return fields.put_expiring(&Encoded::new(field), &Encoded::new(value), expiry);
+            return fields.put_with_expiry(&Encoded::new(field), &Encoded::new(value), expiry);
         }
         let is_new = self.set(field, value, limits);
         self.set_expiry(field, Some(expiry));
@@ -318,7 +324,7 @@ impl Hash {
         let mut body = self.body_mut();
         let block: &mut Block = match &mut body {
             BodyMut::Table(fields) => return fields.update_integer(&key, change),
-            BodyMut::Expiring(expiring) => &mut expiring.block,
+            BodyMut::WithExpiry(fields) => &mut fields.block,
             BodyMut::Packed(packed) => packed,
         };
         let found = block.view().find(&key, 0);
@@ -341,9 +347,9 @@ impl Hash {
         let (field, value) = (Encoded::new(field), Encoded::new(value));
         let (is_new, len, bytes) = match self.body_mut() {
             BodyMut::Table(fields) => return fields.put(&field, &value, keep),
-            BodyMut::Expiring(expiring) => {
-                let is_new = expiring.put(&field, &value, keep);
-                (is_new, expiring.block.len(), expiring.block.heap_bytes())
+            BodyMut::WithExpiry(fields) => {
+                let is_new = fields.put(&field, &value, keep);
+                (is_new, fields.block.len(), fields.block.heap_bytes())
             }
             BodyMut::Packed(mut packed) => {
                 let found = packed.view().find(&field, 0);
@@ -386,8 +392,8 @@ impl Hash {
         let field = Encoded::new(field);
         let item = match self.body() {
             Body::Packed(view) => view.item(view.find(&field, 0)?),
-            Body::Expiring(expiring) => {
-                let view = expiring.block.view();
+            Body::WithExpiry(fields) => {
+                let view = fields.block.view();
                 view.item(view.find(&field, 0)?)
             }
             Body::Table(fields) => fields.get(&field)?,
@@ -405,7 +411,7 @@ impl Hash {
         };
         match self.body_mut() {
             BodyMut::Packed(mut packed) => remove_from(&mut packed),
-            BodyMut::Expiring(expiring) => remove_from(&mut expiring.block),
+            BodyMut::WithExpiry(fields) => remove_from(&mut fields.block),
             BodyMut::Table(fields) => fields.remove(&field),
         }
     }
@@ -418,7 +424,7 @@ impl Hash {
         let field = Encoded::new(field);
         match self.body_mut() {
             BodyMut::Packed(packed) => packed.view().find(&field, 0).is_some(),
-            BodyMut::Expiring(expiring) => expiring.set_expiry(&field, expiry),
+            BodyMut::WithExpiry(fields) => fields.set_expiry(&field, expiry),
             BodyMut::Table(fields) => fields.set_expiry(&field, expiry),
         }
     }
@@ -434,7 +440,7 @@ impl Hash {
         let mut body = self.body_mut();
         let block: &mut Block = match &mut body {
             BodyMut::Table(fields) => return fields.change_field(&key, decide),
-            BodyMut::Expiring(expiring) => &mut expiring.block,
+            BodyMut::WithExpiry(fields) => &mut fields.block,
             BodyMut::Packed(packed) => packed,
         };
         let position = block.view().find(&key, 0)?;
@@ -455,42 +461,41 @@ impl Hash {
     pub fn earliest_expiry(&self) -> Option<i64> {
         match self.body() {
             Body::Packed(_) => None,
-            Body::Expiring(expiring) => expiring.earliest_expiry(),
+            Body::WithExpiry(fields) => fields.earliest_expiry(),
             Body::Table(fields) => fields.earliest_expiry(),
         }
     }
 
-    /// The number of fields whose time has passed and that have not been removed. Costs O(1) for each of
-    /// them.
+    /// The number of expired fields that have not been removed. Costs O(1) for each of them.
     pub fn expired_len(&self, now_ms: i64) -> usize {
         match self.body() {
             Body::Packed(_) => 0,
-            Body::Expiring(expiring) => expiring.expired_len(now_ms),
+            Body::WithExpiry(fields) => fields.expired_len(now_ms),
             Body::Table(fields) => fields.expired_len(now_ms),
         }
     }
 
-    /// Whether there are fields and the time of all of them has passed.
-    pub fn is_spent(&self, now_ms: i64) -> bool {
+    /// Whether there are fields and all of them have expired.
+    pub fn all_expired(&self, now_ms: i64) -> bool {
         match self.body() {
             Body::Packed(_) => false,
-            Body::Expiring(expiring) => expiring.is_spent(now_ms),
-            Body::Table(fields) => fields.is_spent(now_ms),
+            Body::WithExpiry(fields) => fields.all_expired(now_ms),
+            Body::Table(fields) => fields.all_expired(now_ms),
         }
     }
 
-    /// The number of fields whose time has not passed.
-    pub fn live_len(&self, now_ms: i64) -> usize {
+    /// The number of unexpired fields.
+    pub fn unexpired_len(&self, now_ms: i64) -> usize {
         self.len() - self.expired_len(now_ms)
     }
 
-    /// Removes up to `limit` fields whose time has passed, the earliest first, shows each to `visit`, and
-    /// returns their number.
+    /// Removes up to `limit` expired fields, the earliest expiry first, shows each to `visit`, and returns
+    /// their number.
     pub fn remove_expired(&mut self, now_ms: i64, limit: usize, mut visit: impl FnMut(&[u8])) -> usize {
         for count in 0..limit {
             match self.body_mut() {
                 BodyMut::Packed(_) => return count,
-                BodyMut::Expiring(expiring) => match expiring.take_expired(now_ms) {
+                BodyMut::WithExpiry(fields) => match fields.take_expired(now_ms) {
                     Some(field) => visit(&field),
                     None => return count,
                 },
@@ -508,7 +513,7 @@ impl Hash {
     pub fn is_tracked_in_vain(&self) -> bool {
         match self.body() {
             Body::Packed(_) => false,
-            Body::Expiring(expiring) => expiring.tracked().is_some() && expiring.earliest_expiry().is_none(),
+            Body::WithExpiry(fields) => fields.tracked().is_some() && fields.earliest_expiry().is_none(),
             Body::Table(fields) => fields.tracked.is_some() && fields.earliest_expiry().is_none(),
         }
     }
@@ -518,16 +523,16 @@ impl Hash {
     pub fn tracked_expiry(&self) -> Option<i64> {
         match self.body() {
             Body::Packed(_) => None,
-            Body::Expiring(expiring) => expiring.tracked(),
+            Body::WithExpiry(fields) => fields.tracked(),
             Body::Table(fields) => fields.tracked,
         }
     }
 
-    /// Remembers under which expiry the hash is on the list. `Some` only for one that has an expiring field.
+    /// Remembers under which expiry the hash is on the list. `Some` only if a field has an expiry.
     pub fn set_tracked_expiry(&mut self, expiry: Option<i64>) {
         match self.body_mut() {
             BodyMut::Packed(_) => debug_assert!(expiry.is_none()),
-            BodyMut::Expiring(expiring) => expiring.set_tracked(expiry),
+            BodyMut::WithExpiry(fields) => fields.set_tracked(expiry),
             BodyMut::Table(fields) => fields.tracked = expiry,
         }
     }
@@ -547,7 +552,8 @@ impl Hash {
         }
     }
 
-    /// Visits `count` fields picked at random, each time from all that live, as long as `visit` returns true.
+    /// Visits `count` fields, each picked at random among all unexpired ones, as long as `visit` returns
+    /// true.
     pub fn pick(
         &self,
         count: usize,
@@ -561,9 +567,9 @@ impl Hash {
         }
         if let (Body::Table(fields), true) = (self.body(), expired <= self.len() / 2) {
             for _ in 0..count {
-                let is_live = |item: &Item<'_>| item.expiry().is_none_or(|time| time > now_ms);
+                let is_unexpired = |item: &Item<'_>| item.expiry().is_none_or(|time| time > now_ms);
                 let draw = || fields.table.random(&mut random).map(|place| fields.table.item(place));
-                let pick = std::iter::from_fn(draw).find(is_live);
+                let pick = std::iter::from_fn(draw).find(is_unexpired);
                 if !pick.is_some_and(|item| visit(field_of(item))) {
                     return;
                 }
@@ -580,11 +586,11 @@ impl Hash {
             }
             return;
         }
-        let live: Vec<Field<'_>> = self.live(now_ms).collect();
-        let _done_or_stopped = (0..count).all(|_| visit(live[sample::below(random(), live.len())]));
+        let unexpired: Vec<Field<'_>> = self.unexpired(now_ms).collect();
+        let _done_or_stopped = (0..count).all(|_| visit(unexpired[sample::below(random(), unexpired.len())]));
     }
 
-    /// Visits `count` different fields that live, picked at random, or all if there are no more.
+    /// Visits `count` different unexpired fields, picked at random, or all if there are no more.
     pub fn sample(
         &self,
         count: usize,
@@ -592,20 +598,20 @@ impl Hash {
         mut random: impl FnMut() -> u64,
         mut visit: impl FnMut(Field<'_>),
     ) {
-        let live = self.live_len(now_ms);
+        let unexpired = self.unexpired_len(now_ms);
         match self.body() {
-            Body::Table(fields) if count < live / 3 && live > self.len() / 2 => {
+            Body::Table(fields) if count < unexpired / 3 && unexpired > self.len() / 2 => {
                 let mut seen = HashSet::with_capacity(count);
                 while seen.len() < count {
                     let Some(place) = fields.table.random(&mut random) else { return };
                     let item = fields.table.item(place);
-                    let is_live = item.expiry().is_none_or(|time| time > now_ms);
-                    if is_live && seen.insert(place) {
+                    let is_unexpired = item.expiry().is_none_or(|time| time > now_ms);
+                    if is_unexpired && seen.insert(place) {
                         visit(field_of(item));
                     }
                 }
             }
-            _ => sample::select(self.live(now_ms), live, count, random, visit),
+            _ => sample::select(self.unexpired(now_ms), unexpired, count, random, visit),
         }
     }
 
@@ -626,13 +632,13 @@ impl Hash {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Field<'_>> {
         match self.body() {
             Body::Packed(packed) => Iter::Packed(packed.items()),
-            Body::Expiring(expiring) => Iter::Packed(expiring.block.view().items()),
+            Body::WithExpiry(fields) => Iter::Packed(fields.block.view().items()),
             Body::Table(fields) => Iter::Table(fields.table.iter()),
         }
     }
 
-    /// All fields whose time has not passed, with their values and expiries.
-    pub fn live(&self, now_ms: i64) -> impl Iterator<Item = Field<'_>> {
+    /// All unexpired fields, with their values and expiries.
+    pub fn unexpired(&self, now_ms: i64) -> impl Iterator<Item = Field<'_>> {
         self.iter().filter(move |(_, _, expiry)| expiry.is_none_or(|time| time > now_ms))
     }
 
@@ -645,8 +651,8 @@ impl Hash {
                 let block = unsafe { self.0.peek::<Block>() };
                 of_block(&block)
             }
-            Body::Expiring(expiring) => {
-                of_block(&expiring.block) + allocator::class_size(size_of::<Expiring>())
+            Body::WithExpiry(fields) => {
+                of_block(&fields.block) + allocator::class_size(size_of::<WithExpiry>())
             }
             Body::Table(fields) => fields.memory_usage(),
         };
@@ -658,7 +664,7 @@ impl Hash {
     pub fn compact(&mut self, slice: usize) -> bool {
         match self.body_mut() {
             BodyMut::Packed(mut packed) => packed.compact(),
-            BodyMut::Expiring(expiring) => expiring.block.compact(),
+            BodyMut::WithExpiry(fields) => fields.block.compact(),
             BodyMut::Table(fields) => return fields.table.compact(slice),
         }
         false

@@ -447,7 +447,7 @@ impl<'k> LockedShards<'k> {
             let Some(shard) = self.shard_mut(index) else { continue };
             for (number, (database, total)) in shard.databases.iter_mut().zip(&mut totals).enumerate() {
                 total.keys += database.len() as u64;
-                total.expiring += database.expiring_len() as u64;
+                total.with_expiry += database.with_expiry_len() as u64;
                 database.begin_snapshot(number, &snapshot);
             }
         }

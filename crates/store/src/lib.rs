@@ -10,6 +10,7 @@ pub mod append_block;
 pub mod bits;
 mod distinct;
 mod entry;
+mod expiry_sample;
 mod hash;
 mod key_hash;
 mod keyspace;
@@ -33,7 +34,6 @@ mod text;
 mod tracked;
 pub mod types;
 mod value;
-mod volatile;
 
 pub use mantissa_memory::{allocator, heap, prefetch, slab};
 
@@ -46,9 +46,9 @@ pub use limits::EncodingLimits;
 pub use list::{Iter as ListIter, List, ListEnd, ListNode, NodeElements, Sought};
 pub use seed::fix_hash_seed;
 pub use set::{Presence, Set};
-pub use shard::{Before, Database, DatabaseKey, LiveEntry, Lookup, Shard, Waiter};
+pub use shard::{Before, Database, DatabaseKey, Lookup, Shard, UnexpiredEntry, Waiter};
 pub use shard_set::{SHARD_COUNT_MAX, ShardSet};
-pub use sorted_set::{Cut, Iter as SortedSetIter, SortedSet, SortedSetBuilder};
+pub use sorted_set::{Boundary, Iter as SortedSetIter, SortedSet, SortedSetBuilder};
 pub use stream::Stream;
 pub use table::{Found, Table};
 pub use text::{Text, TextImage};

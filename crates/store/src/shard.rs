@@ -9,20 +9,20 @@ use hashbrown::HashMap;
 
 use crate::ahead::Ahead;
 use crate::entry::Entry;
+use crate::expiry_sample::ExpirySample;
 use crate::key_hash::{KeyHash, KeyHasher};
 use crate::shard_set::ShardSet;
 use crate::snapshot::Part;
 use crate::table::{Found, Table};
 use crate::tracked::{TrackedKeys, TrackedTotals};
 use crate::value::{Kind, ValueMut, ValueRef};
-use crate::volatile::VolatileSample;
 use crate::{Collection, with_value};
 
 /// One database's entries in one shard.
 pub struct Database {
     pub(crate) table: Table<Entry>,
     pub(crate) hasher: KeyHasher,
-    expiring: Expiring,
+    expiries: Expiries,
     /// What marks an entry as delivered to the snapshot under way, or as none of its business: see
     /// [`crate::snapshot`].
     pub(crate) epoch: bool,
@@ -34,19 +34,19 @@ pub struct Database {
     pub evict_cursor: u64,
 }
 
-/// What a database knows of its entries that expire.
+/// Counts and indexes of a database's entries with an expiry.
 #[derive(Default)]
-struct Expiring {
+struct Expiries {
     /// Entries with an expiry.
     keys: usize,
-    /// The keys of hashes that have expiring fields, with the expiry under which each is here
+    /// The keys of hashes with fields that have an expiry, with the expiry under which each is here
     /// ([`crate::Hash::tracked_expiry`]): not after that of any of its fields.
     hashes: BTreeSet<(i64, Box<[u8]>)>,
-    /// Some of the keys that expire, where somebody needs them.
-    sample: Option<VolatileSample>,
+    /// Some of the keys with an expiry, while an eviction policy needs them.
+    sample: Option<ExpirySample>,
 }
 
-impl Expiring {
+impl Expiries {
     /// Counts an entry that came in.
     #[inline]
     fn enter(&mut self, hash: KeyHash, entry: &mut Entry) {
@@ -110,19 +110,19 @@ impl Expiring {
     }
 }
 
-/// A live entry of a database, to change.
-pub struct LiveEntry<'a> {
+/// An unexpired entry of a database, to change.
+pub struct UnexpiredEntry<'a> {
     hash: KeyHash,
     entry: &'a mut Entry,
-    expiring: &'a mut Expiring,
+    expiries: &'a mut Expiries,
 }
 
-impl<'a> LiveEntry<'a> {
+impl<'a> UnexpiredEntry<'a> {
     /// Sets or removes the expiry (Unix time in ms).
     pub fn set_expiry(&mut self, expiry: Option<i64>) {
         let before = self.entry.expiry();
         self.entry.set_expiry(expiry);
-        self.expiring.expiry_changed(self.hash, before, expiry);
+        self.expiries.expiry_changed(self.hash, before, expiry);
     }
 
     /// Puts another entry with the same key in its place, and returns the old one.
@@ -130,9 +130,9 @@ impl<'a> LiveEntry<'a> {
         debug_assert_eq!(self.entry.key(), entry.key());
         let mut entry = entry;
         entry.set_mark(self.entry.mark());
-        self.expiring.leave(self.entry);
+        self.expiries.leave(self.entry);
         let old = std::mem::replace(self.entry, entry);
-        self.expiring.enter(self.hash, self.entry);
+        self.expiries.enter(self.hash, self.entry);
         old
     }
 
@@ -143,7 +143,7 @@ impl<'a> LiveEntry<'a> {
     }
 }
 
-impl Deref for LiveEntry<'_> {
+impl Deref for UnexpiredEntry<'_> {
     type Target = Entry;
 
     #[inline]
@@ -152,28 +152,28 @@ impl Deref for LiveEntry<'_> {
     }
 }
 
-impl DerefMut for LiveEntry<'_> {
+impl DerefMut for UnexpiredEntry<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut Entry {
         self.entry
     }
 }
 
-/// What [`Database::find_live`] found.
+/// What [`Database::find_unexpired`] found.
 pub enum Lookup<'a> {
-    /// A live entry.
-    Live(LiveEntry<'a>),
-    /// An entry whose time had passed; it has been taken out.
+    /// An unexpired entry.
+    Unexpired(UnexpiredEntry<'a>),
+    /// An expired entry, which has been removed.
     Expired(Entry),
     /// Nothing.
     Missing,
 }
 
-/// What was in the place that [`Database::live_or_insert`] returns.
+/// What was in the place that [`Database::unexpired_or_insert`] returns.
 pub enum Before {
-    /// A live entry: the one returned.
-    Live,
-    /// An entry whose time had passed; the one returned is new.
+    /// An unexpired entry: the one returned.
+    Unexpired,
+    /// An expired entry, which has been removed; the one returned is new.
     Expired(Entry),
     /// Nothing; the entry returned is new.
     Missing,
@@ -197,7 +197,7 @@ impl Database {
         Database {
             table: Table::new(),
             hasher,
-            expiring: Expiring::default(),
+            expiries: Expiries::default(),
             epoch: false,
             snapshot: None,
             expire_cursor: 0,
@@ -223,31 +223,31 @@ impl Database {
 
     /// The number of keys with an expiry.
     #[inline]
-    pub fn expiring_len(&self) -> usize {
-        self.expiring.keys
+    pub fn with_expiry_len(&self) -> usize {
+        self.expiries.keys
     }
 
-    /// The number of hashes with fields that expire.
-    pub fn expiring_hashes_len(&self) -> usize {
-        self.expiring.hashes.len()
+    /// The number of hashes with fields that have an expiry.
+    pub fn hashes_with_expiry_len(&self) -> usize {
+        self.expiries.hashes.len()
     }
 
-    /// Whether a hash may have a field whose time has passed.
+    /// Whether a hash may have an expired field.
     #[inline]
-    pub fn has_due_hash(&self, now_ms: i64) -> bool {
-        self.expiring.hashes.first().is_some_and(|&(time, _)| time <= now_ms)
+    pub fn may_have_expired_fields(&self, now_ms: i64) -> bool {
+        self.expiries.hashes.first().is_some_and(|&(time, _)| time <= now_ms)
     }
 
-    /// The key of the hash that has the field whose time passed first, if it has.
-    pub fn due_hash(&self, now_ms: i64) -> Option<&[u8]> {
-        let (time, key) = self.expiring.hashes.first()?;
+    /// The key of the hash with the earliest expiry of a field, if that has expired.
+    pub fn hash_with_expired_fields(&self, now_ms: i64) -> Option<&[u8]> {
+        let (time, key) = self.expiries.hashes.first()?;
         (*time <= now_ms).then_some(key)
     }
 
     /// To be called when the expiries of a hash's fields have changed.
     pub fn track_fields(&mut self, hash: KeyHash, key: &[u8]) {
         if let Some(entry) = self.table.get_mut(hash.0, |entry| entry.key() == key) {
-            self.expiring.track(entry);
+            self.expiries.track(entry);
         }
     }
 
@@ -265,10 +265,10 @@ impl Database {
         Some(entry)
     }
 
-    /// The entry of a key, to change. One whose time has passed at `now_ms` (Unix time in ms) is taken out.
-    /// One lookup.
+    /// The entry of a key, to change. One that has expired at `now_ms` (Unix time in ms) is removed. One
+    /// lookup.
     #[inline]
-    pub fn find_live(&mut self, hash: KeyHash, key: &[u8], now_ms: i64) -> Lookup<'_> {
+    pub fn find_unexpired(&mut self, hash: KeyHash, key: &[u8], now_ms: i64) -> Lookup<'_> {
         let hasher = self.hasher;
         let found = self.table.get_or_take(
             hash.0,
@@ -279,28 +279,28 @@ impl Database {
         match found {
             Found::Kept(entry) => {
                 keep_image(&mut self.snapshot, self.epoch, entry);
-                Lookup::Live(LiveEntry { hash, entry, expiring: &mut self.expiring })
+                Lookup::Unexpired(UnexpiredEntry { hash, entry, expiries: &mut self.expiries })
             }
             Found::Taken(mut entry) => {
                 keep_image(&mut self.snapshot, self.epoch, &mut entry);
-                self.expiring.leave(&mut entry);
+                self.expiries.leave(&mut entry);
                 Lookup::Expired(entry)
             }
             Found::Missing => Lookup::Missing,
         }
     }
 
-    /// The entry of a key, to change, or the new one that `make` returns where there is none or one whose
-    /// time has passed at `now_ms` (Unix time in ms); and what was there. The new entry must have the same
+    /// The entry of a key, to change, or the new one that `make` returns where there is none or one that
+    /// has expired at `now_ms` (Unix time in ms); and what was there. The new entry must have the same
     /// key. One lookup.
     #[inline]
-    pub fn live_or_insert(
+    pub fn unexpired_or_insert(
         &mut self,
         hash: KeyHash,
         key: &[u8],
         now_ms: i64,
         make: impl Fn() -> Entry,
-    ) -> (LiveEntry<'_>, Before) {
+    ) -> (UnexpiredEntry<'_>, Before) {
         let (hasher, epoch) = (self.hasher, self.epoch);
         let make = || {
             let mut entry = make();
@@ -313,16 +313,16 @@ impl Database {
             &make,
             move |entry| hasher.hash(entry.key()).0,
         );
-        let mut before = if is_new { Before::Missing } else { Before::Live };
+        let mut before = if is_new { Before::Missing } else { Before::Unexpired };
         keep_image(&mut self.snapshot, epoch, entry);
         if !is_new && entry.has_expired(now_ms) {
-            self.expiring.leave(entry);
+            self.expiries.leave(entry);
             before = Before::Expired(std::mem::replace(entry, make()));
         }
-        if !matches!(before, Before::Live) {
-            self.expiring.enter(hash, entry);
+        if !matches!(before, Before::Unexpired) {
+            self.expiries.enter(hash, entry);
         }
-        (LiveEntry { hash, entry, expiring: &mut self.expiring }, before)
+        (UnexpiredEntry { hash, entry, expiries: &mut self.expiries }, before)
     }
 
     /// Adds an entry whose key is not there.
@@ -330,7 +330,7 @@ impl Database {
         debug_assert!(self.get(hash, entry.key()).is_none());
         let mut entry = entry;
         entry.set_mark(self.epoch);
-        self.expiring.enter(hash, &mut entry);
+        self.expiries.enter(hash, &mut entry);
         let hasher = self.hasher;
         self.table.insert(hash.0, entry, move |entry| hasher.hash(entry.key()).0)
     }
@@ -351,7 +351,7 @@ impl Database {
             self.table.remove(hash.0, |entry| entry.key() == key, move |entry| hasher.hash(entry.key()).0);
         if let Some(entry) = &mut removed {
             keep_image(&mut self.snapshot, self.epoch, entry);
-            self.expiring.leave(entry);
+            self.expiries.leave(entry);
         }
         removed
     }
@@ -362,7 +362,7 @@ impl Database {
         keep_image(&mut self.snapshot, self.epoch, entry);
         let before = entry.expiry();
         entry.set_expiry(expiry);
-        self.expiring.expiry_changed(hash, before, expiry);
+        self.expiries.expiry_changed(hash, before, expiry);
         true
     }
 
@@ -401,26 +401,26 @@ impl Database {
         self.table.get(hash.0, |entry| self.hasher.hash(entry.key()) == hash)
     }
 
-    /// Begins or ends to take notice of keys that expire, so that [`Database::pick_volatile`] finds some.
-    pub fn sample_volatile(&mut self, wanted: bool) {
-        if wanted != self.expiring.sample.is_some() {
-            self.expiring.sample = wanted.then(VolatileSample::new);
+    /// Starts or stops the sample of keys with an expiry that [`Database::pick_with_expiry`] picks from.
+    pub fn sample_expiries(&mut self, wanted: bool) {
+        if wanted != self.expiries.sample.is_some() {
+            self.expiries.sample = wanted.then(ExpirySample::new);
         }
     }
 
-    /// Takes notice of a key with an expiry that a walk has come across.
-    pub fn note_volatile(&mut self, hash: KeyHash) {
-        self.expiring.note(hash);
+    /// Adds a key with an expiry to the sample.
+    pub fn note_with_expiry(&mut self, hash: KeyHash) {
+        self.expiries.note(hash);
     }
 
-    /// One of the keys with an expiry that are known, if any is. A key that is no more, or expires no more,
-    /// is forgotten instead.
-    pub fn pick_volatile(&mut self, random: u64) -> Option<KeyHash> {
-        let hash = self.expiring.sample.as_ref()?.pick(random)?;
+    /// A key of the sample. If the key is gone or has no expiry any more, it leaves the sample and `None` is
+    /// returned.
+    pub fn pick_with_expiry(&mut self, random: u64) -> Option<KeyHash> {
+        let hash = self.expiries.sample.as_ref()?.pick(random)?;
         if self.get_hashed(hash).is_some_and(|entry| entry.expiry().is_some()) {
             return Some(hash);
         }
-        self.expiring.sample.as_mut()?.forget(hash);
+        self.expiries.sample.as_mut()?.forget(hash);
         None
     }
 
@@ -566,13 +566,13 @@ impl Shard {
         }
     }
 
-    /// The same for a key that has been removed because its time had passed.
-    pub fn mark_lapsed(&mut self, database: usize, key: &[u8]) {
+    /// The same for a key that has been removed because it had expired.
+    pub fn mark_expired(&mut self, database: usize, key: &[u8]) {
         self.mark_swept(database, key, true, None);
     }
 
     /// The same for a key whose database has been emptied or replaced by another. `was_there` says whether
-    /// the key was there before, `after` whether it is there now, and if so whether its time has passed.
+    /// the key was there before, `after` whether it is there now, and if so whether it has expired.
     pub fn mark_swept(&mut self, database: usize, key: &[u8], was_there: bool, after: Option<bool>) {
         let watchers = self.watchers.get_mut(&(database, Box::<[u8]>::from(key)));
         for watcher in watchers.into_iter().flatten() {

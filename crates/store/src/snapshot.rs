@@ -130,7 +130,7 @@ pub struct Totals {
     /// All keys.
     pub keys: u64,
     /// Those with an expiry.
-    pub expiring: u64,
+    pub with_expiry: u64,
 }
 
 /// A snapshot under way: where databases leave what writers hand over.

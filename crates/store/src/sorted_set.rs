@@ -12,8 +12,8 @@
 //! No score is NaN. As in Redis, a negative zero is kept as one only while the encoding is `skiplist`.
 
 mod ahead;
+mod boundary;
 mod bulk;
-mod cut;
 mod index;
 mod leaf;
 mod tree;
@@ -24,8 +24,8 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use crate::{Ahead, Collection, EncodingLimits};
+pub use boundary::Boundary;
 pub use bulk::SortedSetBuilder;
-pub use cut::Cut;
 use leaf::{Cursor, ENTRY_BYTES_MAX, Leaf, View};
 use mantissa_memory::small_or_large::{Borrowed, Owned};
 use mantissa_memory::{NodeId, SharedBytes, SmallOrLarge};
@@ -237,20 +237,22 @@ impl SortedSet {
         self.untree();
     }
 
-    /// The number of members before a cut.
-    pub fn count_before(&self, cut: Cut<'_>) -> usize {
-        match (cut, self.body.get()) {
-            (Cut::Start, _) => 0,
-            (Cut::End, _) => self.len(),
-            (cut, Borrowed::Small(payload)) => View::new(payload).count_before(cut),
-            (cut, Borrowed::Large(tree)) => tree.count_before(cut),
+    /// The number of members before a boundary.
+    pub fn count_before(&self, boundary: Boundary<'_>) -> usize {
+        match (boundary, self.body.get()) {
+            (Boundary::Start, _) => 0,
+            (Boundary::End, _) => self.len(),
+            (boundary, Borrowed::Small(payload)) => View::new(payload).count_before(boundary),
+            (boundary, Borrowed::Large(tree)) => tree.count_before(boundary),
         }
     }
 
-    /// The ranks of the members between two cuts.
-    pub fn ranks_between(&self, low: Cut<'_>, high: Cut<'_>) -> Range<usize> {
+    /// The ranks of the members between two boundaries.
+    pub fn ranks_between(&self, low: Boundary<'_>, high: Boundary<'_>) -> Range<usize> {
         match self.body.get() {
-            Borrowed::Large(tree) if low != Cut::End && high != Cut::End => tree.ranks_between(low, high),
+            Borrowed::Large(tree) if low != Boundary::End && high != Boundary::End => {
+                tree.ranks_between(low, high)
+            }
             _ => {
                 let from = self.count_before(low);
                 from..self.count_before(high).max(from)
@@ -347,7 +349,7 @@ impl SortedSet {
     fn add(&mut self, member: &[u8], score: f64, hash: u64) {
         if let Borrowed::Small(payload) = self.body.get() {
             let leaf = View::new(payload);
-            let slot = leaf.count_before(Cut::BelowEntry(score, member));
+            let slot = leaf.count_before(Boundary::BelowEntry(score, member));
             let bytes_max = if leaf.len() == 0 { usize::MAX } else { PACKED_BYTES_MAX };
             if leaf.len() < PACKED_ENTRIES_MAX
                 && self.change_packed(|leaf| leaf.insert(slot, member, score, tag_of(hash), bytes_max))
@@ -367,8 +369,8 @@ impl SortedSet {
             return tree.set_score(place, member, score, hash);
         }
         self.change_packed(|leaf| {
-            let slot = leaf.view().count_before(Cut::BelowEntry(score, member));
-            // The old entry counts as before the cut if it is.
+            let slot = leaf.view().count_before(Boundary::BelowEntry(score, member));
+            // The old entry counts as before the boundary if it is.
             if slot == place.slot || slot == place.slot + 1 {
                 leaf.set_score(place.slot, score);
             } else {

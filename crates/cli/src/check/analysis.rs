@@ -90,9 +90,9 @@ pub(super) struct Analysis {
     pub(super) preamble: Option<Report>,
     /// Why it is not whole, with the place.
     pub(super) damage: Option<String>,
-    /// Where to cut it so that nothing stays that was written after the time asked for.
-    pub(super) cut: Option<u64>,
-    /// What is to be written over, at which offsets, where it is cut.
+    /// Where to truncate the file so that nothing stays that was written after the time asked for.
+    pub(super) truncation: Option<u64>,
+    /// Patches to write before the truncation.
     pub(super) patches: Patches,
 }
 
@@ -113,8 +113,14 @@ pub(super) fn analyze<R: Read>(
     tally: &mut Tally,
     mut progress: impl FnMut(u64),
 ) -> Analysis {
-    let mut analysis =
-        Analysis { bytes, whole_end: 0, preamble: None, damage: None, cut: None, patches: Patches::new() };
+    let mut analysis = Analysis {
+        bytes,
+        whole_end: 0,
+        preamble: None,
+        damage: None,
+        truncation: None,
+        patches: Patches::new(),
+    };
     tally.begin_file();
     let mut reader = if has_preamble {
         let (report, (ahead, rest)) = look_through(input, bytes, 0, &mut progress);
@@ -132,11 +138,11 @@ pub(super) fn analyze<R: Read>(
     loop {
         match reader.next_item() {
             Ok(Some(Item::Timestamp(time_s))) if until_s.is_some_and(|until_s| time_s > until_s) => {
-                let cut = if reader.in_transaction() { reader.whole_end() } else { reader.item_offset() };
-                analysis.cut = Some(cut);
-                analysis.whole_end = cut;
+                let end = if reader.in_transaction() { reader.whole_end() } else { reader.item_offset() };
+                analysis.truncation = Some(end);
+                analysis.whole_end = end;
                 analysis.patches = reader.patches().clone();
-                analysis.patches.extend(reader.patch_of_cut(cut));
+                analysis.patches.extend(reader.patch_of_truncation(end));
                 return analysis;
             }
             Ok(Some(item)) => {

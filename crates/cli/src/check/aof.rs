@@ -1,8 +1,8 @@
-//! Checking an append-only file, and cutting off the end of its last file where that is damaged or too new.
+//! Checking an append-only file, and truncating its last file where the end is damaged or too new.
 //!
 //! The lines about files are those of redis-check-aof, and so are the exit codes: 0 if everything is valid or
-//! has been made so, else 1. Only the last file may be cut: what comes in later files builds on those before.
-//! Before a file is cut a copy is made and made durable.
+//! has been made so, else 1. Only the last file may be truncated: what comes in later files builds on those
+//! before. Before a file is truncated a copy is made and made durable.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
@@ -132,12 +132,12 @@ impl<'a> Check<'a> {
             return Ok(true);
         }
         if let (Some(until_s), None) = (self.options.truncate_to_timestamp, &analysis.damage) {
-            if analysis.cut.is_none() {
+            if analysis.truncation.is_none() {
                 println!("Truncate nothing in AOF {name} to timestamp {until_s}");
                 println!("{label} {name} is valid");
                 return Ok(true);
             }
-            return self.cut_to_time(target, analysis, until_s, is_last);
+            return self.truncate_to_time(target, analysis, until_s, is_last);
         }
         if let Some(damage) = &analysis.damage {
             println!("AOF {name}: {damage}");
@@ -168,30 +168,30 @@ impl<'a> Check<'a> {
             self.explain_order(target);
             return Ok(false);
         }
-        self.cut(target, analysis, "")
+        self.truncate(target, analysis, "")
     }
 
-    fn cut_to_time(
+    fn truncate_to_time(
         &self,
         target: &Target,
         analysis: &Analysis,
         until_s: i64,
         is_last: bool,
     ) -> Result<bool, Failure> {
-        let (name, cut) = (&target.name, analysis.whole_end);
-        if cut == 0 {
+        let (name, length) = (&target.name, analysis.whole_end);
+        if length == 0 {
             println!("AOF {name} has nothing before timestamp {until_s}, aborting...");
             return Ok(false);
         }
         if !is_last {
             println!(
-                "Failed to truncate AOF {name} to timestamp {until_s} to offset {cut} because it is not the \
-                 last file."
+                "Failed to truncate AOF {name} to timestamp {until_s} to offset {length} because it is not \
+                 the last file."
             );
             self.explain_order(target);
             return Ok(false);
         }
-        self.cut(target, analysis, &format!(" to timestamp {until_s}"))
+        self.truncate(target, analysis, &format!(" to timestamp {until_s}"))
     }
 
     fn explain_order(&self, target: &Target) {
@@ -202,8 +202,8 @@ impl<'a> Check<'a> {
         );
     }
 
-    /// Asks, keeps a copy, and cuts where the file is whole; whether it was done.
-    fn cut(&self, target: &Target, analysis: &Analysis, to_what: &str) -> Result<bool, Failure> {
+    /// Asks, keeps a copy, and truncates the file where it is whole. True if that was done.
+    fn truncate(&self, target: &Target, analysis: &Analysis, to_what: &str) -> Result<bool, Failure> {
         let Target { path, name, bytes, .. } = target;
         let length = analysis.whole_end;
         let lost = bytes - length;

@@ -39,7 +39,7 @@ type Big = (usize, usize, Vec<u8>, &'static str);
 #[derive(Default)]
 pub(super) struct Counter {
     pub(super) seen: BTreeMap<(usize, &'static str), Seen>,
-    expiring: u64,
+    with_expiry: u64,
     expired: u64,
     functions: u64,
     /// Keys of modules that are named: database, name, type.
@@ -57,7 +57,7 @@ impl LoadTarget for Counter {
     }
 
     fn insert(&mut self, record: Record<'_>) -> Result<(), String> {
-        self.expiring += u64::from(record.expiry.is_some());
+        self.with_expiry += u64::from(record.expiry.is_some());
         self.expired += u64::from(record.expiry.is_some_and(|expiry| expiry < self.now_ms));
         let (database, key) = (record.database, record.key.to_vec());
         let (kind, bytes) = match &record.value {
@@ -183,9 +183,9 @@ impl Report {
                 format!("database {database}: {} keys of type {kind}, {} bytes\n", seen.keys, seen.bytes);
             out.extend_from_slice(line.as_bytes());
         }
-        let Counter { expiring, expired, functions, .. } = counter;
+        let Counter { with_expiry, expired, functions, .. } = counter;
         let line = format!(
-            "{} keys, {expiring} with an expiry, {expired} expired, {functions} libraries of functions\n",
+            "{} keys, {with_expiry} with an expiry, {expired} expired, {functions} libraries of functions\n",
             summary.keys_loaded
         );
         out.extend_from_slice(line.as_bytes());
@@ -249,7 +249,7 @@ impl Report {
             (text("version"), count(u64::from(summary.version))),
             (text("facts"), Value::Map(facts.collect())),
             (text("keys"), count(summary.keys_loaded)),
-            (text("expiring"), count(counter.expiring)),
+            (text("expiring"), count(counter.with_expiry)),
             (text("expired"), count(counter.expired)),
             (text("functions"), count(counter.functions)),
             (text("keys_of_modules"), count(summary.keys_of_modules)),

@@ -49,12 +49,12 @@ impl Access<'_> {
         }
     }
 
-    /// Whether the hash at a key may have fields whose time has passed. Costs no lookup of the key.
+    /// Whether the hash at a key may have expired fields. Costs no lookup of the key.
     #[inline]
-    pub(crate) fn may_have_due_fields(&self, key: &[u8]) -> bool {
+    pub(crate) fn may_have_expired_fields(&self, key: &[u8]) -> bool {
         let index = self.locked.keyspace().shard_of(self.hash(key));
         let database = self.locked.shard(index).and_then(|shard| shard.databases.get(self.database));
-        database.is_some_and(|database| database.has_due_hash(self.now_ms))
+        database.is_some_and(|database| database.may_have_expired_fields(self.now_ms))
     }
 
     /// To be called when fields of the hash at a key may expire earlier than before.

@@ -4,7 +4,7 @@
 //! COUNT with ANY stops at enough.
 
 use mantissa_protocol::{Args, Reply};
-use mantissa_store::{Cut, SortedSet, Value};
+use mantissa_store::{Boundary, SortedSet, Value};
 
 use super::area::{Position, Shape, to_integer};
 use super::{position, unit_m, write_distance, write_position};
@@ -231,8 +231,8 @@ impl<'a> Query<'a> {
         let enough = if self.takes_any { count } else { usize::MAX };
         let mut found = Vec::new();
         for (low, high) in shape.score_ranges(center) {
-            let start = set.count_before(Cut::BelowScore(low));
-            let end = set.count_before(Cut::BelowScore(high)).max(start);
+            let start = set.count_before(Boundary::BelowScore(low));
+            let end = set.count_before(Boundary::BelowScore(high)).max(start);
             for (member, score) in set.range(start..end) {
                 if found.len() >= enough {
                     break;

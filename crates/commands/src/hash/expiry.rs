@@ -1,5 +1,5 @@
-//! Expiry of fields: the HEXPIRE and HTTL families, HPERSIST, and the removal of fields whose time has
-//! passed.
+//! Expiry of fields: the HEXPIRE and HTTL families, HPERSIST, and the removal of expired
+//! fields.
 
 use mantissa_number::format_i64;
 use mantissa_protocol::{Args, Reply};
@@ -19,7 +19,7 @@ const EXPIRY_MS_MAX: i64 = (1 << 46) - 1;
 const NO_FIELD: i64 = -2;
 /// What is replied for a field that does not expire.
 const NO_EXPIRY: i64 = -1;
-/// Fields whose time has passed that a write removes beside those that it names.
+/// Expired fields that a write removes beside those that it names.
 const REMOVED_BESIDE_MAX: usize = 16;
 
 const NOT_POSITIVE: &str = "ERR Number of fields must be a positive integer";
@@ -39,8 +39,8 @@ pub(super) fn remove_expired(access: &mut Access<'_>, key: &[u8], fields: Args<'
     note_removed(access, key, removed)
 }
 
-/// Removes up to `limit` fields of a hash whose time has passed, for active expiry. Returns their number.
-pub(crate) fn remove_due_fields(access: &mut Access<'_>, key: &[u8], limit: usize) -> usize {
+/// Removes up to `limit` expired fields of a hash, for active expiry. Returns their number.
+pub(crate) fn remove_expired_fields(access: &mut Access<'_>, key: &[u8], limit: usize) -> usize {
     let now_ms = access.now_ms();
     let mut removed: Vec<Box<[u8]>> = Vec::new();
     if let Some(hash) = access.peek_hash_mut(key) {

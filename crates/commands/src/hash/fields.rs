@@ -6,7 +6,7 @@ use mantissa_store::FieldChange;
 use smallvec::SmallVec;
 
 use super::expiry::{fields_at, log_fields, note_deleted, note_expiry, parse_time, unless_wrong_type};
-use super::{open, open_or_new, remove_due, write_values};
+use super::{open, open_or_new, remove_expired, write_values};
 use crate::access::Access;
 use crate::collection_scan::write_element;
 use crate::effects::EventClass;
@@ -53,7 +53,7 @@ pub(super) fn hgetex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     let (key, now_ms) = (args.at(1), access.now_ms());
     let parsed = parse_hgetex(args, access.clock_ms());
     let (expiry, fields) = unless_wrong_type(access, key, parsed)?;
-    remove_due(access, key, fields)?;
+    remove_expired(access, key, fields)?;
     let hash = access.hash_value(key)?;
     let is_there = hash.is_some();
     write_values(access, hash, fields, reply);
@@ -202,7 +202,7 @@ pub(super) fn hsetex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     }
     for (field, value) in fields.iter().zip(pairs.iter().skip(1).step_by(2)) {
         match time {
-            Some(time) if time > now_ms => hash.set_expiring(field, value, time, limits),
+            Some(time) if time > now_ms => hash.set_with_expiry(field, value, time, limits),
             _ if options.keep => hash.set_keeping_expiry(field, value, limits),
             _ => hash.set(field, value, limits),
         };

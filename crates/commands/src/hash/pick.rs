@@ -35,13 +35,13 @@ pub(super) fn hrandfield(access: &mut Access<'_>, args: Args<'_>, reply: &mut Re
         return Err(Error::fixed("ERR value is out of range"));
     }
     let hash = access.hash_value(args.at(1))?;
-    let Some(hash) = hash.filter(|hash| hash.live_len(now_ms) > 0) else {
+    let Some(hash) = hash.filter(|hash| hash.unexpired_len(now_ms) > 0) else {
         reply.array(0);
         return Ok(());
     };
     let mut wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
     if count >= 0 {
-        wanted = wanted.min(hash.live_len(now_ms));
+        wanted = wanted.min(hash.unexpired_len(now_ms));
     }
     reply.array(if with_values && !reply.is_resp3() { wanted.saturating_mul(2) } else { wanted });
     let mut visit = |(field, value, _): Field<'_>| {

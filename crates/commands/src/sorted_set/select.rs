@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use mantissa_store::{Cut, SortedSet};
+use mantissa_store::{Boundary, SortedSet};
 
 use crate::error::{Error, Outcome};
 use crate::parse;
@@ -30,20 +30,20 @@ impl ScoreBound {
     }
 
     /// The place where scores from this lower end on begin.
-    fn lower_cut(self) -> Cut<'static> {
+    fn lower_boundary(self) -> Boundary<'static> {
         match self {
-            ScoreBound { score: f64::NEG_INFINITY, is_exclusive: false } => Cut::Start,
-            ScoreBound { score, is_exclusive: false } => Cut::BelowScore(score),
-            ScoreBound { score, is_exclusive: true } => Cut::AboveScore(score),
+            ScoreBound { score: f64::NEG_INFINITY, is_exclusive: false } => Boundary::Start,
+            ScoreBound { score, is_exclusive: false } => Boundary::BelowScore(score),
+            ScoreBound { score, is_exclusive: true } => Boundary::AboveScore(score),
         }
     }
 
     /// The place where scores up to this upper end stop.
-    fn upper_cut(self) -> Cut<'static> {
+    fn upper_boundary(self) -> Boundary<'static> {
         match self {
-            ScoreBound { score: f64::INFINITY, is_exclusive: false } => Cut::End,
-            ScoreBound { score, is_exclusive: false } => Cut::AboveScore(score),
-            ScoreBound { score, is_exclusive: true } => Cut::BelowScore(score),
+            ScoreBound { score: f64::INFINITY, is_exclusive: false } => Boundary::End,
+            ScoreBound { score, is_exclusive: false } => Boundary::AboveScore(score),
+            ScoreBound { score, is_exclusive: true } => Boundary::BelowScore(score),
         }
     }
 }
@@ -89,22 +89,22 @@ impl<'a> MemberBound<'a> {
     }
 
     /// The place where members from this lower end on begin.
-    fn lower_cut(self) -> Cut<'a> {
+    fn lower_boundary(self) -> Boundary<'a> {
         match self {
-            MemberBound::Lowest => Cut::Start,
-            MemberBound::Highest => Cut::End,
-            MemberBound::Inclusive(bound) => Cut::BelowMember(bound),
-            MemberBound::Exclusive(bound) => Cut::AboveMember(bound),
+            MemberBound::Lowest => Boundary::Start,
+            MemberBound::Highest => Boundary::End,
+            MemberBound::Inclusive(bound) => Boundary::BelowMember(bound),
+            MemberBound::Exclusive(bound) => Boundary::AboveMember(bound),
         }
     }
 
     /// The place where members up to this upper end stop.
-    fn upper_cut(self) -> Cut<'a> {
+    fn upper_boundary(self) -> Boundary<'a> {
         match self {
-            MemberBound::Lowest => Cut::Start,
-            MemberBound::Highest => Cut::End,
-            MemberBound::Inclusive(bound) => Cut::AboveMember(bound),
-            MemberBound::Exclusive(bound) => Cut::BelowMember(bound),
+            MemberBound::Lowest => Boundary::Start,
+            MemberBound::Highest => Boundary::End,
+            MemberBound::Inclusive(bound) => Boundary::AboveMember(bound),
+            MemberBound::Exclusive(bound) => Boundary::BelowMember(bound),
         }
     }
 }
@@ -144,11 +144,11 @@ impl<'a> Selection<'a> {
                 let (from, to) = super::range::rank_range(start, stop, len);
                 if reverse { len - to..len - from } else { from..to }
             }
-            Selection::Score(low, high) => set.ranks_between(low.lower_cut(), high.upper_cut()),
+            Selection::Score(low, high) => set.ranks_between(low.lower_boundary(), high.upper_boundary()),
             Selection::Member(low, high) if set.encoding() == "listpack" && len <= WALKED_MAX => {
                 walk(set, low, high, reverse)
             }
-            Selection::Member(low, high) => set.ranks_between(low.lower_cut(), high.upper_cut()),
+            Selection::Member(low, high) => set.ranks_between(low.lower_boundary(), high.upper_boundary()),
         }
     }
 }

@@ -66,7 +66,7 @@ impl Draw<'_> {
         for (number, database) in shard.databases.iter_mut().enumerate() {
             let eligible = policy.eligible(database);
             if wanted < eligible {
-                if policy.volatile_only && database.expiring_len() * COMMON < database.len() {
+                if policy.with_expiry_only && database.with_expiry_len() * COMMON < database.len() {
                     self.draw_sample(number, database);
                 } else {
                     self.draw_buckets(number, database);
@@ -90,14 +90,14 @@ impl Draw<'_> {
         }
     }
 
-    /// Offers keys with an expiry that are known; where none is, those that the next step of a walk comes
-    /// across.
+    /// Offers keys of the sample of keys with an expiry. If the sample has none, offers those that the next
+    /// step of a walk finds.
     fn draw_sample(&mut self, number: usize, database: &mut Database) {
-        database.sample_volatile(true);
+        database.sample_expiries(true);
         let mut seen = 0;
         for _ in 0..2 * self.policy.samples {
             let random = self.random();
-            let Some(hash) = database.pick_volatile(random) else { continue };
+            let Some(hash) = database.pick_with_expiry(random) else { continue };
             if let Some(entry) = database.get_hashed(hash) {
                 seen += usize::from(self.offer(number, entry));
             }
@@ -122,7 +122,7 @@ impl Draw<'_> {
                 break;
             }
         }
-        found.into_iter().for_each(|hash| database.note_volatile(hash));
+        found.into_iter().for_each(|hash| database.note_with_expiry(hash));
     }
 
     /// Offers an entry to the pool. False if it may not be evicted.

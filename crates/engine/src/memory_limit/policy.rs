@@ -14,7 +14,7 @@ enum Order {
         /// `lfu-decay-time`.
         decay_minutes: u32,
     },
-    /// Those that expire soonest first.
+    /// The earliest expiry first.
     Expiry,
     /// Any.
     Random,
@@ -25,7 +25,7 @@ enum Order {
 pub struct Policy {
     order: Order,
     /// Only keys with an expiry.
-    pub volatile_only: bool,
+    pub with_expiry_only: bool,
     /// `maxmemory-samples`.
     pub samples: usize,
 }
@@ -34,7 +34,7 @@ impl Policy {
     /// The policy of a configuration, `None` if nothing is to be evicted.
     pub fn of(config: &Config) -> Option<Policy> {
         let frequency = Order::Frequency { decay_minutes: config.lfu_decay_time };
-        let (order, volatile_only) = match config.maxmemory_policy {
+        let (order, with_expiry_only) = match config.maxmemory_policy {
             MaxmemoryPolicy::Noeviction => return None,
             MaxmemoryPolicy::AllkeysLru => (Order::Recency, false),
             MaxmemoryPolicy::AllkeysLfu => (frequency, false),
@@ -44,19 +44,19 @@ impl Policy {
             MaxmemoryPolicy::VolatileRandom => (Order::Random, true),
             MaxmemoryPolicy::VolatileTtl => (Order::Expiry, true),
         };
-        Some(Policy { order, volatile_only, samples: config.maxmemory_samples as usize })
+        Some(Policy { order, with_expiry_only, samples: config.maxmemory_samples as usize })
     }
 
-    /// Whether a policy needs keys with an expiry to be known.
-    pub fn needs_volatile(config: &Config) -> bool {
-        config.maxmemory > 0 && Policy::of(config).is_some_and(|policy| policy.volatile_only)
+    /// Whether a policy needs a sample of the keys with an expiry.
+    pub fn needs_expiry_sample(config: &Config) -> bool {
+        config.maxmemory > 0 && Policy::of(config).is_some_and(|policy| policy.with_expiry_only)
     }
 
     /// An entry's place in the order: the lowest goes first. `None` if it may not be evicted.
     #[inline]
     pub fn rank(self, entry: &Entry, now_ms: i64, dice: u64) -> Option<i64> {
         let expiry = entry.expiry();
-        if self.volatile_only && expiry.is_none() {
+        if self.with_expiry_only && expiry.is_none() {
             return None;
         }
         Some(match self.order {
@@ -82,7 +82,7 @@ impl Policy {
 
     /// How many keys of a database may be evicted.
     pub fn eligible(self, database: &Database) -> usize {
-        if self.volatile_only { database.expiring_len() } else { database.len() }
+        if self.with_expiry_only { database.with_expiry_len() } else { database.len() }
     }
 
     /// Whether the order is random, so that a rank needs a random number.

@@ -1,4 +1,4 @@
-//! What a server offers to clients that speak TLS: certificates, protocols, cipher suites.
+//! The TLS configuration of a server: certificates, protocols, cipher suites.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,15 +18,15 @@ use rustls::{RootCertStore, ServerConfig, SupportedCipherSuite, SupportedProtoco
 /// Whether clients have to show a certificate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClientCertificates {
-    /// None is asked for.
+    /// No certificate is requested.
     Unwanted,
-    /// One that is shown must be good.
+    /// A certificate is optional, and must be valid if there is one.
     Optional,
-    /// Each client must show a good one.
+    /// A valid certificate is required.
     Required,
 }
 
-/// What to offer. Texts are empty where nothing is given.
+/// The settings. Texts are empty where nothing is given.
 #[derive(Clone, Debug)]
 pub struct TlsOptions {
     /// The certificate of the server and those between it and a root, in PEM.
@@ -47,13 +47,13 @@ pub struct TlsOptions {
     pub cipher_suites: String,
     /// Whether the order above matters more than the client's.
     pub prefers_own_order: bool,
-    /// How many sessions may be taken up again; 0 for none.
+    /// Maximum number of sessions that can be resumed; 0 for none.
     pub session_count_max: usize,
-    /// For how long.
+    /// How long a session can be resumed.
     pub session_lifetime: Duration,
 }
 
-/// What TLS offers to clients. Cheap to copy.
+/// A TLS configuration. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Acceptor(Arc<ServerConfig>);
 
@@ -216,7 +216,7 @@ fn roots(options: &TlsOptions) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// Sessions that can be taken up again for some time.
+/// Sessions that can be resumed for some time.
 #[derive(Debug)]
 struct MortalSessions {
     sessions: Arc<ServerSessionMemoryCache>,
@@ -228,7 +228,7 @@ fn unix_seconds() -> u64 {
 }
 
 impl MortalSessions {
-    /// What was stored, without the time before it, unless that is too long ago.
+    /// The stored session without the time in front, unless it is too old.
     fn fresh(&self, stored: Vec<u8>) -> Option<Vec<u8>> {
         let (time, session) = stored.split_first_chunk::<8>()?;
         let age_s = unix_seconds().saturating_sub(u64::from_be_bytes(*time));

@@ -9,7 +9,7 @@ use super::Acceptor;
 use crate::reading::{Fill, Reading};
 use crate::slots::Conn;
 
-/// What is encrypted at a time, so that no second copy of a large reply is made.
+/// Maximum bytes encrypted at a time, so that no second copy of a large reply is made.
 const CHUNK_BYTES: usize = 64 * 1024;
 /// A buffer for decrypted bytes is kept up to this size. What one iteration receives fits.
 const SCRATCH_BYTES_MAX: usize = 256 * 1024;
@@ -19,7 +19,7 @@ const SCRATCH_BYTES_MAX: usize = 256 * 1024;
 pub(crate) enum Progress {
     /// Records may follow.
     Open,
-    /// The peer has said that nothing follows.
+    /// The peer has sent close_notify.
     Ended,
     /// The records are invalid.
     Failed,
@@ -27,11 +27,11 @@ pub(crate) enum Progress {
 
 /// Where decrypted bytes have gone.
 pub(crate) enum Placed {
-    /// They are for the handler.
+    /// To the handler.
     Reported,
-    /// Some have completed a buffer.
+    /// Some of them completed a buffer to fill.
     Filled(Vec<u8>),
-    /// All are kept, or dropped because the connection is closing.
+    /// All were kept, or dropped because the connection is closing.
     Kept,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Session {
     reading: Reading,
     /// Decrypted bytes that came when the owner did not want any.
     aside: Vec<u8>,
-    /// The peer has said that nothing follows.
+    /// The peer has sent close_notify.
     ended: bool,
     /// The owner has closed it: nothing more is reported.
     closing: bool,
@@ -69,7 +69,7 @@ impl Session {
     /// Takes in records and appends the bytes in them.
     pub(crate) fn decrypt(&mut self, mut records: &[u8], bytes: &mut Vec<u8>) -> Progress {
         while !records.is_empty() && !self.ended {
-            // Reading from memory does not fail; nothing is taken once the peer has said its last.
+            // Reading from memory does not fail. Nothing is read after close_notify.
             if !matches!(self.tls.read_tls(&mut records), Ok(1..)) {
                 break;
             }
@@ -120,7 +120,7 @@ impl Session {
         while self.tls.wants_write() && self.tls.write_tls(records).is_ok() {}
     }
 
-    /// Says that nothing follows, and drops what comes.
+    /// Sends close_notify, and drops further received bytes.
     pub(crate) fn say_goodbye(&mut self) {
         self.closing = true;
         self.fill = None;
@@ -128,7 +128,7 @@ impl Session {
         self.tls.send_close_notify();
     }
 
-    /// Why the connection has failed, if the reason lies in TLS.
+    /// The TLS error with which the connection has failed, if any.
     pub(crate) fn failure(self: Box<Self>) -> Option<io::Error> {
         self.failure.map(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
@@ -140,9 +140,9 @@ pub(crate) struct Sessions {
     /// By the index of the connection.
     table: Vec<Option<(Conn, Box<Session>)>>,
     count: usize,
-    /// Connections that may have bytes to report that were set aside.
+    /// Connections that may have bytes set aside to report.
     due: Vec<Conn>,
-    /// Connections whose peers have said that nothing follows.
+    /// Connections whose peers have sent close_notify.
     ending: Vec<Conn>,
     scratch: Vec<u8>,
 }
@@ -186,7 +186,7 @@ impl Sessions {
         self.table.get_mut(conn.index())?.take().map(|(_, session)| session)
     }
 
-    /// Has the bytes that come go into a buffer, which is shorter than `len`.
+    /// Directs received bytes into a buffer, which is shorter than `len`.
     pub(crate) fn fill(&mut self, conn: Conn, buffer: Vec<u8>, len: usize) {
         let Some(session) = self.get_mut(conn) else { return };
         if session.fill.is_none() && !session.closing {
@@ -203,7 +203,7 @@ impl Sessions {
         }
     }
 
-    /// Decides about decrypted bytes, and takes from them what it uses.
+    /// Decides where decrypted bytes go, and takes those that complete a buffer or are kept.
     pub(crate) fn place(&mut self, conn: Conn, bytes: &mut &[u8]) -> Placed {
         let Some(session) = self.get_mut(conn) else { return Placed::Kept };
         if session.closing {
@@ -222,7 +222,7 @@ impl Sessions {
         }
     }
 
-    /// The peer has said that nothing follows.
+    /// The peer has sent close_notify.
     pub(crate) fn peer_ended(&mut self, conn: Conn) {
         self.end_if_due(conn);
     }
@@ -247,7 +247,7 @@ impl Sessions {
         std::mem::take(&mut self.ending)
     }
 
-    /// The next connection that is due, with what was set aside for it.
+    /// The next connection with something to report, and the bytes set aside for it.
     pub(crate) fn next_due(&mut self) -> Option<(Conn, Vec<u8>)> {
         let conn = self.due.pop()?;
         let bytes = match self.get_mut(conn) {

@@ -1,4 +1,4 @@
-//! What comes back from the kernel, and the steps that follow from it.
+//! Completions from the kernel, and the steps that follow from them.
 
 use std::io;
 use std::time::Instant;
@@ -38,13 +38,13 @@ impl Uring {
         }
     }
 
-    /// How urgent the end of this iteration is after the step that `next` has returned.
+    /// The urgency of the end of this iteration after the last step of `next`.
     pub(crate) fn urgency(&self, began: Instant) -> Urgency {
         if self.short_done { Urgency::Now } else { self.order.urgency(began) }
     }
 
-    /// Shows the received bytes that are about to be reported and have come since the last iteration, if
-    /// they are of several connections. Whether they are.
+    /// Shows the received bytes of this iteration to the handler, if they are of several connections. True
+    /// if they are.
     pub(crate) fn look_ahead(&self, mut show: impl FnMut(Conn, &[u8])) -> bool {
         let [short_left, rest_left] = self.left_counts;
         if self.completions.len() < short_left + rest_left + 2 {
@@ -71,7 +71,7 @@ impl Uring {
         }
     }
 
-    /// Turns what was due into a step, if it still applies.
+    /// The step for a pending event, if its connection is still there.
     fn resolve(&mut self, due: Due) -> Option<Step> {
         let it = self.conns.get_mut(due.conn())?;
         match due {
@@ -83,7 +83,7 @@ impl Uring {
                 }
                 let bytes = it.aside.take();
                 if it.ended {
-                    // After the replies to what was set aside have had their chance.
+                    // The replies to the bytes set aside get one attempt to leave first.
                     self.ending.push(conn);
                 }
                 self.unsettle(conn);
@@ -130,7 +130,7 @@ impl Uring {
                 None
             }
             Purpose::Cancel => {
-                // There was nothing to cancel at that moment: to be tried again if it still stands.
+                // There was nothing to cancel yet. Another attempt follows if the operation is still pending.
                 let (conn, it) = self.conns.at(number)?;
                 it.cancelling = false;
                 self.unsettle(conn);
@@ -160,7 +160,7 @@ impl Uring {
             self.unsettle(conn);
             self.leave_if_due(conn);
         }
-        // An id that has ended is done with, whatever came.
+        // Completions of an ended connection are ignored.
         self.conns.get_mut(conn)?;
         match standing {
             Standing::Multishot if result > 0 => self.arrived(conn, buffer?),
@@ -171,7 +171,7 @@ impl Uring {
         }
     }
 
-    /// Bytes for a connection, in whatever state it is by now.
+    /// Received bytes of a connection, which may be paused or closing by now.
     fn arrived(&mut self, conn: Conn, bytes: Lent) -> Option<Step> {
         let it = self.conns.get_mut(conn)?;
         if it.link.leaving == Leaving::Close {
@@ -291,7 +291,7 @@ impl Uring {
         }
     }
 
-    /// A send at once has not reported by the time it would have: it took everything.
+    /// A send of the kind `AtOnce` has not reported a failure in time: it has sent everything.
     pub(super) fn sent_in_silence(&mut self, slot: u32) {
         let Some((conn, it)) = self.conns.at(slot) else { return };
         let Sending::AtOnce(bytes) = it.sending else { return };

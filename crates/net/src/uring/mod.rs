@@ -11,8 +11,8 @@
 //! everything was sent. After a short send come sends that do wait and do report (`Sending::Waiting`),
 //! until the queue is empty.
 //!
-//! Accepting: a poll stands for the listeners of this driver (`crate::accepting` says why nothing else
-//! does).
+//! Accepting: one poll is pending for all listeners of this driver (`crate::accepting` says why no accept
+//! is).
 //!
 //! Memory that the kernel may read or write (queues, fill buffers) and descriptors named in entries belong
 //! to a connection's slot, and the slot is kept until every operation on it has reported its end
@@ -43,13 +43,13 @@ use order::Order;
 use ring::{Completion, Ring};
 use submissions::Message;
 
-/// The receiving operation that stands for a connection, or that should.
+/// The receiving operation that is pending for a connection, or that is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Standing {
     Nothing,
-    /// Bytes into the shared buffers, again and again.
+    /// A multishot receive into the shared buffers.
     Multishot,
-    /// Bytes into the buffer that is to be filled.
+    /// A receive into the buffer that is to be filled.
     Direct,
     /// A poll for the end of the peer's side.
     WatchEnd,
@@ -61,10 +61,10 @@ enum Standing {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Sending {
     Nothing,
-    /// Of that many bytes, done when the call that submits it has returned, unless it has reported
-    /// otherwise.
+    /// A send of that many bytes that is done when the submitting call has returned, unless it has
+    /// reported a failure.
     AtOnce(u32),
-    /// Reports when it is done.
+    /// A send that reports when it is done.
     Waiting,
 }
 
@@ -72,13 +72,13 @@ struct UringLink {
     link: Link,
     standing: Standing,
     sending: Sending,
-    /// The end of the standing operation has been asked for.
+    /// The pending operation is being cancelled.
     cancelling: bool,
-    /// In the list of connections whose standing operation may need a change.
+    /// In the list of connections whose pending operation may need a change.
     unsettled: bool,
     /// The peer has ended its side.
     ended: bool,
-    /// There is nothing more to watch for until the owner reads again or closes.
+    /// No operation is needed until the owner reads again or closes.
     watched: bool,
     /// The operations that have not reported their end.
     operations: u8,
@@ -127,7 +127,7 @@ pub(crate) struct Uring {
     batching: BatchingDelay,
     conns: Slots<UringLink>,
     listeners: Listeners,
-    /// A poll stands for connections that wait to be accepted.
+    /// A poll for connections that wait to be accepted is pending.
     accept_armed: bool,
     pool: BufferPool,
     /// Completions to be reported, in this order.
@@ -144,7 +144,7 @@ pub(crate) struct Uring {
     carried: Option<(Conn, Lent)>,
     /// Connections with something new to send.
     listed: Vec<Conn>,
-    /// Connections whose standing operation may need a change.
+    /// Connections whose pending operation may need a change.
     unsettled: Vec<Conn>,
     /// Connections that the peer has ended while replies were still queued: closed after one attempt to
     /// send them.
@@ -236,7 +236,7 @@ impl Uring {
         Ok(conn)
     }
 
-    /// Has the standing operation looked at in the next iteration.
+    /// Has the pending operation checked in the next iteration.
     fn unsettle(&mut self, conn: Conn) {
         let Some(it) = self.conns.get_mut(conn) else { return };
         if !it.unsettled {
@@ -317,7 +317,7 @@ impl Uring {
             self.conns.remove(conn.slot());
             return true;
         }
-        // The operations end by this, and the peer sees the end at once.
+        // This ends the operations, and the peer sees the end at once.
         system::shutdown(it.link.socket.fd(), libc::SHUT_RDWR);
         self.conns.retire(conn);
         false
@@ -358,7 +358,7 @@ impl Uring {
         }
     }
 
-    /// Lets a connection that is to leave do so once nothing holds it.
+    /// Closes or detaches a connection that is to leave, once nothing is pending on it.
     fn leave_if_due(&mut self, conn: Conn) {
         let Some(it) = self.conns.get_mut(conn) else { return };
         match it.link.leaving {
@@ -381,9 +381,9 @@ impl UringLink {
             && self.aside.is_none()
     }
 
-    /// The receiving operation that should stand.
+    /// The receiving operation that is wanted.
     fn wanted(&self) -> Standing {
-        // What was set aside comes first.
+        // Bytes that were set aside are reported first.
         let owed = self.aside.is_some() && self.link.reading == Reading::On;
         if self.ended || self.watched || owed {
             return Standing::Nothing;

@@ -80,7 +80,7 @@ impl Ring {
         &self.ring
     }
 
-    /// Queues an entry, submitting earlier ones if there is no room. Returns its number: entries are
+    /// Queues an entry, submitting earlier ones if the queue is full. Returns its number: entries are
     /// submitted once `submitted` is above it.
     ///
     /// # Safety The memory and the descriptor that the entry names stay as they are until its completion
@@ -93,7 +93,7 @@ impl Ring {
             if unsafe { self.ring.submission().push(&entry) }.is_ok() {
                 return number;
             }
-            // What the kernel does not take now stays queued; an error will come again in `enter`.
+            // Entries that the kernel does not take now stay queued. An error will come again in `enter`.
             let _ = self.enter_raw(Waiting::NOT);
         }
         self.backlog.push_back(entry);
@@ -125,7 +125,7 @@ impl Ring {
             let before = self.submitted();
             self.enter_raw(Waiting::NOT)?;
             if self.submitted() == before {
-                // The kernel is out of something; it will do better when completions have been taken.
+                // The kernel is out of memory or of completion slots. Taking completions frees some.
                 return Ok(());
             }
             self.move_backlog();
@@ -164,8 +164,7 @@ impl Ring {
             for entry in self.ring.completion() {
                 take(Completion { data: entry.user_data(), result: entry.result(), flags: entry.flags() });
             }
-            // Only a kernel without memory drops completions. What they would have said cannot be
-            // recovered.
+            // Only a kernel without memory drops completions. They cannot be recovered.
             if self.ring.completion().overflow() != 0 {
                 return Err(io::Error::other("io_uring has lost completions"));
             }

@@ -15,11 +15,11 @@ use crate::slots::Conn;
 
 /// Buffers handed over in one gathering send.
 const GATHERED: usize = 32;
-/// The bytes of one send or receive, far below what its 32-bit length could say.
+/// Maximum bytes of one send or receive, far below the limit of its 32-bit length.
 const OPERATION_BYTES_MAX: usize = 1 << 30;
 
 const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL;
-/// Takes everything or reports: does not wait for room, and counts less than everything as a failure.
+/// Flags of a send that does not wait for space in the socket's buffer and fails unless it sends everything.
 pub(super) const SEND_AT_ONCE_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
 
 /// The header and the parts of a gathering send. The kernel copies both when the entry is submitted.
@@ -85,8 +85,7 @@ impl Uring {
         }
     }
 
-    /// Takes completions from the kernel. Those of sends have their effect now, the others wait to be
-    /// reported.
+    /// Takes completions from the kernel. Those of sends are applied now, the others wait to be reported.
     fn take_in(&mut self) -> io::Result<()> {
         let submitted = self.ring.submitted();
         let mut completions = std::mem::take(&mut self.completions);
@@ -128,7 +127,7 @@ impl Uring {
             if let Some(it) = self.conns.get_mut(conn) {
                 it.link.listed = false;
                 it.link.tell_sent |= it.link.outgoing.unsent() >= SENT_EVENT_BYTES;
-                // Where an event is to follow, the send has to report in order to end the wait.
+                // If an event is to follow, the send must report, so that the wait ends.
                 let reports = it.link.reports_sent();
                 self.start_send(conn, reports);
             }
@@ -189,7 +188,7 @@ impl Uring {
         self.unsettled = unsettled;
     }
 
-    /// Brings the standing operation of a connection a step nearer to the one that is wanted.
+    /// Cancels or starts the pending operation of a connection, if it is not the one that is wanted.
     fn settle(&mut self, conn: Conn) {
         let Some(it) = self.conns.get_mut(conn) else { return };
         it.unsettled = false;
@@ -242,7 +241,7 @@ impl Uring {
         }
     }
 
-    /// Watches the listeners. Returns how long it takes until the next of those comes back that pause.
+    /// Watches the listeners. Returns the time until the next pause of a listener ends.
     fn watch_listeners(&mut self) -> Option<Duration> {
         let next = self.listeners.watch();
         if !self.accept_armed && self.listeners.are_watched() {
@@ -258,7 +257,7 @@ impl Uring {
 
     // The end.
 
-    /// Asks for the end of all operations and waits for it. Whether it came.
+    /// Cancels all operations and waits for their ends. False if some have not ended.
     fn cancel_all(&mut self) -> bool {
         let entry = opcode::AsyncCancel2::new(CancelBuilder::any()).build();
         // SAFETY: the entry names no memory.
@@ -286,7 +285,7 @@ impl Drop for Uring {
             }
         }
         if !self.cancel_all() {
-            // The kernel may still write to this memory, so it stays for good.
+            // The kernel may still write to this memory, so it is leaked.
             self.buffers.leak();
             std::mem::forget(std::mem::replace(&mut self.conns, crate::slots::Slots::new()));
         }

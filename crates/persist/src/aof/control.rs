@@ -1,5 +1,5 @@
-//! What the writer of an append-only file shares with everybody else: settings, progress, and what it is to
-//! do next.
+//! The state that the writer of an append-only file shares with other threads: settings, progress, and the
+//! changes of the file that are still to come.
 
 use mantissa_sys::simulation;
 use std::collections::VecDeque;
@@ -12,27 +12,27 @@ use super::preallocation::PREALLOCATED_BYTES_MAX;
 use crate::log::{Log, Lsn, Reader, Start, Waker};
 use crate::storage::StorageFile;
 
-/// Bytes that may wait to be written before those who append are asked to wait.
+/// Bytes that may wait to be written before the writer counts as stalled.
 const UNWRITTEN_BYTES_MAX: u64 = 256 << 20;
-/// Bytes that are preallocated at a time, unless somebody says otherwise.
+/// Bytes that are preallocated at a time by default.
 const PREALLOCATED_BYTES: u64 = 1 << 20;
 
-/// When what is written is made durable: `appendfsync`.
+/// When the file is synced: `appendfsync`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncPolicy {
-    /// As soon as it is written, before anybody is told of it.
+    /// `always`: after each write, before the replies leave.
     Always,
-    /// Once a second.
+    /// `everysec`: once a second.
     EverySecond,
-    /// When the system sees fit.
+    /// `no`: the kernel decides.
     Never,
 }
 
-/// Gives the next file, run by the writer once all before is durable. `None` closes the append-only file.
-/// After an error the present file is written on.
+/// Opens the next file. The writer calls it once the present file is durable. `None` closes the append-only
+/// file. After an error the writer stays with the present file.
 pub type NextFile = Box<dyn FnOnce() -> io::Result<Option<Box<dyn StorageFile>>> + Send>;
 
-/// At this LSN the writer goes on with another file.
+/// A change to another file at an LSN.
 pub(super) struct FileChange {
     pub(super) lsn: Lsn,
     pub(super) next: NextFile,
@@ -40,11 +40,11 @@ pub(super) struct FileChange {
 
 #[derive(Default)]
 pub(super) struct Shared {
-    /// Reads the log while there is a file, or is about to be one.
+    /// The reader of the log, while there is a file or a change to one is to come.
     pub(super) reader: Option<Reader>,
-    /// Changes of the file that are still to come, in the order of their LSNs.
+    /// Changes of the file that are still to come, by rising LSN.
     pub(super) changes: VecDeque<FileChange>,
-    /// Something is due at another time than when the writer fell asleep.
+    /// The time of the writer's next work has changed since it fell asleep.
     is_to_recheck: bool,
 }
 
@@ -64,18 +64,18 @@ pub struct WriterControl {
     policy: AtomicU8,
     /// Timestamps are written.
     notes_time: AtomicBool,
-    /// What can not be written when the file is closed is given up.
+    /// The file is being closed: bytes that cannot be written are dropped.
     pub(super) is_closing: AtomicBool,
-    /// Nothing is written any more, until the file is closed.
+    /// Writing has stopped for good, until the file is closed.
     is_abandoned: AtomicBool,
-    /// Nothing is made durable although the policy says so: `no-appendfsync-on-rewrite`.
+    /// Syncs are held back, whatever the policy: `no-appendfsync-on-rewrite`.
     holds_syncs: AtomicBool,
     pub(super) is_syncing: AtomicBool,
     /// Bytes that are preallocated at a time; 0: none are.
     preallocation: AtomicU64,
-    /// Making durable takes too long.
+    /// The present sync takes too long.
     pub(super) is_slow: AtomicBool,
-    /// Times that it took too long.
+    /// Number of syncs that took too long.
     pub(super) slow_syncs: AtomicU64,
     /// The outcome of the sync thread's last attempt: the LSN up to which all is durable.
     pub(super) sync_outcome: Mutex<Option<io::Result<Lsn>>>,
@@ -105,7 +105,7 @@ impl WriterControl {
         }
     }
 
-    /// How what is written is made durable.
+    /// The sync policy.
     pub fn policy(&self) -> SyncPolicy {
         match self.policy.load(Ordering::Relaxed) {
             0 => SyncPolicy::Always,
@@ -114,14 +114,13 @@ impl WriterControl {
         }
     }
 
-    /// Changes how what is written is made durable.
+    /// Sets the sync policy.
     pub fn set_policy(&self, policy: SyncPolicy) {
         self.policy.store(policy as u8, Ordering::Relaxed);
         self.wake();
     }
 
-    /// Changes how many bytes are preallocated at a time where everything is made durable at once, up to 64
-    /// MB; 0: none are.
+    /// Sets how many bytes are preallocated at a time with [`SyncPolicy::Always`], up to 64 MB; 0: none are.
     pub fn set_preallocation(&self, bytes: u64) {
         self.preallocation.store(bytes.min(PREALLOCATED_BYTES_MAX), Ordering::Relaxed);
     }
@@ -130,7 +129,7 @@ impl WriterControl {
         self.preallocation.load(Ordering::Relaxed)
     }
 
-    /// Has the time be written before the first unit of each second: `aof-timestamp-enabled`.
+    /// Whether a timestamp is written before the first unit of each second: `aof-timestamp-enabled`.
     pub fn set_notes_time(&self, notes_time: bool) {
         self.notes_time.store(notes_time, Ordering::Relaxed);
     }
@@ -139,8 +138,8 @@ impl WriterControl {
         self.notes_time.load(Ordering::Relaxed)
     }
 
-    /// Has the writer write nothing any more until the file is closed, or go on: after a failed sync nobody
-    /// knows what is on the disk.
+    /// Stops the writer until the file is closed, or lets it go on. Used after a failed sync, when it is not
+    /// known what is on the disk.
     pub fn abandon(&self, is_abandoned: bool) {
         self.is_abandoned.store(is_abandoned, Ordering::Relaxed);
     }
@@ -149,7 +148,7 @@ impl WriterControl {
         self.is_abandoned.load(Ordering::Relaxed)
     }
 
-    /// Lets what is written wait to be made durable, whatever the policy, or no longer.
+    /// Holds syncs back, whatever the policy, or allows them again.
     pub fn hold_syncs(&self, holds: bool) {
         self.holds_syncs.store(holds, Ordering::Relaxed);
         self.wake();
@@ -159,23 +158,23 @@ impl WriterControl {
         self.holds_syncs.load(Ordering::Relaxed)
     }
 
-    /// Whether something is being made durable.
+    /// Whether a sync is under way.
     pub fn is_syncing(&self) -> bool {
         self.is_syncing.load(Ordering::Relaxed)
     }
 
-    /// Whether those who append should wait.
+    /// Whether workers should wait before they append.
     #[inline]
     pub fn is_stalled(&self) -> bool {
         self.is_slow.load(Ordering::Relaxed) || self.unwritten() > UNWRITTEN_BYTES_MAX
     }
 
-    /// Times that making durable took so long that those who append were asked to wait.
+    /// Number of syncs that took so long that the writer counted as stalled.
     pub fn slow_syncs(&self) -> u64 {
         self.slow_syncs.load(Ordering::Relaxed)
     }
 
-    /// The LSN up to which the system has the log; the maximum while there is no file.
+    /// The LSN up to which the log is written to the file; the maximum while there is no file.
     #[inline]
     pub fn written(&self) -> Lsn {
         self.written.load(Ordering::SeqCst)
@@ -206,7 +205,7 @@ impl WriterControl {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the writer is to go on with another file.
+    /// Whether a change to another file is to come.
     pub(super) fn has_change(&self) -> bool {
         !self.locked().changes.is_empty()
     }
@@ -217,7 +216,7 @@ impl WriterControl {
         self.has_work.notify_all();
     }
 
-    /// Has who waits in [`WriterControl::wait`] ask the writer again what to wait for.
+    /// Wakes the thread in [`WriterControl::wait`], so that it asks the writer again what to wait for.
     pub fn recheck(&self) {
         self.locked().is_to_recheck = true;
         self.has_work.notify_all();
@@ -236,8 +235,8 @@ impl WriterControl {
         }
     }
 
-    /// Sleeps until so many units were appended in all, something else happens, or `timeout` has passed. 0:
-    /// any unit that can be read ends it; `None`: none does.
+    /// Sleeps until `units` units were appended in all, the writer is woken for another reason, or `timeout`
+    /// has passed. 0: any readable unit ends the sleep; `None`: no unit does.
     pub(super) fn sleep<'s>(
         &'s self,
         shared: MutexGuard<'s, Shared>,
@@ -253,7 +252,7 @@ impl WriterControl {
             }
             return self.locked();
         }
-        // Whoever wakes it needs the lock on `shared`, which is held until it sleeps.
+        // A waking thread needs the lock on `shared`, which is held until this one sleeps.
         if let (Some(reader), Some(units)) = (&shared.reader, units) {
             reader.begin_sleep(units);
             let is_there = if units == 0 { reader.has_more() } else { self.log.units() >= units };
@@ -270,7 +269,7 @@ impl WriterControl {
         shared
     }
 
-    /// Has the writer go on with another file, which it gets from `next`, after what was appended so far. The
+    /// Has the writer change to another file, which `next` opens, after what was appended so far. The
     /// append-only file is open from now on.
     pub fn switch(self: &Arc<Self>, next: NextFile) {
         let mut shared = self.locked();
@@ -298,8 +297,8 @@ impl WriterControl {
         self.has_work.notify_all();
     }
 
-    /// Has the writer close the file after what was appended so far, and call `closed` then. What can not be
-    /// written at the next attempt is lost.
+    /// Has the writer close the file after what was appended so far, and then call `closed`. Bytes that
+    /// cannot be written at the next attempt are lost.
     pub fn close(&self, closed: impl FnOnce() + Send + 'static) {
         let mut shared = self.locked();
         self.is_closing.store(true, Ordering::Relaxed);
@@ -311,7 +310,8 @@ impl WriterControl {
         self.has_work.notify_all();
     }
 
-    /// Notes that there is no file now, unless one is to follow. False if one is.
+    /// Drops the reader of the log because there is no file now. False, and nothing done, if a file is to
+    /// follow.
     pub(super) fn end_reading(&self) -> bool {
         let mut shared = self.locked();
         if !shared.changes.is_empty() {

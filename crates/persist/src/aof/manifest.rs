@@ -7,9 +7,9 @@
 //! ```
 //!
 //! There is at most one base (`b`); increments (`i`) have rising numbers; files of the past (`h`) are not
-//! read and may be removed. Names are quoted where they need it. Words that are not known are passed over,
-//! as Redis does, so that a file of a later version is read. The manifest is replaced as a whole: what a
-//! crash leaves is the old one or the new one.
+//! read and may be removed. Names are quoted where they need it. Unknown words are skipped, as Redis does, so
+//! that a manifest of a later version can be read. The manifest is replaced as a whole: what a crash leaves
+//! is the old one or the new one.
 
 use crate::storage::Storage;
 use mantissa_number::parse_i64;
@@ -31,22 +31,22 @@ const MANIFEST_BYTES_MAX: u64 = 16 << 20;
 pub struct AofFile {
     /// Its name within the directory.
     pub name: OsString,
-    /// Its number among the files of its type.
+    /// Its sequence number among the files of its type.
     pub sequence: i64,
-    /// Where replication stood when it was begun.
+    /// The replication offset at its first byte.
     pub start_offset: Option<i64>,
-    /// Where replication stood when it was ended.
+    /// The replication offset at its end.
     pub end_offset: Option<i64>,
 }
 
 /// The files that together hold the data: base, incremental and history.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Manifest {
-    /// What is loaded first.
+    /// The base, which is loaded first.
     pub base: Option<AofFile>,
-    /// What is loaded then, in this order. The last is written to.
+    /// The increments, which are loaded next, in this order. The last is appended to.
     pub increments: Vec<AofFile>,
-    /// What is not needed any more.
+    /// The history: files that are not needed any more.
     pub history: Vec<AofFile>,
     /// The number of the last base.
     base_sequence: i64,
@@ -57,7 +57,7 @@ pub struct Manifest {
 /// Why a manifest was not read, in Redis's words.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ManifestError {
-    /// The line's number, from 1, and the line, where the error is in what it says.
+    /// The number (from 1) and text of the line that has the error, if one has.
     pub line: Option<(usize, Vec<u8>)>,
     /// What is wrong.
     pub reason: &'static str,
@@ -214,8 +214,8 @@ impl Manifest {
     }
 
     /// Makes this the manifest of the append-only file `aof_name` in `directory`: written under another
-    /// name, made durable, renamed. After an error the manifest is what it was before, or this one where
-    /// only making the name durable failed.
+    /// name, made durable, renamed. After an error the old manifest is in place, or this one if only
+    /// the sync of the directory failed.
     pub fn store(&self, storage: &dyn Storage, directory: &Path, aof_name: &OsStr) -> io::Result<()> {
         let temporary = directory.join(temporary_manifest_name(aof_name));
         let path = directory.join(manifest_name(aof_name));
@@ -224,7 +224,7 @@ impl Manifest {
             file.sync()
         });
         if let Err(error) = outcome.and_then(|()| storage.rename(&temporary, &path)) {
-            // The error that matters is the one that led here.
+            // The first error is the one to report.
             let _ = storage.remove(&temporary);
             return Err(error);
         }
@@ -264,7 +264,7 @@ impl Manifest {
         name
     }
 
-    /// Makes history of all increments but the last `kept`: a base has taken their place.
+    /// Moves all increments but the last `kept` to the history: a new base replaces them.
     pub fn retire_increments(&mut self, kept: usize) {
         let count = self.increments.len().saturating_sub(kept);
         self.history.splice(0..0, self.increments.drain(..count));

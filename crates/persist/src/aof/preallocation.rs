@@ -1,9 +1,8 @@
 //! Bytes preallocated at the end of an append-only file, and the frames that are written over them.
 //!
 //! A file system takes two to three times as long to make durable what lengthens a file as what overwrites
-//! bytes that the file has: the new length goes through its journal. Where every write is made durable at
-//! once (`appendfsync always`) the file is therefore lengthened ahead, by many bytes at a time, and written
-//! over from there on:
+//! bytes that the file has: the new length goes through its journal. With `appendfsync always` the file is
+//! therefore lengthened ahead, by many bytes at a time, and commands overwrite these bytes:
 //!
 //! ```text
 //! | commands | #RESERVED:<nonce> | frame | frame | ... | # | # | # | ... | #END:<nonce> |    one line each
@@ -13,7 +12,7 @@
 //!
 //! The line before a frame's commands is its header. The lines of one `#` are filler.
 //!
-//! Servers and tools that know nothing of this take lines that begin with `#` for notes. A line of filler has
+//! Other servers and tools take lines that begin with `#` for annotations. A line of filler has
 //! two bytes and begins at an even offset. A frame ends at an even offset, for which its header ends with
 //! `\r\n` or with `\n`. So between two writes the file is a valid one, and any server can write it on.
 //!
@@ -24,16 +23,16 @@
 //!
 //! - the first line is durable before there is filler, and filler before a frame is written over it;
 //! - a frame is durable before the next one is written;
-//! - preallocated bytes are cut off, durably, before commands without a frame are written.
+//! - preallocated bytes are truncated, durably, before commands without a frame are written.
 //!
 //! So a frame that is not whole is the last one, and no command stands between it and the last line. Zeros
 //! stand where only the file's length was changed. A whole frame behind one that is not whole means damage.
 //! What stands behind the last line was written by a server that does not know of frames. Where the last line
-//! is missing, a frame that differs from its checksum was cut by such a server, or a tool, and written on: it
-//! is read as the commands that it is.
+//! is missing, a frame that differs from its checksum was truncated by such a server or a tool, and commands
+//! were appended: the frame is read as commands.
 //!
 //! Before this server writes on in a file that ends within a frame, it changes the frame's header
-//! ([`CUT_FRAME`]), so that it is taken for an ordinary note.
+//! ([`TRUNCATED_FRAME`]), so that the header is taken for an annotation.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -41,11 +40,11 @@ use std::io;
 use crate::format::Checksum;
 use crate::storage::StorageFile;
 
-/// What the first line begins with: frames and filler may follow it. The nonce follows.
+/// The start of the first line, before the nonce. Frames and filler may follow the line.
 pub const START_LINE: &[u8] = b"#RESERVED:";
 /// The filler.
 pub const FILLER: &[u8; 2] = b"#\n";
-/// What the last line begins with. The nonce follows.
+/// The start of the last line, before the nonce.
 const END_LINE: &[u8] = b"#END:";
 /// Bytes of the last line, and of a nonce in it.
 pub const END_LINE_BYTES: usize = 14;
@@ -58,18 +57,18 @@ pub const FRAME_HEADER_BYTES_MAX: usize = 22;
 pub const FRAME_BYTES_MAX: usize = 256 << 10;
 /// Maximum bytes that are preallocated at a time.
 pub const PREALLOCATED_BYTES_MAX: u64 = 64 << 20;
-/// More bytes than are ever preallocated behind the last whole frame.
+/// An upper bound of the bytes preallocated behind the last whole frame.
 pub const UNFRAMED_BYTES_MAX: usize = PREALLOCATED_BYTES_MAX as usize + (1 << 20);
-/// What a frame's header begins with.
+/// The start of a frame's header.
 const FRAME_HEADER: &[u8] = b"#SUM:";
-/// What it begins with instead, of the same length, where the file was cut within the frame.
-pub const CUT_FRAME: &[u8] = b"#CUT:";
+/// The same for a file that was truncated within the frame. Of the same length.
+pub const TRUNCATED_FRAME: &[u8] = b"#CUT:";
 
-/// What is to be written over in a file, at which offsets.
+/// Bytes to write over a file, by offset.
 pub type Patches = Vec<(u64, &'static [u8])>;
 
-/// Cuts a file after writing over what has to be before anything is written on, durably: what is written next
-/// may share the last block.
+/// Writes patches over a file and truncates it, durably: the next write may share the last block. The patches
+/// are needed before commands are appended.
 pub fn cut(file: &mut dyn StorageFile, length: u64, patches: &Patches) -> io::Result<()> {
     for (offset, bytes) in patches {
         file.go_to(*offset)?;
@@ -86,12 +85,12 @@ pub fn put_line(line: &[u8], bytes: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(if is_even { b"\r\n" } else { b"\n" });
 }
 
-/// A number that tells the first and last line and the checksums of frames from whatever a value may hold.
+/// A random number in the first and last line and the checksums of frames: no value can hold one by chance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Nonce([u8; NONCE_BYTES]);
 
 impl Nonce {
-    /// One that nobody can foresee.
+    /// A random nonce, which clients cannot foresee.
     pub fn new() -> Self {
         Nonce::from_number(RandomState::new().hash_one(std::process::id()) as u32)
     }
@@ -100,7 +99,7 @@ impl Nonce {
         Nonce(std::array::from_fn(|digit| b"0123456789abcdef"[(number >> (28 - 4 * digit)) as usize & 15]))
     }
 
-    /// The one of a first line, without the line's end.
+    /// The nonce in a first line, given without its line end.
     pub fn read(line: &[u8]) -> Option<Self> {
         let digits: [u8; NONCE_BYTES] = line.strip_prefix(START_LINE)?.try_into().ok()?;
         digits.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')).then_some(Nonce(digits))
@@ -124,7 +123,7 @@ impl Default for Nonce {
     }
 }
 
-/// What a frame's header says.
+/// The fields of a frame's header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameHeader {
     /// The low half of the CRC-64 of the nonce and the frame's commands.
@@ -225,7 +224,7 @@ mod tests {
             }
             assert_eq!(FrameHeader::read(&whole[..line - 1]), None);
         }
-        assert_eq!((CUT_FRAME.len(), END_LINE_BYTES % 2), (FRAME_HEADER.len(), 0));
+        assert_eq!((TRUNCATED_FRAME.len(), END_LINE_BYTES % 2), (FRAME_HEADER.len(), 0));
     }
 
     #[test]

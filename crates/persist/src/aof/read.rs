@@ -2,8 +2,8 @@
 //!
 //! Only what is written exactly as servers write it is a command; the reader does not guess. It tells apart a
 //! file that *ends* within a command or a transaction, as a crash leaves it, and one that is *damaged*.
-//! A length that reaches past the end of the file while further commands follow is damage: to cut there would
-//! drop what was written after it.
+//! A length that reaches past the end of the file while further commands follow is damage: truncation there
+//! would drop the commands after it.
 //!
 //! In a file with [preallocated bytes](super::preallocation) the commands end with the last whole frame. The
 //! file ends within a command if there is more of another frame.
@@ -12,7 +12,8 @@
 //! only as its bytes arrive.
 
 use super::preallocation::{
-    self, CUT_FRAME, END_LINE_BYTES, FRAME_HEADER_BYTES_MAX, FrameHeader, Nonce, Patches, UNFRAMED_BYTES_MAX,
+    self, END_LINE_BYTES, FRAME_HEADER_BYTES_MAX, FrameHeader, Nonce, Patches, TRUNCATED_FRAME,
+    UNFRAMED_BYTES_MAX,
 };
 use crate::storage::Storage;
 use mantissa_number::parse_i64;
@@ -23,7 +24,7 @@ use std::path::Path;
 
 /// Bytes that are read at a time.
 const BUFFER_BYTES: usize = 256 << 10;
-/// A buffer above this is given back once the command that needed it is done with.
+/// A buffer above this size is freed after the command that needed it.
 const BUFFER_KEPT_BYTES: usize = 1 << 20;
 /// The longest line between commands.
 const ANNOTATION_BYTES_MAX: usize = 64 << 10;
@@ -48,16 +49,16 @@ pub enum Item<'a> {
 /// Why a file could not be read to its end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AofError {
-    /// It ends within a command, a line or a transaction: it is whole up to `whole`, outside transactions.
+    /// The file ends within a command, a line or a transaction. `whole` is the end of what precedes that.
     Truncated {
         /// Where the last whole command or transaction ends.
         whole: u64,
-        /// Within what it ends.
+        /// What is incomplete.
         reason: String,
     },
-    /// It holds what no server writes.
+    /// The file holds bytes that no server writes.
     Damaged {
-        /// Where that is.
+        /// The offset of these bytes.
         offset: u64,
         /// What is wrong.
         reason: String,
@@ -80,7 +81,7 @@ impl fmt::Display for AofError {
 
 impl std::error::Error for AofError {}
 
-/// What an item is, while the reader works on it.
+/// The kind of the item being read.
 enum Found {
     Command,
     Timestamp(i64),
@@ -102,12 +103,12 @@ pub struct Reader<R> {
     slices: Vec<Slice>,
     whole_end: u64,
     in_transaction: bool,
-    /// There may be frames and filler here, with this nonce.
+    /// The nonce of frames and filler; `None` where there can be none.
     nonce: Option<Nonce>,
-    /// Where the frame begins and ends whose bytes have been compared with their checksum.
+    /// Start and end of the last frame whose checksum was right.
     frame_start: u64,
     frame_end: u64,
-    /// What is to be changed before the file is written on.
+    /// Patches to write before anything is appended.
     patches: Patches,
     failure: Option<AofError>,
 }
@@ -173,7 +174,7 @@ impl<R: Read> Reader<R> {
         self.buffer_offset + self.start as u64
     }
 
-    /// Where the last item ends; after an error, how far the reader came.
+    /// Where the last item ends; after an error, the offset that the reader reached.
     pub fn offset(&self) -> u64 {
         self.item_offset() + self.cursor as u64
     }
@@ -188,15 +189,14 @@ impl<R: Read> Reader<R> {
         self.in_transaction
     }
 
-    /// What is to be written over, at which offsets, before anything is written behind what was read: see
-    /// [`preallocation`].
+    /// Patches to write before anything is appended to what was read: see [`preallocation`].
     pub fn patches(&self) -> &Patches {
         &self.patches
     }
 
-    /// What is to be written over at which offset if the file is cut where the last item begins or ends.
-    pub fn patch_of_cut(&self, cut: u64) -> Option<(u64, &'static [u8])> {
-        (self.frame_start < cut && cut < self.frame_end).then_some((self.frame_start, CUT_FRAME))
+    /// The patch that is needed if the file is truncated at `end`, where the last item begins or ends.
+    pub fn patch_of_truncation(&self, end: u64) -> Option<(u64, &'static [u8])> {
+        (self.frame_start < end && end < self.frame_end).then_some((self.frame_start, TRUNCATED_FRAME))
     }
 
     fn step_over_item(&mut self) {
@@ -216,7 +216,7 @@ impl<R: Read> Reader<R> {
         match self.buffer[self.start] {
             b'*' => {
                 if self.is_in_preallocation() {
-                    // What was preallocated has been cut off.
+                    // The preallocated bytes have been truncated.
                     self.nonce = None;
                 }
                 self.command()?;
@@ -376,7 +376,7 @@ impl<R: Read> Reader<R> {
         let (offset, bytes) = (self.item_offset(), line + header.bytes);
         let end = offset + bytes as u64;
         if end > self.total {
-            self.patches.push((offset, CUT_FRAME));
+            self.patches.push((offset, TRUNCATED_FRAME));
         } else if !self.fill(bytes)? {
             return self.truncated("a frame");
         } else if FrameHeader::of(nonce, [&self.buffer[self.start + line..self.start + bytes]]) == header {
@@ -391,7 +391,7 @@ impl<R: Read> Reader<R> {
         self.annotation().map(Some)
     }
 
-    /// What is preallocated behind the last whole frame, with what there may be of another frame.
+    /// Preallocated bytes behind the last whole frame, with a part of another frame or without.
     fn rest_of_preallocation(&mut self) -> Result<Option<Found>, AofError> {
         let Some(nonce) = self.nonce else { return self.annotation().map(Some) };
         let offset = self.item_offset();
@@ -402,7 +402,7 @@ impl<R: Read> Reader<R> {
             Some(at) => (&text[..at], &text[at + END_LINE_BYTES..]),
             None => (text, &[][..]),
         };
-        // It may be that it was being lengthened.
+        // Perhaps a crash came while the file was lengthened.
         let is_end = text.len() < UNFRAMED_BYTES_MAX && preallocation::is_unused(nonce, rest);
         if preallocation::has_frame(nonce, unused) || (end.is_none() && !is_end) {
             return self.damaged(offset, "expected a frame");
@@ -416,7 +416,7 @@ impl<R: Read> Reader<R> {
             }
             (true, false) => self.truncated("a frame that was being written"),
             (false, _) => {
-                // Another server has written commands behind it.
+                // Another server has appended commands.
                 self.step_over_item();
                 self.nonce = None;
                 self.find()
@@ -490,7 +490,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// Whether `text` holds a line such as only commands have.
+/// Whether `text` holds a line that only commands have.
 fn further_lines(text: &[u8]) -> bool {
     let mut rest = text;
     while let Some(at) = rest.iter().position(|&byte| byte == b'\n') {

@@ -1,4 +1,4 @@
-//! A snapshot as commands: what makes the same data when it is run on an empty server.
+//! A snapshot as commands that make the same data on an empty server.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ const ELEMENTS_PER_COMMAND: usize = 64;
 /// Bytes that are gathered before they are written.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Writes what is loaded into it as commands. [`Rebuilder::finish`] is to follow the load.
+/// A load target that writes keys as commands. Call [`Rebuilder::finish`] after the load.
 pub struct Rebuilder<W> {
     out: W,
     buffer: Vec<u8>,
@@ -21,7 +21,7 @@ pub struct Rebuilder<W> {
     error: Option<io::Error>,
 }
 
-/// A command that takes more and more elements of a key.
+/// A command to which elements of a key are added.
 pub(crate) struct Gathering<'a, W> {
     to: &'a mut Rebuilder<W>,
     start: Vec<&'a [u8]>,
@@ -36,7 +36,7 @@ impl<W: Write> Gathering<'_, W> {
         if self.words.len() >= self.words_max { self.write() } else { Ok(()) }
     }
 
-    /// Writes what is left.
+    /// Writes the last command.
     pub fn end(mut self) -> Result<(), String> {
         if self.words.is_empty() { Ok(()) } else { self.write() }
     }
@@ -61,7 +61,7 @@ impl<W: Write> Rebuilder<W> {
         Rebuilder { out, buffer: Vec::new(), database: None, error: None }
     }
 
-    /// Writes the rest, and returns where all of it went.
+    /// Writes the rest, and returns the output.
     pub fn finish(mut self) -> io::Result<W> {
         self.flush();
         match self.error {
@@ -77,7 +77,7 @@ impl<W: Write> Rebuilder<W> {
         self.buffer.clear();
     }
 
-    /// Lets the buffer go if it is large. An error ends the load.
+    /// Writes the buffer out if it is large. An error ends the load.
     fn settle(&mut self) -> Result<(), String> {
         if self.buffer.len() >= BUFFER_BYTES {
             self.flush();

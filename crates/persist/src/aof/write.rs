@@ -1,9 +1,9 @@
-//! What stands in the append-only file beside commands, which are written as
+//! The lines of the append-only file that are not commands. Commands are written as
 //! [requests](mantissa_protocol::encode_request).
 
 use mantissa_number::{INTEGER_TEXT_MAX, format_i64};
 
-/// Appends the line that says that what follows was written at this time, in seconds of unix time.
+/// Appends a timestamp line, in seconds of unix time, for the commands that follow.
 pub fn put_timestamp(time_s: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(b"#TS:");
     out.extend_from_slice(format_i64(&mut [0; INTEGER_TEXT_MAX], time_s));

@@ -1,8 +1,8 @@
 //! The writer of an append-only file: one of the readers of the [log of commits](crate::log).
 //!
-//! It takes what can be read of the log, writes it, and makes it durable as the policy says: whoever waits
-//! for that shares the work with all others. A thread of its own has the writer do so; one who waits may do
-//! it himself where it is quick ([`Writer::is_quick`]). Others see settings and progress in
+//! The writer reads the log, writes it to the file, and syncs the file as the policy says. One sync serves
+//! all clients that wait for one. A thread of its own runs the writer; a thread that waits for a sync may run
+//! the writer itself where that is quick ([`Writer::is_quick`]). Other threads see settings and progress in
 //! [`WriterControl`].
 //!
 //! The file has the bytes of the log, and beside them timestamps, frames' headers and preallocated bytes,
@@ -13,15 +13,15 @@
 //!   unit that did not fit as a whole is taken out again;
 //! - the units up to `durable` survive a crash.
 //!
-//! While there is none, both are the maximum: nothing needs to be waited for.
+//! While there is no file, `durable` and `written` are the maximum: nobody has to wait.
 //!
-//! Once a second, where that is the policy, another thread makes durable what is written, so that writing
-//! goes on meanwhile. If it takes more than two seconds the writer is stalled
-//! ([`WriterControl::is_stalled`]): whoever appends should wait first, so that no more than about two
-//! seconds of changes are ever at stake. It is stalled too if too much waits to be written.
+//! With `appendfsync everysec` another thread syncs the file once a second, and the writer goes on writing
+//! meanwhile. If a sync takes more than two seconds the writer is stalled ([`WriterControl::is_stalled`]):
+//! workers should wait before they append, so that a crash loses about two seconds of changes at most. The
+//! writer is stalled too if too many bytes wait to be written.
 //!
-//! Where everything is made durable at once, each batch is written as a frame over [preallocated] bytes;
-//! `appendfsync always` then takes half to a third of the time for a sync.
+//! With `appendfsync always` each batch is written as a frame over [preallocated] bytes, which shortens a
+//! sync to a half or a third.
 //!
 //! The writer moves on to another file at an LSN ([`WriterControl::switch`]), so that a snapshot taken at
 //! that instant and the new file together hold exactly everything. The file before is durable by then.
@@ -43,56 +43,54 @@ use super::write::put_timestamp;
 use crate::log::{Chunk, Lsn};
 use crate::storage::StorageFile;
 
-/// How often the file is made durable when that is done every second.
+/// Time between two syncs with `appendfsync everysec`.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
-/// How long that may take before those who append are asked to wait.
+/// Maximum time of a sync before the writer counts as stalled.
 const SYNC_TIME_MAX: Duration = Duration::from_secs(2);
-/// Where making durable takes no longer than this, waking another thread for it would take as long.
+/// A thread that waits for a sync runs the writer itself where a sync takes no longer than this: waking
+/// another thread takes about as long.
 const QUICK_SYNC: Duration = Duration::from_micros(250);
-/// And where no more than this is to be written. It takes a quarter of a millisecond where it is not made
-/// durable.
+/// The same for the bytes to be written. Writing them takes a quarter of a millisecond without a sync.
 const QUICK_BYTES: u64 = 256 << 10;
 /// How long a sync takes at least in a simulation: others go on meanwhile.
 const SIMULATED_SYNC_TIME: Duration = Duration::from_micros(100);
 /// How often a failed write is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Pieces that are written at a time: a megabyte of small units.
+/// Maximum items of the batch in one write: a megabyte of small units.
 const VECTORS_MAX: usize = 16;
-
-/// What is to be written.
-enum Piece {
-    /// A line that is not part of the log.
-    Note(Vec<u8>),
-    /// Units of the log.
-    Units(Chunk),
-}
-
-impl Piece {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Piece::Note(line) => line,
-            Piece::Units(chunk) => chunk.bytes(),
-        }
-    }
-}
 
 /// What is to be done, in this order.
 enum Item {
-    Piece(Piece),
+    /// Writes a line that is not part of the log.
+    Note(Vec<u8>),
+    /// Writes units of the log.
+    Units(Chunk),
+    /// Goes on with another file.
     Change(NextFile),
+}
+
+impl Item {
+    /// The bytes to write; `None` for a change of the file.
+    fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Item::Note(line) => Some(line),
+            Item::Units(chunk) => Some(chunk.bytes()),
+            Item::Change(_) => None,
+        }
+    }
 }
 
 /// Why [`Writer::write_and_sync`] failed.
 #[derive(Debug)]
 pub enum WriterError {
-    /// A write: what could not be written is kept, and tried again a second later.
+    /// A write failed. Its bytes are kept, and tried again a second later.
     Write(io::Error),
-    /// Making durable. What was written since the last time may be lost in a crash, also if a later attempt
+    /// A sync failed. What was written since the last sync may be lost in a crash, also if a later sync
     /// succeeds.
     Sync(io::Error),
-    /// The next file: the present one is written on.
+    /// The next file could not be opened. The writer stays with the present one.
     NextFile(io::Error),
-    /// Writing or making durable while the file was being closed. It is closed, without what was left.
+    /// A write or sync failed while the file was being closed. The file is closed without the rest.
     Closed(io::Error),
 }
 
@@ -100,41 +98,41 @@ pub enum WriterError {
 pub struct Writer {
     control: Arc<WriterControl>,
     file: Option<Box<dyn StorageFile>>,
-    /// What has been read of the log and is not known to be written as a whole.
+    /// What has been read of the log and is not yet written as a whole.
     batch: VecDeque<Item>,
-    /// How much of the batch is written: whole items, and bytes of the next.
+    /// The written part of the batch: whole items, and bytes of the next one.
     done_items: usize,
     done_bytes: usize,
     /// The length of the file before the batch, without preallocated bytes.
     length: u64,
-    /// Where the bytes end that are preallocated behind that; 0 if there are none.
+    /// Where the preallocated bytes behind `length` end; 0 if there are none.
     preallocated_end: u64,
     /// Nothing could be preallocated in this file.
     is_full: bool,
     /// The nonce of this file's frames, and the buffer that a frame is made in.
     nonce: Nonce,
     frame: Vec<u8>,
-    /// A frame was written since the file was made durable: that is due, whatever the policy is now.
+    /// A frame was written since the last sync. The next sync is due, whatever the policy is now.
     has_frame: bool,
     /// The last timestamp that this file got, Unix time in s.
     noted_time_s: i64,
     /// Chunks that have just been read.
     chunks: Vec<Chunk>,
-    /// Something was written since the file was made durable.
+    /// Something was written since the last sync.
     is_dirty: bool,
     synced_at: Option<Instant>,
-    /// The sync thread, which makes files durable up to an LSN, and when it was given the present one.
+    /// The sync thread, which takes files with the LSN up to which they are written, and when the present
+    /// sync began.
     syncer: Option<mpsc::Sender<(Box<dyn StorageFile>, Lsn)>>,
     sync_began: Option<Instant>,
     failed_at: Option<Instant>,
-    /// Units that were in the file when it was last made durable, units in the batch and before, and how long
-    /// a sync takes on average.
+    /// Units in the file at the last sync, units in the batch and before, and the average time of a sync.
     synced_units: u64,
     written_units: u64,
     sync_time: Duration,
-    /// How long making durable took in the last [`Writer::write_and_sync`]; 0 if nothing was synced.
+    /// Time of the sync in the last [`Writer::write_and_sync`]; 0 if nothing was synced.
     last_sync: Duration,
-    /// Units that somebody waited for just before the last of them became durable.
+    /// Units for which clients waited just before the last sync.
     awaited_units: u64,
 }
 
@@ -168,7 +166,7 @@ impl Writer {
         }
     }
 
-    /// Starts a thread that makes durable what is written, where that happens once a second.
+    /// Starts the thread that syncs the file with `appendfsync everysec`.
     pub fn start_syncer(&mut self) -> io::Result<()> {
         if simulation::is_active() {
             // The writer makes durable what it has written.
@@ -189,7 +187,7 @@ impl Writer {
         Ok(())
     }
 
-    /// What there is to wait for now; for no longer than `timeout`.
+    /// What the writer waits for now, and for how long: `timeout` at most.
     pub fn pause(&self, now: Instant, timeout: Duration) -> Pause {
         let has_batch = self.failed_at.is_none() && !self.batch.is_empty();
         let due = if has_batch { Some(now) } else { self.next_attempt() };
@@ -205,7 +203,7 @@ impl Writer {
         self.batch.is_empty() && self.failed_at.is_none()
     }
 
-    /// Whether something is to be tried at some time although nobody appends anything.
+    /// Whether a sync or another attempt is due at some time, also without further appends.
     pub fn has_deadline(&self) -> bool {
         self.next_attempt().is_some()
     }
@@ -214,7 +212,7 @@ impl Writer {
     pub fn is_quick(&self) -> bool {
         let is_sync_quick = match self.control.policy() {
             SyncPolicy::Always => !self.sync_time.is_zero() && self.sync_time <= QUICK_SYNC,
-            // A frame of before is still to be made durable.
+            // A frame of an earlier policy is not synced yet.
             _ => !self.has_frame && self.preallocated_end == 0,
         };
         is_sync_quick
@@ -225,8 +223,9 @@ impl Writer {
             && !self.control.has_change()
     }
 
-    /// Group commit: where everything is made durable at once, waits for the clients whose replies left after
-    /// the last sync to write again. Their writes then share the next sync. Waits for half a sync at most.
+    /// Group commit with `appendfsync always`: waits for the clients that got their replies after the last
+    /// sync to write again, so that their writes share the next sync. Waits for half the time of a sync at
+    /// most.
     pub fn wait_for_group(&mut self) {
         let waits = self.control.policy() == SyncPolicy::Always && !simulation::is_active();
         if !waits || self.failed_at.is_some() {
@@ -245,7 +244,7 @@ impl Writer {
         }
     }
 
-    /// When something is to be tried although nobody appends anything.
+    /// When a sync or another attempt is due without further appends.
     fn next_attempt(&self) -> Option<Instant> {
         if let Some(failed_at) = self.failed_at {
             return Some(failed_at + RETRY_INTERVAL);
@@ -259,7 +258,7 @@ impl Writer {
         self.failed_at.is_some()
     }
 
-    /// How long making durable took in the last [`Writer::write_and_sync`]; 0 if nothing was synced.
+    /// Time of the sync in the last [`Writer::write_and_sync`]; 0 if nothing was synced.
     pub fn last_sync(&self) -> Duration {
         self.last_sync
     }
@@ -269,7 +268,7 @@ impl Writer {
         self.length
     }
 
-    /// Writes what can be read of the log, and makes it durable if that is due. Does nothing for a while
+    /// Writes what can be read of the log, and syncs if that is due. Does nothing for [`RETRY_INTERVAL`]
     /// after a failure.
     pub fn write_and_sync(&mut self, now: Instant) -> Result<(), WriterError> {
         if self.failed_at.is_some_and(|failed_at| now < failed_at + RETRY_INTERVAL) {
@@ -294,7 +293,7 @@ impl Writer {
         outcome
     }
 
-    /// Whether what can not be written is lost: not where somebody waits for it to be durable.
+    /// Whether bytes that cannot be written are dropped: not where clients wait for them to be durable.
     fn gives_up(&self) -> bool {
         let is_awaited = self.control.policy() == SyncPolicy::Always && !self.control.is_abandoned();
         self.control.is_closing.load(Ordering::Relaxed) && !is_awaited
@@ -304,13 +303,13 @@ impl Writer {
     fn give_up(&mut self) {
         self.take();
         (self.done_items, self.done_bytes) = (0, 0);
-        // Whoever loads the file can do without.
-        let _ = self.cut_preallocation();
+        // A load of the file copes with preallocated bytes.
+        let _ = self.truncate_preallocation();
         for item in std::mem::take(&mut self.batch) {
             match item {
-                // Nobody waits any more for what is lost to be durable.
-                Item::Piece(Piece::Units(chunk)) => self.control.set_written(chunk.end()),
-                Item::Piece(Piece::Note(_)) => {}
+                // Nobody waits any more for these units to be durable.
+                Item::Units(chunk) => self.control.set_written(chunk.end()),
+                Item::Note(_) => {}
                 Item::Change(next) => {
                     self.file = next().ok().flatten();
                     self.length = self.file.as_ref().and_then(|file| file.length().ok()).unwrap_or(0);
@@ -323,10 +322,10 @@ impl Writer {
         }
     }
 
-    /// Writes what can be read of the log, and makes it durable, whatever the policy.
+    /// Writes what can be read of the log and syncs, whatever the policy.
     pub fn finish(&mut self) -> Result<(), WriterError> {
         self.write_readable()?;
-        self.cut_preallocation()?;
+        self.truncate_preallocation()?;
         self.sync()
     }
 
@@ -340,11 +339,11 @@ impl Writer {
             let until = changes.front().map_or(Lsn::MAX, |change| change.lsn);
             if let Some(reader) = reader {
                 let is_lost = reader.read(until, usize::MAX, &mut self.chunks).is_err();
-                debug_assert!(!is_lost, "it has no limit");
+                debug_assert!(!is_lost, "the writer has no limit of unread bytes");
             }
             for chunk in std::mem::take(&mut self.chunks).drain(..) {
                 self.note_time(chunk.time_s());
-                self.batch.push_back(Item::Piece(Piece::Units(chunk)));
+                self.batch.push_back(Item::Units(chunk));
             }
             let is_change_next = reader.as_ref().is_none_or(|reader| reader.lsn() == until);
             let Some(FileChange { next, .. }) = changes.pop_front_if(|_| is_change_next) else { return };
@@ -353,13 +352,13 @@ impl Writer {
         }
     }
 
-    /// Puts a timestamp in front of what follows, if the file has none of this second.
+    /// Adds a timestamp to the batch, if the file has none of this second.
     fn note_time(&mut self, time_s: i64) {
         if self.control.notes_time() && time_s > self.noted_time_s {
             self.noted_time_s = time_s;
             let mut line = Vec::new();
             put_timestamp(time_s, &mut line);
-            self.batch.push_back(Item::Piece(Piece::Note(line)));
+            self.batch.push_back(Item::Note(line));
         }
     }
 
@@ -368,26 +367,23 @@ impl Writer {
         match self.frame_bytes() {
             Some(bytes) if self.preallocate(bytes)? => self.write_frame()?,
             _ if self.batch.is_empty() => {}
-            _ => self.cut_preallocation()?,
+            _ => self.truncate_preallocation()?,
         }
         loop {
             match self.batch.get(self.done_items) {
                 None => break,
-                Some(Item::Piece(_)) => self.write_pieces()?,
                 Some(Item::Change(_)) => self.change_file()?,
+                Some(Item::Note(_) | Item::Units(_)) => self.write_items()?,
             }
         }
         self.settle_batch();
         Ok(())
     }
 
-    /// Bytes of the batch if it is to be a frame: made durable at once, and no larger than a frame may be.
+    /// Bytes of the batch if it is written as a frame: with `appendfsync always`, and if it fits in one.
     fn frame_bytes(&self) -> Option<u64> {
-        let bytes = self.batch.iter().map(|item| match item {
-            Item::Piece(piece) => piece.bytes().len(),
-            // The file ends here.
-            Item::Change(_) => usize::MAX,
-        });
+        // A frame does not span two files.
+        let bytes = self.batch.iter().map(|item| item.bytes().map_or(usize::MAX, <[u8]>::len));
         let bytes = bytes.fold(0, usize::saturating_add);
         let suits = self.control.policy() == SyncPolicy::Always
             && self.control.preallocation() > 0
@@ -399,8 +395,8 @@ impl Writer {
         suits.then_some(bytes as u64)
     }
 
-    /// Sees to it that there are preallocated bytes for a frame with so many bytes of commands. False if the
-    /// disk gives none.
+    /// Ensures that bytes are preallocated for a frame with `frame` bytes of commands. False if the disk has
+    /// no space.
     fn preallocate(&mut self, frame: u64) -> Result<bool, WriterError> {
         if self.preallocated_end == 0 {
             self.nonce = Nonce::new();
@@ -417,7 +413,7 @@ impl Writer {
         if needed <= self.preallocated_end {
             return Ok(true);
         }
-        // The last line is written over, and written anew.
+        // The new bytes overwrite the last line and end with it.
         let start = self.preallocated_end - END_LINE_BYTES as u64;
         let filler = self.control.preallocation() + (needed - start);
         let mut added = FILLER.repeat((filler / 2) as usize);
@@ -430,10 +426,10 @@ impl Writer {
         Ok(true)
     }
 
-    /// Writes the end of the file from `start` on, durably. False if the disk does not take it.
+    /// Writes the end of the file from `start` on, durably. False if the write fails.
     fn lengthen(&mut self, start: u64, bytes: &[u8]) -> Result<bool, WriterError> {
         let Some(file) = &mut self.file else { return Ok(false) };
-        // Until all of it is done: what there is of it is cut off before anything else is written.
+        // Until all bytes are written: whatever part of them there is, is truncated before the next write.
         self.is_full = true;
         self.preallocated_end = start + bytes.len() as u64;
         if file.go_to(start).and_then(|()| file.write_all(bytes)).is_err() {
@@ -447,12 +443,7 @@ impl Writer {
     /// Writes the batch as a frame.
     fn write_frame(&mut self) -> Result<(), WriterError> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        let parts = || {
-            self.batch.iter().filter_map(|item| match item {
-                Item::Piece(piece) => Some(piece.bytes()),
-                Item::Change(_) => None,
-            })
-        };
+        let parts = || self.batch.iter().filter_map(Item::bytes);
         let header = FrameHeader::of(self.nonce, parts());
         self.frame.clear();
         preallocation::put_line(&header.line(), self.length + header.bytes as u64, &mut self.frame);
@@ -460,7 +451,7 @@ impl Writer {
         parts().for_each(|part| self.frame.extend_from_slice(part));
         (self.is_dirty, self.has_frame) = (true, true);
         if let Err(error) = file.write_all(&self.frame) {
-            // The next attempt cuts off what there is of it.
+            // The next attempt truncates what there is of the frame.
             self.is_full = true;
             return Err(WriterError::Write(error));
         }
@@ -469,8 +460,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Cuts preallocated bytes off, durably: what is written next may share their first block of the disk.
-    fn cut_preallocation(&mut self) -> Result<(), WriterError> {
+    /// Truncates preallocated bytes, durably: the next write may share their first block of the disk.
+    fn truncate_preallocation(&mut self) -> Result<(), WriterError> {
         if self.has_frame {
             self.sync()?;
         }
@@ -484,19 +475,16 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the rest of the next pieces, as many as one call takes.
-    fn write_pieces(&mut self) -> Result<(), WriterError> {
-        let pieces = self.batch.iter().skip(self.done_items).map_while(|item| match item {
-            Item::Piece(piece) => Some(piece.bytes()),
-            Item::Change(_) => None,
-        });
+    /// Writes the rest of the batch up to the next change of the file, or as much as one call takes.
+    fn write_items(&mut self) -> Result<(), WriterError> {
+        let items = self.batch.iter().skip(self.done_items).map_while(Item::bytes);
         let Some(file) = &mut self.file else {
-            // Between two files there is none; the present one was closed, or the next could not be opened.
-            self.done_items += pieces.count();
+            // No file: it was closed, or the next one could not be opened.
+            self.done_items += items.count();
             return Ok(());
         };
         let (mut vectors, mut count) = ([IoSlice::new(&[]); VECTORS_MAX], 0);
-        for (vector, bytes) in vectors.iter_mut().zip(pieces) {
+        for (vector, bytes) in vectors.iter_mut().zip(items) {
             *vector = IoSlice::new(if count == 0 { &bytes[self.done_bytes..] } else { bytes });
             count += 1;
         }
@@ -513,16 +501,16 @@ impl Writer {
         }
     }
 
-    /// Counts pieces that are written as a whole.
+    /// Counts items that are written as a whole.
     fn step_over_written(&mut self) {
-        while let Some(Item::Piece(piece)) = self.batch.get(self.done_items) {
-            let Some(rest) = self.done_bytes.checked_sub(piece.bytes().len()) else { return };
+        while let Some(bytes) = self.batch.get(self.done_items).and_then(Item::bytes) {
+            let Some(rest) = self.done_bytes.checked_sub(bytes.len()) else { return };
             (self.done_items, self.done_bytes) = (self.done_items + 1, rest);
         }
     }
 
-    /// Takes what is written of the batch out of the file again, so that it ends with a whole unit. If that
-    /// fails too, the next attempt goes on where this one ended.
+    /// Truncates the file to its length before the batch, so that it ends with a whole unit. If that fails
+    /// too, the next attempt goes on where this one ended.
     fn undo(&mut self, error: io::Error) -> WriterError {
         if let Some(file) = &mut self.file
             && (self.done_items, self.done_bytes) != (0, 0)
@@ -533,15 +521,13 @@ impl Writer {
         WriterError::Write(error)
     }
 
-    /// Forgets the part of the batch that is written.
+    /// Removes the written items from the batch.
     fn settle_batch(&mut self) {
         let (mut bytes, mut written) = (0, None);
         for item in self.batch.drain(..self.done_items) {
-            if let Item::Piece(piece) = item {
-                bytes += piece.bytes().len() as u64;
-                if let Piece::Units(chunk) = piece {
-                    written = Some(chunk.end());
-                }
+            bytes += item.bytes().map_or(0, <[u8]>::len) as u64;
+            if let Item::Units(chunk) = item {
+                written = Some(chunk.end());
             }
         }
         (self.done_items, self.done_bytes) = (0, 0);
@@ -554,7 +540,7 @@ impl Writer {
     /// Goes on with the next file.
     fn change_file(&mut self) -> Result<(), WriterError> {
         self.settle_batch();
-        self.cut_preallocation()?;
+        self.truncate_preallocation()?;
         self.sync()?;
         let Some(Item::Change(next)) = self.batch.pop_front() else { return Ok(()) };
         self.is_full = false;
@@ -565,7 +551,7 @@ impl Writer {
         (self.file, self.length) = opened.map_err(WriterError::NextFile)?;
         let is_last = !self.batch.iter().any(|item| matches!(item, Item::Change(_)));
         if self.file.is_none() && is_last && self.control.end_reading() {
-            // It has been read, but belongs to no file.
+            // The rest was read after the last file was closed.
             self.batch.clear();
         } else {
             self.control.set_durable(self.control.written());
@@ -605,7 +591,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Notes what the sync thread has come to, or that it takes too long.
+    /// Notes the outcome of the sync thread, or that its sync takes too long.
     fn note_synced(&mut self, now: Instant) -> Result<(), WriterError> {
         let Some(began) = self.sync_began else { return Ok(()) };
         if self.control.is_syncing.load(Ordering::Acquire) {

@@ -1,6 +1,6 @@
 //! Loading a file with several threads.
 //!
-//! The calling thread reads the file and cuts it where records end, which it finds by their lengths alone
+//! The calling thread reads the file and splits it where records end, which it finds by their lengths alone
 //! ([`super::skip`]). The parts, about [`PART_BYTES`] each, go to workers, which decode them as
 //! [`Loader`] does and deliver them to their own targets; so keys arrive in no particular order. The reading
 //! thread keeps the checksum. A record of more than [`RECORD_BYTES_MAX`] is not brought into memory as a
@@ -72,7 +72,7 @@ pub fn load_in_parallel(file: &dyn SharedFile, job: &LoadJob<'_>) -> Result<Load
     }
 }
 
-/// An error is one that a worker has found, or that of a file that can not be cut.
+/// Fails with the error of a worker, or with `None` if the file cannot be split.
 fn attempt(file: &dyn SharedFile, total: u64, job: &LoadJob<'_>) -> Result<LoadSummary, Option<LoadError>> {
     let whole = Range { file, at: 0, end: total };
     let mut header = Loader::new(whole, Some(total), job.options.clone());
@@ -91,10 +91,21 @@ fn attempt(file: &dyn SharedFile, total: u64, job: &LoadJob<'_>) -> Result<LoadS
         let ahead = ReadAhead::start(scope, file, total);
         let (bytes, filled, shared) = (Vec::new(), 0, &shared);
         let offset = begin;
-        let mut cutter =
-            Cutter { file, ahead, total, offset, bytes, filled, database: 0, checksum, job, shared, sender };
-        let end = cutter.cut()?;
-        Ok::<_, Stop>((end, cutter.checksum.value()))
+        let mut splitter = Splitter {
+            file,
+            ahead,
+            total,
+            offset,
+            bytes,
+            filled,
+            database: 0,
+            checksum,
+            job,
+            shared,
+            sender,
+        };
+        let end = splitter.split()?;
+        Ok::<_, Stop>((end, splitter.checksum.value()))
     });
     if let Some(error) = lock(&shared.failure).take() {
         return Err(Some(error));
@@ -112,21 +123,21 @@ struct Part {
 }
 
 enum Content {
-    /// So many of these bytes, from the first on.
+    /// The bytes up to this number.
     Bytes(Vec<u8>, usize),
-    /// So many bytes, to be read.
+    /// A number of bytes, which the worker reads.
     Range(u64),
 }
 
 /// What the workers share.
 #[derive(Default)]
 struct Shared {
-    /// What was in each part.
+    /// The summaries of the parts that have been loaded.
     finished: Mutex<Vec<LoadSummary>>,
     /// The first error.
     failure: Mutex<Option<LoadError>>,
     failed: AtomicBool,
-    /// Memory of parts that have been loaded, to be filled again.
+    /// Buffers of parts that have been loaded, for reuse.
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -226,29 +237,29 @@ fn load_part<'a, R: Read>(
     (outcome.map(|()| loader.summary), loader.source)
 }
 
-/// Reads a file and cuts it into parts.
-struct Cutter<'a, 'j> {
+/// Reads a file and splits it into parts.
+struct Splitter<'a, 'j> {
     file: &'a dyn SharedFile,
     ahead: ReadAhead,
     total: u64,
     /// Offset of `bytes`.
     offset: u64,
-    /// Begins with what has been read and not sent.
+    /// The first `filled` bytes have been read and not sent.
     bytes: Vec<u8>,
     /// The number of bytes that have been read and not sent.
     filled: usize,
     /// The database that is selected at `offset`.
     database: u64,
-    /// That of everything before `offset`.
+    /// The checksum of everything before `offset`.
     checksum: Checksum,
     job: &'a LoadJob<'j>,
     shared: &'a Shared,
     sender: SyncSender<Part>,
 }
 
-impl Cutter<'_, '_> {
+impl Splitter<'_, '_> {
     /// Sends all parts. Returns the offset of what follows the end mark.
-    fn cut(&mut self) -> Result<u64, Stop> {
+    fn split(&mut self) -> Result<u64, Stop> {
         let mut wanted = PART_BYTES;
         loop {
             let is_all = self.read(wanted)?;
@@ -274,7 +285,7 @@ impl Cutter<'_, '_> {
         }
     }
 
-    /// Sends so many of the bytes that have been read, and keeps the others.
+    /// Sends the first `count` bytes that have been read, and keeps the others.
     fn send_bytes(&mut self, database: u64, count: usize) {
         self.checksum.update(&self.bytes[..count]);
         let rest = &self.bytes[count..self.filled];
@@ -288,7 +299,7 @@ impl Cutter<'_, '_> {
         self.send(database, Content::Bytes(bytes, count), count as u64);
     }
 
-    /// Reads until there are so many bytes. True at the end of the file.
+    /// Reads until `filled` is at least `wanted`. True at the end of the file.
     fn read(&mut self, wanted: usize) -> Result<bool, Stop> {
         let left = self.total.saturating_sub(self.offset + self.filled as u64);
         let wanted = wanted.min(self.filled + usize::try_from(left).unwrap_or(usize::MAX));
@@ -308,7 +319,7 @@ impl Cutter<'_, '_> {
         Ok(self.offset + self.filled as u64 == self.total)
     }
 
-    /// How many of the bytes are whole records, and whether the end mark is the last of them.
+    /// The number of bytes in whole records, and whether the last of these is the end mark.
     fn whole_records(&mut self) -> Result<(usize, bool), Stop> {
         let mut input = Slice::new(&self.bytes[..self.filled]);
         let mut end = 0;
@@ -329,7 +340,7 @@ impl Cutter<'_, '_> {
         }
     }
 
-    /// Sends the record at the offset without having it in memory.
+    /// Sends the record at the offset as a range of the file, without reading it into memory.
     fn long_record(&mut self) -> Result<(), Stop> {
         let range = Range { file: self.file, at: self.offset, end: self.total };
         let mut source = Source::new(range, Some(self.total - self.offset)).at_offset(self.offset);
@@ -343,7 +354,7 @@ impl Cutter<'_, '_> {
 
     fn send(&mut self, database: u64, content: Content, count: u64) {
         let database = usize::try_from(database).unwrap_or(usize::MAX);
-        // It fails where all workers are gone, which they only are after a panic.
+        // Sending fails where all workers have ended, which happens only after a panic.
         let _ = self.sender.send(Part { offset: self.offset, database, content });
         self.offset += count;
     }

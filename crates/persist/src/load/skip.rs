@@ -1,7 +1,6 @@
 //! Finding where records end without decoding them: only lengths are read.
 //!
-//! What this accepts need not be sound: whoever decodes the record finds out. It never accepts less than a
-//! decoder does.
+//! It accepts every record that a decoder accepts, and more: the decoder finds the other damage.
 
 use super::module::skip_aux;
 use crate::format::{encoding, opcode};
@@ -14,7 +13,7 @@ use std::io::Read;
 pub(crate) enum Stop {
     /// The bytes end within it.
     Incomplete,
-    /// It is none, or one that cannot be skipped.
+    /// The bytes are no record, or one that cannot be skipped.
     Unknown,
 }
 
@@ -79,10 +78,10 @@ impl<R: Read> Input for Source<'_, R> {
     }
 }
 
-/// What a record was.
+/// What a skipped record was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Skipped {
-    /// A key, or something that says nothing to who skips.
+    /// A key, or a record without influence on later ones.
     Record,
     /// The keys that follow belong to this database.
     Database(u64),

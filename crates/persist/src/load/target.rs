@@ -28,7 +28,7 @@ pub struct Record<'a> {
     pub value: LoadedValue<'a>,
     /// When it expires, as unix time in milliseconds.
     pub expiry: Option<i64>,
-    /// When it was used.
+    /// When it was last used.
     pub access: Access,
 }
 

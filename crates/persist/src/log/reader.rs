@@ -1,28 +1,28 @@
-//! Those who read the log, and what is kept for those who may come back.
+//! Readers of the log, and the backlog for readers that may come back.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::{Log, Lsn, NOBODY_SLEEPS, Registered, Source, State};
 
-/// What wakes a reader that sleeps. It runs on the thread that appends, and must be quick.
+/// Wakes a sleeping reader. Runs on the thread that appends, and must be quick.
 pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
 /// Where a reader begins.
 #[derive(Clone, Copy, Debug)]
 pub enum Start {
-    /// At the end, with SELECT before the next command: it needs to know nothing of what was before.
+    /// At the end, with SELECT before the next command, for a reader that has read nothing before.
     Fresh,
-    /// At the byte with this LSN: it has read everything before.
+    /// At the byte with this LSN, for a reader that has read everything before.
     At(Lsn),
 }
 
-/// What a reader asked for is not kept any more, or not there yet.
+/// The LSN that a reader asked for is dropped already, or not appended yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotKept {
-    /// The first LSN that it could begin at.
+    /// The first LSN at which a reader could begin.
     pub first: Lsn,
-    /// The last one.
+    /// The last such LSN.
     pub end: Lsn,
 }
 
@@ -32,10 +32,10 @@ impl fmt::Display for NotKept {
     }
 }
 
-/// A reader was given up because too much waited for it.
+/// A reader was dropped because too many bytes waited for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lost {
-    /// How many bytes.
+    /// The number of bytes that waited.
     pub bytes: u64,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Lost {
     }
 }
 
-/// Bytes of the log that lie together. They are kept for as long as this is.
+/// A contiguous range of the log's bytes, which stay in memory for as long as the chunk exists.
 #[derive(Clone)]
 pub struct Chunk {
     lsn: Lsn,
@@ -66,7 +66,7 @@ impl Chunk {
         self.lsn + self.len as u64
     }
 
-    /// When all of it was appended, Unix time in s; 0 if nobody has said.
+    /// When all of it was appended, Unix time in s; 0 if unknown.
     pub fn time_s(&self) -> i64 {
         self.time_s
     }
@@ -82,8 +82,8 @@ impl Chunk {
 }
 
 impl Log {
-    /// Registers a reader. More than `bytes_max` bytes may not wait for it: then it is lost. `waker` is
-    /// called when there is something for it and it sleeps.
+    /// Registers a reader. It is dropped if more than `bytes_max` bytes wait for it. `waker` is called when
+    /// it sleeps and there is something to read.
     pub fn register(
         self: &Arc<Self>,
         start: Start,
@@ -173,7 +173,7 @@ impl State {
     }
 }
 
-/// One who reads everything from some LSN on.
+/// A reader: reads everything from some LSN on.
 pub struct Reader {
     log: Arc<Log>,
     id: u64,
@@ -181,34 +181,34 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// The LSN of the next byte that it will read.
+    /// The LSN of the next byte to read.
     pub fn lsn(&self) -> Lsn {
         self.lsn
     }
 
-    /// Adds to `chunks` what can be read: up to `until`, which must be between two units, in whole units; and
-    /// no more than `bytes_max` bytes, which may end within a unit. Nothing if nothing is there.
+    /// Adds to `chunks` what can be read: whole units up to `until`, which must be between two units, but no
+    /// more than `bytes_max` bytes, which may end within a unit. Adds nothing if nothing can be read.
     pub fn read(&mut self, until: Lsn, bytes_max: usize, chunks: &mut Vec<Chunk>) -> Result<(), Lost> {
         self.lsn = self.log.locked().read(self.id, until, bytes_max, chunks)?;
         Ok(())
     }
 
-    /// Whether something can be read, or the reader is lost.
+    /// Whether something can be read, or the reader has been dropped.
     pub fn has_more(&self) -> bool {
         let state = self.log.locked();
         let is_lost = state.find(self.id).lost_bytes.is_some();
         is_lost || state.segments_from(self.lsn).next().is_some_and(|(_, _, filled)| filled > self.lsn)
     }
 
-    /// Says that the reader is about to sleep until `units` units have been appended in all ([`Log::units`];
-    /// 0 for any). It must look for more after this and before it sleeps: what comes after that wakes it.
+    /// Notes that the reader is about to sleep until `units` units have been appended in all ([`Log::units`];
+    /// 0 for any). After this call and before it sleeps, it must read once more: later appends wake it.
     pub fn begin_sleep(&self, units: u64) {
         let mut state = self.log.locked();
         state.find_mut(self.id).wakes_at_units = units;
         self.log.note_sleepers(&state);
     }
 
-    /// Says that it does not sleep.
+    /// Notes that the reader does not sleep.
     pub fn end_sleep(&self) {
         self.begin_sleep(NOBODY_SLEEPS);
     }
@@ -232,7 +232,7 @@ impl Backlog {
         self.log.locked().first()
     }
 
-    /// Keeps more or less from now on.
+    /// Sets the number of bytes that are kept from now on.
     pub fn resize(&self, bytes: u64) {
         let mut state = self.log.locked();
         state.find_mut(self.id).keeps_bytes = Some(bytes);

@@ -1,12 +1,12 @@
-//! What one commit has for the log.
+//! The commands that one commit logs.
 
 use mantissa_protocol::encode_request;
 
 const MULTI: &[u8] = b"*1\r\n$5\r\nMULTI\r\n";
 const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
-/// Bytes kept free in front of the commands, for SELECT and MULTI: a unit is one piece of memory.
+/// Bytes kept free in front of the commands, for SELECT and MULTI, so that a unit is contiguous.
 const FRONT_BYTES: usize = 64;
-/// A buffer above this is given back when the unit is empty again.
+/// A buffer above this size is freed when the unit is emptied.
 const BUFFER_KEPT_BYTES: usize = 64 << 10;
 
 /// Commands that are logged together: either all of them are applied by a reader, or none.

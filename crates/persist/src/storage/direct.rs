@@ -1,15 +1,14 @@
-//! A file that is written past the memory in which the system keeps files (`O_DIRECT`).
+//! A file that is written past the page cache (`O_DIRECT`).
 //!
-//! Through that memory, each byte of a dump would be copied there, written out by a thread of the system and
-//! kept where what others read could be. That takes several times the processor's time, in stretches in which
-//! many systems let nobody else on the processor, and a sync of another file on the same disk may have to
-//! wait for all of it.
+//! Through the page cache, each byte of a dump would be copied, written back by a kernel thread, and kept
+//! instead of pages that are read. That takes several times the processor time, in stretches that many
+//! kernels do not preempt, and a sync of another file on the same disk may have to wait for all of it.
 //!
 //! The system takes direct writes whose place in the file, length and address in memory are multiples of the
-//! disk's block size. They are made from one aligned buffer; the end of the file, which is shorter, goes the
-//! usual way. So does everything where the file system takes no direct writes. And as long as the disk is
-//! slow, most of it does: who writes then waits for no disk, so that what waits to be written does not pile
-//! up in the process.
+//! disk's block size. They are made from one aligned buffer. The end of the file, which is shorter, goes
+//! through the page cache, and so does everything where the file system takes no direct writes. While the
+//! disk is slow, most writes go through the page cache too, so that the writer does not wait for the disk
+//! and bytes do not pile up in the process.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -25,12 +24,12 @@ use super::OutputFile;
 const BUFFER_BYTES: usize = 1 << 20;
 /// A disk that takes longer than this for one write is slow.
 const WRITE_TIME_MAX: Duration = Duration::from_millis(8);
-/// So many writes go the usual way before a slow disk is tried again.
+/// Writes through the page cache before a slow disk is tried again.
 const CACHED_WRITES: u32 = 31;
 
 /// A file that is written past the page cache.
 pub(super) struct DirectFile {
-    /// The file as it is usually written.
+    /// The file, for writes through the page cache.
     cached: File,
     /// For direct writes, if the file system takes them.
     direct: Option<File>,
@@ -40,7 +39,7 @@ pub(super) struct DirectFile {
     filled: usize,
     /// Bytes of the buffer that are in the file already.
     flushed: usize,
-    /// Writes that are still to go the usual way because the disk is slow.
+    /// Writes that still go through the page cache because the disk is slow.
     cached_writes: u32,
 }
 
@@ -112,7 +111,7 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    /// Writes pieces of many sizes, with syncs in between, and compares the file with what was written.
+    /// Writes chunks of many sizes, with syncs in between, and compares the file with what was written.
     fn check(path: &Path, prepare: impl Fn(&mut DirectFile)) {
         let mut written = Vec::new();
         let mut file = DirectFile::create(path).expect("the directory is there");
@@ -120,12 +119,12 @@ mod tests {
             [1, 4095, 4096, BUFFER_BYTES - 1, 100_000, 2 * BUFFER_BYTES, 3, BUFFER_BYTES, 511, 70_000];
         for (round, size) in sizes.iter().cycle().take(35).enumerate() {
             prepare(&mut file);
-            let piece: Vec<u8> = (0..*size).map(|at| (at % 251) as u8 ^ round as u8).collect();
-            file.write_all(&piece).expect("there is room");
-            written.extend_from_slice(&piece);
+            let chunk: Vec<u8> = (0..*size).map(|at| (at % 251) as u8 ^ round as u8).collect();
+            file.write_all(&chunk).expect("there is room");
+            written.extend_from_slice(&chunk);
             if round % 3 == 0 {
                 file.sync().expect("there is room");
-                assert!(std::fs::read(path).expect("it is there") == written, "after {round} pieces");
+                assert!(std::fs::read(path).expect("it is there") == written, "after {round} chunks");
             }
         }
         file.sync().expect("there is room");

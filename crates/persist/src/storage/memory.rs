@@ -4,7 +4,7 @@
 //! After [`MemoryStorage::crash`] only that is left. After [`MemoryStorage::crash_anyhow`] of the pages that
 //! were dirty any may have survived, each whole, up to a sector within it, or not at all, and the length is
 //! the durable one, the live one, or in between; what lies under pages that were lost is zeros, and so is
-//! the rest of the last page of a file that was cut, whose old length may have survived. Names are
+//! the rest of the last page of a truncated file, whose old length may have survived. Names are
 //! durable after `sync_directory`; of the changes of names since then the first few survive, as a journal
 //! has them.
 //!
@@ -20,9 +20,9 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes that are dirty or clean together.
+/// Bytes of a page, which is dirty or clean as a whole.
 const PAGE_BYTES: usize = 4096;
-/// Bytes that are written whole or not at all.
+/// Bytes of a sector, which is written whole or not at all.
 const SECTOR_BYTES: usize = 512;
 
 /// A file: its bytes, those that are durable, and the pages in which they differ and that will be written.
@@ -50,7 +50,7 @@ impl MemoryBytes {
     }
 
     /// Copies the first `count` bytes of a page to the durable bytes, as far as those reach. Behind the end
-    /// of a file that was cut there are zeros in its last page, also where its old length survives.
+    /// of a truncated file its last page holds zeros, also where the old length survives.
     fn persist(&mut self, page: usize, count: usize) {
         let start = page * PAGE_BYTES;
         let end = (start + count).min(self.durable.len());
@@ -183,7 +183,7 @@ impl MemoryStorage {
         locked(&self.0).syncs
     }
 
-    /// Leaves room for so many bytes; `None`: for any.
+    /// Leaves space for so many more bytes; `None`: no limit.
     pub fn fill_up_after(&self, bytes: Option<u64>) {
         locked(&self.0).space_bytes = bytes;
     }
@@ -193,14 +193,14 @@ impl MemoryStorage {
         locked(&self.0).is_read_only = is_read_only;
     }
 
-    /// The power goes: forgets what is not durable, and repairs the disk.
+    /// A power loss: drops what is not durable, and clears all faults.
     pub fn crash(&self) {
         let mut state = locked(&self.0);
         state.changes.clear();
         settle(&mut state, |bytes| bytes.dirty.clear());
     }
 
-    /// The power goes, and of what is not durable a part survives that `seed` decides. Repairs the disk.
+    /// A power loss after which a part of what is not durable survives, as `seed` decides. Clears all faults.
     pub fn crash_anyhow(&self, seed: u64) {
         self.crash_with(seed, MemoryBytes::sync_some);
     }
@@ -338,7 +338,7 @@ impl Write for MemoryFile {
         let mut state = self.storage.changing_operation()?;
         let mut file = locked(&self.node);
         let mut count = buffer.len();
-        // What is written over takes no space.
+        // Overwriting takes no space.
         let over = file.live.len().saturating_sub(self.position);
         if let Some(space_bytes) = &mut state.space_bytes {
             count = count.min(usize::try_from(*space_bytes).unwrap_or(usize::MAX).saturating_add(over));
@@ -600,7 +600,7 @@ mod tests {
         assert_eq!(file.write(b"seven b").ok(), Some(7));
         assert_eq!(file.write(b"seven b").ok(), Some(3));
         assert_eq!(file.write(b"x").map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull));
-        file.set_length(7).expect("cutting frees room");
+        file.set_length(7).expect("truncation frees space");
         assert_eq!(file.write(b"abcd").ok(), Some(3));
         assert_eq!(storage.read(Path::new("a")).as_deref(), Some(&b"seven babc"[..]));
     }

@@ -54,7 +54,7 @@ impl Codec for Hash {
                 }
                 encoder.string(listpack.as_bytes(), out);
             }
-            value_type::HASH_LISTPACK_EX => write_expiring_listpack(self, encoder, out),
+            value_type::HASH_LISTPACK_EX => write_listpack_with_expiry(self, encoder, out),
             _ => {
                 let base = begin_counted(self, out);
                 for (index, field) in self.iter().enumerate() {
@@ -112,7 +112,7 @@ impl Codec for Hash {
                 if form == value_type::HASH_LISTPACK_EX {
                     source.milliseconds()?;
                 }
-                unpack(source, |bytes| each_expiring(bytes, &mut put))?;
+                unpack(source, |bytes| each_with_expiry(bytes, &mut put))?;
             }
             _ => return read_counted(source, form, limits),
         }
@@ -191,7 +191,7 @@ fn write_field(
 }
 
 /// A listpack of fields, values and expiries, by rising expiry and those without one (0) last.
-fn write_expiring_listpack(hash: &Hash, encoder: &mut Encoder<'_>, out: &mut Vec<u8>) {
+fn write_listpack_with_expiry(hash: &Hash, encoder: &mut Encoder<'_>, out: &mut Vec<u8>) {
     let mut fields: Vec<_> = hash.iter().collect();
     fields.sort_by_key(|(_, _, expiry)| expiry.unwrap_or(i64::MAX));
     let mut listpack = Listpack::new();
@@ -225,7 +225,7 @@ fn put_field(
 
 /// Has `put` called with the fields, values and expiries of a listpack that holds them in threes, by rising
 /// expiry and those without one (0) last.
-fn each_expiring(
+fn each_with_expiry(
     bytes: &[u8],
     put: &mut impl FnMut(&[u8], &[u8], Option<i64>) -> Result<(), Damage>,
 ) -> Result<(), Damage> {

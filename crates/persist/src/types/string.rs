@@ -1,5 +1,5 @@
-//! Strings. They are read where keys are, as they lie in the entry; large ones are written by
-//! [`Encoder::image`](crate::write::Encoder::image), piece by piece.
+//! Strings. They are read together with keys, as both lie in the entry. Large ones are written by
+//! [`Encoder::image`](crate::write::Encoder::image), in chunks.
 
 use crate::aof::Rebuilder;
 use crate::aof::rebuild::decimal;

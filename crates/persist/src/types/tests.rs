@@ -29,12 +29,12 @@ fn value(kind: Kind, count: usize) -> Value {
 
 /// Values of all types, and one with more than elements.
 fn values(count: usize) -> impl Iterator<Item = Value> {
-    let mut expiring = Hash::with_elements(count);
+    let mut with_expiry = Hash::with_elements(count);
     for number in (0..count).step_by(3) {
-        expiring.set_expiry(&element(number), Some((1 << 40) + number as i64));
+        with_expiry.set_expiry(&element(number), Some((1 << 40) + number as i64));
     }
     let kinds = Kind::ALL.into_iter().filter(|kind| *kind != Kind::String);
-    kinds.map(move |kind| value(kind, count)).chain([expiring.into_value()])
+    kinds.map(move |kind| value(kind, count)).chain([with_expiry.into_value()])
 }
 
 #[test]
@@ -110,10 +110,10 @@ fn an_image_is_encoded_as_its_entry_was_and_leaves_it_alone() {
             with_value_mut!(changed, value => Sample::disturb(value));
             let mut changed = Vec::new();
             encoder.entry(&entry, &mut changed);
-            let (mut pieces, mut out) = (Vec::new(), Vec::new());
-            encoder.image(Image::Entry(image), &mut out, &mut |bytes| pieces.append(bytes));
-            pieces.append(&mut out);
-            assert!(pieces == expected, "{kind:?} of {count}");
+            let (mut chunks, mut out) = (Vec::new(), Vec::new());
+            encoder.image(Image::Entry(image), &mut out, &mut |bytes| chunks.append(bytes));
+            chunks.append(&mut out);
+            assert!(chunks == expected, "{kind:?} of {count}");
             let mut again = Vec::new();
             encoder.entry(&entry, &mut again);
             assert!(again == changed && again != expected, "{kind:?} of {count}");

@@ -26,14 +26,14 @@ pub(super) struct Fields {
     /// Expiry and hash of exactly the fields that have an expiry.
     order: OnceLock<Order>,
     /// The number of fields that have an expiry.
-    expiring_len: usize,
+    with_expiry_len: usize,
     /// See [`super::Hash::tracked_expiry`].
     pub(super) tracked: Option<i64>,
 }
 
 impl Fields {
     pub(super) fn new() -> Fields {
-        Fields { table: Buckets::new(), order: OnceLock::new(), expiring_len: 0, tracked: None }
+        Fields { table: Buckets::new(), order: OnceLock::new(), with_expiry_len: 0, tracked: None }
     }
 
     pub(super) fn get(&self, field: &Encoded<'_>) -> Option<Item<'_>> {
@@ -61,7 +61,7 @@ impl Fields {
     }
 
     /// Gives a field a value and an expiry. True if the field is new.
-    pub(super) fn put_expiring(&mut self, field: &Encoded<'_>, value: &Encoded<'_>, expiry: i64) -> bool {
+    pub(super) fn put_with_expiry(&mut self, field: &Encoded<'_>, value: &Encoded<'_>, expiry: i64) -> bool {
         let hash = field.hash();
         let Some(place) = self.table.find(field, hash) else {
             self.add_hashed(field, hash, value, Some(expiry));
@@ -165,7 +165,7 @@ impl Fields {
     /// The order of expiries; made now if this is a clone that has none yet.
     fn order(&self) -> &Order {
         self.order.get_or_init(|| {
-            if self.expiring_len == 0 {
+            if self.with_expiry_len == 0 {
                 return Order::new();
             }
             let of_item = |item: Item<'_>| item.expiry().map(|time| (time, Encoded::of(item.key).hash()));
@@ -176,7 +176,7 @@ impl Fields {
     /// Takes note of an expiry that a field has got.
     fn remember(&mut self, time: i64, hash: u64) {
         self.order();
-        self.expiring_len += 1;
+        self.with_expiry_len += 1;
         if let Some(order) = self.order.get_mut() {
             order.insert((time, hash));
         }
@@ -184,7 +184,7 @@ impl Fields {
 
     /// Takes note that a field has lost its expiry.
     fn forget(&mut self, time: i64, hash: u64) {
-        self.expiring_len -= 1;
+        self.with_expiry_len -= 1;
         let has_another = self.table.find_by(hash, |item| item.expiry == time).is_some();
         if let Some(order) = self.order.get_mut().filter(|_| !has_another) {
             order.remove(&(time, hash));
@@ -192,26 +192,28 @@ impl Fields {
     }
 
     pub(super) fn earliest_expiry(&self) -> Option<i64> {
-        if self.expiring_len == 0 {
+        if self.with_expiry_len == 0 {
             return None;
         }
         self.order().first().map(|&(time, _)| time)
     }
 
-    /// The number of fields whose time has passed. Costs O(1) for each.
+    /// The number of expired fields. Costs O(1) for each.
     pub(super) fn expired_len(&self, now_ms: i64) -> usize {
-        if self.expiring_len == 0 {
+        if self.with_expiry_len == 0 {
             return 0;
         }
         self.order().iter().take_while(|&&(time, _)| time <= now_ms).count()
     }
 
-    pub(super) fn is_spent(&self, now_ms: i64) -> bool {
+    pub(super) fn all_expired(&self, now_ms: i64) -> bool {
         let has_passed = |entry: Option<&(i64, u64)>| entry.is_some_and(|(time, _)| *time <= now_ms);
-        self.expiring_len > 0 && self.expiring_len == self.table.len() && has_passed(self.order().last())
+        self.with_expiry_len > 0
+            && self.with_expiry_len == self.table.len()
+            && has_passed(self.order().last())
     }
 
-    /// Takes out the field whose time passed first, if it has.
+    /// Removes the field with the earliest expiry, if it has expired.
     pub(super) fn take_expired(&mut self, now_ms: i64) -> Option<Vec<u8>> {
         let time = self.earliest_expiry().filter(|&time| time <= now_ms)?;
         let &(_, hash) = self.order().first()?;
@@ -232,7 +234,7 @@ impl Clone for Fields {
         Fields {
             table: self.table.clone(),
             order: OnceLock::new(),
-            expiring_len: self.expiring_len,
+            with_expiry_len: self.with_expiry_len,
             tracked: None,
         }
     }

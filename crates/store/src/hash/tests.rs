@@ -51,8 +51,8 @@ fn check(hash: &Hash, model: &Model, seed: u64) {
     for now_ms in [0, 500, 1_500] {
         let expired = model.values().filter(|pair| pair.1.is_some_and(|time| time <= now_ms)).count();
         assert_eq!(hash.expired_len(now_ms), expired, "seed {seed}");
-        assert_eq!(hash.live(now_ms).count(), model.len() - expired, "seed {seed}");
-        assert_eq!(hash.is_spent(now_ms), expired > 0 && expired == model.len(), "seed {seed}");
+        assert_eq!(hash.unexpired(now_ms).count(), model.len() - expired, "seed {seed}");
+        assert_eq!(hash.all_expired(now_ms), expired > 0 && expired == model.len(), "seed {seed}");
     }
     let mut scanned = Model::new();
     let mut cursor = 0;
@@ -119,7 +119,7 @@ fn step(hash: &mut Hash, model: &mut Model, random: &mut impl FnMut() -> u64, li
         16 => {
             let expiry = (1 + random() % 2_000) as i64;
             let is_new = model.insert(field.clone(), (value.clone(), Some(expiry))).is_none();
-            assert_eq!(hash.set_expiring(&field, &value, expiry, limits), is_new);
+            assert_eq!(hash.set_with_expiry(&field, &value, expiry, limits), is_new);
         }
         17 => change(hash, model, &field, random()),
         18 => {
@@ -176,15 +176,15 @@ fn encodings_change_at_the_thresholds() {
     let mut hash = Hash::new();
     (0..4).for_each(|number| assert!(hash.set(&[b'a' + number], b"1", &limits)));
     assert_eq!(hash.encoding(), "listpack");
-    let mut expiring = hash.clone();
+    let mut with_expiry = hash.clone();
     hash.set(b"e", b"1", &limits);
     assert_eq!(hash.encoding(), "hashtable");
-    expiring.set_expiry(b"b", Some(5));
-    assert_eq!(expiring.encoding(), "listpackex");
-    expiring.set_expiry(b"b", None);
-    assert_eq!(expiring.encoding(), "listpackex");
-    expiring.set(b"a", &[b'x'; 65], &limits);
-    assert_eq!(expiring.encoding(), "hashtable");
+    with_expiry.set_expiry(b"b", Some(5));
+    assert_eq!(with_expiry.encoding(), "listpackex");
+    with_expiry.set_expiry(b"b", None);
+    assert_eq!(with_expiry.encoding(), "listpackex");
+    with_expiry.set(b"a", &[b'x'; 65], &limits);
+    assert_eq!(with_expiry.encoding(), "hashtable");
 }
 
 #[test]
@@ -207,24 +207,24 @@ fn fields_that_expire_stand_first_and_in_their_order() {
 fn picks_live_fields_only() {
     for len in [3_usize, 40, 2_000] {
         let limits = EncodingLimits { hash_entries_max: 100, ..EncodingLimits::default() };
-        for expiring in [0, len / 4, len - 1, len] {
+        for with_expiry in [0, len / 4, len - 1, len] {
             let mut hash = Hash::new();
             (0..len).for_each(|number| assert!(hash.set(number.to_string().as_bytes(), b"v", &limits)));
-            for number in 0..expiring {
+            for number in 0..with_expiry {
                 hash.set_expiry(number.to_string().as_bytes(), Some(10));
             }
             let mut seen = std::collections::BTreeSet::new();
             hash.sample(len / 5, 10, random_numbers(1), |(field, _, expiry)| {
                 assert!(expiry.is_none() && seen.insert(field.to_vec()));
             });
-            assert_eq!(seen.len(), (len / 5).min(len - expiring));
+            assert_eq!(seen.len(), (len / 5).min(len - with_expiry));
             let mut picked = 0;
             hash.pick(20, 10, random_numbers(1), |(_, _, expiry)| {
                 assert!(expiry.is_none());
                 picked += 1;
                 true
             });
-            assert_eq!(picked, if expiring == len { 0 } else { 20 });
+            assert_eq!(picked, if with_expiry == len { 0 } else { 20 });
         }
     }
 }

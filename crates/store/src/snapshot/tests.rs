@@ -106,7 +106,7 @@ impl Bench {
         let text = format!("m{}", self.random(5_000)).into_bytes();
         let dice = self.random(3);
         self.on(database, key, |database, hash, limits| {
-            let Lookup::Live(mut entry) = database.find_live(hash, key, NOW_MS) else { return };
+            let Lookup::Unexpired(mut entry) = database.find_unexpired(hash, key, NOW_MS) else { return };
             match entry.collection_mut() {
                 None if dice == 0 => entry.set_string(&text),
                 None if dice == 1 => entry.set_integer(text.len() as i64),
@@ -120,8 +120,8 @@ impl Bench {
     fn put(&mut self, database: usize, key: &[u8]) {
         let value = self.value();
         let expiry = (self.random(3) == 0).then(|| 500 + self.random(1_000) as i64);
-        self.on(database, key, |database, hash, _| match database.find_live(hash, key, NOW_MS) {
-            Lookup::Live(mut entry) => drop(entry.replace(Entry::new(key, value, expiry, 1))),
+        self.on(database, key, |database, hash, _| match database.find_unexpired(hash, key, NOW_MS) {
+            Lookup::Unexpired(mut entry) => drop(entry.replace(Entry::new(key, value, expiry, 1))),
             _ => _ = database.insert(hash, Entry::new(key, value, expiry, 1)),
         });
     }
@@ -141,7 +141,7 @@ impl Bench {
             800..850 => {
                 let make = || Entry::string(&key, b"made", None, 0);
                 self.on(database, &key, |database, hash, _| {
-                    drop(database.live_or_insert(hash, &key, NOW_MS, make).1);
+                    drop(database.unexpired_or_insert(hash, &key, NOW_MS, make).1);
                 });
             }
             850..993 => {
@@ -304,7 +304,8 @@ fn a_long_string_may_change_and_go_between_its_chunks() {
         for turn in 0..100 {
             if turn == cut {
                 bench.on(0, b"changed", |database, hash, _| {
-                    let Lookup::Live(mut entry) = database.find_live(hash, b"changed", NOW_MS) else {
+                    let Lookup::Unexpired(mut entry) = database.find_unexpired(hash, b"changed", NOW_MS)
+                    else {
                         return;
                     };
                     entry.text_mut().expect("a string").overwrite(CHUNK_BYTES, b"!");

@@ -23,7 +23,7 @@ use std::ops::Range;
 use mantissa_memory::SharedBytes;
 use mantissa_memory::prefetch_lines;
 
-use super::cut::Cut;
+use super::boundary::Boundary;
 
 /// Bytes of the payload before the base.
 const BASE: usize = 4;
@@ -276,11 +276,11 @@ impl<'a> View<'a> {
         (base..self.len).find(|&slot| rest[slot - base] == tag && is_it(slot))
     }
 
-    /// The number of entries before a cut.
+    /// The number of entries before a boundary.
     #[inline]
-    pub fn count_before(&self, cut: Cut<'_>) -> usize {
+    pub fn count_before(&self, boundary: Boundary<'_>) -> usize {
         // Zeros have two keys. All other scores compare as their keys do.
-        if let Cut::BelowEntry(bound, member) = cut
+        if let Boundary::BelowEntry(bound, member) = boundary
             && bound != 0.0
         {
             let bound = key_of(bound);
@@ -291,7 +291,7 @@ impl<'a> View<'a> {
             let equal_end = bound.checked_add(1).map_or(self.len, |above| self.keys_below(above));
             return self.partition_point(below..equal_end, |slot| self.member(slot) < member);
         }
-        self.partition_point(0..self.len, |slot| cut.is_after(self.score(slot), || self.member(slot)))
+        self.partition_point(0..self.len, |slot| boundary.is_after(self.score(slot), || self.member(slot)))
     }
 
     /// The number of keys below a bound. Which way the search goes is no branch: nobody could foresee it.
@@ -621,13 +621,13 @@ impl Leaf {
         };
         let (length_bytes, width) = (1 << form.length_bits, usize::from(form.width));
         let gone = |at: usize, size: usize| at + slots.start * size..at + slots.end * size;
-        let cuts = [
+        let changes = [
             Change { gone: gone(old.lengths, length_bytes), added: &length[..length_bytes * count] },
             Change { gone: gone(old.tags, 1), added: &tag[..count] },
             Change { gone: gone(old.offsets, width), added: &offset[..width * count] },
             Change { gone: start..end, added: added.map_or(&[], |entry| entry.member) },
         ];
-        let size = cuts.iter().fold(used, |size, cut| size - cut.gone.len() + cut.added.len());
+        let size = changes.iter().fold(used, |size, change| size - change.gone.len() + change.added.len());
         if size > bytes_max {
             return false;
         }
@@ -635,12 +635,12 @@ impl Leaf {
         let has_size = class <= capacity && capacity - class <= SLACK_MAX.min(capacity / 8);
         if has_size && !self.bytes.is_shared() {
             if let Some(payload) = self.bytes.payload_mut() {
-                move_parts(payload, &cuts, used, size);
+                move_parts(payload, &changes, used, size);
                 form.write(len, payload);
             }
             return true;
         }
-        let [lengths, tags, offsets, members] = &cuts;
+        let [lengths, tags, offsets, members] = &changes;
         let mut bytes = SharedBytes::joined(&[
             &old.payload[..lengths.gone.start],
             lengths.added,
@@ -658,7 +658,7 @@ impl Leaf {
     }
 }
 
-/// What goes from a place of a payload, and what comes there.
+/// A range of a payload that is replaced, and its replacement.
 struct Change<'a> {
     gone: Range<usize>,
     added: &'a [u8],

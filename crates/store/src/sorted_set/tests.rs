@@ -60,18 +60,20 @@ fn assert_equal(set: &SortedSet, model: &Model, plan: &Plan, random: &mut Random
     let score = plan.score(random);
     let below = all.iter().filter(|entry| entry.1 < score).count();
     let above = all.iter().filter(|entry| entry.1 <= score).count();
-    assert_eq!(set.count_before(Cut::BelowScore(score)), below, "{context}");
-    assert_eq!(set.count_before(Cut::AboveScore(score)), above, "{context}");
+    assert_eq!(set.count_before(Boundary::BelowScore(score)), below, "{context}");
+    assert_eq!(set.count_before(Boundary::AboveScore(score)), above, "{context}");
     assert!(set.range(below..above).eq(all[below..above].iter().copied()));
     let other = plan.score(random);
     for (low, high) in [(score, score), (score, other)] {
-        let below = |cut: fn(f64, f64) -> bool, bound| all.iter().filter(|entry| cut(entry.1, bound)).count();
+        let below = |is_before: fn(f64, f64) -> bool, bound| {
+            all.iter().filter(|entry| is_before(entry.1, bound)).count()
+        };
         let (from, to) =
             (below(|score, bound| score < bound, low), below(|score, bound| score <= bound, high));
-        let ranks = set.ranks_between(Cut::BelowScore(low), Cut::AboveScore(high));
+        let ranks = set.ranks_between(Boundary::BelowScore(low), Boundary::AboveScore(high));
         assert_eq!(ranks, from..to.max(from), "{context}");
-        assert_eq!(set.ranks_between(Cut::Start, Cut::AboveScore(high)), 0..to, "{context}");
-        assert_eq!(set.ranks_between(Cut::AboveScore(low), Cut::End).end, all.len(), "{context}");
+        assert_eq!(set.ranks_between(Boundary::Start, Boundary::AboveScore(high)), 0..to, "{context}");
+        assert_eq!(set.ranks_between(Boundary::AboveScore(low), Boundary::End).end, all.len(), "{context}");
     }
     let mut seen = HashSet::new();
     let mut cursor = 0;
@@ -174,15 +176,15 @@ fn members_of_equal_scores_are_found() {
             let below = model.partition_point(|other| *other < entry);
             let is_there = model.get(below) == Some(&entry);
             assert_eq!(
-                set.count_before(Cut::BelowEntry(score, &entry.1)),
+                set.count_before(Boundary::BelowEntry(score, &entry.1)),
                 below,
                 "seed {seed} round {round}"
             );
             if score_count == 1 {
-                let cuts = (Cut::BelowMember(&entry.1), Cut::AboveMember(&entry.1));
+                let boundaries = (Boundary::BelowMember(&entry.1), Boundary::AboveMember(&entry.1));
                 let ranks = below..below + usize::from(is_there);
-                assert_eq!(set.ranks_between(cuts.0, cuts.1), ranks, "seed {seed} round {round}");
-                assert_eq!(set.count_before(cuts.1), ranks.end, "seed {seed} round {round}");
+                assert_eq!(set.ranks_between(boundaries.0, boundaries.1), ranks, "seed {seed} round {round}");
+                assert_eq!(set.count_before(boundaries.1), ranks.end, "seed {seed} round {round}");
             }
             if let Borrowed::Large(tree) = set.body.get()
                 && round % 32 == 0
@@ -244,7 +246,7 @@ fn a_member_that_gets_the_score_of_the_next_leaf_is_before_it() {
 }
 
 #[test]
-fn equal_scores_are_cut_by_member() {
+fn equal_scores_are_ordered_by_member() {
     let limits = EncodingLimits::default();
     let mut set = SortedSet::new();
     for number in 0..5000 {
@@ -252,19 +254,19 @@ fn equal_scores_are_cut_by_member() {
     }
     for number in [0, 1, 63, 64, 2500, 4999] {
         let member = format!("m{number:04}");
-        assert_eq!(set.count_before(Cut::BelowMember(member.as_bytes())), number);
-        assert_eq!(set.count_before(Cut::AboveMember(member.as_bytes())), number + 1);
+        assert_eq!(set.count_before(Boundary::BelowMember(member.as_bytes())), number);
+        assert_eq!(set.count_before(Boundary::AboveMember(member.as_bytes())), number + 1);
     }
     for (low, high) in [(0, 0), (10, 12), (10, 4000), (4999, 4999), (4000, 10), (0, 4999)] {
         let (first, last) = (format!("m{low:04}"), format!("m{high:04}"));
-        let cuts = (Cut::BelowMember(first.as_bytes()), Cut::AboveMember(last.as_bytes()));
-        assert_eq!(set.ranks_between(cuts.0, cuts.1), low..(high + 1).max(low));
-        assert_eq!(set.ranks_between(Cut::AboveMember(first.as_bytes()), cuts.0).len(), 0);
+        let boundaries = (Boundary::BelowMember(first.as_bytes()), Boundary::AboveMember(last.as_bytes()));
+        assert_eq!(set.ranks_between(boundaries.0, boundaries.1), low..(high + 1).max(low));
+        assert_eq!(set.ranks_between(Boundary::AboveMember(first.as_bytes()), boundaries.0).len(), 0);
     }
-    assert_eq!(set.ranks_between(Cut::BelowMember(b"a"), Cut::BelowMember(b"b")), 0..0);
-    assert_eq!(set.ranks_between(Cut::BelowMember(b"y"), Cut::AboveMember(b"z")), 5000..5000);
-    assert_eq!(set.count_before(Cut::AboveMember(b"z")), 5000);
-    assert_eq!((set.count_before(Cut::Start), set.count_before(Cut::End)), (0, 5000));
+    assert_eq!(set.ranks_between(Boundary::BelowMember(b"a"), Boundary::BelowMember(b"b")), 0..0);
+    assert_eq!(set.ranks_between(Boundary::BelowMember(b"y"), Boundary::AboveMember(b"z")), 5000..5000);
+    assert_eq!(set.count_before(Boundary::AboveMember(b"z")), 5000);
+    assert_eq!((set.count_before(Boundary::Start), set.count_before(Boundary::End)), (0, 5000));
 }
 
 #[test]

@@ -29,7 +29,7 @@ use mantissa_memory::slab;
 use mantissa_memory::{CountedTree, CowVec, NodeId, SharedBytes};
 use smallvec::SmallVec;
 
-use super::cut::Cut;
+use super::boundary::Boundary;
 use super::index::{Index, Item};
 use super::leaf::{Cursor, ENTRY_BYTES_MAX, Leaf, SLACK_MAX, View};
 use crate::seed;
@@ -227,16 +227,16 @@ impl Tree {
         self.tree.find(rank).map(|(leaf, slot)| Place { leaf, slot })
     }
 
-    /// The number of members before a cut.
-    pub fn count_before(&self, cut: Cut<'_>) -> usize {
-        match self.leaf_before(cut) {
-            Some((id, rank)) => rank + self.leaf(id).count_before(cut),
+    /// The number of members before a boundary.
+    pub fn count_before(&self, boundary: Boundary<'_>) -> usize {
+        match self.leaf_before(boundary) {
+            Some((id, rank)) => rank + self.leaf(id).count_before(boundary),
             None => 0,
         }
     }
 
-    /// The ranks of the members between two cuts.
-    pub fn ranks_between(&self, low: Cut<'_>, high: Cut<'_>) -> Range<usize> {
+    /// The ranks of the members between two boundaries.
+    pub fn ranks_between(&self, low: Boundary<'_>, high: Boundary<'_>) -> Range<usize> {
         let Some((id, rank)) = self.leaf_before(low) else { return 0..0 };
         let leaf = self.leaf(id);
         let from = rank + leaf.count_before(low);
@@ -260,9 +260,9 @@ impl Tree {
 
     /// Puts an entry where it belongs and returns its leaf. The index is the caller's to tell.
     fn insert_in_order(&mut self, member: &[u8], score: f64, hash: u64) -> NodeId {
-        let cut = Cut::BelowEntry(score, member);
-        let at_end = self.tree.last().filter(|&last| self.starts_before(last, cut));
-        // Written out for this kind of cut, so that scores are compared without asking which one it is.
+        let boundary = Boundary::BelowEntry(score, member);
+        let at_end = self.tree.last().filter(|&last| self.starts_before(last, boundary));
+        // Written out for this kind of boundary, so that scores are compared without asking which one it is.
         let order = |other: f64| match other == score {
             true => Ordering::Equal,
             false if other < score => Ordering::Less,
@@ -278,7 +278,7 @@ impl Tree {
                 if self.is_far() {
                     self.leaves.get(id as usize).prefetch();
                 }
-                let slot = self.leaf(id).count_before(cut);
+                let slot = self.leaf(id).count_before(boundary);
                 self.insert_near(id, slot, path, member, score, tag_of(hash))
             }
             None => self.add_leaf_after(None, leaf_of(member, score, tag_of(hash))),
@@ -289,9 +289,9 @@ impl Tree {
     pub fn set_score(&mut self, place: Place, member: &[u8], score: f64, hash: u64) {
         let id = place.leaf;
         let leaf = self.leaf(id);
-        let cut = Cut::BelowEntry(score, member);
-        let is_before = |(member, score): (&'_ [u8], f64)| cut.is_after(score, || member);
-        let is_before_slot = |slot| cut.is_after(leaf.score(slot), || leaf.member(slot));
+        let boundary = Boundary::BelowEntry(score, member);
+        let is_before = |(member, score): (&'_ [u8], f64)| boundary.is_after(score, || member);
+        let is_before_slot = |slot| boundary.is_after(leaf.score(slot), || leaf.member(slot));
         let stays_after = match place.slot.checked_sub(1) {
             Some(slot) => is_before_slot(slot),
             None => self.previous(id).and_then(|(_, mut cursor)| cursor.next_back()).is_none_or(is_before),
@@ -367,32 +367,32 @@ impl Tree {
         });
     }
 
-    /// Whether the first entry of a leaf is before a cut.
+    /// Whether the first entry of a leaf is before a boundary.
     #[inline]
-    fn starts_before(&self, id: NodeId, cut: Cut<'_>) -> bool {
+    fn starts_before(&self, id: NodeId, boundary: Boundary<'_>) -> bool {
         let leaf = self.leaf(id);
-        cut.is_after(leaf.score(0), || leaf.first_member())
+        boundary.is_after(leaf.score(0), || leaf.first_member())
     }
 
-    /// The leaf in which a cut is, or before which, with the number of members before that leaf.
-    fn leaf_before(&self, cut: Cut<'_>) -> Option<(NodeId, usize)> {
+    /// The leaf in which a boundary is, or before which, with the number of members before that leaf.
+    fn leaf_before(&self, boundary: Boundary<'_>) -> Option<(NodeId, usize)> {
         // Members are often added, and looked for, at the end.
         let last = self.tree.last()?;
-        if self.starts_before(last, cut) {
+        if self.starts_before(last, boundary) {
             return Some((last, self.len() - self.leaf(last).len()));
         }
         let first_member = |id| self.leaf(id).first_member();
-        // Written out where it matters, so that nothing is asked on the way which kind of cut it is.
-        match cut {
-            Cut::BelowMember(bound) => {
+        // Written out where it matters, so that nothing is asked on the way which kind of boundary it is.
+        match boundary {
+            Boundary::BelowMember(bound) => {
                 self.tree.last_before_and_rank(|_| Ordering::Equal, bound, |id| first_member(id) < bound)
             }
-            Cut::AboveMember(bound) => {
+            Boundary::AboveMember(bound) => {
                 self.tree.last_before_and_rank(|_| Ordering::Equal, bound, |id| first_member(id) <= bound)
             }
             _ => {
-                let is_before = |id| self.starts_before(id, cut);
-                self.tree.last_before_and_rank(|score| cut.order(score), cut.member(), is_before)
+                let is_before = |id| self.starts_before(id, boundary);
+                self.tree.last_before_and_rank(|score| boundary.order(score), boundary.member(), is_before)
             }
         }
     }

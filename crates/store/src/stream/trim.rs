@@ -39,17 +39,17 @@ pub struct Trim {
     pub references: References,
 }
 
-/// So many nodes are taken off one by one; more are cut off at once.
+/// Up to this number nodes are removed one by one; more are removed at once.
 const SINGLE_NODES_MAX: usize = 16;
 
 impl Stream {
-    /// Trims, and returns how many entries went, with what is to be freed.
+    /// Trims. Returns the number of removed entries, and the nodes to be freed, if any.
     pub fn trim(&mut self, trim: &Trim) -> (u64, Option<Stream>) {
         if trim.references != References::Keep {
             return (self.trim_referenced(trim), None);
         }
         let (gone, nodes) = self.whole_nodes_before(trim);
-        let rest = self.cut(nodes);
+        let rest = self.remove_first(nodes);
         self.length -= gone;
         let limited =
             trim.limit > 0 && self.nodes.first().is_some_and(|node| gone + node.live() as u64 > trim.limit);
@@ -103,8 +103,8 @@ impl Stream {
         (gone, nodes)
     }
 
-    /// Takes the first nodes off. Many are returned, to be freed elsewhere.
-    fn cut(&mut self, nodes: usize) -> Option<Stream> {
+    /// Removes the first nodes. If they are many they are returned, to be freed elsewhere.
+    fn remove_first(&mut self, nodes: usize) -> Option<Stream> {
         if nodes <= SINGLE_NODES_MAX {
             (0..nodes).for_each(|_| drop(self.nodes.pop_first()));
             return None;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mantissa_store::{Cut, SortedSet};
+use mantissa_store::{Boundary, SortedSet};
 
 use super::{Choices, Clones};
 
@@ -51,16 +51,16 @@ fn check(set: &SortedSet, model: &Model) {
 fn check_cuts(set: &SortedSet, model: &Model, bound: f64, member: &[u8]) {
     let all = sorted(model);
     let count = |is_before: &IsBefore<'_>| all.iter().filter(|entry| is_before(entry)).count();
-    let below = set.count_before(Cut::BelowScore(bound));
-    let above = set.count_before(Cut::AboveScore(bound));
+    let below = set.count_before(Boundary::BelowScore(bound));
+    let above = set.count_before(Boundary::AboveScore(bound));
     assert_eq!(below, count(&|entry| entry.1 < bound));
     assert_eq!(above, count(&|entry| entry.1 <= bound));
-    let within = set.count_before(Cut::BelowEntry(bound, member));
+    let within = set.count_before(Boundary::BelowEntry(bound, member));
     assert_eq!(within, count(&|entry| entry.1 < bound || (entry.1 == bound && entry.0 < member)));
     assert!(set.range(below..above).eq(all[below..above].iter().copied()));
     assert!(set.range(within..above).rev().eq(all[within..above].iter().rev().copied()));
     assert_eq!(set.get(above), all.get(above).copied());
-    assert_eq!((set.count_before(Cut::Start), set.count_before(Cut::End)), (0, all.len()));
+    assert_eq!((set.count_before(Boundary::Start), set.count_before(Boundary::End)), (0, all.len()));
 }
 
 /// Does to a sorted set and some clones of it what the bytes say.

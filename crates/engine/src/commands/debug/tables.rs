@@ -92,11 +92,11 @@ pub(super) fn database(
     let count = invocation.engine().keyspace.database_count();
     let number = usize::try_from(number).ok().filter(|&number| number < count);
     let number = number.ok_or(Error::fixed("ERR Out of range database"))?;
-    let (mut slots, mut keys, mut expiring) = (0, 0, 0);
+    let (mut slots, mut keys, mut with_expiry) = (0, 0, 0);
     let mut look = |database: &Database| {
         slots += database.bucket_count();
         keys += database.len();
-        expiring += database.expiring_len();
+        with_expiry += database.with_expiry_len();
     };
     let all = invocation.engine().keyspace.all_shards();
     invocation.with_access(all, |access| {
@@ -107,7 +107,7 @@ pub(super) fn database(
     let mut text = String::from("[Dictionary HT]\n");
     table(&mut text, slots, keys);
     text.push_str("[Expires HT]\n");
-    table(&mut text, 0, expiring);
+    table(&mut text, 0, with_expiry);
     reply.verbatim("txt", text.as_bytes());
     Ok(())
 }

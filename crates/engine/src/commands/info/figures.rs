@@ -61,7 +61,7 @@ pub struct DatabaseTotals {
     /// Keys with an expiry.
     pub expires: usize,
     /// Hashes with fields that expire.
-    pub expiring_hashes: usize,
+    pub hashes_with_expiry: usize,
     /// Bytes of the tables, without the entries.
     pub table_bytes: usize,
     ttl_sum_ms: i64,
@@ -121,7 +121,7 @@ impl KeyspaceTotals {
         for (sum, more) in self.databases.iter_mut().zip(&other.databases) {
             sum.keys += more.keys;
             sum.expires += more.expires;
-            sum.expiring_hashes += more.expiring_hashes;
+            sum.hashes_with_expiry += more.hashes_with_expiry;
             sum.table_bytes += more.table_bytes;
             sum.ttl_sum_ms = sum.ttl_sum_ms.saturating_add(more.ttl_sum_ms);
             sum.ttl_samples += more.ttl_samples;
@@ -135,10 +135,10 @@ impl KeyspaceTotals {
                 self.watched_keys += shard.watched_keys(number).len();
             }
             totals.keys += database.len();
-            totals.expires += database.expiring_len();
-            totals.expiring_hashes += database.expiring_hashes_len();
+            totals.expires += database.with_expiry_len();
+            totals.hashes_with_expiry += database.hashes_with_expiry_len();
             totals.table_bytes += database.table_bytes();
-            if database.expiring_len() == 0 {
+            if database.with_expiry_len() == 0 {
                 continue;
             }
             for _ in 0..SAMPLES_PER_SHARD {

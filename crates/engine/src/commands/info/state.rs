@@ -159,7 +159,7 @@ pub(super) fn keyspace(lines: &mut Lines, source: &Source) {
         source.keyspace.databases.iter().enumerate().filter(|(_, database)| database.keys > 0)
     {
         let (keys, expires, ttl) = (database.keys, database.expires, database.average_ttl_ms());
-        let hashes = database.expiring_hashes;
+        let hashes = database.hashes_with_expiry;
         let figures = format!("keys={keys},expires={expires},avg_ttl={ttl},subexpiry={hashes}");
         lines.add(&format!("db{number}"), figures);
     }

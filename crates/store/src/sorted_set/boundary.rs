@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 /// A place between members: everything is either before it or after it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Cut<'a> {
+pub enum Boundary<'a> {
     /// Before all members.
     Start,
     /// After all members.
@@ -21,18 +21,18 @@ pub enum Cut<'a> {
     BelowEntry(f64, &'a [u8]),
 }
 
-impl Cut<'_> {
+impl Boundary<'_> {
     /// How a score lies to the place: `Equal` if the members with this score may be on both sides of it.
     #[inline]
     pub(super) fn order(self, score: f64) -> Ordering {
         let is_before = match self {
-            Cut::Start => false,
-            Cut::End => true,
-            Cut::BelowScore(bound) => score < bound,
-            Cut::AboveScore(bound) => score <= bound,
-            Cut::BelowMember(_) | Cut::AboveMember(_) => return Ordering::Equal,
-            Cut::BelowEntry(bound, _) if score == bound => return Ordering::Equal,
-            Cut::BelowEntry(bound, _) => score < bound,
+            Boundary::Start => false,
+            Boundary::End => true,
+            Boundary::BelowScore(bound) => score < bound,
+            Boundary::AboveScore(bound) => score <= bound,
+            Boundary::BelowMember(_) | Boundary::AboveMember(_) => return Ordering::Equal,
+            Boundary::BelowEntry(bound, _) if score == bound => return Ordering::Equal,
+            Boundary::BelowEntry(bound, _) => score < bound,
         };
         if is_before { Ordering::Less } else { Ordering::Greater }
     }
@@ -41,8 +41,10 @@ impl Cut<'_> {
     #[inline]
     pub(super) fn member(&self) -> &[u8] {
         match self {
-            Cut::BelowMember(member) | Cut::AboveMember(member) | Cut::BelowEntry(_, member) => member,
-            Cut::Start | Cut::End | Cut::BelowScore(_) | Cut::AboveScore(_) => b"",
+            Boundary::BelowMember(member)
+            | Boundary::AboveMember(member)
+            | Boundary::BelowEntry(_, member) => member,
+            Boundary::Start | Boundary::End | Boundary::BelowScore(_) | Boundary::AboveScore(_) => b"",
         }
     }
 
@@ -50,13 +52,13 @@ impl Cut<'_> {
     #[inline]
     pub(super) fn is_after<'m>(self, score: f64, member: impl FnOnce() -> &'m [u8]) -> bool {
         match self {
-            Cut::Start => false,
-            Cut::End => true,
-            Cut::BelowScore(bound) => score < bound,
-            Cut::AboveScore(bound) => score <= bound,
-            Cut::BelowMember(bound) => member() < bound,
-            Cut::AboveMember(bound) => member() <= bound,
-            Cut::BelowEntry(bound, text) => score < bound || (score == bound && member() < text),
+            Boundary::Start => false,
+            Boundary::End => true,
+            Boundary::BelowScore(bound) => score < bound,
+            Boundary::AboveScore(bound) => score <= bound,
+            Boundary::BelowMember(bound) => member() < bound,
+            Boundary::AboveMember(bound) => member() <= bound,
+            Boundary::BelowEntry(bound, text) => score < bound || (score == bound && member() < text),
         }
     }
 }

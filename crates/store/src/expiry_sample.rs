@@ -1,11 +1,11 @@
-//! A sample of the keys that expire, for finding some of them fast where few keys do.
+//! A sample of the keys with an expiry, for finding some of them fast where few keys have one.
 //!
 //! There is no index of the keys with an expiry. Policies that evict only such keys find them by looking at
 //! random entries where they are common. Where they are rare, this sample helps: a direct-mapped array of
 //! [`SLOTS`] key hashes for a database's part of a shard. A key is noted when it gets an expiry, and when a
 //! walk comes across it; a later one with the same slot takes its place. So a small number of such keys is
 //! known nearly completely, and of a large number there is always a sample. What is noted may be out of date:
-//! the reader looks the key up, and forgets it if it is gone or no longer expires.
+//! the reader looks the key up, and removes it from the sample if it is gone or has no expiry any more.
 //!
 //! 4 KiB for a database's part of a shard, only while a policy needs it.
 
@@ -15,12 +15,12 @@ use crate::key_hash::KeyHash;
 const SLOTS: usize = 512;
 
 /// Hashes of some of the keys that have an expiry.
-pub(crate) struct VolatileSample(Box<[u64; SLOTS]>);
+pub(crate) struct ExpirySample(Box<[u64; SLOTS]>);
 
-impl VolatileSample {
+impl ExpirySample {
     /// An empty sample.
     pub fn new() -> Self {
-        VolatileSample(Box::new([0; SLOTS]))
+        ExpirySample(Box::new([0; SLOTS]))
     }
 
     /// Notes a key with an expiry.
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn few_keys_are_known_and_forgotten_keys_are_not_picked() {
-        let mut sample = VolatileSample::new();
+        let mut sample = ExpirySample::new();
         assert_eq!(sample.pick(7), None);
         let hashes: Vec<_> = (1..=5_u64).map(|number| KeyHash(number << 24 | 1)).collect();
         hashes.iter().for_each(|&hash| sample.note(hash));

@@ -10,7 +10,7 @@ use crate::packed::{Block, Encoded, Form, Item, Position};
 const FIELD: Form = Form::plain(3);
 
 /// Fields with expiries in one block. 16 bytes, as an allocation of its own.
-pub(super) struct Expiring {
+pub(super) struct WithExpiry {
     pub(super) block: Block,
     /// See [`super::Hash::tracked_expiry`].
     tracked: i64,
@@ -19,19 +19,19 @@ pub(super) struct Expiring {
 /// The value of `tracked` that stands for none.
 const NOT_TRACKED: i64 = i64::MIN;
 
-const _: () = assert!(size_of::<Expiring>() == 16);
+const _: () = assert!(size_of::<WithExpiry>() == 16);
 
-impl Clone for Expiring {
+impl Clone for WithExpiry {
     fn clone(&self) -> Self {
-        Expiring { block: self.block.clone(), tracked: NOT_TRACKED }
+        WithExpiry { block: self.block.clone(), tracked: NOT_TRACKED }
     }
 }
 
-impl Expiring {
+impl WithExpiry {
     /// The fields of a block of pairs, none of which expires.
     pub(super) fn new(mut pairs: Block) -> Self {
         pairs.widen_items();
-        Expiring { block: pairs, tracked: NOT_TRACKED }
+        WithExpiry { block: pairs, tracked: NOT_TRACKED }
     }
 
     pub(super) fn tracked(&self) -> Option<i64> {
@@ -92,12 +92,12 @@ impl Expiring {
         self.items().take_while(|item| item.expiry().is_some_and(|time| time <= now_ms)).count()
     }
 
-    pub(super) fn is_spent(&self, now_ms: i64) -> bool {
+    pub(super) fn all_expired(&self, now_ms: i64) -> bool {
         self.earliest_expiry().is_some_and(|time| time <= now_ms)
             && self.expired_len(now_ms) == self.block.len()
     }
 
-    /// Takes out the field whose time passed first, if it has, and returns it.
+    /// Removes and returns the field with the earliest expiry, if it has expired.
     pub(super) fn take_expired(&mut self, now_ms: i64) -> Option<Vec<u8>> {
         let item = self.items().next()?;
         item.expiry().filter(|&time| time <= now_ms)?;
