@@ -320,8 +320,8 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// The unexpired entry of a key, to change, and false; if the key is not there, a new entry with this value,
-    /// and true. A collection must not stay empty.
+    /// The unexpired entry of a key, to change, and false; if the key is not there, a new entry with this
+    /// value, and true. A collection must not stay empty.
     #[inline]
     pub fn find_or_insert(
         &mut self,
