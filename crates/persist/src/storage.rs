@@ -58,7 +58,7 @@ pub trait SharedFile: Send + Sync {
     /// The file's length in bytes.
     fn length(&self) -> io::Result<u64>;
 
-    /// Reads from an offset on. Fewer bytes than there is room for may be read; none at the end.
+    /// Reads from an offset on. May read fewer bytes than the buffer holds; none at the end.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// The same file for reads past the page cache, if there are such.
