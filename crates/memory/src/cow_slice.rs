@@ -61,7 +61,7 @@ impl<T: Copy> FromIterator<T> for CowSlice<T> {
     }
 }
 
-/// Bytes of the allocation for so many items.
+/// Bytes of the allocation for this number of items.
 const fn allocation<T>(capacity: usize) -> usize {
     slab::class_size(HEADER_BYTES + capacity * size_of::<T>())
 }

@@ -44,7 +44,7 @@ const CLASS_COUNT: usize = 64;
 const NO_CELL: u16 = u16::MAX;
 /// Compaction leaves a size alone while fewer of its slabs than this in a hundred could go.
 const SPARE_PERCENT_MIN: usize = 3;
-/// A compaction is worth its time if it frees at least one in so many bytes.
+/// A compaction is worth its time if it frees at least one byte in this number.
 pub const WORTHWHILE: usize = 64;
 /// Slabs that are inspected before an arena's lock is released.
 const SLABS_PER_LOCK: usize = 256;

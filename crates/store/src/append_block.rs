@@ -8,11 +8,11 @@
 //! One [`BlockWriter`] gives out ranges, one behind the other. The thread that has a [`Reservation`] copies
 //! its bytes without any lock and then marks the range filled. These hold:
 //!
-//! - ranges of two reservations never overlap, and nobody reads beyond `filled`;
+//! - ranges of two reservations never overlap, and no reader reads beyond `filled`;
 //! - `filled` only grows, always from the end of one reservation to the end of another: it passes a range
 //!   when that range, and all before it, are filled;
-//! - a range that is filled before one in front of it is noted in `early`; whoever fills the one in front
-//!   passes both. So a thread never waits for another one to finish its copy.
+//! - a range that is filled before one in front of it is noted in `early`; the thread that fills the one in
+//!   front passes both. So a thread never waits for another one to finish its copy.
 //!
 //! It costs one compare-and-swap for each range.
 
@@ -129,7 +129,7 @@ impl BlockWriter {
         BlockWriter { block: Arc::new(AppendBlock::new(capacity)), reserved: 0 }
     }
 
-    /// Begins again with a block that nobody else refers to; gives it back if somebody does.
+    /// Begins again with a block. Returns the block if there are other references to it.
     pub fn reuse(mut block: Arc<AppendBlock>) -> Result<Self, Arc<AppendBlock>> {
         match Arc::get_mut(&mut block) {
             Some(own) => {

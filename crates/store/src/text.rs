@@ -3,7 +3,7 @@
 //! # Invariant
 //!
 //! An image ([`Text::share`]) yields the bytes that the text had when it was made. Image and text share one
-//! buffer, under a lock: the image reads a chunk of [`CHUNK_BYTES`] at a time, and whoever changes the text
+//! buffer, under a lock: the image reads a chunk of [`CHUNK_BYTES`] at a time, and a writer of the text
 //! first copies the chunks that the change touches and that the image has not read. A text that goes away or
 //! gets other content leaves the buffer to its image. So a change costs a copy of what it touches, rounded up
 //! to chunks, and never one of the whole; no chunk is copied twice; and the text is shared no longer than the
@@ -231,7 +231,7 @@ impl TextImage {
     /// Appends the next chunk to `out`. False, and nothing appended, at the end.
     pub fn read(&mut self, out: &mut Vec<u8>) -> bool {
         out.reserve(CHUNK_BYTES);
-        // Who begins a turn on a processor now is hardly interrupted while it holds the lock.
+        // A thread that starts a time slice now is hardly preempted while it holds the lock.
         std::thread::yield_now();
         let mut reading = self.0.reading.lock();
         let (chunk, range) = (reading.next, self.0.range(reading.next));
@@ -271,7 +271,7 @@ impl TextImage {
 
 impl Drop for TextImage {
     fn drop(&mut self) {
-        // Whoever changes the text before it notices that the image is gone has nothing to keep.
+        // A writer of the text that does not yet know that the image is gone has nothing to keep.
         let mut reading = self.0.reading.lock();
         reading.next = usize::MAX;
         reading.kept.clear();

@@ -66,9 +66,9 @@ unsafe impl Send for Ready {}
 static READY: Mutex<Ready> = Mutex::new(Ready { chunks: Vec::new(), taken: 0, idle_calls: 0 });
 /// Maximum number of chunks kept ready.
 const READY_MAX: usize = 32;
-/// At most one chunk for so many in use is kept ready when it becomes empty.
+/// Chunks in use for each empty chunk that is kept ready.
 const READY_PART: usize = 16;
-/// Calls of [`prepare`] after which chunks that nobody takes are given back.
+/// Calls of [`prepare`] after which unused chunks are given back.
 const IDLE_CALLS_MAX: usize = 30;
 
 /// The positions at which a run of `units` aligned units may begin.
