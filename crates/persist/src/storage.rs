@@ -113,8 +113,8 @@ pub trait Storage: Send + Sync {
     /// Creates a directory and those above it. The directory's absolute path, without symbolic links.
     fn create_path(&self, path: &Path) -> io::Result<PathBuf>;
 
-    /// Locks a directory against all others who do the same; no file is made. An error of kind `WouldBlock`
-    /// if somebody has it locked. Where the system has no such locks, nothing is locked.
+    /// Locks a directory against other processes that lock it; makes no file. An error of kind `WouldBlock`
+    /// if another process holds the lock. Where the system has no such locks, nothing is locked.
     fn lock_directory(&self, _path: &Path) -> io::Result<DirectoryLock> {
         Ok(DirectoryLock::default())
     }

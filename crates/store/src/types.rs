@@ -27,7 +27,7 @@
 //!
 //! | what | files |
 //! | --- | --- |
-//! | thresholds | `store/src/limits.rs`, `server/src/config/settings.rs`, `server/src/live.rs` |
+//! | thresholds | `store/src/limits.rs`, `config/src/settings.rs`, `engine/src/active_config.rs` |
 //! | a text for `mantissa export` and `import` | `cli/src/transfer/item.rs` |
 //! | a size that `mantissa cli --bigkeys` asks for | `cli/src/mode/keys.rs` |
 //! | a line of its own in what `mantissa check` counts in logs | `cli/src/check/kinds.rs` |
