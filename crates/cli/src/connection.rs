@@ -178,7 +178,7 @@ impl Connection {
         let mut request = Vec::new();
         encode_request(&mut request, command);
         self.stream.write_all(&request).map_err(|error| match error.kind() {
-            // Not to be taken for the end of whoever reads the output.
+            // Another kind: the same one from standard output means that its reader has ended.
             io::ErrorKind::BrokenPipe => closed(),
             _ => error,
         })

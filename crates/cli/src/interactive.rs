@@ -86,7 +86,7 @@ pub(crate) fn run(session: &mut Session) -> io::Result<()> {
             Err(error) => return Err(io::Error::other(error)),
         };
         let text = if begun.is_empty() { line } else { format!("{begun}\n{line}") };
-        let typed = paste::cut(&text);
+        let typed = paste::split(&text);
         begun = typed.rest;
         let is_several = typed.commands.len() > 1;
         for command in typed.commands {

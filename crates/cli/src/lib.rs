@@ -83,7 +83,7 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     match run_with(settings) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        // Whoever reads the output has seen enough; or it has been reported that there is no connection.
+        // The reader of the output has closed it, or the missing connection has been reported.
         Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::NotConnected) => {
             ExitCode::FAILURE
         }

@@ -16,11 +16,11 @@ pub(crate) struct Uri {
 impl Uri {
     pub(crate) fn parse(uri: &str) -> Result<Uri, String> {
         let wrong = |what: &str| format!("{uri}: {what}");
-        let secure = uri.strip_prefix("rediss://");
-        let rest = secure.or_else(|| uri.strip_prefix("redis://"));
+        let tls = uri.strip_prefix("rediss://");
+        let rest = tls.or_else(|| uri.strip_prefix("redis://"));
         let rest = rest.ok_or_else(|| "Invalid URI scheme".to_owned())?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let mut parsed = Uri { tls: secure.is_some(), ..Uri::default() };
+        let mut parsed = Uri { tls: tls.is_some(), ..Uri::default() };
         let place = match authority.rsplit_once('@') {
             None => authority,
             Some((login, place)) => {

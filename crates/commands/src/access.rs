@@ -1,11 +1,10 @@
 //! A handler's view of the keyspace: the locked shards of its keys, one database at a time.
 //!
-//! Handlers read and change values only through an [`Access`], and say what happened ([`Access::changed`],
+//! Handlers read and change values only through an [`Access`], and report changes ([`Access::changed`],
 //! [`Access::event`], [`Access::log_instead`]). They never publish, log or wake anybody themselves: the
 //! commit does, from the collected [`Effects`], while the shards are still locked.
 //!
-//! A key whose expiry has passed is never seen. Reads note it for removal by the commit; writes remove it at
-//! once.
+//! Handlers never see an expired key. Reads note it for removal by the commit; writes remove it at once.
 
 mod collected;
 mod evict;
@@ -26,20 +25,20 @@ use crate::error::{Error, Outcome};
 use crate::settings::{AccessClock, Settings};
 pub use collected::Collected;
 
-/// Under what circumstances a handler runs.
+/// The conditions under which a handler runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mode {
     /// The handler may ask to wait; not so inside MULTI and in scripts.
     pub may_block: bool,
     /// A blocked client's command is tried again because one of its keys became ready. Keys in shards that
-    /// are not locked are taken to be missing then: nothing can have come to them.
+    /// are not locked count as missing then: they cannot have changed.
     pub serving: bool,
     /// CLIENT NO-TOUCH is on: reads leave the access clock alone.
     pub no_touch: bool,
 }
 
-/// The time while a log is loaded: before every expiry. What had expired when the log was written was removed
-/// by a command of the log, and what had not takes part in the commands that follow.
+/// The time while a log is loaded: before every expiry. Keys that had expired when the log was written are
+/// removed by commands of the log; others take part in the commands that follow.
 const LOADING_MS: i64 = 0;
 
 /// Counts that a command without further effects leaves.
@@ -53,14 +52,14 @@ pub struct Counts {
     pub misses: u64,
 }
 
-/// What an expiry becomes when a string is replaced.
+/// What happens to the expiry when a string is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewExpiry {
-    /// It goes.
+    /// The expiry is removed.
     Clear,
-    /// It stays.
+    /// The expiry stays.
     Keep,
-    /// It becomes this Unix time in ms.
+    /// The expiry becomes this Unix time in ms.
     At(i64),
 }
 
@@ -80,7 +79,7 @@ pub struct Access<'a> {
     hint: (*const [u8], KeyHash),
 }
 
-/// Names of their own for the most used of [`Access::collection`], [`Access::collection_mut`] and
+/// Short names for the most used types of [`Access::collection`], [`Access::collection_mut`] and
 /// [`Access::collection_or_new`].
 macro_rules! collection_access {
     ($type:ident, $read:ident, $write:ident, $write_or_new:ident) => {
@@ -207,7 +206,7 @@ impl<'a> Access<'a> {
         self.settings
     }
 
-    /// Under what circumstances the handler runs.
+    /// The conditions under which the handler runs.
     pub fn mode(&self) -> Mode {
         self.mode
     }
@@ -503,8 +502,8 @@ impl<'a> Access<'a> {
         Ok(before)
     }
 
-    /// Removes a key; unless that takes but a moment, its value is freed after the commit. False if it was
-    /// not there.
+    /// Removes a key. A value that takes long to free is freed after the commit. False if the key was not
+    /// there.
     pub fn remove(&mut self, key: &[u8]) -> bool {
         self.remove_as(self.settings.lazy_server_del, key)
     }
@@ -529,7 +528,7 @@ impl<'a> Access<'a> {
         is_removed
     }
 
-    /// Removes a collection of which a command has taken the last element, and says so.
+    /// Removes a collection whose last element a command has removed, with its event.
     pub fn remove_if_empty(&mut self, key: &[u8], is_empty: bool) {
         if is_empty {
             self.remove(key);
@@ -571,7 +570,7 @@ impl<'a> Access<'a> {
 
     // ---- saying what happened ----
 
-    /// Says that a key was changed: it counts as one change, and those who watch it are marked.
+    /// Says that a key was changed: it counts as one change, and its watchers are marked.
     #[inline]
     pub fn changed(&mut self, key: &[u8]) {
         self.changed_by(key, 1);
@@ -626,7 +625,7 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// Logs nothing of what this command has changed, whatever it wanted to be logged: its script has it so.
+    /// Logs nothing of this command, whatever its handler asked for: its script has switched that off.
     pub fn discard_log(&mut self) {
         if self.is_logged {
             self.collected.effects().log = LogChoice::Instead(Vec::new());
@@ -671,7 +670,7 @@ impl<'a> Access<'a> {
         self.collected.effects().blocking.as_mut()
     }
 
-    /// Says that a key has something new for those who wait for it, or has lost what they need.
+    /// Notes that clients which wait for a key may be served, or that the key has lost what they need.
     pub fn signal(&mut self, key: &[u8]) {
         let index = self.locked.keyspace().shard_of(self.hash(key));
         if self.locked.shard(index).is_some_and(Shard::has_waiters) {
@@ -685,7 +684,7 @@ impl<'a> Access<'a> {
         self.locked.shard(self.locked.keyspace().shard_of(self.hash(key))).is_some()
     }
 
-    /// Counts changes that concern nobody who watches the key.
+    /// Counts changes without marking watchers.
     pub fn count_changes(&mut self, changes: u64) {
         self.collected.dirty += changes;
     }
@@ -739,7 +738,7 @@ impl<'a> Access<'a> {
         self.collected.take()
     }
 
-    /// Removes a key of any locked shard if its time has passed, saying so; for the commit and for active
+    /// Removes a key of any locked shard if it has expired, with its event; for the commit and for active
     /// expiry.
     pub fn remove_if_expired(&mut self, key: &[u8]) -> bool {
         let hash = self.hash(key);
@@ -808,7 +807,7 @@ impl Toucher {
         match self.clock {
             None => {}
             Some(AccessClock::LeastRecentlyUsed) => {
-                // Only where it differs, so that readers of a popular key share its cache line.
+                // Written only if it differs, so that readers of a popular key share its cache line.
                 let clock = (self.now_ms / 1000) as u32 & CLOCK_MASK;
                 if entry.clock() != clock {
                     entry.set_clock(clock);
@@ -840,7 +839,7 @@ thread_local! {
     static DICE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Where and when a key is found expired, and whether that is logged.
+/// The database in which a key is found expired, the time, and whether that is logged.
 #[derive(Clone, Copy)]
 struct Moment {
     database: usize,
@@ -848,7 +847,7 @@ struct Moment {
     is_logged: bool,
 }
 
-/// What the commit makes of an entry that was removed because its time had passed.
+/// Notes for the commit that an entry was removed because it had expired.
 #[cold]
 fn note_expired(
     collected: &mut Collected,
@@ -881,7 +880,7 @@ fn note_expired(
     collected.free_later_as(settings.lazy_expire, entry);
 }
 
-/// What the commit makes of a key that is new. `awaited` says that somebody waits for a key of its shard.
+/// Notes for the commit that a key is new. `awaited`: a client waits for a key of its shard.
 #[inline]
 fn note_new(collected: &mut Collected, settings: &Settings, database: usize, awaited: bool, entry: &Entry) {
     if settings.notify & EventClass::NEW.0 != 0 {
@@ -891,7 +890,7 @@ fn note_new(collected: &mut Collected, settings: &Settings, database: usize, awa
     note_ready(collected, database, awaited, entry);
 }
 
-/// Those who wait for such a key may be served.
+/// Notes that clients which wait for such a key may be served.
 #[inline]
 fn note_ready(collected: &mut Collected, database: usize, awaited: bool, entry: &Entry) {
     if awaited && entry.kind().row().waiting.is_for_arrival() {
@@ -899,7 +898,8 @@ fn note_ready(collected: &mut Collected, database: usize, awaited: bool, entry: 
     }
 }
 
-/// Those who wait for such a key may have to know that it is gone. `awaited` may err on the side of true.
+/// Notes that clients which wait for such a key may have to know that it is gone. `awaited` may be true
+/// without need.
 #[inline]
 fn note_lost(collected: &mut Collected, database: usize, awaited: bool, entry: &Entry) {
     if awaited && entry.kind().row().waiting.is_for_loss() {
@@ -910,7 +910,7 @@ fn note_lost(collected: &mut Collected, database: usize, awaited: bool, entry: &
 /// No key lies at this address; an empty one may lie at any other.
 const NO_HINT: (*const [u8], KeyHash) = (std::ptr::slice_from_raw_parts(std::ptr::null(), 0), KeyHash(0));
 
-/// The answer to a program error: a command that touches keys which its specification does not find.
+/// The error for a command that touches keys which its specification does not find: a program error.
 const NOT_LOCKED: Error = Error::fixed("ERR the command's keys are not locked");
 
 /// The next of a sequence of uniform random numbers (SplitMix64 of Guy Steele, Doug Lea and Christine Flood).

@@ -1,5 +1,4 @@
-//! What a handler caused: everything that the commit, in one place and with the shards still locked, makes of
-//! it.
+//! The effects of a handler, which the commit applies while the shards are still locked.
 
 use mantissa_protocol::{OwnedArgs, Reply};
 use mantissa_store::{Entry, Kind, ShardSet, Value};
@@ -101,22 +100,22 @@ impl TimeoutReply {
     }
 }
 
-/// A handler's wish to wait until one of these keys has something for it.
+/// A handler's request to block its client until one of these keys can serve it.
 #[derive(Clone, Debug)]
 pub struct Blocking {
-    /// The type of the values that it waits for; a string where it waits for no key.
+    /// The type of the values that the client waits for; a string where it waits for no key.
     pub kind: Kind,
     /// The keys, in the order of preference.
     pub keys: Vec<Box<[u8]>>,
     /// When to give up: Unix time in ms; `None` waits for ever.
     pub deadline: Option<i64>,
-    /// What to reply then.
+    /// The reply at that time.
     pub on_timeout: TimeoutReply,
     /// The shards of all keys that the command may touch.
     pub shards: ShardSet,
-    /// Whether the loss of a key, or of what the command needs of it, is for the client to know too.
+    /// Whether the client is also served when a key, or what the command needs of it, is gone.
     pub on_loss: bool,
-    /// What to run in the place of the command as it came, where that would mean something else later.
+    /// The command to run instead, where the original one would mean something else later.
     pub instead: Option<OwnedArgs>,
 }
 
@@ -136,11 +135,11 @@ pub struct ExpiredFields {
 pub struct Effects {
     /// Number of changes, counted as Redis counts them for save points.
     pub dirty: u64,
-    /// Keys that changed, noted only where somebody may watch them or hold copies.
+    /// Keys that changed, noted only where clients may watch them or hold copies.
     pub changed: Vec<(usize, Box<[u8]>)>,
     /// Keys that were removed because they had expired, noted where `changed` would be.
     pub changed_by_expiry: Vec<(usize, Box<[u8]>)>,
-    /// All keys of a database are gone: whoever holds copies is told that all are invalid.
+    /// All keys of a database are gone: clients that hold copies are told that all are invalid.
     pub flushed: bool,
     /// A command has flushed all databases: dumps of what was before are out of date.
     pub emptied: bool,
@@ -148,15 +147,15 @@ pub struct Effects {
     pub events: Vec<Event>,
     /// What to log.
     pub log: LogChoice,
-    /// Keys that came into being while somebody waits for a key of their shard.
+    /// New keys, noted while a client waits for a key of their shard.
     pub ready: Vec<(usize, Box<[u8]>)>,
     /// Keys that were found expired by lookups that may not remove them.
     pub expired: Vec<(usize, Box<[u8]>)>,
-    /// Keys that were removed because they had expired or to make room, for the log.
+    /// Keys that were removed by expiry or eviction, for the log.
     pub removed_expired: Vec<(usize, Box<[u8]>)>,
     /// Fields that were removed because they had expired, for the log, where they go before the command.
     pub removed_fields: Vec<ExpiredFields>,
-    /// Set if the handler wants to wait.
+    /// Set if the handler asks to block its client.
     pub blocking: Option<Blocking>,
     /// What is to be freed once no shard is locked.
     pub to_free: LazyFree,

@@ -11,7 +11,7 @@ use crate::expiry::TimeForm;
 use crate::parse;
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
 
-/// Under what condition EXPIRE does anything.
+/// The condition under which EXPIRE changes the expiry.
 #[derive(Default)]
 struct Condition {
     /// `NX`: the key has no expiry.

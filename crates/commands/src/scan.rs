@@ -44,7 +44,7 @@ fn keys(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     Ok(())
 }
 
-/// Where an iteration over all shards stands: a shard and the cursor in its table. Both are packed into one
+/// The cursor of an iteration over all shards: a shard and the cursor in its table. Both are packed into one
 /// number, the shard in the lowest bits; 0 is the beginning. A key never changes its shard, so that the
 /// guarantee of [`mantissa_store::Table::scan`] for each shard is one for all of them.
 #[derive(Clone, Copy)]
@@ -152,7 +152,7 @@ fn scan(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 }
 
 fn randomkey(access: &mut Access<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome {
-    /// Picks that may hit an expired key before the unexpired ones are looked for one by one.
+    /// Random picks that may hit expired keys, before all keys are searched for an unexpired one.
     const TRIES_MAX: usize = 100;
     let (number, now_ms) = (access.database(), access.now_ms());
     let lens: Vec<usize> = shard_lens(access).collect();
@@ -202,7 +202,7 @@ fn dbsize(access: &mut Access<'_>, _: Args<'_>, reply: &mut Reply) -> Outcome {
     Ok(())
 }
 
-/// The number of keys in each shard of the database, those included whose expiry has not been noticed.
+/// The number of keys in each shard of the database, including expired ones that have not been removed.
 fn shard_lens(access: &mut Access<'_>) -> impl Iterator<Item = usize> {
     let database = access.database();
     (0..access.shard_count())

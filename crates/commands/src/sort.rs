@@ -271,7 +271,7 @@ fn sort_elements<'k>(
     let order = Order { descending: options.descending, ends_at_nul: options.store.is_none() };
     let compare = |one: &Record<'_>, other: &Record<'_>| order.compare(one, other);
     if window.len() < records.len() / 2 && !window.is_empty() {
-        // The wanted part alone is sorted; first it is cut out.
+        // Only the wanted range is sorted; first it is selected.
         if window.end < records.len() {
             records.select_nth_unstable_by(window.end, compare);
             records.truncate(window.end);
@@ -320,10 +320,10 @@ impl Order {
 fn compare_texts(one: Element<'_>, other: Element<'_>, ends_at_nul: bool) -> Ordering {
     let (mut digits, mut other_digits) = ([0; 20], [0; 20]);
     let (one, other) = (one.text(&mut digits), other.text(&mut other_digits));
-    let cut = |text: &[u8]| text.iter().position(|&byte| ends_at_nul && byte == 0).unwrap_or(text.len());
+    let end = |text: &[u8]| text.iter().position(|&byte| ends_at_nul && byte == 0).unwrap_or(text.len());
     match one.cmp(other) {
         Ordering::Equal => Ordering::Equal,
-        _ if ends_at_nul => one[..cut(one)].cmp(&other[..cut(other)]),
+        _ if ends_at_nul => one[..end(one)].cmp(&other[..end(other)]),
         order => order,
     }
 }

@@ -13,8 +13,8 @@
 //! | `table.rs`, `group_table.rs` | the registration tables |
 //!
 //! What a command does to a group is logged as its outcome (XCLAIM, XGROUP SETID), because what it meets
-//! depends on the time and on who came first. Acknowledging and reading change no entry, so they do not
-//! concern those who watch the key.
+//! depends on the time and on which client came first. Acknowledging and reading change no entry, so they do
+//! not mark its watchers.
 
 mod add;
 mod claim;

@@ -497,13 +497,13 @@ fn no_bytes_make_reading_panic() {
         seed ^= seed << 17;
         seed as usize % below
     };
-    let pieces: Vec<&[u8]> =
+    let words: Vec<&[u8]> =
         vec![b" ", b"\"", b"'", b"\\", b"\\x", b"\n", b"0", b"-1", b"gb", b"%", b"\xff", b"{", b"["];
     for _ in 0..5_000 {
         let mut text = DIRECTIVES[random(DIRECTIVES.len())].name.as_bytes().to_vec();
         text.push(b' ');
         for _ in 0..random(6) {
-            text.extend(pieces[random(pieces.len())]);
+            text.extend(words[random(words.len())]);
         }
         // `logfile` would make files.
         if !text.starts_with(b"logfile") {

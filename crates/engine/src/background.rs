@@ -75,7 +75,7 @@ impl<'e> Background<'e> {
         context.refresh();
         let is_saving = engine.persistence.saving.load(Ordering::Relaxed);
         self.compactor.go_on(&engine.keyspace, &engine.compaction, &context.active.config, is_saving);
-        let has_room = eviction::make_room(context, EVICTION_TIME) != Verdict::InProgress;
+        let is_within_limit = eviction::free_memory(context, EVICTION_TIME) != Verdict::InProgress;
         let now = clock::now();
         let is_paused = engine.pauses_cron.load(Ordering::Relaxed);
         if now >= self.next_round && !is_paused {
@@ -103,7 +103,7 @@ impl<'e> Background<'e> {
             crate::tracking::broadcast(&mut context.outbox);
         }
         context.outbox.end_iteration(false);
-        if !has_room {
+        if !is_within_limit {
             // Other threads are still freeing values.
             simulation::sleep(Duration::from_micros(200));
             engine.pressure.wake_background();

@@ -91,7 +91,7 @@ pub struct Identity {
 pub struct SharedSession {
     /// Unique; later clients have greater numbers.
     pub id: u64,
-    /// Who is at the other end.
+    /// The address of the peer.
     pub peer: Peer,
     /// The socket's file descriptor, for CLIENT LIST.
     pub descriptor: i32,
@@ -227,7 +227,7 @@ impl SharedSession {
     }
 }
 
-/// Who is at the other end of a session.
+/// The peer of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// A TCP connection.

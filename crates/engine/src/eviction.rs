@@ -1,4 +1,4 @@
-//! Making room when memory is full: `maxmemory` and its policies.
+//! Freeing memory when it is full: `maxmemory` and its policies.
 //!
 //! Before each command a worker checks that memory is within the limit ([`evict_if_needed`]). If it is not,
 //! keys are evicted one by one, the worst of a small pool of candidates each time
@@ -10,8 +10,8 @@
 //! ([`crate::memory_limit::Pressure`]). So neither several workers at once, nor one while a large value is
 //! being freed, evict more than is needed.
 //!
-//! While there is room a command pays a comparison or two: the sum is taken anew once in an iteration of the
-//! event loop, and when the worker itself has taken a part of what was left.
+//! Below the limit a command pays a comparison or two. The sum is taken anew once in an iteration of the
+//! event loop, and when the worker itself has allocated a part of what was left.
 
 mod sampling;
 
@@ -37,11 +37,11 @@ const ATTEMPTS_MAX: usize = 32;
 /// evicted. No shard may be locked.
 #[inline]
 pub fn evict_if_needed(context: &mut Context) -> bool {
-    if context.active.config.maxmemory == 0 || context.evictor.has_room() {
+    if context.active.config.maxmemory == 0 || context.evictor.is_within_limit() {
         return false;
     }
     let time_limit = time_limit(&context.active.config);
-    let verdict = make_room(context, time_limit);
+    let verdict = free_memory(context, time_limit);
     if verdict == Verdict::InProgress {
         context.engine.pressure.wake_background();
     }
@@ -65,7 +65,7 @@ fn time_limit(config: &Config) -> Duration {
 }
 
 /// Evicts until memory is within the limit, for about `time_limit` at most.
-pub fn make_room(context: &mut Context, time_limit: Duration) -> Verdict {
+pub fn free_memory(context: &mut Context, time_limit: Duration) -> Verdict {
     let engine = context.engine;
     let limit = context.active.config.maxmemory;
     let unsafe_now = engine.persistence.loading.load(Ordering::Relaxed)
@@ -76,7 +76,7 @@ pub fn make_room(context: &mut Context, time_limit: Duration) -> Verdict {
     }
     let excess = engine.pressure.excess(limit);
     let verdict = if excess <= 0 {
-        context.evictor.note_room(-excess, engine.worker_count());
+        context.evictor.note_headroom(-excess, engine.worker_count());
         Verdict::WithinLimit
     } else {
         match Policy::of(&context.active.config) {
@@ -137,7 +137,7 @@ enum Removal {
     Done,
     /// Memory is within the limit.
     NotNeeded,
-    /// Its shard is locked by somebody else.
+    /// Its shard is locked by another thread.
     InUse,
     /// It is gone, or has been used since it was chosen.
     Stale,

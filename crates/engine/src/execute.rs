@@ -41,7 +41,7 @@ pub fn execute(
     let resolved = match command.map_or_else(|| context.resolve(args), Ok) {
         Ok(command) => {
             session.shared.last_command.store(command.index as u32 + 1, Ordering::Relaxed);
-            make_room(context, session, reply);
+            evict(context, session, reply);
             start = reply.len();
             let admitted = admission::of_request(context, session, command, args);
             admitted.map(|()| command).map_err(|error| (Some(command), error))
@@ -85,7 +85,7 @@ pub fn execute(
 
 /// Evicts keys if memory is full. Messages for the client that eviction causes come before its reply.
 #[inline]
-fn make_room(context: &mut Context, session: &Session, reply: &mut Reply) {
+fn evict(context: &mut Context, session: &Session, reply: &mut Reply) {
     context.out_of_memory = eviction::evict_if_needed(context);
     if context.outbox.has_local() {
         context.outbox.take_for(session.conn).iter().for_each(|bytes| reply.raw(bytes));

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use parking_lot::Mutex;
 
-/// One in so many commands is sampled, on average.
+/// Commands for each one that is sampled, on average.
 const SAMPLED: u32 = 128;
 /// Counters of a sketch.
 const PLACES: usize = 128;

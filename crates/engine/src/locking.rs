@@ -1,6 +1,6 @@
 //! Which shards a command needs, and waiting for their locks.
 //!
-//! Locks are taken in ascending order. A write also takes the shards that serving those who are blocked on
+//! Locks are taken in ascending order. A write also takes the shards that serving clients blocked on
 //! its keys may need. Nobody waits for a script that is slow: locking fails instead.
 
 use std::sync::atomic::Ordering;

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Who writes a line, as the letter behind the process id.
+/// The writer of a line, as the letter behind the process id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A server that takes writes.
@@ -100,7 +100,7 @@ pub fn set_level(level: LogLevel) {
     LOG.level.store(level as u8, Ordering::Relaxed);
 }
 
-/// Says who writes.
+/// Sets the writer.
 pub fn set_role(role: Role) {
     LOG.role.store(role as u8, Ordering::Relaxed);
 }

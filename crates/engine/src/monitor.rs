@@ -1,4 +1,4 @@
-//! MONITOR: every command that runs, as it runs, to those who asked for it.
+//! MONITOR: every command that runs, as it runs, to the clients that asked for it.
 
 use std::io::Write;
 use std::sync::Arc;

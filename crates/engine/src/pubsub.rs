@@ -1,4 +1,4 @@
-//! Publish and subscribe: who is subscribed to what, and how a message reaches them.
+//! Publish and subscribe: the subscriptions, and the delivery of messages.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl PubSub {
         self.total.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether anybody is subscribed to anything.
+    /// Whether there is any subscription.
     #[inline]
     pub fn has_subscribers(&self) -> bool {
         self.total.load(Ordering::Relaxed) > 0
@@ -110,7 +110,7 @@ impl PubSub {
         wanted.flat_map(|(_, subscribers)| subscribers.values()).for_each(&mut visit);
     }
 
-    /// Sends a message to everybody who is subscribed to the channel, and returns how often it was sent.
+    /// Sends a message to all subscribers of the channel, and returns how often it was sent.
     pub fn publish(
         &self,
         scope: Scope,

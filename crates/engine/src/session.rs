@@ -66,7 +66,7 @@ impl ReplyMode {
     }
 }
 
-/// A blocked command. The lock on `waiting` settles who serves it, times it out or unblocks it.
+/// A blocked command. The lock on `waiting` decides which thread serves it, times it out or unblocks it.
 pub struct BlockedClient {
     /// The client.
     pub session: Arc<SharedSession>,

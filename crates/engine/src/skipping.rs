@@ -28,7 +28,7 @@ pub struct Skipping {
 #[derive(Default)]
 struct Counts {
     keys: u64,
-    /// Pieces of data that belong to no key.
+    /// Records that belong to no key.
     aux: u64,
     types: BTreeMap<String, u64>,
 }

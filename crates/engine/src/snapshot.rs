@@ -2,13 +2,12 @@
 //!
 //! All shard locks are held for one instant, the cut; [`mantissa_store::snapshot`] says how the state of that
 //! instant is kept while commands go on. Savers then walk the shards in steps that hold one lock for some ten
-//! microseconds, and take in between what writers have handed over, which comes first so that it does not
-//! pile up. Under the lock small strings are copied and collections shared; everything is encoded outside it.
-//! A save that somebody waits for has a saver for each core, one in the background for every second core, at
-//! a lower priority than all other threads, so that workers hardly wait for a processor either; one more at
-//! normal priority helps where too much of what writers have handed over waits. What a saver has encoded goes
-//! in chunks to the thread that writes and keeps the checksum; a large value goes there piece by piece, and
-//! no other chunk comes between its pieces.
+//! microseconds. Between steps they take the images that writers have handed over, so that these do not pile
+//! up. Under the lock small strings are copied and collections shared; everything is encoded outside it. A
+//! save that a client waits for has a saver for each core. A background save has one for every second core,
+//! at a lower priority than all other threads, so that workers hardly wait for a processor; one more at
+//! normal priority helps while too many handed-over images wait. Encoded bytes go in chunks to the thread
+//! that writes and keeps the checksum. The chunks of a large value come one after the other.
 //!
 //! Memory: some chunks for each saver, the images that wait, and of a large collection the nodes that
 //! writers change before its image has been encoded: an image gives up its nodes as they are encoded.
@@ -65,9 +64,9 @@ pub fn facts() -> FileFacts {
 /// How many cores a snapshot may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// All of them: somebody waits for it.
+    /// All of them, for a save that a client waits for.
     Hasty,
-    /// Half of them, and only while nobody else needs them. The calling thread has nothing else to do after.
+    /// Half of them, at low priority. The calling thread keeps that priority.
     Steady,
 }
 
@@ -105,11 +104,11 @@ struct Job<'a> {
     next_shard: AtomicUsize,
     /// Writing has failed: the walk goes on, since it has to end, but nothing is encoded.
     failed: AtomicBool,
-    /// Whether nobody wants the file any more: the same follows.
+    /// Whether the file is not needed any more, with the same effect.
     is_void: &'a (dyn Fn() -> bool + Sync),
-    /// Held by who sends, so that the pieces of a value stay together.
+    /// Held by the sending saver, so that the chunks of a value stay together.
     stream: Mutex<()>,
-    /// Chunks that have been written, to be filled again.
+    /// Chunks that have been written, for reuse.
     spare: Mutex<Vec<Vec<u8>>>,
 }
 

@@ -9,8 +9,8 @@
 //! A message never comes before the reply of the read that caused it: both leave through the client's worker,
 //! and the reply does so first. One about a change of the client's own comes after the reply of that change.
 //!
-//! Where nobody tracks anything, a read costs the test of a flag of its client, and a write that of its shard
-//! and one of the keyspace. What tracking costs is borne by those who track and by writes of keys that they
+//! While no client tracks keys, a read costs the test of a flag of its client, and a write that of its shard
+//! and one of the keyspace. Tracking costs time for clients that track and for writes of keys that they
 //! hold; there is no lock beside those that a command takes anyway. The number of keys is bounded by
 //! `tracking-table-max-keys`: keys that are dropped are told as if they had changed.
 

@@ -1,7 +1,7 @@
 //! MULTI, EXEC, DISCARD, WATCH, UNWATCH: queued commands that run as one, over any keys.
 //!
 //! EXEC locks the union of the shards of all queued commands (all shards, if those of one cannot be told) and
-//! runs them one after the other under that one set of locks: nobody sees a state in between, whatever the
+//! runs them one after the other under that one set of locks: no client sees a state in between, whatever the
 //! keys.
 
 use std::sync::Arc;

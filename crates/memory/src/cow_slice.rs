@@ -26,7 +26,7 @@ const HEADER_BYTES: usize = 8;
 const _: () = assert!(size_of::<Header>() == HEADER_BYTES && align_of::<Header>() == 8);
 const _: () = assert!(size_of::<CowSlice<u64>>() == 8);
 
-/// Spare room, in items, that a removal leaves at most.
+/// Spare capacity, in items, that a removal leaves at most.
 const SPARE_MAX: usize = 2;
 
 /// A vector of up to 65,535 plain items, which its clones share until they change.
@@ -61,7 +61,7 @@ impl<T: Copy> FromIterator<T> for CowSlice<T> {
     }
 }
 
-/// Bytes of the allocation for so many items.
+/// Bytes of the allocation for this number of items.
 const fn allocation<T>(capacity: usize) -> usize {
     slab::class_size(HEADER_BYTES + capacity * size_of::<T>())
 }
@@ -181,7 +181,7 @@ impl<T: Copy> CowSlice<T> {
         }
     }
 
-    /// A slice of these items with room for `capacity` of them.
+    /// A slice of these items with a capacity of `capacity` items.
     fn with_items(items: &[T], capacity: usize) -> Self {
         let size = allocation::<T>(capacity);
         let capacity = u16::try_from((size - HEADER_BYTES) / size_of::<T>());

@@ -87,14 +87,14 @@ pub fn give_back() {
 
 /// The allocator's own report, as text.
 pub fn report() -> String {
-    /// Appends a part of the text to the bytes at `target`, as far as there is room: nothing may be allocated
-    /// here.
+    /// Appends a part of the text to the bytes at `target`, as far as its capacity goes: nothing may be
+    /// allocated here.
     unsafe extern "C" fn append(target: *mut c_void, text: *const c_char) {
         // SAFETY: `target` is the Vec passed below, alive and used by nobody else during the call; the text
         // ends in a NUL.
         let (bytes, text) = unsafe { (&mut *target.cast::<Vec<u8>>(), CStr::from_ptr(text).to_bytes()) };
-        let room = bytes.capacity() - bytes.len();
-        bytes.extend_from_slice(&text[..text.len().min(room)]);
+        let spare = bytes.capacity() - bytes.len();
+        bytes.extend_from_slice(&text[..text.len().min(spare)]);
     }
     let mut bytes = Vec::<u8>::with_capacity(REPORT_BYTES_MAX);
     refresh();

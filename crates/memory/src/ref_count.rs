@@ -11,9 +11,9 @@
 //!   the like, which orders what came before.
 //! - [`RefCount::release`] decrements with release order. So all that a holder did with the allocation
 //!   happens before its decrement.
-//! - Who decrements to zero, or finds that its reference is the only one ([`RefCount::is_unique`]), has
-//!   acquire order. It reads a value that is part of the release sequence of every earlier decrement. So all
-//!   that former holders did happens before it writes or frees.
+//! - A holder that decrements to zero, or finds that its reference is the only one ([`RefCount::is_unique`]),
+//!   has acquire order. It reads a value that is part of the release sequence of every earlier decrement. So
+//!   all that former holders did happens before it writes or frees.
 //!
 //! A count of one cannot change under the holder of that reference: only a holder can clone. So `release`
 //! with a count of one needs no decrement. That spares the common case, no sharing, an atomic
@@ -97,7 +97,7 @@ impl<W: Width> RefCount<W> {
         RefCount(W::with(1))
     }
 
-    /// The count of an allocation with so many references.
+    /// The count of an allocation with this number of references.
     #[cfg(test)]
     pub(crate) fn of(references: usize) -> Self {
         RefCount(W::with(references))

@@ -46,7 +46,7 @@ impl SharedBytes {
     /// Bytes before the payload.
     pub const HEADER_BYTES: usize = 8;
 
-    /// Bytes of the allocation for a payload of so many bytes.
+    /// Bytes of the allocation for a payload of this size.
     #[inline]
     pub fn allocation_bytes(payload: usize) -> usize {
         slab::class_size(Self::HEADER_BYTES + payload)
@@ -57,7 +57,7 @@ impl SharedBytes {
         if payload.is_empty() { 0 } else { Self::HEADER_BYTES + payload.len() }
     }
 
-    /// A payload of at least so many bytes, all of which are zero.
+    /// A payload of at least this number of bytes, all of which are zero.
     pub fn zeroed(payload: usize) -> SharedBytes {
         let size = Self::allocation_bytes(payload);
         let units = u32::try_from(size / 8).expect("a packed node is below 32 GiB");

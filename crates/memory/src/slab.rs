@@ -44,7 +44,7 @@ const CLASS_COUNT: usize = 64;
 const NO_CELL: u16 = u16::MAX;
 /// Compaction leaves a size alone while fewer of its slabs than this in a hundred could go.
 const SPARE_PERCENT_MIN: usize = 3;
-/// A compaction is worth its time if it frees at least one in so many bytes.
+/// A compaction is worth its time if it frees at least one byte in this number.
 pub const WORTHWHILE: usize = 64;
 /// Slabs that are inspected before an arena's lock is released.
 const SLABS_PER_LOCK: usize = 256;
@@ -57,7 +57,7 @@ struct Header {
     previous: *mut Header,
     arena: u16,
     class: u8,
-    /// Chosen by compaction: in the ring of such slabs instead of that of slabs with room.
+    /// Chosen by compaction: in the ring of such slabs instead of that of slabs with free cells.
     draining: AtomicBool,
     /// Had no live cell at the last [`purge`].
     was_empty: bool,
@@ -80,7 +80,7 @@ const _: () = assert!(class_of(CELL_BYTES_MAX) == CLASS_COUNT - 1 && class_of(1)
 /// The slabs of one size in one arena.
 #[derive(Clone, Copy)]
 struct Class {
-    /// Slabs with room, in a ring.
+    /// Slabs with free cells, in a ring.
     open: *mut Header,
     /// Slabs that compaction empties, in a ring.
     draining: *mut Header,
@@ -184,11 +184,11 @@ pub fn purge_all() {
 
 fn purge_idle(idle_calls: u8) {
     for arena in arenas_in_use() {
-        let with_room = {
+        let with_free_cells = {
             let arena = arena.lock();
             Classes::of(|class| !arena.0[class].open.is_null())
         };
-        with_room.for_each(|class| arena.lock().0[class].give_idle_back(class));
+        with_free_cells.for_each(|class| arena.lock().0[class].give_idle_back(class));
     }
     chunks::purge(idle_calls);
 }
@@ -429,7 +429,7 @@ impl Arena {
         }
         state.live += 1;
         let header = state.open;
-        // SAFETY: slabs on the list are live and have room; cells lie inside them.
+        // SAFETY: slabs on the list are live and have free cells; cells lie inside them.
         unsafe {
             let slab = &mut *header;
             let number = if slab.free == NO_CELL {
@@ -486,8 +486,8 @@ impl Arena {
         if spare * 100 < state.slabs * spare_percent { 0 } else { spare }
     }
 
-    /// Inspects up to `steps` slabs with room. Those with at most `live_max` live cells are chosen, up to
-    /// `wanted`; the others go to the end of the ring. Returns the numbers of chosen slabs and of their
+    /// Inspects up to `steps` slabs with free cells. Those with at most `live_max` live cells are chosen, up
+    /// to `wanted`; the others go to the end of the ring. Returns the numbers of chosen slabs and of their
     /// cells.
     fn choose(&mut self, class: usize, steps: usize, live_max: usize, wanted: usize) -> (usize, usize) {
         let state = &mut self.0[class];

@@ -112,7 +112,7 @@ impl Outgoing {
         }
     }
 
-    /// The first buffers to send, as many as `parts` has room for. Returns their number.
+    /// The first buffers to send, as many as fit in `parts`. Returns their number.
     pub(crate) fn gather<'a>(&'a self, parts: &mut [IoSlice<'a>]) -> usize {
         let rest = self.rest.iter().flat_map(|rest| rest.iter()).map(Vec::as_slice);
         let first = self.first.get(self.first_sent..).unwrap_or_default();

@@ -276,7 +276,7 @@ impl State {
     /// The writer of a block with enough free bytes for a unit, which becomes a part of the last segment.
     #[inline]
     fn writer_for(&mut self, bytes: usize) -> &mut BlockWriter {
-        if !self.is_growing || self.writer.as_ref().is_none_or(|writer| writer.room() < bytes) {
+        if !self.is_growing || self.writer.as_ref().is_none_or(|writer| writer.free_bytes() < bytes) {
             self.begin_segment(bytes);
         }
         self.writer.as_mut().expect("a segment that grows has a writer")
@@ -285,7 +285,7 @@ impl State {
     #[cold]
     fn begin_segment(&mut self, bytes: usize) {
         let writer = match self.writer.take() {
-            Some(writer) if writer.room() >= bytes => writer,
+            Some(writer) if writer.free_bytes() >= bytes => writer,
             full => {
                 drop(full);
                 self.give_up_slow_readers();

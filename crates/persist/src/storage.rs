@@ -58,7 +58,7 @@ pub trait SharedFile: Send + Sync {
     /// The file's length in bytes.
     fn length(&self) -> io::Result<u64>;
 
-    /// Reads from an offset on. Fewer bytes than there is room for may be read; none at the end.
+    /// Reads from an offset on. May read fewer bytes than the buffer holds; none at the end.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// The same file for reads past the page cache, if there are such.
@@ -113,8 +113,8 @@ pub trait Storage: Send + Sync {
     /// Creates a directory and those above it. The directory's absolute path, without symbolic links.
     fn create_path(&self, path: &Path) -> io::Result<PathBuf>;
 
-    /// Locks a directory against all others who do the same; no file is made. An error of kind `WouldBlock`
-    /// if somebody has it locked. Where the system has no such locks, nothing is locked.
+    /// Locks a directory against other processes that lock it; makes no file. An error of kind `WouldBlock`
+    /// if another process holds the lock. Where the system has no such locks, nothing is locked.
     fn lock_directory(&self, _path: &Path) -> io::Result<DirectoryLock> {
         Ok(DirectoryLock::default())
     }

@@ -77,7 +77,7 @@ impl<'a> Args<'a> {
         self.range(i..self.slices.len())
     }
 
-    /// The arguments in `range`, cut to those that exist.
+    /// The arguments in `range` that exist.
     #[inline]
     pub fn range(&self, range: Range<usize>) -> Args<'a> {
         let end = range.end.min(self.slices.len());

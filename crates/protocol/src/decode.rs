@@ -1,8 +1,8 @@
 //! Reading replies, as a client.
 //!
-//! The decoder keeps its place in a reply that arrives in pieces: what has been decoded is not looked at
-//! again. It does not recurse; aggregates nest up to [`NESTING_MAX`] deep. Memory grows with what has
-//! arrived, not with what a count promises.
+//! The decoder keeps its position in a reply that arrives in parts, and decodes no byte twice. It does not
+//! recurse; aggregates nest up to [`NESTING_MAX`] deep. Memory grows with what has arrived, not with what a
+//! count promises.
 
 use std::fmt;
 

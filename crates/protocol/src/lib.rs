@@ -5,8 +5,8 @@
 //! - [`Reply`] writes replies and messages in the protocol that the client chose.
 //! - [`Decoder`] reads replies, for clients and tests; [`encode_request`] writes requests.
 //!
-//! All of it is resumable and linear in the bytes that arrive, however they are cut, and none of it recurses
-//! on what the other side sends.
+//! All of it is resumable and linear in the bytes that arrive, however they are split, and none of it
+//! recurses on what the other side sends.
 #![forbid(unsafe_code)]
 
 mod args;

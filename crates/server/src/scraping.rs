@@ -7,7 +7,7 @@ use mantissa_engine::Engine;
 use mantissa_engine::metrics::{Format, Scraper};
 use mantissa_sys::process::CpuTimes;
 
-/// A scrape that somebody waits for.
+/// A scrape for which an HTTP client waits.
 pub struct Job {
     /// The format that is wanted.
     pub format: Format,

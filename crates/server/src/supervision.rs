@@ -30,7 +30,7 @@ pub struct Supervision {
 }
 
 impl Supervision {
-    /// Finds who supervises the process, if the configuration says that somebody does. To be called before
+    /// Finds the supervisor of the process, if the configuration says that there is one. To be called before
     /// there are threads.
     pub fn begin(config: &Config) -> Supervision {
         let mut own = Supervision {

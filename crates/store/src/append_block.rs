@@ -8,11 +8,11 @@
 //! One [`BlockWriter`] gives out ranges, one behind the other. The thread that has a [`Reservation`] copies
 //! its bytes without any lock and then marks the range filled. These hold:
 //!
-//! - ranges of two reservations never overlap, and nobody reads beyond `filled`;
+//! - ranges of two reservations never overlap, and no reader reads beyond `filled`;
 //! - `filled` only grows, always from the end of one reservation to the end of another: it passes a range
 //!   when that range, and all before it, are filled;
-//! - a range that is filled before one in front of it is noted in `early`; whoever fills the one in front
-//!   passes both. So a thread never waits for another one to finish its copy.
+//! - a range that is filled before one in front of it is noted in `early`; the thread that fills the one in
+//!   front passes both. So a thread never waits for another one to finish its copy.
 //!
 //! It costs one compare-and-swap for each range.
 
@@ -129,7 +129,7 @@ impl BlockWriter {
         BlockWriter { block: Arc::new(AppendBlock::new(capacity)), reserved: 0 }
     }
 
-    /// Begins again with a block that nobody else refers to; gives it back if somebody does.
+    /// Begins again with a block. Returns the block if there are other references to it.
     pub fn reuse(mut block: Arc<AppendBlock>) -> Result<Self, Arc<AppendBlock>> {
         match Arc::get_mut(&mut block) {
             Some(own) => {
@@ -154,11 +154,11 @@ impl BlockWriter {
 
     /// Bytes that are free.
     #[inline]
-    pub fn room(&self) -> usize {
+    pub fn free_bytes(&self) -> usize {
         self.block.bytes.len() - self.reserved
     }
 
-    /// Reserves the next range, of at least one byte, and fills it. Panics if there is no room for it.
+    /// Reserves the next range, of at least one byte, and fills it. Panics if it does not fit.
     #[inline]
     pub fn append(&mut self, bytes: &[u8]) {
         let range = self.next_range(bytes.len());
@@ -167,7 +167,7 @@ impl BlockWriter {
         self.block.mark_filled(range);
     }
 
-    /// Reserves the next range, of at least one byte. Panics if there is no room for it.
+    /// Reserves the next range, of at least one byte. Panics if it does not fit.
     pub fn reserve(&mut self, bytes: usize) -> Reservation {
         let range = self.next_range(bytes);
         Reservation { block: Arc::clone(&self.block), range, is_copied: false }
@@ -175,7 +175,7 @@ impl BlockWriter {
 
     #[inline]
     fn next_range(&mut self, bytes: usize) -> Range<usize> {
-        assert!((1..=self.room()).contains(&bytes), "a range of a block has a byte and fits");
+        assert!((1..=self.free_bytes()).contains(&bytes), "a range of a block has a byte and fits");
         let start = self.reserved;
         self.reserved += bytes;
         start..self.reserved
@@ -223,7 +223,7 @@ mod tests {
         writer.append(b"one");
         let (second, third) = (writer.reserve(3), writer.reserve(5));
         writer.append(b"end");
-        assert_eq!((writer.reserved(), writer.room(), block.filled()), (14, 6, 3));
+        assert_eq!((writer.reserved(), writer.free_bytes(), block.filled()), (14, 6, 3));
         third.fill(b"three");
         assert_eq!(block.bytes(0..block.filled()), b"one");
         second.fill(b"two");
@@ -234,7 +234,7 @@ mod tests {
         drop(writer);
         let Ok(mut writer) = BlockWriter::reuse(block) else { panic!("nobody else refers to it") };
         writer.append(b"again");
-        assert_eq!((writer.block().bytes(0..5), writer.room()), (&b"again"[..], 15));
+        assert_eq!((writer.block().bytes(0..5), writer.free_bytes()), (&b"again"[..], 15));
     }
 
     #[test]
@@ -279,7 +279,7 @@ mod tests {
                         for number in 0.. {
                             let bytes = 1 + (number * 7 + thread + round) % 40;
                             let mut writer = writer.lock().expect("nobody panics");
-                            if writer.room() < bytes {
+                            if writer.free_bytes() < bytes {
                                 return;
                             }
                             let start = writer.reserved();

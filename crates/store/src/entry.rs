@@ -18,7 +18,7 @@
 //! 3        a collection: the code of its type (5), from the table of [`crate::types`]
 //! ```
 //!
-//! The detail has room for 31 types of collections.
+//! The detail can name 31 types of collections.
 //!
 //! Bytes per key: for a short string 7 + key + value, for an integer 6 to 13 + key, for anything else 16 to
 //! 32 + key; 8 more with an expiry. The sum is rounded up to the steps of [`crate::slab`].
@@ -58,13 +58,13 @@ const PACKED_OFFSET: usize = 5;
 /// Where it begins if it is a pointer or begins with one.
 const ALIGNED_OFFSET: usize = 8;
 const EXPIRY_BYTES: usize = 8;
-/// What a copy of a collection takes, for the sum of [`Entry::image_bytes`].
+/// Bytes of a copy of a collection, for [`Entry::image_bytes`].
 const HANDLE_COPY_BYTES: usize = 128;
-/// What byte 4 says of a longer key.
+/// The value of byte 4 for a longer key.
 const LONG_KEY: u8 = 255;
 const LONG_KEY_BYTES: usize = 4;
 
-/// What lies in the entry, and how.
+/// The forms of the value in the entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Embedded = 0,
@@ -207,14 +207,13 @@ impl Entry {
         (self.meta() & EXPIRY_BIT != 0).then(|| unsafe { self.expiry_place().read_unaligned() })
     }
 
-    /// Whether it is there no more at `now_ms` (Unix time in ms): its time has passed, or that of all fields
-    /// of the hash that it holds.
+    /// Whether the entry has expired at `now_ms` (Unix time in ms), or all fields of the hash that it holds.
     #[inline]
     pub fn has_expired(&self, now_ms: i64) -> bool {
         self.expiry().is_some_and(|time| time <= now_ms) || self.expired_fields(now_ms) > 0
     }
 
-    /// The number of fields if it holds a hash and the time of all of them has passed, else 0.
+    /// The number of fields of a hash if all of them have expired, else 0.
     #[inline]
     pub fn expired_fields(&self, now_ms: i64) -> usize {
         if !self.is_hash() {
@@ -277,7 +276,7 @@ impl Entry {
         }
     }
 
-    /// How OBJECT ENCODING calls the value.
+    /// The name of the encoding in OBJECT ENCODING.
     pub fn encoding(&self) -> &'static str {
         with_value!(
             self.value(),
@@ -888,7 +887,7 @@ mod tests {
         for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::String) {
             assert_eq!(kind_of(kind as u32), kind);
         }
-        const { assert!(Kind::ALL.len() + 10 <= 32, "ten more types have room") };
+        const { assert!(Kind::ALL.len() + 10 <= 32, "the detail can name ten more types") };
     }
 
     #[test]

@@ -23,7 +23,7 @@
 //! A clone shares all blocks and costs the same at any size; what is changed later is copied then, block by
 //! block.
 //!
-//! An expired field stays until it is removed ([`Hash::remove_expired`]); whoever reads looks at
+//! An expired field stays until it is removed ([`Hash::remove_expired`]); readers look at
 //! the expiries.
 
 mod fields;
@@ -508,7 +508,7 @@ impl Hash {
         limit
     }
 
-    /// Whether it is on the list of whoever removes expired fields although none of its fields expires.
+    /// Whether it is on the list of hashes with expiries although none of its fields has one.
     #[inline]
     pub fn is_tracked_in_vain(&self) -> bool {
         match self.body() {
@@ -518,7 +518,7 @@ impl Hash {
         }
     }
 
-    /// The expiry under which whoever removes expired fields has this hash on a list; `None` if on none. The
+    /// The expiry under which this hash is on the list of hashes with expiries; `None` if it is not. The
     /// hash only keeps it for the owner of the list. A clone is on no list.
     pub fn tracked_expiry(&self) -> Option<i64> {
         match self.body() {

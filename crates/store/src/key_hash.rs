@@ -11,7 +11,7 @@ use crate::seed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyHash(pub u64);
 
-/// The seed of all hashes, which nobody outside can know, so that nobody can foresee collisions.
+/// The seed of all hashes. Clients cannot know it, and so cannot construct collisions.
 static SEED: OnceLock<SeedableRandomState> = OnceLock::new();
 
 /// Hashes keys.

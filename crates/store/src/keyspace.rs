@@ -4,7 +4,7 @@
 //! other in a circle. [`LockedShards`] is the only way to a shard's contents.
 //!
 //! One thread at a time may ask for more shards than it holds ([`LockedShards::extend`]), out of order. While
-//! it waits, those who wait for a further lock give back the ones that they have: they have not begun yet.
+//! it waits, threads that wait for a further lock release the locks that they hold: they have not begun yet.
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -93,7 +93,7 @@ impl Keyspace {
         (hash.0 >> self.shift) as usize
     }
 
-    /// What is known of the copies of keys that clients hold.
+    /// The keys of which clients may hold copies.
     pub fn tracked(&self) -> &TrackedTotals {
         &self.tracked
     }
@@ -103,13 +103,13 @@ impl Keyspace {
         ShardSet::first(self.cells.len())
     }
 
-    /// Whether changes are logged: known for sure to whoever holds a lock, until it is released.
+    /// Whether changes are logged. Does not change while the caller holds a lock.
     #[inline]
     pub fn is_logged(&self) -> bool {
         self.is_logged.load(Ordering::Relaxed)
     }
 
-    /// Says whether changes are logged from now on. All shards must be locked, unless nobody uses them yet.
+    /// Sets whether changes are logged from now on. All shards must be locked, unless nobody uses them yet.
     pub fn set_logged(&self, is_logged: bool) {
         self.is_logged.store(is_logged, Ordering::Relaxed);
     }
@@ -124,7 +124,7 @@ impl Keyspace {
     pub fn lock(&self, set: ShardSet) -> LockedShards<'_> {
         match self.try_lock(set) {
             Ok(locked) => locked,
-            // It never gives up, so it has them in the end; the loop is for the compiler.
+            // Without `give_up` the locks are always taken in the end.
             Err(_) => loop {
                 if let Some(locked) = self.lock_unless(set, || false) {
                     return locked;
@@ -174,7 +174,7 @@ impl Keyspace {
                 return Some(locked);
             }
             drop(locked);
-            // Either it has been given up, or somebody is extending.
+            // Either `give_up` said so, or another thread is extending.
             while self.await_extension().is_none() {
                 if give_up() {
                     return None;
@@ -196,7 +196,7 @@ impl Keyspace {
         lock.try_lock_for(LOCK_WAIT_MAX)
     }
 
-    /// Waits for [`LOCK_WAIT_MAX`] until nobody extends what he holds.
+    /// Waits until no thread is extending, for [`LOCK_WAIT_MAX`] at most.
     fn await_extension(&self) -> Option<MutexGuard<'_, ()>> {
         if simulation::wait(Some(LOCK_WAIT_MAX)) {
             return self.extending.try_lock();
@@ -241,9 +241,9 @@ impl Keyspace {
     }
 
     /// Fetches what these commands will look at in collections that are larger than the caches, those of one
-    /// key side by side. Their order is changed. A shard that is in use is left out: who holds it may do so
-    /// for long, and on this thread. Returns how many of them are about to use such collections, or may be,
-    /// as their shard was left out.
+    /// key side by side. Their order is changed. A shard that is in use is left out: its holder may hold it
+    /// for long, and may be this thread. Returns how many of them are about to use such collections, or may
+    /// be, as their shard was left out.
     pub fn fetch_ahead(&self, database: usize, commands: &mut [Ahead<'_>]) -> usize {
         commands.sort_unstable_by_key(|command| command.key.0);
         let mut large = 0;
@@ -257,8 +257,8 @@ impl Keyspace {
     }
 }
 
-/// Which shards are locked. A set takes four words, and whoever moves it waits for those just written to it:
-/// most commands lock one shard, whose number goes from register to register.
+/// The locked shards. A set takes four words, and moving one that was just written stalls. Most commands lock
+/// one shard, whose number stays in a register.
 enum Held {
     None,
     One(usize),

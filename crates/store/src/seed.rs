@@ -1,4 +1,4 @@
-//! The seeds of the hashes: random in each process, so that nobody outside can foresee collisions.
+//! The seeds of the hashes: random in each process, so that clients cannot construct collisions.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! A shard: the part of every database whose keys hash to it, with who watches and who waits for its keys.
+//! A shard: the part of every database whose keys hash to it, with the watchers and waiters of its keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
@@ -23,7 +23,7 @@ pub struct Database {
     pub(crate) table: Table<Entry>,
     pub(crate) hasher: KeyHasher,
     expiries: Expiries,
-    /// What marks an entry as delivered to the snapshot under way, or as none of its business: see
+    /// The mark of entries that are delivered to the snapshot under way, or do not belong to it: see
     /// [`crate::snapshot`].
     pub(crate) epoch: bool,
     /// The snapshot under way, if this database has a part in it.
@@ -47,7 +47,7 @@ struct Expiries {
 }
 
 impl Expiries {
-    /// Counts an entry that came in.
+    /// Counts an entry that has been added.
     #[inline]
     fn enter(&mut self, hash: KeyHash, entry: &mut Entry) {
         if entry.expiry().is_some() {
@@ -59,7 +59,7 @@ impl Expiries {
         }
     }
 
-    /// Forgets an entry that goes.
+    /// Uncounts an entry that is removed.
     #[inline]
     fn leave(&mut self, entry: &mut Entry) {
         self.keys -= usize::from(entry.expiry().is_some());
@@ -68,7 +68,7 @@ impl Expiries {
         }
     }
 
-    /// Takes notice of a key that has an expiry.
+    /// Adds a key with an expiry to the sample.
     #[inline]
     fn note(&mut self, hash: KeyHash) {
         if let Some(sample) = &mut self.sample {
@@ -76,7 +76,7 @@ impl Expiries {
         }
     }
 
-    /// Takes notice that a key's expiry has been set or removed.
+    /// Updates the counts after a key's expiry has been set or removed.
     #[inline]
     fn expiry_changed(&mut self, hash: KeyHash, before: Option<i64>, after: Option<i64>) {
         self.keys = self.keys + usize::from(after.is_some()) - usize::from(before.is_some());
@@ -85,7 +85,7 @@ impl Expiries {
         }
     }
 
-    /// Puts a hash on the list as its fields ask for, or takes it off.
+    /// Lists a hash under the earliest expiry of its fields, or removes it from the list if they have none.
     fn track(&mut self, entry: &mut Entry) {
         let expiry = match entry.value() {
             ValueRef::Hash(hash) => hash.earliest_expiry(),
@@ -179,8 +179,8 @@ pub enum Before {
     Missing,
 }
 
-/// Before an entry is changed, or after it has been taken out: sees to it that the snapshot under way, if
-/// any, has its image.
+/// Gives an image of the entry to the snapshot under way, if any. To be called before an entry is changed, or
+/// after it has been removed.
 #[inline]
 fn keep_image(snapshot: &mut Option<Box<Part>>, epoch: bool, entry: &mut Entry) {
     if let Some(part) = snapshot
@@ -210,7 +210,7 @@ impl Database {
         self.table.reserve(keys);
     }
 
-    /// The number of keys, expired ones that have not been noticed included.
+    /// The number of keys, including expired ones that have not been removed.
     #[inline]
     pub fn len(&self) -> usize {
         self.table.len()
@@ -463,27 +463,27 @@ impl Database {
     }
 }
 
-/// A key in a database, as watchers and waiters are filed under.
+/// A key in a database, to which watchers and waiters belong.
 pub type DatabaseKey = (usize, Box<[u8]>);
 
-/// Who waits for a key of this shard.
+/// A client that waits for a key of this shard.
 #[derive(Clone, Debug)]
 pub struct Waiter {
     /// The client, in the server's numbering.
     pub client: u64,
-    /// The type of value that it waits for.
+    /// The type of value that the client waits for.
     pub kind: Kind,
-    /// The shards that serving it may write to, this one included.
+    /// The shards that serving the client may write to, this one included.
     pub shards: ShardSet,
-    /// Whether it is to be served as well when the key is gone or holds another type.
+    /// Whether the client is served as well when the key is gone or holds another type.
     pub on_loss: bool,
 }
 
-/// Somebody who watches a key.
+/// A client that watches a key.
 struct Watcher {
     /// To be set when the key changes.
     flag: Arc<AtomicBool>,
-    /// The key's time had passed when it was first watched, and it is still there: to remove it is no change.
+    /// The key had expired when it was first watched, and is still there: its removal is no change.
     has_expired: bool,
 }
 
@@ -523,20 +523,19 @@ impl Shard {
         }
     }
 
-    /// Files a flag to be set when the key changes. `has_expired` says that the key is there, and its time
-    /// has passed.
+    /// Adds a flag to be set when the key changes. `has_expired`: the key is there and has expired.
     pub fn watch(&mut self, database: usize, key: &[u8], flag: Arc<AtomicBool>, has_expired: bool) {
         let watcher = Watcher { flag, has_expired };
         self.watchers.entry((database, key.into())).or_default().push(watcher);
     }
 
-    /// Whether who watches a key with this flag found it expired.
+    /// Whether the key had expired when it was first watched with this flag.
     pub fn watches_expired(&self, database: usize, key: &[u8], flag: &Arc<AtomicBool>) -> bool {
         let watchers = self.watchers.get(&(database, Box::<[u8]>::from(key))).into_iter().flatten();
         watchers.into_iter().any(|watcher| watcher.has_expired && Arc::ptr_eq(&watcher.flag, flag))
     }
 
-    /// Takes a flag back.
+    /// Removes a flag.
     pub fn unwatch(&mut self, database: usize, key: &[u8], flag: &Arc<AtomicBool>) {
         let place = (database, key.into());
         if let Some(flags) = self.watchers.get_mut(&place) {
@@ -553,13 +552,13 @@ impl Shard {
         !self.watchers.is_empty()
     }
 
-    /// Whether changes of the shard's keys have to be noted: somebody watches one of them or may hold a copy.
+    /// Whether changes of the shard's keys have to be noted: a client watches one of them or may hold a copy.
     #[inline]
     pub fn wants_changes(&self) -> bool {
         self.has_watchers() || self.tracked.wants_changes()
     }
 
-    /// Sets the flags of those who watch the key.
+    /// Sets the flags of the clients that watch the key.
     pub fn mark_watchers(&self, database: usize, key: &[u8]) {
         if let Some(flags) = self.watchers.get(&(database, Box::<[u8]>::from(key))) {
             flags.iter().for_each(Watcher::mark);
@@ -591,7 +590,7 @@ impl Shard {
         keys.map(|(_, key)| key.clone()).collect()
     }
 
-    /// Files a waiter for the key. Waiters are served in the order of their tickets, which grow.
+    /// Adds a waiter for the key. Waiters are served in the order of their tickets, which grow.
     pub fn wait(&mut self, database: usize, key: &[u8], ticket: u64, waiter: Waiter) {
         if waiter.shards.count() > 1 {
             self.wide_waiter_count += 1;
@@ -600,7 +599,7 @@ impl Shard {
         self.waiters.entry((database, key.into())).or_default().insert(ticket, waiter);
     }
 
-    /// Takes a waiter out of the key's queue.
+    /// Removes a waiter from the key's queue.
     pub fn stop_waiting(&mut self, database: usize, key: &[u8], ticket: u64) {
         let place = (database, key.into());
         let Some(queue) = self.waiters.get_mut(&place) else { return };
@@ -616,7 +615,7 @@ impl Shard {
         }
     }
 
-    /// Whether anybody waits for a key of the shard.
+    /// Whether a client waits for a key of the shard.
     #[inline]
     pub fn has_waiters(&self) -> bool {
         !self.waiters.is_empty()
@@ -628,13 +627,13 @@ impl Shard {
         queue.range(after + 1..).next().map(|(&ticket, waiter)| (ticket, waiter))
     }
 
-    /// The keys of one database that somebody waits for.
+    /// The keys of one database that clients wait for.
     pub fn awaited_keys(&self, database: usize) -> Vec<Box<[u8]>> {
         let keys = self.waiters.keys().filter(|(number, _)| *number == database);
         keys.map(|(_, key)| key.clone()).collect()
     }
 
-    /// The number of keys that somebody waits for.
+    /// The number of keys that clients wait for.
     pub fn awaited_len(&self) -> usize {
         self.waiters.len()
     }

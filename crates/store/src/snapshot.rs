@@ -19,9 +19,9 @@
 //! 1. A new entry gets the epoch as its mark: it does not differ, and it does not belong to the cut.
 //! 2. A saver walks each table by its scan cursor, a bounded step with the shard locked at a time, delivers
 //!    what differs and sets its mark.
-//! 3. Whoever changes or removes an entry that differs hands its old image over first and sets the mark.
-//!    All ways to a mutable entry lead through [`Database`], which sees to it. A small entry is copied, a
-//!    collection shares its nodes with its image, a long string its bytes, and the writer copies what of
+//! 3. A writer that changes or removes an entry that differs hands its old image over first and sets the
+//!    mark. All ways to a mutable entry lead through [`Database`], which sees to it. A small entry is copied,
+//!    a collection shares its nodes with its image, a long string its bytes, and the writer copies what of
 //!    them it changes.
 //!
 //! So an entry is delivered at most once, since delivering sets the mark, which is cleared by nothing; and
@@ -40,7 +40,7 @@
 //! Without a snapshot: one predictable branch for each change. With one: a copy of a small entry at its first
 //! change; for a collection or a long string some allocations, and later a copy of each node, or chunk of
 //! 256 KiB, that is changed while the image lives. Images are passed on in batches, so that what waits is
-//! what the savers have not got to yet; who may help them learns when that is much
+//! what the savers have not got to yet; a helping saver learns when that is much
 //! ([`Snapshot::wait_for_pile`]).
 
 use std::collections::VecDeque;
@@ -56,7 +56,7 @@ use crate::text::{self, TextImage};
 #[cfg(test)]
 mod tests;
 
-/// Images that are passed on together have about so many bytes.
+/// Approximate bytes of images that are passed on together.
 const BATCH_BYTES: usize = 32 << 10;
 /// What a visited bucket costs of a step, and an entry beside its bytes.
 const VISIT_COST: usize = 64;
@@ -137,7 +137,7 @@ pub struct Totals {
 pub struct Snapshot {
     queue: Mutex<Queue>,
     changed: Condvar,
-    /// So many bytes wait that somebody is to help.
+    /// Signalled when enough bytes wait that another saver should help.
     piled: Condvar,
     handed_bytes: AtomicU64,
     /// What [`text::kept_bytes`] told at the cut.

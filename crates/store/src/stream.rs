@@ -250,7 +250,7 @@ impl Stream {
         }
         let payload_bytes: usize = fields.iter().map(|(name, value)| name.len() + value.len()).sum();
         match self.nodes.last_mut() {
-            Some(last) if last.has_room(payload_bytes, limits) => Arc::make_mut(last).append(id, fields),
+            Some(last) if last.fits(payload_bytes, limits) => Arc::make_mut(last).append(id, fields),
             last => {
                 if let Some(last) = last {
                     Arc::make_mut(last).shrink();
@@ -366,7 +366,7 @@ impl Collection for Stream {
 }
 
 impl Node {
-    fn has_room(&self, payload_bytes: usize, limits: NodeLimits) -> bool {
+    fn fits(&self, payload_bytes: usize, limits: NodeLimits) -> bool {
         let bytes_max =
             if limits.bytes_max == 0 { NODE_BYTES_MAX } else { limits.bytes_max.min(NODE_BYTES_MAX) };
         let full_bytes = self.listpack_bytes().saturating_add(payload_bytes) >= bytes_max;

@@ -226,7 +226,7 @@ struct Position<T> {
 /// an alignment of at most eight.
 pub struct Table<T> {
     segments: Vec<NonNull<u8>>,
-    /// Buckets that the first segment has room for, up to `SEGMENT_BUCKETS`.
+    /// Capacity of the first segment, in buckets, up to `SEGMENT_BUCKETS`.
     first_capacity: usize,
     bucket_count: usize,
     level_size: usize,
@@ -679,7 +679,7 @@ impl<T> Table<T> {
         self.release_spare_segments();
     }
 
-    /// Makes room for one more bucket.
+    /// Reserves one more bucket.
     fn reserve_bucket(&mut self) {
         let wanted = self.bucket_count;
         if wanted < SEGMENT_BUCKETS {

@@ -3,7 +3,7 @@
 //! # Invariant
 //!
 //! An image ([`Text::share`]) yields the bytes that the text had when it was made. Image and text share one
-//! buffer, under a lock: the image reads a chunk of [`CHUNK_BYTES`] at a time, and whoever changes the text
+//! buffer, under a lock: the image reads a chunk of [`CHUNK_BYTES`] at a time, and a writer of the text
 //! first copies the chunks that the change touches and that the image has not read. A text that goes away or
 //! gets other content leaves the buffer to its image. So a change costs a copy of what it touches, rounded up
 //! to chunks, and never one of the whole; no chunk is copied twice; and the text is shared no longer than the
@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 /// Bytes that are copied or kept together.
 pub(crate) const CHUNK_BYTES: usize = 256 << 10;
-/// Bytes up to which a text that grows doubles its room.
+/// Bytes up to which a text that grows doubles its capacity.
 const DOUBLING_BYTES_MAX: usize = 1 << 20;
 
 /// A string of more than 4 KB. It derefs to its bytes.
@@ -91,7 +91,7 @@ impl Text {
     pub fn append(&mut self, more: &[u8]) {
         let len = self.len();
         self.change(len..len, |bytes| {
-            make_room(bytes, len + more.len());
+            reserve_len(bytes, len + more.len());
             bytes.extend_from_slice(more);
         });
     }
@@ -103,7 +103,7 @@ impl Text {
             self.0 = Buffer::Own(vec![0; len]);
         } else if len > before {
             self.change(before..before, |bytes| {
-                make_room(bytes, len);
+                reserve_len(bytes, len);
                 bytes.resize(len, 0);
             });
         }
@@ -139,7 +139,7 @@ impl Text {
         }
     }
 
-    /// The bytes that there is room for.
+    /// The capacity in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.bytes().capacity()
     }
@@ -211,9 +211,9 @@ impl From<Text> for Vec<u8> {
     }
 }
 
-/// Makes room for `len` bytes. A long text gets an eighth more than it needs, so that growing byte by byte
-/// stays linear without taking twice the memory.
-fn make_room(bytes: &mut Vec<u8>, len: usize) {
+/// Reserves capacity for `len` bytes. A long text gets an eighth more than it needs, so that growing byte by
+/// byte stays linear without taking twice the memory.
+fn reserve_len(bytes: &mut Vec<u8>, len: usize) {
     if len > bytes.capacity() && len > DOUBLING_BYTES_MAX && !bytes.is_empty() {
         bytes.reserve_exact(len - bytes.len() + len / 8);
     }
@@ -231,7 +231,7 @@ impl TextImage {
     /// Appends the next chunk to `out`. False, and nothing appended, at the end.
     pub fn read(&mut self, out: &mut Vec<u8>) -> bool {
         out.reserve(CHUNK_BYTES);
-        // Who begins a turn on a processor now is hardly interrupted while it holds the lock.
+        // A thread that starts a time slice now is hardly preempted while it holds the lock.
         std::thread::yield_now();
         let mut reading = self.0.reading.lock();
         let (chunk, range) = (reading.next, self.0.range(reading.next));
@@ -271,7 +271,7 @@ impl TextImage {
 
 impl Drop for TextImage {
     fn drop(&mut self) {
-        // Whoever changes the text before it notices that the image is gone has nothing to keep.
+        // A writer of the text that does not yet know that the image is gone has nothing to keep.
         let mut reading = self.0.reading.lock();
         reading.next = usize::MAX;
         reading.kept.clear();

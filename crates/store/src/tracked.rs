@@ -24,7 +24,7 @@ pub struct TrackedTotals {
 }
 
 impl TrackedTotals {
-    /// Keys that somebody may hold.
+    /// Keys of which clients may hold copies.
     pub fn keys(&self) -> usize {
         self.keys.load(Ordering::Relaxed)
     }
@@ -34,7 +34,7 @@ impl TrackedTotals {
         self.holders.load(Ordering::Relaxed)
     }
 
-    /// Whether every change is to be noted, because somebody wants to know of keys that nobody has read.
+    /// Whether every change is to be noted, because a client tracks keys that have not been read.
     #[inline]
     pub fn notes_all(&self) -> bool {
         self.notes_all.load(Ordering::Relaxed)
@@ -117,7 +117,7 @@ impl TrackedKeys {
         self.table.is_empty()
     }
 
-    /// Whether changes have to be noted for those who hold copies.
+    /// Whether changes have to be noted for clients that hold copies.
     #[inline]
     pub fn wants_changes(&self) -> bool {
         !self.table.is_empty() || self.totals.notes_all()
@@ -144,7 +144,7 @@ impl TrackedKeys {
         self.totals.holders.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
     }
 
-    /// Forgets a key and returns who may hold a copy of it.
+    /// Removes a key and returns the clients that may hold a copy of it.
     pub fn take(&mut self, hash: KeyHash, key: &[u8]) -> Option<Holders> {
         let hasher = self.hasher;
         let tracked = self.table.remove(

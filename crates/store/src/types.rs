@@ -2,7 +2,7 @@
 //!
 //! A row of [`value_types!`] gives a type its place in [`Kind`], [`Value`], [`ValueRef`] and [`ValueMut`],
 //! its code in entries, its casts, and its names. What a type must be able to do are two traits:
-//! [`Collection`] here and `Codec` in `mantissa-persist`. Whoever has a value of any type calls them
+//! [`Collection`] here and `Codec` in `mantissa-persist`. Code that has a value of any type calls them
 //! through [`with_value!`], [`with_value_mut!`], [`with_owned_value!`] or [`with_kind!`], which are matches
 //! over all rows. So a type that lacks something does not compile, and nothing is looked up at run time.
 //! Strings are no row: they lie in the entry itself.
@@ -27,7 +27,7 @@
 //!
 //! | what | files |
 //! | --- | --- |
-//! | thresholds | `store/src/limits.rs`, `server/src/config/settings.rs`, `server/src/live.rs` |
+//! | thresholds | `store/src/limits.rs`, `config/src/settings.rs`, `engine/src/active_config.rs` |
 //! | a text for `mantissa export` and `import` | `cli/src/transfer/item.rs` |
 //! | a size that `mantissa cli --bigkeys` asks for | `cli/src/mode/keys.rs` |
 //! | a line of its own in what `mantissa check` counts in logs | `cli/src/check/kinds.rs` |
@@ -119,12 +119,12 @@ pub enum Waiting {
 }
 
 impl Waiting {
-    /// Whether a new key may serve somebody.
+    /// Whether a new key may serve a waiting client.
     pub fn is_for_arrival(self) -> bool {
         self != Waiting::Never
     }
 
-    /// Whether somebody has to know that a key is gone.
+    /// Whether a waiting client has to know that a key is gone.
     pub fn is_for_loss(self) -> bool {
         self == Waiting::ForArrivalOrLoss
     }

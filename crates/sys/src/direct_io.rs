@@ -20,7 +20,7 @@ pub struct AlignedBuffer {
 }
 
 impl AlignedBuffer {
-    /// So many zeros.
+    /// A buffer of zeros of this length.
     pub fn new(len: usize) -> Self {
         let memory = vec![0; len + BLOCK_BYTES];
         let start = memory.as_ptr().align_offset(BLOCK_BYTES).min(BLOCK_BYTES);

@@ -162,7 +162,7 @@ pub fn sleep(time: Duration) {
     }
 }
 
-/// Starts a thread that nobody waits for.
+/// Starts a detached thread.
 pub fn spawn(name: &str, task: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     match scheduler() {
         Some(scheduler) => {

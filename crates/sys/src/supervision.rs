@@ -15,12 +15,12 @@ use signal_hook::consts::SIGSTOP;
 /// How long a notification may wait for the supervisor to read those before it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Who supervises this process.
+/// The supervisor of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Supervisor {
     /// Upstart, which waits for SIGSTOP.
     Upstart,
-    /// systemd, or who speaks its protocol.
+    /// systemd, or a supervisor with its protocol.
     Systemd,
 }
 
@@ -44,12 +44,12 @@ impl Supervisor {
 
 static SUPERVISOR: OnceLock<Supervisor> = OnceLock::new();
 
-/// Notes who supervises this process. The first call counts.
+/// Notes the supervisor of this process. The first call counts.
 pub fn set_supervisor(supervisor: Supervisor) {
     let _the_first_counts = SUPERVISOR.set(supervisor);
 }
 
-/// Who supervises this process, if that was noted.
+/// The supervisor of this process, if that was noted.
 pub fn supervisor() -> Option<Supervisor> {
     SUPERVISOR.get().copied()
 }

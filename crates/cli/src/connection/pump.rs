@@ -70,7 +70,7 @@ pub(super) fn start(mut server: TlsStream, mut local: UnixStream) -> io::Result<
         poll.registry().register(&mut SourceFd(&descriptor), Token(token), interest)?;
     }
     thread::spawn(move || {
-        // Whoever reads sees the end of the stream, whatever led to it.
+        // The local reader sees the end of the stream, also after an error.
         let _ = pass(&mut poll, &mut server, &mut local);
         let _ = local.shutdown(Shutdown::Both);
     });

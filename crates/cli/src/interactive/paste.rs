@@ -12,8 +12,8 @@ pub(crate) struct Typed {
     pub(crate) rest: String,
 }
 
-/// Cuts text into commands.
-pub(crate) fn cut(text: &str) -> Typed {
+/// Splits text into commands.
+pub(crate) fn split(text: &str) -> Typed {
     let mut typed = Typed::default();
     for line in text.split('\n') {
         if !typed.rest.is_empty() {
@@ -59,18 +59,18 @@ mod tests {
 
     #[test]
     fn a_line_is_a_command() {
-        let cut_into = |text: &str, commands: &[&str], rest: &str| {
-            let typed = cut(text);
+        let splits_into = |text: &str, commands: &[&str], rest: &str| {
+            let typed = split(text);
             assert_eq!(
                 (typed.commands, typed.rest.as_str()),
                 (commands.iter().map(|one| one.to_string()).collect(), rest)
             );
         };
-        cut_into("", &[], "");
-        cut_into("PING", &["PING"], "");
-        cut_into("SADD p 1\nSADD p 2\n\n", &["SADD p 1", "SADD p 2"], "");
-        cut_into("EVAL 'a\nb' 0\nPING", &["EVAL 'a\nb' 0", "PING"], "");
-        cut_into("PING\nSET a 'b\nPING", &["PING"], "SET a 'b\nPING");
-        cut_into("GET \"a\"b\nPING", &["GET \"a\"b", "PING"], "");
+        splits_into("", &[], "");
+        splits_into("PING", &["PING"], "");
+        splits_into("SADD p 1\nSADD p 2\n\n", &["SADD p 1", "SADD p 2"], "");
+        splits_into("EVAL 'a\nb' 0\nPING", &["EVAL 'a\nb' 0", "PING"], "");
+        splits_into("PING\nSET a 'b\nPING", &["PING"], "SET a 'b\nPING");
+        splits_into("GET \"a\"b\nPING", &["GET \"a\"b", "PING"], "");
     }
 }

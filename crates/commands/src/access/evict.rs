@@ -1,4 +1,4 @@
-//! Removing a key to make room, whoever uses it.
+//! Removing a key by eviction.
 
 use mantissa_store::{Entry, KeyHash, Shard};
 

@@ -79,7 +79,7 @@ impl Access<'_> {
         self.take_keys(0..self.database_count());
     }
 
-    /// Takes all keys out of some databases and returns how many there were. Those who watch one of them are
+    /// Takes all keys out of some databases and returns how many there were. Watchers of one of them are
     /// marked, and copies that clients hold are forgotten; what was taken is freed after the command. All
     /// shards must be locked, so that the log has the flush in its place among the writes. `lazily` says
     /// whether they count as freed in the background.
@@ -118,7 +118,7 @@ impl Access<'_> {
         count
     }
 
-    /// Exchanges two databases. Those who watch a key of either are marked, and keys that somebody waits for
+    /// Exchanges two databases. Watchers of a key of either are marked, and keys that clients wait for
     /// and that came or went become ready. All shards must be locked.
     pub fn swap_databases(&mut self, first: usize, second: usize) {
         self.collected.dirty += 1;

@@ -224,7 +224,7 @@ impl<'a> Query<'a> {
         Ok(())
     }
 
-    /// The members inside, sorted and cut as asked.
+    /// The members inside, sorted and limited as asked.
     fn run<'s>(&self, set: &'s SortedSet) -> Vec<Found<'s>> {
         let (Some(center), Some(shape)) = (self.center, self.shape) else { return Vec::new() };
         let count = self.count.unwrap_or(usize::MAX);

@@ -14,7 +14,7 @@ use crate::parse;
 const ATTEMPTS_PER_ENTRY: u64 = 10;
 /// More cannot be asked for.
 const AUTO_COUNT_MAX: i64 = i64::MAX / 16;
-/// Redis makes room for all that is asked for at once, which fails beyond some amount.
+/// Redis allocates the whole reply at once, which fails beyond some amount.
 const AUTO_COUNT_SENSIBLE: u64 = 1 << 40;
 const COUNT_TOO_HIGH: Error =
     Error::fixed("ERR Insufficient memory, failed allocating transient memory, COUNT too high.");

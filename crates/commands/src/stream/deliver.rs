@@ -8,7 +8,7 @@ use super::{consumer_created, consumer_seen, reply_entry};
 use crate::access::Access;
 use crate::error::Outcome;
 
-/// Who reads.
+/// The reading consumer.
 pub(super) struct Reader<'a> {
     pub(super) group: &'a [u8],
     pub(super) consumer: &'a [u8],

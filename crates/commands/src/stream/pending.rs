@@ -1,4 +1,4 @@
-//! XPENDING: what a group has delivered and nobody has acknowledged.
+//! XPENDING: the entries of a group that were delivered and not acknowledged.
 
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::stream::{Group, Pending, StreamId};

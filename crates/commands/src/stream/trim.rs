@@ -133,7 +133,7 @@ impl Reading {
     }
 }
 
-/// Trims the stream at a key and says so. Returns how many entries went.
+/// Trims the stream at a key, with its event. Returns the number of removed entries.
 pub(super) fn trim(access: &mut Access<'_>, key: &[u8], trim: &Trim) -> Outcome<u64> {
     let Some(stream) = access.stream_mut(key)? else { return Ok(0) };
     let (count, rest) = stream.trim(trim);

@@ -124,7 +124,7 @@ fn set_with_options(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
     Ok(())
 }
 
-/// Sets a key and says so.
+/// Sets a key, with its event.
 fn store(access: &mut Access<'_>, key: &[u8], text: &[u8], expiry: NewExpiry) -> Outcome {
     access.set_string(key, text, expiry)?;
     access.modified(key, EventClass::STRING, "set");
@@ -188,7 +188,7 @@ fn getdel(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
     Ok(())
 }
 
-/// Removes a key, says so, and logs that.
+/// Removes a key, with its event, and logs that.
 fn remove(access: &mut Access<'_>, key: &[u8]) {
     access.delete(key);
     access.log_instead(&[b"DEL", key]);

@@ -1,8 +1,8 @@
-//! ACL LOG: who was refused what, newest first.
+//! ACL LOG: refused calls, newest first.
 //!
 //! A refusal that is like one of the last ten, and not more than a minute younger, is counted with it. An
-//! entry keeps at most [`OBJECT_BYTES_MAX`] of what was refused, so that nobody can fill the memory with long
-//! keys.
+//! entry keeps at most [`OBJECT_BYTES_MAX`] of what was refused, so that clients cannot fill the memory with
+//! long keys.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -126,7 +126,7 @@ impl AclLog {
         self.entries.lock().newest_first.clear();
     }
 
-    /// Replies the newest entries, at most so many.
+    /// Replies the newest entries, up to a number.
     pub fn reply(&self, count: usize, now_ms: i64, reply: &mut Reply) {
         let entries = self.entries.lock();
         reply.array(count.min(entries.newest_first.len()));

@@ -45,12 +45,12 @@ impl Evictor {
 
     #[inline]
     /// Whether memory is within the limit as far as this thread can tell without taking the sum.
-    pub fn has_room(&self) -> bool {
+    pub fn is_within_limit(&self) -> bool {
         self.allowance > 0 && allocator::thread_bytes() - self.thread_bytes < self.allowance
     }
 
-    /// Notes that so many bytes were left when the sum was taken.
-    pub fn note_room(&mut self, bytes: i64, thread_count: usize) {
+    /// Notes the bytes that were left below the limit when the sum was taken.
+    pub fn note_headroom(&mut self, bytes: i64, thread_count: usize) {
         self.thread_bytes = allocator::thread_bytes();
         self.allowance = bytes / (2 * thread_count as i64 + 2);
     }

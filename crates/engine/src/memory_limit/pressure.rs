@@ -41,7 +41,7 @@ pub struct Freeing {
     is_measured: bool,
 }
 
-/// Bytes that somebody is about to free.
+/// Bytes that are about to be freed.
 pub struct Claim<'p> {
     pressure: &'p Pressure,
     bytes: i64,
@@ -119,7 +119,7 @@ impl Pressure {
         }
     }
 
-    /// Notes how an attempt to make room ended.
+    /// Notes the outcome of an attempt to free memory.
     pub fn note(&self, verdict: Verdict, started: Instant) {
         let since = self.exceeded_since.load(Ordering::Relaxed);
         if verdict == Verdict::WithinLimit {

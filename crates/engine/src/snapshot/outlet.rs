@@ -7,11 +7,11 @@ use parking_lot::MutexGuard;
 
 use super::Job;
 
-/// A chunk is sent once it has so many bytes.
+/// Bytes from which on a chunk is sent.
 const CHUNK_BYTES: usize = 1 << 20;
-/// So many may it have while others send the pieces of a large value.
+/// Bytes up to which a chunk grows while another saver sends the chunks of a large value.
 const CHUNK_BYTES_MAX: usize = 16 << 20;
-/// A chunk that was larger is not filled again.
+/// Bytes up to which a chunk is reused.
 const CHUNK_BYTES_KEPT: usize = 2 * CHUNK_BYTES;
 
 /// Encoded bytes.
@@ -21,7 +21,7 @@ pub(super) type Chunk = Vec<u8>;
 pub(super) struct Outlet<'j, 'a> {
     job: &'j Job<'a>,
     sender: SyncSender<Chunk>,
-    /// Held while the pieces of one value are sent.
+    /// Held while the chunks of one value are sent.
     stream: Option<MutexGuard<'j, ()>>,
 }
 
@@ -30,8 +30,8 @@ impl<'j, 'a> Outlet<'j, 'a> {
         Outlet { job, sender, stream: None }
     }
 
-    /// Sends a chunk that is full, if nobody else is sending or if it has become large; the saver is between
-    /// two entries. True if it was sent: what follows begins a new chunk.
+    /// Sends a full chunk between two entries. Does not while another saver sends a large value, unless the
+    /// chunk has become large. True if it was sent: the next entry begins a new chunk.
     pub fn offer(&mut self, bytes: &mut Vec<u8>) -> bool {
         if bytes.len() < CHUNK_BYTES {
             return false;
@@ -45,7 +45,7 @@ impl<'j, 'a> Outlet<'j, 'a> {
         true
     }
 
-    /// Sends a piece of a value. Until [`Outlet::end_value`] nobody else sends.
+    /// Sends a chunk of a value. Until [`Outlet::end_value`] no other saver sends.
     pub fn spill(&mut self, bytes: &mut Vec<u8>) {
         if bytes.len() >= CHUNK_BYTES {
             if self.stream.is_none() {
@@ -55,8 +55,8 @@ impl<'j, 'a> Outlet<'j, 'a> {
         }
     }
 
-    /// Sends the rest of a value of which pieces have been sent. True if that is so: what follows begins a
-    /// new chunk.
+    /// Sends the rest of a value of which chunks have been sent. False if none have. After true the next
+    /// entry begins a new chunk.
     pub fn end_value(&mut self, bytes: &mut Vec<u8>) -> bool {
         let is_streamed = self.stream.is_some();
         if is_streamed {

@@ -67,7 +67,8 @@ impl<'j, 'a> Saver<'j, 'a> {
         self.finish();
     }
 
-    /// Takes what writers have handed over whenever so many bytes of it wait, until nothing more will come.
+    /// Takes images that writers have handed over whenever enough bytes of them wait, until no more will
+    /// come.
     pub fn relieve(mut self, pile_bytes: usize) {
         while self.job.snapshot.wait_for_pile(pile_bytes) {
             if let Some(handed) = self.job.snapshot.next() {
@@ -171,7 +172,7 @@ impl<'j, 'a> Saver<'j, 'a> {
         self.job.progress.processed(std::mem::take(&mut self.keys));
     }
 
-    /// Encodes an image; a large one in pieces.
+    /// Encodes an image; a large one in chunks.
     fn encode_image(&mut self, number: usize, image: Image) {
         if !self.begin_entry(number) {
             return;

@@ -20,12 +20,12 @@ impl LoadProgress {
         self.loaded_bytes.store(0, Ordering::Relaxed);
     }
 
-    /// So many bytes more are to be loaded.
+    /// Adds to the bytes to load.
     pub fn expect(&self, bytes: u64) {
         self.total_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// So many bytes more have been loaded.
+    /// Adds to the bytes that have been loaded.
     pub fn loaded(&self, bytes: u64) {
         self.loaded_bytes.fetch_add(bytes, Ordering::Relaxed);
     }

@@ -110,13 +110,13 @@ pub struct Persistence {
     pub saving_since_s: AtomicI64,
     /// One is to follow it: BGSAVE SCHEDULE.
     pub scheduled: AtomicBool,
-    /// Held by whoever writes a dump of the data.
+    /// Held while a dump of the data is written.
     pub writing: Mutex<()>,
     /// The order of dumps.
     pub cuts: Cuts,
     /// The last FLUSHALL, until its dump is written.
     pub flush: Mutex<Option<Flush>>,
-    /// Held by who writes that dump.
+    /// Held while that dump is written.
     pub saving_flush: Mutex<()>,
     /// Held during the save before the end.
     pub ending: Mutex<()>,
@@ -128,7 +128,7 @@ pub struct Persistence {
     pub last_copied_bytes: AtomicU64,
     /// A dump is being read; commands get an error meanwhile.
     pub loading: AtomicBool,
-    /// That dump is large, and all shards are locked for it: who waits for one gets an error instead.
+    /// That dump is large, and all shards are locked for it: commands that need one fail instead of waiting.
     pub reloading: AtomicBool,
     /// How far that has come.
     pub load: LoadProgress,

@@ -17,14 +17,14 @@ pub struct SnapshotProgress {
 }
 
 impl SnapshotProgress {
-    /// Notes that a snapshot of so many keys has begun.
+    /// Notes the start of a snapshot, with its number of keys.
     pub fn begin(&self, keys_total: u64, snapshot: &Arc<Snapshot>) {
         self.keys_total.store(keys_total, Ordering::Relaxed);
         self.keys_processed.store(0, Ordering::Relaxed);
         *self.snapshot.lock() = Some(Arc::clone(snapshot));
     }
 
-    /// Notes that so many more keys have been encoded.
+    /// Adds to the keys that have been encoded.
     pub fn processed(&self, keys: u64) {
         self.keys_processed.fetch_add(keys, Ordering::Relaxed);
     }

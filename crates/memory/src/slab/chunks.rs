@@ -1,9 +1,9 @@
 //! Where slabs lie: chunks of 2 MB straight from the system, one huge page each.
 //!
 //! A chunk is 256 units of 8 KB; a slab takes one, two or four, aligned to its size. Slabs go to the first
-//! chunk with room, so that the last chunks become empty: an empty chunk goes back to the system. Free units
-//! of a chunk in use are reused without a page fault. [`purge`] gives them back to the system once no slab
-//! was put into the chunk for some calls.
+//! chunk with free units, so that the last chunks become empty: an empty chunk goes back to the system. Free
+//! units of a chunk in use are reused without a page fault. [`purge`] gives them back to the system once no
+//! slab was put into the chunk for some calls.
 //!
 //! At the first access to a chunk the system clears a huge page, perhaps after it has moved others to make
 //! one: that takes up to milliseconds. While memory grows, [`prepare`] touches as many chunks ahead as were
@@ -40,8 +40,8 @@ struct Chunk {
 struct Chunks {
     /// By rising address.
     chunks: Vec<Chunk>,
-    /// For slabs of one, two and four units: no chunk before this number has room.
-    first_with_room: [usize; 3],
+    /// For slabs of one, two and four units: no chunk before this number has enough free units.
+    first_with_free: [usize; 3],
     /// Chunks that are wholly free.
     empty: usize,
 }
@@ -49,7 +49,7 @@ struct Chunks {
 // SAFETY: the memory behind the pointers belongs to the chunks, which are reached under the lock only.
 unsafe impl Send for Chunks {}
 
-static CHUNKS: Mutex<Chunks> = Mutex::new(Chunks { chunks: Vec::new(), first_with_room: [0; 3], empty: 0 });
+static CHUNKS: Mutex<Chunks> = Mutex::new(Chunks { chunks: Vec::new(), first_with_free: [0; 3], empty: 0 });
 
 /// Chunks that were touched ahead and are not in use yet.
 struct Ready {
@@ -66,9 +66,9 @@ unsafe impl Send for Ready {}
 static READY: Mutex<Ready> = Mutex::new(Ready { chunks: Vec::new(), taken: 0, idle_calls: 0 });
 /// Maximum number of chunks kept ready.
 const READY_MAX: usize = 32;
-/// At most one chunk for so many in use is kept ready when it becomes empty.
+/// Chunks in use for each empty chunk that is kept ready.
 const READY_PART: usize = 16;
-/// Calls of [`prepare`] after which chunks that nobody takes are given back.
+/// Calls of [`prepare`] after which unused chunks are given back.
 const IDLE_CALLS_MAX: usize = 30;
 
 /// The positions at which a run of `units` aligned units may begin.
@@ -124,7 +124,7 @@ fn advise_huge(base: NonNull<u8>, is_huge: bool) {
 impl Chunks {
     fn take(&mut self, units: usize) -> NonNull<u8> {
         let size = size_index(units);
-        for number in self.first_with_room[size]..self.chunks.len() {
+        for number in self.first_with_free[size]..self.chunks.len() {
             let chunk = &mut self.chunks[number];
             if let Some(start) = chunk.find(units) {
                 self.empty -= usize::from(chunk.is_empty());
@@ -135,7 +135,7 @@ impl Chunks {
                 if !chunk.is_huge && chunk.free == [0; WORDS] {
                     chunk.advise_huge(true);
                 }
-                self.first_with_room[size] = number;
+                self.first_with_free[size] = number;
                 // SAFETY: the run lies inside the chunk.
                 return unsafe { chunk.base.add(start * UNIT_BYTES) };
             }
@@ -152,7 +152,7 @@ impl Chunks {
         chunk.advise_huge(true);
         self.chunks.insert(number, chunk);
         self.empty += 1;
-        self.first_with_room.iter_mut().for_each(|first| *first = (*first).min(number));
+        self.first_with_free.iter_mut().for_each(|first| *first = (*first).min(number));
     }
 
     fn give_back(&mut self, memory: NonNull<u8>, units: usize) {
@@ -163,7 +163,7 @@ impl Chunks {
         debug_assert!(chunk.free[word] & bits == 0, "slabs are given back once");
         chunk.free[word] |= bits;
         chunk.dirty[word] |= bits;
-        self.first_with_room.iter_mut().for_each(|first| *first = (*first).min(number));
+        self.first_with_free.iter_mut().for_each(|first| *first = (*first).min(number));
         if self.chunks[number].is_empty() {
             if self.empty >= SPARE_CHUNKS {
                 let chunk = self.chunks.remove(number);
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn runs_are_aligned_and_apart() {
-        let mut chunks = Chunks { chunks: Vec::new(), first_with_room: [0; 3], empty: 0 };
+        let mut chunks = Chunks { chunks: Vec::new(), first_with_free: [0; 3], empty: 0 };
         let mut numbers = Random::new(1);
         let mut random = move || numbers.below(usize::MAX);
         let mut taken: Vec<(NonNull<u8>, usize)> = Vec::new();

@@ -466,9 +466,9 @@ impl<R: Read> Reader<R> {
         while self.end < count {
             if self.end == self.buffer.len() || self.buffer.len() < BUFFER_BYTES {
                 let left = usize::try_from(self.input.limit()).unwrap_or(usize::MAX);
-                let room = (self.end.saturating_mul(2)).max(BUFFER_BYTES).min(self.end.saturating_add(left));
-                if room > self.buffer.len() {
-                    self.buffer.resize(room, 0);
+                let size = (self.end.saturating_mul(2)).max(BUFFER_BYTES).min(self.end.saturating_add(left));
+                if size > self.buffer.len() {
+                    self.buffer.resize(size, 0);
                 }
             }
             match self.input.read(&mut self.buffer[self.end..]) {

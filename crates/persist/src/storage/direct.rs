@@ -120,14 +120,14 @@ mod tests {
         for (round, size) in sizes.iter().cycle().take(35).enumerate() {
             prepare(&mut file);
             let chunk: Vec<u8> = (0..*size).map(|at| (at % 251) as u8 ^ round as u8).collect();
-            file.write_all(&chunk).expect("there is room");
+            file.write_all(&chunk).expect("the disk has space");
             written.extend_from_slice(&chunk);
             if round % 3 == 0 {
-                file.sync().expect("there is room");
+                file.sync().expect("the disk has space");
                 assert!(std::fs::read(path).expect("it is there") == written, "after {round} chunks");
             }
         }
-        file.sync().expect("there is room");
+        file.sync().expect("the disk has space");
         drop(file);
         assert!(std::fs::read(path).expect("it is there") == written);
         std::fs::remove_file(path).expect("it is there");
@@ -161,7 +161,7 @@ mod tests {
         let path = path("emptied");
         std::fs::write(&path, vec![7; 3 * BUFFER_BYTES]).expect("the directory is there");
         let mut file = DirectFile::create(&path).expect("the directory is there");
-        file.write_all(b"short").and_then(|()| file.sync()).expect("there is room");
+        file.write_all(b"short").and_then(|()| file.sync()).expect("the disk has space");
         assert_eq!(std::fs::read(&path).expect("it is there"), b"short");
         std::fs::remove_file(&path).expect("it is there");
     }

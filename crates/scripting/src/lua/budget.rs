@@ -30,7 +30,7 @@ pub const MEMORY_BYTES_MAX: usize = 512 << 20;
 
 /// Units of work of native functions between two ticks: about half a millisecond.
 const WORK: usize = 128 << 10;
-/// A text may grow by so many bytes without charging for them.
+/// Bytes by which a text may grow without charge.
 const FEW_BYTES: usize = 32;
 /// Length in bytes from which a new text may shorten the interval.
 const LONG_BYTES: usize = 16 << 10;
@@ -125,8 +125,8 @@ fn set_interval(lua: &Lua, interval: u32) -> mlua::Result<()> {
 /// Called by a finalizer in each cycle of the collector. Sets the start of the next cycle so that it comes
 /// before the memory limit, and shortens the interval to what the memory in use allows.
 pub fn after_cycle(lua: &Lua, (): ()) -> mlua::Result<()> {
-    let room = (MEMORY_BYTES_MAX / 10 * 9).saturating_mul(100) / lua.used_memory().max(1);
-    let pause = room.clamp(COLLECTOR_PAUSE_MIN, COLLECTOR_PAUSE) as i32;
+    let start_percent = (MEMORY_BYTES_MAX / 10 * 9).saturating_mul(100) / lua.used_memory().max(1);
+    let pause = start_percent.clamp(COLLECTOR_PAUSE_MIN, COLLECTOR_PAUSE) as i32;
     lua.gc_set_mode(LuaGcMode::Incremental(LuaGcIncParams::default().pause(pause)));
     shorten(lua, interval_of(lua.used_memory()))
 }
@@ -148,7 +148,7 @@ fn no_memory() -> mlua::Error {
 }
 
 /// Charges for a text of `len` bytes that a native function is about to make. Fails if the memory limit
-/// leaves no room for two of them: the text is copied once.
+/// has no memory for two of them: the text is copied once.
 pub fn admit(lua: &Lua, len: usize) -> mlua::Result<()> {
     charge(len)?;
     let fits = || lua.used_memory().saturating_add(len.saturating_mul(2)) <= MEMORY_BYTES_MAX;
@@ -175,7 +175,7 @@ impl Drop for Lifted<'_> {
 ///
 /// With a memory limit mlua makes each allocation in a protected call, which costs about a thousand
 /// instructions. So the limit is lifted for the time of `work`, unless memory might come near it.
-pub fn with_room<R>(lua: &Lua, bytes: usize, work: impl FnOnce() -> R) -> R {
+pub fn with_memory<R>(lua: &Lua, bytes: usize, work: impl FnOnce() -> R) -> R {
     if lua.used_memory().saturating_add(bytes) > MEMORY_BYTES_MAX / 2 {
         return work();
     }
@@ -254,6 +254,6 @@ impl<'l> Output<'l> {
     /// The text as a value.
     pub fn into_value(self) -> Native<mlua::Value> {
         let Output { lua, bytes } = self;
-        with_room(lua, bytes.len(), || Ok(mlua::Value::String(lua.create_string(bytes)?)))
+        with_memory(lua, bytes.len(), || Ok(mlua::Value::String(lua.create_string(bytes)?)))
     }
 }

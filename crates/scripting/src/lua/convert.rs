@@ -23,7 +23,7 @@ struct Reader<'a> {
 
 /// Makes a Lua value of the first reply in `bytes`, which this server has written.
 pub fn to_lua(lua: &Lua, bytes: &[u8]) -> mlua::Result<Value> {
-    budget::with_room(lua, bytes.len().saturating_mul(MEMORY_PER_BYTE), || {
+    budget::with_memory(lua, bytes.len().saturating_mul(MEMORY_PER_BYTE), || {
         Reader { lua, bytes, at: 0 }.value()
     })
 }

@@ -168,7 +168,7 @@ pub fn first_line(error: &mlua::Error) -> String {
 
 /// The table that is an error reply to scripts.
 pub fn error_table(lua: &Lua, text: &[u8]) -> mlua::Result<Table> {
-    budget::with_room(lua, text.len() + ERROR_BYTES, || {
+    budget::with_memory(lua, text.len() + ERROR_BYTES, || {
         let table = lua.create_table_with_capacity(0, 2)?;
         table.raw_set("err", lua.create_string(text)?)?;
         Ok(table)

@@ -56,7 +56,7 @@ fn run_and_reply(
     reply: &mut Reply,
 ) -> Ended {
     let bytes = |args: Args<'_>| args.iter().map(|arg| arg.len() + VALUE_BYTES).sum::<usize>();
-    let (keys, arguments) = budget::with_room(&vm.lua, bytes(keys) + bytes(arguments), || {
+    let (keys, arguments) = budget::with_memory(&vm.lua, bytes(keys) + bytes(arguments), || {
         Ok::<_, mlua::Error>((strings(&vm.lua, keys)?, strings(&vm.lua, arguments)?))
     })?;
     budget::begin(&vm.lua)?;
@@ -74,7 +74,7 @@ fn run_and_reply(
         };
         if let (true, Some(protocol)) = (is_well, host::ask(|host| host.protocol())) {
             // The names of fields that it looks for.
-            budget::with_room(&vm.lua, VALUE_BYTES, || convert::write_reply(reply, &value, protocol))?;
+            budget::with_memory(&vm.lua, VALUE_BYTES, || convert::write_reply(reply, &value, protocol))?;
         }
         Ok((is_well, value))
     })

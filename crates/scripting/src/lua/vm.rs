@@ -5,7 +5,7 @@
 //!
 //! - The parser (CVE-2025-49844: the collector may free the name of the chunk that is parsed): the collector
 //!   is stopped while the parser works. No code of a script runs in the meantime, because `load` puts the
-//!   pieces together first.
+//!   parts of the text together first.
 //! - `unpack` (CVE-2025-46817: its range overflows): the range is checked before, in doubles.
 //! - Metatables of basic types (CVE-2025-46818: scripts of other users see changes): scripts get a read-only
 //!   view of the one of strings.
@@ -334,7 +334,7 @@ fn load(
     }
     lua.gc_stop();
     if text.len() > SOURCE_BYTES {
-        let loaded = read.call((pieces(lua, text)?, chunk_name));
+        let loaded = read.call((parts(lua, text)?, chunk_name));
         lua.gc_restart();
         return loaded;
     }
@@ -352,8 +352,8 @@ fn load(
     }
 }
 
-/// A function that returns a text in pieces and charges for each.
-fn pieces(lua: &Lua, text: mlua::BorrowedBytes) -> mlua::Result<Function> {
+/// A function that returns a text in parts and charges for each.
+fn parts(lua: &Lua, text: mlua::BorrowedBytes) -> mlua::Result<Function> {
     let at = Cell::new(0);
     lua.create_function(move |lua, ()| {
         budget::charge(SOURCE_BYTES * 4)?;

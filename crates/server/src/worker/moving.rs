@@ -98,7 +98,7 @@ impl Worker<'_> {
         } else if connection.held {
             driver.hold_reading(conn);
         }
-        // Whoever killed it before its new place was known has told its old one.
+        // A client killed before its new worker was known: the old worker was notified.
         let killed = connection.session.shared.has(flag::KILLED);
         self.note_pending_replies(&connection);
         self.place(connection);

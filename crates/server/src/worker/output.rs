@@ -12,8 +12,8 @@ use crate::limits;
 /// Unsent bytes beyond which a client's requests wait until some have left. Far more than a client that sends
 /// a whole pipeline before it reads will ever leave unread, and still a bound.
 const UNSENT_BYTES_MAX: usize = 1 << 30;
-/// Unsent bytes from which on they are noted for all to see: the driver tells when so many have left. Less
-/// has nearly always left before anybody could look.
+/// Unsent bytes from which on their number is published. The driver reports when such a queue has
+/// been sent. Fewer bytes have nearly always left before another thread could look.
 const NOTED_BYTES_MIN: usize = 64 << 10;
 
 impl Worker<'_> {

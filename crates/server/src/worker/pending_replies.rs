@@ -10,8 +10,8 @@
 //! Messages of one worker to clients of another wait in the same way, in the order in which they came:
 //! service of blocked clients, published messages, invalidations.
 //!
-//! Nothing else waits. Requests go on being run. Whoever writes the file wakes the worker when more is
-//! confirmed; where it is quick, the worker itself writes at the end of an iteration.
+//! Nothing else waits: further requests run. The writer of the file wakes the worker when more is confirmed.
+//! Where a write is quick, the worker itself runs the writer at the end of an iteration.
 
 use std::collections::VecDeque;
 

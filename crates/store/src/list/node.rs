@@ -19,7 +19,7 @@ use crate::listpack::{Element, HEADER_BYTES};
 
 /// Bytes of a listpack beside its elements.
 pub(super) const FRAME_BYTES: usize = HEADER_BYTES + 1;
-/// Below this size a segment is joined with a neighbour, if there is room to spare.
+/// Below this size a segment is joined with a neighbour, if both fit in one.
 const SEGMENT_BYTES_MIN: usize = segment::SEGMENT_BYTES_MAX / 4;
 const JOINED_BYTES_MAX: usize = segment::SEGMENT_BYTES_MAX * 3 / 4;
 
@@ -149,7 +149,7 @@ impl Node {
         }
     }
 
-    /// Gives back the room for elements to come, at an end where none will.
+    /// Frees spare capacity at an end where no more elements are added.
     pub fn trim(&mut self, end: ListEnd) {
         let Some(segments) = self.segments.0.as_mut().and_then(Arc::get_mut) else { return };
         let segment = match end {
@@ -181,19 +181,19 @@ impl Node {
         let (mut at, mut offset) = self.locate(index);
         let segments = self.segments.own();
         // Between two segments the element may go to either.
-        if offset == 0 && at > 0 && (at == segments.len() || !segments[at].has_room(element)) {
+        if offset == 0 && at > 0 && (at == segments.len() || !segments[at].fits(element)) {
             at -= 1;
             offset = segments[at].view().count();
         }
         let count = segments.get(at).map_or(0, |segment| segment.view().count());
-        if segments.get(at).is_none_or(|segment| !segment.has_room(element)) {
+        if segments.get(at).is_none_or(|segment| !segment.fits(element)) {
             let is_inner = 0 < offset && offset < count;
             if is_inner {
                 let tail = segments[at].part(offset, count);
                 segments[at] = segments[at].part(0, offset);
                 insert_exactly(segments, at + 1, tail);
             }
-            if !is_inner || !segments[at].has_room(element) {
+            if !is_inner || !segments[at].fits(element) {
                 at += usize::from(offset > 0);
                 insert_exactly(segments, at, Segment::default());
                 offset = 0;
@@ -367,7 +367,7 @@ fn insert_exactly(segments: &mut Vec<Segment>, at: usize, segment: Segment) {
     segments.insert(at, segment);
 }
 
-/// Joins the segments at `at` and after it if one of them is small and both have room in one.
+/// Joins the segments at `at` and after it if one of them is small and both fit in one.
 fn join_small(segments: &mut Vec<Segment>, at: usize) {
     for at in [at + 1, at] {
         let Some([one, two]) = segments.get(at..at + 2) else { continue };

@@ -285,13 +285,13 @@ impl Segment {
 
     /// Whether an element more leaves the payload within [`SEGMENT_BYTES_MAX`].
     #[inline]
-    pub fn has_room(&self, element: &Encoded<'_>) -> bool {
+    pub fn fits(&self, element: &Encoded<'_>) -> bool {
         self.view().size() + element.data_bytes() < SEGMENT_BYTES_MAX
     }
 
     /// Puts an element, or none, in the place of those from `from` up to but not including `to`. With
-    /// `with_room`, a segment that must grow gets room for more.
-    pub fn splice(&mut self, from: usize, to: usize, added: Option<&Encoded<'_>>, with_room: bool) {
+    /// `with_spare`, a segment that must grow gets spare capacity.
+    pub fn splice(&mut self, from: usize, to: usize, added: Option<&Encoded<'_>>, with_spare: bool) {
         let view = self.view();
         let start = view.position(from);
         let (mut end, mut gone) = (start, 0);
@@ -313,8 +313,8 @@ impl Segment {
         let new_count = new.count;
         let is_wasteful = old_len > 2 * needed + 64;
         if needed > old_len || is_wasteful || self.bytes.is_shared() {
-            let room = if with_room { (2 * old_len).min(SEGMENT_BYTES_MAX) } else { 0 };
-            let mut bytes = SharedBytes::zeroed(if is_wasteful { needed } else { needed.max(room) });
+            let capacity = if with_spare { (2 * old_len).min(SEGMENT_BYTES_MAX) } else { 0 };
+            let mut bytes = SharedBytes::zeroed(if is_wasteful { needed } else { needed.max(capacity) });
             if let Some(payload) = bytes.payload_mut() {
                 let (old, len) = (self.bytes.payload(), payload.len());
                 payload[DATA..DATA + start]

@@ -84,13 +84,13 @@ struct Shape {
     form: Form,
     items: usize,
     data_bytes: usize,
-    /// The number of items that tags and codes have room for.
+    /// The capacity of tags and codes, in items.
     slots: usize,
     /// Bytes of the header.
     header: usize,
 }
 
-/// The number of items that tags and codes have room for: up to 32 exactly, then at most a sixteenth more, so
+/// The capacity of tags and codes, in items: up to 32 exactly, then at most a sixteenth more, so
 /// that in a block of many items not every new one moves all bytes. With tags always a multiple of eight.
 #[inline(always)]
 fn slots_for(form: Form, items: usize) -> usize {
@@ -134,7 +134,7 @@ impl Shape {
         self.data_at() + self.data_bytes
     }
 
-    /// The size of the allocation to make: a block with tags gets some room to grow.
+    /// The size of the allocation to make: a block with tags gets some spare capacity.
     #[inline]
     fn capacity(&self) -> usize {
         let size = self.size();
@@ -151,7 +151,7 @@ impl Shape {
     }
 }
 
-/// What an edit takes out and makes room for: whole items, or bytes of an element that stays.
+/// What an edit removes and reserves: whole items, or bytes of an element that stays.
 struct Edit {
     /// The first item that goes or comes.
     item: usize,
@@ -413,7 +413,8 @@ impl Block {
         builder.finish()
     }
 
-    /// Makes room for so many more items, whose elements have so many bytes, where there are items already.
+    /// Reserves capacity for so many more items, whose elements have so many bytes, where there are items
+    /// already.
     pub(crate) fn reserve(&mut self, items: usize, bytes: usize) {
         let Some(start) = self.start() else { return };
         // SAFETY: the block has a header.
@@ -424,7 +425,7 @@ impl Block {
         }
     }
 
-    /// Gives back the room that has been made and is not needed.
+    /// Frees reserved capacity that is not needed.
     pub(crate) fn fit(&mut self) {
         let Some(start) = self.start().filter(|_| self.is_unique()) else { return };
         // SAFETY: the block has a header.

@@ -178,24 +178,24 @@ impl Set {
             && (table.len() > limits.set_intset_entries_max || has_text())
     }
 
-    /// Makes room for the members of another set, where both are packed.
+    /// Reserves capacity for the members of another set, where both are packed.
     fn reserve_for(&mut self, other: &Set, limits: &EncodingLimits) {
         if self.0.tag() != LISTPACK {
             return;
         }
-        let room = limits.set_listpack_entries_max.saturating_sub(self.len());
+        let spare = limits.set_listpack_entries_max.saturating_sub(self.len());
         let (items, bytes) = match other.body() {
             Body::Integers(integers) => (integers.len(), integers.len() * size_of::<i64>()),
             Body::Packed(view) => (view.len(), view.data().len()),
             Body::Table(_) => return,
         };
-        if items <= room {
+        if items <= spare {
             // SAFETY: the tag tells what the pointer was made of.
             unsafe { self.0.peek_mut::<Block>() }.reserve(items, bytes);
         }
     }
 
-    /// Gives back room that has been made and is not needed.
+    /// Frees reserved capacity that is not needed.
     fn fit(&mut self) {
         if self.0.tag() == LISTPACK {
             // SAFETY: the tag tells what the pointer was made of.

@@ -37,7 +37,7 @@ pub(super) const FILL: usize = 32;
 /// Mean number of items below which it shrinks.
 const FILL_MIN: usize = FILL / 2;
 
-/// Items that a bucket which is full gets room for.
+/// Spare capacity, in items, of a bucket that is reallocated because it is full.
 const ROOM: usize = 2;
 /// Bytes of a bucket with as many items as there are on average, up to a cache line.
 const FETCHED_BYTES: usize = 256;
@@ -126,8 +126,8 @@ impl Bucket {
         matching.map(|(slot, _)| base + slot).find_map(|slot| is_it(slot, self.leaf(slot)))
     }
 
-    /// A bucket without items that has room for so many.
-    fn with_room(len: usize, id_bytes: usize) -> Self {
+    /// A bucket without items, with a capacity of `len` items.
+    fn with_capacity(len: usize, id_bytes: usize) -> Self {
         let mut bytes = SharedBytes::zeroed(HASHES + len * (HASH_BYTES + id_bytes));
         if let Some(payload) = bytes.payload_mut() {
             let head = if id_bytes > ID_BYTES { WIDE } else { 0 };
@@ -136,14 +136,14 @@ impl Bucket {
         Bucket { bytes }
     }
 
-    /// A bucket of these items with room for `room` more.
-    fn of(items: &[Item], room: usize) -> Self {
-        if items.len() + room == 0 {
+    /// A bucket of these items with capacity for `spare` more.
+    fn of(items: &[Item], spare: usize) -> Self {
+        if items.len() + spare == 0 {
             return Bucket::default();
         }
         let is_wide = items.iter().any(|item| item.leaf >= WIDE_FROM);
         let id_bytes = ID_BYTES + usize::from(is_wide);
-        let mut bucket = Bucket::with_room(items.len() + room, id_bytes);
+        let mut bucket = Bucket::with_capacity(items.len() + spare, id_bytes);
         let payload = bucket.bytes.payload_mut().expect("new bytes have one reference");
         let hashes = payload[HASHES..].as_chunks_mut().0;
         hashes.iter_mut().zip(items).for_each(|(raw, item)| *raw = item.hash.to_le_bytes());
@@ -152,13 +152,13 @@ impl Bucket {
         bucket
     }
 
-    /// Adds an item if there is room for it, without allocating. False if there is none.
+    /// Adds an item if it fits, without allocating. False if it does not.
     #[inline]
     fn add_within(&mut self, item: Item) -> bool {
         let (len, id_bytes) = self.head();
         let Some(payload) = self.bytes.payload_mut() else { return false };
-        let room = (payload.len() - HASHES) / (HASH_BYTES + id_bytes);
-        if len >= room || (item.leaf >= WIDE_FROM && id_bytes == ID_BYTES) {
+        let capacity = (payload.len() - HASHES) / (HASH_BYTES + id_bytes);
+        if len >= capacity || (item.leaf >= WIDE_FROM && id_bytes == ID_BYTES) {
             return false;
         }
         let at = HASHES + len * HASH_BYTES;
@@ -181,14 +181,14 @@ impl Bucket {
             return;
         }
         *self = self.copy(len + ROOM);
-        let has_room = self.add_within(item);
-        debug_assert!(has_room, "the new bucket has room for one more");
+        let fits = self.add_within(item);
+        debug_assert!(fits, "the new bucket has capacity for one more");
     }
 
-    /// A bucket with the same items and room for so many.
-    fn copy(&self, room: usize) -> Self {
+    /// A bucket with the same items and this capacity.
+    fn copy(&self, capacity: usize) -> Self {
         let (len, id_bytes) = self.head();
-        let mut copy = Bucket::with_room(room, id_bytes);
+        let mut copy = Bucket::with_capacity(capacity, id_bytes);
         if let Some(payload) = copy.bytes.payload_mut()
             && len > 0
         {

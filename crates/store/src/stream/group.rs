@@ -1,4 +1,5 @@
-//! Consumer groups of a stream: where each group stands, what it delivered and who has it.
+//! Consumer groups of a stream: the last delivered identifier of each group, and its pending entries with
+//! their consumers.
 //!
 //! A group owns the list of pending entries by identifier; each consumer owns the set of identifiers that it
 //! holds. Invariant: the sets of the consumers are disjoint and their union is the list, and every pending
@@ -23,7 +24,7 @@ pub struct ConsumerId(u64);
 /// One delivered and not yet acknowledged entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pending {
-    /// Who has it.
+    /// The consumer that it was delivered to.
     pub consumer: ConsumerId,
     /// When it was last delivered, as unix time in milliseconds.
     pub delivered_at_ms: i64,
@@ -58,7 +59,7 @@ impl Consumer {
 /// A consumer group.
 #[derive(Clone, Default, Debug)]
 pub struct Group {
-    /// The last entry that was delivered to anybody.
+    /// The last entry that was delivered to a consumer.
     pub last_delivered: StreamId,
     /// How many entries were read up to it, where that is known.
     pub entries_read: Option<u64>,

@@ -17,7 +17,7 @@ use mantissa_memory::allocator;
 
 /// Most entries of a run.
 const RUN_MAX: usize = 64;
-/// A run of no more entries joins a neighbour, if both together have room left.
+/// A run of no more entries joins a neighbour, if both fit in one run.
 const RUN_SMALL: usize = RUN_MAX / 4;
 
 type Run<V> = Arc<Vec<(StreamId, V)>>;
@@ -152,7 +152,7 @@ impl<V: Copy> IdMap<V> {
         Some(value)
     }
 
-    /// Makes one run of a run and the next, if they have room left then. False if not.
+    /// Joins a run with the next, if both fit in one. False if not.
     fn join_next(&mut self, node: u32) -> bool {
         let length = |node| self.runs.at(node).map_or(RUN_MAX, |run| run.len());
         let Some(next) = self.runs.after(node) else { return false };
@@ -258,6 +258,6 @@ mod tests {
         }
         assert!(map.runs.len() < ids.len() / RUN_SMALL, "{} runs, seed {seed}", map.runs.len());
         let capacity: usize = map.runs.iter().map(|run| run.capacity()).sum();
-        assert!(capacity <= 2 * ids.len(), "room for {capacity}, seed {seed}");
+        assert!(capacity <= 2 * ids.len(), "capacity {capacity}, seed {seed}");
     }
 }

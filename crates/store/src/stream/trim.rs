@@ -20,7 +20,7 @@ pub enum References {
 /// Up to where to trim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TrimTo {
-    /// Until so many entries are left.
+    /// To this number of entries.
     Length(u64),
     /// Until no entry is before this one.
     From(StreamId),

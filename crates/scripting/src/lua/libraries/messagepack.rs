@@ -165,7 +165,7 @@ fn unpack(lua: &Lua, args: &Arguments, name: &str, limit: Option<i64>, offset: i
             return fail("stack overflow (too many results)");
         }
         let bytes = (data.len() - reader.at).saturating_mul(MEMORY_PER_BYTE);
-        values.push(budget::with_room(lua, bytes, || reader.value(0))?);
+        values.push(budget::with_memory(lua, bytes, || reader.value(0))?);
     }
     if limit.is_some() {
         let next = if reader.at == data.len() { -1.0 } else { reader.at as f64 };

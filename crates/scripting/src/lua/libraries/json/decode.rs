@@ -17,7 +17,7 @@ pub(super) fn decode(lua: &Lua, args: &Arguments, settings: &Shared) -> Native<V
         return Err(Problem::Text("JSON parser does not support UTF-16 or UTF-32".to_owned()));
     }
     let mut reader = Reader { lua, settings: settings.get(), text, at: 0, depth: 0 };
-    budget::with_room(lua, text.len().saturating_mul(MEMORY_PER_BYTE), || {
+    budget::with_memory(lua, text.len().saturating_mul(MEMORY_PER_BYTE), || {
         let (token, index) = reader.token();
         let value = reader.value(token, index)?;
         match reader.token() {
