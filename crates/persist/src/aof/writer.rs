@@ -365,30 +365,36 @@ impl Writer {
 
     fn write_readable(&mut self) -> Result<(), WriterError> {
         self.take();
-        match self.frame_bytes() {
-            Some(bytes) if self.preallocate(bytes)? => self.write_frame()?,
-            _ if self.batch.is_empty() => {}
-            _ => self.cut_preallocation()?,
-        }
         loop {
-            match self.batch.get(self.done_items) {
-                None => break,
-                Some(Item::Piece(_)) => self.write_pieces()?,
-                Some(Item::Change(_)) => self.change_file()?,
+            match self.frame_bytes() {
+                Some(bytes) if self.preallocate(bytes)? => self.write_frame()?,
+                _ if self.batch.is_empty() => {}
+                _ => self.cut_preallocation()?,
             }
+            while let Some(Item::Piece(_)) = self.batch.get(self.done_items) {
+                self.write_pieces()?;
+            }
+            if self.done_items == self.batch.len() {
+                break;
+            }
+            self.change_file()?;
         }
         self.settle_batch();
         Ok(())
     }
 
-    /// Bytes of the batch if it is to be a frame: made durable at once, and no larger than a frame may be.
+    /// The pieces of the batch that belong into this file.
+    fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        self.batch.iter().map_while(|item| match item {
+            Item::Piece(piece) => Some(piece.bytes()),
+            Item::Change(_) => None,
+        })
+    }
+
+    /// Bytes of these pieces if they are to be a frame: made durable at once, and no larger than a frame may
+    /// be.
     fn frame_bytes(&self) -> Option<u64> {
-        let bytes = self.batch.iter().map(|item| match item {
-            Item::Piece(piece) => piece.bytes().len(),
-            // The file ends here.
-            Item::Change(_) => usize::MAX,
-        });
-        let bytes = bytes.fold(0, usize::saturating_add);
+        let bytes = self.pieces().map(<[u8]>::len).fold(0, usize::saturating_add);
         let suits = self.control.policy() == SyncPolicy::Always
             && self.control.preallocation() > 0
             && !self.control.holds_syncs()
@@ -444,20 +450,17 @@ impl Writer {
         Ok(true)
     }
 
-    /// Writes the batch as a frame.
+    /// Writes the pieces of this file as a frame.
     fn write_frame(&mut self) -> Result<(), WriterError> {
+        let header = FrameHeader::of(self.nonce, self.pieces());
+        let mut frame = std::mem::take(&mut self.frame);
+        frame.clear();
+        preallocation::put_line(&header.line(), self.length + header.bytes as u64, &mut frame);
+        let line = frame.len() as u64;
+        self.pieces().for_each(|piece| frame.extend_from_slice(piece));
+        let count = self.pieces().count();
+        self.frame = frame;
         let Some(file) = &mut self.file else { return Ok(()) };
-        let parts = || {
-            self.batch.iter().filter_map(|item| match item {
-                Item::Piece(piece) => Some(piece.bytes()),
-                Item::Change(_) => None,
-            })
-        };
-        let header = FrameHeader::of(self.nonce, parts());
-        self.frame.clear();
-        preallocation::put_line(&header.line(), self.length + header.bytes as u64, &mut self.frame);
-        let line = self.frame.len() as u64;
-        parts().for_each(|part| self.frame.extend_from_slice(part));
         (self.is_dirty, self.has_frame) = (true, true);
         if let Err(error) = file.write_all(&self.frame) {
             // The next attempt cuts off what there is of it.
@@ -465,7 +468,7 @@ impl Writer {
             return Err(WriterError::Write(error));
         }
         self.length += line;
-        self.done_items = self.batch.len();
+        self.done_items = count;
         Ok(())
     }
 
