@@ -59,6 +59,7 @@ fn planted_defects_are_found() {
         (Fault::UnsyncedReply, "was acknowledged, and is lost"),
         (Fault::UnsyncedManifest, ""),
         (Fault::EarlyRemoval, ""),
+        (Fault::UnloggedRemoval, ""),
     ];
     for (fault, text) in faults {
         let found = (0..FAULT_SEEDS_MAX).find_map(|seed| Some((seed, simulate(seed, Some(fault)).err()?)));
