@@ -177,7 +177,8 @@ impl Write for DiskFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(crash) = self.disk.count(false)? else { return self.file.write(bytes) };
         let part = Random(crash.seed).below(bytes.len() as u64 + 1) as usize;
-        self.file.write_all(&bytes[..part])?;
+        // A full disk takes less.
+        let part = if part == 0 { 0 } else { self.file.write(&bytes[..part])? };
         self.disk.crash(crash);
         if part == 0 { self.file.write(bytes) } else { Ok(part) }
     }

@@ -7,6 +7,7 @@
 
 pub mod crash;
 pub mod disk;
+mod evicting;
 mod failing;
 pub mod history;
 pub mod scenario;

@@ -8,7 +8,7 @@
 //! - With a log, a process that is killed and a disk that loses power, at any operation of the disk and while
 //!   dumps and rewrites go on, leave all that was acknowledged, as far as `appendfsync` promises it, and a
 //!   state that there was after some commit ([`crate::crash`]).
-//! - In some seeds the disk fails ([`crate::failing`]).
+//! - In some seeds the disk fails ([`crate::failing`]), in others keys are evicted ([`crate::evicting`]).
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -21,6 +21,7 @@ use mantissa_sys::{clock, simulation};
 
 use crate::crash::{self, Policy, Recording};
 use crate::disk::{Disk, Image, Promise};
+use crate::evicting;
 use crate::failing;
 use crate::history::{self, Operation, Transaction};
 use crate::scheduler::Random;
@@ -32,7 +33,7 @@ const WRITERS_MAX: u64 = 16;
 const CALLS_MAX: u64 = 10;
 /// Clients that do not write.
 const OTHER_CLIENTS: usize = 24;
-/// Of so many seeds one has a disk that fails.
+/// Of so many seeds one has a disk that fails, and one evicts.
 const VARIANTS: u64 = 10;
 /// One seed in so many has hundreds of sessions.
 const CROWD_ONE_IN: u64 = 50;
@@ -77,6 +78,7 @@ pub fn run(seed: u64) {
     log::set_level(mantissa_config::LogLevel::Nothing);
     match Random(seed ^ 0x7A51).below(VARIANTS) {
         0 => failing::run(&mut Random(seed ^ 0xFA11)),
+        1 => evicting::run(&mut Random(seed ^ 0xE71C)),
         _ => run_whole(&mut Random(seed ^ 0x5EED)),
     }
 }

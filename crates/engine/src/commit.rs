@@ -123,6 +123,9 @@ fn note(unit: &mut Unit, database: usize, effects: &Effects, command: LoggedComm
         unit.push(*database, words);
     }
     for (database, key) in &effects.removed_expired {
+        if simulation::has_fault(Fault::UnloggedRemoval) {
+            break;
+        }
         unit.push(*database, [&b"DEL"[..], key]);
     }
     match (&effects.log, command) {

@@ -34,6 +34,8 @@ pub enum Fault {
     UnsyncedManifest,
     /// A rewrite removes the old files before the new manifest names their successors.
     EarlyRemoval,
+    /// A key that is evicted, or has expired, is not deleted in the log.
+    UnloggedRemoval,
 }
 
 /// What decides which simulated thread goes on, and what time it is.

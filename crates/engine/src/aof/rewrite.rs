@@ -51,6 +51,11 @@ pub fn start(engine: &Engine) -> Result<(), &'static str> {
     if rewrite.running.swap(true, Ordering::AcqRel) {
         return Err("Background append only file rewriting already in progress");
     }
+    if rewrite.is_switching.load(Ordering::Acquire) {
+        // The next increment would get the same name.
+        rewrite.running.store(false, Ordering::Release);
+        return Err("The append only file can not go on to the file of the last rewrite yet");
+    }
     rewrite.is_scheduled.store(false, Ordering::Relaxed);
     rewrite.since_s.store(unix_ms() / 1000, Ordering::Relaxed);
     rewrite.count.fetch_add(1, Ordering::Relaxed);
@@ -221,8 +226,10 @@ impl Work<'_> {
     /// Has the log go on with the new increment, and be on if it was not.
     fn switch(&self, file: Box<dyn StorageFile>, sender: mpsc::Sender<Result<(), String>>) {
         let (engine, is_listed) = (self.engine.share(), self.is_listed);
+        let switch = self.engine.aof.rewrite.begin_switch();
         self.engine.aof.control.switch(Box::new(move || {
             let outcome = if is_listed { list_increment(&engine) } else { Ok(()) };
+            drop(switch);
             let _the_rewrite_may_have_failed_already = sender.send(outcome.clone());
             outcome.map(|()| Some(file)).map_err(std::io::Error::other)
         }));

@@ -214,6 +214,8 @@ impl Files {
 pub struct Rewrite {
     /// One is under way.
     pub running: AtomicBool,
+    /// The log's writer has not gone on to the increment of the last one yet, which may have failed since.
+    pub is_switching: Arc<AtomicBool>,
     /// One is to follow what prevents it now.
     pub is_scheduled: AtomicBool,
     /// When the present one began, Unix time in s.
@@ -236,6 +238,7 @@ impl Default for Rewrite {
     fn default() -> Self {
         Rewrite {
             running: AtomicBool::new(false),
+            is_switching: Arc::default(),
             is_scheduled: AtomicBool::new(false),
             since_s: AtomicI64::new(0),
             last_duration_s: AtomicI64::new(-1),
@@ -254,6 +257,12 @@ impl Rewrite {
         self.running.load(Ordering::Acquire)
     }
 
+    /// Notes that the log's writer is to go on to another increment, until the result is dropped.
+    pub fn begin_switch(&self) -> Switch {
+        self.is_switching.store(true, Ordering::Release);
+        Switch(Arc::clone(&self.is_switching))
+    }
+
     /// Has one that is scheduled begin as soon as it can, however many have failed.
     pub fn allow_at_once(&self) {
         self.failures.store(0, Ordering::Relaxed);
@@ -262,5 +271,14 @@ impl Rewrite {
     /// Makes what has been begun void. All shards must be locked.
     pub fn void(&self) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The log's writer is to go on to another increment.
+pub struct Switch(Arc<AtomicBool>);
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }

@@ -214,24 +214,28 @@ impl Manifest {
     }
 
     /// Makes this the manifest of the append-only file `aof_name` in `directory`: written under another
-    /// name, made durable, renamed. After an error the old manifest is in place, or this one if only
-    /// the sync of the directory failed.
+    /// name, made durable, renamed. After an error the manifest is what it was before; or this one, where the
+    /// disk neither makes the name durable nor lets the former be put back.
     pub fn store(&self, storage: &dyn Storage, directory: &Path, aof_name: &OsStr) -> io::Result<()> {
-        let temporary = directory.join(temporary_manifest_name(aof_name));
         let path = directory.join(manifest_name(aof_name));
-        let outcome = storage.create(&temporary).and_then(|mut file| {
-            file.write_all(&self.to_text())?;
-            file.sync()
-        });
-        if let Err(error) = outcome.and_then(|()| storage.rename(&temporary, &path)) {
-            // The first error is the one to report.
-            let _ = storage.remove(&temporary);
-            return Err(error);
-        }
+        let before = match storage.read_file(&path, MANIFEST_BYTES_MAX) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        put(storage, directory, aof_name, &self.to_text())?;
         if simulation::has_fault(Fault::UnsyncedManifest) {
             return Ok(());
         }
-        storage.sync_directory(directory)
+        let outcome = storage.sync_directory(directory);
+        if outcome.is_err() {
+            // The error that matters is the one that led here.
+            let _ = match before {
+                Some(text) => put(storage, directory, aof_name, &text),
+                None => storage.remove(&path),
+            };
+        }
+        outcome
     }
 
     /// The files that are loaded, in their order.
@@ -309,4 +313,19 @@ fn put_name(name: &[u8], out: &mut Vec<u8>) {
         return;
     }
     put_quoted(out, name);
+}
+
+/// Writes a manifest under another name, makes it durable, and renames it.
+fn put(storage: &dyn Storage, directory: &Path, aof_name: &OsStr, text: &[u8]) -> io::Result<()> {
+    let temporary = directory.join(temporary_manifest_name(aof_name));
+    let outcome = storage.create(&temporary).and_then(|mut file| {
+        file.write_all(text)?;
+        file.sync()
+    });
+    let outcome = outcome.and_then(|()| storage.rename(&temporary, &directory.join(manifest_name(aof_name))));
+    if outcome.is_err() {
+        // The error that matters is the one that led here.
+        let _ = storage.remove(&temporary);
+    }
+    outcome
 }

@@ -364,27 +364,32 @@ impl Writer {
 
     fn write_readable(&mut self) -> Result<(), WriterError> {
         self.take();
-        match self.frame_bytes() {
-            Some(bytes) if self.preallocate(bytes)? => self.write_frame()?,
-            _ if self.batch.is_empty() => {}
-            _ => self.truncate_preallocation()?,
-        }
         loop {
-            match self.batch.get(self.done_items) {
-                None => break,
-                Some(Item::Change(_)) => self.change_file()?,
-                Some(Item::Note(_) | Item::Units(_)) => self.write_items()?,
+            match self.frame_bytes() {
+                Some(bytes) if self.preallocate(bytes)? => self.write_frame()?,
+                _ if self.batch.is_empty() => {}
+                _ => self.truncate_preallocation()?,
             }
+            while let Some(Item::Note(_) | Item::Units(_)) = self.batch.get(self.done_items) {
+                self.write_items()?;
+            }
+            if self.done_items == self.batch.len() {
+                break;
+            }
+            self.change_file()?;
         }
         self.settle_batch();
         Ok(())
     }
 
-    /// Bytes of the batch if it is written as a frame: with `appendfsync always`, and if it fits in one.
+    /// What is to be written to this file: the bytes of the items before the next change of the file.
+    fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        self.batch.iter().map_while(Item::bytes)
+    }
+
+    /// Their length if they are written as a frame: with `appendfsync always`, and if they fit in one.
     fn frame_bytes(&self) -> Option<u64> {
-        // A frame does not span two files.
-        let bytes = self.batch.iter().map(|item| item.bytes().map_or(usize::MAX, <[u8]>::len));
-        let bytes = bytes.fold(0, usize::saturating_add);
+        let bytes = self.parts().map(<[u8]>::len).fold(0, usize::saturating_add);
         let suits = self.control.policy() == SyncPolicy::Always
             && self.control.preallocation() > 0
             && !self.control.holds_syncs()
@@ -440,15 +445,17 @@ impl Writer {
         Ok(true)
     }
 
-    /// Writes the batch as a frame.
+    /// Writes the parts for this file as a frame.
     fn write_frame(&mut self) -> Result<(), WriterError> {
+        let header = FrameHeader::of(self.nonce, self.parts());
+        let mut frame = std::mem::take(&mut self.frame);
+        frame.clear();
+        preallocation::put_line(&header.line(), self.length + header.bytes as u64, &mut frame);
+        let line = frame.len() as u64;
+        self.parts().for_each(|part| frame.extend_from_slice(part));
+        let count = self.parts().count();
+        self.frame = frame;
         let Some(file) = &mut self.file else { return Ok(()) };
-        let parts = || self.batch.iter().filter_map(Item::bytes);
-        let header = FrameHeader::of(self.nonce, parts());
-        self.frame.clear();
-        preallocation::put_line(&header.line(), self.length + header.bytes as u64, &mut self.frame);
-        let line = self.frame.len() as u64;
-        parts().for_each(|part| self.frame.extend_from_slice(part));
         (self.is_dirty, self.has_frame) = (true, true);
         if let Err(error) = file.write_all(&self.frame) {
             // The next attempt truncates what there is of the frame.
@@ -456,7 +463,7 @@ impl Writer {
             return Err(WriterError::Write(error));
         }
         self.length += line;
-        self.done_items = self.batch.len();
+        self.done_items = count;
         Ok(())
     }
 
