@@ -420,14 +420,16 @@ impl<'e> Worker<'e> {
         if self.connection_mut(conn).is_none() {
             return self.web_closed(conn);
         }
-        if close {
-            driver.close(conn);
-        }
         if let Some(mut connection) = self.connections[conn.index()].take() {
             self.forget(&mut connection);
         }
+        if close {
+            driver.close(conn);
+        }
     }
 
+    /// Ends the session. The socket is closed after that: who sees it closed finds the client's subscriptions
+    /// and its place in lists gone.
     fn forget(&mut self, connection: &mut Connection) {
         self.weights.remove(&self.context, connection);
         sessions::end(&self.context, &mut connection.session, &mut self.deadlines);
@@ -495,8 +497,8 @@ impl<'e> Worker<'e> {
             self.run_requests(driver, &mut connection, &mut input)
         };
         if connection.session.killed {
-            driver.close(conn);
             self.forget(&mut connection);
+            driver.close(conn);
             return;
         }
         if connection.session.closing && connection.pending_replies.is_none() {
