@@ -96,14 +96,19 @@ def test_both_formats_say_the_same(server):
     assert openmetrics["redis_commands_duration_seconds"].unit == "seconds"
 
 
+def use_everything(server, client):
+    """Has all metrics have samples, also those of the append-only file, of hot and of big keys."""
+    use(client)
+    client.call("CONFIG", "SET", "appendonly", "yes")
+    until_written(client)
+    client.pipeline([["GET", "key"]] * 5_000)
+    eventually(lambda: "mantissa_big_key_bytes" in scrape(server), "no walk finds big keys")
+
+
 def test_every_family_of_the_page_has_samples(server):
     """But for those that exist only while a file is loaded, or with an append-only file."""
     with server.connect() as client:
-        use(client)
-        client.call("CONFIG", "SET", "appendonly", "yes")
-        until_written(client)
-        client.pipeline([["GET", "key"]] * 5_000)
-        eventually(lambda: "mantissa_big_key_bytes" in scrape(server), "no walk finds big keys")
+        use_everything(server, client)
     page = (HERE.parents[1] / "docs" / "metrics.md").read_text().split("<!-- metrics -->")[1]
     listed = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
     found = set(scrape(server))
@@ -330,11 +335,7 @@ def test_dashboard_and_rules_ask_for_what_there_is(server):
     import re
 
     with server.connect() as client:
-        use(client)
-        client.call("CONFIG", "SET", "appendonly", "yes")
-        until_written(client)
-        client.pipeline([["GET", "key"]] * 5_000)
-        eventually(lambda: "mantissa_big_key_bytes" in scrape(server), "no walk finds big keys")
+        use_everything(server, client)
     known = set()
     for name, family in scrape(server).items():
         known |= {name + suffix for suffix, _ in family.samples}

@@ -22,9 +22,14 @@ use crate::session::Session;
 use crate::{monitor, warning};
 use run::{Abort, Rules, Run};
 
-/// The number of keys that a call declares.
+/// The number of keys that a call of a script declares.
 pub fn key_count(args: Args<'_>) -> Outcome<usize> {
-    let count = mantissa_number::parse_i64(args.at(2)).ok_or(Error::NOT_INTEGER)?;
+    declared_keys(args, Error::NOT_INTEGER)
+}
+
+/// The number of keys that a call of a script or function declares; the error if that is no integer.
+fn declared_keys(args: Args<'_>, not_integer: Error) -> Outcome<usize> {
+    let count = mantissa_number::parse_i64(args.at(2)).ok_or(not_integer)?;
     if count > (args.len() - 3) as i64 {
         return Err(Error::fixed("ERR Number of keys can't be greater than number of args"));
     }

@@ -106,22 +106,24 @@ pub(crate) fn ask_all(session: &mut Session, commands: &[Vec<Vec<u8>>]) -> io::R
     commands.iter().map(|_| connection.receive_reply()).collect()
 }
 
+/// The keys whose type is one of [`TYPES`], with its index. Others, and keys that are gone, are left out.
+pub(crate) fn with_types(session: &mut Session, keys: &[Vec<u8>]) -> io::Result<Vec<(Vec<u8>, usize)>> {
+    let questions: Vec<_> = keys.iter().map(|key| vec![b"TYPE".to_vec(), key.clone()]).collect();
+    let types = ask_all(session, &questions)?;
+    let typed = keys.iter().zip(&types).filter_map(|(key, kind)| {
+        let kind = kind.as_bytes()?;
+        Some((key.clone(), TYPES.iter().position(|(name, ..)| name.as_bytes() == kind)?))
+    });
+    Ok(typed.collect())
+}
+
 /// Looks for the biggest key of each type, and sums up.
 pub(crate) fn biggest(session: &mut Session, measure: Measure) -> io::Result<bool> {
     let mut walk = Walk::begin(session, "biggest")?;
     let mut seen: BTreeMap<usize, Seen> = BTreeMap::new();
     let (mut key_bytes, mut skipped) = (0, 0);
     while let Some(keys) = walk.next(session)? {
-        let types: Vec<_> = keys.iter().map(|key| vec![b"TYPE".to_vec(), key.clone()]).collect();
-        let types = ask_all(session, &types)?;
-        let known: Vec<(Vec<u8>, usize)> = keys
-            .iter()
-            .zip(&types)
-            .filter_map(|(key, kind)| {
-                let kind = kind.as_bytes()?;
-                Some((key.clone(), TYPES.iter().position(|(name, ..)| name.as_bytes() == kind)?))
-            })
-            .collect();
+        let known = with_types(session, &keys)?;
         skipped += keys.len() - known.len();
         let sizes: Vec<_> = known.iter().map(|(key, kind)| measure.command(key, *kind)).collect();
         let sizes = ask_all(session, &sizes)?;

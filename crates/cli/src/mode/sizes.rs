@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use hdrhistogram::Histogram;
 use mantissa_protocol::{Value, put_quoted};
 
-use super::keys::{Measure, TYPES, Walk, ask_all};
+use super::keys::{Measure, TYPES, Walk, ask_all, with_types};
 use crate::observe::human_bytes;
 use crate::output::print;
 use crate::session::Session;
@@ -34,16 +34,7 @@ pub(crate) fn run(session: &mut Session, top: usize, samples: Option<u64>) -> io
     let mut biggest: BinaryHeap<Reverse<Key>> = BinaryHeap::new();
     let mut sizes = Histogram::<u64>::new(3).map_err(io::Error::other)?;
     while let Some(keys) = walk.next(session)? {
-        let types: Vec<_> = keys.iter().map(|key| vec![b"TYPE".to_vec(), key.clone()]).collect();
-        let types = ask_all(session, &types)?;
-        let known: Vec<(Vec<u8>, usize)> = keys
-            .iter()
-            .zip(&types)
-            .filter_map(|(key, kind)| {
-                let kind = kind.as_bytes()?;
-                Some((key.clone(), TYPES.iter().position(|(name, ..)| name.as_bytes() == kind)?))
-            })
-            .collect();
+        let known = with_types(session, &keys)?;
         let memory = Measure::Memory(samples);
         let questions: Vec<_> = known
             .iter()

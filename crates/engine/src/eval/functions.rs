@@ -8,7 +8,7 @@ use mantissa_persist::write::WriteOptions;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::ShardSet;
 
-use super::{Name, ScriptCall, show};
+use super::{Name, ScriptCall, declared_keys, show};
 use crate::invocation::Invocation;
 use crate::scripting::functions::{self, Library, Policy};
 use crate::scripting::machine::with_machine;
@@ -33,13 +33,7 @@ fn run(
     show(invocation, args);
     let found = invocation.engine().scripting.libraries.find(args.at(1));
     let (library, place) = found.ok_or(Error::fixed("ERR Function not found"))?;
-    let count =
-        mantissa_number::parse_i64(args.at(2)).ok_or(Error::fixed("ERR Bad number of keys provided"))?;
-    if count > (args.len() - 3) as i64 {
-        return Err(Error::fixed("ERR Number of keys can't be greater than number of args"));
-    }
-    let key_count =
-        usize::try_from(count).map_err(|_| Error::fixed("ERR Number of keys can't be negative"))?;
+    let key_count = declared_keys(args, Error::fixed("ERR Bad number of keys provided"))?;
     let info = &library.functions[place];
     if read_only && !info.flags.no_writes {
         return Err(Error::fixed("ERR Can not execute a script with write flag using *_ro command."));
