@@ -176,7 +176,7 @@ fn run_data(
     let logged = if is_replayed { None } else { Some((session.database, args)) };
     let to_free = commit(engine, outbox, &mut access, logged, true);
     if sweeps && engine.aof.holds_replies() {
-        outbox.required_lsn = engine.aof.log.end();
+        outbox.required_lsn = engine.log.end();
     }
     if session.remembers_reads() {
         let keys_max = active.config.tracking_table_max_keys;

@@ -224,7 +224,7 @@ fn append(engine: &Engine, outbox: &mut Outbox, access: &mut Access<'_>) {
         return;
     }
     if !outbox.unit.is_empty() {
-        let lsn = aof.log.append(&mut outbox.unit, access.clock_ms() / 1000);
+        let lsn = engine.log.append(&mut outbox.unit, access.clock_ms() / 1000);
         outbox.note_logged(lsn);
         if aof.holds_replies() {
             access.locked_mut().note_logged(lsn);

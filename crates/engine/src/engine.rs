@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use mantissa_commands::LazyFree;
-use mantissa_persist::log::Lsn;
+use mantissa_persist::log::{Log, Lsn};
 use mantissa_persist::storage::Storage;
 use mantissa_store::Keyspace;
 use parking_lot::{Condvar, Mutex, RwLock};
@@ -29,6 +29,7 @@ use crate::session::{BlockedClient, SharedSession};
 use crate::slowlog::SlowLog;
 use crate::state::aof::Aof;
 use crate::state::persistence::Persistence;
+use crate::state::replication::Replication;
 use crate::state::tracking::Tracking;
 use crate::stats::{ExpiryFigures, Stats};
 use mantissa_config::Config;
@@ -135,8 +136,12 @@ pub struct Engine {
     pub scripting: Scripting,
     /// Dump files.
     pub persistence: Persistence,
+    /// The log of commits.
+    pub log: Arc<Log>,
     /// The append-only file.
     pub aof: Aof,
+    /// Replication.
+    pub replication: Replication,
     /// Frees large values.
     lazy_free_sender: Mutex<Option<std::sync::mpsc::Sender<(LazyFree, Freeing)>>>,
     /// How far memory is beyond its limit.
@@ -157,8 +162,6 @@ pub struct Engine {
     pub started: Instant,
     /// 40 hexadecimal digits, new at each start.
     pub run_id: String,
-    /// 40 hexadecimal digits that name the history of changes for replicas.
-    pub replication_id: Mutex<String>,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expire: AtomicBool,
     /// DEBUG PAUSE-CRON: the background thread does nothing.
@@ -201,7 +204,8 @@ impl Engine {
         pressure.set_limit(config.maxmemory);
         let command_count = registry.index_count();
         let acl = Acl::new(registry, &config);
-        let aof = Aof::new(worker_count);
+        let log = Arc::<Log>::default();
+        let aof = Aof::new(Arc::clone(&log), worker_count);
         Engine {
             host,
             storage,
@@ -233,7 +237,9 @@ impl Engine {
             latency: Mutex::new(LatencyMonitor::new()),
             scripting: Scripting::new(worker_count, scripting::language()),
             persistence: Persistence::default(),
+            log,
             aof,
+            replication: Replication::new(random_id()),
             lazy_free_sender: Mutex::default(),
             pressure,
             hot_keys: HotKeys::new(worker_count + 1),
@@ -244,7 +250,6 @@ impl Engine {
             startup_bytes: AtomicU64::new(0),
             started: clock::now(),
             run_id: random_id(),
-            replication_id: Mutex::new(random_id()),
             active_expire: AtomicBool::new(true),
             pauses_cron: AtomicBool::new(false),
             debug_in_scripts: AtomicBool::new(false),

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use crate::acl::User;
 use crate::client::ConnId;
 use crate::invocation::Command;
+use crate::state::replication::Replica;
 use crate::state::tracking::Tracker;
 
 pub use crate::client::{Identity, SharedSession, flag};
@@ -174,6 +175,8 @@ pub struct Session {
     pub subscriptions: Option<Box<Subscriptions>>,
     /// Prefixes and options of CLIENT TRACKING, while it is on.
     pub tracker: Option<Box<Tracker>>,
+    /// What is known of it as a replica, once it has begun to talk as one.
+    pub replica: Option<Arc<Replica>>,
 }
 
 impl Session {
@@ -196,6 +199,7 @@ impl Session {
             blocked: None,
             subscriptions: None,
             tracker: None,
+            replica: None,
         }
     }
 

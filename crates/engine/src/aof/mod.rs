@@ -66,7 +66,7 @@ pub fn wait(engine: &Engine, lsn: Lsn, blocked: Arc<BlockedClient>) {
 pub fn append_unfinished(context: &mut Context) {
     let outbox = &mut context.outbox;
     if !outbox.unit.is_empty() {
-        let lsn = context.engine.aof.log.append(&mut outbox.unit, 0);
+        let lsn = context.engine.log.append(&mut outbox.unit, 0);
         outbox.note_logged(lsn);
     }
 }
@@ -161,5 +161,5 @@ pub fn finish(engine: &Engine) {
         drop(sender);
     });
     let _all_senders_are_gone_when_it_is_closed: Result<(), _> = simulation::receive(&closed);
-    engine.aof.log.kick();
+    engine.log.kick();
 }

@@ -64,7 +64,7 @@ fn write(engine: &Engine, worker: usize) {
     let aof = &engine.aof;
     let leaves_it = !aof.holds_replies() || simulation::has_fault(Fault::EarlyReply);
     if leaves_it || !write_at_once(engine, worker) {
-        aof.log.kick();
+        engine.log.kick();
     }
 }
 

@@ -55,13 +55,13 @@ fn waitaof(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut 
     if local > 0 && !invocation.context.active.config.appendonly {
         return Err(Error::fixed(WAITAOF_WITHOUT_LOG));
     }
-    let lsn = engine.aof.log.end();
+    let lsn = engine.log.end();
     let is_durable = engine.aof.is_durable(lsn);
     if invocation.in_transaction() || (replicas == 0 && (local == 0 || is_durable)) {
         write_confirmations(reply, is_durable);
         return Ok(());
     }
-    engine.aof.log.kick();
+    engine.log.kick();
     let session = &mut *invocation.session;
     let on_timeout = TimeoutReply::Confirmations { lsn };
     let blocked = blocking::waiting_without_keys(engine, session, args, deadline, on_timeout)?;

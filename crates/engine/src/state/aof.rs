@@ -19,8 +19,6 @@ pub const WAITAOF_WITHOUT_LOG: &str =
 
 /// The state of the append-only file.
 pub struct Aof {
-    /// The log of commits, which the append-only file is a reader of.
-    pub log: Arc<Log>,
     /// Settings and progress of the writer.
     pub control: Arc<WriterControl>,
     /// Who writes it holds this.
@@ -55,13 +53,11 @@ pub struct Aof {
 }
 
 impl Aof {
-    /// An append-only file that is off.
-    pub fn new(worker_count: usize) -> Self {
-        let log = Arc::new(Log::default());
-        let control = Arc::new(WriterControl::new(Arc::clone(&log)));
+    /// An append-only file that is off, and will be a reader of `log`.
+    pub fn new(log: Arc<Log>, worker_count: usize) -> Self {
+        let control = Arc::new(WriterControl::new(log));
         Aof {
             writer: Mutex::new(Writer::new(Arc::clone(&control))),
-            log,
             control,
             files: Mutex::new(None),
             is_listed: AtomicBool::new(false),

@@ -5,4 +5,5 @@ pub mod aof;
 pub mod loading;
 pub mod persistence;
 pub mod progress;
+pub mod replication;
 pub mod tracking;

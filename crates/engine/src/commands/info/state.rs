@@ -141,7 +141,7 @@ pub(super) fn replication(lines: &mut Lines, source: &Source) {
     lines.add("role", "master");
     lines.add("connected_slaves", 0);
     lines.add("master_failover_state", "no-failover");
-    lines.add("master_replid", source.engine.replication_id.lock().as_str());
+    lines.add("master_replid", &source.engine.replication.history().id);
     lines.add("master_replid2", "0".repeat(40));
     lines.add("master_repl_offset", 0);
     lines.add("second_repl_offset", -1);
