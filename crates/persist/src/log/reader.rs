@@ -107,8 +107,8 @@ impl Log {
         Ok(Reader { log: Arc::clone(self), id, lsn })
     }
 
-    /// Keeps the last `bytes` bytes from now on, with or without readers. Keeps somewhat more: bytes are dropped
-    /// when a block is full, and a unit that is not copied to a block is kept as a whole.
+    /// Keeps the last `bytes` bytes from now on, with or without readers. Keeps somewhat more: bytes are
+    /// dropped when a block is full, and a unit that is not copied to a block is kept as a whole.
     pub fn keep(self: &Arc<Self>, bytes: u64) -> Backlog {
         let mut state = self.locked();
         let end = state.end;
