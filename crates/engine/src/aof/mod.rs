@@ -24,6 +24,7 @@ use crate::blocking;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::invocation::Invocation;
+use crate::replication::restore;
 use crate::session::BlockedClient;
 use crate::state::aof::{Files, WAITAOF_WITHOUT_LOG, write_confirmations};
 use crate::{notice, persistence, warning};
@@ -78,9 +79,13 @@ pub fn start(engine: &Engine) -> Result<(), String> {
     persistence::begin(engine);
     engine.aof.configure(&active.config);
     writer::start(engine).map_err(|error| format!("Could not start a thread: {error}"))?;
-    let is_loaded = active.config.appendonly && load::load(engine, None)?;
-    if !is_loaded {
-        persistence::load(engine)?;
+    let loaded = if active.config.appendonly { load::load(engine, None)? } else { None };
+    let replication = match loaded {
+        Some(loaded) => loaded.replication,
+        None => persistence::load(engine)?,
+    };
+    if let Some(facts) = replication {
+        restore::restore(engine, &facts);
     }
     // It may have been changed meanwhile.
     if engine.active_config().config.appendonly {
@@ -96,10 +101,11 @@ pub fn drain(engine: &Engine) {
     if let Some(path) = path {
         let (sender, written) = std::sync::mpsc::channel::<()>();
         let storage = Arc::clone(&engine.storage);
-        engine.aof.control.switch(Box::new(move || {
+        let next = Box::new(move || {
             drop(sender);
             storage.append(&path).map(Some)
-        }));
+        });
+        engine.aof.control.switch_at(next, &restore::facts(engine));
         let _all_senders_are_gone_when_it_is_written = simulation::receive(&written);
     }
 }
@@ -139,7 +145,7 @@ pub fn switch_off_for(invocation: &mut Invocation<'_, '_, '_>) {
 /// Switches the log off. No shard may be locked by this thread.
 fn switch_off(engine: &Engine) {
     let locked = engine.keyspace.lock(engine.keyspace.all_shards());
-    engine.keyspace.set_logged(false);
+    engine.keyspace.set_logged(engine.replication.kept.lock().is_some());
     engine.aof.rewrite.void();
     engine.aof.rewrite.is_scheduled.store(false, Ordering::Relaxed);
     drop(locked);

@@ -23,6 +23,7 @@ use mantissa_store::LockedShards;
 
 use crate::context::Context;
 use crate::engine::Engine;
+use crate::replication::restore;
 use crate::snapshot::Pace;
 use crate::state::aof::Files;
 use crate::{notice, persistence, snapshot, warning};
@@ -227,12 +228,13 @@ impl Work<'_> {
     fn switch(&self, file: Box<dyn StorageFile>, sender: mpsc::Sender<Result<(), String>>) {
         let (engine, is_listed) = (self.engine.share(), self.is_listed);
         let switch = self.engine.aof.rewrite.begin_switch();
-        self.engine.aof.control.switch(Box::new(move || {
+        let next = Box::new(move || {
             let outcome = if is_listed { list_increment(&engine) } else { Ok(()) };
             drop(switch);
             let _the_rewrite_may_have_failed_already = sender.send(outcome.clone());
             outcome.map(|()| Some(file)).map_err(std::io::Error::other)
-        }));
+        });
+        self.engine.aof.control.switch_at(next, &restore::facts(self.engine));
         self.engine.keyspace.set_logged(true);
     }
 
