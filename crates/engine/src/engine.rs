@@ -25,7 +25,7 @@ use crate::latency::LatencyMonitor;
 use crate::memory_limit::{Freeing, Pressure};
 use crate::pubsub::PubSub;
 use crate::scripting::{self, Scripting};
-use crate::session::{BlockedClient, SharedSession};
+use crate::session::{BlockedClient, SharedSession, Waiter};
 use crate::slowlog::SlowLog;
 use crate::state::aof::Aof;
 use crate::state::persistence::Persistence;
@@ -112,8 +112,8 @@ pub struct Engine {
     pub tracking: Tracking,
     /// Clients that wait in blocking commands, by number.
     pub blocked: Mutex<HashMap<u64, Arc<BlockedClient>>>,
-    /// Clients in WAITAOF, with the LSNs that they wait for.
-    pub awaiting_log: Mutex<Vec<(Lsn, Arc<BlockedClient>)>>,
+    /// Clients in WAIT and WAITAOF.
+    pub awaiting_log: Mutex<Vec<Waiter>>,
     next_ticket: AtomicU64,
     /// Statistics of compaction.
     pub compaction: crate::compaction::Figures,
@@ -239,7 +239,7 @@ impl Engine {
             persistence: Persistence::default(),
             log,
             aof,
-            replication: Replication::new(random_id()),
+            replication: Replication::new(random_id(), worker_count),
             lazy_free_sender: Mutex::default(),
             pressure,
             hot_keys: HotKeys::new(worker_count + 1),
@@ -282,6 +282,9 @@ impl Engine {
     /// Puts a new configuration in force. The caller holds `config_change`.
     pub fn set_config(&self, config: Config) {
         self.pressure.set_limit(config.maxmemory);
+        if let Some(kept) = &*self.replication.kept.lock() {
+            kept.backlog.resize(config.repl_backlog_size);
+        }
         let limits_clients = client_memory::limit(&config).is_some();
         let version = self.config_version() + 1;
         self.active.store(Arc::new(ActiveConfig::new(version, config)));
