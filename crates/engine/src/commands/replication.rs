@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use mantissa_commands::spec::{Categories, Flags, Group};
+use mantissa_commands::spec::{Categories, Flags, Group, InStream};
 use mantissa_commands::{Access, DataSpec, Error, Locks, Outcome, TimeoutReply, parse};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::Kind;
@@ -193,6 +193,7 @@ pub(super) const COMMANDS: &[EngineSpec] = &[
     ),
     EngineSpec::new("replconf", -1, replconf, ADMIN.or(ANY_TIME).or(Flags::ALLOW_BUSY))
         .locks(Locks::Nothing)
+        .in_stream(InStream::Talks)
         .docs(Group::Server, "3.0.0", "O(1)", "How replicas and their master talk about the stream.")
         .internal(),
 ];
