@@ -5,6 +5,7 @@
 //!   the stream's bytes into its own log verbatim, so offsets of a whole chain agree.
 //! - At a promotion the history gets a new name, and the old one stays known up to that offset.
 
+pub mod apply;
 pub mod backlog;
 pub mod full_sync;
 pub mod primary;
