@@ -10,6 +10,7 @@
 pub mod aof;
 pub mod check;
 pub mod delay;
+pub mod framing;
 pub mod digest;
 pub mod format;
 pub mod load;
