@@ -268,6 +268,10 @@ impl<'e> Link<'e> {
         let (engine, filled) = (self.engine, rest.len());
         let mut input = Input { bytes: rest, filled };
         let mut applier = Applier::new(engine, database);
+        if !self.goes_on() {
+            // It would apply as if it were the present link.
+            return Err(Failure::Lost);
+        }
         wire.show();
         self.enter(LinkState::Connected);
         // A primary that sent its data with a mark waits for this one.
@@ -287,6 +291,10 @@ impl<'e> Link<'e> {
                 if let Err(error) = wire.send(&acknowledgement(engine)) {
                     break mantissa_config::reason(&error);
                 }
+            }
+            if applied.ack {
+                // It is asked for before what asks for it is applied.
+                continue;
             }
             let limit = engine.active_config().config.client_query_buffer_limit;
             if input.filled as u64 > limit {
