@@ -10,7 +10,6 @@
 pub mod aof;
 pub mod check;
 pub mod delay;
-pub mod framing;
 pub mod digest;
 pub mod format;
 pub mod framing;
