@@ -4,8 +4,8 @@
 //! of counters end in `_total`. The unit is the end of the name.
 
 use super::Figures;
-use super::{labelled, replica};
 use super::text::{Kind, Samples as Sink};
+use super::{labelled, replica};
 use Get::{Field, Info, Microseconds, Samples, Status};
 
 /// A metric.
