@@ -13,6 +13,7 @@ mod figures;
 mod keysizes;
 mod memory;
 mod replication;
+mod replica;
 mod state;
 
 use std::cell::OnceCell;
