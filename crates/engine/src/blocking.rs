@@ -16,7 +16,6 @@ use crate::host::{Completion, Message};
 use crate::invocation::Command;
 use crate::locking::lock;
 use crate::session::{BlockedClient, ReplyMode, Served, Session, flag};
-use crate::state::aof::write_confirmations;
 
 /// The blocked clients of a worker by deadline, soonest first.
 #[derive(Default)]
@@ -34,13 +33,24 @@ pub fn release(engine: &Engine, blocked: &BlockedClient, reply: Vec<u8>) -> bool
     true
 }
 
+/// Writes the reply of WAIT, or of WAITAOF where `of_disks`: who has everything before an LSN.
+pub fn write_confirmations(engine: &Engine, lsn: u64, of_disks: bool, reply: &mut Reply) {
+    let replicas = engine.replication.confirming(lsn, of_disks) as i64;
+    if of_disks {
+        reply.array(2);
+        reply.integer(i64::from(engine.aof.is_durable(lsn)));
+    }
+    reply.integer(replicas);
+}
+
 /// The reply of a blocked command that has timed out.
 pub fn timeout_reply(engine: &Engine, blocked: &BlockedClient) -> Vec<u8> {
     let mut reply = Reply::new(blocked.protocol);
     match blocked.blocking.on_timeout {
         TimeoutReply::Confirmations { lsn } => {
-            write_confirmations(&mut reply, engine.aof.is_durable(lsn));
+            write_confirmations(engine, lsn, true, &mut reply);
         }
+        TimeoutReply::Acknowledgements { lsn } => write_confirmations(engine, lsn, false, &mut reply),
         on_timeout => on_timeout.write(&mut reply),
     }
     reply.into_bytes()

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use mantissa_persist::log::Lsn;
 use mantissa_protocol::{OwnedArgs, Protocol};
 use parking_lot::Mutex;
 
@@ -91,6 +92,20 @@ pub struct BlockedClient {
     pub spent_ns: AtomicU64,
     /// Whether it is still blocked. Held by the thread that serves it, times it out or unblocks it.
     pub waiting: Mutex<bool>,
+}
+
+/// What a client in WAIT or WAITAOF waits for: everything before an LSN is to be in these places.
+pub struct Waiter {
+    /// The LSN.
+    pub lsn: Lsn,
+    /// On this server's disk.
+    pub local: bool,
+    /// Replicas that have it; that have it on their disks, for WAITAOF.
+    pub replicas: usize,
+    /// The command is WAITAOF.
+    pub of_disks: bool,
+    /// The client.
+    pub blocked: Arc<BlockedClient>,
 }
 
 /// The outcome of a blocked command.

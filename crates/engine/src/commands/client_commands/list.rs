@@ -36,7 +36,11 @@ impl Kind {
 
     /// The class of a client.
     pub fn of(session: &SharedSession) -> Kind {
-        if session.has(flag::PUBSUB) { Kind::PubSub } else { Kind::Normal }
+        match () {
+            () if session.has(flag::REPLICA) => Kind::Replica,
+            () if session.has(flag::PUBSUB) => Kind::PubSub,
+            () => Kind::Normal,
+        }
     }
 }
 
