@@ -79,6 +79,9 @@ impl Drop for Running {
     }
 }
 
+/// Threads with counters of their own that are no workers: the background thread, and the link to a primary.
+pub const OTHER_THREADS: usize = 2;
+
 /// Work to be done with no shard locked.
 type Postponed = Box<dyn FnOnce(&Engine) + Send>;
 
@@ -232,17 +235,17 @@ impl Engine {
             postponed: Mutex::default(),
             has_postponed: AtomicBool::new(false),
             pause: Pause::default(),
-            stats: Stats::new(command_count, worker_count + 1),
+            stats: Stats::new(command_count, worker_count + OTHER_THREADS),
             slowlog: Mutex::new(SlowLog::new()),
             latency: Mutex::new(LatencyMonitor::new()),
-            scripting: Scripting::new(worker_count, scripting::language()),
+            scripting: Scripting::new(worker_count + OTHER_THREADS, scripting::language()),
             persistence: Persistence::default(),
             log,
             aof,
             replication: Replication::new(random_id(), worker_count),
             lazy_free_sender: Mutex::default(),
             pressure,
-            hot_keys: HotKeys::new(worker_count + 1),
+            hot_keys: HotKeys::new(worker_count + OTHER_THREADS),
             key_sizes: KeySizes::default(),
             expiry: ExpiryFigures::default(),
             lazyfree_pending: Arc::default(),
@@ -309,6 +312,11 @@ impl Engine {
     /// The number of the host's workers.
     pub fn worker_count(&self) -> usize {
         self.host.worker_count()
+    }
+
+    /// The number of the thread that applies a primary's stream, as that of a worker.
+    pub fn link_number(&self) -> usize {
+        self.worker_count() + OTHER_THREADS - 1
     }
 
     /// The program around the engine.

@@ -70,8 +70,8 @@ impl Access<'_> {
     /// Takes all keys out of all databases, as FLUSHALL does.
     pub fn flush_all(&mut self, lazily: bool) {
         self.flush(0..self.database_count(), lazily);
-        let is_loading = self.is_loading();
-        self.collected.effects().emptied |= !is_loading;
+        let is_loaded = self.is_loading() && !self.is_applied;
+        self.collected.effects().emptied |= !is_loaded;
     }
 
     /// The same, without counting or logging a change: what is put in their place is known to the files.

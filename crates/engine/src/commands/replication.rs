@@ -1,6 +1,6 @@
 //! Replication, as far as it is about this server's role. What replicas ask for is in [`serving`].
 
-use mantissa_commands::spec::{Categories, Flags, Group};
+use mantissa_commands::spec::{Categories, Flags, Group, InStream};
 use mantissa_commands::{Error, Locks, Outcome, parse};
 use mantissa_protocol::{Args, Reply};
 
@@ -100,6 +100,7 @@ pub(super) const COMMANDS: &[EngineSpec] = &[
     ),
     EngineSpec::new("replconf", -1, serving::replconf, ADMIN.or(ANY_TIME).or(Flags::ALLOW_BUSY))
         .locks(Locks::Nothing)
+        .in_stream(InStream::Talks)
         .docs(Group::Server, "3.0.0", "O(1)", "How replicas and their master talk about the stream.")
         .internal(),
 ];
