@@ -12,8 +12,8 @@ mod append_only;
 mod figures;
 mod keysizes;
 mod memory;
-mod replication;
 mod replica;
+mod replication;
 mod state;
 
 use std::cell::OnceCell;

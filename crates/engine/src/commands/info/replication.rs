@@ -8,7 +8,8 @@ use crate::replication::{backlog, primary};
 
 pub(super) fn section(lines: &mut Lines, source: &Source) {
     let engine = source.engine;
-    lines.add("role", if engine.replication.is_replica() { "slave" } else { "master" });
+    let is_replica = engine.replication.is_replica();
+    lines.add("role", if is_replica { "slave" } else { "master" });
     super::replica::replica(lines, source);
     replicas(lines, source);
     lines.add("master_failover_state", "no-failover");
