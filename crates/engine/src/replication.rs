@@ -5,4 +5,14 @@
 //!   the stream's bytes into its own log verbatim, so offsets of a whole chain agree.
 //! - At a promotion the history gets a new name, and the old one stays known up to that offset.
 
+pub mod apply;
+pub mod backlog;
+pub mod full_sync;
+pub mod handshake;
+pub mod install;
+pub mod link;
+pub mod primary;
 pub mod restore;
+pub mod role;
+pub mod waits;
+pub mod wire;

@@ -23,7 +23,7 @@ use mantissa_store::LockedShards;
 
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::replication::restore;
+use crate::replication::{backlog, restore};
 use crate::snapshot::Pace;
 use crate::state::aof::Files;
 use crate::{notice, persistence, snapshot, warning};
@@ -234,8 +234,10 @@ impl Work<'_> {
             let _the_rewrite_may_have_failed_already = sender.send(outcome.clone());
             outcome.map(|()| Some(file)).map_err(std::io::Error::other)
         });
+        self.engine.aof.is_logging.store(true, Ordering::Relaxed);
+        // This may begin another history.
+        backlog::settle_logging(self.engine);
         self.engine.aof.control.switch_at(next, &restore::facts(self.engine));
-        self.engine.keyspace.set_logged(true);
     }
 
     /// Puts the base in the place of what it replaces, and removes that.

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 
 use super::{Lines, Source};
 use crate::commands::REDIS_VERSION;
-use crate::state::replication::History;
 use mantissa_sys::clock::{unix_ms, unix_us};
 use mantissa_sys::supervision::{Supervisor, supervisor};
 
@@ -136,22 +135,6 @@ pub(super) fn threads(lines: &mut Lines, source: &Source) {
         let value = format!("clients={clients},reads={reads},writes={writes}");
         lines.add(&format!("io_thread_{worker}"), value);
     }
-}
-
-pub(super) fn replication(lines: &mut Lines, source: &Source) {
-    lines.add("role", "master");
-    lines.add("connected_slaves", 0);
-    lines.add("master_failover_state", "no-failover");
-    let replication = &source.engine.replication;
-    let History { id, second } = replication.history();
-    let (second_id, second_offset) = second.map_or(("0".repeat(40), -1), |(id, offset)| (id, offset as i64));
-    lines.add("master_replid", &id);
-    lines.add("master_replid2", &second_id);
-    lines.add("master_repl_offset", replication.offset_of(source.engine.log.end()));
-    lines.add("second_repl_offset", second_offset);
-    lines.add("repl_backlog_active", 0);
-    lines.add("repl_backlog_size", source.active.config.repl_backlog_size);
-    lines.zeros(&["repl_backlog_first_byte_offset", "repl_backlog_histlen"]);
 }
 
 pub(super) fn cluster(lines: &mut Lines, _source: &Source) {
