@@ -8,5 +8,6 @@
 pub mod apply;
 pub mod backlog;
 pub mod full_sync;
+pub mod install;
 pub mod primary;
 pub mod waits;
