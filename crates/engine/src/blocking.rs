@@ -24,12 +24,16 @@ pub struct Deadlines(BTreeSet<(i64, u64)>);
 /// Unblocks a client with this reply. False if it is no longer blocked. Its worker gets a message and calls
 /// [`end_waiting`].
 pub fn release(engine: &Engine, blocked: &BlockedClient, reply: Vec<u8>) -> bool {
+    end_with(engine, blocked, Served::without_run(reply))
+}
+
+fn end_with(engine: &Engine, blocked: &BlockedClient, served: Served) -> bool {
     let mut waiting = blocked.waiting.lock();
     if !std::mem::replace(&mut *waiting, false) {
         return false;
     }
     let target = *blocked.session.target.lock();
-    engine.send(target.worker, Message::Unblock(target.conn, Served::without_run(reply)));
+    engine.send(target.worker, Message::Unblock(target.conn, served));
     true
 }
 
@@ -129,6 +133,20 @@ pub fn wait(engine: &Engine, session: &mut Session, blocked: Arc<BlockedClient>)
     session.blocked = Some(blocked);
 }
 
+/// Unblocks all clients, and disconnects them: the server has become a replica, and what they wait for may
+/// never come. Those whose command another thread runs stay.
+pub fn release_all_for_role_change(engine: &Engine) {
+    const REASON: &str = "UNBLOCKED force unblock from blocking operation, instance state changed \
+                          (master -> replica?)";
+    let all: Vec<_> = engine.blocked.lock().values().cloned().collect();
+    for blocked in all.iter().filter(|blocked| blocked.blocking.on_timeout != TimeoutReply::Never) {
+        let mut error = Reply::new(blocked.protocol);
+        error.error(REASON);
+        let served = Served { ends_session: true, ..Served::without_run(error.into_bytes()) };
+        end_with(engine, blocked, served);
+    }
+}
+
 /// Removes a client from the queues of its keys. No shard may be locked.
 pub fn stop_waiting(engine: &Engine, blocked: &Arc<BlockedClient>) {
     engine.blocked.lock().remove(&blocked.session.id);
@@ -158,6 +176,7 @@ pub fn end_waiting(
 ) -> Option<Option<Vec<u8>>> {
     let blocked = session.blocked.take()?;
     session.shared.mark(flag::BLOCKED, false);
+    session.closing |= served.ends_session;
     let is_silent = session.reply_mode != ReplyMode::On;
     if session.reply_mode == ReplyMode::Skip {
         session.reply_mode = ReplyMode::On;
@@ -178,7 +197,7 @@ pub fn complete(context: &mut Context, blocked: &BlockedClient, work: Completion
     let reply = work(context);
     let spent_ns = clock::since(began).as_nanos() as u64;
     let waited = std::mem::replace(&mut *blocked.waiting.lock(), false);
-    waited.then_some(Served { reply, spent_ns, is_rejected: false })
+    waited.then_some(Served { reply, spent_ns, is_rejected: false, ends_session: false })
 }
 
 impl Deadlines {

@@ -328,7 +328,7 @@ fn serve_client(
     *waiting = false;
     let target = *blocked.session.target.lock();
     let spent_ns = clock::since(began).as_nanos() as u64;
-    let served = Served { reply: reply.into_bytes(), spent_ns, is_rejected };
+    let served = Served { reply: reply.into_bytes(), spent_ns, is_rejected, ends_session: false };
     outbox.send_served(target.worker, Message::Unblock(target.conn, served));
     Some(effects)
 }

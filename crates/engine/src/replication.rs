@@ -8,6 +8,10 @@
 pub mod apply;
 pub mod backlog;
 pub mod full_sync;
+pub mod handshake;
 pub mod install;
+pub mod link;
 pub mod primary;
+pub mod role;
 pub mod waits;
+pub mod wire;

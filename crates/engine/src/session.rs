@@ -116,12 +116,14 @@ pub struct Served {
     pub spent_ns: u64,
     /// Its user was no longer allowed to run it.
     pub is_rejected: bool,
+    /// The client is disconnected after the reply.
+    pub ends_session: bool,
 }
 
 impl Served {
     /// The outcome without another run: it has timed out, or was unblocked.
     pub fn without_run(reply: Vec<u8>) -> Self {
-        Served { reply, spent_ns: 0, is_rejected: false }
+        Served { reply, spent_ns: 0, is_rejected: false, ends_session: false }
     }
 
     /// The text of the error that it replies, if it does.

@@ -49,8 +49,8 @@ impl Host for Network {
         std::process::exit(1);
     }
 
-    fn connect(&self, _config: &Config, address: &Address, timeout: Duration) -> io::Result<Box<dyn Stream>> {
-        outgoing::connect(&address.host, address.port, timeout)
+    fn connect(&self, config: &Config, address: &Address, timeout: Duration) -> io::Result<Box<dyn Stream>> {
+        outgoing::connect(config, address, timeout)
     }
 
     fn facts(&self) -> HostFacts {

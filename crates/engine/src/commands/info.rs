@@ -12,6 +12,7 @@ mod append_only;
 mod figures;
 mod keysizes;
 mod memory;
+mod replica;
 mod replication;
 mod state;
 

@@ -24,7 +24,7 @@ use mantissa_store::Keyspace;
 use mantissa_sys::simulation;
 use parking_lot::MutexGuard;
 
-use super::primary;
+use super::role;
 use crate::call::with_held;
 use crate::context::Context;
 use crate::engine::{Engine, random_id};
@@ -270,7 +270,7 @@ fn follow(engine: &Engine, (id, offset): &Position) {
     if let Some(kept) = &mut *replication.kept.lock() {
         kept.first = end;
     }
-    primary::disconnect_all(engine, "the data were replaced by those of the primary");
+    role::disconnect_replicas(engine);
     // The base that is being written has other data.
     engine.aof.rewrite.void();
 }

@@ -110,14 +110,6 @@ pub fn give_up(engine: &Engine, replica: &Replica, reason: String) {
     wake_worker(engine, replica);
 }
 
-/// Has all replicas' connections be closed: what they would be sent does not follow what they have, or its
-/// history has another name.
-pub fn disconnect_all(engine: &Engine, reason: &str) {
-    for replica in engine.replication.replicas.lock().iter() {
-        give_up(engine, replica, reason.to_owned());
-    }
-}
-
 /// Has a replica's worker look what there is to send.
 pub fn wake_worker(engine: &Engine, replica: &Replica) {
     let worker = replica.session.target.lock().worker;

@@ -8,7 +8,9 @@ use crate::replication::{backlog, primary};
 
 pub(super) fn section(lines: &mut Lines, source: &Source) {
     let engine = source.engine;
-    lines.add("role", "master");
+    let is_replica = engine.replication.is_replica();
+    lines.add("role", if is_replica { "slave" } else { "master" });
+    super::replica::replica(lines, source);
     replicas(lines, source);
     lines.add("master_failover_state", "no-failover");
     history(lines, engine);
