@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.replication import Node
+from support.replication import PAIRS, Node, Proxy, stand_in, wanted
 
 
 @pytest.fixture
@@ -22,3 +22,24 @@ def start_node(request):
             node.keep()
             print(f"{node.kind} at {node.port}: {node.directory}\n{node.log_tail()}")
         node.stop()
+
+
+@pytest.fixture(params=wanted(PAIRS))
+def pair(request, start_node):
+    """A primary and what is to be its replica, of every pair of kinds."""
+    kinds = stand_in(request.param)
+    return start_node(kinds[0]), start_node(kinds[1])
+
+
+@pytest.fixture
+def make_proxy():
+    """Makes proxies that end with the test."""
+    proxies = []
+
+    def make(target):
+        proxies.append(Proxy(target))
+        return proxies[-1]
+
+    yield make
+    for proxy in proxies:
+        proxy.close()

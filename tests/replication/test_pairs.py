@@ -6,7 +6,7 @@ import pytest
 
 from differential.generator import Grammar
 from support.filling import FAR, fill, fill_expiring_fields
-from support.replication import PAIRS, PATIENCE_S, expect_same_data, link, stand_in, until, wait_in_sync, wanted
+from support.replication import PAIRS, PATIENCE_S, expect_same_data, link, until, wait_in_sync, wanted
 from support.resp import to_bytes
 from support.seeds import generator
 from support.servers import subject_is_oracle
@@ -62,12 +62,6 @@ FIELD_WRITES = [
     "HSET hx d new", "HEXPIRE hx 0 FIELDS 1 d", "HSETEX hy EX 1000 FIELDS 2 f v g w", "HGETEX hy PERSIST FIELDS 1 f",
     "HGETEX hy PX 500000 FIELDS 1 f", "HSETEX hy KEEPTTL FIELDS 1 g x",
 ]  # fmt: skip
-
-
-@pytest.fixture(params=wanted(PAIRS))
-def pair(request, start_node):
-    kinds = stand_in(request.param)
-    return start_node(kinds[0]), start_node(kinds[1])
 
 
 def fill_groups(connection):

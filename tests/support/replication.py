@@ -6,6 +6,7 @@ and cuts it or holds it up.
 """
 
 import contextlib
+import itertools
 import os
 import socket
 import threading
@@ -306,9 +307,11 @@ class Wire:
 class RawReplica(Wire):
     """A connection to a primary that speaks as a replica does."""
 
-    def __init__(self, primary, capabilities=("eof", "psync2"), port=1):
+    ports = itertools.count(1)
+
+    def __init__(self, primary, capabilities=("eof", "psync2")):
         super().__init__(socket.create_connection(("127.0.0.1", primary.port), PATIENCE_S))
-        self.capabilities, self.port = capabilities, port
+        self.primary, self.capabilities, self.port = primary, capabilities, next(self.ports)
         self.replid, self.offset = "?", -1
 
     def ask(self, *words):
@@ -348,6 +351,8 @@ class RawReplica(Wire):
         self.handshake()
         assert self.psync()[0] == "+FULLRESYNC"
         dump = self.payload()
+        # An acknowledgement that comes before the primary knows of the end of its dump does not count.
+        until(lambda: is_online(self.primary, self), "the replica does not get online")
         self.acknowledge()
         return dump
 
@@ -482,7 +487,8 @@ class Proxy:
         self.flows.set()
         self.refuses = self.closed = False
         self.accepted = 0
-        self.left = None  # bytes until the cut, per direction: {"up": n} to the primary, {"down": n} from it
+        self.left = {}  # bytes until the cut, per direction: {"up": n} to the primary, {"down": n} from it
+        self.plan = []  # the same for the next connections, one each
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
@@ -504,7 +510,7 @@ class Proxy:
             far.settimeout(None)
             with self.lock:
                 self.pairs.append((near, far))
-                counts = dict(self.left or {})
+                counts = self.plan.pop(0) if self.plan else dict(self.left)
             threading.Thread(target=self.copy, args=(near, far, "up", counts), daemon=True).start()
             threading.Thread(target=self.copy, args=(far, near, "down", counts), daemon=True).start()
 
@@ -539,6 +545,11 @@ class Proxy:
         """Cut each later connection after so many bytes `up` or `down`; without any, none."""
         with self.lock:
             self.left = bytes_left
+
+    def cut_each(self, plan):
+        """Cut the next connections, each after the bytes that the plan says."""
+        with self.lock:
+            self.plan = list(plan)
 
     def refuse(self, refuses=True):
         """Cut, and end new connections at once, or take them again."""
