@@ -55,7 +55,7 @@ pub fn open(storage: Arc<dyn Storage>, policy: Policy, clients: usize) -> Result
 pub fn look(engine: &Engine) -> (Lsn, [u8; 20]) {
     let mut locked = engine.keyspace.lock(engine.keyspace.all_shards());
     let digest = digest_keyspace(&mut locked);
-    (engine.aof.log.end(), digest)
+    (engine.log.end(), digest)
 }
 
 fn digest_of(storage: MemoryStorage, policy: Policy) -> Result<[u8; 20], String> {
@@ -82,7 +82,7 @@ pub struct States {
 impl Recording {
     /// Begins while nobody writes.
     pub fn begin(engine: &Engine) -> Recording {
-        let reader = engine.aof.log.register(Start::Fresh, u64::MAX, None).expect("the log ends somewhere");
+        let reader = engine.log.register(Start::Fresh, u64::MAX, None).expect("the log ends somewhere");
         let begin = reader.lsn();
         Recording { reader, begin }
     }

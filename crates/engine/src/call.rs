@@ -176,7 +176,7 @@ fn run_data(
     let logged = if is_replayed { None } else { Some((session.database, args)) };
     let to_free = commit(engine, outbox, &mut access, logged, true);
     if sweeps && engine.aof.holds_replies() {
-        outbox.required_lsn = engine.aof.log.end();
+        outbox.required_lsn = engine.log.end();
     }
     if session.remembers_reads() {
         let keys_max = active.config.tracking_table_max_keys;
@@ -230,7 +230,7 @@ fn commit_held(context: &mut Context, session: &Session, access: &mut Access<'_>
 
 /// Shows a call to monitors.
 #[inline]
-fn show(context: &mut Context, session: &Session, call: Call<'_>) {
+pub(crate) fn show(context: &mut Context, session: &Session, call: Call<'_>) {
     if context.engine.monitor_count.load(Ordering::Relaxed) > 0 {
         monitor::show(context, session, call.command, call.args);
     }

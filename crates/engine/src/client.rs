@@ -73,6 +73,10 @@ pub mod flag {
     pub const GETS_MESSAGES: u32 = 1 << 15;
     /// CLIENT REPLY OFF: it gets pushed messages, and nothing else.
     pub const SILENT: u32 = 1 << 16;
+    /// `S`: a replica.
+    pub const REPLICA: u32 = 1 << 17;
+    /// `M`: the primary that this server follows.
+    pub const PRIMARY: u32 = 1 << 18;
 }
 
 /// The names that a client has set.

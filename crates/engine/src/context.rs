@@ -206,7 +206,7 @@ impl<'e> Outbox<'e> {
     #[inline]
     pub fn command_ended(&mut self) {
         if simulation::has_fault(Fault::LateLog) && !self.unit.is_empty() {
-            let lsn = self.engine.aof.log.append(&mut self.unit, 0);
+            let lsn = self.engine.log.append(&mut self.unit, 0);
             self.note_logged(lsn);
             self.required_lsn = lsn;
         }

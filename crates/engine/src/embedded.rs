@@ -26,6 +26,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,8 +44,9 @@ use crate::blocking::{self, Deadlines};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::execute::{self, Progress};
-use crate::host::{ConnId, Host, HostFacts, Message, Peer, Target};
+use crate::host::{ConnId, Host, HostFacts, Message, Peer, Stream, Target};
 use crate::session::Session;
+use crate::state::replication::Address;
 use crate::{aof, persistence, sessions, tracking};
 
 /// Most clients at a time, unless [`Opening::clients`] says otherwise.
@@ -141,6 +143,15 @@ impl Host for Clients {
 
     fn log_failed(&self, error: &str) {
         crate::warning!("{error}. Writes are refused until the engine is opened again.");
+    }
+
+    fn connect(
+        &self,
+        _config: &Config,
+        _address: &Address,
+        _timeout: Duration,
+    ) -> io::Result<Box<dyn Stream>> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "an embedded engine follows no other server"))
     }
 
     fn facts(&self) -> HostFacts {

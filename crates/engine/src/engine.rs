@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use mantissa_commands::LazyFree;
-use mantissa_persist::log::Lsn;
+use mantissa_persist::log::{Log, Lsn};
 use mantissa_persist::storage::Storage;
 use mantissa_store::Keyspace;
 use parking_lot::{Condvar, Mutex, RwLock};
@@ -25,10 +25,11 @@ use crate::latency::LatencyMonitor;
 use crate::memory_limit::{Freeing, Pressure};
 use crate::pubsub::PubSub;
 use crate::scripting::{self, Scripting};
-use crate::session::{BlockedClient, SharedSession};
+use crate::session::{BlockedClient, SharedSession, Waiter, flag};
 use crate::slowlog::SlowLog;
 use crate::state::aof::Aof;
 use crate::state::persistence::Persistence;
+use crate::state::replication::Replication;
 use crate::state::tracking::Tracking;
 use crate::stats::{ExpiryFigures, Stats};
 use mantissa_config::Config;
@@ -78,6 +79,9 @@ impl Drop for Running {
     }
 }
 
+/// Threads with counters of their own that are no workers: the background thread, and the link to a primary.
+pub const OTHER_THREADS: usize = 2;
+
 /// Work to be done with no shard locked.
 type Postponed = Box<dyn FnOnce(&Engine) + Send>;
 
@@ -111,8 +115,8 @@ pub struct Engine {
     pub tracking: Tracking,
     /// Clients that wait in blocking commands, by number.
     pub blocked: Mutex<HashMap<u64, Arc<BlockedClient>>>,
-    /// Clients in WAITAOF, with the LSNs that they wait for.
-    pub awaiting_log: Mutex<Vec<(Lsn, Arc<BlockedClient>)>>,
+    /// Clients in WAIT and WAITAOF.
+    pub awaiting_log: Mutex<Vec<Waiter>>,
     next_ticket: AtomicU64,
     /// Statistics of compaction.
     pub compaction: crate::compaction::Figures,
@@ -135,8 +139,12 @@ pub struct Engine {
     pub scripting: Scripting,
     /// Dump files.
     pub persistence: Persistence,
+    /// The log of commits.
+    pub log: Arc<Log>,
     /// The append-only file.
     pub aof: Aof,
+    /// Replication.
+    pub replication: Replication,
     /// Frees large values.
     lazy_free_sender: Mutex<Option<std::sync::mpsc::Sender<(LazyFree, Freeing)>>>,
     /// How far memory is beyond its limit.
@@ -157,8 +165,6 @@ pub struct Engine {
     pub started: Instant,
     /// 40 hexadecimal digits, new at each start.
     pub run_id: String,
-    /// 40 hexadecimal digits that name the history of changes for replicas.
-    pub replication_id: Mutex<String>,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expire: AtomicBool,
     /// DEBUG PAUSE-CRON: the background thread does nothing.
@@ -201,7 +207,8 @@ impl Engine {
         pressure.set_limit(config.maxmemory);
         let command_count = registry.index_count();
         let acl = Acl::new(registry, &config);
-        let aof = Aof::new(worker_count);
+        let log = Arc::<Log>::default();
+        let aof = Aof::new(Arc::clone(&log), worker_count);
         Engine {
             host,
             storage,
@@ -228,15 +235,17 @@ impl Engine {
             postponed: Mutex::default(),
             has_postponed: AtomicBool::new(false),
             pause: Pause::default(),
-            stats: Stats::new(command_count, worker_count + 1),
+            stats: Stats::new(command_count, worker_count + OTHER_THREADS),
             slowlog: Mutex::new(SlowLog::new()),
             latency: Mutex::new(LatencyMonitor::new()),
-            scripting: Scripting::new(worker_count, scripting::language()),
+            scripting: Scripting::new(worker_count + OTHER_THREADS, scripting::language()),
             persistence: Persistence::default(),
+            log,
             aof,
+            replication: Replication::new(random_id(), worker_count),
             lazy_free_sender: Mutex::default(),
             pressure,
-            hot_keys: HotKeys::new(worker_count + 1),
+            hot_keys: HotKeys::new(worker_count + OTHER_THREADS),
             key_sizes: KeySizes::default(),
             expiry: ExpiryFigures::default(),
             lazyfree_pending: Arc::default(),
@@ -244,7 +253,6 @@ impl Engine {
             startup_bytes: AtomicU64::new(0),
             started: clock::now(),
             run_id: random_id(),
-            replication_id: Mutex::new(random_id()),
             active_expire: AtomicBool::new(true),
             pauses_cron: AtomicBool::new(false),
             debug_in_scripts: AtomicBool::new(false),
@@ -277,6 +285,9 @@ impl Engine {
     /// Puts a new configuration in force. The caller holds `config_change`.
     pub fn set_config(&self, config: Config) {
         self.pressure.set_limit(config.maxmemory);
+        if let Some(kept) = &*self.replication.kept.lock() {
+            kept.backlog.resize(config.repl_backlog_size);
+        }
         let limits_clients = client_memory::limit(&config).is_some();
         let version = self.config_version() + 1;
         self.active.store(Arc::new(ActiveConfig::new(version, config)));
@@ -301,6 +312,11 @@ impl Engine {
     /// The number of the host's workers.
     pub fn worker_count(&self) -> usize {
         self.host.worker_count()
+    }
+
+    /// The number of the thread that applies a primary's stream, as that of a worker.
+    pub fn link_number(&self) -> usize {
+        self.worker_count() + OTHER_THREADS - 1
     }
 
     /// The program around the engine.
@@ -350,6 +366,18 @@ impl Engine {
     /// Sends a message to every worker.
     pub fn send_all(&self, message: impl Fn() -> Message) {
         (0..self.worker_count()).for_each(|worker| self.send(worker, message()));
+    }
+
+    /// Ends a session: no request of it runs from now on, and its worker disconnects it.
+    pub fn end_session(&self, session: &SharedSession) {
+        session.mark(flag::KILLED, true);
+        let blocked = self.blocked.lock().get(&session.id).cloned();
+        if let Some(blocked) = blocked {
+            *blocked.waiting.lock() = false;
+        }
+        self.clients.write().remove(&session.id);
+        let target = *session.target.lock();
+        self.send(target.worker, Message::Kill(target.conn));
     }
 
     /// Starts the thread that frees large values.

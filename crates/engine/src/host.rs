@@ -1,13 +1,17 @@
 //! The interface to the program around the engine: it delivers messages to sessions and does what concerns
 //! the whole process. The engine knows no socket and no event loop.
 
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mantissa_config::{Config, SetError};
 
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::session::{BlockedClient, Served};
+use crate::state::replication::Address;
 
 pub use crate::client::{ConnId, Peer, Target};
 
@@ -51,6 +55,22 @@ pub struct HostFacts {
     pub port: u16,
 }
 
+/// A connection to another server. Reads and writes fail with [`io::ErrorKind::WouldBlock`] or
+/// [`io::ErrorKind::TimedOut`] when their timeout is over.
+pub trait Stream: Read + Write + Send {
+    /// Bounds each read and write from now on.
+    fn set_timeout(&mut self, timeout: Duration) -> io::Result<()>;
+
+    /// The address of this end, if it is a TCP connection.
+    fn local_address(&self) -> Option<SocketAddr>;
+
+    /// The address of the other end, if it is a TCP connection.
+    fn remote_address(&self) -> Option<SocketAddr>;
+
+    /// The file descriptor that CLIENT LIST shows; -1 for none.
+    fn descriptor(&self) -> i32;
+}
+
 /// The program around an engine.
 pub trait Host: Send + Sync {
     /// The number of workers. Their numbers begin at 0.
@@ -80,6 +100,10 @@ pub trait Host: Send + Sync {
     /// server ends here, with `error` in its log. If this returns, writes are refused from now on, and who
     /// waits for the log gets an error.
     fn log_failed(&self, error: &str);
+
+    /// Connects to another server, as a replica does to its primary; with TLS where `tls-replication` says
+    /// so. `timeout` bounds this, and later each read and write.
+    fn connect(&self, config: &Config, address: &Address, timeout: Duration) -> io::Result<Box<dyn Stream>>;
 
     /// What INFO shows.
     fn facts(&self) -> HostFacts;

@@ -46,6 +46,8 @@ pub mod persistence;
 mod pubsub;
 pub mod registry;
 mod reload;
+mod replay;
+pub mod replication;
 pub mod scripting;
 mod secrets;
 pub mod session;

@@ -209,6 +209,6 @@ fn a_pipeline_replies_to_each_command_in_order() {
     assert!(shown[2].starts_with("(error) WRONGTYPE"));
     assert_eq!(shown[3], "2");
     let aof = &bench.store.engine().aof;
-    assert_eq!(aof.control.durable(), aof.log.end(), "what was acknowledged is on the disk");
+    assert_eq!(aof.control.durable(), bench.store.engine().log.end(), "what was acknowledged is on the disk");
     assert_eq!(client.message(Duration::ZERO), None);
 }

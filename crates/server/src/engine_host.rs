@@ -1,14 +1,17 @@
 //! What the engine asks of its host, answered by the network.
 
+use std::io;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use mantissa_engine::config::{Config, SetError};
-use mantissa_engine::host::{Host, HostFacts, Message as EngineMessage};
+use mantissa_engine::host::{Host, HostFacts, Message as EngineMessage, Stream};
+use mantissa_engine::state::replication::Address;
 use mantissa_engine::{Engine, warning};
 
 use crate::inbox::Message;
 use crate::network::Network;
-use crate::{crash, reconfigure};
+use crate::{crash, outgoing, reconfigure};
 
 impl Host for Network {
     fn worker_count(&self) -> usize {
@@ -44,6 +47,10 @@ impl Host for Network {
     fn log_failed(&self, error: &str) {
         warning!("{error}. The fsync policy is 'always', so the server can't go on. Exiting...");
         std::process::exit(1);
+    }
+
+    fn connect(&self, config: &Config, address: &Address, timeout: Duration) -> io::Result<Box<dyn Stream>> {
+        outgoing::connect(config, address, timeout)
     }
 
     fn facts(&self) -> HostFacts {

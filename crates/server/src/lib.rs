@@ -13,6 +13,7 @@ mod http;
 mod inbox;
 mod limits;
 mod network;
+mod outgoing;
 mod reconfigure;
 mod scraping;
 mod service;

@@ -17,6 +17,7 @@ use mantissa_store::Entry;
 
 use crate::invocation::{EngineSpec, Invocation};
 use crate::reload::{self, Options};
+use crate::state::replication::History;
 use crate::{notice, warning};
 
 /// Seconds that DEBUG SLEEP takes at most.
@@ -141,7 +142,8 @@ fn set(invocation: &mut Invocation<'_, '_, '_>, name: &[u8], args: Args<'_>) -> 
         })?,
         (b"change-repl-id", 2) => {
             notice!("Changing replication IDs after receiving change-repl-id");
-            *engine.replication_id.lock() = crate::engine::random_id();
+            let history = History { id: crate::engine::random_id(), second: None };
+            engine.replication.set_history(history);
         }
         _ => return Ok(false),
     }

@@ -9,7 +9,6 @@ use mantissa_commands::{Error, Outcome};
 use mantissa_config::{AppendFsync, Config};
 use mantissa_persist::aof::{Manifest, SyncPolicy, Writer, WriterControl};
 use mantissa_persist::log::{Log, Lsn};
-use mantissa_protocol::Reply;
 use mantissa_sys::simulation::{self, Fault};
 use parking_lot::Mutex;
 
@@ -19,8 +18,6 @@ pub const WAITAOF_WITHOUT_LOG: &str =
 
 /// The state of the append-only file.
 pub struct Aof {
-    /// The log of commits, which the append-only file is a reader of.
-    pub log: Arc<Log>,
     /// Settings and progress of the writer.
     pub control: Arc<WriterControl>,
     /// Who writes it holds this.
@@ -29,6 +26,8 @@ pub struct Aof {
     pub files: Mutex<Option<Files>>,
     /// Whether there are any.
     pub is_listed: AtomicBool,
+    /// Whether changes are logged for it. Changes while all shards are locked.
+    pub is_logging: AtomicBool,
     /// Whether replies wait until the log is confirmed: `appendonly yes`.
     holds_replies: AtomicBool,
     /// Workers that want to be woken when more of the log is confirmed.
@@ -55,16 +54,15 @@ pub struct Aof {
 }
 
 impl Aof {
-    /// An append-only file that is off.
-    pub fn new(worker_count: usize) -> Self {
-        let log = Arc::new(Log::default());
-        let control = Arc::new(WriterControl::new(Arc::clone(&log)));
+    /// An append-only file that is off, and will be a reader of `log`.
+    pub fn new(log: Arc<Log>, worker_count: usize) -> Self {
+        let control = Arc::new(WriterControl::new(log));
         Aof {
             writer: Mutex::new(Writer::new(Arc::clone(&control))),
-            log,
             control,
             files: Mutex::new(None),
             is_listed: AtomicBool::new(false),
+            is_logging: AtomicBool::new(false),
             holds_replies: AtomicBool::new(false),
             waiting: (0..worker_count).map(|_| AtomicBool::new(false)).collect(),
             write_error: Mutex::default(),
@@ -178,13 +176,6 @@ impl Aof {
     pub fn refusal_text(&self) -> String {
         format!("MISCONF Errors writing to the AOF file: {}", self.write_error.lock())
     }
-}
-
-/// The reply of WAITAOF: whether the log is durable here, and on how many replicas.
-pub fn write_confirmations(reply: &mut Reply, is_durable: bool) {
-    reply.array(2);
-    reply.integer(i64::from(is_durable));
-    reply.integer(0);
 }
 
 /// The files while the append-only file is on.

@@ -5,4 +5,6 @@ pub mod aof;
 pub mod loading;
 pub mod persistence;
 pub mod progress;
+pub mod replication;
+pub mod serving;
 pub mod tracking;

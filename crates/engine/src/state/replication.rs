@@ -1,0 +1,333 @@
+//! The state of replication: this server's history of changes, its replicas, and the primary it follows.
+//!
+//! The log of commits is the replication stream. An offset is a byte in the stream of a history, and counts
+//! as Redis counts; an LSN is the same byte in this process's log, which never goes back. They differ by a
+//! constant ([`Replication::offset_of`]) that changes where a replica takes over its primary's data: at the
+//! instant at which the data are exchanged, with all shards locked.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use mantissa_persist::log::{Backlog, Lsn, Reader};
+use parking_lot::{Condvar, Mutex};
+
+use crate::client::SharedSession;
+use crate::state::serving::Serving;
+
+/// Hexadecimal digits in the name of a history.
+pub const ID_DIGITS: usize = 40;
+
+/// The histories whose changes this server has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct History {
+    /// The present one: `master_replid`.
+    pub id: String,
+    /// The one before a promotion or restart, and the offset of the first byte that was no longer in it:
+    /// `master_replid2` and `second_repl_offset`.
+    pub second: Option<(String, u64)>,
+}
+
+/// Where a primary is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// A host name or address.
+    pub host: String,
+    /// The TCP port.
+    pub port: u16,
+}
+
+/// What keeps the end of the log for replicas that come back.
+pub struct Kept {
+    /// The backlog.
+    pub backlog: Backlog,
+    /// The first LSN that belongs to the present history.
+    pub first: Lsn,
+}
+
+/// The state of replication.
+pub struct Replication {
+    history: Mutex<History>,
+    /// An offset minus its LSN, modulo 2^64.
+    shift: AtomicU64,
+    is_replica: AtomicBool,
+    /// The primary that it follows.
+    pub primary: Mutex<Option<Address>>,
+    /// What is known of the link to the primary.
+    pub link: Link,
+    /// The connected replicas, from their PSYNC or SYNC on.
+    pub replicas: Mutex<Vec<Arc<Replica>>>,
+    /// The number of replicas that the stream is for; readable without the lock.
+    pub replica_count: AtomicUsize,
+    /// The number of replicas that are online and have acknowledged lately: `min_slaves_good_slaves`.
+    pub good_replica_count: AtomicUsize,
+    /// The backlog, if there is one.
+    pub kept: Mutex<Option<Kept>>,
+    /// What serving replicas needs.
+    pub serving: Serving,
+}
+
+impl Replication {
+    /// A primary without replicas, at the beginning of this history.
+    pub fn new(id: String, worker_count: usize) -> Self {
+        Replication {
+            history: Mutex::new(History { id, second: None }),
+            shift: AtomicU64::new(0),
+            is_replica: AtomicBool::new(false),
+            primary: Mutex::new(None),
+            link: Link::default(),
+            replicas: Mutex::default(),
+            replica_count: AtomicUsize::new(0),
+            good_replica_count: AtomicUsize::new(0),
+            kept: Mutex::default(),
+            serving: Serving::new(worker_count),
+        }
+    }
+
+    /// The histories whose changes this server has.
+    pub fn history(&self) -> History {
+        self.history.lock().clone()
+    }
+
+    /// Goes on under these names.
+    pub fn set_history(&self, history: History) {
+        *self.history.lock() = history;
+    }
+
+    /// The offset of the byte with this LSN.
+    pub fn offset_of(&self, lsn: Lsn) -> u64 {
+        lsn.wrapping_add(self.shift.load(Ordering::Acquire))
+    }
+
+    /// The LSN of the byte with this offset, which may never have been in the log.
+    pub fn lsn_of(&self, offset: u64) -> Lsn {
+        offset.wrapping_sub(self.shift.load(Ordering::Acquire))
+    }
+
+    /// Has the byte with this LSN be at this offset. All shards must be locked, unless nobody is served yet.
+    pub fn align(&self, lsn: Lsn, offset: u64) {
+        self.shift.store(offset.wrapping_sub(lsn), Ordering::Release);
+    }
+
+    /// The number of replicas that have everything before an LSN; on their disks where `of_disks`.
+    pub fn confirming(&self, lsn: Lsn, of_disks: bool) -> usize {
+        let offset = self.offset_of(lsn);
+        let has_it = |replica: &&Arc<Replica>| {
+            let acked = if of_disks { &replica.acked_durable } else { &replica.acked };
+            replica.state() == ReplicaState::Online && acked.load(Ordering::Acquire) >= offset
+        };
+        self.replicas.lock().iter().filter(has_it).count()
+    }
+
+    /// Whether writes are refused because fewer than `replicas` of them keep up.
+    pub fn lacks(&self, replicas: u32, lag_max_s: u32) -> bool {
+        let good = || self.good_replica_count.load(Ordering::Relaxed);
+        replicas > 0 && lag_max_s > 0 && !self.is_replica() && good() < replicas as usize
+    }
+
+    /// Whether the server follows another.
+    #[inline]
+    pub fn is_replica(&self) -> bool {
+        self.is_replica.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether the server follows another.
+    pub fn set_replica(&self, is_replica: bool) {
+        self.is_replica.store(is_replica, Ordering::Release);
+    }
+}
+
+/// The steps of the link to the primary, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LinkState {
+    /// The server is a primary.
+    None,
+    /// To be connected: `connect` in ROLE.
+    Connect,
+    /// Under way: `connecting`, and `handshake` in ROLE.
+    Connecting,
+    /// The primary's answers to the greeting are awaited.
+    Handshake,
+    /// The dump arrives or is loaded: `sync` in ROLE.
+    Transfer,
+    /// The stream is applied.
+    Connected,
+}
+
+/// What is known of the link to the primary.
+#[derive(Default)]
+pub struct Link {
+    state: AtomicU8,
+    /// Grows with each change of the primary: a link with another number ends.
+    pub epoch: AtomicU64,
+    /// When something last came from the primary, Unix time in ms.
+    pub heard_ms: AtomicI64,
+    /// Since when the link is down, Unix time in s; 0 if it is up or never was.
+    pub down_since_s: AtomicI64,
+    /// Since when the link is up, Unix time in s.
+    pub up_since_s: AtomicI64,
+    /// Seconds for which the link was down, without the present time.
+    pub down_s: AtomicI64,
+    /// Attempts to connect since the link was last up.
+    pub attempts: AtomicU64,
+    /// Attempts to connect since this primary is followed.
+    pub attempts_total: AtomicU64,
+    /// Bytes of the dump: expected (-1 if unknown), and received.
+    pub dump_bytes: AtomicI64,
+    /// Bytes of the dump that have been received.
+    pub dump_received: AtomicU64,
+    /// When some of the dump was last received, Unix time in s.
+    pub dump_heard_s: AtomicI64,
+    /// Bytes read from the primary since the start.
+    pub read_bytes: AtomicU64,
+}
+
+impl Link {
+    /// The state.
+    pub fn state(&self) -> LinkState {
+        match self.state.load(Ordering::Acquire) {
+            0 => LinkState::None,
+            1 => LinkState::Connect,
+            2 => LinkState::Connecting,
+            3 => LinkState::Handshake,
+            4 => LinkState::Transfer,
+            _ => LinkState::Connected,
+        }
+    }
+
+    /// Sets the state.
+    pub fn set_state(&self, state: LinkState) {
+        self.state.store(state as u8, Ordering::Release);
+    }
+
+    /// Begins anew, with another primary or none.
+    pub fn begin(&self, state: LinkState) {
+        self.set_state(state);
+        self.down_since_s.store(0, Ordering::Relaxed);
+        self.attempts.store(0, Ordering::Relaxed);
+        self.attempts_total.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether the link with this number is the present one. Does not change while the caller holds a shard.
+    #[inline]
+    pub fn is_current(&self, epoch: u64) -> bool {
+        self.epoch.load(Ordering::Acquire) == epoch
+    }
+
+    /// Whether the stream is applied: `master_link_status:up`.
+    pub fn is_up(&self) -> bool {
+        self.state() == LinkState::Connected
+    }
+}
+
+/// The steps of a replica, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReplicaState {
+    /// It has sent REPLCONF, and no PSYNC yet.
+    Handshake,
+    /// It waits for a dump to begin: `wait_bgsave`.
+    WaitsForDump,
+    /// It is sent the dump: `send_bulk`.
+    ReceivesDump,
+    /// It is sent the stream: `online`.
+    Online,
+}
+
+/// A connected replica.
+pub struct Replica {
+    /// Its session.
+    pub session: Arc<SharedSession>,
+    /// REPLCONF listening-port.
+    pub port: AtomicU32,
+    /// REPLCONF ip-address; empty for the address of its connection.
+    pub address: Mutex<String>,
+    /// REPLCONF version, which Valkey's replicas send.
+    pub version: Mutex<String>,
+    /// REPLCONF capa eof: a dump may come without its length.
+    pub takes_unknown_length: AtomicBool,
+    /// REPLCONF capa psync2: the reply of a partial resynchronisation may name another history.
+    pub takes_other_history: AtomicBool,
+    /// REPLCONF rdb-only: it wants a dump and no stream.
+    pub is_dump_only: AtomicBool,
+    /// REPLCONF rdb-filter-only: it wants no keys.
+    pub without_keys: AtomicBool,
+    /// REPLCONF rdb-filter-only that does not name functions: it wants none.
+    pub without_functions: AtomicBool,
+    /// It has asked by SYNC: a dump is not announced by a reply.
+    pub is_old: AtomicBool,
+    /// Since when it has waited for a dump, Unix time in ms.
+    pub waits_since_ms: AtomicI64,
+    /// A dump under way is for it.
+    pub is_in_dump: AtomicBool,
+    state: AtomicU8,
+    /// The offset that it has acknowledged.
+    pub acked: AtomicU64,
+    /// The offset that is durable there: REPLCONF ACK with FACK.
+    pub acked_durable: AtomicU64,
+    /// When it last acknowledged, Unix time in ms.
+    pub acked_ms: AtomicI64,
+    /// What its worker is to send.
+    pub outgoing: Mutex<Outgoing>,
+    /// Waited on by who fills the dump's queue.
+    pub has_sent: Condvar,
+}
+
+/// What is to be sent to a replica: the dump, then the stream.
+#[derive(Default)]
+pub struct Outgoing {
+    /// Pieces of the dump.
+    pub dump: VecDeque<Arc<Vec<u8>>>,
+    /// The sum of their lengths.
+    pub dump_bytes: usize,
+    /// Nothing will be added to `dump`.
+    pub dump_ended: bool,
+    /// The stream begins when the replica acknowledges the dump, whose end it knows by a mark only.
+    pub awaits_ack: bool,
+    /// The reader of the stream. It is read from when the dump has been sent.
+    pub reader: Option<Reader>,
+    /// The connection has ended: what is added is dropped.
+    pub is_closed: bool,
+    /// Why the worker is to close the connection; for the log.
+    pub failure: Option<String>,
+}
+
+impl Replica {
+    /// A replica whose session has begun to talk as one.
+    pub fn new(session: Arc<SharedSession>) -> Self {
+        Replica {
+            session,
+            port: AtomicU32::new(0),
+            address: Mutex::default(),
+            version: Mutex::default(),
+            takes_unknown_length: AtomicBool::new(false),
+            takes_other_history: AtomicBool::new(false),
+            is_dump_only: AtomicBool::new(false),
+            without_keys: AtomicBool::new(false),
+            without_functions: AtomicBool::new(false),
+            is_old: AtomicBool::new(false),
+            waits_since_ms: AtomicI64::new(0),
+            is_in_dump: AtomicBool::new(false),
+            state: AtomicU8::new(ReplicaState::Handshake as u8),
+            acked: AtomicU64::new(0),
+            acked_durable: AtomicU64::new(0),
+            acked_ms: AtomicI64::new(0),
+            outgoing: Mutex::default(),
+            has_sent: Condvar::new(),
+        }
+    }
+
+    /// The state.
+    pub fn state(&self) -> ReplicaState {
+        match self.state.load(Ordering::Acquire) {
+            0 => ReplicaState::Handshake,
+            1 => ReplicaState::WaitsForDump,
+            2 => ReplicaState::ReceivesDump,
+            _ => ReplicaState::Online,
+        }
+    }
+
+    /// Sets the state.
+    pub fn set_state(&self, state: ReplicaState) {
+        self.state.store(state as u8, Ordering::Release);
+    }
+}
