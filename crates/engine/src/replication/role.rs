@@ -46,6 +46,7 @@ pub fn follow(engine: &Engine, all: &LockedShards<'_>, address: Address) {
         );
     }
     replication.set_replica(true);
+    // For replicas of this one, and for the time after its promotion.
     backlog::begin(engine, all);
     log::set_role(Role::Replica);
     blocking::release_all_for_role_change(engine);
