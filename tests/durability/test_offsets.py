@@ -201,3 +201,41 @@ def test_a_replica_asks_for_what_follows(start_server, policy, crash):
         connection.call("SELECT", 5)
         assert connection.call("GET", "k") == b"vw"
     primary.close()
+
+
+@WAYS
+def test_restarts_of_either_side_need_no_full_sync(start_server, crash):
+    """A chain: redis-server, a replica of it, and a replica of that one."""
+    primary = start_server("oracle", options={"repl-diskless-sync-delay": 0})
+    options = {"replicaof": f"127.0.0.1 {primary.port}", "repl-diskless-sync-delay": 0}
+    middle = logged_server(start_server, appendfsync="everysec", **options)
+    options["replicaof"] = f"127.0.0.1 {middle.port}"
+    last = logged_server(start_server, appendfsync="everysec", **options)
+
+    def is_in_step():
+        states = [info(server) for server in (primary, middle, last)]
+        return len({state["master_repl_offset"] for state in states}) == 1 and all(
+            state.get("master_link_status", "up") == "up" for state in states
+        )
+
+    with primary.connect() as connection:
+        run_commands(connection)
+        eventually(is_in_step, "they are not in step")
+        for server in (middle, last):
+            with server.connect() as other:
+                until_written(other)
+        for server in (middle, last):
+            server.kill() if crash else server.terminate()
+            run_commands(connection)
+            server.start()
+            eventually(is_in_step, "they are not in step")
+        expected = digest(connection)
+        stats = connection.call("INFO", "stats")
+        assert b"sync_full:1\r\n" in stats and b"sync_partial_err:0\r\n" in stats
+    for server in (middle, last):
+        with server.connect() as connection:
+            assert digest(connection) == expected
+            assert b"sync_full:2" not in connection.call("INFO", "stats")
+    # The middle one was restarted: what it has sent since is no full synchronisation.
+    with middle.connect() as connection:
+        assert b"sync_full:0\r\n" in connection.call("INFO", "stats")

@@ -27,12 +27,6 @@ pub fn note_history(engine: &Engine) {
     engine.aof.control.note_position(Some(&facts(engine)));
 }
 
-/// Has the append-only file say that from here on nothing is known: what follows does not go with the data
-/// that it has. It knows more once it has been rewritten. All shards must be locked.
-pub fn forget_history(engine: &Engine) {
-    engine.aof.control.note_position(None);
-}
-
 /// Goes on from where the files that were loaded say that replication stood. Nobody is served yet.
 ///
 /// A replica goes on in the same history. A primary begins a new one there, as in Redis, since more may have

@@ -26,8 +26,8 @@ const LINE: &[u8] = b"#REPL:";
 /// Digits in the name of a history.
 const ID_DIGITS: usize = 40;
 
-/// Appends the line, and the command that selects the database. The line of nothing says that nothing is known
-/// of what follows.
+/// Appends the line, and the command that selects the database. The line of nothing says that nothing is
+/// known of what follows.
 pub fn put_position(facts: Option<&ReplicationFacts>, out: &mut Vec<u8>) {
     let mut digits = [0; INTEGER_TEXT_MAX];
     out.extend_from_slice(LINE);
