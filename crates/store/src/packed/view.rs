@@ -250,6 +250,20 @@ impl<'a> View<'a> {
         None
     }
 
+    /// Visits the first elements of the items whose marks are set, until `visit` returns false; there are as many
+    /// marks as items. Says whether all were visited. Nothing is read of the other items but their lengths.
+    #[inline]
+    pub(crate) fn visit_marked(&self, marks: &[bool], mut visit: impl FnMut(Element<'a>) -> bool) -> bool {
+        let mut rest = self.data;
+        for (codes, is_marked) in self.codes.chunks_exact(self.form.stride()).zip(marks) {
+            if *is_marked && !visit(read_element(codes, rest, 0).0) {
+                return false;
+            }
+            rest = &rest[codes.iter().map(|&code| span(code)).sum::<usize>()..];
+        }
+        true
+    }
+
     /// All items in order.
     #[inline]
     pub(crate) fn items(&self) -> Items<'a> {
