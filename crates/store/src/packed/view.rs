@@ -250,8 +250,8 @@ impl<'a> View<'a> {
         None
     }
 
-    /// Visits the first elements of the items whose marks are set, until `visit` returns false; there are as many
-    /// marks as items. Says whether all were visited. Nothing is read of the other items but their lengths.
+    /// Visits the first elements of the items whose marks are set, until `visit` returns false; there are as
+    /// many marks as items. Says whether all were visited. Of the other items only the lengths are read.
     #[inline]
     pub(crate) fn visit_marked(&self, marks: &[bool], mut visit: impl FnMut(Element<'a>) -> bool) -> bool {
         let mut rest = self.data;
