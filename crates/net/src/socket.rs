@@ -3,8 +3,11 @@
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::net::{Shutdown, sockopt};
 
 use crate::system;
 use crate::tls::{Acceptor, Session};
@@ -127,25 +130,24 @@ impl Socket {
     /// Has the kernel probe a silent peer after `seconds`, then three times at a third of that. 0 turns it
     /// off. Nothing on a Unix domain socket.
     pub fn set_keepalive(&self, seconds: u32) {
-        self.set_tcp_option(libc::SOL_SOCKET, libc::SO_KEEPALIVE, (seconds > 0).into());
+        if self.peer.is_unix() {
+            return;
+        }
+        // The kernel refuses an option only where the connection has already ended or the value is out of its
+        // range; the connection works without it.
+        let _ = sockopt::set_socket_keepalive(self, seconds > 0);
         if seconds > 0 {
-            let seconds = i32::try_from(seconds).unwrap_or(i32::MAX);
-            self.set_tcp_option(libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, seconds);
-            self.set_tcp_option(libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, (seconds / 3).max(1));
-            self.set_tcp_option(libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 3);
+            let _ = sockopt::set_tcp_keepidle(self, Duration::from_secs(seconds.into()));
+            let _ = sockopt::set_tcp_keepintvl(self, Duration::from_secs((seconds / 3).max(1).into()));
+            let _ = sockopt::set_tcp_keepcnt(self, 3);
         }
     }
 
     /// Sends small segments at once. Nothing on a Unix domain socket.
     pub fn set_nodelay(&self, on: bool) {
-        self.set_tcp_option(libc::IPPROTO_TCP, libc::TCP_NODELAY, on.into());
-    }
-
-    /// Sets a tuning option. The kernel refuses one only where the connection has already ended or the
-    /// value is out of its range; the connection works without it.
-    fn set_tcp_option(&self, level: libc::c_int, name: libc::c_int, value: libc::c_int) {
         if !self.peer.is_unix() {
-            let _ = system::set_option(self.fd.as_fd(), level, name, value);
+            // As above: refused only where it does not matter.
+            let _ = sockopt::set_tcp_nodelay(self, on);
         }
     }
 
@@ -153,10 +155,11 @@ impl Socket {
     /// bytes that it sent in vain are read off, because closing with bytes unread would reset the
     /// connection and could take the last reply with it.
     pub(crate) fn finish(&self) {
-        system::shutdown(self.fd(), libc::SHUT_WR);
+        // An error means that it has ended already.
+        let _ = rustix::net::shutdown(self, Shutdown::Write);
         let mut scrap = [0; 4096];
         for _ in 0..64 {
-            match system::receive(self.fd(), &mut scrap) {
+            match system::receive(self.as_fd(), &mut scrap) {
                 Ok(got) if got == scrap.len() => {}
                 _ => return,
             }
@@ -165,21 +168,20 @@ impl Socket {
 
     /// The error that the kernel holds against the connection, if any.
     pub(crate) fn take_error(&self) -> Option<io::Error> {
-        let mut number: libc::c_int = 0;
-        let mut len = size_of::<libc::c_int>() as libc::socklen_t;
-        let pointer: *mut libc::c_int = &mut number;
-        // SAFETY: the pointer and the length describe `number`, which outlives the call.
-        let result = unsafe {
-            libc::getsockopt(self.fd(), libc::SOL_SOCKET, libc::SO_ERROR, pointer.cast(), &mut len)
-        };
-        (result == 0 && number != 0).then(|| io::Error::from_raw_os_error(number))
+        sockopt::socket_error(self).ok()?.err().map(io::Error::from)
     }
 
     /// One attempt to send a few bytes without waiting, for a farewell such as `-ERR max number of clients
     /// reached`.
     pub fn write_best_effort(&self, bytes: &[u8]) {
         // A peer that cannot take the farewell goes without it.
-        let _ = system::send(self.fd(), bytes);
+        let _ = system::send(self.as_fd(), bytes);
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 
