@@ -1,6 +1,5 @@
 //! An accepted socket and who is at the other end of it.
 
-use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -30,53 +29,9 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// The client's end, as `addr=` in CLIENT LIST prints it: `127.0.0.1:51234`, `[::1]:51234`, `/path:0`.
-    pub fn remote_text(&self) -> impl fmt::Display + '_ {
-        Text { peer: self, remote: true }
-    }
-
-    /// The server's end, as `laddr=` in CLIENT LIST prints it: `127.0.0.1:6379`, `[::1]:6379`, `/path:0`.
-    pub fn local_text(&self) -> impl fmt::Display + '_ {
-        Text { peer: self, remote: false }
-    }
-
     /// Whether this is a Unix domain connection.
     pub fn is_unix(&self) -> bool {
         matches!(self, Peer::Unix { .. })
-    }
-
-    /// Whether the client runs on this host, as protected mode sees it: a Unix domain connection or a
-    /// loopback address.
-    pub fn is_loopback(&self) -> bool {
-        match self {
-            Peer::Tcp { remote, .. } => remote.ip().to_canonical().is_loopback(),
-            Peer::Unix { .. } => true,
-        }
-    }
-}
-
-struct Text<'a> {
-    peer: &'a Peer,
-    remote: bool,
-}
-
-impl fmt::Display for Text<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let address = match self.peer {
-            Peer::Unix { path } => return write!(out, "{path}:0"),
-            Peer::Tcp { remote, local } => {
-                if self.remote {
-                    remote
-                } else {
-                    local
-                }
-            }
-        };
-        match address {
-            SocketAddr::V4(address) => write!(out, "{address}"),
-            // Without the scope of a link-local address, which Redis does not print either.
-            SocketAddr::V6(address) => write!(out, "[{}]:{}", address.ip(), address.port()),
-        }
     }
 }
 
@@ -182,29 +137,5 @@ impl Socket {
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn peers_print_as_in_client_list() {
-        let tcp = |remote: &str, local: &str| Peer::Tcp {
-            remote: remote.parse().expect("an address"),
-            local: local.parse().expect("an address"),
-        };
-        let four = tcp("127.0.0.1:51234", "127.0.0.1:6379");
-        assert_eq!(four.remote_text().to_string(), "127.0.0.1:51234");
-        assert_eq!(four.local_text().to_string(), "127.0.0.1:6379");
-        assert!(four.is_loopback());
-        let six = tcp("[::1]:1", "[fe80::1%3]:6379");
-        assert_eq!(six.remote_text().to_string(), "[::1]:1");
-        assert_eq!(six.local_text().to_string(), "[fe80::1]:6379");
-        assert!(!tcp("10.0.0.1:1", "10.0.0.2:6379").is_loopback());
-        let unix = Peer::Unix { path: "/tmp/a.sock".into() };
-        assert_eq!(unix.remote_text().to_string(), "/tmp/a.sock:0");
-        assert_eq!(unix.local_text().to_string(), "/tmp/a.sock:0");
     }
 }
