@@ -94,7 +94,7 @@ struct Region {
 impl Region {
     fn address(&self, id: u16) -> NonNull<u8> {
         debug_assert!(id < BUFFERS);
-        // SAFETY: `data` has room for `BUFFERS` strides and `id` is below that.
+        // SAFETY: `data` has `BUFFERS` strides and `id` is below that.
         unsafe { self.data.start.add(usize::from(id % BUFFERS) * STRIDE) }
     }
 
