@@ -111,7 +111,7 @@ fn arguments() -> impl Strategy<Value = Vec<Vec<u8>>> {
     prop::collection::vec(prop_oneof![4 => short, 1 => long], 1..12)
 }
 
-/// Cuts `input` at the places given, taken modulo its length.
+/// Splits `input` at the places given, taken modulo its length.
 fn split<'a>(input: &'a [u8], places: &[usize]) -> Vec<&'a [u8]> {
     let mut places: Vec<usize> = places.iter().map(|place| place % (input.len() + 1)).collect();
     places.sort_unstable();
