@@ -31,7 +31,8 @@ pub enum Present {
 }
 
 /// Reads a dump into a keyspace, with one thread for each core. As the base of a log it keeps keys that have
-/// expired: the log goes on from there. No shard of it may be locked by this thread.
+/// expired: the log goes on from there. A replica keeps them too. No shard of it may be locked by this
+/// thread.
 pub fn load_file(
     engine: &Engine,
     keyspace: &Keyspace,
@@ -43,6 +44,8 @@ pub fn load_file(
     let failed = |reason: String| failure(path, &reason);
     let file = engine.storage.open_shared(path).map_err(|error| failed(error.to_string()))?;
     let now_ms = unix_ms();
+    // Its primary says when they go.
+    let is_replica = engine.replication.is_replica() || active.config.replicaof.is_some();
     let kept = active.settings.access_clock;
     let clock_of =
         |access: Access| mantissa_commands::restored_clock(kept, access.idle_s, access.frequency, now_ms);
@@ -55,7 +58,7 @@ pub fn load_file(
         options: LoadOptions {
             limits: active.settings.limits.clone(),
             now_ms,
-            skip_expired: !is_base,
+            skip_expired: !is_base && !is_replica,
             verify_checksum: active.config.rdbchecksum && mantissa_persist::payload::verifies_checksums(),
             skip_modules: active.config.rdb_skip_unknown_types,
             key_delay: KeyDelay(active.config.key_load_delay),

@@ -23,7 +23,7 @@ impl Logged {
     fn new(engine: &Engine, is_primary: bool) -> Logged {
         let _backlog = engine.log.keep(BACKLOG_BYTES);
         engine.keyspace.set_logged(is_primary);
-        engine.replication.set_replica(!is_primary);
+        engine.set_replica(!is_primary);
         let reader = engine.log.register(Start::Fresh, u64::MAX, None).expect("the end is kept");
         Logged { reader, _backlog }
     }
