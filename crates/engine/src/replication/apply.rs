@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use mantissa_commands::spec::{Flags, InStream};
 use mantissa_commands::{Access, Collected, DataHandler, Mode, Outcome, parse};
 use mantissa_protocol::{Args, Parsed, Protocol, Reply, RequestLimits, RequestParser, Slice};
-use mantissa_store::{LockedShards, ShardSet};
+use mantissa_store::{LockedShards, Shard, ShardSet};
 use mantissa_sys::clock;
 
 use crate::batch::{Batch, Request};
@@ -299,15 +299,32 @@ impl<'e> Applier<'e> {
         if shards.is_empty() {
             shards.insert(0);
         }
+        let locked = lock_patiently(self.context.engine, shards, || self.has_ended());
+        let locked = locked.filter(|_| !self.has_ended());
+        locked.ok_or_else(|| "the server follows another primary now, or none".to_owned())
+    }
+
+    /// Locks one shard: at once, in the usual case.
+    #[inline]
+    fn lock_one(&self, index: usize) -> Result<LockedShards<'e>, String> {
         let engine = self.context.engine;
-        let has_ended = || {
-            engine.stopping.load(Ordering::Relaxed)
-                || engine.replication.link.epoch.load(Ordering::Acquire) != self.epoch
-        };
-        let locked = lock_patiently(engine, shards, has_ended);
-        locked
-            .filter(|_| !has_ended())
-            .ok_or_else(|| "the server follows another primary now, or none".to_owned())
+        match engine.keyspace.try_lock_one(index) {
+            Some(locked) if !self.has_ended() && !locked.shard(index).is_none_or(Shard::has_waiters) => {
+                Ok(locked)
+            }
+            locked => {
+                drop(locked);
+                self.lock(ShardSet::one(index))
+            }
+        }
+    }
+
+    /// Whether the server has another primary now, or none.
+    #[inline]
+    fn has_ended(&self) -> bool {
+        let engine = self.context.engine;
+        engine.stopping.load(Ordering::Relaxed)
+            || engine.replication.link.epoch.load(Ordering::Acquire) != self.epoch
     }
 
     /// Ends the server rather than apply what its disk does not take, unless the configuration allows that.
@@ -331,7 +348,7 @@ impl<'e> Applier<'e> {
         let only_key = if has_one_key(command) { args.get(1) } else { None };
         let hint = only_key.map(|key| (key, hash.unwrap_or_else(|| engine.keyspace.hash(key))));
         let locked = match hint {
-            Some((_, hash)) => self.lock(ShardSet::one(engine.keyspace.shard_of(hash)))?,
+            Some((_, hash)) => self.lock_one(engine.keyspace.shard_of(hash))?,
             None => self.lock(shards_held_for(engine, command, args))?,
         };
         let Context { active, now_ms, random_state, collected, outbox, .. } = &mut self.context;
