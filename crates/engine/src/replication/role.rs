@@ -45,7 +45,7 @@ pub fn follow(engine: &Engine, all: &LockedShards<'_>, address: Address) {
              may be able to synchronize with the new master with just a partial transfer."
         );
     }
-    replication.set_replica(true);
+    engine.set_replica(true);
     // For replicas of this one, and for the time after its promotion.
     backlog::begin(engine, all);
     log::set_role(Role::Replica);
@@ -81,7 +81,7 @@ pub fn lead(engine: &Engine) -> bool {
         "Setting secondary replication ID to {former}, valid up to offset: {offset}. New replication ID is {id}"
     );
     replication.set_history(History { id, second: Some((former, offset)) });
-    replication.set_replica(false);
+    engine.set_replica(false);
     log::set_role(Role::Master);
     // They are to learn the new name. They go on where they were.
     disconnect_replicas(engine);
