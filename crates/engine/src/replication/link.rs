@@ -16,8 +16,8 @@ use mantissa_sys::simulation;
 use super::apply::Applier;
 use super::handshake::{Handshake, Options, Outcome};
 use super::install::install;
-use super::role;
 use super::wire::Wire;
+use super::{restore, role};
 use crate::engine::Engine;
 use crate::log::{self, notice, warning};
 use crate::state::replication::{Address, History, LinkState};
@@ -216,6 +216,7 @@ impl<'e> Link<'e> {
         let offset = replication.offset_of(engine.log.end()) + 1;
         let former = replication.history().id;
         replication.set_history(History { id, second: Some((former, offset)) });
+        restore::note_history(engine);
         role::disconnect_replicas(engine);
         Ok(())
     }

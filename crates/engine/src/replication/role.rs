@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use mantissa_store::LockedShards;
 
-use super::{backlog, link};
+use super::{backlog, link, restore};
 use crate::blocking;
 use crate::engine::{Engine, random_id};
 use crate::log::{self, Role, notice, warning};
@@ -82,6 +82,7 @@ pub fn lead(engine: &Engine) -> bool {
     );
     replication.set_history(History { id, second: Some((former, offset)) });
     engine.set_replica(false);
+    restore::note_history(engine);
     log::set_role(Role::Master);
     // They are to learn the new name. They go on where they were.
     disconnect_replicas(engine);
