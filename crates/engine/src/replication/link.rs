@@ -261,6 +261,9 @@ impl<'e> Link<'e> {
         let installed = installed.map_err(|reason| {
             failed(&format!("I/O error trying to sync with MASTER: {reason}. The old data stay."))
         })?;
+        self.engine.log.set_database(Some(installed.database));
+        // What they have does not lead to what comes.
+        role::disconnect_replicas(self.engine);
         notice!("MASTER <-> REPLICA sync: Finished with success");
         let (rest, mut wire) = payload.into_rest();
         wire.receives_dump = false;

@@ -96,10 +96,12 @@ fn leave(engine: &Engine) {
     }
 }
 
-/// Closes the connections of all replicas.
+/// Closes the connections of all replicas, which are sent nothing more from now on.
 pub fn disconnect_replicas(engine: &Engine) {
     let replicas: Vec<_> = engine.replication.replicas.lock().clone();
     for replica in replicas {
+        let reader = replica.outgoing.lock().reader.take();
+        drop(reader);
         engine.end_session(&replica.session);
     }
 }
