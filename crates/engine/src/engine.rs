@@ -42,6 +42,25 @@ pub struct Pause {
     pub until_ms: AtomicI64,
     /// Whether reads are paused as well as writes.
     pub all: AtomicBool,
+    /// Writes wait for a failover, whatever the rest says.
+    holds_writes: AtomicBool,
+}
+
+impl Pause {
+    /// Has writes wait, or no longer, apart from CLIENT PAUSE. Then its end is not 0: who looks at that first
+    /// must see that there is more to look at.
+    pub fn hold_writes(&self, holds: bool) {
+        self.holds_writes.store(holds, Ordering::Relaxed);
+        let (from, to) = if holds { (0, 1) } else { (1, 0) };
+        let _ends_otherwise = self.until_ms.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Ends CLIENT PAUSE.
+    pub fn end(&self) {
+        let holds_writes = self.holds_writes.load(Ordering::Relaxed);
+        self.until_ms.store(i64::from(holds_writes), Ordering::Relaxed);
+        self.all.store(false, Ordering::Relaxed);
+    }
 }
 
 /// The threads that work for an engine.
@@ -444,7 +463,8 @@ impl Engine {
     /// Whether CLIENT PAUSE postpones a command at this time. `may_write`: the command may write.
     pub fn pauses(&self, now_ms: i64, may_write: bool) -> bool {
         let until = self.pause.until_ms.load(Ordering::Relaxed);
-        until > now_ms && (may_write || self.pause.all.load(Ordering::Relaxed))
+        (until > now_ms && (may_write || self.pause.all.load(Ordering::Relaxed)))
+            || (may_write && self.pause.holds_writes.load(Ordering::Relaxed))
     }
 }
 
