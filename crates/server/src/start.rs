@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use mantissa_engine::commands::REDIS_VERSION;
 use mantissa_engine::config::{Config, IoDriver};
-use mantissa_engine::replication::role;
+use mantissa_engine::replication::{role, waits};
 use mantissa_engine::{Engine, Host, aof, background, log, notice, persistence, warning};
 use mantissa_net::{Driver, DriverKind, Listener, LocalAddress};
 use mantissa_persist::storage::FileSystem;
@@ -424,7 +424,9 @@ fn wait_for_end(
                     Signal::Interrupt => config.shutdown_on_sigint,
                     _ => config.shutdown_on_sigterm,
                 };
-                if persistence::save_before_exit(engine, flags) {
+                let is_loading = engine.persistence.loading.load(Ordering::Acquire);
+                let goes_on = is_loading || waits::before_shutdown(engine, flags);
+                if goes_on && persistence::save_before_exit(engine, flags) {
                     return 0;
                 }
                 warning!("Errors trying to shut down the server. Check the logs for more information.");

@@ -5,7 +5,7 @@
 
 use super::Figures;
 use super::text::{Kind, Samples as Sink};
-use super::{labelled, replica};
+use super::{labelled, replica, replicas};
 use Get::{Field, Info, Microseconds, Samples, Status};
 
 /// A metric.
@@ -304,6 +304,10 @@ metrics! {
 
     // ---- Replication, cluster -----------------------------------------------------------------------------
     Gauge "redis_connected_slaves" Field("connected_slaves") => "Replicas.";
+    Gauge "redis_connected_slave_offset_bytes" Samples(replicas::offset) =>
+        "The offset that a replica has acknowledged.";
+    Gauge "redis_connected_slave_lag_seconds" Samples(replicas::lag) =>
+        "Seconds since a replica has acknowledged something.";
     Gauge "redis_master_repl_offset" Field("master_repl_offset") => "The replication offset.";
     Gauge "redis_second_repl_offset" Field("second_repl_offset") =>
         "The offset up to which a second replication id is valid.";
