@@ -397,7 +397,7 @@ settings! {
     /// The size below which the append-only file is not rewritten by itself.
     auto_aof_rewrite_min_size: u64 = "auto-aof-rewrite-min-size", Memory { min: 0, signed: true }, "64mb",
         0;
-    /// Starts although the end of the append-only file is cut off, with a warning; `no` refuses to start.
+    /// Starts although the end of the append-only file is missing, with a warning; `no` refuses to start.
     aof_load_truncated: bool = "aof-load-truncated", Bool, "yes", 0;
     /// Begins a rewritten append-only file with a dump, which is smaller and faster to load than commands.
     aof_use_rdb_preamble: bool = "aof-use-rdb-preamble", Bool, "yes", 0;
