@@ -4,7 +4,7 @@ use mantissa_sys::clock;
 use mantissa_sys::simulation::{self, Fault};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -162,6 +162,8 @@ pub struct Engine {
     pub log: Arc<Log>,
     /// The append-only file.
     pub aof: Aof,
+    /// Has it begin anew with the present data, where it is on.
+    pub aof_begins_anew: OnceLock<fn(&Engine)>,
     /// Replication.
     pub replication: Replication,
     /// Frees large values.
@@ -261,6 +263,7 @@ impl Engine {
             persistence: Persistence::default(),
             log,
             aof,
+            aof_begins_anew: OnceLock::new(),
             replication: Replication::new(random_id(), worker_count),
             lazy_free_sender: Mutex::default(),
             pressure,

@@ -17,7 +17,7 @@ use super::apply::Applier;
 use super::handshake::{Handshake, Options, Outcome};
 use super::install::install;
 use super::wire::Wire;
-use super::{failover, role};
+use super::{failover, restore, role};
 use crate::engine::Engine;
 use crate::log::{self, notice, warning};
 use crate::state::failover::FailoverState;
@@ -224,6 +224,7 @@ impl<'e> Link<'e> {
         let offset = replication.offset_of(engine.log.end()) + 1;
         let former = replication.history().id;
         replication.set_history(History { id, second: Some((former, offset)) });
+        restore::note_history(engine);
         role::disconnect_replicas(engine);
         Ok(())
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use mantissa_store::LockedShards;
 
-use super::{backlog, link};
+use super::{backlog, link, restore};
 use crate::blocking;
 use crate::engine::{Engine, random_id};
 use crate::log::{self, Role, notice, warning};
@@ -78,9 +78,11 @@ pub fn lead(engine: &Engine) -> bool {
     let (id, end) = (random_id(), engine.log.restart());
     let offset = replication.offset_of(end).wrapping_add(1);
     notice!(
-        "Setting secondary replication ID to {former}, valid up to offset: {offset}. New replication ID is {id}"
+        "Setting secondary replication ID to {former}, valid up to offset: {offset}. New replication ID is \
+         {id}"
     );
     replication.set_history(History { id, second: Some((former, offset)) });
+    restore::note_history(engine);
     replication.set_replica(false);
     log::set_role(Role::Master);
     // They are to learn the new name. They go on where they were.
