@@ -78,7 +78,8 @@ pub fn lead(engine: &Engine) -> bool {
     let (id, end) = (random_id(), engine.log.restart());
     let offset = replication.offset_of(end).wrapping_add(1);
     notice!(
-        "Setting secondary replication ID to {former}, valid up to offset: {offset}. New replication ID is {id}"
+        "Setting secondary replication ID to {former}, valid up to offset: {offset}. New replication ID is \
+         {id}"
     );
     replication.set_history(History { id, second: Some((former, offset)) });
     engine.set_replica(false);
