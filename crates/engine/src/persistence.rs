@@ -174,6 +174,9 @@ pub fn start_background_save(
 pub fn tick(context: &mut Context) {
     let engine = context.engine;
     let persistence = &engine.persistence;
+    if persistence.loading.load(Ordering::Acquire) {
+        return;
+    }
     if persistence.saving.load(Ordering::Acquire) || engine.aof.rewrite.is_running() {
         return;
     }

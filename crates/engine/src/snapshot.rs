@@ -173,27 +173,6 @@ pub fn write_for_replicas(
     write_as(engine, &engine.keyspace, stream, facts, (Pace::Brisk, target), at_cut)
 }
 
-/// Writes a dump for replicas that has no keys, only the libraries of functions: what REPLCONF
-/// rdb-filter-only asks for. `at_cut` runs with all shards locked.
-pub fn write_functions(
-    engine: &Engine,
-    stream: &mut dyn OutputFile,
-    facts: &FileFacts,
-    target: Target,
-    at_cut: impl FnOnce(&mut LockedShards<'_>),
-) -> io::Result<Cut> {
-    let mut locked = lock_all(&engine.keyspace);
-    at_cut(&mut locked);
-    let libraries = engine.scripting.libraries.snapshot();
-    let (changes, number) = (engine.persistence.dirty.total(), engine.persistence.cuts.next());
-    drop(locked);
-    let mut writer = Writer::new(stream, WriteOptions { target, ..WriteOptions::default() }, None);
-    writer.begin(facts)?;
-    libraries.values().try_for_each(|library| writer.function(&library.code))?;
-    writer.finish()?;
-    Ok(Cut { number, changes, copied_bytes: 0 })
-}
-
 fn write_as(
     engine: &Engine,
     keyspace: &Keyspace,

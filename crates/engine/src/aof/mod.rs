@@ -114,7 +114,7 @@ pub fn switch_off_for(invocation: &mut Invocation<'_, '_, '_>) {
 }
 
 /// Switches the log off. No shard may be locked by this thread.
-fn switch_off(engine: &Engine) {
+pub fn switch_off(engine: &Engine) {
     let locked = engine.keyspace.lock(engine.keyspace.all_shards());
     engine.aof.is_logging.store(false, Ordering::Relaxed);
     backlog::settle_logging(engine);

@@ -96,6 +96,9 @@ pub fn tick(context: &mut Context) {
     if rewrite.is_running() || engine.persistence.saving.load(Ordering::Acquire) {
         return;
     }
+    if engine.persistence.loading.load(Ordering::Acquire) {
+        return;
+    }
     if refusal(engine).is_some() {
         return;
     }

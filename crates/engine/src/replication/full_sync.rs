@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 use mantissa_config::Config;
 use mantissa_persist::log::Start;
 use mantissa_persist::storage::OutputFile;
-use mantissa_persist::write::{FileFacts, ReplicationFacts, WriteOptions, Writer};
+use mantissa_persist::write::{FileFacts, ReplicationFacts, Target, WriteOptions, Writer};
 use mantissa_store::LockedShards;
 use mantissa_sys::{clock, simulation};
 use parking_lot::Mutex;
 
 use super::primary::{self, name_of};
 use crate::engine::{Engine, random_id};
-use crate::snapshot::{self, Pace};
+use crate::snapshot;
 use crate::state::replication::{Replica, ReplicaState};
 use crate::{notice, warning};
 
@@ -79,6 +79,8 @@ fn waits(replica: &Replica) -> bool {
 struct Content {
     keys: bool,
     functions: bool,
+    /// What they can read.
+    target: Target,
 }
 
 impl Content {
@@ -86,6 +88,7 @@ impl Content {
         Content {
             keys: !replica.without_keys.load(Ordering::Relaxed),
             functions: !replica.without_functions.load(Ordering::Relaxed),
+            target: Target::of_replica(&replica.version.lock()),
         }
     }
 
@@ -202,7 +205,8 @@ impl Dump<'_> {
         let replication = self.facts();
         let facts = FileFacts { replication: Some(replication), ..snapshot::facts() };
         if self.content.keys {
-            return snapshot::write(engine, file, &facts, Pace::Steady, |locked| self.cut(locked)).map(drop);
+            let at_cut = |locked: &mut LockedShards<'_>| self.cut(locked);
+            return snapshot::write_for_replicas(engine, file, &facts, self.content.target, at_cut).map(drop);
         }
         let libraries = {
             let mut locked = engine.keyspace.lock(engine.keyspace.all_shards());
@@ -210,7 +214,11 @@ impl Dump<'_> {
             engine.scripting.libraries.snapshot()
         };
         let checksum = engine.active_config().config.rdbchecksum;
-        let mut writer = Writer::new(file, WriteOptions { checksum, ..WriteOptions::default() }, None);
+        let mut writer = Writer::new(
+            file,
+            WriteOptions { checksum, target: self.content.target, ..WriteOptions::default() },
+            None,
+        );
         writer.begin(&facts)?;
         if self.content.functions {
             libraries.values().try_for_each(|library| writer.function(&library.code))?;
