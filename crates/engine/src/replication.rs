@@ -7,6 +7,7 @@
 
 pub mod apply;
 pub mod backlog;
+pub mod failover;
 pub mod full_sync;
 pub mod handshake;
 pub mod install;

@@ -8,6 +8,7 @@ use mantissa_engine::session::flag;
 use mantissa_engine::{Engine, stats, warning};
 use mantissa_net::Peer;
 
+use crate::conn_id::peer_of;
 use crate::connection::Connection;
 use crate::network::Network;
 
@@ -17,7 +18,7 @@ pub fn refusal(engine: &Engine, network: &Network, config: &Config, peer: &Peer)
         return Some("-ERR max number of clients reached\r\n");
     }
     let protected = config.protected_mode && engine.acl.default_user().rights().no_password;
-    (protected && !peer.is_loopback()).then_some(
+    (protected && !peer_of(peer).is_loopback()).then_some(
         "-DENIED Mantissa runs in protected mode: no password is set, so only connections from this machine \
          are served. To accept others: set a password (requirepass), or turn the mode off with CONFIG SET \
          protected-mode no from this machine, or start the server with --protected-mode no.\r\n",

@@ -115,7 +115,7 @@ fn start(mut config: Config) -> Result<u8, String> {
     crash::start(&engine).map_err(|error| format!("Could not take over crashes: {error}"))?;
     engine.start_lazy_free().map_err(|error| format!("Could not start a thread: {error}"))?;
     engine.startup_bytes.store(mantissa_store::allocator::allocated_bytes() as u64, Ordering::Relaxed);
-    engine.acl.load_at_start(engine.registry, &engine.active_config().config)?;
+    engine.acl.load_at_start(engine.registry, &engine.active_config().config, &*engine.storage)?;
     engine.persistence.loading.store(true, Ordering::Release);
     let listeners = listen(&engine, &network)?;
     tell_place(&engine.active_config().config, &network);

@@ -4,10 +4,10 @@
 //! had expired when the log was written was removed by a command of the log. The commands of a transaction
 //! are run once its end has been read, so one that the file does not hold whole leaves no trace.
 //!
-//! A file that ends within a command or a transaction, as a crash leaves it, is cut there if it is the last
-//! one and `aof-load-truncated` allows it; any other damage stops the start. No file is changed then. Zeros
-//! where a command should begin, or within a line, are such damage, as in Redis 8.2. A power loss can leave
-//! them with another policy than `always`, where a file's length became durable before its pages did.
+//! A file that ends within a command or a transaction, as a crash leaves it, is truncated there if it is the
+//! last one and `aof-load-truncated` allows it; any other damage stops the start. No file is changed then.
+//! Zeros where a command should begin, or within a line, are such damage, as in Redis 8.2. A power loss can
+//! leave them with another policy than `always`, where a file's length became durable before its pages did.
 
 use mantissa_sys::clock;
 use std::io::{self, Read};
@@ -136,7 +136,7 @@ fn load_file(
             truncate(engine, path, whole, &reason, reader.patches())
         }
         Err(AofError::Truncated { whole, reason }) => Err(format!(
-            "The AOF file {} is cut off: {reason}. It is whole up to byte {whole}, but it is not the last \
+            "The AOF file {} is truncated: {reason}. It is whole up to byte {whole}, but it is not the last \
              one, so what follows it can't be loaded without the rest. {}",
             path.display(),
             repair(path)
@@ -155,7 +155,7 @@ fn repair(path: &Path) -> String {
     format!("look at it with `mantissa check aof {0}`, or use `mantissa check aof --fix {0}`", path.display())
 }
 
-/// Cuts the last file where it is whole, if that is allowed.
+/// Truncates the last file where it is whole, if that is allowed.
 fn truncate(engine: &Engine, path: &Path, whole: u64, reason: &str, patches: &Patches) -> Result<(), String> {
     if !engine.active_config().config.aof_load_truncated {
         return Err(format!(
@@ -167,22 +167,22 @@ fn truncate(engine: &Engine, path: &Path, whole: u64, reason: &str, patches: &Pa
     }
     warning!("!!! Warning: short read while loading the AOF file {}: {reason} !!!", path.display());
     warning!("AOF loaded anyway because aof-load-truncated is enabled");
-    cut(&*engine.storage, path, whole, patches)
+    truncate_file(&*engine.storage, path, whole, patches)
         .map_err(|error| format!("Error truncating the AOF file {}: {error}", path.display()))?;
     warning!("Truncating the AOF file {} to {whole} bytes", path.display());
     Ok(())
 }
 
-fn cut(storage: &dyn Storage, path: &Path, length: u64, patches: &Patches) -> io::Result<()> {
-    preallocation::cut(&mut *storage.append(path)?, length, patches)
+fn truncate_file(storage: &dyn Storage, path: &Path, length: u64, patches: &Patches) -> io::Result<()> {
+    preallocation::truncate(&mut *storage.append(path)?, length, patches)
 }
 
-/// Cuts preallocated bytes off the last file, and changes what must be before anything is written on.
+/// Truncates the last file by what is preallocated, and changes what must be before anything is written on.
 fn trim(storage: &dyn Storage, path: &Path, total: u64, whole: u64, patches: &Patches) -> Result<(), String> {
     if whole == total && patches.is_empty() {
         return Ok(());
     }
-    cut(storage, path, whole, patches)
+    truncate_file(storage, path, whole, patches)
         .map_err(|error| format!("Error trimming the AOF file {}: {error}", path.display()))
 }
 

@@ -52,6 +52,7 @@ pub fn append_unfinished(context: &mut Context) {
 pub fn start(engine: &Engine) -> Result<(), String> {
     let active = engine.active_config();
     persistence::begin(engine);
+    let _it_is_started_once = engine.aof_begins_anew.set(begin_anew);
     engine.aof.configure(&active.config);
     writer::start(engine).map_err(|error| format!("Could not start a thread: {error}"))?;
     let loaded = if active.config.appendonly { load::load(engine, None)? } else { None };
@@ -68,6 +69,14 @@ pub fn start(engine: &Engine) -> Result<(), String> {
     }
     crate::replication::role::begin(engine);
     Ok(())
+}
+
+/// Begins anew with the present data, where the log is on. No shard may be locked by this thread.
+fn begin_anew(engine: &Engine) {
+    if engine.active_config().config.appendonly {
+        switch_off(engine);
+        switch_on(engine);
+    }
 }
 
 /// Waits until everything that was logged is written, and durable. All shards must be locked, and no rewrite
@@ -119,7 +128,7 @@ pub fn switch_off_for(invocation: &mut Invocation<'_, '_, '_>) {
 }
 
 /// Switches the log off. No shard may be locked by this thread.
-pub fn switch_off(engine: &Engine) {
+fn switch_off(engine: &Engine) {
     let locked = engine.keyspace.lock(engine.keyspace.all_shards());
     engine.aof.is_logging.store(false, Ordering::Relaxed);
     backlog::settle_logging(engine);

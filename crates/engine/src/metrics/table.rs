@@ -244,7 +244,7 @@ metrics! {
     Gauge "redis_expired_stale_percentage" Field("expired_stale_perc") =>
         "Percent of the keys with an expiry that have expired and are still there, estimated.";
     Counter "redis_expired_time_cap_reached_total" Field("expired_time_cap_reached_count") =>
-        "Rounds of active expiry that were cut short.";
+        "Rounds of active expiry that ended early.";
     Counter "redis_expire_cycle_cpu_time_ms_total" Field("expire_cycle_cpu_milliseconds") =>
         "Milliseconds spent on active expiry.";
     Counter "redis_evicted_keys_total" Field("evicted_keys") => "Keys that were evicted.";

@@ -29,11 +29,11 @@ use crate::call::with_held;
 use crate::context::Context;
 use crate::engine::{Engine, random_id};
 use crate::host::{ConnId, Peer, Target};
+use crate::lazy_free;
 use crate::loading::{self, Present};
 use crate::scripting::functions::Policy;
 use crate::session::{Session, SharedSession};
 use crate::state::replication::History;
-use crate::{aof, lazy_free};
 
 /// How often what waits looks whether it is still wanted, and tells the caller.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -56,9 +56,9 @@ pub struct Installed {
 /// The primary's history and the number of bytes of it that the dump includes.
 pub type Position = (String, u64);
 
-/// Loads the dump that `payload` yields in the place of all data. `position` is where the stream goes on; none
-/// where the primary has not told it. `progress` is called with the bytes received so far, several times a
-/// second also while nothing is read. Once `cancelled` is true it ends with an error. An error leaves
+/// Loads the dump that `payload` yields in the place of all data. `position` is where the stream goes on;
+/// none where the primary has not told it. `progress` is called with the bytes received so far, several times
+/// a second also while nothing is read. Once `cancelled` is true it ends with an error. An error leaves
 /// everything as it was, unless the data had to go first (see above): then there are none, under a new
 /// history. No shard may be locked by this thread.
 pub fn install(
@@ -277,9 +277,8 @@ fn follow(engine: &Engine, (id, offset): &Position) {
 
 /// Has the append-only file, if it is on, begin with the present data. No shard may be locked.
 fn renew_log(engine: &Engine) {
-    if engine.active_config().config.appendonly {
-        aof::switch_off(engine);
-        aof::switch_on(engine);
+    if let Some(begin_anew) = engine.aof_begins_anew.get() {
+        begin_anew(engine);
     }
 }
 

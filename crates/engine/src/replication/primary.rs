@@ -17,6 +17,7 @@ use crate::client::Peer;
 use crate::context::{Context, Outbox};
 use crate::engine::Engine;
 use crate::session::{Session, flag};
+use crate::state::failover::FailoverState;
 use crate::state::replication::{Replica, ReplicaState};
 use crate::{notice, warning};
 
@@ -257,7 +258,11 @@ pub fn tick(context: &mut Context) {
         return;
     }
     let ping_ms = i64::from(config.repl_ping_replica_period) * 1000;
-    if !engine.replication.is_replica() && now_ms - serving.pinged_ms.load(Ordering::Relaxed) >= ping_ms {
+    let is_handing_over = engine.replication.failover.state() != FailoverState::None;
+    if !engine.replication.is_replica()
+        && !is_handing_over
+        && now_ms - serving.pinged_ms.load(Ordering::Relaxed) >= ping_ms
+    {
         serving.pinged_ms.store(now_ms, Ordering::Relaxed);
         append_neutral(&mut context.outbox, &[b"PING"]);
     }

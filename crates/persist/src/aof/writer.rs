@@ -223,10 +223,10 @@ impl Writer {
             && !self.control.has_change()
     }
 
-    /// Group commit with `appendfsync always`: waits for the clients that got their replies after the last
+    /// Group commit, with `appendfsync always`: waits for the clients that got their replies after the last
     /// sync to write again, so that their writes share the next sync. Waits for half the time of a sync at
     /// most.
-    pub fn wait_for_group(&mut self) {
+    pub fn wait_for_group_commit(&mut self) {
         let waits = self.control.policy() == SyncPolicy::Always && !simulation::is_active();
         if !waits || self.failed_at.is_some() {
             return;
