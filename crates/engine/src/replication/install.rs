@@ -24,7 +24,6 @@ use mantissa_store::Keyspace;
 use mantissa_sys::simulation;
 use parking_lot::MutexGuard;
 
-use super::role;
 use crate::call::with_held;
 use crate::context::Context;
 use crate::engine::{Engine, random_id};
@@ -56,9 +55,9 @@ pub struct Installed {
 /// The primary's history and the number of bytes of it that the dump includes.
 pub type Position = (String, u64);
 
-/// Loads the dump that `payload` yields in the place of all data. `position` is where the stream goes on; none
-/// where the primary has not told it. `progress` is called with the bytes received so far, several times a
-/// second also while nothing is read. Once `cancelled` is true it ends with an error. An error leaves
+/// Loads the dump that `payload` yields in the place of all data. `position` is where the stream goes on;
+/// none where the primary has not told it. `progress` is called with the bytes received so far, several
+/// times a second also while nothing is read. Once `cancelled` is true it ends with an error. An error leaves
 /// everything as it was, unless the data had to go first (see above): then there are none, under a new
 /// history. No shard may be locked by this thread.
 pub fn install(
@@ -270,7 +269,9 @@ fn follow(engine: &Engine, (id, offset): &Position) {
     if let Some(kept) = &mut *replication.kept.lock() {
         kept.first = end;
     }
-    role::disconnect_replicas(engine);
+    // What this server's own replicas have been sent does not lead to these data.
+    let replicas = replication.replicas.lock().clone();
+    replicas.iter().for_each(|replica| engine.end_session(&replica.session));
     // The base that is being written has other data.
     engine.aof.rewrite.void();
 }
