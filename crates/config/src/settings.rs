@@ -647,9 +647,10 @@ settings! {
     repl_diskless_sync_delay: u32 = "repl-diskless-sync-delay", INT, "5", 0;
     /// Replicas at which that wait ends early; 0 waits in full.
     repl_diskless_sync_max_replicas: u32 = "repl-diskless-sync-max-replicas", INT, "0", 0;
-    /// Loads the dump at the replica without a file: `disabled`, `on-empty-db`, or `swapdb`, which keeps the
-    /// old data meanwhile.
-    repl_diskless_load: DisklessLoad = "repl-diskless-load", Choice(DisklessLoad::NAMES), "disabled", INERT;
+    /// How a replica takes over its primary's data: `swapdb` loads them beside the old ones, which are served
+    /// until the exchange; `disabled` and `on-empty-db` receive them into a file, then remove the old ones
+    /// and load it. A replica without data needs no file.
+    repl_diskless_load: DisklessLoad = "repl-diskless-load", Choice(DisklessLoad::NAMES), "disabled", 0;
     /// Lets the kernel gather packets to replicas: less traffic, more delay.
     repl_disable_tcp_nodelay: bool = "repl-disable-tcp-nodelay", Bool, "no", INERT;
     /// Seconds between pings to replicas.

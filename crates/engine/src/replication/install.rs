@@ -24,7 +24,6 @@ use mantissa_store::Keyspace;
 use mantissa_sys::simulation;
 use parking_lot::MutexGuard;
 
-use super::role;
 use crate::call::with_held;
 use crate::context::Context;
 use crate::engine::{Engine, random_id};
@@ -270,7 +269,9 @@ fn follow(engine: &Engine, (id, offset): &Position) {
     if let Some(kept) = &mut *replication.kept.lock() {
         kept.first = end;
     }
-    role::disconnect_replicas(engine);
+    // What this server's own replicas have been sent does not lead to these data.
+    let replicas = replication.replicas.lock().clone();
+    replicas.iter().for_each(|replica| engine.end_session(&replica.session));
     // The base that is being written has other data.
     engine.aof.rewrite.void();
 }
