@@ -41,6 +41,10 @@ fn tell_waiters(engine: &Engine, is_lost: bool) {
 /// the same transaction or script have changed is not undone.
 pub fn append_unfinished(context: &mut Context) {
     let outbox = &mut context.outbox;
+    if context.engine.replication.is_replica() {
+        // Its log is its primary's stream.
+        outbox.unit.clear();
+    }
     if !outbox.unit.is_empty() {
         let lsn = context.engine.log.append(&mut outbox.unit, 0);
         outbox.note_logged(lsn);

@@ -94,7 +94,8 @@ impl Folder {
     /// The commands in these increments, each as its words between blanks.
     pub fn log(&self) -> io::Result<Vec<String>> {
         let text = self.log_text()?;
-        let mut lines = text.split("\r\n");
+        // A line that begins with `#` is an annotation.
+        let mut lines = text.split("\r\n").filter(|line| !line.starts_with('#'));
         let mut commands = Vec::new();
         while let Some(count) = lines.next().and_then(|line| line.strip_prefix('*')?.parse::<usize>().ok()) {
             let words: Vec<&str> = (0..count).filter_map(|_| lines.by_ref().nth(1)).collect();
