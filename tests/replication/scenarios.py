@@ -128,17 +128,20 @@ def flags_of_clients(stage):
 
 REFUSED = [
     "SET k v", "GET k", "DEL k", "INCR k", "GETEX k", "GETEX k EX 10", "PFCOUNT h", "PFADD h a", "PUBLISH c m",
-    "SPUBLISH c m", "FLUSHALL", "FLUSHDB", "SWAPDB 0 1", "SELECT 1", "SELECT 0", "EXPIRE k 10", "SORT l", "SORT l STORE m",
+    "SPUBLISH c m", "FLUSHALL", "FLUSHDB", "SWAPDB 0 1", "SELECT 1", "SELECT 0", "EXPIRE k 10", "SORT l",
+    "SORT l STORE m",
     "GEORADIUS g 0 0 1 km", "GEORADIUS g 0 0 1 km STORE h", "BLPOP l 0.01", "BLMOVE l m LEFT LEFT 0.01",
     "XREADGROUP GROUP g c STREAMS s >", "XREAD STREAMS s 0", "RESTORE x 0 y", "MIGRATE 127.0.0.1 1 k 0 10",
-    "EVAL \"return 1\" 0", "EVAL \"return redis.call('GET','k')\" 1 k", "EVAL \"return redis.call('SET','k','v')\" 1 k",
+    "EVAL \"return 1\" 0", "EVAL \"return redis.call('GET','k')\" 1 k",
+    "EVAL \"return redis.call('SET','k','v')\" 1 k",
     "EVAL_RO \"return redis.call('SET','k','v')\" 1 k", "EVAL_RO \"return redis.call('GET','k')\" 1 k",
     "EVAL \"return redis.pcall('SET','k','v')\" 1 k", "EVAL \"#!lua\\nreturn 1\" 0",
     "EVAL \"#!lua flags=no-writes\\nreturn redis.call('GET','k')\" 1 k", "SCRIPT LOAD \"return 1\"", "SCRIPT FLUSH",
     "FUNCTION LOAD \"#!lua name=x\\nredis.register_function('f', function() return 1 end)\"", "FUNCTION FLUSH",
     "FUNCTION DELETE lib", "FCALL reads 1 k", "FCALL writes 1 k", "FCALL_RO reads 1 k", "FCALL_RO writes 1 k",
     "WAIT 0 0", "WAITAOF 0 0 0", "CONFIG GET replica-read-only", "SAVE", "COPY k l", "TOUCH k", "OBJECT ENCODING k",
-    "MULTI", "GET k", "EXEC", "MULTI", "SET k v", "GET k", "EXEC", "MULTI", "PUBLISH c m", "EXEC", "WATCH k", "UNWATCH",
+    "MULTI", "GET k", "EXEC", "MULTI", "SET k v", "GET k", "EXEC", "MULTI", "PUBLISH c m", "EXEC", "WATCH k",
+    "UNWATCH",
     "FAILOVER", "DEBUG SLEEP 0", "BITFIELD b GET u8 0", "BITFIELD b SET u8 0 1", "BITFIELD_RO b GET u8 0", "SPOP s",
     "HGETEX h EX 1 FIELDS 1 f", "NOSUCH", "SET k", "GEORADIUSBYMEMBER g a 1 km STORE h", "LPUSH", "EXISTS k",
 ]  # fmt: skip
@@ -162,11 +165,14 @@ def readonly(stage):
 
 
 STALE = [
-    "GET k", "SET k v", "PING", "ECHO x", "INFO server", "ROLE", "SELECT 0", "CONFIG GET maxmemory", "CLIENT ID", "TIME",
-    "PUBLISH c m", "MULTI", "EXEC", "MULTI", "GET k", "EXEC", "EVAL \"return 1\" 0", "EVAL \"#!lua flags=allow-stale\\nreturn 1\" 0",
+    "GET k", "SET k v", "PING", "ECHO x", "INFO server", "ROLE", "SELECT 0", "CONFIG GET maxmemory", "CLIENT ID",
+    "TIME",
+    "PUBLISH c m", "MULTI", "EXEC", "MULTI", "GET k", "EXEC", "EVAL \"return 1\" 0",
+    "EVAL \"#!lua flags=allow-stale\\nreturn 1\" 0",
     "EVAL \"#!lua flags=allow-stale,no-writes\\nreturn redis.call('GET','k')\" 1 k", "SCRIPT LOAD \"return 1\"",
     "SCRIPT EXISTS x", "FUNCTION STATS", "KEYS *", "SCAN 0", "DBSIZE", "RANDOMKEY", "EXISTS k", "TYPE k",
-    "OBJECT ENCODING k", "LASTSAVE", "SLOWLOG LEN", "COMMAND COUNT", "DEBUG DIGEST", "MEMORY USAGE k", "WATCH k", "UNWATCH",
+    "OBJECT ENCODING k", "LASTSAVE", "SLOWLOG LEN", "COMMAND COUNT", "DEBUG DIGEST", "MEMORY USAGE k", "WATCH k",
+    "UNWATCH",
     "WAIT 0 0", "BLPOP k 0.01", "XREAD BLOCK 1 STREAMS s $", "FLUSHALL", "SUBSCRIBE c", "UNSUBSCRIBE c", "ACL WHOAMI",
     "LATENCY RESET", "SAVE", "SORT l", "CLUSTER INFO", "READONLY", "RESET", "HELLO 2", "AUTH x", "QUIT",
 ]  # fmt: skip
@@ -212,8 +218,10 @@ def too_few_replicas(stage):
     asked = ["SET k v", "GET k", "DEL k", "MULTI", "SET k v", "GET k", "EXEC", "MULTI", "GET k", "EXEC"]
     asked += ["EVAL \"return redis.call('SET','k','v')\" 1 k", "EVAL \"return redis.call('GET','k')\" 1 k"]
     asked += ["EVAL \"return redis.pcall('SET','k','v')\" 1 k", "EVAL \"return 1\" 0", "PUBLISH c m", "FLUSHALL"]
-    asked += ["EVAL \"#!lua flags=no-writes\\nreturn 1\" 0", "EVAL \"#!lua\\nreturn 1\" 0", "BLPOP l 0.01", "EXPIRE k 1"]
-    asked += ["SCRIPT LOAD \"return 1\"", "CONFIG SET maxmemory 0", "PFCOUNT h", "SELECT 0", "FUNCTION FLUSH", "SORT l"]
+    asked += ["EVAL \"#!lua flags=no-writes\\nreturn 1\" 0", "EVAL \"#!lua\\nreturn 1\" 0", "BLPOP l 0.01",
+        "EXPIRE k 1"]
+    asked += ["SCRIPT LOAD \"return 1\"", "CONFIG SET maxmemory 0", "PFCOUNT h", "SELECT 0", "FUNCTION FLUSH",
+        "SORT l"]
     stage.p(*asked)
     stage.link()
     until(lambda: stage.primary.info()["min_slaves_good_slaves"] == "1", "no good replica")
@@ -235,7 +243,8 @@ def too_few_replicas(stage):
 def wait(stage):
     stage.p("WAIT 0 0", "WAIT 1 10", "WAITAOF 0 1 10", "WAITAOF 1 0 10")
     stage.link()
-    stage.p("SET k v", "WAIT 1 10000", "WAIT 2 50", "WAIT 0 0", "WAIT 1 0", "WAIT -1 10", "WAIT a 1", "WAIT 1 -1", "WAIT 1")
+    stage.p("SET k v", "WAIT 1 10000", "WAIT 2 50", "WAIT 0 0", "WAIT 1 0", "WAIT -1 10", "WAIT a 1", "WAIT 1 -1",
+        "WAIT 1")
     stage.p("MULTI", "SET k w", "WAIT 5 0", "EXEC", "WAITAOF 0 0 0", "WAITAOF 1 0 0", "WAITAOF 0 1 50", "WAITAOF 0 1")
     stage.r("WAIT 0 0", "WAIT 1 10", "WAITAOF 0 0 0", "WAITAOF 0 1 10")
     stage.p("EVAL \"redis.call('SET','k','v') return redis.call('WAIT', 5, 0)\" 0")
@@ -272,10 +281,13 @@ def what_has_expired(stage):
     until(lambda: stage.replica.call("EXISTS", "gone", "big") == 0, "what has expired is seen")
     until(lambda: stage.replica.call("HGET", "h", "f") is None, "what has expired is seen")
     until(lambda: stage.replica.call("HGET", "hh", "f") is None, "what has expired is seen")
-    looks = ["GET gone", "EXISTS gone", "TTL gone", "PTTL gone", "TYPE gone", "STRLEN gone", "DUMP gone", "MGET gone big"]
-    looks += ["OBJECT ENCODING gone", "EXPIRETIME gone", "GETRANGE gone 0 1", "KEYS gone", "BITCOUNT gone", "TOUCH gone"]
+    looks = ["GET gone", "EXISTS gone", "TTL gone", "PTTL gone", "TYPE gone", "STRLEN gone", "DUMP gone",
+        "MGET gone big"]
+    looks += ["OBJECT ENCODING gone", "EXPIRETIME gone", "GETRANGE gone 0 1", "KEYS gone", "BITCOUNT gone",
+        "TOUCH gone"]
     looks += ["HGETALL h", "HGET h f", "HTTL h FIELDS 1 f", "HEXISTS h f", "HVALS h", "HGET hh f", "HKEYS hh"]
-    looks += ["EVAL \"return redis.call('GET','gone')\" 1 gone", "EVAL_RO \"return redis.call('EXISTS','gone')\" 1 gone"]
+    looks += ["EVAL \"return redis.call('GET','gone')\" 1 gone",
+        "EVAL_RO \"return redis.call('EXISTS','gone')\" 1 gone"]
     stage.r(*looks)
     stage.r("DBSIZE")
     stage.note("KEYS", sorted(stage.replica.call("KEYS", "*")))
@@ -306,7 +318,8 @@ def events_and_messages(stage):
         listener.call("PSUBSCRIBE", "__keyevent@*", "news*")
         listener.call("SUBSCRIBE", "news")
         other.call("SUBSCRIBE", "news")
-        stage.p("SET k v EX 100", "INCR n", "LPUSH l a", "DEL l", "RENAME k j", "EXPIRE j -1", "HSET h f v", "SADD s a")
+        stage.p("SET k v EX 100", "INCR n", "LPUSH l a", "DEL l", "RENAME k j", "EXPIRE j -1", "HSET h f v",
+            "SADD s a")
         stage.p("SPOP s", "MULTI", "SET a 1", "DEL a", "EXEC", "SELECT 3", "SET in3 v", "SELECT 0", "ZADD z 1 a")
         stage.p("EVAL \"redis.call('SET','e','1') redis.call('PUBLISH','news','script')\" 0", "FLUSHALL")
         stage.p("XADD x 1-1 a b", "XGROUP CREATE x g 0", "SET soon v PX 5")
@@ -345,7 +358,8 @@ def scripts_and_functions(stage):
     stage.primary.call("FUNCTION", "LOAD", LIBRARY)
     stage.p("FCALL writes 1 f")
     stage.sync()
-    stage.r("GET k", "GET f", f"SCRIPT EXISTS {sha}", f"EVALSHA {sha} 1 k v", f"EVALSHA_RO {sha} 1 k v", "FCALL_RO reads 1 k")
+    stage.r("GET k", "GET f", f"SCRIPT EXISTS {sha}", f"EVALSHA {sha} 1 k v", f"EVALSHA_RO {sha} 1 k v",
+        "FCALL_RO reads 1 k")
     stage.libraries(stage.replica)
     stage.p("SCRIPT FLUSH", "FUNCTION DELETE lib")
     stage.sync()

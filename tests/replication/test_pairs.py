@@ -30,9 +30,11 @@ return redis.call('LRANGE', KEYS[1], 0, -1)
 # Their outcome depends on chance, on time, or on state.
 WRITES = [
     "SET plain value", "SET relative v EX 1000", "SETEX another 1000 v", "PSETEX third 1000000 v", "SETNX once v",
-    "SET kept v PX 1000000", "SET kept w KEEPTTL", "SET kept x GET", "INCRBYFLOAT number 1.1", "INCRBYFLOAT kept_float 3",
+    "SET kept v PX 1000000", "SET kept w KEEPTTL", "SET kept x GET", "INCRBYFLOAT number 1.1",
+    "INCRBYFLOAT kept_float 3",
     "APPEND plain more", "INCR counter", "DECRBY counter 17", "GETEX plain EX 500", "GETEX relative PERSIST",
-    "GETDEL another", "MSET a 1 b 2 c 3", "MSETNX m1 1 m2 2", "EXPIRE a 1000", "EXPIRE a 2000 GT", "EXPIREAT b 33177117420",
+    "GETDEL another", "MSET a 1 b 2 c 3", "MSETNX m1 1 m2 2", "EXPIRE a 1000", "EXPIRE a 2000 GT",
+    "EXPIREAT b 33177117420",
     "PEXPIRE c 999999", "PERSIST c", "EXPIRE m1 -1", "SETRANGE r 5 x", "GETSET r y", "SETBIT bits 77 1",
     "BITOP NOT inverted bits", "BITFIELD bf SET u8 0 255 INCRBY i5 100 1",
     "RPUSH list 1 2 3 4 5", "LMOVE list list2 LEFT RIGHT", "RPOPLPUSH list list2", "LPOP list 2", "LPUSHX list2 x",
@@ -41,7 +43,8 @@ WRITES = [
     "SINTERSTORE si set text", "SUNIONSTORE su set text", "SDIFFSTORE sd set text", "SREM set 9 8 7", "SADD gone 1",
     "SPOP gone 5", "ZADD z 1 a 2 b 3 c 4 d", "ZADD z GT CH 7 a", "ZADD z INCR 0.1 b", "ZPOPMIN z", "ZPOPMAX z",
     "ZINCRBY z 1.5 b", "ZRANGESTORE zz z 0 -1", "ZMPOP 1 zz MIN", "ZUNIONSTORE zu 2 z zz WEIGHTS 2 3",
-    "ZREMRANGEBYRANK z 0 0", "HSET h f 1 g 2 h 3", "HINCRBYFLOAT h f 0.5", "HINCRBY h g 4", "HDEL h h", "HSETNX h i 1",
+    "ZREMRANGEBYRANK z 0 0", "HSET h f 1 g 2 h 3", "HINCRBYFLOAT h f 0.5", "HINCRBY h g 4", "HDEL h h",
+    "HSETNX h i 1",
     "XADD s * a 1", "XADD s 99999999999999-* b 2", "XADD s MAXLEN ~ 10 NOMKSTREAM 99999999999999-5 c 3",
     "XGROUP CREATE s g 0", "XGROUP CREATECONSUMER s g idle", "XREADGROUP GROUP g c COUNT 1 STREAMS s >",
     "XREADGROUP GROUP g c NOACK COUNT 1 STREAMS s >", "XAUTOCLAIM s g d 0 0", "XCLAIM s g e 0 99999999999999-0",
@@ -52,8 +55,10 @@ WRITES = [
     "COPY plain copy", "RENAME c renamed", "RENAMENX renamed other", "MOVE b 1", "SORT set ALPHA STORE sorted",
     "SORT text STORE gone BY nosort ALPHA", "UNLINK sd", "DEL si nothing", "TOUCH plain", "PUBLISH channel message",
     "SELECT 1", "SET other 1", "LPUSH list x", "SWAPDB 1 2", "SELECT 5", "SET x y", "FLUSHDB", "SET z y", "SELECT 6",
-    "SET x y", "FLUSHDB ASYNC", "SELECT 0", "MULTI", "SET in transaction", "SPOP set", "INCRBYFLOAT tf 0.1", "SELECT 2",
-    "LPUSH from transaction", "EXEC", "MULTI", "GET plain", "EXEC", "SET back in2", "SELECT 0", "MULTI", "SET dropped 1",
+    "SET x y", "FLUSHDB ASYNC", "SELECT 0", "MULTI", "SET in transaction", "SPOP set", "INCRBYFLOAT tf 0.1",
+    "SELECT 2",
+    "LPUSH from transaction", "EXEC", "MULTI", "GET plain", "EXEC", "SET back in2", "SELECT 0", "MULTI",
+    "SET dropped 1",
     "DISCARD", "WATCH plain", "MULTI", "SET plain watched EX 100", "EXEC", "FUNCTION STATS",
 ]  # fmt: skip
 FIELD_WRITES = [

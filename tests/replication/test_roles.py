@@ -51,7 +51,9 @@ def test_as_redis(name, kinds, start_node, make_proxy):
     kinds = ("redis", "redis") if subject_is_oracle() else kinds
     found = play(name, kinds, start_node, make_proxy)
     differ = [
-        f"{left[0]}\n  redis:   {left[1]}\n  subject: {right[1]}" for left, right in zip(expected, found) if left != right
+        f"{left[0]}\n  redis:   {left[1]}\n  subject: {right[1]}"
+        for left, right in zip(expected, found)
+        if left != right
     ]
     assert not differ, "\n" + "\n".join(differ[:8])
     assert found == expected

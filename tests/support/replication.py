@@ -27,7 +27,7 @@ PAIRS = [
     ("valkey", "mantissa"),
     ("mantissa", "valkey"),
 ]
-PATIENCE_S = 30
+PATIENCE_S = float(os.environ.get("MANTISSA_TEST_PATIENCE", "30"))
 DEFAULTS = {"repl-diskless-sync-delay": 0, "repl-timeout": 60}
 
 

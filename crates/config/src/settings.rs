@@ -608,15 +608,13 @@ settings! {
     /// The password to log in with at the master.
     masterauth: Vec<u8> = "masterauth", Bytes, "", SENSITIVE;
     /// Answers reads also while the master is not reached.
-    replica_serve_stale_data: bool = "replica-serve-stale-data" | "slave-serve-stale-data", Bool, "yes",
-        INERT;
+    replica_serve_stale_data: bool = "replica-serve-stale-data" | "slave-serve-stale-data", Bool, "yes", 0;
     /// Refuses writes of clients to a replica.
-    replica_read_only: bool = "replica-read-only" | "slave-read-only", Bool, "yes", INERT;
+    replica_read_only: bool = "replica-read-only" | "slave-read-only", Bool, "yes", 0;
     /// Leaves eviction to the master.
-    replica_ignore_maxmemory: bool = "replica-ignore-maxmemory" | "slave-ignore-maxmemory", Bool, "yes",
-        INERT;
+    replica_ignore_maxmemory: bool = "replica-ignore-maxmemory" | "slave-ignore-maxmemory", Bool, "yes", 0;
     /// Goes on although a replica can not write to its disk.
-    replica_ignore_disk_write_errors: bool = "replica-ignore-disk-write-errors", Bool, "no", INERT;
+    replica_ignore_disk_write_errors: bool = "replica-ignore-disk-write-errors", Bool, "no", 0;
     /// Frees the old data of a replica in the background before a full synchronisation.
     replica_lazy_flush: bool = "replica-lazy-flush" | "slave-lazy-flush", Bool, "no", INERT;
     /// The order in which Sentinel promotes replicas: the lowest first; 0 is never.
@@ -634,7 +632,7 @@ settings! {
     /// What a replica does about an error of a replicated command: `ignore`, `panic` or `panic-on-replicas`.
     propagation_error_behavior: PropagationError = "propagation-error-behavior",
         Choice(PropagationError::NAMES),
-        "ignore", INERT;
+        "ignore", 0;
     /// Replicas that must be connected for a write to be accepted; 0 asks for none.
     min_replicas_to_write: u32 = "min-replicas-to-write" | "min-slaves-to-write", INT, "0", 0;
     /// Seconds that those replicas may lag.

@@ -81,7 +81,9 @@ impl<'e> Background<'e> {
         if now >= self.next_round && !is_paused {
             let hz = context.active.config.hz.clamp(1, 500);
             self.next_round = now + Duration::from_micros(1_000_000 / u64::from(hz));
-            if engine.active_expire.load(Ordering::Relaxed) && !engine.pauses(context.now_ms, true) {
+            let is_expiring =
+                engine.active_expire.load(Ordering::Relaxed) && !engine.replication.is_replica();
+            if is_expiring && !engine.pauses(context.now_ms, true) {
                 self.expirer.run(context);
             }
             crate::tracking::drop_surplus(context);

@@ -341,6 +341,12 @@ impl Engine {
         self.worker_count() + OTHER_THREADS - 1
     }
 
+    /// Sets whether the server follows another. All shards must be locked, unless nobody is served yet.
+    pub fn set_replica(&self, is_replica: bool) {
+        self.replication.set_replica(is_replica);
+        self.keyspace.set_keeps_expired(is_replica);
+    }
+
     /// The program around the engine.
     pub fn host(&self) -> &dyn Host {
         &*self.host

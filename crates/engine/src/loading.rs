@@ -35,7 +35,8 @@ pub enum Present {
 }
 
 /// Reads a dump into a keyspace, with one thread for each core. As the base of a log it keeps keys that have
-/// expired: the log goes on from there. No shard of it may be locked by this thread.
+/// expired: the log goes on from there. A replica keeps them too. No shard of it may be locked by this
+/// thread.
 pub fn load_file(
     engine: &Engine,
     keyspace: &Keyspace,
@@ -47,6 +48,8 @@ pub fn load_file(
     let failed = |reason: String| failure(path, &reason);
     let file = engine.storage.open_shared(path).map_err(|error| failed(error.to_string()))?;
     let now_ms = unix_ms();
+    // Its primary says when they go.
+    let is_replica = engine.replication.is_replica() || active.config.replicaof.is_some();
     let kept = active.settings.access_clock;
     let clock_of =
         |access: Access| mantissa_commands::restored_clock(kept, access.idle_s, access.frequency, now_ms);
@@ -56,7 +59,7 @@ pub fn load_file(
     let codes = Mutex::new(Vec::new());
     let skipping = Skipping::new(active.config.hide_user_data_from_log);
     let job = LoadJob {
-        options: LoadOptions { skip_expired: !is_base, ..options(&active, now_ms) },
+        options: LoadOptions { skip_expired: !is_base && !is_replica, ..options(&active, now_ms) },
         threads: match simulation::is_active() {
             true => 1,
             false => std::thread::available_parallelism().map_or(1, usize::from),

@@ -79,7 +79,7 @@ impl Server {
     fn change_history(&mut self) {
         let number = self.histories.len() as u64;
         self.histories.push((format!("{number:040}"), number * 1_000_000_000));
-        self.control.note_position(&self.facts());
+        self.control.note_position(Some(&self.facts()));
     }
 
     fn append(&mut self, random: &mut Random) {

@@ -238,6 +238,7 @@ impl Work<'_> {
             outcome.map(|()| Some(file)).map_err(std::io::Error::other)
         });
         self.engine.aof.is_logging.store(true, Ordering::Relaxed);
+        // This may begin another history.
         backlog::settle_logging(self.engine);
         self.engine.aof.control.switch_at(next, &restore::facts(self.engine));
     }

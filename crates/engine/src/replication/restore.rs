@@ -9,7 +9,7 @@ use mantissa_persist::write::ReplicationFacts;
 use super::backlog;
 use crate::engine::Engine;
 use crate::notice;
-use crate::state::replication::{History, Kept};
+use crate::state::replication::History;
 
 /// Where replication stands at the end of the log. All shards must be locked, unless nobody is served.
 pub fn facts(engine: &Engine) -> ReplicationFacts {
@@ -24,7 +24,7 @@ pub fn facts(engine: &Engine) -> ReplicationFacts {
 /// Has the append-only file say where replication stands from here on. To be called with all shards locked,
 /// after each change of the history or of its offset.
 pub fn note_history(engine: &Engine) {
-    engine.aof.control.note_position(&facts(engine));
+    engine.aof.control.note_position(Some(&facts(engine)));
 }
 
 /// Goes on from where the files that were loaded say that replication stood. Nobody is served yet.
@@ -36,10 +36,8 @@ pub fn restore(engine: &Engine, facts: &ReplicationFacts) {
     let (replication, log) = (&engine.replication, &engine.log);
     let offset = facts.offset as u64;
     replication.align(log.end(), offset);
-    let kept = Kept { backlog: log.keep(active.config.repl_backlog_size), first: log.end() };
-    *replication.kept.lock() = Some(kept);
+    backlog::begin(engine, &engine.keyspace.lock(engine.keyspace.all_shards()));
     backlog::note_idle(engine);
-    engine.keyspace.set_logged(true);
     if active.config.replicaof.is_some() {
         log.set_database(usize::try_from(facts.database).ok());
         replication.set_history(History { id: facts.id.clone(), second: None });

@@ -45,7 +45,7 @@ pub fn follow(engine: &Engine, all: &LockedShards<'_>, address: Address) {
              may be able to synchronize with the new master with just a partial transfer."
         );
     }
-    replication.set_replica(true);
+    engine.set_replica(true);
     // For replicas of this one, and for the time after its promotion.
     backlog::begin(engine, all);
     log::set_role(Role::Replica);
@@ -82,8 +82,8 @@ pub fn lead(engine: &Engine) -> bool {
          {id}"
     );
     replication.set_history(History { id, second: Some((former, offset)) });
+    engine.set_replica(false);
     restore::note_history(engine);
-    replication.set_replica(false);
     log::set_role(Role::Master);
     // They are to learn the new name. They go on where they were.
     disconnect_replicas(engine);

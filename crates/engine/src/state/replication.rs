@@ -136,7 +136,7 @@ impl Replication {
     }
 
     /// Sets whether the server follows another.
-    pub fn set_replica(&self, is_replica: bool) {
+    pub(crate) fn set_replica(&self, is_replica: bool) {
         self.is_replica.store(is_replica, Ordering::Release);
     }
 }

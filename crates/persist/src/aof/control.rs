@@ -286,12 +286,13 @@ impl WriterControl {
         self.switch_to(next, Some(facts));
     }
 
-    /// Has the writer note what is known of replication at the end of the log. To be called when the history
-    /// changes, with units excluded as for [`WriterControl::switch_at`].
-    pub fn note_position(&self, facts: &ReplicationFacts) {
+    /// Has the writer note what is known of replication at the end of the log, or that nothing is. To be
+    /// called when the history changes, with units excluded as for [`WriterControl::switch_at`].
+    pub fn note_position(&self, facts: Option<&ReplicationFacts>) {
         let mut shared = self.locked();
         if shared.reader.is_some() {
-            let note = note(Some(facts));
+            let mut note = Vec::new();
+            put_position(facts, &mut note);
             shared.changes.push_back(FileChange { lsn: self.log.end(), next: None, note });
             self.has_work.notify_all();
         }
@@ -353,11 +354,11 @@ impl WriterControl {
     }
 }
 
-/// The line that says what is known of replication; nothing if nothing is.
+/// The line that a file begins with; none if nothing is known of replication.
 fn note(facts: Option<&ReplicationFacts>) -> Vec<u8> {
     let mut note = Vec::new();
     if let Some(facts) = facts {
-        put_position(facts, &mut note);
+        put_position(Some(facts), &mut note);
     }
     note
 }

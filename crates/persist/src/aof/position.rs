@@ -26,10 +26,15 @@ const LINE: &[u8] = b"#REPL:";
 /// Digits in the name of a history.
 const ID_DIGITS: usize = 40;
 
-/// Appends the line, and the command that selects the database.
-pub fn put_position(facts: &ReplicationFacts, out: &mut Vec<u8>) {
+/// Appends the line, and the command that selects the database. The line of nothing says that nothing is
+/// known of what follows.
+pub fn put_position(facts: Option<&ReplicationFacts>, out: &mut Vec<u8>) {
     let mut digits = [0; INTEGER_TEXT_MAX];
     out.extend_from_slice(LINE);
+    let Some(facts) = facts else {
+        out.extend_from_slice(b"\r\n");
+        return;
+    };
     out.extend_from_slice(facts.id.as_bytes());
     for number in [facts.offset, facts.database] {
         out.push(b' ');
@@ -155,7 +160,7 @@ mod tests {
 
     fn line(offset: i64, database: i64) -> Vec<u8> {
         let mut line = Vec::new();
-        put_position(&facts(offset, database), &mut line);
+        put_position(Some(&facts(offset, database)), &mut line);
         line
     }
 
@@ -198,6 +203,9 @@ mod tests {
         let changed = [&line(7, 2)[..], PING, &line(100, 3), PING, select].concat();
         assert_eq!(read(None, &[&changed, &[&line(200, 3), PING].concat()]), Some((214, 3)));
         assert_eq!(read(None, &[&changed]), Some((137, 3)));
+        let mut nothing = Vec::new();
+        put_position(None, &mut nothing);
+        assert_eq!(read(None, &[&[&line(7, 2), &nothing[..], PING].concat()]), None);
         for bad in [&b"#REPL:\r\n"[..], b"#REPL:0123456789abcdef0123456789abcdef01234567 -7 3\r\n"] {
             assert_eq!(read(Some(facts(5, 0)), &[bad, PING]), None);
         }
