@@ -90,7 +90,8 @@ fn log_slow_replica(context: &Context, connection: &Connection, unsent: u64) {
     } else {
         let (bytes, seconds) = (limit.soft_bytes, limit.soft_seconds);
         warning!(
-            "{unsent} bytes wait for a replica, more than the {bytes} that {which} (soft) allows for {seconds} s"
+            "{unsent} bytes wait for a replica, more than the {bytes} that {which} (soft) allows for {seconds} \
+             s"
         );
     }
 }

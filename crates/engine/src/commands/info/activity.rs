@@ -25,8 +25,9 @@ pub(super) fn stats(lines: &mut Lines, source: &Source) {
     lines.add("total_net_repl_output_bytes", rate(&serving.sent_bytes));
     lines.add("instantaneous_input_kbps", kilobytes(rate(&engine.stats.input_bytes_per_second)));
     lines.add("instantaneous_output_kbps", kilobytes(rate(&engine.stats.output_bytes_per_second)));
-    lines.add("instantaneous_input_repl_kbps", "0.00");
-    lines.add("instantaneous_output_repl_kbps", "0.00");
+    for name in ["instantaneous_input_repl_kbps", "instantaneous_output_repl_kbps"] {
+        lines.add(name, "0.00");
+    }
     lines.add("rejected_connections", totals.rejected_connections);
     lines.add("sync_full", rate(&serving.full_syncs));
     lines.add("sync_partial_ok", rate(&serving.partial_syncs));
