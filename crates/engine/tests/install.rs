@@ -47,7 +47,7 @@ fn take(store: &Embedded, mut payload: impl Read) -> Result<Installed, String> {
 /// Opens a server with data of its own.
 fn server(mode: &str) -> Bench {
     let bench = Bench::open(&[("repl-diskless-load", mode), ("save", "\"\""), ("hz", "1")]);
-    bench.store.engine().replication.set_replica(true);
+    bench.store.engine().set_replica(true);
     fill(&bench.store);
     bench
 }
@@ -108,7 +108,7 @@ fn the_primarys_data_come_in_the_place_of_what_was_there() {
 #[test]
 fn an_empty_server_needs_no_file() {
     let bench = Bench::open(&[("save", "\"\"")]);
-    bench.store.engine().replication.set_replica(true);
+    bench.store.engine().set_replica(true);
     // No file can be written.
     std::fs::remove_dir_all(bench.folder.path()).expect("it is there");
     assert!(take(&bench.store, &dump(100)[..]).is_ok());
@@ -256,7 +256,7 @@ fn the_append_only_file_begins_with_the_new_data() -> Result<(), Box<dyn std::er
         let directives = [("repl-diskless-load", mode), ("save", "\"\""), ("appendonly", "yes")];
         let store = Embedded::open(folder.path(), &directives)?;
         fill(&store);
-        store.engine().replication.set_replica(true);
+        store.engine().set_replica(true);
         // The expired key stays until the primary removes it.
         store.engine().active_expire.store(false, Ordering::Relaxed);
         let received = AtomicU64::new(0);
@@ -273,7 +273,7 @@ fn the_append_only_file_begins_with_the_new_data() -> Result<(), Box<dyn std::er
             std::thread::sleep(Duration::from_millis(5));
         }
         // What a replica's own clients write is in no log.
-        store.engine().replication.set_replica(false);
+        store.engine().set_replica(false);
         store.client()?.ask("SET after 1");
         store.close()?;
         let store = Embedded::open(folder.path(), &directives)?;
