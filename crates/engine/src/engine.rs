@@ -226,7 +226,6 @@ impl Engine {
         let keyspace = Keyspace::new(config.databases, shard_count);
         let pressure = Arc::<Pressure>::default();
         pressure.set_limit(config.maxmemory);
-        let command_count = registry.index_count();
         let acl = Acl::new(registry, &config);
         let log = Arc::<Log>::default();
         let aof = Aof::new(Arc::clone(&log), worker_count);
@@ -256,7 +255,7 @@ impl Engine {
             postponed: Mutex::default(),
             has_postponed: AtomicBool::new(false),
             pause: Pause::default(),
-            stats: Stats::new(command_count, worker_count + OTHER_THREADS),
+            stats: Stats::new(registry.index_count(), worker_count + OTHER_THREADS),
             slowlog: Mutex::new(SlowLog::new()),
             latency: Mutex::new(LatencyMonitor::new()),
             scripting: Scripting::new(worker_count + OTHER_THREADS, scripting::language()),

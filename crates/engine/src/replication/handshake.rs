@@ -264,7 +264,8 @@ mod tests {
         Options { port: 6380, wanted: Some((ID.to_owned(), 15)), ..Options::default() }
     }
 
-    /// Gives it the replies, cut into two at `cut`. Returns what was sent, the outcome, and what was not taken.
+    /// Gives it the replies, cut into two at `cut`. Returns what was sent, the outcome, what was not taken,
+    /// and the lines for the log.
     fn talk(options: Options, replies: &[u8], cut: usize) -> (String, Option<Outcome>, Vec<u8>, String) {
         let mut handshake = Handshake::new(options);
         let (first, second) = replies.split_at(cut);
