@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,6 +64,21 @@ impl Listener {
         Ok(listener)
     }
 
+    /// A listener of another process whose descriptor has come here. The file of a Unix domain socket is its
+    /// responsibility from now on.
+    pub fn received(fd: OwnedFd, address: LocalAddress) -> Listener {
+        let path = match &address {
+            LocalAddress::Unix(path) => Some(path.to_string_lossy().into()),
+            LocalAddress::Tcp(_) => None,
+        };
+        Listener { fd, address, path }
+    }
+
+    /// Leaves the file of a Unix domain socket alone: another process has the listener now.
+    pub fn leave_file(&mut self) {
+        self.path = None;
+    }
+
     /// Where this listener listens.
     pub fn local_addr(&self) -> &LocalAddress {
         &self.address
@@ -84,6 +99,12 @@ impl Listener {
 
     pub(crate) fn unix_path(&self) -> Option<&Arc<str>> {
         self.path.as_ref()
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use crate::system;
@@ -104,6 +104,17 @@ impl Socket {
         Socket::from_accepted(OwnedFd::from(stream), None)
     }
 
+    /// A connection of another process whose descriptor has come here; `path` is that of the listener if it is
+    /// a Unix domain socket.
+    pub fn received(fd: OwnedFd, path: Option<&str>) -> io::Result<Socket> {
+        Socket::from_accepted(fd, path.map(Arc::from).as_ref())
+    }
+
+    /// Whether it speaks TLS, whose keys can not leave the process.
+    pub fn has_tls(&self) -> bool {
+        self.session.is_some()
+    }
+
     /// Who is at the other end.
     pub fn peer(&self) -> &Peer {
         &self.peer
@@ -180,6 +191,12 @@ impl Socket {
     pub fn write_best_effort(&self, bytes: &[u8]) {
         // A peer that cannot take the farewell goes without it.
         let _ = system::send(self.fd(), bytes);
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 

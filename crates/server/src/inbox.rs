@@ -1,6 +1,7 @@
 //! Messages between workers: how one worker has another do something for a connection of its own.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use mantissa_engine::host;
 use mantissa_engine::metrics::Format;
@@ -10,6 +11,7 @@ use parking_lot::Mutex;
 
 use crate::conn_id::conn_of;
 use crate::connection::Connection;
+use crate::handover::freeze::Freeze;
 use crate::service::Service;
 
 /// What a worker is asked to do.
@@ -40,6 +42,12 @@ pub enum Message {
         /// The text of all metrics.
         content: Vec<u8>,
     },
+    /// Stop running requests, for a hand-over.
+    Freeze(Arc<Freeze>),
+    /// Give up all connections, after [`Message::Freeze`].
+    Release,
+    /// Serve again.
+    Thaw,
     /// Stop serving and end the thread.
     Stop,
 }
@@ -51,13 +59,21 @@ impl Message {
             Message::Engine(message) => message.target().map(conn_of),
             Message::Adopt(_) | Message::Move(..) | Message::HandOver(_) => None,
             Message::Listen { .. } | Message::Scraped { .. } | Message::Stop => None,
+            Message::Freeze(_) | Message::Release | Message::Thaw => None,
         }
     }
 
     /// Whether acting on it must wait until no script of the worker runs: because it locks shards, which the
     /// script holds, or because it moves clients.
     pub fn waits_for_scripts(&self) -> bool {
-        matches!(self, Message::Engine(host::Message::Complete(..)) | Message::HandOver(_))
+        matches!(
+            self,
+            Message::Engine(host::Message::Complete(..))
+                | Message::HandOver(_)
+                | Message::Freeze(_)
+                | Message::Release
+                | Message::Thaw
+        )
     }
 }
 

@@ -6,6 +6,7 @@
 //! that have sent something in an iteration are fetched in the same way before the first of them is served,
 //! where the driver shows them.
 
+mod freezing;
 mod input;
 mod moving;
 mod nested_loop;
@@ -45,6 +46,7 @@ use crate::inbox::Message;
 use crate::network::Network;
 use crate::service::Service;
 use crate::{crash, limits};
+use freezing::Stopped;
 use input::Input;
 use moving::Departure;
 use nested_loop::Suspended;
@@ -79,7 +81,7 @@ pub struct Worker<'e> {
     /// Whether there are so many keys that it pays to prefetch them.
     prefetches: bool,
     deadlines: Deadlines,
-    tcp_listeners: Vec<TcpListener>,
+    listeners: Vec<WorkerListener>,
     /// Connections that are no clients.
     web: WebConnections,
     /// Clients that have moved on, by the connection that they had here.
@@ -95,16 +97,19 @@ pub struct Worker<'e> {
     /// Whether CLIENT PAUSE holds back any client of this worker.
     has_paused: bool,
     stopping: bool,
+    /// Stopped for a hand-over.
+    stopped: Option<Stopped>,
     last_tick_ms: i64,
     /// Inside a slow script: its client, which is not in its place.
     suspended: Option<Suspended>,
 }
 
 /// A socket that this worker accepts on.
-struct TcpListener {
+struct WorkerListener {
     /// Its number in the driver.
     id: usize,
-    address: SocketAddr,
+    /// The address; none for a Unix socket.
+    address: Option<SocketAddr>,
     service: Service,
 }
 
@@ -146,7 +151,7 @@ impl<'e> Worker<'e> {
             upcoming: Vec::new(),
             prefetches: false,
             deadlines: Deadlines::default(),
-            tcp_listeners: Vec::new(),
+            listeners: Vec::new(),
             web: WebConnections::default(),
             departures: HashMap::new(),
             pending: Pending::default(),
@@ -155,6 +160,7 @@ impl<'e> Worker<'e> {
             inspected: 0,
             has_paused: false,
             stopping: false,
+            stopped: None,
             last_tick_ms: 0,
             suspended: None,
         }
@@ -177,6 +183,7 @@ impl<'e> Worker<'e> {
             self.deliver_local(driver);
             self.tick(driver);
             self.end_turn(driver);
+            self.go_on_releasing(driver);
             let now = Instant::now();
             let turn_ns = now.duration_since(driver.iteration_began()).as_nanos() as u64;
             let commands_now = commands();
@@ -224,6 +231,9 @@ impl<'e> Worker<'e> {
                 self.listen(driver, opened.into_iter().map(|listener| (service, listener)));
             }
             Message::Scraped { conn, format, content } => self.scraped(driver, conn, format, content),
+            Message::Freeze(freeze) => self.freeze(driver, freeze),
+            Message::Release => self.release(driver),
+            Message::Thaw => self.thaw(driver),
             Message::Stop => self.stopping = true,
         }
     }
@@ -251,18 +261,20 @@ impl<'e> Worker<'e> {
     /// Starts accepting on sockets.
     pub fn listen(&mut self, driver: &mut Driver, listeners: impl IntoIterator<Item = (Service, Listener)>) {
         for (service, listener) in listeners {
-            let address = listener.local_addr().clone();
+            let address = match listener.local_addr() {
+                LocalAddress::Tcp(address) => Some(*address),
+                LocalAddress::Unix(_) => None,
+            };
             let id = driver.add_listener(listener);
-            if let LocalAddress::Tcp(address) = address {
-                self.tcp_listeners.push(TcpListener { id, address, service });
-            }
+            self.listeners.push(WorkerListener { id, address, service });
         }
     }
 
     /// Stops accepting on the TCP sockets of a service, but for those that are kept.
     fn stop_listening(&mut self, driver: &mut Driver, service: Service, kept: &[SocketAddr]) {
-        self.tcp_listeners.retain(|listener| {
-            let keep = listener.service != service || kept.contains(&listener.address);
+        self.listeners.retain(|listener| {
+            let keep = listener.service != service
+                || listener.address.is_none_or(|address| kept.contains(&address));
             if !keep {
                 driver.remove_listener(listener.id);
             }
@@ -343,11 +355,16 @@ impl<'e> Worker<'e> {
 
     // ---- connections ----
 
-    fn accept(&mut self, driver: &mut Driver, listener: usize, mut socket: Socket) {
+    fn accept(&mut self, driver: &mut Driver, listener: usize, socket: Socket) {
+        let listener = self.listeners.iter().find(|it| it.id == listener);
+        let service = listener.map_or(Service::Resp, |listener| listener.service);
+        self.accept_for(driver, service, socket);
+    }
+
+    /// Begins to serve a connection that was accepted for a service.
+    fn accept_for(&mut self, driver: &mut Driver, service: Service, mut socket: Socket) {
         self.context.refresh();
         let engine = self.context.engine;
-        let listener = self.tcp_listeners.iter().find(|it| it.id == listener);
-        let service = listener.map_or(Service::Resp, |listener| listener.service);
         if service == Service::Metrics {
             return self.accept_web(driver, socket);
         }
@@ -487,7 +504,8 @@ impl<'e> Worker<'e> {
         let Some(mut connection) = self.connections[conn.index()].take() else { return };
         connection.session.killed |= connection.session.shared.has(flag::KILLED);
         limits::bound_query(&self.context, &mut connection, input.bytes().len());
-        let next = if connection.is_waiting()
+        let next = if self.is_frozen()
+            || connection.is_waiting()
             || connection.held
             || connection.session.closing
             || connection.session.killed
@@ -713,7 +731,9 @@ impl<'e> Worker<'e> {
     fn tick(&mut self, driver: &mut Driver) {
         let now_ms = self.context.now_ms;
         let hz = i64::from(self.context.active.config.hz.max(1));
-        self.deadlines.expire(&self.context);
+        if !self.is_frozen() {
+            self.deadlines.expire(&self.context);
+        }
         self.context.engine.do_postponed();
         if now_ms - self.last_tick_ms < 1000 / hz {
             return;

@@ -65,6 +65,7 @@ impl Worker<'_> {
         if self.connection_mut(conn).is_none() {
             return;
         }
+        let Some(socket) = self.give_up(conn, socket) else { return };
         let Some(mut connection) = self.connections[conn.index()].take() else { return };
         let to = connection.moving_to.take().filter(|_| may_move(&connection));
         self.weights.remove(&self.context, &mut connection);
@@ -100,6 +101,9 @@ impl Worker<'_> {
         }
         // A client killed before its new worker was known: the old worker was notified.
         let killed = connection.session.shared.has(flag::KILLED);
+        if let Some(blocked) = &connection.session.blocked {
+            self.deadlines.add(blocked);
+        }
         self.note_pending_replies(&connection);
         self.place(connection);
         if killed {

@@ -1,0 +1,4 @@
+//! The hand-over of a running server to another process.
+
+pub mod channel;
+pub mod freeze;
