@@ -122,10 +122,10 @@ def test_upstart_is_told_by_a_stop(mode, start_server):
         assert supervised(connection) == "upstart"
 
 
-ELSE = [("replicaof", ["127.0.0.1", "1"]), ("cluster-enabled", ["yes"]), ("loadmodule", ["/m.so", "a"])]
+ELSE = [("cluster-enabled", ["yes"]), ("loadmodule", ["/m.so", "a"])]
 
 
-@pytest.mark.parametrize("name, words", [*ELSE, ("slaveof", ["127.0.0.1", "1"])])
+@pytest.mark.parametrize("name, words", ELSE)
 @pytest.mark.parametrize("way", ["file", "command line"])
 def test_what_would_start_something_else_stops_the_start(way, name, words, start_server):
     line, override = " ".join([name, *words]), "ignore-unsupported-directives"
@@ -145,7 +145,6 @@ def test_nothing_of_it_can_be_set_while_the_server_runs(subject):
     with subject.connect() as connection:
         for name, words in ELSE:
             assert connection("CONFIG", "SET", name, " ".join(words)).is_error
-        assert connection("REPLICAOF", "127.0.0.1", "1").is_error
         assert connection("MODULE", "LOAD", "/m.so").is_error
         assert connection.call("REPLICAOF", "NO", "ONE") == b"OK"
 

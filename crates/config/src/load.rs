@@ -20,8 +20,7 @@ const BAD_DIRECTIVE: &str = "Bad directive or wrong number of arguments";
 const DUPLICATE_USER: &str = "Duplicate user found. A user can only be defined once in config files";
 
 /// The directives that change whose data a server has and have no effect yet, and what would start instead.
-const UNSUPPORTED: [(&str, &str); 3] = [
-    ("replicaof", "replication is not supported yet: an empty primary that takes writes would start"),
+const UNSUPPORTED: [(&str, &str); 2] = [
     ("cluster-enabled", "clusters are not supported yet: a server that claims all slots would start"),
     ("loadmodule", "modules are not supported: a server without their commands and types would start"),
 ];
@@ -161,6 +160,7 @@ struct Loader {
     given: HashSet<&'static str>,
     warnings: Vec<Warning>,
     log_file_line: Option<(Origin, Vec<u8>)>,
+    replicaof_line: Option<(Origin, Vec<u8>)>,
     /// Where each directive of [`UNSUPPORTED`] was last given, and the line.
     unsupported_lines: [Option<(Origin, Vec<u8>)>; UNSUPPORTED.len()],
 }
@@ -172,6 +172,7 @@ impl Loader {
             given: HashSet::new(),
             warnings: Vec::new(),
             log_file_line: None,
+            replicaof_line: None,
             unsupported_lines: [const { None }; UNSUPPORTED.len()],
         }
     }
@@ -223,6 +224,9 @@ impl Loader {
         self.config.assign(directive, &split, repeated).map_err(|reason| error(&reason))?;
         if directive.name == "logfile" {
             self.log_file_line = Some((origin.clone(), text.to_vec()));
+        }
+        if directive.name == "replicaof" {
+            self.replicaof_line = Some((origin.clone(), text.to_vec()));
         }
         self.note_line(directive.name, origin, text);
         Ok(())
@@ -299,7 +303,7 @@ impl Loader {
     /// Refuses what would start as something else than the configuration says, unless it says that too.
     fn check_unsupported(&self) -> Result<(), ConfigError> {
         let config = &self.config;
-        let asked = [config.replicaof.is_some(), config.cluster_enabled, !config.modules.is_empty()];
+        let asked = [config.cluster_enabled, !config.modules.is_empty()];
         if config.ignore_unsupported_directives {
             return Ok(());
         }
@@ -321,7 +325,7 @@ impl Loader {
 
     /// Checks what concerns several settings, and warns about settings that have no effect.
     fn finish(mut self) -> Result<(Config, Vec<Warning>), ConfigError> {
-        if let [Some((origin, text)), ..] = &self.unsupported_lines
+        if let Some((origin, text)) = &self.replicaof_line
             && self.config.cluster_enabled
             && self.config.replicaof.is_some()
         {

@@ -228,7 +228,7 @@ settings! {
     /// Whether clients must show a certificate: `yes`, `no`, or `optional`, which checks one that is shown.
     tls_auth_clients: TlsAuthClients = "tls-auth-clients", Choice(TlsAuthClients::NAMES), "yes", 0;
     /// Uses TLS between a replica and its master.
-    tls_replication: bool = "tls-replication", Bool, "no", INERT;
+    tls_replication: bool = "tls-replication", Bool, "no", 0;
     /// Uses TLS on the cluster bus.
     tls_cluster: bool = "tls-cluster", Bool, "no", INERT;
     /// The TLS versions to accept, separated by spaces: `TLSv1.2`, `TLSv1.3`. Empty accepts both.
@@ -316,8 +316,8 @@ settings! {
     aof_rewrite_cpulist: String = "aof-rewrite-cpulist" | "aof_rewrite_cpulist", Text, "", IMMUTABLE | INERT;
     /// Cores for the process that saves in the background. No process is forked here.
     bgsave_cpulist: String = "bgsave-cpulist" | "bgsave_cpulist", Text, "", IMMUTABLE | INERT;
-    /// Starts although `replicaof`, `cluster-enabled` or `loadmodule` has no effect yet: as a primary of its
-    /// own, outside of any cluster, without modules. Mantissa's own directive.
+    /// Starts although `cluster-enabled` or `loadmodule` has no effect yet: outside of any cluster, without
+    /// modules. Mantissa's own directive.
     ignore_unsupported_directives: bool = "ignore-unsupported-directives", Bool, "no", IMMUTABLE;
     /// Adjusts how soon the kernel's out-of-memory killer chooses the process.
     oom_score_adj: OomScoreAdj = "oom-score-adj", Choice(OomScoreAdj::NAMES), "no", INERT;
@@ -598,15 +598,15 @@ settings! {
     metrics_timeout_s: u32 = "metrics-timeout", ONE_UP, "120", 0;
 
     section "Replication",
-        "Replication is not implemented yet.";
+        "A replica follows its primary over PSYNC: servers of this kind, Redis and Valkey.";
 
     /// The host and port of the master that this server is a replica of; `no one` is none.
     replicaof: Option<(String, u16)> = "replicaof" | "slaveof", ReplicaOf, "no one",
-        IMMUTABLE | MULTI | INERT;
+        IMMUTABLE | MULTI;
     /// The ACL user to log in as at the master.
-    masteruser: String = "masteruser", Text, "", SENSITIVE | INERT;
+    masteruser: String = "masteruser", Text, "", SENSITIVE;
     /// The password to log in with at the master.
-    masterauth: Vec<u8> = "masterauth", Bytes, "", SENSITIVE | INERT;
+    masterauth: Vec<u8> = "masterauth", Bytes, "", SENSITIVE;
     /// Answers reads also while the master is not reached.
     replica_serve_stale_data: bool = "replica-serve-stale-data" | "slave-serve-stale-data", Bool, "yes",
         INERT;
@@ -620,13 +620,13 @@ settings! {
     /// Frees the old data of a replica in the background before a full synchronisation.
     replica_lazy_flush: bool = "replica-lazy-flush" | "slave-lazy-flush", Bool, "no", INERT;
     /// The order in which Sentinel promotes replicas: the lowest first; 0 is never.
-    replica_priority: u32 = "replica-priority" | "slave-priority", INT, "100", INERT;
+    replica_priority: u32 = "replica-priority" | "slave-priority", INT, "100", 0;
     /// Lets Sentinel list this replica.
-    replica_announced: bool = "replica-announced", Bool, "yes", INERT;
+    replica_announced: bool = "replica-announced", Bool, "yes", 0;
     /// The address that a replica tells its master; empty is its real one.
-    replica_announce_ip: String = "replica-announce-ip" | "slave-announce-ip", Text, "", INERT;
+    replica_announce_ip: String = "replica-announce-ip" | "slave-announce-ip", Text, "", 0;
     /// The port that a replica tells its master; 0 is its real one.
-    replica_announce_port: u16 = "replica-announce-port" | "slave-announce-port", PORT, "0", INERT;
+    replica_announce_port: u16 = "replica-announce-port" | "slave-announce-port", PORT, "0", 0;
     /// The most bytes that a replica buffers during a full synchronisation; 0 takes the replica's output
     /// limit.
     replica_full_sync_buffer_limit: u64 = "replica-full-sync-buffer-limit", Memory { min: 0, signed: true },
@@ -658,7 +658,7 @@ settings! {
     repl_ping_replica_period: u32 = "repl-ping-replica-period" | "repl-ping-slave-period", ONE_UP, "10",
         INERT;
     /// Seconds of silence after which master or replica counts as lost.
-    repl_timeout: u32 = "repl-timeout", ONE_UP, "60", INERT;
+    repl_timeout: u32 = "repl-timeout", ONE_UP, "60", 0;
     /// Sends the dump of a full synchronisation over a connection of its own.
     repl_rdb_channel: bool = "repl-rdb-channel", Bool, "yes", HIDDEN | INERT;
 

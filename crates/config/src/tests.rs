@@ -423,7 +423,7 @@ const LINES: &[(&str, Option<&str>)] = &[
     ("bind", None),
     ("bind \"\"", None),
     ("replicaof no one", None),
-    ("slaveof a 1", Some(REPLICAOF)),
+    ("slaveof a 1", None),
     ("cluster-enabled no", None),
     ("cluster-enabled yes", Some(CLUSTER)),
     ("replicaof a", Some("wrong number of arguments")),
@@ -438,8 +438,6 @@ const LINES: &[(&str, Option<&str>)] = &[
     ("notify-keyspace-events", Some("wrong number of arguments")),
 ];
 
-const REPLICAOF: &str = "'replicaof' has no effect: replication is not supported yet: an empty primary that \
-                         takes writes would start. 'ignore-unsupported-directives yes' starts it anyway";
 const CLUSTER: &str = "'cluster-enabled' has no effect: clusters are not supported yet: a server that claims \
                        all slots would start. 'ignore-unsupported-directives yes' starts it anyway";
 const LOADMODULE: &str = "'loadmodule' has no effect: modules are not supported: a server without their \
@@ -448,12 +446,12 @@ const LOADMODULE: &str = "'loadmodule' has no effect: modules are not supported:
 
 #[test]
 fn what_has_no_effect_may_be_ignored() {
-    let text = "ignore-unsupported-directives yes\nreplicaof a 1\nloadmodule x";
+    let text = "ignore-unsupported-directives yes\ncluster-enabled yes\nloadmodule x";
     let (config, warnings) = Config::from_text("x", text.as_bytes()).expect("it is to be ignored");
-    assert!(config.replicaof.is_some() && config.modules.len() == 1);
+    assert!(config.cluster_enabled && config.modules.len() == 1);
     let named: Vec<&str> = warnings.iter().map(|warning| warning.directive.as_str()).collect();
-    assert_eq!(named, ["loadmodule", "replicaof"]);
-    let undone = Config::from_text("x", b"replicaof a 1\nreplicaof no one");
+    assert_eq!(named, ["loadmodule", "cluster-enabled"]);
+    let undone = Config::from_text("x", b"cluster-enabled yes\ncluster-enabled no");
     assert!(undone.is_ok_and(|(_, warnings)| warnings.is_empty()));
 }
 

@@ -121,6 +121,19 @@ pub fn wait(engine: &Engine, session: &mut Session, blocked: Arc<BlockedClient>)
     session.blocked = Some(blocked);
 }
 
+/// Unblocks all clients: the server has become a replica, and what they wait for may never come. Those whose
+/// command another thread runs stay.
+pub fn release_all_for_role_change(engine: &Engine) {
+    const REASON: &str = "UNBLOCKED force unblock from blocking operation, instance state changed \
+                          (master -> replica?)";
+    let all: Vec<_> = engine.blocked.lock().values().cloned().collect();
+    for blocked in all.iter().filter(|blocked| blocked.blocking.on_timeout != TimeoutReply::Never) {
+        let mut error = Reply::new(blocked.protocol);
+        error.error(REASON);
+        release(engine, blocked, error.into_bytes());
+    }
+}
+
 /// Removes a client from the queues of its keys. No shard may be locked.
 pub fn stop_waiting(engine: &Engine, blocked: &Arc<BlockedClient>) {
     engine.blocked.lock().remove(&blocked.session.id);

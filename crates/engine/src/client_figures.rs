@@ -124,6 +124,8 @@ fn letters(session: &SharedSession) -> String {
     let is_dirty = session.watch_dirty.lock().as_ref().is_some_and(|dirty| dirty.load(Ordering::Relaxed));
     let all = [
         (session.has(flag::MONITOR), 'O'),
+        (session.has(flag::REPLICA), 'S'),
+        (session.has(flag::PRIMARY), 'M'),
         (session.has(flag::PUBSUB), 'P'),
         (session.has(flag::MULTI), 'x'),
         (session.has(flag::BLOCKED), 'b'),

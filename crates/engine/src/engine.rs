@@ -25,7 +25,7 @@ use crate::latency::LatencyMonitor;
 use crate::memory_limit::{Freeing, Pressure};
 use crate::pubsub::PubSub;
 use crate::scripting::{self, Scripting};
-use crate::session::{BlockedClient, SharedSession};
+use crate::session::{BlockedClient, SharedSession, flag};
 use crate::slowlog::SlowLog;
 use crate::state::aof::Aof;
 use crate::state::persistence::Persistence;
@@ -365,6 +365,18 @@ impl Engine {
     /// Sends a message to every worker.
     pub fn send_all(&self, message: impl Fn() -> Message) {
         (0..self.worker_count()).for_each(|worker| self.send(worker, message()));
+    }
+
+    /// Ends a session: no request of it runs from now on, and its worker disconnects it.
+    pub fn end_session(&self, session: &SharedSession) {
+        session.mark(flag::KILLED, true);
+        let blocked = self.blocked.lock().get(&session.id).cloned();
+        if let Some(blocked) = blocked {
+            *blocked.waiting.lock() = false;
+        }
+        self.clients.write().remove(&session.id);
+        let target = *session.target.lock();
+        self.send(target.worker, Message::Kill(target.conn));
     }
 
     /// Starts the thread that frees large values.

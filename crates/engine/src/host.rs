@@ -63,6 +63,12 @@ pub trait Stream: Read + Write + Send {
 
     /// The address of this end, if it is a TCP connection.
     fn local_address(&self) -> Option<SocketAddr>;
+
+    /// The address of the other end, if it is a TCP connection.
+    fn remote_address(&self) -> Option<SocketAddr>;
+
+    /// The file descriptor that CLIENT LIST shows; -1 for none.
+    fn descriptor(&self) -> i32;
 }
 
 /// The program around an engine.

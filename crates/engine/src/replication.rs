@@ -4,3 +4,10 @@
 //! - A replica has one thread, the link: it connects, synchronises, and applies the primary's stream. It puts
 //!   the stream's bytes into its own log verbatim, so offsets of a whole chain agree.
 //! - At a promotion the history gets a new name, and the old one stays known up to that offset.
+
+pub mod apply;
+pub mod handshake;
+pub mod install;
+pub mod link;
+pub mod role;
+pub mod wire;

@@ -27,6 +27,9 @@
 //! 5. The append that makes something readable is followed by a [`Log::kick`], which wakes sleeping readers.
 //! 6. Without a reader or backlog nothing is kept, and `end` does not move.
 //!
+//! A replica appends what its primary has sent, byte by byte, as verbatim units ([`Unit::set_verbatim`]). So
+//! its log has the bytes of its primary's, and the log never adds a SELECT to them.
+//!
 //! A segment holds units of one second only, so that a reader knows their time.
 
 #[cfg(test)]
@@ -191,7 +194,7 @@ impl Log {
             return state.end;
         }
         let (first_database, last_database) = unit.databases();
-        if state.database != Some(first_database) {
+        if state.database != Some(first_database) && !unit.is_verbatim() {
             start = unit.select(start);
         }
         state.database = Some(last_database);
@@ -228,6 +231,21 @@ impl Log {
         let mut state = self.locked();
         state.database = None;
         state.end
+    }
+
+    /// The database that is selected at the end: a reader that begins there must assume it. `None` if SELECT
+    /// precedes the next unit, or the next unit begins with it.
+    pub fn database(&self) -> Option<usize> {
+        self.locked().database
+    }
+
+    /// Says which database is selected at the end, where what was appended before does not tell: a replica
+    /// goes on with its primary's stream after a restart. Has an effect only with a reader or backlog.
+    pub fn set_database(&self, database: Option<usize>) {
+        let mut state = self.locked();
+        if !state.registered.is_empty() {
+            state.database = database;
+        }
     }
 
     /// Wakes sleeping readers whose number of units has been reached. To be called after appending, once for

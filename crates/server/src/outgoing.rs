@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use mantissa_engine::host::Stream;
@@ -33,6 +34,14 @@ impl Stream for Plain {
 
     fn local_address(&self) -> Option<SocketAddr> {
         self.0.local_addr().ok()
+    }
+
+    fn remote_address(&self) -> Option<SocketAddr> {
+        self.0.peer_addr().ok()
+    }
+
+    fn descriptor(&self) -> i32 {
+        self.0.as_raw_fd()
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use mantissa_engine::commands::REDIS_VERSION;
 use mantissa_engine::config::{Config, IoDriver};
+use mantissa_engine::replication::role;
 use mantissa_engine::{Engine, Host, aof, background, log, notice, persistence, warning};
 use mantissa_net::{Driver, DriverKind, Listener, LocalAddress};
 use mantissa_persist::storage::FileSystem;
@@ -135,6 +136,7 @@ fn start(mut config: Config) -> Result<u8, String> {
     for thread in threads {
         let _failed_worker_has_logged = thread.join();
     }
+    role::end(&engine);
     aof::finish(&engine);
     let is_saved = persistence::save_the_rest(&engine);
     if let Some(path) = &engine.active_config().config.unixsocket {

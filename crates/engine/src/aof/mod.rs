@@ -86,6 +86,7 @@ pub fn start(engine: &Engine) -> Result<(), String> {
     if engine.active_config().config.appendonly {
         files::open_at_start(engine)?;
     }
+    crate::replication::role::begin(engine);
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use mantissa_commands::spec::{Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome};
 use mantissa_protocol::{Args, Reply};
 
+use crate::engine::Engine;
 use crate::invocation::{EngineSpec, Invocation};
 use crate::{aof, notice, warning};
 use mantissa_config::{Config, SENSITIVE, SetError, directive};
@@ -13,13 +14,20 @@ use mantissa_sys::clock::unix_ms;
 
 fn get(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let patterns: Vec<&[u8]> = args.from(2).iter().collect();
-    let found = invocation.engine().active_config().config.get(&patterns);
+    let found = in_force(invocation.engine()).get(&patterns);
     reply.map(found.len());
     for (name, value) in found {
         reply.bulk(&name);
         reply.bulk(&value);
     }
     Ok(())
+}
+
+/// The configuration, with the primary that is followed now.
+fn in_force(engine: &Engine) -> Config {
+    let primary = engine.replication.primary.lock().clone();
+    let replicaof = primary.map(|primary| (primary.host, primary.port));
+    Config { replicaof, ..engine.active_config().config.clone() }
 }
 
 fn set(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -87,8 +95,7 @@ pub(super) fn rewrite_file(invocation: &mut Invocation<'_, '_, '_>) -> Outcome {
     let Some(path) = active.config.file() else {
         return Err(Error::fixed("ERR The server is running without a config file"));
     };
-    let config =
-        Config { users: engine.acl.for_config(engine.registry, &active.config), ..active.config.clone() };
+    let config = Config { users: engine.acl.for_config(engine.registry, &active.config), ..in_force(engine) };
     if let Err(error) = config.rewrite(path) {
         warning!("CONFIG REWRITE failed: {error}");
         return Err(Error::new(format!("ERR Rewriting config file: {error}")));

@@ -12,6 +12,7 @@ mod append_only;
 mod figures;
 mod keysizes;
 mod memory;
+mod replica;
 mod state;
 
 use std::cell::OnceCell;

@@ -16,6 +16,7 @@ mod migrate;
 mod modules;
 mod persistence;
 mod pubsub;
+mod replicaof;
 mod replication;
 mod scripting;
 mod transactions;

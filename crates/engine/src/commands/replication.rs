@@ -11,12 +11,11 @@ use mantissa_commands::{Access, DataSpec, Error, Locks, Outcome, TimeoutReply, p
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::Kind;
 
+use super::replicaof::{replicaof, role_of_replica};
 use crate::invocation::{EngineSpec, Invocation};
 use crate::state::aof::{WAITAOF_WITHOUT_LOG, write_confirmations};
 use crate::{aof, blocking};
 
-const NOT_A_REPLICA: Error =
-    Error::fixed("ERR Replication is not supported yet: this server cannot become a replica");
 const NOT_A_MASTER: Error =
     Error::fixed("ERR Replication is not supported yet: this server cannot serve replicas");
 
@@ -102,17 +101,10 @@ fn failover(_session: &mut Invocation<'_, '_, '_>, args: Args<'_>, _reply: &mut 
     Err(Error::fixed("ERR FAILOVER requires connected replicas."))
 }
 
-fn replicaof(_session: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    if parse::is(args.at(1), "NO") && parse::is(args.at(2), "ONE") {
-        // It is no replica as it is.
-        reply.ok();
+fn role(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if role_of_replica(invocation.engine(), reply) {
         return Ok(());
     }
-    parse::integer_in(args.at(2), 0, 65535, "ERR Invalid master port")?;
-    Err(NOT_A_REPLICA)
-}
-
-fn role(_session: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     reply.array(3);
     reply.bulk(b"master");
     reply.integer(0);
@@ -169,11 +161,11 @@ pub(super) const COMMANDS: &[EngineSpec] = &[
              milliseconds:integer@TIMEOUT?",
         ),
     EngineSpec::new("replicaof", 3, replicaof, CHANGES_ROLE)
-        .locks(Locks::Nothing)
+        .locks(Locks::All)
         .docs(Group::Server, "5.0.0", "O(1)", "Makes the server a replica, or a master again.")
         .arguments(MASTER),
     EngineSpec::new("slaveof", 3, replicaof, CHANGES_ROLE)
-        .locks(Locks::Nothing)
+        .locks(Locks::All)
         .docs(Group::Server, "1.0.0", "O(1)", "Makes the server a replica, or a master again.")
         .deprecated("5.0.0", "`REPLICAOF`")
         .arguments(MASTER),

@@ -144,6 +144,14 @@ pub struct Link {
     pub heard_ms: AtomicI64,
     /// Since when the link is down, Unix time in s; 0 if it is up or never was.
     pub down_since_s: AtomicI64,
+    /// Since when the link is up, Unix time in s.
+    pub up_since_s: AtomicI64,
+    /// Seconds for which the link was down, without the present time.
+    pub down_s: AtomicI64,
+    /// Attempts to connect since the link was last up.
+    pub attempts: AtomicU64,
+    /// Attempts to connect since this primary is followed.
+    pub attempts_total: AtomicU64,
     /// Bytes of the dump: expected (-1 if unknown), and received.
     pub dump_bytes: AtomicI64,
     /// Bytes of the dump that have been received.
@@ -170,6 +178,20 @@ impl Link {
     /// Sets the state.
     pub fn set_state(&self, state: LinkState) {
         self.state.store(state as u8, Ordering::Release);
+    }
+
+    /// Begins anew, with another primary or none.
+    pub fn begin(&self, state: LinkState) {
+        self.set_state(state);
+        self.down_since_s.store(0, Ordering::Relaxed);
+        self.attempts.store(0, Ordering::Relaxed);
+        self.attempts_total.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether the link with this number is the present one. Does not change while the caller holds a shard.
+    #[inline]
+    pub fn is_current(&self, epoch: u64) -> bool {
+        self.epoch.load(Ordering::Acquire) == epoch
     }
 
     /// Whether the stream is applied: `master_link_status:up`.

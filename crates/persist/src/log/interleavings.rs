@@ -108,6 +108,42 @@ fn a_reader_sees_whole_units_each_once() {
     });
 }
 
+/// A replica appends the bytes of its primary; a sub-replica comes at any time and reads from the backlog.
+#[test]
+fn a_reader_of_the_backlog_sees_the_bytes_of_the_primary() {
+    check(|| {
+        let log = Arc::new(Log::default());
+        let backlog = log.keep(u64::MAX);
+        let sizes = [10, COPIED_LOCKED_BYTES_MAX + 10, COPIED_BYTES_MAX + 10];
+        let texts = sizes.iter().zip(LETTERS).map(|(&bytes, letter)| vec![letter; bytes]);
+        let texts: Arc<Vec<_>> = Arc::new(texts.collect());
+        let (writer_log, writer_texts) = (Arc::clone(&log), Arc::clone(&texts));
+        let writer = spawn(move || {
+            let mut unit = Unit::default();
+            for (database, text) in writer_texts.iter().enumerate() {
+                unit.set_verbatim(text, database);
+                writer_log.append(&mut unit, 0);
+                assert_eq!(writer_log.database(), Some(database));
+                writer_log.kick();
+            }
+        });
+        let (begin, mut chunks) = (backlog.first(), Vec::new());
+        switch();
+        let mut here = log.register(Start::Here, u64::MAX, None).expect("the log ends somewhere");
+        let (here_lsn, mut here_chunks) = (here.lsn(), Vec::new());
+        let mut reader = log.register(Start::At(begin), u64::MAX, None).expect("it is kept");
+        switch();
+        reader.read(Lsn::MAX, usize::MAX, &mut chunks).expect("it has no limit");
+        join_all([writer]);
+        reader.read(Lsn::MAX, usize::MAX, &mut chunks).expect("it has no limit");
+        here.read(Lsn::MAX, usize::MAX, &mut here_chunks).expect("it has no limit");
+        let bytes: Vec<u8> = chunks.iter().flat_map(|chunk| chunk.bytes()).copied().collect();
+        assert!(bytes == texts.concat() && reader.behind() == 0);
+        let end: Vec<u8> = here_chunks.iter().flat_map(|chunk| chunk.bytes()).copied().collect();
+        assert!(end == bytes[(here_lsn - begin) as usize..]);
+    });
+}
+
 #[test]
 fn locks_of_shards_exclude_and_never_deadlock() {
     check(|| {

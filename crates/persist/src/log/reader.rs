@@ -13,6 +13,8 @@ pub type Waker = Arc<dyn Fn() + Send + Sync>;
 pub enum Start {
     /// At the end, with SELECT before the next command, for a reader that has read nothing before.
     Fresh,
+    /// At the end, where [`Log::database`] is selected.
+    Here,
     /// At the byte with this LSN, for a reader that has read everything before.
     At(Lsn),
 }
@@ -97,6 +99,7 @@ impl Log {
                 state.database = None;
                 end
             }
+            Start::Here => end,
             Start::At(lsn) if (first..=end).contains(&lsn) => lsn,
             Start::At(_) => return Err(NotKept { first, end }),
         };
@@ -104,12 +107,13 @@ impl Log {
         Ok(Reader { log: Arc::clone(self), id, lsn })
     }
 
-    /// Keeps the last `bytes` bytes, and somewhat more, from now on.
+    /// Keeps the last `bytes` bytes from now on, with or without readers. Keeps somewhat more: bytes are
+    /// dropped when a block is full, and a unit that is not copied to a block is kept as a whole.
     pub fn keep(self: &Arc<Self>, bytes: u64) -> Backlog {
         let mut state = self.locked();
         let end = state.end;
         let id = state.register(end, Some(bytes), 0, None);
-        Backlog { log: Arc::clone(self), id }
+        Backlog { log: Arc::clone(self), id, since: end }
     }
 
     fn unregister(&self, id: u64) {
@@ -186,6 +190,12 @@ impl Reader {
         self.lsn
     }
 
+    /// The number of bytes that wait to be read. Some of them may still be being copied.
+    #[inline]
+    pub fn behind(&self) -> u64 {
+        self.log.end().saturating_sub(self.lsn)
+    }
+
     /// Adds to `chunks` what can be read: whole units up to `until`, which must be between two units, but no
     /// more than `bytes_max` bytes, which may end within a unit. Adds nothing if nothing can be read.
     pub fn read(&mut self, until: Lsn, bytes_max: usize, chunks: &mut Vec<Chunk>) -> Result<(), Lost> {
@@ -224,12 +234,20 @@ impl Drop for Reader {
 pub struct Backlog {
     log: Arc<Log>,
     id: u64,
+    /// The end of the log when it began. What is before may belong to another history.
+    since: Lsn,
 }
 
 impl Backlog {
-    /// The first LSN that a reader can begin at.
+    /// The first LSN of the backlog. A reader can begin there and anywhere up to the end of the log.
     pub fn first(&self) -> Lsn {
-        self.log.locked().first()
+        self.log.locked().first().max(self.since)
+    }
+
+    /// The number of bytes from its first LSN to the end of the log.
+    pub fn bytes(&self) -> u64 {
+        let state = self.log.locked();
+        state.end - state.first().max(self.since)
     }
 
     /// Sets the number of bytes that are kept from now on.

@@ -141,6 +141,84 @@ fn slow_readers_are_lost_and_others_are_not() {
 }
 
 #[test]
+fn verbatim_units_are_logged_as_they_are() {
+    let log = Arc::new(Log::default());
+    let backlog = log.keep(1 << 20);
+    assert_eq!(log.database(), None);
+    let append = |bytes: &[u8], database| {
+        let mut unit = Unit::default();
+        unit.set_verbatim(bytes, database);
+        let end = log.append(&mut unit, 0);
+        assert!(unit.is_empty() && !unit.is_verbatim());
+        end
+    };
+    let first = b"*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n*1\r\n$5\r\nMULTI\r\n*2\r\n$3\r\nDEL\r\n$1\r\na\r\n";
+    let second = b"*2\r\n$3\r\nDEL\r\n$1\r\nb\r\n*1\r\n$4\r\nEXEC\r\n*1\r\n$4\r\nPING\r\n";
+    let large = [&b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$40000\r\n"[..], &[b'x'; 40_000], b"\r\n"].concat();
+    let middle = append(first, 3);
+    let mut here = log.register(Start::Here, u64::MAX, None).expect("it begins at the end");
+    assert_eq!((middle, log.database(), here.behind()), (first.len() as u64, Some(3), 0));
+    append(second, 3);
+    append(&large, 3);
+    // A primary again: its first unit needs no SELECT, unless it begins anew.
+    log.append(&mut unit_of(3, &[b"PING"]), 0);
+    assert_eq!(here.behind(), log.end() - middle);
+    assert_eq!(read(&mut here, u64::MAX).0, [second, &large[..], b"*1\r\n$4\r\nPING\r\n"].concat());
+    let mut whole = log.register(Start::At(backlog.first()), u64::MAX, None).expect("it is kept");
+    assert!(read(&mut whole, middle).0 == first);
+    assert_eq!(whole.behind(), backlog.bytes() - middle);
+    append(b"*1\r\n$4\r\nPING\r\n", 5);
+    assert_eq!((log.database(), log.restart()), (Some(5), log.end()));
+    assert_eq!(log.database(), None);
+    log.set_database(Some(2));
+    assert_eq!(log.database(), Some(2));
+    drop((backlog, here, whole));
+    log.set_database(Some(2));
+    assert_eq!(log.database(), None, "nothing is known without a reader");
+}
+
+/// A backlog that nobody reads holds what it must, and not much more.
+#[test]
+fn a_backlog_without_readers_is_bounded() {
+    const KEPT: u64 = 300_000;
+    let log = Arc::new(Log::default());
+    {
+        let _former = log.keep(1000);
+        log.append(&mut unit_of(0, &[b"PING"]), 0);
+    }
+    let (begin, backlog) = (log.end(), log.keep(KEPT));
+    assert_eq!((backlog.first(), backlog.bytes()), (begin, 0));
+    let (mut kept, mut text, mut random) = (KEPT, Vec::new(), Random(7));
+    for number in 0..20_000 {
+        let (end, mut unit) = (log.end(), unit_of(0, &[b"SET", b"key", &[b'x'; 50]]));
+        if random.below(200) == 0 {
+            unit = unit_of(0, &[b"SET", b"key", &vec![b'y'; random.below(40_000) as usize]]);
+        }
+        let mut reader = log.register(Start::Here, u64::MAX, None).expect("it begins at the end");
+        log.append(&mut unit, number / 100);
+        text.extend(read(&mut reader, u64::MAX).0);
+        assert_eq!(log.end() - end, reader.lsn() - end);
+        drop(reader);
+        if number == 10_000 {
+            kept = KEPT / 10;
+            backlog.resize(kept);
+        }
+        let (bytes, all) = (backlog.bytes(), log.end() - begin);
+        assert!(bytes >= all.min(kept) && bytes <= kept + 2 * BLOCK_BYTES as u64, "{bytes} of {all}");
+        assert_eq!(bytes, log.end() - backlog.first());
+    }
+    let kept_text = &text[text.len() - backlog.bytes() as usize..];
+    let mut late = log.register(Start::At(backlog.first()), u64::MAX, None).expect("it is kept");
+    assert!(read(&mut late, u64::MAX).0 == kept_text);
+    // A larger one keeps more from then on, and what belongs to another backlog is not its own.
+    backlog.resize(KEPT);
+    log.append(&mut unit_of(0, &[b"PING"]), 0);
+    let second = log.keep(10);
+    assert_eq!((second.first(), second.bytes()), (log.end(), 0));
+    assert!(backlog.bytes() > kept);
+}
+
+#[test]
 fn blocks_are_filled_again() {
     let log = Arc::new(Log::default());
     let mut reader = log.register(Start::Fresh, u64::MAX, None).expect("it begins at the end");
@@ -235,6 +313,18 @@ fn fill_unit(unit: &mut Unit, appender: usize, number: usize, random: &mut Rando
     }
 }
 
+/// The same unit as a primary sends it whose stream has `selected` selected.
+fn verbatim(mut unit: Unit, selected: Option<usize>) -> Unit {
+    let (first_database, last_database) = unit.databases();
+    let mut start = unit.wrap();
+    if selected != Some(first_database) {
+        start = unit.select(start);
+    }
+    let bytes = unit.bytes(start).to_vec();
+    unit.set_verbatim(&bytes, last_database);
+    unit
+}
+
 /// One thread stands for several appenders, and fills reservations late and in any order; readers of all
 /// kinds come and go. A model is the text of all units in order, and the ranges that are not filled.
 #[test]
@@ -254,6 +344,9 @@ fn readers_see_whole_units_whatever_is_not_filled() {
                 0..4 if held.iter().all(|(of, ..)| *of != appender) => {
                     let (mut unit, mut reservation) = (Unit::default(), None);
                     fill_unit(&mut unit, appender, numbers[appender], &mut random);
+                    if random.below(3) == 0 {
+                        unit = verbatim(unit, log.database());
+                    }
                     numbers[appender] += 1;
                     let start = log.end();
                     ends.push(log.reserve(&mut unit, 0, &mut reservation));

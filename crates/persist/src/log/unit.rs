@@ -19,6 +19,8 @@ pub struct Unit {
     last_database: usize,
     /// The commands do not belong together.
     is_loose: bool,
+    /// The bytes are logged as they are.
+    is_verbatim: bool,
 }
 
 impl Unit {
@@ -28,12 +30,34 @@ impl Unit {
         self.commands == 0
     }
 
-    /// Adds a command on a database.
+    /// Makes these bytes the unit: whole commands, as a primary has sent them, SELECT, MULTI and EXEC
+    /// included. Behind them `database` is selected. Until the unit is emptied, nothing is added to it.
+    pub fn set_verbatim(&mut self, bytes: &[u8], database: usize) {
+        self.bytes.clear();
+        self.bytes.reserve(FRONT_BYTES + bytes.len());
+        self.bytes.resize(FRONT_BYTES, 0);
+        self.bytes.extend_from_slice(bytes);
+        (self.first_database, self.last_database) = (database, database);
+        // Not more than one, so nothing is wrapped.
+        self.commands = usize::from(!bytes.is_empty());
+        (self.is_loose, self.is_verbatim) = (false, true);
+    }
+
+    /// Whether [`Unit::set_verbatim`] made it.
+    #[inline]
+    pub fn is_verbatim(&self) -> bool {
+        self.is_verbatim
+    }
+
+    /// Adds a command on a database; nothing to a verbatim unit.
     pub fn push<'a>(
         &mut self,
         database: usize,
         words: impl IntoIterator<Item = &'a [u8], IntoIter: ExactSizeIterator>,
     ) {
+        if self.is_verbatim {
+            return;
+        }
         if self.commands == 0 {
             self.bytes.resize(FRONT_BYTES, 0);
             self.first_database = database;
@@ -54,7 +78,7 @@ impl Unit {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(BUFFER_KEPT_BYTES);
-        (self.commands, self.is_loose) = (0, false);
+        (self.commands, self.is_loose, self.is_verbatim) = (0, false, false);
     }
 
     /// Puts several commands between MULTI and EXEC, unless they are loose. Returns where the unit begins.
@@ -125,5 +149,21 @@ mod tests {
         unit.push(1, [&b"PING"[..]]);
         unit.loosen();
         assert_eq!(unit.wrap(), FRONT_BYTES);
+    }
+
+    #[test]
+    fn nothing_is_added_to_a_verbatim_unit() {
+        let mut unit = Unit::default();
+        unit.push(3, [&b"DEL"[..], b"a"]);
+        unit.set_verbatim(b"*1\r\n$4\r\nPING\r\n", 2);
+        assert!(unit.is_verbatim() && !unit.is_empty());
+        unit.push(1, [&b"DEL"[..], b"b"]);
+        unit.push(2, [&b"DEL"[..], b"c"]);
+        let start = unit.wrap();
+        assert_eq!((unit.bytes(start), unit.databases()), (&b"*1\r\n$4\r\nPING\r\n"[..], (2, 2)));
+        unit.clear();
+        assert!(unit.is_empty() && !unit.is_verbatim());
+        unit.set_verbatim(b"", 0);
+        assert!(unit.is_empty() && unit.is_verbatim());
     }
 }

@@ -12,7 +12,7 @@ use crate::blocking;
 use crate::engine::Engine;
 use crate::host::Message;
 use crate::invocation::Invocation;
-use crate::session::{BlockedClient, SharedSession, flag};
+use crate::session::{BlockedClient, SharedSession};
 
 /// What KILL is to close: clients that pass all filters given.
 #[derive(Default)]
@@ -108,21 +108,9 @@ pub fn kill_all(invocation: &mut Invocation<'_, '_, '_>, clients: &[Arc<SharedSe
         if session.id == invocation.session.shared.id {
             invocation.session.closing = true;
         } else {
-            kill_client(invocation.context.engine, session);
+            invocation.context.engine.end_session(session);
         }
     }
-}
-
-/// Closes a client: no request of it runs from now on, and its worker disconnects it.
-fn kill_client(engine: &Engine, session: &SharedSession) {
-    session.mark(flag::KILLED, true);
-    let blocked = engine.blocked.lock().get(&session.id).cloned();
-    if let Some(blocked) = blocked {
-        *blocked.waiting.lock() = false;
-    }
-    engine.clients.write().remove(&session.id);
-    let target = *session.target.lock();
-    engine.send(target.worker, Message::Kill(target.conn));
 }
 
 pub(super) fn pause(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

@@ -9,7 +9,7 @@ use crate::client_figures::ClientFigures;
 use crate::invocation::Invocation;
 use crate::session::{SharedSession, flag};
 
-/// The classes of clients that TYPE tells apart. There are no masters and replicas so far.
+/// The classes of clients that TYPE tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Any that is none of the others.
@@ -36,7 +36,12 @@ impl Kind {
 
     /// The class of a client.
     pub fn of(session: &SharedSession) -> Kind {
-        if session.has(flag::PUBSUB) { Kind::PubSub } else { Kind::Normal }
+        match () {
+            () if session.has(flag::PRIMARY) => Kind::Master,
+            () if session.has(flag::REPLICA) => Kind::Replica,
+            () if session.has(flag::PUBSUB) => Kind::PubSub,
+            () => Kind::Normal,
+        }
     }
 }
 

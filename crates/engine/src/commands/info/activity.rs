@@ -20,7 +20,8 @@ pub(super) fn stats(lines: &mut Lines, source: &Source) {
     lines.add("instantaneous_ops_per_sec", rate(&engine.stats.operations_per_second));
     lines.add("total_net_input_bytes", totals.input_bytes);
     lines.add("total_net_output_bytes", totals.output_bytes);
-    lines.zeros(&["total_net_repl_input_bytes", "total_net_repl_output_bytes"]);
+    lines.add("total_net_repl_input_bytes", rate(&engine.replication.link.read_bytes));
+    lines.zeros(&["total_net_repl_output_bytes"]);
     lines.add("instantaneous_input_kbps", kilobytes(rate(&engine.stats.input_bytes_per_second)));
     lines.add("instantaneous_output_kbps", kilobytes(rate(&engine.stats.output_bytes_per_second)));
     lines.add("instantaneous_input_repl_kbps", "0.00");

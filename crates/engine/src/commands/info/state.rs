@@ -138,7 +138,9 @@ pub(super) fn threads(lines: &mut Lines, source: &Source) {
 }
 
 pub(super) fn replication(lines: &mut Lines, source: &Source) {
-    lines.add("role", "master");
+    let is_replica = source.engine.replication.is_replica();
+    lines.add("role", if is_replica { "slave" } else { "master" });
+    super::replica::replica(lines, source);
     lines.add("connected_slaves", 0);
     lines.add("master_failover_state", "no-failover");
     lines.add("master_replid", &source.engine.replication.history().id);

@@ -1,0 +1,359 @@
+//! The link of a replica to its primary: a thread that connects, synchronises, applies the stream, and begins
+//! again where that fails.
+//!
+//! What fails costs a line in the log and a second; the data and the position stay. So the next attempt asks
+//! for the stream from where it ended, even where a full synchronisation was under way.
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use mantissa_config::LogLevel;
+use mantissa_persist::framing::Payload;
+use mantissa_sys::clock::unix_ms;
+use mantissa_sys::simulation;
+
+use super::apply::Applier;
+use super::handshake::{Handshake, Options, Outcome};
+use super::install::install;
+use super::role;
+use super::wire::Wire;
+use crate::engine::Engine;
+use crate::log::{self, notice, warning};
+use crate::state::replication::{Address, History, LinkState};
+
+/// Time between two attempts.
+const RETRY: Duration = Duration::from_secs(1);
+/// So often a waiting link looks whether it is to end.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Time between two acknowledgements.
+const ACK_EVERY_MS: i64 = 1000;
+/// Bytes that are read from the stream at a time.
+const READ_BYTES: usize = 256 << 10;
+
+/// Starts the link with this number.
+pub fn start(engine: &Engine, epoch: u64) -> io::Result<()> {
+    engine.spawn("link", move |engine| {
+        let mut link = Link { engine, epoch, is_lost: false, has_failed: false, starts_over: false };
+        while link.goes_on() {
+            match link.attempt() {
+                Ok(never) => match never {},
+                Err(Failure::Lost) => link.is_lost = true,
+                Err(failure) => {
+                    (link.is_lost, link.has_failed) = (false, failure == Failure::Broken);
+                    link.rest();
+                }
+            }
+        }
+    })
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    /// The stream was applied, and has ended.
+    Lost,
+    /// The data did not arrive whole.
+    Broken,
+    /// There was no answer, or none that leads further.
+    Refused,
+}
+
+enum Never {}
+
+struct Link<'e> {
+    engine: &'e Engine,
+    epoch: u64,
+    /// The last attempt led to a stream, which has ended.
+    is_lost: bool,
+    /// The last attempt failed while data were received.
+    has_failed: bool,
+    /// The stream made no sense: the next attempt asks for all data.
+    starts_over: bool,
+}
+
+/// The bytes of the stream that have not been applied.
+struct Input {
+    bytes: Vec<u8>,
+    filled: usize,
+}
+
+impl<'e> Link<'e> {
+    fn goes_on(&self) -> bool {
+        self.engine.replication.link.is_current(self.epoch) && !self.engine.stopping.load(Ordering::Relaxed)
+    }
+
+    fn rest(&self) {
+        let until_ms = unix_ms() + RETRY.as_millis() as i64;
+        while self.goes_on() && unix_ms() < until_ms {
+            simulation::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Sets the state, unless the link is a former one.
+    fn enter(&self, state: LinkState) {
+        let _held_by_who_changes_the_role = self.engine.replication.primary.lock();
+        let link = &self.engine.replication.link;
+        if !link.is_current(self.epoch) {
+            return;
+        }
+        let (was_up, now_s) = (link.is_up(), unix_ms() / 1000);
+        link.set_state(state);
+        if link.is_up() && !was_up {
+            let down_since_s = link.down_since_s.swap(0, Ordering::Relaxed);
+            if down_since_s > 0 {
+                link.down_s.fetch_add((now_s - down_since_s).max(0), Ordering::Relaxed);
+            }
+            link.up_since_s.store(now_s, Ordering::Relaxed);
+        } else if was_up && !link.is_up() {
+            link.down_since_s.store(now_s, Ordering::Relaxed);
+            link.attempts.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Connects, synchronises and follows until something fails.
+    fn attempt(&mut self) -> Result<Never, Failure> {
+        let outcome = self.follow();
+        self.enter(LinkState::Connect);
+        outcome
+    }
+
+    fn follow(&mut self) -> Result<Never, Failure> {
+        let engine = self.engine;
+        let Some(address) = engine.replication.primary.lock().clone() else { return Err(Failure::Refused) };
+        let mut wire = self.connect(&address)?;
+        let (outcome, rest) = self.shake_hands(&mut wire)?;
+        let (wire, rest, database) = match outcome {
+            Outcome::Partial(id) => {
+                self.rename(id)?;
+                notice!("MASTER <-> REPLICA sync: Master accepted a Partial Resynchronization.");
+                (wire, rest, engine.log.database().unwrap_or(0))
+            }
+            Outcome::Full(position) => self.receive(wire, rest, position)?,
+            Outcome::Later | Outcome::Failed => return Err(Failure::Refused),
+        };
+        self.starts_over = false;
+        self.apply(wire, rest, database)
+    }
+
+    fn connect(&self, address: &Address) -> Result<Wire<'e>, Failure> {
+        let (engine, Address { host, port }) = (self.engine, address);
+        match (self.is_lost, self.has_failed) {
+            (true, _) => notice!("Reconnecting to MASTER {host}:{port}"),
+            (_, true) => notice!("Reconnecting to MASTER {host}:{port} after failure"),
+            _ => notice!("Connecting to MASTER {host}:{port}"),
+        }
+        notice!("MASTER <-> REPLICA sync started");
+        self.enter(LinkState::Connecting);
+        let link = &engine.replication.link;
+        link.attempts.fetch_add(1, Ordering::Relaxed);
+        link.attempts_total.fetch_add(1, Ordering::Relaxed);
+        let active = engine.active_config();
+        let timeout = Duration::from_secs(active.config.repl_timeout.into());
+        let stream = engine.host().connect(&active.config, address, timeout);
+        let wire = stream.and_then(|stream| Wire::new(engine, self.epoch, stream));
+        wire.map_err(|error| {
+            warning!("Error condition on socket for SYNC: {}", mantissa_config::reason(&error));
+            Failure::Refused
+        })
+    }
+
+    /// Agrees with the primary on where to begin. Returns what it has sent behind that.
+    fn shake_hands(&self, wire: &mut Wire<'e>) -> Result<(Outcome, Vec<u8>), Failure> {
+        notice!("Non blocking connect for SYNC fired the event.");
+        self.enter(LinkState::Handshake);
+        let mut handshake = Handshake::new(self.options());
+        let mut buffer = [0; 4096];
+        loop {
+            let output = std::mem::take(&mut handshake.output);
+            let received = wire.send(&output).and_then(|()| wire.try_read(&mut buffer));
+            let count = received.map_err(|error| {
+                if self.goes_on() {
+                    let reason = mantissa_config::reason(&error);
+                    warning!("Master did not respond to command during SYNC handshake: {reason}");
+                }
+                Failure::Refused
+            })?;
+            let received = &buffer[..count.unwrap_or(0)];
+            let taken = handshake.receive(received);
+            for (level, text) in handshake.notes.drain(..) {
+                log::write(level, format_args!("{text}"));
+            }
+            if let Some(outcome) = handshake.outcome() {
+                wire.send(&handshake.output).map_err(|_| Failure::Refused)?;
+                return Ok((outcome.clone(), received[taken..].to_vec()));
+            }
+        }
+    }
+
+    fn options(&self) -> Options {
+        let (engine, active) = (self.engine, self.engine.active_config());
+        let config = &active.config;
+        let port = match (config.replica_announce_port, config.tls_replication) {
+            (0, true) if config.tls_port != 0 => config.tls_port,
+            (0, _) => engine.host().facts().port,
+            (port, _) => port,
+        };
+        let wanted = (engine.replication.history().id, engine.replication.offset_of(engine.log.end()) + 1);
+        Options {
+            user: config.masteruser.clone(),
+            password: config.masterauth.clone(),
+            port,
+            address: config.replica_announce_ip.clone(),
+            wanted: (!self.starts_over).then_some(wanted),
+            takes_over: false,
+        }
+    }
+
+    /// Goes on under another name of the history, if there is one.
+    fn rename(&self, id: Option<String>) -> Result<(), Failure> {
+        let Some(id) = id else { return Ok(()) };
+        let (engine, replication) = (self.engine, &self.engine.replication);
+        let _locked = engine.keyspace.lock(engine.keyspace.all_shards());
+        if !self.goes_on() {
+            return Err(Failure::Refused);
+        }
+        let offset = replication.offset_of(engine.log.end()) + 1;
+        let former = replication.history().id;
+        replication.set_history(History { id, second: Some((former, offset)) });
+        role::disconnect_replicas(engine);
+        Ok(())
+    }
+
+    /// Receives all data and puts them in the place of those that are there.
+    fn receive(
+        &self,
+        mut wire: Wire<'e>,
+        rest: Vec<u8>,
+        position: Option<(String, u64)>,
+    ) -> Result<(Wire<'e>, Vec<u8>, usize), Failure> {
+        let link = &self.engine.replication.link;
+        link.dump_bytes.store(-1, Ordering::Relaxed);
+        link.dump_received.store(0, Ordering::Relaxed);
+        link.dump_heard_s.store(unix_ms() / 1000, Ordering::Relaxed);
+        self.enter(LinkState::Transfer);
+        let failed = |reason: &str| {
+            if self.goes_on() {
+                warning!("{reason}");
+            }
+            Failure::Broken
+        };
+        wire.receives_dump = true;
+        let mut payload = Payload::begin(wire, rest).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => failed(&error.to_string()),
+            _ => failed(&format!("I/O error reading bulk count from MASTER: {}", mantissa_config::reason(&error))),
+        })?;
+        match payload.length() {
+            Some(bytes) => {
+                link.dump_bytes.store(bytes as i64, Ordering::Relaxed);
+                notice!("MASTER <-> REPLICA sync: receiving {bytes} bytes from master to parser");
+            }
+            None => {
+                notice!("MASTER <-> REPLICA sync: receiving streamed RDB from master with EOF to parser");
+            }
+        }
+        notice!("MASTER <-> REPLICA sync: Loading DB in memory");
+        let installed = install(self.engine, &mut payload, position, &|_| {}, &|| !self.goes_on());
+        let installed = installed.map_err(|reason| {
+            failed(&format!("I/O error trying to sync with MASTER: {reason}. The old data stay."))
+        })?;
+        notice!("MASTER <-> REPLICA sync: Finished with success");
+        let (rest, mut wire) = payload.into_rest();
+        wire.receives_dump = false;
+        Ok((wire, rest, installed.database))
+    }
+
+    /// Applies the stream until it ends.
+    fn apply(&mut self, mut wire: Wire<'e>, rest: Vec<u8>, database: usize) -> Result<Never, Failure> {
+        let (engine, filled) = (self.engine, rest.len());
+        let mut input = Input { bytes: rest, filled };
+        let mut applier = Applier::new(engine, database);
+        if !self.goes_on() {
+            // It would apply as if it were the present link.
+            return Err(Failure::Lost);
+        }
+        wire.show();
+        self.enter(LinkState::Connected);
+        // A primary that sent its data with a mark waits for this one.
+        let mut acked_ms = 0;
+        let lost = loop {
+            let applied = match applier.apply(&input.bytes[..input.filled]) {
+                Ok(applied) => applied,
+                Err(reason) => {
+                    self.starts_over = true;
+                    break format!("what it sends makes no sense: {reason}");
+                }
+            };
+            input.take(applied.used);
+            let now_ms = unix_ms();
+            if (applied.ack || now_ms - acked_ms >= ACK_EVERY_MS) && !wire.is_blocked() {
+                acked_ms = now_ms;
+                if let Err(error) = wire.send(&acknowledgement(engine)) {
+                    break mantissa_config::reason(&error);
+                }
+            }
+            if applied.ack {
+                // It is asked for before what asks for it is applied.
+                continue;
+            }
+            let limit = engine.active_config().config.client_query_buffer_limit;
+            if input.filled as u64 > limit {
+                self.starts_over = true;
+                break format!("a command is longer than client-query-buffer-limit, {limit} bytes");
+            }
+            if let Err(error) = input.fill(&mut wire, applied.used == 0) {
+                break mantissa_config::reason(&error);
+            }
+        };
+        if self.goes_on() {
+            log::write(LogLevel::Notice, format_args!("Connection with master lost. ({lost})"));
+            notice!("Caching the disconnected master state.");
+        }
+        Err(Failure::Lost)
+    }
+}
+
+impl Input {
+    /// Removes bytes from the front.
+    fn take(&mut self, count: usize) {
+        self.bytes.copy_within(count..self.filled, 0);
+        self.filled -= count;
+    }
+
+    /// Reads what has come. Where what is there was not enough, reads as much again, if it comes soon: a long
+    /// command is not looked at over and over.
+    fn fill(&mut self, wire: &mut Wire<'_>, was_not_enough: bool) -> io::Result<()> {
+        let wanted = match was_not_enough {
+            true => self.filled.saturating_mul(2),
+            false => self.filled,
+        };
+        if self.bytes.len() < wanted.max(self.filled) + READ_BYTES {
+            self.bytes.resize(wanted.max(self.filled) + READ_BYTES, 0);
+        } else if self.filled < READ_BYTES && self.bytes.len() > 4 * READ_BYTES {
+            self.bytes.truncate(2 * READ_BYTES);
+            self.bytes.shrink_to_fit();
+        }
+        loop {
+            match wire.try_read(&mut self.bytes[self.filled..])? {
+                Some(count) => self.filled += count,
+                None => return Ok(()),
+            }
+            if self.filled >= wanted {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// REPLCONF ACK, with what is durable where there is an append-only file.
+fn acknowledgement(engine: &Engine) -> Vec<u8> {
+    let (replication, end) = (&engine.replication, engine.log.end());
+    let offset = replication.offset_of(end).to_string();
+    let mut words = vec!["REPLCONF".to_owned(), "ACK".to_owned(), offset];
+    if engine.aof.is_listed.load(Ordering::Relaxed) {
+        let durable = replication.offset_of(engine.aof.control.durable().min(end));
+        words.extend(["FACK".to_owned(), durable.to_string()]);
+    }
+    let text: String = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())).collect();
+    format!("*{}\r\n{text}", words.len()).into_bytes()
+}
