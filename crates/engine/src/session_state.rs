@@ -154,6 +154,11 @@ impl SessionState {
         (ticket.is_some(), self.redirect != 0, ticket.unwrap_or(0))
     }
 
+    /// It waits for nothing: another answers its command.
+    pub fn wait_no_longer(&mut self) {
+        self.waiting = None;
+    }
+
     /// The number of the client.
     pub fn id(&self) -> u64 {
         self.id

@@ -13,7 +13,6 @@ pub mod delay;
 pub mod framing;
 pub mod digest;
 pub mod format;
-pub mod framing;
 pub mod load;
 pub mod log;
 pub mod lzf;

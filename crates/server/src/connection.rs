@@ -89,6 +89,11 @@ impl Connection {
         self.is_successor
     }
 
+    /// The process that is to take over talks through it.
+    pub fn be_successor(&mut self) {
+        self.is_successor = true;
+    }
+
     /// Whether requests have to wait.
     pub fn is_waiting(&self) -> bool {
         self.session.blocked.is_some() || self.paused

@@ -222,8 +222,18 @@ impl<'e> Worker<'e> {
             return;
         }
         match message {
-            Message::Adopt(socket) => self.adopt(driver, socket),
-            Message::Move(connection, socket) => self.arrived(driver, connection, socket),
+            Message::Adopt(socket) => {
+                self.adopt(driver, socket);
+            }
+            Message::AdoptSuccessor(socket) => self.adopt_successor(driver, socket),
+            Message::Move(connection, socket) => {
+                self.arrived(driver, connection, socket);
+            }
+            Message::Arrive(connection, socket, answer) => {
+                if let (Some(conn), Some(answer)) = (self.arrived(driver, connection, socket), answer) {
+                    self.send_bytes(driver, conn, answer, 0);
+                }
+            }
             Message::HandOver(handover) => self.hand_over(driver, handover),
             Message::Engine(message) => self.handle_engine_message(driver, message),
             Message::Listen { service, kept, opened } => {
@@ -393,7 +403,7 @@ impl<'e> Worker<'e> {
         }
     }
 
-    fn adopt(&mut self, driver: &mut Driver, socket: Socket) {
+    fn adopt(&mut self, driver: &mut Driver, socket: Socket) -> Option<Conn> {
         self.context.refresh();
         let config = &self.context.active.config;
         if !socket.peer().is_unix() {
@@ -406,12 +416,26 @@ impl<'e> Worker<'e> {
             Err(error) => {
                 self.network.open_count.fetch_sub(1, Ordering::Relaxed);
                 notice!("Could not serve a new connection: {error}");
-                return;
+                return None;
             }
         };
         let target = Target { worker: self.context.worker, conn: conn_id(conn) };
         let session = sessions::begin(&self.context, peer, descriptor, target);
         self.place(Box::new(Connection::new(session, conn)));
+        Some(conn)
+    }
+
+    /// Begins to serve the process that is to take over.
+    fn adopt_successor(&mut self, driver: &mut Driver, socket: Socket) {
+        self.network.open_count.fetch_add(1, Ordering::Relaxed);
+        let Some(conn) = self.adopt(driver, socket) else { return };
+        let engine = self.context.engine;
+        let user = engine.acl.superuser(engine.registry, &self.context.active.config);
+        if let Some(connection) = self.connection_mut(conn) {
+            connection.session.set_user(&user);
+            connection.session.authenticated = true;
+            connection.be_successor();
+        }
     }
 
     /// Puts a client in its place.
@@ -504,7 +528,8 @@ impl<'e> Worker<'e> {
         let Some(mut connection) = self.connections[conn.index()].take() else { return };
         connection.session.killed |= connection.session.shared.has(flag::KILLED);
         limits::bound_query(&self.context, &mut connection, input.bytes().len());
-        let next = if self.is_frozen()
+        let is_frozen = self.is_frozen() && !connection.is_successor();
+        let next = if is_frozen
             || connection.is_waiting()
             || connection.held
             || connection.session.closing

@@ -90,6 +90,13 @@ pub fn start(engine: &Engine) -> Result<(), String> {
     Ok(())
 }
 
+/// Starts the thread that writes, for a server that gets its data from another and its files later.
+pub fn start_without_files(engine: &Engine) -> Result<(), String> {
+    persistence::begin(engine);
+    engine.aof.configure(&engine.active_config().config);
+    writer::start(engine).map_err(|error| format!("Could not start a thread: {error}"))
+}
+
 /// Waits until everything that was logged is written, and durable. All shards must be locked, and no rewrite
 /// be under way.
 pub fn drain(engine: &Engine) {

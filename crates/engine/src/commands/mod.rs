@@ -20,6 +20,7 @@ mod replicaof;
 mod replication;
 mod scripting;
 mod transactions;
+mod upgrade;
 
 pub use crate::client_figures::ClientFigures;
 pub use crate::version::REDIS_VERSION;
@@ -63,6 +64,7 @@ pub const FAMILIES: &[&[EngineSpec]] = &[
     replication::COMMANDS,
     scripting::COMMANDS,
     transactions::COMMANDS,
+    upgrade::COMMANDS,
 ];
 
 /// Takes a client out of everything that it has joined: subscriptions, MONITOR and tracking.

@@ -18,6 +18,7 @@ pub struct Frozen {
     pub connection: Box<Connection>,
     /// Its socket.
     pub socket: Socket,
+    is_sent: bool,
 }
 
 #[derive(Default)]
@@ -46,7 +47,7 @@ impl Freeze {
 
     /// A worker has given up a connection.
     pub fn put(&self, connection: Box<Connection>, socket: Socket) {
-        self.state.lock().clients.push(Frozen { connection, socket });
+        self.state.lock().clients.push(Frozen { connection, socket, is_sent: false });
         self.changed.notify_all();
     }
 
@@ -80,6 +81,26 @@ impl Freeze {
     /// Takes the connections that have been given up so far.
     pub fn take_clients(&self) -> Vec<Frozen> {
         std::mem::take(&mut self.state.lock().clients)
+    }
+
+    /// Calls `send` for each connection for which it has not succeeded before, until it fails.
+    pub fn for_each_unsent<E>(&self, mut send: impl FnMut(&Frozen) -> Result<(), E>) -> Result<(), E> {
+        let mut state = self.state.lock();
+        for frozen in state.clients.iter_mut().filter(|frozen| !frozen.is_sent) {
+            send(frozen)?;
+            frozen.is_sent = true;
+        }
+        Ok(())
+    }
+
+    /// Looks at the listeners that have been given up.
+    pub fn with_listeners<R>(&self, work: impl FnOnce(&[(Service, Listener)]) -> R) -> R {
+        work(&self.state.lock().listeners)
+    }
+
+    /// Leaves the files of Unix sockets alone: another process has them now.
+    pub fn leave_files(&self) {
+        self.state.lock().listeners.iter_mut().for_each(|(_, listener)| listener.leave_file());
     }
 
     /// Takes the listeners that have been given up.

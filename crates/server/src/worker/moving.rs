@@ -77,17 +77,25 @@ impl Worker<'_> {
             Some(to) if to != self.context.worker => {
                 self.network.post(to, Message::Move(connection, socket));
             }
-            _ => self.arrived(driver, connection, socket),
+            _ => {
+                self.arrived(driver, connection, socket);
+            }
         }
     }
 
     /// Takes over a client.
-    pub(super) fn arrived(&mut self, driver: &mut Driver, mut connection: Box<Connection>, socket: Socket) {
+    pub(super) fn arrived(
+        &mut self,
+        driver: &mut Driver,
+        mut connection: Box<Connection>,
+        socket: Socket,
+    ) -> Option<Conn> {
         let conn = match driver.adopt(socket) {
             Ok(conn) => conn,
             Err(error) => {
                 notice!("Could not take over a connection: {error}");
-                return self.forget(&mut connection);
+                self.forget(&mut connection);
+                return None;
             }
         };
         connection.conn = conn;
@@ -109,6 +117,7 @@ impl Worker<'_> {
         if killed {
             self.close(driver, conn, true);
         }
+        Some(conn)
     }
 
     /// Where a client is now that has left this connection; none if it never was here, and none while it is
