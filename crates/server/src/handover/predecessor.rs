@@ -22,6 +22,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -122,6 +123,7 @@ impl<'a> Predecessor<'a> {
         }
         let numbers = inherited.map(|socket| socket.as_raw_fd().to_string()).join(",");
         let child = Command::new(&binary)
+            .arg0(std::env::args_os().next().unwrap_or_else(|| binary.clone().into_os_string()))
             .args(std::env::args_os().skip(1))
             .args(request.options.iter().map(|option| OsString::from_vec(option.clone())))
             .env(ENVIRONMENT, numbers)
