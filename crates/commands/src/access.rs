@@ -72,6 +72,8 @@ pub struct Access<'a> {
     settings: &'a Settings,
     mode: Mode,
     is_logged: bool,
+    /// The command comes from the primary that this server follows.
+    is_applied: bool,
     collected: &'a mut Collected,
     random_state: &'a mut u64,
     /// The address and hash of the key that was hashed ahead of the command, which stays where it is until
@@ -127,6 +129,7 @@ impl<'a> Access<'a> {
             settings,
             mode,
             is_logged,
+            is_applied: false,
             collected,
             random_state,
             hint: NO_HINT,
@@ -137,6 +140,12 @@ impl<'a> Access<'a> {
     pub fn begin_loading(&mut self) {
         self.now_ms = LOADING_MS;
         self.is_logged = false;
+    }
+
+    /// The same for commands of the primary that this server follows: the caller logs the primary's bytes.
+    pub fn begin_applying(&mut self) {
+        self.begin_loading();
+        self.is_applied = true;
     }
 
     /// Ends that for the commands that follow.

@@ -72,10 +72,13 @@ pub enum TimeoutReply {
     NullArray,
     /// A null.
     Null,
-    /// 0: nobody has confirmed anything.
-    Zero,
-    /// Whether this server's log is durable up to an LSN, and 0 of others. Knowing it is the server's
-    /// business.
+    /// How many replicas have the log up to an LSN. Knowing it is the server's business.
+    Acknowledgements {
+        /// The LSN.
+        lsn: u64,
+    },
+    /// Whether this server's log is durable up to an LSN, and on how many replicas it is. Knowing it is the
+    /// server's business.
     Confirmations {
         /// The LSN.
         lsn: u64,
@@ -90,7 +93,7 @@ impl TimeoutReply {
         match self {
             TimeoutReply::NullArray => reply.null_array(),
             TimeoutReply::Null | TimeoutReply::Never => reply.null(),
-            TimeoutReply::Zero => reply.integer(0),
+            TimeoutReply::Acknowledgements { .. } => reply.integer(0),
             TimeoutReply::Confirmations { .. } => {
                 reply.array(2);
                 reply.integer(0);

@@ -438,6 +438,25 @@ pub type MoreKeys = fn(Args<'_>, &mut KeyPositions);
 /// What a command does with keys whose flags depend on its arguments.
 pub type KeyFlagsOf = fn(Args<'_>) -> KeyFlags;
 
+/// What a command is in the stream that a replica gets from its primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InStream {
+    /// What its code and flags say: it is run if it is on data, writes, or is passed on to replicas.
+    AsFlagged,
+    /// It is run, whatever its flags say.
+    Runs,
+    /// It is run, and changes no data.
+    ChangesNothing,
+    /// It begins a transaction.
+    Begins,
+    /// It ends one.
+    Ends,
+    /// It is from the primary to the replica itself.
+    Talks,
+    /// It never comes, and is not run.
+    Never,
+}
+
 /// Everything about a command but its code.
 #[derive(Debug)]
 pub struct Info {
@@ -449,6 +468,8 @@ pub struct Info {
     pub flags: Flags,
     /// What else the server has to know.
     pub traits: Traits,
+    /// What it is in a primary's stream.
+    pub in_stream: InStream,
     /// The script that it runs, if it does.
     pub script: Option<ScriptSource>,
     /// Arguments that are channels.
@@ -534,6 +555,7 @@ impl<H> Spec<H> {
             arity,
             flags,
             traits: Traits::NONE,
+            in_stream: InStream::AsFlagged,
             script: None,
             channels: Channels::None,
             secrets: None,
@@ -574,6 +596,12 @@ impl<H> Spec<H> {
     /// Adds traits.
     pub const fn traits(mut self, traits: Traits) -> Self {
         self.info.traits = self.info.traits.or(traits);
+        self
+    }
+
+    /// Says what it is in a primary's stream.
+    pub const fn in_stream(mut self, in_stream: InStream) -> Self {
+        self.info.in_stream = in_stream;
         self
     }
 

@@ -214,9 +214,9 @@ settings! {
     /// The password of an encrypted private key. Encrypted keys are not supported here.
     tls_key_file_pass: Vec<u8> = "tls-key-file-pass", Bytes, "", SENSITIVE | INERT;
     /// The certificate for connections that the server opens to other servers.
-    tls_client_cert_file: String = "tls-client-cert-file", Text, "", INERT;
+    tls_client_cert_file: String = "tls-client-cert-file", Text, "", 0;
     /// The private key for connections that the server opens to other servers.
-    tls_client_key_file: String = "tls-client-key-file", Text, "", INERT;
+    tls_client_key_file: String = "tls-client-key-file", Text, "", 0;
     /// The password of `tls-client-key-file`.
     tls_client_key_file_pass: Vec<u8> = "tls-client-key-file-pass", Bytes, "", SENSITIVE | INERT;
     /// Diffie-Hellman parameters. The key exchanges used here need none.

@@ -95,9 +95,15 @@ pub fn check_disk(context: &Context, command: &Command) -> Outcome {
     }
 }
 
+/// The refusal of writes while too few replicas keep up: `min-replicas-to-write`.
+pub const TOO_FEW_REPLICAS: Error = Error::fixed("NOREPLICAS Not enough good replicas to write.");
+
 /// Why the disk keeps writes from being accepted; nothing if it does not.
 pub fn write_refusal(engine: &Engine, config: &Config) -> Outcome {
     engine.aof.write_refusal()?;
+    if engine.replication.lacks(config.min_replicas_to_write, config.min_replicas_max_lag) {
+        return Err(TOO_FEW_REPLICAS);
+    }
     if engine.persistence.last_save_failed.load(Ordering::Relaxed)
         && config.stop_writes_on_bgsave_error
         && !config.save_points.is_empty()

@@ -93,6 +93,7 @@ impl<'e> Background<'e> {
             }
             crate::persistence::tick(context);
             crate::aof::rewrite::tick(context);
+            crate::replication::primary::tick(context);
             let is_loading = engine.persistence.loading.load(Ordering::Relaxed);
             self.compactor.tick(&engine.compaction, &context.active.config, is_loading);
         }

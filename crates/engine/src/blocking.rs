@@ -16,7 +16,6 @@ use crate::host::{Completion, Message};
 use crate::invocation::Command;
 use crate::locking::lock;
 use crate::session::{BlockedClient, ReplyMode, Served, Session, flag};
-use crate::state::aof::write_confirmations;
 
 /// The blocked clients of a worker by deadline, soonest first.
 #[derive(Default)]
@@ -25,13 +24,27 @@ pub struct Deadlines(BTreeSet<(i64, u64)>);
 /// Unblocks a client with this reply. False if it is no longer blocked. Its worker gets a message and calls
 /// [`end_waiting`].
 pub fn release(engine: &Engine, blocked: &BlockedClient, reply: Vec<u8>) -> bool {
+    end_with(engine, blocked, Served::without_run(reply))
+}
+
+fn end_with(engine: &Engine, blocked: &BlockedClient, served: Served) -> bool {
     let mut waiting = blocked.waiting.lock();
     if !std::mem::replace(&mut *waiting, false) {
         return false;
     }
     let target = *blocked.session.target.lock();
-    engine.send(target.worker, Message::Unblock(target.conn, Served::without_run(reply)));
+    engine.send(target.worker, Message::Unblock(target.conn, served));
     true
+}
+
+/// Writes the reply of WAIT, or of WAITAOF where `of_disks`: who has everything before an LSN.
+pub fn write_confirmations(engine: &Engine, lsn: u64, of_disks: bool, reply: &mut Reply) {
+    let replicas = engine.replication.confirming(lsn, of_disks) as i64;
+    if of_disks {
+        reply.array(2);
+        reply.integer(i64::from(engine.aof.is_durable(lsn)));
+    }
+    reply.integer(replicas);
 }
 
 /// The reply of a blocked command that has timed out.
@@ -39,8 +52,9 @@ pub fn timeout_reply(engine: &Engine, blocked: &BlockedClient) -> Vec<u8> {
     let mut reply = Reply::new(blocked.protocol);
     match blocked.blocking.on_timeout {
         TimeoutReply::Confirmations { lsn } => {
-            write_confirmations(&mut reply, engine.aof.is_durable(lsn));
+            write_confirmations(engine, lsn, true, &mut reply);
         }
+        TimeoutReply::Acknowledgements { lsn } => write_confirmations(engine, lsn, false, &mut reply),
         on_timeout => on_timeout.write(&mut reply),
     }
     reply.into_bytes()
@@ -121,8 +135,8 @@ pub fn wait(engine: &Engine, session: &mut Session, blocked: Arc<BlockedClient>)
     session.blocked = Some(blocked);
 }
 
-/// Unblocks all clients: the server has become a replica, and what they wait for may never come. Those whose
-/// command another thread runs stay.
+/// Unblocks all clients, and disconnects them: the server has become a replica, and what they wait for may
+/// never come. Those whose command another thread runs stay.
 pub fn release_all_for_role_change(engine: &Engine) {
     const REASON: &str = "UNBLOCKED force unblock from blocking operation, instance state changed \
                           (master -> replica?)";
@@ -130,7 +144,8 @@ pub fn release_all_for_role_change(engine: &Engine) {
     for blocked in all.iter().filter(|blocked| blocked.blocking.on_timeout != TimeoutReply::Never) {
         let mut error = Reply::new(blocked.protocol);
         error.error(REASON);
-        release(engine, blocked, error.into_bytes());
+        let served = Served { ends_session: true, ..Served::without_run(error.into_bytes()) };
+        end_with(engine, blocked, served);
     }
 }
 
@@ -163,6 +178,7 @@ pub fn end_waiting(
 ) -> Option<Option<Vec<u8>>> {
     let blocked = session.blocked.take()?;
     session.shared.mark(flag::BLOCKED, false);
+    session.closing |= served.ends_session;
     let is_silent = session.reply_mode != ReplyMode::On;
     if session.reply_mode == ReplyMode::Skip {
         session.reply_mode = ReplyMode::On;
@@ -183,7 +199,7 @@ pub fn complete(context: &mut Context, blocked: &BlockedClient, work: Completion
     let reply = work(context);
     let spent_ns = clock::since(began).as_nanos() as u64;
     let waited = std::mem::replace(&mut *blocked.waiting.lock(), false);
-    waited.then_some(Served { reply, spent_ns, is_rejected: false })
+    waited.then_some(Served { reply, spent_ns, is_rejected: false, ends_session: false })
 }
 
 impl Deadlines {

@@ -230,7 +230,7 @@ fn commit_held(context: &mut Context, session: &Session, access: &mut Access<'_>
 
 /// Shows a call to monitors.
 #[inline]
-fn show(context: &mut Context, session: &Session, call: Call<'_>) {
+pub(crate) fn show(context: &mut Context, session: &Session, call: Call<'_>) {
     if context.engine.monitor_count.load(Ordering::Relaxed) > 0 {
         monitor::show(context, session, call.command, call.args);
     }

@@ -35,13 +35,18 @@ impl ClientFigures {
         }
     }
 
+    /// The name of a client's last command.
+    pub fn last_command(&self, session: &SharedSession) -> &'static str {
+        let number = count(&session.last_command) as usize;
+        self.command_names.get(number.wrapping_sub(1)).copied().unwrap_or("NULL")
+    }
+
     /// Appends the line of a client, with its end.
     pub fn write_line(&self, out: &mut Vec<u8>, session: &SharedSession, now_ms: i64) {
         let seconds_since = |then_ms: i64| (now_ms - then_ms).max(0) / 1000;
         let identity = session.identity.lock().clone();
         let unsent = get(&session.output_bytes);
-        let last_command = count(&session.last_command) as usize;
-        let command = self.command_names.get(last_command.wrapping_sub(1)).copied().unwrap_or("NULL");
+        let command = self.last_command(session);
         let worker = session.target.lock().worker;
         let head = format!(
             "id={} addr={} laddr={} fd={} name=",

@@ -223,6 +223,10 @@ fn append(engine: &Engine, outbox: &mut Outbox, access: &mut Access<'_>) {
     if simulation::has_fault(Fault::LateLog) {
         return;
     }
+    if engine.replication.is_replica() {
+        // Its log is its primary's stream: what its own clients write is not in it.
+        outbox.unit.clear();
+    }
     if !outbox.unit.is_empty() {
         let lsn = engine.log.append(&mut outbox.unit, access.clock_ms() / 1000);
         outbox.note_logged(lsn);
@@ -324,7 +328,7 @@ fn serve_client(
     *waiting = false;
     let target = *blocked.session.target.lock();
     let spent_ns = clock::since(began).as_nanos() as u64;
-    let served = Served { reply: reply.into_bytes(), spent_ns, is_rejected };
+    let served = Served { reply: reply.into_bytes(), spent_ns, is_rejected, ends_session: false };
     outbox.send_served(target.worker, Message::Unblock(target.conn, served));
     Some(effects)
 }

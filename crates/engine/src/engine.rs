@@ -25,7 +25,7 @@ use crate::latency::LatencyMonitor;
 use crate::memory_limit::{Freeing, Pressure};
 use crate::pubsub::PubSub;
 use crate::scripting::{self, Scripting};
-use crate::session::{BlockedClient, SharedSession, flag};
+use crate::session::{BlockedClient, SharedSession, Waiter, flag};
 use crate::slowlog::SlowLog;
 use crate::state::aof::Aof;
 use crate::state::persistence::Persistence;
@@ -79,6 +79,9 @@ impl Drop for Running {
     }
 }
 
+/// Threads with counters of their own that are no workers: the background thread, and the link to a primary.
+pub const OTHER_THREADS: usize = 2;
+
 /// Work to be done with no shard locked.
 type Postponed = Box<dyn FnOnce(&Engine) + Send>;
 
@@ -112,8 +115,8 @@ pub struct Engine {
     pub tracking: Tracking,
     /// Clients that wait in blocking commands, by number.
     pub blocked: Mutex<HashMap<u64, Arc<BlockedClient>>>,
-    /// Clients in WAITAOF, with the LSNs that they wait for.
-    pub awaiting_log: Mutex<Vec<(Lsn, Arc<BlockedClient>)>>,
+    /// Clients in WAIT and WAITAOF.
+    pub awaiting_log: Mutex<Vec<Waiter>>,
     next_ticket: AtomicU64,
     /// Statistics of compaction.
     pub compaction: crate::compaction::Figures,
@@ -232,17 +235,17 @@ impl Engine {
             postponed: Mutex::default(),
             has_postponed: AtomicBool::new(false),
             pause: Pause::default(),
-            stats: Stats::new(command_count, worker_count + 1),
+            stats: Stats::new(command_count, worker_count + OTHER_THREADS),
             slowlog: Mutex::new(SlowLog::new()),
             latency: Mutex::new(LatencyMonitor::new()),
-            scripting: Scripting::new(worker_count, scripting::language()),
+            scripting: Scripting::new(worker_count + OTHER_THREADS, scripting::language()),
             persistence: Persistence::default(),
             log,
             aof,
-            replication: Replication::new(random_id()),
+            replication: Replication::new(random_id(), worker_count),
             lazy_free_sender: Mutex::default(),
             pressure,
-            hot_keys: HotKeys::new(worker_count + 1),
+            hot_keys: HotKeys::new(worker_count + OTHER_THREADS),
             key_sizes: KeySizes::default(),
             expiry: ExpiryFigures::default(),
             lazyfree_pending: Arc::default(),
@@ -282,6 +285,9 @@ impl Engine {
     /// Puts a new configuration in force. The caller holds `config_change`.
     pub fn set_config(&self, config: Config) {
         self.pressure.set_limit(config.maxmemory);
+        if let Some(kept) = &*self.replication.kept.lock() {
+            kept.backlog.resize(config.repl_backlog_size);
+        }
         let limits_clients = client_memory::limit(&config).is_some();
         let version = self.config_version() + 1;
         self.active.store(Arc::new(ActiveConfig::new(version, config)));
@@ -316,6 +322,11 @@ impl Engine {
     /// The number of the host's workers.
     pub fn worker_count(&self) -> usize {
         self.host.worker_count()
+    }
+
+    /// The number of the thread that applies a primary's stream, as that of a worker.
+    pub fn link_number(&self) -> usize {
+        self.worker_count() + OTHER_THREADS - 1
     }
 
     /// The program around the engine.

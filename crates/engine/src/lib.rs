@@ -47,6 +47,7 @@ pub mod persistence;
 mod pubsub;
 pub mod registry;
 mod reload;
+mod replay;
 pub mod replication;
 pub mod scripting;
 mod secrets;

@@ -15,7 +15,7 @@ use mantissa_sys::simulation::{self, Fault};
 
 use crate::admission;
 use crate::engine::Engine;
-use crate::invocation::Command;
+use crate::invocation::{Command, Handler};
 use crate::scripting::machine::is_running_here;
 
 /// Whether the command's only key is its first argument.
@@ -39,6 +39,15 @@ pub fn shards_of(engine: &Engine, command: &Command, args: Args<'_>) -> ShardSet
             }
             shards
         }
+    }
+}
+
+/// The shards that a command needs where others run with it under the same locks: all, if it cannot be told.
+pub fn shards_held_for(engine: &Engine, command: &Command, args: Args<'_>) -> ShardSet {
+    match (command.info.locks, command.handler) {
+        (Locks::Nothing, _) => ShardSet::EMPTY,
+        (Locks::Keys, Some(Handler::Data(_))) => shards_of(engine, command, args),
+        _ => engine.keyspace.all_shards(),
     }
 }
 
@@ -68,18 +77,45 @@ pub fn lock(engine: &Engine, wanted: ShardSet, may_write: bool) -> Outcome<Locke
         if !may_write || simulation::has_fault(Fault::NarrowLocks) {
             return Ok(locked);
         }
-        let mut needed = set;
-        set.for_each(|index| {
-            if let Some(shard) = locked.shard(index) {
-                needed = needed.union(shard.waiter_shards());
-            }
-        });
+        let needed = with_waiters(&locked, set);
         if set.covers(needed) {
             return Ok(locked);
         }
         drop(locked);
         set = needed;
     }
+}
+
+/// Locks the shards for a write, like [`lock`], but waits for slow scripts. `None` if `give_up` says so.
+pub fn lock_patiently(
+    engine: &Engine,
+    wanted: ShardSet,
+    give_up: impl Fn() -> bool,
+) -> Option<LockedShards<'_>> {
+    let mut set = wanted;
+    loop {
+        let locked = match engine.keyspace.try_lock(set) {
+            Ok(locked) => locked,
+            Err(_) => engine.keyspace.lock_unless(set, &give_up)?,
+        };
+        let needed = with_waiters(&locked, set);
+        if set.covers(needed) {
+            return Some(locked);
+        }
+        drop(locked);
+        set = needed;
+    }
+}
+
+/// These locked shards, and those that serving the clients blocked on their keys may need.
+fn with_waiters(locked: &LockedShards<'_>, set: ShardSet) -> ShardSet {
+    let mut needed = set;
+    set.for_each(|index| {
+        if let Some(shard) = locked.shard(index) {
+            needed = needed.union(shard.waiter_shards());
+        }
+    });
+    needed
 }
 
 /// Waits for locked shards, and adds the time to `shard_wait_ns`: at most 1 ms, since waits for slow scripts

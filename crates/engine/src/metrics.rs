@@ -10,6 +10,7 @@
 //! is in use for long, the figures are those of an earlier scrape.
 
 mod labelled;
+mod replica;
 mod table;
 mod text;
 

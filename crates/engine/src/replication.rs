@@ -6,8 +6,12 @@
 //! - At a promotion the history gets a new name, and the old one stays known up to that offset.
 
 pub mod apply;
+pub mod backlog;
+pub mod full_sync;
 pub mod handshake;
 pub mod install;
 pub mod link;
+pub mod primary;
 pub mod role;
+pub mod waits;
 pub mod wire;

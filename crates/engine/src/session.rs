@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use mantissa_persist::log::Lsn;
 use mantissa_protocol::{OwnedArgs, Protocol};
 use parking_lot::Mutex;
 
@@ -95,6 +96,20 @@ pub struct BlockedClient {
     pub waiting: Mutex<bool>,
 }
 
+/// What a client in WAIT or WAITAOF waits for: everything before an LSN is to be in these places.
+pub struct Waiter {
+    /// The LSN.
+    pub lsn: Lsn,
+    /// On this server's disk.
+    pub local: bool,
+    /// Replicas that have it; that have it on their disks, for WAITAOF.
+    pub replicas: usize,
+    /// The command is WAITAOF.
+    pub of_disks: bool,
+    /// The client.
+    pub blocked: Arc<BlockedClient>,
+}
+
 /// The outcome of a blocked command.
 pub struct Served {
     /// Its reply.
@@ -103,12 +118,14 @@ pub struct Served {
     pub spent_ns: u64,
     /// Its user was no longer allowed to run it.
     pub is_rejected: bool,
+    /// The client is disconnected after the reply.
+    pub ends_session: bool,
 }
 
 impl Served {
     /// The outcome without another run: it has timed out, or was unblocked.
     pub fn without_run(reply: Vec<u8>) -> Self {
-        Served { reply, spent_ns: 0, is_rejected: false }
+        Served { reply, spent_ns: 0, is_rejected: false, ends_session: false }
     }
 
     /// The text of the error that it replies, if it does.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::blocking::{self, Deadlines};
 use crate::context::Context;
 use crate::host::{Peer, Target};
+use crate::replication::primary;
 use crate::session::{Session, SharedSession};
 use crate::{commands, stats, transaction};
 
@@ -27,6 +28,7 @@ pub fn end(context: &Context, session: &mut Session, deadlines: &mut Deadlines) 
         deadlines.remove(&blocked);
         blocking::stop_waiting(engine, &blocked);
     }
+    primary::leave(engine, session);
     transaction::end(context, session);
     commands::leave_everything(context, session);
     engine.clients.write().remove(&session.shared.id);

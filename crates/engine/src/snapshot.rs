@@ -25,7 +25,7 @@ use std::sync::{Arc, mpsc};
 use mantissa_persist::delay::KeyDelay;
 use mantissa_persist::load::Access;
 use mantissa_persist::storage::OutputFile;
-use mantissa_persist::write::{FileFacts, WriteOptions, Writer};
+use mantissa_persist::write::{FileFacts, Target, WriteOptions, Writer};
 use mantissa_store::snapshot::Snapshot;
 use mantissa_store::{Keyspace, LockedShards};
 use parking_lot::Mutex;
@@ -68,6 +68,9 @@ pub enum Pace {
     Hasty,
     /// Half of them, at low priority. The calling thread keeps that priority.
     Steady,
+    /// Half of them, at the priority of all other threads: for replicas, since until they have the dump the
+    /// log keeps for them what is written meanwhile.
+    Brisk,
 }
 
 impl Pace {
@@ -75,7 +78,7 @@ impl Pace {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         match self {
             Pace::Hasty => cores,
-            Pace::Steady => cores.div_ceil(2),
+            Pace::Steady | Pace::Brisk => cores.div_ceil(2),
         }
     }
 }
@@ -104,6 +107,8 @@ struct Job<'a> {
     next_shard: AtomicUsize,
     /// Writing has failed: the walk goes on, since it has to end, but nothing is encoded.
     failed: AtomicBool,
+    /// The first value that the file's reader could not read, as a sentence.
+    refusal: Mutex<Option<String>>,
     /// Whether the file is not needed any more, with the same effect.
     is_void: &'a (dyn Fn() -> bool + Sync),
     /// Held by the sending saver, so that the chunks of a value stay together.
@@ -116,6 +121,12 @@ impl Job<'_> {
     /// Whether nothing need be encoded any more.
     fn has_ended(&self) -> bool {
         self.failed.load(Ordering::Relaxed) || (self.is_void)()
+    }
+
+    /// Ends the snapshot for a value that the file's reader could not read.
+    fn refuse(&self, reason: &str) {
+        self.refusal.lock().get_or_insert_with(|| reason.to_owned());
+        self.failed.store(true, Ordering::Relaxed);
     }
 }
 
@@ -144,6 +155,53 @@ pub fn write_keyspace(
     pace: Pace,
     at_cut: impl FnOnce(&mut LockedShards<'_>),
 ) -> io::Result<Cut> {
+    write_as(engine, keyspace, file, facts, (pace, Target::File), at_cut)
+}
+
+/// Like [`write`], into a stream for replicas that `target` names. Every value has the form of the lowest
+/// version that can express it. An error says if `target` can not read a value, and which. After an error
+/// what was written has no end mark. A FLUSHALL does not end it.
+pub fn write_for_replicas(
+    engine: &Engine,
+    stream: &mut dyn OutputFile,
+    facts: &FileFacts,
+    target: Target,
+    at_cut: impl FnOnce(&mut LockedShards<'_>),
+) -> io::Result<Cut> {
+    let mutex = &engine.persistence.snapshot;
+    let _one_at_a_time = simulation::lock(|| mutex.try_lock(), || mutex.lock());
+    write_as(engine, &engine.keyspace, stream, facts, (Pace::Brisk, target), at_cut)
+}
+
+/// Writes a dump for replicas that has no keys, only the libraries of functions: what REPLCONF
+/// rdb-filter-only asks for. `at_cut` runs with all shards locked.
+pub fn write_functions(
+    engine: &Engine,
+    stream: &mut dyn OutputFile,
+    facts: &FileFacts,
+    target: Target,
+    at_cut: impl FnOnce(&mut LockedShards<'_>),
+) -> io::Result<Cut> {
+    let mut locked = lock_all(&engine.keyspace);
+    at_cut(&mut locked);
+    let libraries = engine.scripting.libraries.snapshot();
+    let (changes, number) = (engine.persistence.dirty.total(), engine.persistence.cuts.next());
+    drop(locked);
+    let mut writer = Writer::new(stream, WriteOptions { target, ..WriteOptions::default() }, None);
+    writer.begin(facts)?;
+    libraries.values().try_for_each(|library| writer.function(&library.code))?;
+    writer.finish()?;
+    Ok(Cut { number, changes, copied_bytes: 0 })
+}
+
+fn write_as(
+    engine: &Engine,
+    keyspace: &Keyspace,
+    file: &mut dyn OutputFile,
+    facts: &FileFacts,
+    (pace, target): (Pace, Target),
+    at_cut: impl FnOnce(&mut LockedShards<'_>),
+) -> io::Result<Cut> {
     let active = engine.active_config();
     let now_ms = unix_ms();
     let access_of = |clock: u32| saved_access(&active, clock, now_ms);
@@ -153,6 +211,7 @@ pub fn write_keyspace(
         compress: active.config.rdbcompression,
         checksum: active.config.rdbchecksum,
         limits: active.settings.limits.clone(),
+        target,
     };
     let mut writer = Writer::new(file, options.clone(), None);
     writer.begin(facts)?;
@@ -179,6 +238,7 @@ pub fn write_keyspace(
         access_of: tells_access.then_some(&access_of),
         next_shard: AtomicUsize::new(0),
         failed: AtomicBool::new(false),
+        refusal: Mutex::default(),
         is_void: &is_void,
         stream: Mutex::new(()),
         spare: Mutex::new(Vec::new()),
@@ -231,7 +291,10 @@ fn run<'j, 'a>(
             complete &= other.join().is_ok();
         }
         let written = written.join().unwrap_or_else(|_| Err(io::Error::other("writing failed")));
-        written.and_then(|()| if complete { Ok(()) } else { Err(io::Error::other("encoding failed")) })
+        if let Some(reason) = job.refusal.lock().take() {
+            return Err(io::Error::other(reason));
+        }
+        written.and_then(|()| if complete { Ok(()) } else { Err(encoding_failed()) })
     })
 }
 
@@ -248,7 +311,12 @@ fn write_chunks<'a>(
         chunk.clear();
         job.spare.lock().push(chunk);
     }
-    writer.finish().map(drop)
+    // What lacks keys must not look whole to who reads a stream.
+    if job.failed.load(Ordering::Relaxed) { Err(encoding_failed()) } else { writer.finish().map(drop) }
+}
+
+fn encoding_failed() -> io::Error {
+    io::Error::other("encoding failed")
 }
 
 /// Bytes of images from writers that may wait for the savers at lower priority. Beyond that one at normal

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mantissa_commands::spec::{Flags, Traits};
-use mantissa_commands::{Access, Error, Locks, Outcome};
+use mantissa_commands::{Access, Error, Outcome};
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{Entry, KeyHash, Shard, ShardSet};
 use mantissa_sys::simulation::{self, Fault};
@@ -16,8 +16,8 @@ use mantissa_sys::simulation::{self, Fault};
 use crate::call::{self, Call, Record};
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::invocation::{Command, Handler, Invocation};
-use crate::locking::{lock, shards_of};
+use crate::invocation::{Command, Invocation};
+use crate::locking::{lock, shards_held_for};
 use crate::session::{Queued, Session, Transaction, Watching, flag};
 use crate::{admission, calls};
 
@@ -96,16 +96,7 @@ fn shards_of_all(context: &Context, session: &Session, transaction: &Transaction
     let engine = context.engine;
     let mut shards = ShardSet::EMPTY;
     for queued in &transaction.queue {
-        match (queued.command.info.locks, queued.command.handler) {
-            (Locks::Sweep | Locks::All, _) => return engine.keyspace.all_shards(),
-            (Locks::Nothing, _) => {}
-            (Locks::Keys, Some(Handler::Engine(_))) => {
-                return engine.keyspace.all_shards();
-            }
-            (Locks::Keys, _) => {
-                shards = shards.union(shards_of(engine, queued.command, queued.args.as_args()));
-            }
-        }
+        shards = shards.union(shards_held_for(engine, queued.command, queued.args.as_args()));
     }
     for (_, key) in session.watching.iter().flat_map(|watching| &watching.keys) {
         shards.insert(engine.keyspace.shard_of(engine.keyspace.hash(key)));

@@ -42,5 +42,5 @@ pub use link::Urgency;
 pub use listener::{Listener, LocalAddress};
 pub use slots::Conn;
 pub use socket::{Peer, Socket};
-pub use tls::{Acceptor, ClientCertificates, TlsOptions};
+pub use tls::{Acceptor, ClientCertificates, Connector, TlsOptions, TlsStream};
 pub use waker::Waker;

@@ -1,5 +1,5 @@
 //! TLS, through rustls: what is offered to clients ([`Acceptor`]) and the state of each connection
-//! (`Session`).
+//! (`Session`); and connections to other servers ([`Connector`]).
 //!
 //! The layer lies between the driver that the owner sees and the mechanism under it, so that neither
 //! mechanism knows of it. Handshakes and records are processed on the thread of the driver. Received bytes
@@ -11,7 +11,9 @@
 //! is incomplete.
 
 mod acceptor;
+mod connector;
 mod session;
 
 pub use acceptor::{Acceptor, ClientCertificates, TlsOptions};
+pub use connector::{Connector, TlsStream};
 pub(crate) use session::{Placed, Progress, Session, Sessions};

@@ -19,8 +19,14 @@ use crc_fast::{CrcAlgorithm, Digest};
 
 /// What a file begins with, before the four digits of its version.
 pub const MAGIC: &[u8] = b"REDIS";
+/// The signature of Valkey 9 in the place of magic and version. Value types from 22 on have other meanings
+/// behind it.
+pub const VALKEY_SIGNATURE: &[u8] = b"VALKEY080";
 /// The version that is written: that of Redis 7.4 to 8.2.
 pub const VERSION: u16 = 12;
+/// The version that is written for replicas: that of Redis 7.0. Servers refuse a higher version than their
+/// own, but take value types as they come.
+pub const REPLICA_VERSION: u16 = 10;
 /// The version of Redis whose files are written.
 pub const REDIS_VERSION: &str = "8.2.3";
 /// The first version whose files end in a checksum.
@@ -100,6 +106,9 @@ pub mod value_type {
     pub const STREAM_LISTPACKS_3: u8 = 21;
     /// A hash with field expiries, of an unreleased version.
     pub const HASH_METADATA_PRE_GA: u8 = 22;
+    /// A hash with field expiries behind [`super::VALKEY_SIGNATURE`]: count, fields with values and expiries
+    /// as unix time in milliseconds, -1 for none.
+    pub const VALKEY_HASH_2: u8 = 22;
     /// A hash with field expiries as a listpack, of an unreleased version.
     pub const HASH_LISTPACK_EX_PRE_GA: u8 = 23;
     /// A hash with field expiries.

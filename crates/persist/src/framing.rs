@@ -65,8 +65,8 @@ impl Framing {
         }
         let Some(digits) = line.strip_prefix(b"$") else {
             return Err(format!(
-                "Bad protocol from MASTER, the first byte is not '$' (we received '{}'), are you sure the host \
-                 and port are right?",
+                "Bad protocol from MASTER, the first byte is not '$' (we received '{}'), are you sure the \
+                 host and port are right?",
                 line.escape_ascii()
             ));
         };
@@ -411,7 +411,8 @@ mod tests {
         ) {
             // Few letters make parts of the mark likely; none is the mark's last byte.
             let mut payload: Vec<_> = letters.iter().map(|letter| b"abd"[usize::from(*letter)]).collect();
-            payload.extend(large.repeat(repeats).into_iter().map(|byte| if byte == b'c' { b'a' } else { byte }));
+            let large = large.repeat(repeats).into_iter();
+            payload.extend(large.map(|byte| if byte == b'c' { b'a' } else { byte }));
             payload.extend(letters.iter().map(|letter| b"abd"[usize::from(*letter)]));
             for framing in [Framing::Mark(MARK), Framing::Length(payload.len() as u64)] {
                 let bytes = framed(framing, &payload, &rest);

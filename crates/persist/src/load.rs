@@ -20,6 +20,7 @@ mod tests;
 pub(crate) use module::skip_key as skip_module_key;
 pub use parallel::{LoadJob, load_in_parallel};
 pub(crate) use skip::{Input, Stop, skip_each, skip_length, skip_string, skip_strings};
+pub(crate) use target::printable;
 pub use target::{KeyspaceTarget, LoadTarget, LoadedValue, Record, SkippedKey};
 
 use crate::delay::KeyDelay;

@@ -197,7 +197,9 @@ impl Log {
         if state.database != Some(first_database) && !unit.is_verbatim() {
             start = unit.select(start);
         }
-        state.database = Some(last_database);
+        if !unit.is_neutral() {
+            state.database = Some(last_database);
+        }
         if now_s > state.time_s {
             state.time_s = now_s;
             state.is_growing = false;

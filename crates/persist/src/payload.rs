@@ -7,7 +7,7 @@
 use crate::format::{Checksum, VERSION, module_name, opcode, value_type};
 use crate::load::LoadOptions;
 use crate::source::Source;
-use crate::types::{Outcome, form_of, read_value};
+use crate::types::{Outcome, read_value};
 use crate::write::{Encoder, WriteOptions};
 use mantissa_store::{Value, ValueRef};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,8 +44,8 @@ impl RestoreError {
 
 /// The payload of a value.
 pub fn dump_value(value: ValueRef<'_>, options: &WriteOptions) -> Vec<u8> {
-    let mut payload = vec![form_of(value)];
-    Encoder::new(options.clone(), None).value(value, &mut payload, &mut |_| {});
+    let mut payload = Vec::new();
+    Encoder::new(options.clone(), None).typed_value(value, &mut payload);
     payload.extend_from_slice(&VERSION.to_le_bytes());
     let checksum = Checksum::of(&payload);
     payload.extend_from_slice(&checksum.to_le_bytes());

@@ -24,7 +24,7 @@ use crate::digest::Mixer;
 use crate::format::{module_name, value_type};
 use crate::load::{Input, Stop, skip_module_key};
 use crate::source::{LoadError, Source};
-use crate::write::{Encoder, Spill};
+use crate::write::{Encoder, Spill, Target};
 use mantissa_store::{
     Collection, EncodingLimits, Kind, Value, ValueRef, ValueType, value_types, with_kind, with_owned_value,
     with_value,
@@ -40,14 +40,14 @@ pub(crate) trait Codec: Collection {
     /// Whether a key can hold one without elements. One that a file has is otherwise left out.
     const MAY_BE_EMPTY: bool;
 
-    /// The form in which it is written.
-    fn form(&self) -> u8;
+    /// The form in which it is written for `target`, of which all have one for [`Target::File`].
+    fn form(&self, target: Target) -> Option<u8>;
 
-    /// Appends it in that form. Calls `spill` now and then.
-    fn write(&self, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>);
+    /// Appends it in a form that [`Codec::form`] has named. Calls `spill` now and then.
+    fn write(&self, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>);
 
     /// The same; of a large one what has been appended is given up.
-    fn write_owned(self, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>);
+    fn write_owned(self, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>);
 
     /// Reads one in a form of [`Codec::FORMS`].
     fn read<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits) -> Result<Self, LoadError>;
@@ -115,28 +115,28 @@ fn kind_of(form: u8) -> Option<Kind> {
     KIND_OF_FORM.get(usize::from(form)).copied().flatten()
 }
 
-/// The form in which a value is written.
-pub(crate) fn form_of(value: ValueRef<'_>) -> u8 {
-    with_value!(value, _ => value_type::STRING, value => Codec::form(value))
+/// The form in which a value is written for `target`, if that can read it at all.
+pub(crate) fn form_of(value: ValueRef<'_>, target: Target) -> Option<u8> {
+    with_value!(value, _ => Some(value_type::STRING), value => Codec::form(value, target))
 }
 
 impl Encoder<'_> {
-    /// Appends a value in the form that [`form_of`] names.
-    pub(crate) fn value(&mut self, value: ValueRef<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
+    /// Appends a value in a form that [`form_of`] has named.
+    pub(crate) fn value(&mut self, form: u8, value: ValueRef<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
         with_value!(
             value,
             text => self.string_value(text, out),
-            value => Codec::write(value, self, out, spill),
+            value => Codec::write(value, form, self, out, spill),
         )
     }
 
     /// The same; of a large one what has been appended is given up.
-    pub(crate) fn owned_value(&mut self, value: Value, out: &mut Vec<u8>, spill: Spill<'_>) {
+    pub(crate) fn owned_value(&mut self, form: u8, value: Value, out: &mut Vec<u8>, spill: Spill<'_>) {
         with_owned_value!(
             value,
             text => self.string(&text, out),
             integer => self.integer(integer, out),
-            value => Codec::write_owned(value, self, out, spill),
+            value => Codec::write_owned(value, form, self, out, spill),
         )
     }
 }

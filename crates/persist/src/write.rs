@@ -5,9 +5,10 @@
 //! file that is there whole or not at all.
 
 use crate::format::{
-    Checksum, MAGIC, REDIS_VERSION, VERSION, encoding, opcode, put_encoded_integer, put_length, value_type,
+    Checksum, MAGIC, REDIS_VERSION, REPLICA_VERSION, VALKEY_SIGNATURE, VERSION, encoding, opcode,
+    put_encoded_integer, put_length, value_type,
 };
-use crate::load::Access;
+use crate::load::{Access, printable};
 use crate::lzf;
 use crate::storage::{OutputFile, Storage, directory_of};
 use crate::types::form_of;
@@ -39,11 +40,56 @@ pub struct WriteOptions {
     pub checksum: bool,
     /// Thresholds of the collections' encodings.
     pub limits: EncodingLimits,
+    /// Who is to read it.
+    pub target: Target,
+}
+
+/// Who is to read what is written, which decides on the forms of values.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Target {
+    /// Redis 8.2 and this server, as a file: the forms that redis-server 8.2 writes.
+    #[default]
+    File,
+    /// A replica of any version from Redis 7.0 on: each value in the form of the lowest version that can
+    /// express it.
+    Replica,
+    /// A replica that says it is Valkey 9 or later: the same, but for hashes with field expiries.
+    Valkey,
+    /// A replica that says it is an earlier Valkey, which knows no field expiries.
+    ValkeyBefore9,
+}
+
+impl Target {
+    /// What a replica is that has sent this as REPLCONF version; empty where it has not. Only Valkey does.
+    pub fn of_replica(version: &str) -> Self {
+        let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+        match major {
+            None => Target::Replica,
+            Some(0..=8) => Target::ValkeyBefore9,
+            Some(_) => Target::Valkey,
+        }
+    }
+
+    /// What a file begins with.
+    fn signature(self) -> Vec<u8> {
+        match self {
+            Target::File => [MAGIC, format!("{VERSION:04}").as_bytes()].concat(),
+            Target::Replica | Target::ValkeyBefore9 => {
+                [MAGIC, format!("{REPLICA_VERSION:04}").as_bytes()].concat()
+            }
+            Target::Valkey => VALKEY_SIGNATURE.to_vec(),
+        }
+    }
 }
 
 impl Default for WriteOptions {
     fn default() -> Self {
-        WriteOptions { compress: true, checksum: true, limits: EncodingLimits::default() }
+        WriteOptions {
+            compress: true,
+            checksum: true,
+            limits: EncodingLimits::default(),
+            target: Target::File,
+        }
     }
 }
 
@@ -80,19 +126,46 @@ pub struct Encoder<'a> {
     access_of: Option<&'a (dyn Fn(u32) -> Access + Sync)>,
     compressor: lzf::Compressor,
     packed: Vec<u8>,
+    refusal: Option<String>,
 }
 
 impl<'a> Encoder<'a> {
     /// An encoder. `access_of` makes of an entry's access clock what the file is to say about the use of the
     /// key; without it the file says nothing.
     pub fn new(options: WriteOptions, access_of: Option<&'a (dyn Fn(u32) -> Access + Sync)>) -> Self {
-        Encoder { options, access_of, compressor: lzf::Compressor::new(), packed: Vec::new() }
+        let compressor = lzf::Compressor::new();
+        Encoder { options, access_of, compressor, packed: Vec::new(), refusal: None }
+    }
+
+    /// Why what was encoded is not to be used, if it has a value that the target can not read.
+    pub fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
     }
 
     /// Appends a key with all that belongs to it.
     pub fn entry(&mut self, entry: &Entry, out: &mut Vec<u8>) {
-        self.before_value(entry, out);
-        self.value(entry.value(), out, &mut |_| {});
+        let form = self.before_value(entry, out);
+        self.value(form, entry.value(), out, &mut |_| {});
+    }
+
+    /// Appends the type of a value and the value.
+    pub(crate) fn typed_value(&mut self, value: ValueRef<'_>, out: &mut Vec<u8>) {
+        let form = self.form(value, b"");
+        out.push(form);
+        self.value(form, value, out, &mut |_| {});
+    }
+
+    /// The form in which the value of a key is written.
+    fn form(&mut self, value: ValueRef<'_>, key: &[u8]) -> u8 {
+        form_of(value, self.options.target).unwrap_or_else(|| {
+            let key = printable(key);
+            self.refusal.get_or_insert_with(|| {
+                format!(
+                    "the key '{key}' has fields with expiries, which Valkey before version 9 does not know"
+                )
+            });
+            form_of(value, Target::File).unwrap_or(value_type::STRING)
+        })
     }
 
     /// Appends a key with all that belongs to it, calling `spill` again and again where it is large, and
@@ -100,11 +173,11 @@ impl<'a> Encoder<'a> {
     pub fn image(&mut self, image: Image, out: &mut Vec<u8>, spill: Spill<'_>) {
         match image {
             Image::Entry(entry) => {
-                self.before_value(&entry, out);
+                let form = self.before_value(&entry, out);
                 if entry.kind() == Kind::String {
-                    return self.value(entry.value(), out, spill);
+                    return self.value(form, entry.value(), out, spill);
                 }
-                self.owned_value(entry.into_value(), out, spill);
+                self.owned_value(form, entry.into_value(), out, spill);
             }
             Image::Text { key, expiry, clock, text } => {
                 self.attributes(expiry, clock, out);
@@ -125,16 +198,18 @@ impl<'a> Encoder<'a> {
         out: &mut Vec<u8>,
     ) {
         self.attributes(expiry, clock, out);
-        out.push(form_of(ValueRef::String(text)));
+        out.push(value_type::STRING);
         self.string(key, out);
         self.string_value(text, out);
     }
 
-    /// Appends what comes before the value of a key.
-    fn before_value(&mut self, entry: &Entry, out: &mut Vec<u8>) {
+    /// Appends what comes before the value of a key. Returns the form that the value is to have.
+    fn before_value(&mut self, entry: &Entry, out: &mut Vec<u8>) -> u8 {
         self.attributes(entry.expiry(), entry.clock(), out);
-        out.push(form_of(entry.value()));
+        let form = self.form(entry.value(), entry.key());
+        out.push(form);
         self.string(entry.key(), out);
+        form
     }
 
     /// Appends what is said of a key before its type.
@@ -301,8 +376,7 @@ impl<'a, W: Write> Writer<'a, W> {
 
     /// Writes what a file begins with.
     pub fn begin(&mut self, facts: &FileFacts) -> io::Result<()> {
-        self.buffer.extend_from_slice(MAGIC);
-        self.buffer.extend_from_slice(format!("{VERSION:04}").as_bytes());
+        self.buffer.extend_from_slice(&self.encoder.options.target.signature());
         self.fact("redis-ver", REDIS_VERSION);
         self.fact("redis-bits", "64");
         self.fact("ctime", &facts.created_s.to_string());
@@ -353,8 +427,12 @@ impl<'a, W: Write> Writer<'a, W> {
         self.emit(bytes)
     }
 
-    /// Writes the end and gives the sink back, with the bytes written in all.
+    /// Writes the end and gives the sink back, with the bytes written in all. An error says which key the
+    /// target can not read.
     pub fn finish(mut self) -> io::Result<(W, u64)> {
+        if let Some(reason) = self.encoder.refusal() {
+            return Err(io::Error::other(reason));
+        }
         self.buffer.push(opcode::EOF);
         self.flush()?;
         let checksum = self.checksum.as_ref().map_or(0, Checksum::value);

@@ -1,16 +1,18 @@
 //! Random keyspaces against a real redis-server: it loads what is written here to the same digest and the
 //! same encodings, and what it saves then loads here.
 //!
-//! `MANTISSA_ORACLE` names the redis-server; without it the test says so and passes.
+//! `MANTISSA_ORACLE` names the redis-server, `MANTISSA_REDIS_7` one of version 7.0, `MANTISSA_VALKEY` a
+//! valkey-server of version 9; without one its test says so and passes.
 
 #[allow(dead_code, reason = "each test binary uses a part of it")]
 mod model;
 mod random;
 
+use mantissa_persist::format::value_type::STREAM_LISTPACKS_2;
 use mantissa_persist::load::LoadOptions;
 use mantissa_persist::payload::{dump_value, restore_value};
-use mantissa_persist::write::WriteOptions;
-use mantissa_store::{Entry, Keyspace, ValueRef};
+use mantissa_persist::write::{Target, WriteOptions};
+use mantissa_store::{Entry, Keyspace, Value, ValueRef};
 use model::{digest, load, save};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
@@ -33,12 +35,16 @@ struct Oracle {
 }
 
 impl Oracle {
-    fn start(program: &str) -> Self {
+    /// `knows_packed_sets`: it is no Redis before version 7.2.
+    fn start(program: &str, knows_packed_sets: bool) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = port.expect("there is a free port").port();
         let folder = std::env::temp_dir().join(format!("mantissa-persist-oracle-{port}"));
         std::fs::create_dir_all(&folder).expect("the folder for temporary files can be written to");
         let limits = limits();
+        let entries_max = limits.set_listpack_entries_max.to_string();
+        let packed_sets = ["--set-max-listpack-entries", &entries_max];
+        let packed_sets = if knows_packed_sets { &packed_sets[..] } else { &[] };
         let process = Command::new(program)
             .current_dir(&folder)
             .args(["--port", &port.to_string(), "--save", "", "--enable-debug-command", "yes"])
@@ -46,11 +52,11 @@ impl Oracle {
             .args(["--hash-max-listpack-entries", &limits.hash_entries_max.to_string()])
             .args(["--list-max-listpack-size", &limits.list_node_size.to_string()])
             .args(["--set-max-intset-entries", &limits.set_intset_entries_max.to_string()])
-            .args(["--set-max-listpack-entries", &limits.set_listpack_entries_max.to_string()])
+            .args(packed_sets)
             .args(["--zset-max-listpack-entries", &limits.sorted_set_entries_max.to_string()])
             .stdout(Stdio::null())
             .spawn()
-            .expect("MANTISSA_ORACLE names a program that starts");
+            .expect("the variable names a program that starts");
         let deadline = Instant::now() + Duration::from_secs(30);
         let stream = loop {
             match TcpStream::connect(("127.0.0.1", port)) {
@@ -131,12 +137,85 @@ fn each_key(keyspace: &Keyspace, mut visit: impl FnMut(usize, &Entry)) {
     }
 }
 
-fn oracle() -> Option<Oracle> {
-    let program = std::env::var("MANTISSA_ORACLE").ok().filter(|program| Path::new(program).exists());
+fn server(variable: &str) -> Option<Oracle> {
+    let program = std::env::var(variable).ok().filter(|program| Path::new(program).exists());
     if program.is_none() {
-        eprintln!("SKIPPED: MANTISSA_ORACLE names no redis-server");
+        eprintln!("SKIPPED: {variable} names no server");
     }
-    program.map(|program| Oracle::start(&program))
+    program.map(|program| Oracle::start(&program, variable != "MANTISSA_REDIS_7"))
+}
+
+fn oracle() -> Option<Oracle> {
+    server("MANTISSA_ORACLE")
+}
+
+/// Has a server load what is written for a replica like it, of values whose forms are at most `form_max`.
+fn check_replica(server: Option<Oracle>, target: Target, form_max: u8) {
+    let Some(mut server) = server else { return };
+    let mut runner = TestRunner::deterministic();
+    for number in 0..KEYSPACE_COUNT {
+        let options =
+            WriteOptions { compress: number % 2 == 0, limits: limits(), target, ..WriteOptions::default() };
+        let mut keys = keys(EXPIRY_MS_MIN).new_tree(&mut runner).expect("nothing is rejected").current();
+        keys.retain_mut(|(_, _, value, _)| {
+            let entry = Entry::new(b"key", std::mem::replace(value, Value::String(Vec::new())), None, 0);
+            let form = dump_value(entry.value(), &options)[0];
+            *value = entry.into_value();
+            form <= form_max
+        });
+        let keyspace = keyspace_of(keys);
+        std::fs::write(server.file(), save(&keyspace, &[], &options)).expect("the folder can be written to");
+        assert_eq!(server.ask(&[b"DEBUG", b"RELOAD", b"NOSAVE"]), "OK", "keyspace {number}");
+        each_key(&keyspace, |database, entry| {
+            server.ask(&[b"SELECT", database.to_string().as_bytes()]);
+            let expiry = entry.expiry().unwrap_or(-1).to_string();
+            assert_eq!(server.ask(&[b"PEXPIRETIME", entry.key()]), expiry, "keyspace {number}");
+            check_value(&mut server, entry);
+        });
+    }
+}
+
+/// Has a server agree on a value. Its digest differs between servers where it has scores or expiries of
+/// fields.
+fn check_value(server: &mut Oracle, entry: &Entry) {
+    match entry.value() {
+        ValueRef::SortedSet(set) => {
+            assert_eq!(server.ask(&[b"ZCARD", entry.key()]), set.len().to_string());
+            for (member, score) in set.iter() {
+                let found = server.ask(&[b"ZSCORE", entry.key(), member]);
+                assert_eq!(found.parse(), Ok(score));
+            }
+        }
+        ValueRef::Hash(hash) if hash.earliest_expiry().is_some() => {
+            assert_eq!(server.ask(&[b"HLEN", entry.key()]), hash.len().to_string());
+            for (field, value, expiry) in hash.iter() {
+                let field = field.to_vec();
+                let found = server.ask(&[b"HGET", entry.key(), &field]);
+                assert_eq!(found, String::from_utf8_lossy(&value.to_vec()));
+                let found = server.ask(&[b"HPEXPIRETIME", entry.key(), b"FIELDS", b"1", &field]);
+                assert_eq!(found, expiry.unwrap_or(-1).to_string());
+            }
+        }
+        _ => {
+            let expected = hex(mantissa_persist::digest::digest_value(entry));
+            assert_eq!(server.ask(&[b"DEBUG", b"DIGEST-VALUE", entry.key()]), expected);
+        }
+    }
+}
+
+#[test]
+fn redis_8_loads_what_is_written_for_replicas() {
+    check_replica(oracle(), Target::Replica, u8::MAX);
+}
+
+#[test]
+fn redis_7_loads_what_is_written_for_replicas_and_it_can_hold() {
+    check_replica(server("MANTISSA_REDIS_7"), Target::Replica, STREAM_LISTPACKS_2);
+}
+
+#[test]
+fn valkey_loads_what_is_written_for_it() {
+    check_replica(server("MANTISSA_VALKEY"), Target::Valkey, u8::MAX);
 }
 
 #[test]
@@ -146,7 +225,8 @@ fn files_mean_the_same_to_redis() {
     for number in 0..KEYSPACE_COUNT {
         let keys = keys(EXPIRY_MS_MIN).new_tree(&mut runner).expect("nothing is rejected").current();
         let keyspace = keyspace_of(keys);
-        let options = WriteOptions { compress: number % 2 == 0, checksum: number % 3 != 0, limits: limits() };
+        let (compress, checksum) = (number % 2 == 0, number % 3 != 0);
+        let options = WriteOptions { compress, checksum, limits: limits(), target: Target::File };
         std::fs::write(oracle.file(), save(&keyspace, &[], &options)).expect("the folder can be written to");
         assert_eq!(oracle.ask(&[b"DEBUG", b"RELOAD", b"NOSAVE"]), "OK");
         assert_eq!(oracle.ask(&[b"DEBUG", b"DIGEST"]), hex(digest(&keyspace)), "keyspace {number}");

@@ -49,6 +49,8 @@ pub struct Connection {
     pub conn: Conn,
     /// Bytes received and not used.
     pub partial: Option<Box<Partial>>,
+    /// It is a replica: it is sent the stream, and no replies.
+    pub is_replica: bool,
     /// Postponed by CLIENT PAUSE.
     pub paused: bool,
     /// Reading is held because too much output waits.
@@ -73,6 +75,7 @@ impl Connection {
             session,
             conn,
             partial: None,
+            is_replica: false,
             paused: false,
             held: false,
             soft_limit_since_ms: 0,

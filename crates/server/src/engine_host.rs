@@ -51,11 +51,11 @@ impl Host for Network {
         std::process::exit(1);
     }
 
-    fn connect(&self, _config: &Config, address: &Address, timeout: Duration) -> io::Result<Box<dyn Stream>> {
+    fn connect(&self, config: &Config, address: &Address, timeout: Duration) -> io::Result<Box<dyn Stream>> {
         if address.host == handover::PREDECESSOR {
             return handover::successor::connect(self, timeout);
         }
-        outgoing::connect(&address.host, address.port, timeout)
+        outgoing::connect(config, address, timeout)
     }
 
     fn upgrade(&self, engine: &Engine, request: Upgrade) -> io::Result<()> {

@@ -26,7 +26,11 @@ pub fn refusal(engine: &Engine, network: &Network, config: &Config, peer: &Peer)
 
 /// The limits of a client's class.
 fn output_limit<'a>(config: &'a Config, connection: &Connection) -> &'a OutputBufferLimit {
-    let class = if connection.session.shared.has(flag::PUBSUB) { 2 } else { 0 };
+    let class = match () {
+        () if connection.is_replica => 1,
+        () if connection.session.shared.has(flag::PUBSUB) => 2,
+        () => 0,
+    };
     &config.client_output_buffer_limits[class]
 }
 
@@ -96,7 +100,8 @@ pub fn bound_query(context: &Context, connection: &mut Connection, bytes: usize)
 pub fn is_idle(context: &Context, connection: &Connection) -> bool {
     let allowed_ms = i64::from(context.active.config.timeout_s) * 1000;
     let exempt = || {
-        connection.session.blocked.is_some() || connection.session.shared.has(flag::PUBSUB | flag::MONITOR)
+        let flags = flag::PUBSUB | flag::MONITOR | flag::REPLICA;
+        connection.session.blocked.is_some() || connection.session.shared.has(flags)
     };
     let active_ms = connection.session.shared.active_ms.load(Ordering::Relaxed);
     allowed_ms > 0 && context.now_ms - active_ms > allowed_ms && !exempt()

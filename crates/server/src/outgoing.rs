@@ -6,18 +6,40 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use mantissa_engine::config::Config;
 use mantissa_engine::host::Stream;
+use mantissa_engine::state::replication::Address;
+use mantissa_net::TlsStream;
 
-/// A TCP connection to another server.
-struct Plain(TcpStream);
+use crate::tls;
 
-impl Read for Plain {
+/// A connection to another server: over TCP, or TLS over that.
+struct Connection<S>(S);
+
+/// What lies on a TCP connection.
+trait OnTcp: Read + Write + Send {
+    fn tcp(&self) -> &TcpStream;
+}
+
+impl OnTcp for TcpStream {
+    fn tcp(&self) -> &TcpStream {
+        self
+    }
+}
+
+impl OnTcp for TlsStream {
+    fn tcp(&self) -> &TcpStream {
+        self.socket()
+    }
+}
+
+impl<S: Read> Read for Connection<S> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         self.0.read(bytes)
     }
 }
 
-impl Write for Plain {
+impl<S: Write> Write for Connection<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes)
     }
@@ -27,22 +49,22 @@ impl Write for Plain {
     }
 }
 
-impl Stream for Plain {
+impl<S: OnTcp> Stream for Connection<S> {
     fn set_timeout(&mut self, timeout: Duration) -> io::Result<()> {
-        self.0.set_read_timeout(Some(timeout))?;
-        self.0.set_write_timeout(Some(timeout))
+        self.0.tcp().set_read_timeout(Some(timeout))?;
+        self.0.tcp().set_write_timeout(Some(timeout))
     }
 
     fn local_address(&self) -> Option<SocketAddr> {
-        self.0.local_addr().ok()
+        self.0.tcp().local_addr().ok()
     }
 
     fn remote_address(&self) -> Option<SocketAddr> {
-        self.0.peer_addr().ok()
+        self.0.tcp().peer_addr().ok()
     }
 
     fn descriptor(&self) -> i32 {
-        self.0.as_raw_fd()
+        self.0.tcp().as_raw_fd()
     }
 }
 
@@ -92,16 +114,26 @@ pub fn local(stream: UnixStream, timeout: Duration) -> io::Result<Box<dyn Stream
     Ok(Box::new(stream))
 }
 
-/// Connects to the first address of a host that answers.
-pub fn connect(host: &str, port: u16, timeout: Duration) -> io::Result<Box<dyn Stream>> {
+/// Connects to the first address of a host that answers, with TLS where `tls-replication` says so.
+pub fn connect(config: &Config, address: &Address, timeout: Duration) -> io::Result<Box<dyn Stream>> {
+    let Address { host, port } = address;
+    let connector = match config.tls_replication {
+        true => Some(tls::connector(config).map_err(io::Error::other)?),
+        false => None,
+    };
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-    for address in (host, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, timeout) {
-            Ok(stream) => {
-                stream.set_nodelay(true)?;
-                let mut stream = Plain(stream);
+    for address in (host.as_str(), *port).to_socket_addrs()? {
+        let connected = TcpStream::connect_timeout(&address, timeout).and_then(|socket| {
+            socket.set_nodelay(true)?;
+            Ok::<Box<dyn Stream>, io::Error>(match &connector {
+                Some(connector) => Box::new(Connection(connector.connect(socket, host, timeout)?)),
+                None => Box::new(Connection(socket)),
+            })
+        });
+        match connected {
+            Ok(mut stream) => {
                 stream.set_timeout(timeout)?;
-                return Ok(Box::new(stream));
+                return Ok(stream);
             }
             Err(error) => failure = error,
         }

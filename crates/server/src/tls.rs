@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mantissa_net::{Acceptor, ClientCertificates, TlsOptions};
+use mantissa_net::{Acceptor, ClientCertificates, Connector, TlsOptions};
 
 use mantissa_engine::config::{Config, TlsAuthClients};
 
@@ -20,6 +20,21 @@ pub fn concerns(directive: &[u8]) -> bool {
 /// Has connections from now on use what the configuration and the files that it names say. The error tells
 /// what is wrong with them; nothing has changed then.
 pub fn configure(network: &Network, config: &Config) -> Result<(), String> {
+    *network.acceptor.write() = Some(Acceptor::new(&options(config)?)?);
+    Ok(())
+}
+
+/// What connections to other servers use: the server's own certificate, unless there is one for this.
+pub fn connector(config: &Config) -> Result<Connector, String> {
+    let mut options = options(config)?;
+    if !config.tls_client_cert_file.is_empty() {
+        options.certificate_file = config.tls_client_cert_file.clone().into();
+        options.key_file = config.tls_client_key_file.clone().into();
+    }
+    Connector::new(&options)
+}
+
+fn options(config: &Config) -> Result<TlsOptions, String> {
     let missing = |name| Err(format!("No {name} configured!"));
     if config.tls_cert_file.is_empty() {
         return missing("tls-cert-file");
@@ -27,7 +42,7 @@ pub fn configure(network: &Network, config: &Config) -> Result<(), String> {
     if config.tls_key_file.is_empty() {
         return missing("tls-key-file");
     }
-    let options = TlsOptions {
+    Ok(TlsOptions {
         certificate_file: config.tls_cert_file.clone().into(),
         key_file: config.tls_key_file.clone().into(),
         authority_file: config.tls_ca_cert_file.clone().into(),
@@ -47,7 +62,5 @@ pub fn configure(network: &Network, config: &Config) -> Result<(), String> {
             0
         },
         session_lifetime: Duration::from_secs(config.tls_session_cache_timeout.into()),
-    };
-    *network.acceptor.write() = Some(Acceptor::new(&options)?);
-    Ok(())
+    })
 }

@@ -12,6 +12,7 @@ mod moving;
 mod nested_loop;
 mod output;
 mod pending_replies;
+mod replicas;
 mod web;
 mod weights;
 
@@ -35,6 +36,7 @@ use mantissa_engine::context::Context;
 use mantissa_engine::execute::{self, Progress};
 use mantissa_engine::host::{self, Target};
 use mantissa_engine::registry::Command;
+use mantissa_engine::replication::primary;
 use mantissa_engine::session::Served;
 use mantissa_engine::session::flag;
 use mantissa_engine::{Engine, Session, aof, notice, sessions, stats, tracking, verbose, warning};
@@ -51,6 +53,7 @@ use input::Input;
 use moving::Departure;
 use nested_loop::Suspended;
 use pending_replies::Pending;
+use replicas::Replicas;
 pub use web::CONNECTIONS_MAX as METRICS_CONNECTIONS_MAX;
 use web::WebConnections;
 use weights::Weights;
@@ -88,6 +91,8 @@ pub struct Worker<'e> {
     departures: HashMap<Conn, Departure>,
     /// What may not leave before the log is confirmed.
     pending: Pending,
+    /// The replicas that are served here.
+    replicas: Replicas,
     /// What clients take, and which are evicted first.
     weights: Weights,
     /// Where the next look for connections to hand over begins.
@@ -119,6 +124,7 @@ struct Terms {
     authenticated: bool,
     config_version: u64,
     is_subscriber: bool,
+    is_replica: bool,
 }
 
 /// How far a batch was run.
@@ -155,6 +161,7 @@ impl<'e> Worker<'e> {
             web: WebConnections::default(),
             departures: HashMap::new(),
             pending: Pending::default(),
+            replicas: Replicas::default(),
             weights: Weights::default(),
             looked_at: 0,
             inspected: 0,
@@ -199,8 +206,11 @@ impl<'e> Worker<'e> {
 
     /// Has what was logged be written, and sends what may leave.
     fn end_turn(&mut self, driver: &mut Driver) {
+        primary::ask_for_acks(&mut self.context.outbox);
+        self.send_to_replicas(driver);
         self.context.outbox.end_iteration(!self.pending.is_empty());
         self.send_confirmed(driver);
+        self.send_to_replicas(driver);
         self.weigh_clients(driver);
     }
 
@@ -575,6 +585,7 @@ impl<'e> Worker<'e> {
                 BatchEnd::Changed(consumed) => {
                     (position, parser) = (consumed, RequestParser::default());
                     self.flush(driver, connection, &mut reply);
+                    self.note_replica(driver, connection);
                     if connection.session.killed || connection.held {
                         break Next::Stopped { consumed };
                     }
@@ -603,6 +614,7 @@ impl<'e> Worker<'e> {
             authenticated: connection.session.authenticated,
             config_version: self.context.active.version,
             is_subscriber: connection.session.shared.has(flag::PUBSUB),
+            is_replica: connection.session.shared.has(flag::REPLICA),
         }
     }
 
@@ -697,6 +709,9 @@ impl<'e> Worker<'e> {
         let bytes = reply.into_bytes();
         if bytes.is_empty() {
             return driver.return_buffer(bytes);
+        }
+        if connection.is_replica {
+            return self.refuse_reply(connection, &bytes);
         }
         self.deliver(driver, connection, bytes, self.context.outbox.required_lsn);
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use mantissa_store::{Hash, Shard, ValueMut};
+use mantissa_store::{Database, Hash, LockedShards, Shard, ValueMut};
 
 use super::Access;
 
@@ -70,8 +70,8 @@ impl Access<'_> {
     /// Takes all keys out of all databases, as FLUSHALL does.
     pub fn flush_all(&mut self, lazily: bool) {
         self.flush(0..self.database_count(), lazily);
-        let is_loading = self.is_loading();
-        self.collected.effects().emptied |= !is_loading;
+        let is_loaded = self.is_loading() && !self.is_applied;
+        self.collected.effects().emptied |= !is_loaded;
     }
 
     /// The same, without counting or logging a change: what is put in their place is known to the files.
@@ -116,6 +116,38 @@ impl Access<'_> {
         }
         self.collected.effects().flushed = true;
         count
+    }
+
+    /// Exchanges all databases with those of another keyspace, without counting or logging a change. Watchers
+    /// of a key that was or is there are marked, copies that clients hold are forgotten, and keys that
+    /// clients wait for and that came or went become ready. All shards must be locked, and none of the
+    /// other keyspace by this thread.
+    pub fn exchange_all(&mut self, other: &mut LockedShards<'_>) {
+        let keyspace = self.locked.keyspace();
+        for index in 0..keyspace.shard_count() {
+            let (Some(shard), Some(theirs)) = (self.locked.shard_mut(index), other.shard_mut(index)) else {
+                continue;
+            };
+            shard.tracked.clear();
+            std::mem::swap(&mut shard.databases, &mut theirs.databases);
+            for number in 0..shard.databases.len() {
+                for key in shard.watched_keys(number) {
+                    let hash = keyspace.hash(&key);
+                    let was_there = theirs.databases[number].get(hash, &key).is_some();
+                    let entry = shard.databases[number].get(hash, &key);
+                    let after = entry.map(|entry| entry.expiry().is_some_and(|time| time <= self.now_ms));
+                    shard.mark_swept(number, &key, was_there, after);
+                }
+                let awaited = shard.awaited_keys(number).into_iter();
+                let ready = awaited.filter(|key| {
+                    let hash = keyspace.hash(key);
+                    let is_in = |databases: &[Database]| databases[number].get(hash, key).is_some();
+                    is_in(&shard.databases) || is_in(&theirs.databases)
+                });
+                self.collected.effects().ready.extend(ready.map(|key| (number, key)));
+            }
+        }
+        self.collected.effects().flushed = true;
     }
 
     /// Exchanges two databases. Watchers of a key of either are marked, and keys that clients wait for

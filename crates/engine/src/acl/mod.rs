@@ -75,6 +75,12 @@ fn default_rights<H>(vocabulary: &Vocabulary<'_, H>, requirepass: &[u8]) -> Righ
     rights
 }
 
+/// A user of the server itself, who may do everything: the one behind a log and a primary's stream.
+pub fn superuser<H>(registry: &Registry<H>, config: &Config) -> Arc<User> {
+    const NAME: &[u8] = b"(superuser)";
+    Arc::new(User::new(NAME, default_rights(&vocabulary(registry, config), b"")))
+}
+
 fn set_requirepass(rights: &mut Rights, requirepass: &[u8]) {
     rights.passwords.clear();
     rights.no_password = requirepass.is_empty();

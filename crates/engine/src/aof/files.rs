@@ -69,6 +69,7 @@ pub fn open_at_start(engine: &Engine) -> Result<(), String> {
     engine.aof.base_bytes.store(files.bytes(storage, 0), Ordering::Relaxed);
     engine.aof.former_bytes.store(files.bytes(storage, 1), Ordering::Relaxed);
     engine.aof.control.switch(Box::new(move || Ok(Some(file))));
+    engine.aof.is_logging.store(true, Ordering::Relaxed);
     engine.keyspace.set_logged(true);
     engine.aof.is_listed.store(true, Ordering::Relaxed);
     *engine.aof.files.lock() = Some(files);

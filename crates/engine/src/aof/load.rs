@@ -12,7 +12,6 @@
 use mantissa_sys::clock;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Instant;
 
 use mantissa_commands::{Access, parse};
@@ -26,10 +25,9 @@ use crate::active_config::ActiveConfig;
 use crate::call::{self, Call};
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::host::{ConnId, Peer, Target};
-use crate::invocation::Registry;
 use crate::loading::{self, Present};
-use crate::session::{Session, SharedSession};
+use crate::replay::{self, Origin};
+use crate::session::Session;
 use crate::state::aof::Files;
 use crate::{notice, warning};
 
@@ -192,9 +190,7 @@ impl<'a, 'k, 'e> Replayer<'a, 'k, 'e> {
     fn new(engine: &'e Engine, access: Option<&'a mut Access<'k>>, path: PathBuf) -> Self {
         let mut context = Context::new(engine, engine.worker_count());
         context.is_loading = true;
-        let user = engine.acl.default_user();
-        let shared = SharedSession::new(0, Peer::Embedded, -1, context.now_ms, Target::NOWHERE, user);
-        let session = Session::new(Arc::new(shared), ConnId::NONE, true);
+        let session = replay::session(&context);
         Replayer { context, access, session, path, transaction: None, shown: clock::now() }
     }
 
@@ -226,14 +222,6 @@ impl<'a, 'k, 'e> Replayer<'a, 'k, 'e> {
         }
     }
 
-    /// The commands by their original names, if some have others.
-    fn originals(&self) -> Option<&'static Registry> {
-        if self.context.active.config.rename_commands.is_empty() {
-            return None;
-        }
-        Some(self.context.engine.original_registry)
-    }
-
     /// Runs a command, or keeps it until the end of its transaction. An error says why it can not be run.
     fn take(&mut self, args: Args<'_>) -> Result<(), String> {
         let name = args.get(0).unwrap_or_default();
@@ -255,32 +243,12 @@ impl<'a, 'k, 'e> Replayer<'a, 'k, 'e> {
     }
 
     fn execute(&mut self, args: Args<'_>) -> Result<(), String> {
-        let resolved = self.context.resolve(args);
-        // What the server logs by itself has the names that commands have without `rename-command`.
-        let resolved = resolved.or_else(|error| match self.originals() {
-            Some(originals) => originals.resolve(args),
-            None => Err(error),
-        });
-        let command = resolved.map_err(|_| {
-            let name = String::from_utf8_lossy(args.get(0).unwrap_or_default()).into_owned();
-            format!("unknown command '{name}'")
-        })?;
-        if !command.info.accepts(args.len()) {
-            return Err(format!("wrong number of arguments for '{}'", command.name));
-        }
-        if command.handler.is_none() {
-            return Err(format!("'{}' is no command by itself", command.name));
-        }
+        let command = replay::command_of(&mut self.context, args)?;
         let access = self.access.as_deref_mut();
         let outcome = call::replay(&mut self.context, &mut self.session, access, Call::new(command, args));
-        if let Err(error) = outcome {
-            warning!(
-                "== CRITICAL == Loading {}: the command '{}' failed: {}",
-                self.path.display(),
-                command.name,
-                error.text()
-            );
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(error) => replay::note_failure(&self.context, Origin::File, &command.name, &error.text()),
         }
-        Ok(())
     }
 }

@@ -16,16 +16,13 @@ pub mod writer;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mantissa_persist::log::Lsn;
-use mantissa_protocol::Reply;
 use mantissa_sys::simulation;
 
-use crate::blocking;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::invocation::Invocation;
-use crate::session::BlockedClient;
-use crate::state::aof::{Files, WAITAOF_WITHOUT_LOG, write_confirmations};
+use crate::replication::{backlog, waits};
+use crate::state::aof::Files;
 use crate::{notice, persistence, warning};
 
 /// Wakes the workers that wait for more to be confirmed, and serves the clients in WAITAOF for which
@@ -37,28 +34,7 @@ fn tell_waiters(engine: &Engine, is_lost: bool) {
             engine.wake(worker);
         }
     }
-    let durable = aof.control.durable();
-    let mut waiters = engine.awaiting_log.lock();
-    waiters.retain(|(lsn, blocked)| {
-        let waits = *blocked.waiting.lock();
-        if waits && *lsn <= durable {
-            let mut reply = Reply::new(blocked.protocol);
-            match is_lost {
-                true => reply.error(WAITAOF_WITHOUT_LOG),
-                false => write_confirmations(&mut reply, true),
-            }
-            blocking::release(engine, blocked, reply.into_bytes());
-        }
-        waits && *lsn > durable
-    });
-}
-
-/// Has a client wait until the log is durable up to `lsn`.
-pub fn wait(engine: &Engine, lsn: Lsn, blocked: Arc<BlockedClient>) {
-    engine.awaiting_log.lock().push((lsn, blocked));
-    if engine.aof.control.durable() >= lsn {
-        tell_waiters(engine, false);
-    }
+    waits::serve(engine, is_lost);
 }
 
 /// Appends what a command had for the log when it failed inside the server: what the commands before it in
@@ -147,7 +123,8 @@ pub fn switch_off_for(invocation: &mut Invocation<'_, '_, '_>) {
 /// Switches the log off. No shard may be locked by this thread.
 fn switch_off(engine: &Engine) {
     let locked = engine.keyspace.lock(engine.keyspace.all_shards());
-    engine.keyspace.set_logged(false);
+    engine.aof.is_logging.store(false, Ordering::Relaxed);
+    backlog::settle_logging(engine);
     engine.aof.rewrite.void();
     engine.aof.rewrite.is_scheduled.store(false, Ordering::Relaxed);
     drop(locked);

@@ -23,6 +23,7 @@ use mantissa_store::LockedShards;
 
 use crate::context::Context;
 use crate::engine::Engine;
+use crate::replication::backlog;
 use crate::snapshot::Pace;
 use crate::state::aof::Files;
 use crate::{notice, persistence, snapshot, warning};
@@ -233,7 +234,8 @@ impl Work<'_> {
             let _the_rewrite_may_have_failed_already = sender.send(outcome.clone());
             outcome.map(|()| Some(file)).map_err(std::io::Error::other)
         }));
-        self.engine.keyspace.set_logged(true);
+        self.engine.aof.is_logging.store(true, Ordering::Relaxed);
+        backlog::settle_logging(self.engine);
     }
 
     /// Puts the base in the place of what it replaces, and removes that.

@@ -16,6 +16,7 @@ use super::tell_waiters;
 use crate::context::Outbox;
 use crate::engine::Engine;
 use crate::host::Message;
+use crate::replication::primary;
 use crate::{notice, stats, warning};
 
 /// How long it sleeps if nobody wakes it.
@@ -52,8 +53,13 @@ impl Outbox<'_> {
     #[inline]
     pub fn end_iteration(&mut self, waits: bool) {
         self.send_waiting();
-        if self.take_logged() || waits {
+        primary::ask_for_acks(self);
+        let has_logged = self.take_logged();
+        if has_logged || waits {
             write(self.engine(), self.worker());
+        }
+        if has_logged {
+            primary::wake_senders(self.engine(), self.worker());
         }
     }
 }

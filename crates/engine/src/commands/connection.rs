@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mantissa_commands::spec::{Categories, Flags, Group, Traits};
+use mantissa_commands::spec::{Categories, Flags, Group, InStream, Traits};
 use mantissa_commands::{Error, Locks, Outcome, parse};
 use mantissa_protocol::{Args, Protocol, Reply};
 
@@ -221,6 +221,7 @@ fn is_after_auth(args: Args<'_>, index: usize) -> bool {
 pub(super) const COMMANDS: &[EngineSpec] = &[
     EngineSpec::new("ping", -1, ping, Flags::FAST)
         .traits(Traits::WHILE_SUBSCRIBED)
+        .in_stream(InStream::ChangesNothing)
         .categories(Categories::CONNECTION)
         .docs(Group::Connection, "1.0.0", "O(1)", "Answers PONG, or the given message: the server is alive.")
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
@@ -246,6 +247,7 @@ pub(super) const COMMANDS: &[EngineSpec] = &[
         ),
     EngineSpec::new("select", 2, select, ANY_TIME)
         .locks(Locks::Nothing)
+        .in_stream(InStream::ChangesNothing)
         .categories(Categories::CONNECTION)
         .docs(Group::Connection, "1.0.0", "O(1)", "Makes another database the connection's current one.")
         .arguments("index:integer"),

@@ -16,7 +16,8 @@ use mantissa_store::{Entry, Value};
 
 /// How a value is packed under these settings.
 pub(super) fn write_options(settings: &Settings) -> WriteOptions {
-    WriteOptions { compress: settings.compress_dumps, limits: settings.limits.clone(), checksum: true }
+    let (compress, limits) = (settings.compress_dumps, settings.limits.clone());
+    WriteOptions { compress, limits, ..WriteOptions::default() }
 }
 
 fn dump(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

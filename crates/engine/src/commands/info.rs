@@ -13,6 +13,7 @@ mod figures;
 mod keysizes;
 mod memory;
 mod replica;
+mod replication;
 mod state;
 
 use std::cell::OnceCell;
@@ -65,7 +66,7 @@ const SECTIONS: &[Section] = &[
     of_figures(section("persistence", "Persistence", Shown::ByDefault, state::persistence)),
     section("threads", "Threads", Shown::ByDefault, state::threads),
     of_figures(section("stats", "Stats", Shown::ByDefault, activity::stats)),
-    of_figures(section("replication", "Replication", Shown::ByDefault, state::replication)),
+    of_figures(section("replication", "Replication", Shown::ByDefault, replication::section)),
     of_figures(section("cpu", "CPU", Shown::ByDefault, activity::cpu)),
     section("modules", "Modules", Shown::ByDefault, |_, _| {}),
     section("commandstats", "Commandstats", Shown::WithAll, activity::commandstats),

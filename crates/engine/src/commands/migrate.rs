@@ -23,7 +23,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mantissa_commands::spec::{BeginSearch, Categories, FindKeys, Flags, Group, KeyFlags, KeySpec};
+use mantissa_commands::spec::{BeginSearch, Categories, FindKeys, Flags, Group, InStream, KeyFlags, KeySpec};
 use mantissa_commands::{Access, Error, KeyPosition, KeyPositions, Outcome, Settings, TimeoutReply, parse};
 use mantissa_persist::payload::dump_value;
 use mantissa_protocol::{Args, Reply, encode_request};
@@ -373,6 +373,7 @@ fn is_login(args: Args<'_>, index: usize) -> bool {
 
 /// The registration table.
 pub(super) const COMMANDS: &[EngineSpec] = &[EngineSpec::new("migrate", -6, migrate, Flags::WRITE)
+    .in_stream(InStream::Never)
     .more_keys(find_migrated)
     .secrets(is_login)
     .categories(Categories::KEYSPACE.or(Categories::DANGEROUS))

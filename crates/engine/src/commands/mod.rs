@@ -19,6 +19,7 @@ mod pubsub;
 mod replicaof;
 mod replication;
 mod scripting;
+mod serving;
 mod transactions;
 mod upgrade;
 
@@ -42,7 +43,7 @@ use crate::session::{Session, flag};
 const OPTIONS_END: usize = 64;
 
 /// Tables of commands on data that need a crate which the commands crate does not know.
-pub const DATA_FAMILIES: &[&[DataSpec]] = &[dump::COMMANDS, replication::WAITING];
+pub const DATA_FAMILIES: &[&[DataSpec]] = &[dump::COMMANDS];
 
 /// All tables of engine commands.
 pub const FAMILIES: &[&[EngineSpec]] = &[

@@ -166,7 +166,22 @@ fn send(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Rep
     let send = |target, bytes| outbox.push(target, bytes);
     let receivers = engine.pubsub.publish(scope, args.at(1), args.at(2), send);
     reply.integer(receivers as i64);
+    log_for_replicas(invocation, args);
     Ok(())
+}
+
+/// Puts the command into the log where there are replicas: their subscribers get the message as well.
+fn log_for_replicas(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>) {
+    let engine = invocation.engine();
+    if engine.replication.replica_count.load(Ordering::Relaxed) == 0 || engine.replication.is_replica() {
+        return;
+    }
+    let is_part = invocation.in_transaction() || invocation.context.in_script;
+    let context = &mut *invocation.context;
+    context.outbox.unit.push(invocation.session.database, args);
+    if !is_part {
+        crate::aof::append_unfinished(context);
+    }
 }
 
 fn publish(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

@@ -1,7 +1,7 @@
 //! The registration of the commands that run scripts.
 
 use mantissa_commands::Outcome;
-use mantissa_commands::spec::{Categories, Flags, Group, KeySpec, ScriptSource};
+use mantissa_commands::spec::{Categories, Flags, Group, InStream, KeySpec, ScriptSource};
 use mantissa_protocol::{Args, Reply};
 
 use crate::eval::{self, READS, READS_AND_WRITES, functions};
@@ -83,11 +83,13 @@ pub(super) const COMMANDS: &[EngineSpec] = &[
         .docs(Group::Scripting, "2.6.0", "That of the subcommand", "Looks after cached scripts.")
         .subcommands(&[
             EngineSpec::new("load", 3, eval::script_load, Flags::NOSCRIPT.or(Flags::STALE))
+                .in_stream(InStream::Runs)
                 .categories(Categories::SCRIPTING)
                 .docs(Group::Scripting, "2.6.0", "O(N), N being the script's bytes", "Caches a script.")
                 .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
                 .arguments("script:string"),
             EngineSpec::new("flush", -2, eval::script_flush, Flags::NOSCRIPT)
+                .in_stream(InStream::Runs)
                 .categories(Categories::SCRIPTING)
                 .docs(Group::Scripting, "2.6.0", "O(N), N being the scripts", "Forgets all cached scripts.")
                 .history(&[("6.2.0", "ASYNC and SYNC were added.")])

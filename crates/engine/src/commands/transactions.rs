@@ -1,6 +1,6 @@
 //! The registration of the transaction commands.
 
-use mantissa_commands::spec::{Categories, Flags, Group, KeyFlags, KeySpec, Traits};
+use mantissa_commands::spec::{Categories, Flags, Group, InStream, KeyFlags, KeySpec, Traits};
 
 use crate::invocation::EngineSpec;
 use crate::transaction::{discard, exec, multi, unwatch, watch};
@@ -12,6 +12,7 @@ const FLAGS: Flags =
 pub(super) const COMMANDS: &[EngineSpec] = &[
     EngineSpec::new("multi", 1, multi, FLAGS)
         .traits(Traits::NOT_QUEUED)
+        .in_stream(InStream::Begins)
         .categories(Categories::TRANSACTION)
         .docs(Group::Transactions, "1.2.0", "O(1)", "Begins a transaction: further commands are queued."),
     EngineSpec::new(
@@ -21,6 +22,7 @@ pub(super) const COMMANDS: &[EngineSpec] = &[
         Flags::NOSCRIPT.or(Flags::LOADING).or(Flags::STALE).or(Flags::SKIP_SLOWLOG),
     )
     .traits(Traits::NOT_QUEUED.or(Traits::RUNS_QUEUE).or(Traits::RUNS_SCRIPTS))
+    .in_stream(InStream::Ends)
     .categories(Categories::TRANSACTION)
     .docs(
         Group::Transactions,

@@ -32,7 +32,7 @@ fn upgrade(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, _reply: &mut
     }
     let engine = invocation.engine();
     let session = &mut *invocation.session;
-    let blocked = blocking::waiting_without_keys(engine, session, args, None, TimeoutReply::Zero)?;
+    let blocked = blocking::waiting_without_keys(engine, session, args, None, TimeoutReply::Null)?;
     blocking::wait(engine, session, Arc::clone(&blocked));
     let started = engine.host().upgrade(engine, Upgrade { binary, options, blocked: Arc::clone(&blocked) });
     if let Err(error) = started {

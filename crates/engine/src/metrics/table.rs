@@ -4,8 +4,8 @@
 //! of counters end in `_total`. The unit is the end of the name.
 
 use super::Figures;
-use super::labelled;
 use super::text::{Kind, Samples as Sink};
+use super::{labelled, replica};
 use Get::{Field, Info, Microseconds, Samples, Status};
 
 /// A metric.
@@ -318,6 +318,14 @@ metrics! {
     Gauge "redis_replica_partial_resync_accepted" Field("sync_partial_ok") => "Partial resynchronisations.";
     Gauge "redis_replica_partial_resync_denied" Field("sync_partial_err") =>
         "Partial resynchronisations that were refused.";
+    Gauge "redis_slave_info" Samples(replica::info) => "The primary that is followed, in its labels.";
+    Gauge "redis_slave_priority" Field("slave_priority") => "The priority as a replica, for Sentinel.";
+    Gauge "redis_slave_repl_offset" Samples(replica::offset) => "The offset that has been applied.";
+    Gauge "redis_master_link_up" Samples(replica::link_up) => "Whether the primary's stream is applied.";
+    Gauge "redis_master_last_io_seconds_ago" Samples(replica::last_io) =>
+        "Seconds since the primary was last heard; -1 while it is not connected.";
+    Gauge "redis_master_sync_in_progress" Samples(replica::sync_in_progress) =>
+        "Whether a full synchronisation from the primary is under way.";
     Gauge "redis_cluster_connections" Field("cluster_connections") => "Links between cluster nodes.";
     Gauge "redis_cluster_enabled" Field("cluster_enabled") => "Whether the server is part of a cluster.";
 

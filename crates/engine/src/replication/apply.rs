@@ -1,5 +1,466 @@
-//! STUB, not to be committed.
+//! Applying a primary's stream.
+//!
+//! The stream is cut into units: a command, or all from MULTI to EXEC. With the shards of a unit locked its
+//! commands are run, and its bytes appended to the log as they came. So whoever holds all shards finds the
+//! data as of the end of the log, and replicas of this server read the same bytes at the same offsets.
+//! Commands that change no data (SELECT, PING) go to the log with the unit behind them, or under the lock of
+//! some shard.
+//!
+//! A server that changes its role has the epoch of the link grow while it holds all shards. From then on
+//! nothing of the former stream is applied.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mantissa_commands::spec::{Flags, InStream};
+use mantissa_commands::{Access, Collected, DataHandler, Mode, Outcome, parse};
+use mantissa_protocol::{Args, Parsed, Protocol, Reply, RequestLimits, RequestParser, Slice};
+use mantissa_store::{LockedShards, ShardSet};
+use mantissa_sys::clock;
+
+use crate::batch::{Batch, Request};
+use crate::call::{self, Call};
+use crate::commit::commit;
+use crate::context::{Context, Outbox};
 use crate::engine::Engine;
-pub struct Applied { pub used: usize, pub ack: bool }
-pub struct Applier;
-impl Applier { pub fn new(_e: &Engine, _d: usize) -> Self { Applier } pub fn apply(&mut self, b: &[u8]) -> Result<Applied, String> { Ok(Applied{used:b.len(),ack:false}) } }
+use crate::invocation::{Command, Handler};
+use crate::locking::{has_one_key, lock_patiently, shards_held_for};
+use crate::replay::{self, Origin};
+use crate::session::{Session, flag};
+use crate::{calls, lazy_free, tracking};
+
+/// A primary may send whatever it has accepted itself.
+const LIMITS: RequestLimits = RequestLimits { bulk_len_max: i64::MAX as u64, authenticated: true };
+/// Bytes that are kept of a reply, which nobody gets.
+const REPLY_BYTES_MAX: usize = 64 << 10;
+/// Keys from which on prefetching pays.
+const PREFETCHED_KEYS_MIN: usize = 32_768;
+
+/// What has been done with the front of the input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Its length in bytes. They are in the log; line feeds between commands are not.
+    pub used: usize,
+    /// The primary asks for an acknowledgement of the offset that has been reached. The caller sends it and
+    /// comes again with the rest at once, more input or not.
+    pub ack: bool,
+}
+
+/// How far the input has been taken.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    /// What is before has been appended to the log.
+    logged: usize,
+    /// What is before has been run.
+    applied: usize,
+    /// What is before has been read: more than has been run inside a transaction.
+    read: usize,
+}
+
+/// A transaction whose EXEC has not come yet, at the front of the input.
+struct Open {
+    /// The bytes of it that have been read.
+    read: usize,
+    /// The shards of its commands so far.
+    shards: ShardSet,
+}
+
+/// Applies a primary's stream.
+pub struct Applier<'e> {
+    context: Context<'e>,
+    session: Session,
+    reply: Reply,
+    parser: RequestParser,
+    batch: Batch,
+    transaction: Option<Open>,
+    /// The GETACK at the front of the input has been answered.
+    is_acknowledged: bool,
+    prefetches: bool,
+    /// The epoch of the link that the stream comes from.
+    epoch: u64,
+}
+
+impl<'e> Applier<'e> {
+    /// For a stream in which `database` is selected, of the link as it is now. The log has a backlog.
+    pub fn new(engine: &'e Engine, database: usize) -> Self {
+        let context = Context::new(engine, engine.link_number());
+        let mut session = replay::session(&context);
+        session.shared.mark(flag::PRIMARY, true);
+        session.select(database.min(engine.keyspace.database_count() - 1));
+        Applier {
+            context,
+            session,
+            reply: new_reply(),
+            parser: RequestParser::default(),
+            batch: Batch::default(),
+            transaction: None,
+            is_acknowledged: false,
+            prefetches: false,
+            epoch: engine.replication.link.epoch.load(Ordering::Acquire),
+        }
+    }
+
+    /// The database that is selected in the stream.
+    pub fn database(&self) -> usize {
+        self.session.database
+    }
+
+    /// Applies the whole units at the front of `bytes`, which begins where the last call has ended. An error
+    /// says why the stream cannot go on; what came before it has been applied, up to the end of the log.
+    pub fn apply(&mut self, bytes: &[u8]) -> Result<Applied, String> {
+        self.context.refresh();
+        self.context.command_began = clock::now();
+        let keys = self.context.engine.keyspace.estimate_keys();
+        self.prefetches = keys.map_or(self.prefetches, |count| count >= PREFETCHED_KEYS_MIN);
+        let outcome = self.apply_units(bytes);
+        if self.context.outbox.has_changed() {
+            tracking::broadcast(&mut self.context.outbox);
+        }
+        self.context.outbox.end_iteration(false);
+        self.batch.trim();
+        outcome
+    }
+
+    fn apply_units(&mut self, bytes: &[u8]) -> Result<Applied, String> {
+        let read = self.transaction.as_ref().map_or(0, |open| open.read);
+        let mut progress = Progress { read, ..Progress::default() };
+        let taken = self.take_all(bytes, &mut progress);
+        // Whatever has happened, the offset is that of what has been applied.
+        self.log_rest(bytes, &mut progress)?;
+        let ack = taken?;
+        if ack {
+            self.parser = RequestParser::default();
+        } else if let Some(open) = &mut self.transaction {
+            open.read = progress.read - progress.applied;
+        }
+        Ok(Applied { used: progress.applied, ack })
+    }
+
+    /// Takes all whole requests, or those before a GETACK that is to be answered first: then true.
+    fn take_all(&mut self, bytes: &[u8], progress: &mut Progress) -> Result<bool, String> {
+        loop {
+            let mut position = progress.read;
+            let ended = self.batch.parse(bytes, &mut position, &mut self.parser, &LIMITS);
+            let batch = self.take_batch(bytes);
+            let taken = self.take_requests(bytes, &batch, progress);
+            self.batch = batch;
+            if taken? {
+                return Ok(true);
+            }
+            if progress.read < position {
+                self.skip_line_feeds(bytes, position, progress)?;
+            }
+            match ended {
+                Parsed::Error(error) => return Err(format!("the primary's stream is damaged: {error}")),
+                Parsed::Incomplete { .. } => return Ok(false),
+                _ => {}
+            }
+        }
+    }
+
+    /// The batch, with what its commands will look at on the way to the caches.
+    fn take_batch(&mut self, bytes: &[u8]) -> Batch {
+        if self.batch.requests.len() > 1 && self.transaction.is_none() {
+            let (keyspace, database) = (&self.context.engine.keyspace, self.session.database);
+            if self.prefetches {
+                self.batch.prefetch(keyspace, database, bytes);
+            }
+            self.batch.fetch_ahead(keyspace, database, bytes);
+        }
+        std::mem::take(&mut self.batch)
+    }
+
+    /// Takes the requests of a batch, until one is a GETACK to be answered first: then true.
+    fn take_requests(
+        &mut self,
+        bytes: &[u8],
+        batch: &Batch,
+        progress: &mut Progress,
+    ) -> Result<bool, String> {
+        for request in &batch.requests {
+            if request.start != progress.read {
+                self.skip_line_feeds(bytes, request.start, progress)?;
+            }
+            if bytes[request.start] != b'*' {
+                return Err("the primary's stream is damaged: it has an inline command".to_owned());
+            }
+            if self.take_request(bytes, request, &batch.slices, progress)? {
+                return Ok(true);
+            }
+            progress.read = request.end;
+        }
+        Ok(false)
+    }
+
+    /// Takes a request. True if it is a GETACK that is to be answered first.
+    #[inline]
+    fn take_request(
+        &mut self,
+        bytes: &[u8],
+        request: &Request,
+        slices: &[Slice],
+        progress: &mut Progress,
+    ) -> Result<bool, String> {
+        let args = request.args(bytes, slices);
+        let command = match replay::command_of(&mut self.context, args) {
+            Ok(command) => command,
+            // Inside a transaction that is told when it runs.
+            Err(_) if self.transaction.is_some() => return Ok(false),
+            Err(reason) => {
+                progress.applied = request.end;
+                self.note_failure(args, &reason)?;
+                return Ok(false);
+            }
+        };
+        if self.transaction.is_some() {
+            self.take_queued(bytes, (command, args), request.end, progress)?;
+            return Ok(false);
+        }
+        if let Some(Handler::Data(handler)) = command.handler {
+            let call = Call { command, args, hash: request.hash };
+            (progress.applied, progress.read) = (request.end, request.end);
+            let from = std::mem::replace(&mut progress.logged, request.end);
+            self.apply_data(call, handler, &bytes[from..request.end])?;
+            return Ok(false);
+        }
+        match command.info.in_stream {
+            InStream::Begins => self.transaction = Some(Open { read: 0, shards: ShardSet::EMPTY }),
+            InStream::Talks if self.is_to_be_acknowledged(args) => return Ok(true),
+            InStream::Talks | InStream::ChangesNothing => {
+                progress.applied = request.end;
+                self.run_unlocked(command, args)?;
+            }
+            _ => {
+                let shards = shards_held_for(self.context.engine, command, args);
+                let body = &bytes[request.start..request.end];
+                progress.applied = request.end;
+                self.apply_unit(bytes, body, shards, progress)?;
+            }
+        }
+        Ok(false)
+    }
+
+    fn is_to_be_acknowledged(&mut self, args: Args<'_>) -> bool {
+        if !args.get(1).is_some_and(|word| parse::is(word, "GETACK")) {
+            return false;
+        }
+        self.is_acknowledged = !self.is_acknowledged;
+        self.is_acknowledged
+    }
+
+    /// Takes a command inside a transaction; with EXEC the transaction runs.
+    fn take_queued(
+        &mut self,
+        bytes: &[u8],
+        (command, args): (&'static Command, Args<'_>),
+        end: usize,
+        progress: &mut Progress,
+    ) -> Result<(), String> {
+        let Some(open) = &mut self.transaction else { return Ok(()) };
+        if command.info.in_stream != InStream::Ends {
+            open.shards = open.shards.union(shards_held_for(self.context.engine, command, args));
+            return Ok(());
+        }
+        let shards = open.shards;
+        self.transaction = None;
+        let start = std::mem::replace(&mut progress.applied, end);
+        self.apply_unit(bytes, &bytes[start..end], shards, progress)
+    }
+
+    /// Line feeds between commands are signs of life, and no part of the stream.
+    #[cold]
+    fn skip_line_feeds(&mut self, bytes: &[u8], end: usize, progress: &mut Progress) -> Result<(), String> {
+        if self.transaction.is_some() || bytes[progress.read..end].iter().any(|byte| *byte != b'\n') {
+            return Err("the primary's stream is damaged: a command without a name".to_owned());
+        }
+        self.log_rest(bytes, progress)?;
+        *progress = Progress { logged: end, applied: end, read: end };
+        Ok(())
+    }
+
+    /// Appends to the log what has been run and waits for that.
+    fn log_rest(&mut self, bytes: &[u8], progress: &mut Progress) -> Result<(), String> {
+        if progress.logged < progress.applied {
+            let from = std::mem::replace(&mut progress.logged, progress.applied);
+            let mut locked = self.lock(ShardSet::one(0))?;
+            let (now_s, database) = (self.context.now_ms / 1000, self.session.database);
+            append(&mut self.context.outbox, &mut locked, &bytes[from..progress.applied], (now_s, database));
+        }
+        Ok(())
+    }
+
+    /// Locks shards, at least one. An error says that the stream has ended meanwhile.
+    fn lock(&self, mut shards: ShardSet) -> Result<LockedShards<'e>, String> {
+        if shards.is_empty() {
+            shards.insert(0);
+        }
+        let engine = self.context.engine;
+        let has_ended = || {
+            engine.stopping.load(Ordering::Relaxed)
+                || engine.replication.link.epoch.load(Ordering::Acquire) != self.epoch
+        };
+        let locked = lock_patiently(engine, shards, has_ended);
+        locked
+            .filter(|_| !has_ended())
+            .ok_or_else(|| "the server follows another primary now, or none".to_owned())
+    }
+
+    /// Runs a command on data, the usual case, and appends `raw` to the log.
+    #[inline]
+    fn apply_data(&mut self, call: Call<'_>, handler: DataHandler, raw: &[u8]) -> Result<(), String> {
+        let Call { command, args, hash } = call;
+        let engine = self.context.engine;
+        let only_key = if has_one_key(command) { args.get(1) } else { None };
+        let hint = only_key.map(|key| (key, hash.unwrap_or_else(|| engine.keyspace.hash(key))));
+        let locked = match hint {
+            Some((_, hash)) => self.lock(ShardSet::one(engine.keyspace.shard_of(hash)))?,
+            None => self.lock(shards_held_for(engine, command, args))?,
+        };
+        let Context { active, now_ms, random_state, collected, outbox, .. } = &mut self.context;
+        let (database, now_ms) = (self.session.database, *now_ms);
+        let (settings, mode) = (&active.settings, Mode::default());
+        let mut access = Access::new(locked, database, now_ms, settings, mode, random_state, collected);
+        access.begin_applying();
+        if let Some((key, hash)) = hint {
+            access.hint(key, hash);
+        }
+        let outcome = handler(&mut access, args, &mut self.reply);
+        let to_free = commit(engine, outbox, &mut access, None, true);
+        append(outbox, access.locked_mut(), raw, (now_ms / 1000, database));
+        drop(access);
+        lazy_free::free(engine, to_free);
+        self.end_call(command, args, &outcome);
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(error) => self.note_failure(args, &error.text()),
+        }
+    }
+
+    /// Runs the commands of `body` with these shards locked, and appends to the log all that waits for that.
+    fn apply_unit(
+        &mut self,
+        bytes: &[u8],
+        body: &[u8],
+        shards: ShardSet,
+        progress: &mut Progress,
+    ) -> Result<(), String> {
+        let locked = self.lock(shards)?;
+        let active = Arc::clone(&self.context.active);
+        let (mut random_state, mut collected) = (self.context.random_state, Collected::default());
+        let (database, now_ms) = (self.session.database, self.context.now_ms);
+        let (settings, mode) = (&active.settings, Mode::default());
+        let (random, collected) = (&mut random_state, &mut collected);
+        let mut access = Access::new(locked, database, now_ms, settings, mode, random, collected);
+        access.begin_applying();
+        let mut failed = Vec::new();
+        let (mut parser, mut batch, mut position) = (RequestParser::default(), Batch::default(), 0);
+        while position < body.len() {
+            batch.parse(body, &mut position, &mut parser, &LIMITS);
+            for request in &batch.requests {
+                let args = request.args(body, &batch.slices);
+                if let Err(reason) = self.run_held(&mut access, args) {
+                    failed.push((args.at(0).to_vec(), reason));
+                }
+            }
+        }
+        access.select(self.session.database);
+        let (engine, outbox) = (self.context.engine, &mut self.context.outbox);
+        let to_free = commit(engine, outbox, &mut access, None, true);
+        let from = std::mem::replace(&mut progress.logged, progress.applied);
+        let raw = &bytes[from..progress.applied];
+        append(outbox, access.locked_mut(), raw, (now_ms / 1000, self.session.database));
+        drop(access);
+        self.context.random_state = random_state;
+        lazy_free::free(engine, to_free);
+        failed.iter().try_for_each(|(name, reason)| self.note_failure_of(name, reason))
+    }
+
+    /// Runs a command of a unit under the locks of `access`.
+    fn run_held(&mut self, access: &mut Access<'_>, args: Args<'_>) -> Result<(), String> {
+        let command = replay::command_of(&mut self.context, args)?;
+        let outcome = match command.info.in_stream {
+            InStream::Begins | InStream::Ends | InStream::Talks => Ok(()),
+            _ if !may_run(command) => {
+                return Err(format!("ERR '{}' is no command of a primary's stream", command.name));
+            }
+            _ => {
+                access.select(self.session.database);
+                let call = Call::new(command, args);
+                call::invoke(&mut self.context, &mut self.session, call, Some(access), &mut self.reply)
+            }
+        };
+        let to_free = commit(self.context.engine, &mut self.context.outbox, access, None, false);
+        access.keep_lazy_free(to_free);
+        self.end_call(command, args, &outcome);
+        outcome.map_err(|error| error.text().into_owned())
+    }
+
+    /// Runs a command that changes no data.
+    fn run_unlocked(&mut self, command: &'static Command, args: Args<'_>) -> Result<(), String> {
+        let outcome = match command.info.in_stream {
+            InStream::Talks => Ok(()),
+            _ => {
+                let call = Call::new(command, args);
+                call::invoke(&mut self.context, &mut self.session, call, None, &mut self.reply)
+            }
+        };
+        self.end_call(command, args, &outcome);
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(error) => self.note_failure(args, &error.text()),
+        }
+    }
+
+    #[inline]
+    fn end_call(&mut self, command: &'static Command, args: Args<'_>, outcome: &Outcome) {
+        if self.reply.has_overflowed() {
+            self.reply = new_reply();
+        }
+        self.reply.truncate(0);
+        let call = Call::new(command, args);
+        call::show(&mut self.context, &self.session, call);
+        calls::ended(&mut self.context, &self.session, (command, args), outcome);
+    }
+
+    #[cold]
+    fn note_failure(&self, args: Args<'_>, reason: &str) -> Result<(), String> {
+        self.note_failure_of(args.at(0), reason)
+    }
+
+    fn note_failure_of(&self, name: &[u8], reason: &str) -> Result<(), String> {
+        let name = String::from_utf8_lossy(name);
+        let outcome = replay::note_failure(&self.context, Origin::Primary, &name, reason);
+        if outcome.is_err() {
+            self.context.engine.host().shut_down(1);
+        }
+        outcome
+    }
+}
+
+fn new_reply() -> Reply {
+    Reply::new(Protocol::Resp2).limited(REPLY_BYTES_MAX)
+}
+
+/// Whether a command may come from a primary: what writes, and what is passed on. Others belong to a client's
+/// connection, or lock shards of their own.
+fn may_run(command: &Command) -> bool {
+    let flags = command.info.flags;
+    match (command.info.in_stream, command.handler) {
+        (InStream::Never, _) | (_, None) => false,
+        (InStream::Runs | InStream::ChangesNothing, _) | (_, Some(Handler::Data(_))) => true,
+        _ => flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE),
+    }
+}
+
+/// Appends a primary's bytes to the log, in which `database` is selected behind them.
+#[inline]
+fn append(outbox: &mut Outbox, locked: &mut LockedShards<'_>, bytes: &[u8], (now_s, database): (i64, usize)) {
+    let engine = outbox.engine();
+    outbox.unit.set_verbatim(bytes, database);
+    let lsn = engine.log.append(&mut outbox.unit, now_s);
+    outbox.note_logged(lsn);
+    if engine.aof.holds_replies() {
+        locked.note_logged(lsn);
+    }
+    outbox.send_waiting();
+}

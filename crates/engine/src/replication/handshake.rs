@@ -229,7 +229,9 @@ impl Handshake {
                 self.outcome = Some(Outcome::Partial(id));
             }
             Some("-NOMASTERLINK" | "-LOADING") => {
-                self.note(format!("Master is currently unable to PSYNC but should be in the future: {shown}"));
+                self.note(format!(
+                    "Master is currently unable to PSYNC but should be in the future: {shown}"
+                ));
                 self.outcome = Some(Outcome::Later);
             }
             _ if self.options.takes_over => {
@@ -237,13 +239,11 @@ impl Handshake {
             }
             first => {
                 match first {
-                    Some("-ERR") => self.note(format!(
-                        "Master does not support PSYNC or is in error state (reply: {shown})"
-                    )),
-                    _ => self.notes.push((
-                        LogLevel::Warning,
-                        format!("Unexpected reply to PSYNC from master: {shown}"),
-                    )),
+                    Some("-ERR") => self
+                        .note(format!("Master does not support PSYNC or is in error state (reply: {shown})")),
+                    _ => self
+                        .notes
+                        .push((LogLevel::Warning, format!("Unexpected reply to PSYNC from master: {shown}"))),
                 }
                 self.note("Retrying with SYNC...");
                 self.output.extend_from_slice(b"SYNC\r\n");
@@ -348,7 +348,10 @@ mod tests {
             let (sent, found, _, notes) = talk(options(), replies.as_bytes(), 0);
             assert_eq!(found.as_ref(), Some(&outcome), "{replies}");
             assert!(notes.contains(note), "{notes}");
-            assert_eq!(sent.ends_with("SYNC\r\n") && !sent.ends_with("PSYNC\r\n"), outcome == Outcome::Full(None));
+            assert_eq!(
+                sent.ends_with("SYNC\r\n") && !sent.ends_with("PSYNC\r\n"),
+                outcome == Outcome::Full(None)
+            );
         }
         // Without a history there is nothing to continue.
         let (_, outcome, ..) =

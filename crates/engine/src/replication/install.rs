@@ -1,5 +1,15 @@
 //! STUB, not to be committed.
-use std::io::Read;
 use crate::engine::Engine;
-pub struct Installed { pub database: usize }
-pub fn install(_e: &Engine, _p: &mut dyn Read, _position: Option<(String, u64)>, _progress: &dyn Fn(u64), _cancelled: &dyn Fn() -> bool) -> Result<Installed, String> { Err("stub".to_owned()) }
+use std::io::Read;
+pub struct Installed {
+    pub database: usize,
+}
+pub fn install(
+    _e: &Engine,
+    _p: &mut dyn Read,
+    _position: Option<(String, u64)>,
+    _progress: &dyn Fn(u64),
+    _cancelled: &dyn Fn() -> bool,
+) -> Result<Installed, String> {
+    Err("stub".to_owned())
+}

@@ -241,7 +241,10 @@ impl<'e> Link<'e> {
         wire.receives_dump = true;
         let mut payload = Payload::begin(wire, rest).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidData => failed(&error.to_string()),
-            _ => failed(&format!("I/O error reading bulk count from MASTER: {}", mantissa_config::reason(&error))),
+            _ => failed(&format!(
+                "I/O error reading bulk count from MASTER: {}",
+                mantissa_config::reason(&error)
+            )),
         })?;
         match payload.length() {
             Some(bytes) => {

@@ -10,11 +10,11 @@ use std::sync::atomic::Ordering;
 
 use mantissa_store::LockedShards;
 
-use super::link;
+use super::{backlog, link};
 use crate::blocking;
 use crate::engine::{Engine, random_id};
 use crate::log::{self, Role, notice, warning};
-use crate::state::replication::{Address, History, Kept, LinkState};
+use crate::state::replication::{Address, History, LinkState};
 
 /// Begins to follow the server that `replicaof` names, if it names one. Nobody is served yet, and the data
 /// are loaded.
@@ -46,7 +46,8 @@ pub fn follow(engine: &Engine, all: &LockedShards<'_>, address: Address) {
         );
     }
     replication.set_replica(true);
-    keep_backlog(engine, all);
+    // For replicas of this one, and for the time after its promotion.
+    backlog::begin(engine, all);
     log::set_role(Role::Replica);
     blocking::release_all_for_role_change(engine);
     let mut primary = replication.primary.lock();
@@ -113,16 +114,4 @@ pub fn disconnect_replicas(engine: &Engine) {
     for replica in replicas {
         engine.end_session(&replica.session);
     }
-}
-
-/// Keeps the end of the log from now on: for replicas of this one, and for the time after its promotion. All
-/// shards must be locked.
-fn keep_backlog(engine: &Engine, _all: &LockedShards<'_>) {
-    let mut kept = engine.replication.kept.lock();
-    if kept.is_none() {
-        let bytes = engine.active_config().config.repl_backlog_size;
-        let first = engine.log.restart();
-        *kept = Some(Kept { backlog: engine.log.keep(bytes), first });
-    }
-    engine.keyspace.set_logged(true);
 }

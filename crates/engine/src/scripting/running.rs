@@ -92,18 +92,18 @@ impl Drop for Sweep<'_> {
 }
 
 impl Scripting {
-    /// For this many workers.
-    pub fn new(worker_count: usize, language: Option<&'static dyn Language>) -> Self {
+    /// For this many threads.
+    pub fn new(thread_count: usize, language: Option<&'static dyn Language>) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         Scripting {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             cache: ScriptCache::default(),
             libraries: LibraryStore::default(),
             language,
-            slots: (0..=worker_count).map(|_| Slot::default()).collect(),
+            slots: (0..thread_count).map(|_| Slot::default()).collect(),
             slow_count: AtomicU64::new(0),
             sweeps: AtomicU64::new(0),
-            vm_bytes: (0..=worker_count).map(|_| AtomicU64::new(0)).collect(),
+            vm_bytes: (0..thread_count).map(|_| AtomicU64::new(0)).collect(),
             started: clock::now(),
         }
     }

@@ -187,6 +187,9 @@ impl<'j, 'a> Saver<'j, 'a> {
             }
         };
         self.encoder.image(image, &mut self.chunk, &mut spill);
+        if let Some(reason) = self.encoder.refusal() {
+            self.job.refuse(reason);
+        }
         let mut outlet = self.outlet.borrow_mut();
         if outlet.end_value(&mut self.chunk) || outlet.offer(&mut self.chunk) {
             self.selected = None;

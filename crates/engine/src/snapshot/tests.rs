@@ -41,6 +41,7 @@ fn snapshot(
         access_of: Some(access_of),
         next_shard: AtomicUsize::new(0),
         failed: AtomicBool::new(false),
+        refusal: Mutex::default(),
         is_void: &|| false,
         stream: Mutex::new(()),
         spare: Mutex::new(Vec::new()),

@@ -9,7 +9,6 @@ use mantissa_commands::{Error, Outcome};
 use mantissa_config::{AppendFsync, Config};
 use mantissa_persist::aof::{Manifest, SyncPolicy, Writer, WriterControl};
 use mantissa_persist::log::{Log, Lsn};
-use mantissa_protocol::Reply;
 use mantissa_sys::simulation::{self, Fault};
 use parking_lot::Mutex;
 
@@ -27,6 +26,8 @@ pub struct Aof {
     pub files: Mutex<Option<Files>>,
     /// Whether there are any.
     pub is_listed: AtomicBool,
+    /// Whether changes are logged for it. Changes while all shards are locked.
+    pub is_logging: AtomicBool,
     /// Whether replies wait until the log is confirmed: `appendonly yes`.
     holds_replies: AtomicBool,
     /// Workers that want to be woken when more of the log is confirmed.
@@ -61,6 +62,7 @@ impl Aof {
             control,
             files: Mutex::new(None),
             is_listed: AtomicBool::new(false),
+            is_logging: AtomicBool::new(false),
             holds_replies: AtomicBool::new(false),
             waiting: (0..worker_count).map(|_| AtomicBool::new(false)).collect(),
             write_error: Mutex::default(),
@@ -174,13 +176,6 @@ impl Aof {
     pub fn refusal_text(&self) -> String {
         format!("MISCONF Errors writing to the AOF file: {}", self.write_error.lock())
     }
-}
-
-/// The reply of WAITAOF: whether the log is durable here, and on how many replicas.
-pub fn write_confirmations(reply: &mut Reply, is_durable: bool) {
-    reply.array(2);
-    reply.integer(i64::from(is_durable));
-    reply.integer(0);
 }
 
 /// The files while the append-only file is on.

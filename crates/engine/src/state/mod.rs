@@ -6,4 +6,5 @@ pub mod loading;
 pub mod persistence;
 pub mod progress;
 pub mod replication;
+pub mod serving;
 pub mod tracking;

@@ -13,6 +13,7 @@ use mantissa_persist::log::{Backlog, Lsn, Reader};
 use parking_lot::{Condvar, Mutex};
 
 use crate::client::SharedSession;
+use crate::state::serving::Serving;
 
 /// Hexadecimal digits in the name of a history.
 pub const ID_DIGITS: usize = 40;
@@ -54,7 +55,7 @@ pub struct Replication {
     pub primary: Mutex<Option<Address>>,
     /// What is known of the link to the primary.
     pub link: Link,
-    /// The connected replicas, from their first REPLCONF or PSYNC on.
+    /// The connected replicas, from their PSYNC or SYNC on.
     pub replicas: Mutex<Vec<Arc<Replica>>>,
     /// The number of replicas that the stream is for; readable without the lock.
     pub replica_count: AtomicUsize,
@@ -62,11 +63,13 @@ pub struct Replication {
     pub good_replica_count: AtomicUsize,
     /// The backlog, if there is one.
     pub kept: Mutex<Option<Kept>>,
+    /// What serving replicas needs.
+    pub serving: Serving,
 }
 
 impl Replication {
     /// A primary without replicas, at the beginning of this history.
-    pub fn new(id: String) -> Self {
+    pub fn new(id: String, worker_count: usize) -> Self {
         Replication {
             history: Mutex::new(History { id, second: None }),
             shift: AtomicU64::new(0),
@@ -77,6 +80,7 @@ impl Replication {
             replica_count: AtomicUsize::new(0),
             good_replica_count: AtomicUsize::new(0),
             kept: Mutex::default(),
+            serving: Serving::new(worker_count),
         }
     }
 
@@ -103,6 +107,22 @@ impl Replication {
     /// Has the byte with this LSN be at this offset. All shards must be locked, unless nobody is served yet.
     pub fn align(&self, lsn: Lsn, offset: u64) {
         self.shift.store(offset.wrapping_sub(lsn), Ordering::Release);
+    }
+
+    /// The number of replicas that have everything before an LSN; on their disks where `of_disks`.
+    pub fn confirming(&self, lsn: Lsn, of_disks: bool) -> usize {
+        let offset = self.offset_of(lsn);
+        let has_it = |replica: &&Arc<Replica>| {
+            let acked = if of_disks { &replica.acked_durable } else { &replica.acked };
+            replica.state() == ReplicaState::Online && acked.load(Ordering::Acquire) >= offset
+        };
+        self.replicas.lock().iter().filter(has_it).count()
+    }
+
+    /// Whether writes are refused because fewer than `replicas` of them keep up.
+    pub fn lacks(&self, replicas: u32, lag_max_s: u32) -> bool {
+        let good = || self.good_replica_count.load(Ordering::Relaxed);
+        replicas > 0 && lag_max_s > 0 && !self.is_replica() && good() < replicas as usize
     }
 
     /// Whether the server follows another.
@@ -229,8 +249,16 @@ pub struct Replica {
     pub takes_other_history: AtomicBool,
     /// REPLCONF rdb-only: it wants a dump and no stream.
     pub is_dump_only: AtomicBool,
-    /// REPLCONF rdb-filter-only: it wants functions and no keys.
+    /// REPLCONF rdb-filter-only: it wants no keys.
     pub without_keys: AtomicBool,
+    /// REPLCONF rdb-filter-only that does not name functions: it wants none.
+    pub without_functions: AtomicBool,
+    /// It has asked by SYNC: a dump is not announced by a reply.
+    pub is_old: AtomicBool,
+    /// Since when it has waited for a dump, Unix time in ms.
+    pub waits_since_ms: AtomicI64,
+    /// A dump under way is for it.
+    pub is_in_dump: AtomicBool,
     state: AtomicU8,
     /// The offset that it has acknowledged.
     pub acked: AtomicU64,
@@ -253,6 +281,8 @@ pub struct Outgoing {
     pub dump_bytes: usize,
     /// Nothing will be added to `dump`.
     pub dump_ended: bool,
+    /// The stream begins when the replica acknowledges the dump, whose end it knows by a mark only.
+    pub awaits_ack: bool,
     /// The reader of the stream. It is read from when the dump has been sent.
     pub reader: Option<Reader>,
     /// The connection has ended: what is added is dropped.
@@ -273,6 +303,10 @@ impl Replica {
             takes_other_history: AtomicBool::new(false),
             is_dump_only: AtomicBool::new(false),
             without_keys: AtomicBool::new(false),
+            without_functions: AtomicBool::new(false),
+            is_old: AtomicBool::new(false),
+            waits_since_ms: AtomicI64::new(0),
+            is_in_dump: AtomicBool::new(false),
             state: AtomicU8::new(ReplicaState::Handshake as u8),
             acked: AtomicU64::new(0),
             acked_durable: AtomicU64::new(0),

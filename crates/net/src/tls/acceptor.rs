@@ -87,7 +87,7 @@ impl Acceptor {
     }
 }
 
-fn versions(protocols: &str) -> Result<Vec<&'static SupportedProtocolVersion>, String> {
+pub(super) fn versions(protocols: &str) -> Result<Vec<&'static SupportedProtocolVersion>, String> {
     let mut versions = Vec::new();
     for name in protocols.split_whitespace() {
         match &name.to_ascii_lowercase()[..] {
@@ -136,7 +136,7 @@ fn suites(
     names.split([':', ' ', ',']).filter(|name| !name.is_empty()).map(find).collect()
 }
 
-fn provider(options: &TlsOptions) -> Result<CryptoProvider, String> {
+pub(super) fn provider(options: &TlsOptions) -> Result<CryptoProvider, String> {
     let mut provider = ring::default_provider();
     provider.cipher_suites = suites(&options.cipher_suites, &CIPHER_SUITE_NAMES)?;
     provider.cipher_suites.extend(suites(&options.ciphers, &CIPHER_NAMES)?);
@@ -154,7 +154,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     Ok(all)
 }
 
-fn certified_key(options: &TlsOptions, provider: &CryptoProvider) -> Result<CertifiedKey, String> {
+pub(super) fn certified_key(options: &TlsOptions, provider: &CryptoProvider) -> Result<CertifiedKey, String> {
     let chain = certificates(&options.certificate_file)?;
     let path = &options.key_file;
     let failed = |reason: String| format!("Failed to load private key: {}: {reason}", path.display());
@@ -190,7 +190,7 @@ fn client_verifier(
     builder.build().map(Some).map_err(|error| format!("Failed to configure CA certificates: {error}"))
 }
 
-fn roots(options: &TlsOptions) -> Result<RootCertStore, String> {
+pub(super) fn roots(options: &TlsOptions) -> Result<RootCertStore, String> {
     let (file, folder) = (&options.authority_file, &options.authority_folder);
     let mut roots = RootCertStore::empty();
     if !file.as_os_str().is_empty() {

@@ -203,6 +203,11 @@ impl Reader {
         Ok(())
     }
 
+    /// Drops the reader from now on if more than `bytes_max` bytes wait for it.
+    pub fn set_bytes_max(&self, bytes_max: u64) {
+        self.log.locked().find_mut(self.id).bytes_max = bytes_max;
+    }
+
     /// Whether something can be read, or the reader has been dropped.
     pub fn has_more(&self) -> bool {
         let state = self.log.locked();

@@ -141,6 +141,24 @@ fn slow_readers_are_lost_and_others_are_not() {
 }
 
 #[test]
+fn no_select_precedes_a_neutral_unit() {
+    const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
+    let log = Arc::new(Log::default());
+    let mut reader = log.register(Start::Fresh, u64::MAX, None).expect("it begins at the end");
+    let mut unit = Unit::default();
+    let mut ping = || {
+        unit.set_neutral([&b"PING"[..]]);
+        log.append(&mut unit, 0);
+    };
+    ping();
+    assert_eq!((read(&mut reader, u64::MAX).0, log.database()), (PING.to_vec(), None));
+    log.append(&mut unit_of(3, &[b"DEL", b"a"]), 0);
+    let _select_and_delete = read(&mut reader, u64::MAX);
+    ping();
+    assert_eq!((read(&mut reader, u64::MAX).0, log.database()), (PING.to_vec(), Some(3)));
+}
+
+#[test]
 fn verbatim_units_are_logged_as_they_are() {
     let log = Arc::new(Log::default());
     let backlog = log.keep(1 << 20);

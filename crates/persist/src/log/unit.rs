@@ -21,6 +21,8 @@ pub struct Unit {
     is_loose: bool,
     /// The bytes are logged as they are.
     is_verbatim: bool,
+    /// They select no database, and mean the same whatever is selected.
+    is_neutral: bool,
 }
 
 impl Unit {
@@ -41,6 +43,24 @@ impl Unit {
         // Not more than one, so nothing is wrapped.
         self.commands = usize::from(!bytes.is_empty());
         (self.is_loose, self.is_verbatim) = (false, true);
+    }
+
+    /// Makes one command the unit that means the same whatever database is selected, as PING does: no SELECT
+    /// precedes it.
+    pub fn set_neutral<'a>(
+        &mut self,
+        words: impl IntoIterator<Item = &'a [u8], IntoIter: ExactSizeIterator>,
+    ) {
+        let mut bytes = Vec::new();
+        encode_request(&mut bytes, words);
+        self.set_verbatim(&bytes, 0);
+        self.is_neutral = true;
+    }
+
+    /// Whether [`Unit::set_neutral`] made it.
+    #[inline]
+    pub(super) fn is_neutral(&self) -> bool {
+        self.is_neutral
     }
 
     /// Whether [`Unit::set_verbatim`] made it.
@@ -78,7 +98,7 @@ impl Unit {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(BUFFER_KEPT_BYTES);
-        (self.commands, self.is_loose, self.is_verbatim) = (0, false, false);
+        (self.commands, self.is_loose, self.is_verbatim, self.is_neutral) = (0, false, false, false);
     }
 
     /// Puts several commands between MULTI and EXEC, unless they are loose. Returns where the unit begins.

@@ -9,7 +9,7 @@ use crate::format::{put_length, value_type};
 use crate::load::{Input, Stop, skip_each, skip_length, skip_string, skip_strings};
 use crate::packed::{Damage, Packing, elements, zipmap};
 use crate::source::{LoadError, Source};
-use crate::write::{Encoder, Spill, offer};
+use crate::write::{Encoder, Spill, Target, offer};
 use mantissa_number::INTEGER_TEXT_MAX;
 use mantissa_store::listpack::{Element, Listpack};
 use mantissa_store::{EncodingLimits, Field, Hash};
@@ -35,17 +35,21 @@ impl Codec for Hash {
     const DIGEST_NUMBER: u32 = 4;
     const MAY_BE_EMPTY: bool = false;
 
-    fn form(&self) -> u8 {
-        match self.encoding() {
-            "listpack" => value_type::HASH_LISTPACK,
-            "listpackex" => value_type::HASH_LISTPACK_EX,
-            _ if self.earliest_expiry().is_some() => value_type::HASH_METADATA,
-            _ => value_type::HASH,
+    fn form(&self, target: Target) -> Option<u8> {
+        let has_expiries = self.earliest_expiry().is_some();
+        match (self.encoding(), target) {
+            ("listpackex", Target::File) => Some(value_type::HASH_LISTPACK_EX),
+            ("listpack" | "listpackex", _) if !has_expiries => Some(value_type::HASH_LISTPACK),
+            (_, _) if !has_expiries => Some(value_type::HASH),
+            (_, Target::ValkeyBefore9) => None,
+            (_, Target::Valkey) => Some(value_type::VALKEY_HASH_2),
+            ("listpackex", _) => Some(value_type::HASH_LISTPACK_EX),
+            (_, _) => Some(value_type::HASH_METADATA),
         }
     }
 
-    fn write(&self, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
-        match self.form() {
+    fn write(&self, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
+        match form {
             value_type::HASH_LISTPACK => {
                 let mut listpack = Listpack::new();
                 for (field, value, _) in self.iter() {
@@ -56,23 +60,23 @@ impl Codec for Hash {
             }
             value_type::HASH_LISTPACK_EX => write_listpack_with_expiry(self, encoder, out),
             _ => {
-                let base = begin_counted(self, out);
+                let expiries = begin_counted(self, form, out);
                 for (index, field) in self.iter().enumerate() {
-                    write_field(field, base, encoder, out);
+                    write_field(field, expiries, encoder, out);
                     offer(index, out, spill);
                 }
             }
         }
     }
 
-    fn write_owned(self, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
-        if !matches!(self.form(), value_type::HASH | value_type::HASH_METADATA) {
-            return self.write(encoder, out, spill);
+    fn write_owned(self, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
+        if matches!(form, value_type::HASH_LISTPACK | value_type::HASH_LISTPACK_EX) {
+            return self.write(form, encoder, out, spill);
         }
         let mut index = 0;
-        let base = begin_counted(&self, out);
+        let expiries = begin_counted(&self, form, out);
         self.into_each(&mut |field| {
-            write_field(field, base, encoder, out);
+            write_field(field, expiries, encoder, out);
             offer(index, out, spill);
             index += 1;
         });
@@ -165,29 +169,46 @@ impl Codec for Hash {
     }
 }
 
-/// What comes before the fields of a counted form. Returns the expiry that those of fields are counted from;
-/// `None` if no field has one.
-fn begin_counted(hash: &Hash, out: &mut Vec<u8>) -> Option<i64> {
-    let base = hash.earliest_expiry();
-    if let Some(base) = base {
+/// How a counted form has the expiries of its fields.
+#[derive(Clone, Copy)]
+enum Expiries {
+    /// Not at all.
+    None,
+    /// Before the field, as a distance from this time plus one.
+    From(i64),
+    /// Behind the value, as a time.
+    Times,
+}
+
+/// What comes before the fields of a counted form.
+fn begin_counted(hash: &Hash, form: u8, out: &mut Vec<u8>) -> Expiries {
+    let expiries = match form {
+        value_type::HASH_METADATA => Expiries::From(hash.earliest_expiry().unwrap_or(0)),
+        value_type::VALKEY_HASH_2 => Expiries::Times,
+        _ => Expiries::None,
+    };
+    if let Expiries::From(base) = expiries {
         out.extend_from_slice(&base.to_le_bytes());
     }
     put_length(hash.len() as u64, out);
-    base
+    expiries
 }
 
 /// A field of a counted form.
 fn write_field(
     (field, value, expiry): Field<'_>,
-    base: Option<i64>,
+    expiries: Expiries,
     encoder: &mut Encoder<'_>,
     out: &mut Vec<u8>,
 ) {
-    if let Some(base) = base {
+    if let Expiries::From(base) = expiries {
         put_length(expiry.map_or(0, |expiry| expiry.saturating_sub(base) as u64 + 1), out);
     }
     encoder.element(field, out);
     encoder.element(value, out);
+    if let Expiries::Times = expiries {
+        out.extend_from_slice(&expiry.unwrap_or(-1).to_le_bytes());
+    }
 }
 
 /// A listpack of fields, values and expiries, by rising expiry and those without one (0) last.

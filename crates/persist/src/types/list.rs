@@ -9,7 +9,7 @@ use crate::format::{put_length, quicklist_container, value_type};
 use crate::load::{Input, Stop, skip_each, skip_length, skip_string, skip_strings};
 use crate::packed::{Damage, Packing};
 use crate::source::{LoadError, Source};
-use crate::write::{Encoder, Spill};
+use crate::write::{Encoder, Spill, Target};
 use mantissa_store::listpack::Listpack;
 use mantissa_store::{EncodingLimits, List, ListNode};
 use std::io::{Read, Write};
@@ -24,11 +24,11 @@ impl Codec for List {
     const DIGEST_NUMBER: u32 = 1;
     const MAY_BE_EMPTY: bool = false;
 
-    fn form(&self) -> u8 {
-        value_type::LIST_QUICKLIST_2
+    fn form(&self, _target: Target) -> Option<u8> {
+        Some(value_type::LIST_QUICKLIST_2)
     }
 
-    fn write(&self, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
+    fn write(&self, _form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
         put_length(self.nodes().count() as u64, out);
         let mut listpack = Listpack::new();
         for node in self.nodes() {
@@ -37,7 +37,7 @@ impl Codec for List {
         }
     }
 
-    fn write_owned(self, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
+    fn write_owned(self, _form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
         put_length(self.nodes().count() as u64, out);
         let mut listpack = Listpack::new();
         self.into_nodes(&mut |node| {

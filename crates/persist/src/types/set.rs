@@ -8,7 +8,7 @@ use crate::format::{put_length, value_type};
 use crate::load::{Input, Stop, skip_length, skip_string, skip_strings};
 use crate::packed::{Damage, Packing, intset};
 use crate::source::{LoadError, Source};
-use crate::write::{Encoder, Spill, offer};
+use crate::write::{Encoder, Spill, Target, offer};
 use mantissa_number::{INTEGER_TEXT_MAX, format_i64};
 use mantissa_store::listpack::Listpack;
 use mantissa_store::{EncodingLimits, Set};
@@ -21,16 +21,16 @@ impl Codec for Set {
     const DIGEST_NUMBER: u32 = 2;
     const MAY_BE_EMPTY: bool = false;
 
-    fn form(&self) -> u8 {
-        match self.encoding() {
+    fn form(&self, target: Target) -> Option<u8> {
+        Some(match self.encoding() {
             "intset" => value_type::SET_INTSET,
-            "listpack" => value_type::SET_LISTPACK,
+            "listpack" if target == Target::File => value_type::SET_LISTPACK,
             _ => value_type::SET,
-        }
+        })
     }
 
-    fn write(&self, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
-        match self.form() {
+    fn write(&self, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
+        match form {
             value_type::SET_INTSET => {
                 let intset = intset_of(self.iter().filter_map(|member| member.integer()).collect());
                 encoder.string(&intset, out);
@@ -50,9 +50,9 @@ impl Codec for Set {
         }
     }
 
-    fn write_owned(self, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
-        if self.form() != value_type::SET {
-            return self.write(encoder, out, spill);
+    fn write_owned(self, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
+        if form != value_type::SET {
+            return self.write(form, encoder, out, spill);
         }
         let mut index = 0;
         put_length(self.len() as u64, out);

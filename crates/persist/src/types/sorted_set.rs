@@ -9,7 +9,7 @@ use crate::format::{put_length, value_type};
 use crate::load::{Input, Stop, skip_each, skip_string};
 use crate::packed::{Damage, Packing};
 use crate::source::{LoadError, Source};
-use crate::write::{Encoder, Spill, offer};
+use crate::write::{Encoder, Spill, Target, offer};
 use mantissa_number::{parse_f64, write_score, write_score_digits};
 use mantissa_store::listpack::{Element, Listpack};
 use mantissa_store::{EncodingLimits, SortedSet, SortedSetBuilder};
@@ -24,12 +24,13 @@ impl Codec for SortedSet {
     const DIGEST_NUMBER: u32 = 3;
     const MAY_BE_EMPTY: bool = false;
 
-    fn form(&self) -> u8 {
-        if self.encoding() == "listpack" { value_type::ZSET_LISTPACK } else { value_type::ZSET_2 }
+    fn form(&self, _target: Target) -> Option<u8> {
+        let is_packed = self.encoding() == "listpack";
+        Some(if is_packed { value_type::ZSET_LISTPACK } else { value_type::ZSET_2 })
     }
 
-    fn write(&self, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
-        if self.form() == value_type::ZSET_LISTPACK {
+    fn write(&self, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
+        if form == value_type::ZSET_LISTPACK {
             let mut listpack = Listpack::new();
             let mut text = Vec::new();
             for (member, score) in self.iter() {
@@ -45,9 +46,9 @@ impl Codec for SortedSet {
         }
     }
 
-    fn write_owned(self, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
-        if self.form() == value_type::ZSET_LISTPACK {
-            return self.write(encoder, out, spill);
+    fn write_owned(self, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
+        if form == value_type::ZSET_LISTPACK {
+            return self.write(form, encoder, out, spill);
         }
         let mut index = 0;
         put_length(self.len() as u64, out);

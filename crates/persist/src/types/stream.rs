@@ -14,7 +14,7 @@ use crate::digest::Mixer;
 use crate::format::{put_length, value_type};
 use crate::load::{Input, Stop, skip_each, skip_length, skip_string, skip_strings};
 use crate::source::{LoadError, Source};
-use crate::write::{Encoder, Spill, offer};
+use crate::write::{Encoder, Spill, Target, offer};
 use mantissa_number::write_i64;
 use mantissa_store::EncodingLimits;
 use mantissa_store::stream::{Group, NUMBER_TEXT_MAX, Node, Pending, Stream, StreamId};
@@ -33,20 +33,24 @@ impl Codec for Stream {
     const DIGEST_NUMBER: u32 = 6;
     const MAY_BE_EMPTY: bool = true;
 
-    fn form(&self) -> u8 {
-        value_type::STREAM_LISTPACKS_3
+    fn form(&self, target: Target) -> Option<u8> {
+        // The second form takes consumers to have been active when they were seen.
+        let mut consumers = self.groups().flat_map(|(_, group)| group.consumers());
+        let is_second =
+            target != Target::File && consumers.all(|(_, one)| one.active_at_ms == one.seen_at_ms);
+        Some(if is_second { value_type::STREAM_LISTPACKS_2 } else { value_type::STREAM_LISTPACKS_3 })
     }
 
-    fn write(&self, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
+    fn write(&self, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
         put_length(self.nodes().len() as u64, out);
         for node in self.nodes() {
             write_node(node, encoder, out);
             spill(out);
         }
-        write_after_nodes(self, self.first_id(), encoder, out, spill);
+        write_after_nodes(self, form, self.first_id(), encoder, out, spill);
     }
 
-    fn write_owned(mut self, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
+    fn write_owned(mut self, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
         let first_id = self.first_id();
         put_length(self.nodes().len() as u64, out);
         while let Some(node) = self.give_up_first_node() {
@@ -54,7 +58,7 @@ impl Codec for Stream {
             drop(node);
             spill(out);
         }
-        write_after_nodes(&self, first_id, encoder, out, spill);
+        write_after_nodes(&self, form, first_id, encoder, out, spill);
     }
 
     fn read<R: Read>(source: &mut Source<R>, form: u8, _: &EncodingLimits) -> Result<Self, LoadError> {
@@ -156,6 +160,7 @@ fn write_node(node: &Node, encoder: &mut Encoder<'_>, out: &mut Vec<u8>) {
 
 fn write_after_nodes(
     stream: &Stream,
+    form: u8,
     first_id: StreamId,
     encoder: &mut Encoder<'_>,
     out: &mut Vec<u8>,
@@ -169,11 +174,11 @@ fn write_after_nodes(
     put_length(stream.groups().len() as u64, out);
     for (name, group) in stream.groups() {
         encoder.string(name, out);
-        write_group(group, encoder, out, spill);
+        write_group(group, form, encoder, out, spill);
     }
 }
 
-fn write_group(group: &Group, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
+fn write_group(group: &Group, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
     put_identifier(group.last_delivered, out);
     put_length(group.entries_read.unwrap_or(u64::MAX), out);
     put_length(group.pending().len() as u64, out);
@@ -187,7 +192,9 @@ fn write_group(group: &Group, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spil
     for (_, consumer) in group.consumers() {
         encoder.string(consumer.name(), out);
         out.extend_from_slice(&consumer.seen_at_ms.to_le_bytes());
-        out.extend_from_slice(&consumer.active_at_ms.to_le_bytes());
+        if form >= value_type::STREAM_LISTPACKS_3 {
+            out.extend_from_slice(&consumer.active_at_ms.to_le_bytes());
+        }
         put_length(consumer.pending().len() as u64, out);
         for (index, id) in consumer.pending().ids().enumerate() {
             out.extend_from_slice(&id.to_be_bytes());

@@ -5,8 +5,9 @@ use crate::digest::digest_value;
 use crate::format::value_type;
 use crate::load::{LoadOptions, LoadTarget, LoadedValue, Loader, Record};
 use crate::source::Source;
-use crate::write::{Encoder, WriteOptions};
+use crate::write::{Encoder, Target, WriteOptions, Writer};
 use mantissa_store::snapshot::Image;
+use mantissa_store::stream::{Group, Stream, StreamId};
 use mantissa_store::{EncodingLimits, Entry, Hash, Kind, Text, Value, ValueType, with_kind, with_value_mut};
 
 /// Values for tests that run over all types.
@@ -127,8 +128,9 @@ fn what_is_written_is_skipped_whole_and_reads_back() {
         for value in values(count) {
             let kind = value.kind();
             let entry = Entry::new(b"key", value, None, 0);
-            let (form, mut written) = (form_of(entry.value()), Vec::new());
-            Encoder::new(WriteOptions::default(), None).value(entry.value(), &mut written, &mut |_| {});
+            let form = form_of(entry.value(), Target::File).expect("files have them all");
+            let mut written = Vec::new();
+            Encoder::new(WriteOptions::default(), None).value(form, entry.value(), &mut written, &mut |_| {});
             let length = written.len() as u64;
             let mut source = Source::from_bytes([&written[..], b"more"].concat());
             assert!(skip_value(&mut source, form).is_ok() && source.offset() == length, "{kind:?}");
@@ -138,7 +140,8 @@ fn what_is_written_is_skipped_whole_and_reads_back() {
             assert_eq!((read.kind(), source.offset()), (kind, length));
             let read = Entry::new(b"key", read, None, 0);
             assert_eq!(digest_value(&read), digest_value(&entry), "{kind:?} of {count}");
-            assert_eq!((form_of(read.value()), read.encoding()), (form, entry.encoding()));
+            assert_eq!(form_of(read.value(), Target::File), Some(form));
+            assert_eq!(read.encoding(), entry.encoding());
         }
     }
 }
@@ -149,4 +152,70 @@ fn forms_belong_to_types() {
     assert_eq!(kind_of(value_type::HASH_LISTPACK_EX), Some(Kind::Hash));
     assert_eq!((kind_of(value_type::MODULE_2), kind_of(8), kind_of(255)), (None, None, None));
     assert_eq!(LAST_FORM, value_type::HASH_LISTPACK_EX);
+}
+
+/// The form in which a value is written for a target.
+fn form(value: Value, target: Target) -> Option<u8> {
+    form_of(Entry::new(b"key", value, None, 0).value(), target)
+}
+
+#[test]
+fn replicas_get_the_lowest_forms() {
+    let forms = |target| {
+        let values =
+            [value(Kind::List, 5), value(Kind::Set, 5), value(Kind::SortedSet, 5), value(Kind::Hash, 5)];
+        values.map(|value| form(value, target))
+    };
+    assert_eq!(forms(Target::File), [18, 20, 17, 16].map(Some));
+    for target in [Target::Replica, Target::Valkey, Target::ValkeyBefore9] {
+        assert_eq!(forms(target), [18, 2, 17, 16].map(Some));
+    }
+    let hash = |count, has_expiry: bool| {
+        let mut hash = Hash::with_elements(count);
+        hash.set_expiry(&element(1), Some(1 << 40));
+        if !has_expiry {
+            hash.set_expiry(&element(1), None);
+        }
+        hash.into_value()
+    };
+    let forms = |has_expiry, target| [5, 5000].map(|count| form(hash(count, has_expiry), target));
+    assert_eq!(forms(false, Target::File), [25, 4].map(Some));
+    assert_eq!(forms(true, Target::File), [25, 24].map(Some));
+    assert_eq!(forms(false, Target::Replica), [16, 4].map(Some));
+    assert_eq!(forms(true, Target::Replica), [25, 24].map(Some));
+    assert_eq!(forms(true, Target::Valkey), [22, 22].map(Some));
+    assert_eq!(forms(true, Target::ValkeyBefore9), [None, None]);
+
+    let stream = |active_at_ms| {
+        let mut stream = Stream::new();
+        let mut group = Group::new(StreamId::MIN, None);
+        group.add_consumer(b"consumer", 5, active_at_ms);
+        stream.add_group(b"group", group);
+        stream.into_value()
+    };
+    assert_eq!([5, 6, -1].map(|active| form(stream(active), Target::File)), [Some(21); 3]);
+    let forms = [5, 6, -1].map(|active| form(stream(active), Target::Replica));
+    assert_eq!(forms, [19, 21, 21].map(Some));
+}
+
+#[test]
+fn what_a_replica_can_not_read_is_named() {
+    let mut hash = Hash::with_elements(3);
+    hash.set_expiry(&element(1), Some(1 << 40));
+    let entry = Entry::new(b"a \n key", hash.into_value(), None, 0);
+    let options = WriteOptions { target: Target::ValkeyBefore9, ..WriteOptions::default() };
+    let mut writer = Writer::new(Vec::new(), options, None);
+    assert!(writer.entry(&entry).is_ok());
+    let error = writer.finish().map(drop).map_err(|error| error.to_string());
+    let expected =
+        "the key 'a \\n key' has fields with expiries, which Valkey before version 9 does not know";
+    assert_eq!(error, Err(expected.to_owned()));
+}
+
+#[test]
+fn replicas_are_told_apart_by_their_version() {
+    let targets = ["", "8.1.0", "9.1.2", "10.0", "what"].map(Target::of_replica);
+    let [none, old, new, newer, odd] = targets;
+    assert_eq!((none, old, odd), (Target::Replica, Target::ValkeyBefore9, Target::Replica));
+    assert_eq!((new, newer), (Target::Valkey, Target::Valkey));
 }

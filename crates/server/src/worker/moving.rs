@@ -113,6 +113,7 @@ impl Worker<'_> {
             self.deadlines.add(blocked);
         }
         self.note_pending_replies(&connection);
+        self.note_replica(driver, &mut connection);
         self.place(connection);
         if killed {
             self.close(driver, conn, true);
@@ -131,7 +132,7 @@ impl Worker<'_> {
 /// Whether a client may be served by another worker from its next request on. Those who get messages beside
 /// replies may not, so that the messages stay in order.
 fn may_move(connection: &Connection) -> bool {
-    let told = flag::MONITOR | flag::PUBSUB | flag::TRACKING | flag::GETS_MESSAGES;
+    let told = flag::MONITOR | flag::PUBSUB | flag::TRACKING | flag::GETS_MESSAGES | flag::REPLICA;
     let tied = flag::BLOCKED | flag::KILLED | told;
     !(connection.session.shared.has(tied)
         || connection.is_waiting()

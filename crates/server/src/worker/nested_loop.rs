@@ -18,6 +18,7 @@ use mantissa_protocol::Reply;
 
 use super::moving::Departure;
 use super::pending_replies::Pending;
+use super::replicas::Replicas;
 use super::web::WebConnections;
 use super::weights::Weights;
 use super::{WorkerListener, Worker, execute_guarded};
@@ -46,6 +47,7 @@ struct LentWorker<'a, 'e> {
     web: &'a mut WebConnections,
     departures: &'a mut HashMap<Conn, Departure>,
     pending: &'a mut Pending,
+    replicas: &'a mut Replicas,
     weights: &'a mut Weights,
     has_paused: &'a mut bool,
     stopping: &'a mut bool,
@@ -62,6 +64,7 @@ impl LentWorker<'_, '_> {
         std::mem::swap(&mut worker.web, self.web);
         std::mem::swap(&mut worker.departures, self.departures);
         std::mem::swap(&mut worker.pending, self.pending);
+        std::mem::swap(&mut worker.replicas, self.replicas);
         std::mem::swap(&mut worker.weights, self.weights);
     }
 }
@@ -117,6 +120,7 @@ impl Worker<'_> {
             web: &mut self.web,
             departures: &mut self.departures,
             pending: &mut self.pending,
+            replicas: &mut self.replicas,
             weights: &mut self.weights,
             has_paused: &mut self.has_paused,
             stopping: &mut self.stopping,

@@ -15,6 +15,7 @@
 
 use std::collections::VecDeque;
 
+use mantissa_engine::replication::primary;
 use mantissa_engine::stats;
 use mantissa_net::{Conn, Driver};
 use mantissa_persist::log::Lsn;
@@ -142,7 +143,9 @@ impl Worker<'_> {
 
     /// Unsent bytes of a client, with its pending replies.
     pub(super) fn unsent(&self, driver: &Driver, connection: &Connection) -> usize {
+        let of_log = connection.session.replica.as_deref().map_or(0, primary::waiting_bytes);
         driver.unsent(connection.conn)
+            + of_log as usize
             + connection.pending_replies.as_ref().map_or(0, |replies| replies.bytes)
     }
 }

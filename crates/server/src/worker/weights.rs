@@ -43,7 +43,11 @@ impl Weights {
     /// Notes what a client takes now.
     #[inline]
     pub(super) fn note(&mut self, context: &Context, connection: &mut Connection) {
-        let bytes = connection.session.memory_bytes() + CONNECTION_BYTES;
+        // What waits for a replica is the log's.
+        let bytes = match connection.is_replica {
+            true => 0,
+            false => connection.session.memory_bytes() + CONNECTION_BYTES,
+        };
         if bytes != connection.weight.bytes {
             self.change(context, connection, bytes);
         }

@@ -137,21 +137,6 @@ pub(super) fn threads(lines: &mut Lines, source: &Source) {
     }
 }
 
-pub(super) fn replication(lines: &mut Lines, source: &Source) {
-    let is_replica = source.engine.replication.is_replica();
-    lines.add("role", if is_replica { "slave" } else { "master" });
-    super::replica::replica(lines, source);
-    lines.add("connected_slaves", 0);
-    lines.add("master_failover_state", "no-failover");
-    lines.add("master_replid", &source.engine.replication.history().id);
-    lines.add("master_replid2", "0".repeat(40));
-    lines.add("master_repl_offset", 0);
-    lines.add("second_repl_offset", -1);
-    lines.add("repl_backlog_active", 0);
-    lines.add("repl_backlog_size", source.active.config.repl_backlog_size);
-    lines.zeros(&["repl_backlog_first_byte_offset", "repl_backlog_histlen"]);
-}
-
 pub(super) fn cluster(lines: &mut Lines, _source: &Source) {
     lines.add("cluster_enabled", 0);
 }

@@ -1,0 +1,378 @@
+//! Dumps for replicas: one thread encodes a snapshot once for all that wait for it.
+//!
+//! The snapshot's cut is where the stream goes on: there, with all shards locked, the replicas' readers of
+//! the log are registered. Encoded pieces go straight to the replicas, for their workers to send. The slowest
+//! of them sets the pace, but is given up after `repl-timeout` without progress. Only where a replica has to
+//! be told the length beforehand, or `repl-diskless-sync` is off, the dump goes through a file.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use mantissa_config::Config;
+use mantissa_persist::log::Start;
+use mantissa_persist::storage::OutputFile;
+use mantissa_persist::write::{FileFacts, ReplicationFacts, WriteOptions, Writer};
+use mantissa_store::LockedShards;
+use mantissa_sys::{clock, simulation};
+use parking_lot::Mutex;
+
+use super::primary::{self, name_of};
+use crate::engine::{Engine, random_id};
+use crate::snapshot::{self, Pace};
+use crate::state::replication::{Replica, ReplicaState};
+use crate::{notice, warning};
+
+/// Bytes of a piece.
+const PIECE_BYTES: usize = 128 << 10;
+/// Bytes of pieces that may wait for one replica.
+const WAITING_BYTES_MAX: usize = 4 << 20;
+/// How often who fills looks whether it is still wanted.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Starts a dump if replicas wait for one, none is under way, and no more replicas are to be waited for.
+pub fn start_if_due(engine: &Engine, now_ms: i64) {
+    let active = engine.active_config();
+    if !is_due(engine, &active.config, now_ms) {
+        return;
+    }
+    let serving = &engine.replication.serving;
+    if serving.is_dumping.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let body = |engine: &Engine| {
+        run(engine);
+        engine.replication.serving.is_dumping.store(false, Ordering::Release);
+        // Others have come meanwhile, or wanted something else.
+        if !engine.stopping.load(Ordering::Relaxed) {
+            start_if_due(engine, clock::unix_ms());
+        }
+    };
+    if let Err(error) = engine.spawn("replica-dump", body) {
+        serving.is_dumping.store(false, Ordering::Release);
+        warning!("A dump for replicas could not be started: {error}");
+    }
+}
+
+fn is_due(engine: &Engine, config: &Config, now_ms: i64) -> bool {
+    let replicas = engine.replication.replicas.lock();
+    let waiting: Vec<&Arc<Replica>> = replicas.iter().filter(|replica| waits(replica)).collect();
+    let waits_ms = |replica: &&&Arc<Replica>| now_ms - replica.waits_since_ms.load(Ordering::Relaxed);
+    let Some(longest_ms) = waiting.iter().map(|replica| waits_ms(&replica)).max() else { return false };
+    let takes_mark = |replica: &&Arc<Replica>| replica.takes_unknown_length.load(Ordering::Relaxed);
+    let expected = config.repl_diskless_sync_max_replicas as usize;
+    !config.repl_diskless_sync
+        || !waiting.iter().all(takes_mark)
+        || (expected > 0 && waiting.len() >= expected)
+        || longest_ms >= i64::from(config.repl_diskless_sync_delay) * 1000
+}
+
+/// Whether a replica waits for a dump that has not begun.
+fn waits(replica: &Replica) -> bool {
+    replica.state() == ReplicaState::WaitsForDump && !replica.is_in_dump.load(Ordering::Relaxed)
+}
+
+/// What replicas have asked for: they share a dump if that is the same.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Content {
+    keys: bool,
+    functions: bool,
+}
+
+impl Content {
+    fn of(replica: &Replica) -> Self {
+        Content {
+            keys: !replica.without_keys.load(Ordering::Relaxed),
+            functions: !replica.without_functions.load(Ordering::Relaxed),
+        }
+    }
+
+    fn is_all(self) -> bool {
+        self.keys && self.functions
+    }
+}
+
+/// A dump that is being made.
+struct Dump<'e> {
+    engine: &'e Engine,
+    content: Content,
+    /// What ends it, where its length is not told beforehand.
+    mark: Option<String>,
+    /// The replicas that are sent it; known at the cut.
+    targets: Mutex<Vec<Arc<Replica>>>,
+    is_cut: AtomicBool,
+    timeout: Duration,
+}
+
+/// Makes one dump, and has it sent.
+fn run(engine: &Engine) {
+    let active = engine.active_config();
+    let config = &active.config;
+    let waiting =
+        engine.replication.replicas.lock().iter().filter(|it| waits(it)).cloned().collect::<Vec<_>>();
+    let Some(first) = waiting.first() else { return };
+    let content = Content::of(first);
+    let shares = |replica: &&Arc<Replica>| Content::of(replica) == content;
+    let takes_mark = |replica: &Arc<Replica>| replica.takes_unknown_length.load(Ordering::Relaxed);
+    let wants_mark = config.repl_diskless_sync || !content.is_all();
+    let is_marked = wants_mark && waiting.iter().filter(shares).all(takes_mark);
+    let dump = Dump {
+        engine,
+        content,
+        mark: is_marked.then(random_id),
+        targets: Mutex::default(),
+        is_cut: AtomicBool::new(false),
+        timeout: Duration::from_secs(u64::from(config.repl_timeout)),
+    };
+    let began = clock::now();
+    let way = if is_marked { "replicas sockets" } else { "disk" };
+    notice!("Starting BGSAVE for SYNC with target: {way}");
+    let outcome = match is_marked {
+        true => dump.stream(),
+        false => dump.spool(config),
+    };
+    let targets = std::mem::take(&mut *dump.targets.lock());
+    match &outcome {
+        Ok(bytes) => notice!(
+            "Dump for {} replicas ended with success: {bytes} bytes, {:.3} seconds",
+            targets.len(),
+            clock::since(began).as_secs_f64()
+        ),
+        Err(error) => {
+            warning!("Dump for replicas failed: {error}");
+            let reason = format!("the dump for it has failed: {error}");
+            let targets = if targets.is_empty() { waiting } else { targets };
+            targets.iter().for_each(|replica| primary::give_up(engine, replica, reason.clone()));
+        }
+    }
+}
+
+impl Dump<'_> {
+    /// Sends the dump while it is encoded. Returns its length.
+    fn stream(&self) -> io::Result<u64> {
+        let mut outlet = Outlet { dump: self, piece: Vec::new(), bytes: 0 };
+        self.write(&mut outlet)?;
+        outlet.pass()?;
+        let mark = self.mark.clone().unwrap_or_default();
+        self.give(Arc::new(mark.into_bytes()))?;
+        self.end(true);
+        Ok(outlet.bytes)
+    }
+
+    /// Writes the dump to a file, then sends that. Returns its length.
+    fn spool(&self, config: &Config) -> io::Result<u64> {
+        let storage = &*self.engine.storage;
+        let number = self.engine.replication.serving.dump_count.fetch_add(1, Ordering::Relaxed);
+        let name = format!("temp-repl-{}-{number}.rdb", std::process::id());
+        let path = Path::new(&config.dir).join(name);
+        let outcome = storage.create_output(&path).and_then(|mut file| {
+            self.write(&mut *file)?;
+            file.sync()?;
+            drop(file);
+            self.send_file(&path)
+        });
+        let _may_not_be_there = storage.remove(&path);
+        outcome
+    }
+
+    fn send_file(&self, path: &Path) -> io::Result<u64> {
+        let mut file = self.engine.storage.open(path)?;
+        let length = file.length()?;
+        for replica in self.targets.lock().iter() {
+            replica.set_state(ReplicaState::ReceivesDump);
+        }
+        self.give(Arc::new(format!("${length}\r\n").into_bytes()))?;
+        let mut left = length;
+        while left > 0 {
+            let mut piece = vec![0; left.min(PIECE_BYTES as u64) as usize];
+            file.read_exact(&mut piece)?;
+            left -= piece.len() as u64;
+            self.give(Arc::new(piece))?;
+        }
+        self.end(false);
+        Ok(length)
+    }
+
+    /// Writes what the dump holds.
+    fn write(&self, file: &mut dyn OutputFile) -> io::Result<()> {
+        let engine = self.engine;
+        // Before the cut it is not known: what follows tells the database.
+        let replication = self.facts();
+        let facts = FileFacts { replication: Some(replication), ..snapshot::facts() };
+        if self.content.keys {
+            return snapshot::write(engine, file, &facts, Pace::Steady, |locked| self.cut(locked)).map(drop);
+        }
+        let libraries = {
+            let mut locked = engine.keyspace.lock(engine.keyspace.all_shards());
+            self.cut(&mut locked);
+            engine.scripting.libraries.snapshot()
+        };
+        let checksum = engine.active_config().config.rdbchecksum;
+        let mut writer = Writer::new(file, WriteOptions { checksum, ..WriteOptions::default() }, None);
+        writer.begin(&facts)?;
+        if self.content.functions {
+            libraries.values().try_for_each(|library| writer.function(&library.code))?;
+        }
+        writer.finish().map(drop)
+    }
+
+    fn facts(&self) -> ReplicationFacts {
+        let replication = &self.engine.replication;
+        ReplicationFacts {
+            database: self.engine.log.database().unwrap_or(0) as i64,
+            id: replication.history().id,
+            offset: primary::offset(self.engine) as i64,
+        }
+    }
+
+    /// At the instant whose state is dumped: registers the readers of the stream, and tells the replicas.
+    fn cut(&self, locked: &mut LockedShards<'_>) {
+        let engine = self.engine;
+        let replication = &engine.replication;
+        super::backlog::begin(engine, locked);
+        let start = if replication.is_replica() { Start::Here } else { Start::Fresh };
+        let bytes_max = primary::log_bytes_max(&engine.active_config().config);
+        let (id, offset) = (replication.history().id, primary::offset(engine));
+        let takes = |replica: &&Arc<Replica>| {
+            let takes_mark = replica.takes_unknown_length.load(Ordering::Relaxed);
+            waits(replica) && Content::of(replica) == self.content && (self.mark.is_none() || takes_mark)
+        };
+        let targets: Vec<_> = replication.replicas.lock().iter().filter(takes).cloned().collect();
+        for replica in &targets {
+            let mut answer = String::new();
+            if !replica.is_old.load(Ordering::Relaxed) {
+                answer = format!("+FULLRESYNC {id} {offset}\r\n");
+            }
+            if let Some(mark) = &self.mark {
+                answer.push_str(&format!("$EOF:{mark}\r\n"));
+            }
+            let mut outgoing = replica.outgoing.lock();
+            if outgoing.is_closed {
+                continue;
+            }
+            if !replica.is_dump_only.load(Ordering::Relaxed) {
+                outgoing.reader = engine.log.register(start, bytes_max, None).ok();
+            }
+            outgoing.dump_bytes += answer.len();
+            outgoing.dump.push_back(Arc::new(answer.into_bytes()));
+            replica.is_in_dump.store(true, Ordering::Relaxed);
+            if self.mark.is_some() {
+                replica.set_state(ReplicaState::ReceivesDump);
+            }
+            drop(outgoing);
+            primary::wake_worker(engine, replica);
+        }
+        *self.targets.lock() = targets;
+        self.is_cut.store(true, Ordering::Release);
+    }
+
+    /// Gives a piece to all replicas, and waits until none of them has too many. Fails if nobody is left.
+    fn give(&self, piece: Arc<Vec<u8>>) -> io::Result<()> {
+        let mut targets = self.targets.lock();
+        targets.retain(|replica| {
+            let mut outgoing = replica.outgoing.lock();
+            if outgoing.is_closed || outgoing.failure.is_some() {
+                return false;
+            }
+            outgoing.dump_bytes += piece.len();
+            outgoing.dump.push_back(Arc::clone(&piece));
+            drop(outgoing);
+            primary::wake_worker(self.engine, replica);
+            true
+        });
+        if targets.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::BrokenPipe, "no replica is left"));
+        }
+        targets.iter().try_for_each(|replica| self.wait_for(replica))
+    }
+
+    /// Waits until a replica has room for more, or is given up.
+    fn wait_for(&self, replica: &Replica) -> io::Result<()> {
+        let mut outgoing = replica.outgoing.lock();
+        let (mut least, mut since) = (usize::MAX, clock::now());
+        while outgoing.dump_bytes > WAITING_BYTES_MAX && !outgoing.is_closed && outgoing.failure.is_none() {
+            if self.engine.stopping.load(Ordering::Relaxed) {
+                return Err(io::Error::new(io::ErrorKind::Interrupted, "the server ends"));
+            }
+            if outgoing.dump_bytes < least {
+                (least, since) = (outgoing.dump_bytes, clock::now());
+            }
+            if clock::since(since) > self.timeout {
+                drop(outgoing);
+                let reason = format!(
+                    "it has taken nothing of the dump for {} seconds (repl-timeout)",
+                    self.timeout.as_secs()
+                );
+                primary::give_up(self.engine, replica, reason);
+                return Ok(());
+            }
+            if simulation::is_active() {
+                drop(outgoing);
+                simulation::wait(Some(LOOK_INTERVAL));
+                outgoing = replica.outgoing.lock();
+            } else {
+                replica.has_sent.wait_until(&mut outgoing, Instant::now() + LOOK_INTERVAL);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that the dump is complete.
+    fn end(&self, awaits_ack: bool) {
+        for replica in self.targets.lock().iter() {
+            let mut outgoing = replica.outgoing.lock();
+            (outgoing.dump_ended, outgoing.awaits_ack) = (true, awaits_ack);
+            drop(outgoing);
+            if awaits_ack {
+                notice!(
+                    "Streamed RDB transfer with replica {} succeeded (socket). Waiting for REPLCONF ACK from \
+                     replica to enable streaming",
+                    name_of(replica)
+                );
+            }
+            primary::wake_worker(self.engine, replica);
+        }
+    }
+}
+
+/// Takes the encoded dump, for the replicas.
+struct Outlet<'d, 'e> {
+    dump: &'d Dump<'e>,
+    piece: Vec<u8>,
+    bytes: u64,
+}
+
+impl Outlet<'_, '_> {
+    /// Passes on what has been collected.
+    fn pass(&mut self) -> io::Result<()> {
+        if self.piece.is_empty() {
+            return Ok(());
+        }
+        let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE_BYTES));
+        self.bytes += piece.len() as u64;
+        self.dump.give(Arc::new(piece))
+    }
+}
+
+impl Write for Outlet<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.piece.extend_from_slice(bytes);
+        // Before the cut nobody is to be sent anything.
+        if self.piece.len() >= PIECE_BYTES && self.dump.is_cut.load(Ordering::Acquire) {
+            self.pass()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl OutputFile for Outlet<'_, '_> {
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
