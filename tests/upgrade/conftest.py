@@ -21,7 +21,7 @@ class Upgraded:
 
     def __init__(self, server):
         self.server = server
-        self.processes = []
+        self.processes, self.former = [], []
 
     def process(self):
         with self.server.connect() as connection:
@@ -37,14 +37,17 @@ class Upgraded:
         after = self.process()
         assert after != before and f"process {after} serves" in reply.text()
         self.processes.append(after)
-        eventually(lambda: not alive(before), "the former process does not end")
+        self.former.append(before)
         return after
+
+    def await_end_of_former(self):
+        eventually(lambda: not any(map(alive, self.former)), "a former process does not end")
 
     def stop(self):
         for process in self.processes:
             if alive(process):
                 os.kill(process, signal.SIGKILL)
-        self.server.stop()
+        self.server.kill()
 
 
 def alive(process):

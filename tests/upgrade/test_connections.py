@@ -163,6 +163,7 @@ def test_requests_that_have_come_in_part_go_over(start_upgradable):
     long.send_raw(large[1_000_000:])
     assert long.read().text() == "OK"
     assert short.call("STRLEN", "long") == 3_000_000
+    server.await_end_of_former()
     short.close()
     long.close()
 
@@ -178,4 +179,5 @@ def test_a_client_that_does_not_read_gets_all_replies(start_upgradable):
         assert len(slow.read().value) == 1_000_000
     assert slow.read().plain() == 1
     assert slow.call("PING") == b"PONG"
+    server.await_end_of_former()
     slow.close()

@@ -61,6 +61,7 @@ def test_no_command_is_lost_or_done_twice_under_load(start_upgradable, appendonl
         eventually(lambda: sum(load.counts) >= goal or load.errors, "nobody is served")
         server.upgrade()
     load.stop()
+    server.await_end_of_former()
     with server.server.connect() as connection:
         load.check(connection)
         if appendonly == "yes":

@@ -12,7 +12,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mantissa_protocol::{Args, OwnedArgs, Parsed, Protocol, Reply, RequestLimits, RequestParser, encode_request};
+use mantissa_protocol::{
+    Args, OwnedArgs, Parsed, Protocol, Reply, RequestLimits, RequestParser, encode_request,
+};
 
 use crate::call::{self, Call};
 use crate::context::Context;
@@ -312,7 +314,12 @@ impl SessionState {
         Ok(session)
     }
 
-    fn queue(&self, context: &mut Context, session: &mut Session, queued: &[OwnedArgs]) -> Result<(), String> {
+    fn queue(
+        &self,
+        context: &mut Context,
+        session: &mut Session,
+        queued: &[OwnedArgs],
+    ) -> Result<(), String> {
         let mut scrap = Reply::new(session.protocol);
         for args in queued {
             let command = context.resolve(args.as_args()).map_err(|error| error.text().into_owned())?;

@@ -4,14 +4,14 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mantissa_engine::config::{Config, SetError};
 use mantissa_engine::blocking;
+use mantissa_engine::config::{Config, SetError};
 use mantissa_engine::host::{Host, HostFacts, Message as EngineMessage, Stream, Upgrade};
 use mantissa_engine::state::replication::Address;
 use mantissa_engine::{Engine, warning};
 
-use crate::inbox::Message;
 use crate::handover::predecessor;
+use crate::inbox::Message;
 use crate::network::Network;
 use crate::{crash, handover, outgoing, reconfigure};
 

@@ -63,7 +63,11 @@ impl Message {
             Message::Engine(message) => message.target().map(conn_of),
             Message::Adopt(_) | Message::Move(..) | Message::HandOver(_) => None,
             Message::Listen { .. } | Message::Scraped { .. } | Message::Stop => None,
-            Message::AdoptSuccessor(_) | Message::Arrive(..) | Message::Freeze(_) | Message::Release | Message::Thaw => None,
+            Message::AdoptSuccessor(_)
+            | Message::Arrive(..)
+            | Message::Freeze(_)
+            | Message::Release
+            | Message::Thaw => None,
         }
     }
 

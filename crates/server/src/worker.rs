@@ -39,6 +39,7 @@ use mantissa_engine::registry::Command;
 use mantissa_engine::replication::primary;
 use mantissa_engine::session::Served;
 use mantissa_engine::session::flag;
+use mantissa_engine::state::replication::Replica;
 use mantissa_engine::{Engine, Session, aof, notice, sessions, stats, tracking, verbose, warning};
 use mantissa_sys::clock::unix_ms;
 
@@ -293,8 +294,8 @@ impl<'e> Worker<'e> {
     /// Stops accepting on the TCP sockets of a service, but for those that are kept.
     fn stop_listening(&mut self, driver: &mut Driver, service: Service, kept: &[SocketAddr]) {
         self.listeners.retain(|listener| {
-            let keep = listener.service != service
-                || listener.address.is_none_or(|address| kept.contains(&address));
+            let keep =
+                listener.service != service || listener.address.is_none_or(|address| kept.contains(&address));
             if !keep {
                 driver.remove_listener(listener.id);
             }
@@ -445,6 +446,9 @@ impl<'e> Worker<'e> {
             connection.session.set_user(&user);
             connection.session.authenticated = true;
             connection.be_successor();
+            let replica = Replica::new(Arc::clone(&connection.session.shared));
+            replica.is_urgent.store(true, Ordering::Relaxed);
+            connection.session.replica = Some(Arc::new(replica));
         }
     }
 

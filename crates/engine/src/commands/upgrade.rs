@@ -50,5 +50,10 @@ pub(super) const COMMANDS: &[EngineSpec] = &[EngineSpec::new(
     Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::NO_MULTI).or(Flags::BLOCKING),
 )
 .locks(Locks::Nothing)
-.docs(Group::Server, "1.0.0", "O(N), N being all keys", "Has another process, of another version perhaps, go on.")
+.docs(
+    Group::Server,
+    "1.0.0",
+    "O(N), N being all keys",
+    "Has another process, of another version perhaps, go on.",
+)
 .arguments("path:string@BINARY? word:string@OPTION*?")];

@@ -181,7 +181,8 @@ impl<'a> Predecessor<'a> {
                     return Err(String::from_utf8_lossy(message.as_args().at(1)).into_owned());
                 }
                 Ok(_) => {}
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                }
                 Err(error) => return Err(format!("the successor is gone: {error}")),
             }
             if began.elapsed() > timeout {

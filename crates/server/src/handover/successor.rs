@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use mantissa_engine::config::Config;
 use mantissa_engine::context::Context;
+use mantissa_engine::host::Target;
 use mantissa_engine::replication::role;
+use mantissa_engine::session::{SharedSession, flag};
 use mantissa_engine::state::replication::Address;
 use mantissa_engine::{Engine, aof, engine_state, host, notice, tracking, warning};
 use mantissa_net::{Listener, LocalAddress};
@@ -43,12 +45,14 @@ pub struct Successor {
 /// To be called before there are threads.
 pub fn inherited() -> Result<Option<(Successor, Config)>, String> {
     let Some(numbers) = std::env::var(ENVIRONMENT).ok() else { return Ok(None) };
-    let mut sockets = numbers.split(',').map(|number| number.parse().ok().and_then(descriptors::inherited_socket));
+    let mut sockets =
+        numbers.split(',').map(|number| number.parse().ok().and_then(descriptors::inherited_socket));
     let (Some(Some(channel)), Some(Some(stream))) = (sockets.next(), sockets.next()) else {
         return Err(format!("{ENVIRONMENT} does not name two sockets: it is for upgrades, unset it"));
     };
     let mut channel = Channel::new(channel);
-    let message = channel.receive(STEP_MAX).map_err(|error| format!("the hand-over did not begin: {error}"))?;
+    let message =
+        channel.receive(STEP_MAX).map_err(|error| format!("the hand-over did not begin: {error}"))?;
     let config = configuration(&message)?;
     let mut first = config.clone();
     // The predecessor is followed first, over a connection that needs no login.
@@ -83,7 +87,9 @@ impl Successor {
 
     /// Has the workers serve.
     pub fn serve(&mut self, network: &Network) -> Result<(), String> {
-        self.channel.send(&[b"serving"], None).map_err(|error| format!("the predecessor is gone: {error}"))?;
+        self.channel
+            .send(&[b"serving"], None)
+            .map_err(|error| format!("the predecessor is gone: {error}"))?;
         network.post_all(|| Message::Thaw);
         notice!("Upgrade: this process serves, in the place of the one before");
         Ok(())
@@ -106,7 +112,9 @@ impl Successor {
                     self.send(&[b"caught-up"])?;
                 }
                 b"state" => self.state.push((words.at(1).to_vec(), words.at(2).to_vec())),
-                b"listener" => self.take_listener(words.at(1), words.at(2)).map_err(|error| error.to_string())?,
+                b"listener" => {
+                    self.take_listener(words.at(1), words.at(2)).map_err(|error| error.to_string())?
+                }
                 client::CLIENT => self.take_client(&message).map_err(|error| error.to_string())?,
                 b"take-over" => return self.finish(engine, network, words.at(2)),
                 _ => {}
@@ -168,12 +176,13 @@ impl Successor {
         let mut context = Context::new(engine, engine.worker_count());
         let mut clients = std::mem::take(&mut self.clients);
         clients.sort_by_key(Arrival::place);
-        for arrival in clients {
-            place(&mut context, network, arrival, told);
-        }
+        let sessions: Vec<_> =
+            clients.into_iter().filter_map(|arrival| place(&mut context, network, arrival, told)).collect();
+        await_placed(&sessions)?;
         if engine.tracking.client_count() > 0 {
             // Which keys they have read is not known here.
             tracking::invalidate_all(&mut context.outbox);
+            context.outbox.end_iteration(false);
         }
         for service in Service::ALL {
             let (own, others): (Vec<_>, Vec<_>) =
@@ -215,16 +224,40 @@ impl Successor {
 }
 
 /// Gives a client to a worker. `told` is the number of the client that has asked for the upgrade.
-fn place(context: &mut Context, network: &Arc<Network>, arrival: Arrival, told: u64) {
+fn place(
+    context: &mut Context,
+    network: &Arc<Network>,
+    arrival: Arrival,
+    told: u64,
+) -> Option<Arc<SharedSession>> {
     let id = arrival.id();
     match arrival.restore(context) {
         Ok((connection, socket)) => {
             let worker = network.choose_worker();
             network.open_count.fetch_add(1, Ordering::Relaxed);
+            let session = Arc::clone(&connection.session.shared);
             network.post(worker, Message::Arrive(connection, socket, (id == told).then(answer)));
+            Some(session)
         }
-        Err(reason) => warning!("Client {id} is closed, since it could not be taken over: {reason}"),
+        Err(reason) => {
+            warning!("Client {id} is closed, since it could not be taken over: {reason}");
+            None
+        }
     }
+}
+
+/// Waits until workers have these sessions, so that messages reach them.
+fn await_placed(sessions: &[Arc<SharedSession>]) -> Result<(), String> {
+    let began = Instant::now();
+    for session in sessions {
+        while *session.target.lock() == Target::NOWHERE && !session.has(flag::KILLED) {
+            if began.elapsed() > STEP_MAX {
+                return Err("the workers take no connections".to_owned());
+            }
+            std::thread::sleep(LOOK_EVERY / 10);
+        }
+    }
+    Ok(())
 }
 
 fn number(text: &[u8]) -> Option<u64> {

@@ -21,7 +21,7 @@ use super::pending_replies::Pending;
 use super::replicas::Replicas;
 use super::web::WebConnections;
 use super::weights::Weights;
-use super::{WorkerListener, Worker, execute_guarded};
+use super::{Worker, WorkerListener, execute_guarded};
 use crate::connection::Connection;
 use crate::inbox::Message;
 use crate::network::Network;

@@ -265,7 +265,9 @@ impl Worker<'_> {
     /// Ends all connections that speak HTTP.
     pub(super) fn close_web(&mut self, driver: &mut Driver) {
         for index in 0..self.web.places.len() {
-            let Some(conn) = self.web.places[index].as_deref().map(|connection| connection.conn) else { continue };
+            let Some(conn) = self.web.places[index].as_deref().map(|connection| connection.conn) else {
+                continue;
+            };
             driver.close_after_send(conn);
             self.web.remove(conn);
         }
