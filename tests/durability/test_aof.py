@@ -72,7 +72,7 @@ def increment(server):
 
 
 def words_of(path):
-    """The commands of a file, as lists of words; notes as they are, but for those of preallocated bytes."""
+    """The commands of a file, as lists of words; notes as they are, but for positions and preallocated bytes."""
     data, at, found = path.read_bytes(), 0, []
 
     def line():
@@ -84,7 +84,7 @@ def words_of(path):
     while at < len(data):
         head = line()
         if head.startswith(b"#"):
-            if head != b"#" and not head.startswith((b"#RESERVED:", b"#SUM:", b"#END:")):
+            if head != b"#" and not head.startswith((b"#RESERVED:", b"#SUM:", b"#END:", b"#REPL:")):
                 found.append(head)
             continue
         words = []
@@ -96,7 +96,7 @@ def words_of(path):
     return found
 
 
-def without_room(data):
+def without_preallocation(data):
     return re.sub(rb"(#\n)+#END:[0-9a-f]{8}\n\Z", b"", data)
 
 
@@ -179,7 +179,7 @@ def test_files_are_exchanged(start_server, writer, reader, preamble):
         assert connection.call("FCALL", "f", 0) == 7
 
 
-def test_a_file_with_reserved_room_goes_from_server_to_server(start_server):
+def test_a_file_with_preallocation_goes_from_server_to_server(start_server):
     """Whoever is killed leaves a file that the next one goes on with, whether that knows of the room or not."""
     subject = logged_server(start_server)
     oracle = logged_server(start_server, "oracle")
@@ -208,7 +208,7 @@ def test_a_file_with_reserved_room_goes_from_server_to_server(start_server):
 
 
 @OURS_ONLY
-def test_room_is_reserved_with_always_and_cut_off_at_the_end(start_server):
+def test_bytes_are_preallocated_with_always_and_truncated_at_the_end(start_server):
     server = logged_server(start_server, aof_reserve_size="64kb")
     with server.connect() as connection:
         connection.call("SET", "a", "1")
@@ -218,7 +218,7 @@ def test_room_is_reserved_with_always_and_cut_off_at_the_end(start_server):
         # What comes next with another policy goes right behind what is there.
         connection.call("CONFIG", "SET", "appendfsync", "everysec")
         connection.call("SET", "b", "2")
-        eventually(lambda: increment(server).stat().st_size < 1000, "the room is not cut off")
+        eventually(lambda: increment(server).stat().st_size < 1000, "what was preallocated is not truncated")
         connection.call("CONFIG", "SET", "appendfsync", "always", "aof-reserve-size", "0")
         connection.call("SET", "c", "3")
         assert increment(server).stat().st_size < 1000
@@ -492,7 +492,8 @@ def test_half_a_command_or_transaction_at_the_end(start_server):
     with server.connect() as connection:
         connection.call("SET", "whole", "1")
     server.kill()
-    path, whole = increment(server), without_room(increment(server).read_bytes())
+    path, whole = increment(server), without_preallocation(increment(server).read_bytes())
+    logged = words_of(path)
     half_command = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1"
     for tail in (half_command, b"*1\r\n$5\r\nMULTI\r\n" + half_command + b"\r\nv\r\n"):
         path.write_bytes(whole + tail)
@@ -500,7 +501,7 @@ def test_half_a_command_or_transaction_at_the_end(start_server):
         with server.connect() as connection:
             assert connection.call("KEYS", "*") == [b"whole"]
         server.kill()
-        assert path.read_bytes() == whole
+        assert words_of(path) == logged
     path.write_bytes(whole + tail)
     server.options["aof-load-truncated"] = "no"
     server.start(wait=False)

@@ -4,7 +4,6 @@ round."""
 
 import pathlib
 import shutil
-import time
 
 import pytest
 
@@ -14,7 +13,7 @@ from support.rehearsal import rehearse
 from support.resp import to_bytes
 from support.seeds import generator
 from support.servers import Server
-from support.state import differences, read_state
+from support.state import differences, lasting, whole_state
 from support.waiting import until_written
 
 STREAMS = pathlib.Path(__file__).parents[1] / "differential" / "streams"
@@ -30,48 +29,6 @@ FAMILIES = [f"random-{path.stem}" for path in sorted((STREAMS.parent / "grammar"
 NOT_IN_COMMANDS = {"stream_groups"}
 COMMANDS_PER_FAMILY = 1_500
 OPTIONS = {"appendonly": "yes", "appendfsync": "no"}
-# What expires this soon may be gone before it is looked at again.
-SOON_MS = 20_000
-
-
-def lasting(state):
-    """The part of a state that does not expire while a test runs."""
-    soon = time.time() * 1000 + SOON_MS
-    return {
-        place: value
-        for place, value in state.items()
-        if not 0 < value[2] < soon and not any(0 < moment < soon for moment in value[4].values())
-    }
-
-
-def whole_state(connection):
-    """The data, and what belongs to it beside: the groups of streams, and functions."""
-    state = lasting(read_state(connection, encodings=False))
-    for (database, key), (kind, *_) in list(state.items()):
-        if kind == b"stream":
-            connection.call("SELECT", database)
-            groups = without_times(connection("XINFO", "STREAM", key, "FULL", "COUNT", 0).plain())
-            state[database, key + b" (groups)"] = (b"groups", None, -1, groups, {})
-    connection.call("SELECT", 0)
-    functions = connection("FUNCTION", "LIST", "WITHCODE").plain()
-    state[-1, b"functions"] = (b"functions", None, -1, sorted(map(repr, functions)), {})
-    return state
-
-
-def without_times(value):
-    """XINFO's reply without what depends on the time at which it is asked, on how nodes were split, or on a consumer
-    that reads again what it has, which nobody logs: when and how often an entry was delivered."""
-    if not isinstance(value, list):
-        return value
-    if len(value) >= 3 and all(isinstance(part, int) for part in value[-2:]):
-        return value[:-2]
-    names = (b"seen-time", b"active-time", b"radix-tree-keys", b"radix-tree-nodes")
-    kept, skip = [], False
-    for element in value:
-        if not skip and element not in names:
-            kept.append(without_times(element))
-        skip = not skip and element in names
-    return kept
 
 
 def state_of(server):

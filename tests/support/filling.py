@@ -5,8 +5,9 @@ from support.seeds import generator
 FAR = 33_177_117_420_000
 
 
-def fill(connection):
-    """Keys of every type and encoding, with values at the edges of their formats."""
+def fill(connection, field_expiry=True):
+    """Keys of every type and encoding, with values at the edges of their formats. Without `field_expiry` no field of
+    a hash expires, for servers that know nothing of that."""
     random = generator("dump")
     numbers = [
         0,
@@ -70,12 +71,17 @@ def fill(connection):
         "1.7976931348623157e308",
         "e",
     )
-    connection.call("HSET", "hash:expiring", "a", "1", "b", "2", "c", "3")
-    connection.call("HPEXPIREAT", "hash:expiring", FAR, "FIELDS", 1, "a")
-    connection.call("HSET", "hash:expiring:large", *[w for number in range(600) for w in (f"f{number}", "v")])
-    connection.call("HPEXPIREAT", "hash:expiring:large", FAR + 12345, "FIELDS", 2, "f1", "f2")
+    if field_expiry:
+        fill_expiring_fields(connection)
     connection.call("SET", "expiring", "v", "PXAT", FAR)
     connection.call("PEXPIREAT", "list:3", FAR + 1)
     connection.call("SELECT", 3)
     connection.call("SET", "in database 3", "v")
     connection.call("SELECT", 0)
+
+
+def fill_expiring_fields(connection):
+    connection.call("HSET", "hash:expiring", "a", "1", "b", "2", "c", "3")
+    connection.call("HPEXPIREAT", "hash:expiring", FAR, "FIELDS", 1, "a")
+    connection.call("HSET", "hash:expiring:large", *[w for number in range(600) for w in (f"f{number}", "v")])
+    connection.call("HPEXPIREAT", "hash:expiring:large", FAR + 12345, "FIELDS", 2, "f1", "f2")

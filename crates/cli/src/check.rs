@@ -47,14 +47,14 @@ pub(crate) struct AofOptions {
     /// The directory, the manifest, or a single file
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// Cut the last file behind its last whole command or transaction, if anything follows that
+    /// Truncate the last file behind its last whole command or transaction, if anything follows that
     #[arg(long)]
     fix: bool,
-    /// Cut the last file before the first command that was written after this time, in seconds of unix time;
-    /// needs timestamps in the file (`aof-timestamp-enabled yes`)
+    /// Truncate the last file before the first command that was written after this time, in seconds of unix
+    /// time; needs timestamps in the file (`aof-timestamp-enabled yes`)
     #[arg(long, value_name = "SECONDS", conflicts_with = "fix", allow_negative_numbers = true)]
     truncate_to_timestamp: Option<i64>,
-    /// Cut without asking
+    /// Truncate without asking
     #[arg(long)]
     yes: bool,
 }

@@ -301,7 +301,7 @@ impl TlsStream {
 }
 
 impl Read for TlsStream {
-    /// Where nothing waits, reads all that has arrived, as far as there is room.
+    /// Where nothing waits, reads all that has arrived, as far as the buffers take it.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut count = 0;
         loop {
@@ -335,7 +335,7 @@ impl Read for TlsStream {
 
 impl Write for TlsStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // What was accepted before goes first, so that there is room.
+        // What was accepted before goes first, so that the buffers are free.
         self.flush_as_possible()?;
         let count = self.tls.writer().write(bytes)?;
         if count == 0 && !bytes.is_empty() {

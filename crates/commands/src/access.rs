@@ -4,7 +4,8 @@
 //! [`Access::event`], [`Access::log_instead`]). They never publish, log or wake anybody themselves: the
 //! commit does, from the collected [`Effects`], while the shards are still locked.
 //!
-//! Handlers never see an expired key. Reads note it for removal by the commit; writes remove it at once.
+//! Handlers never see an expired key. Reads note it for removal by the commit; writes remove it at once. On a
+//! replica reads only hide it ([`Keyspace::keeps_expired`]), and commands of its primary find it there.
 
 mod collected;
 mod evict;
@@ -263,7 +264,9 @@ impl<'a> Access<'a> {
         };
         let entry = shard.databases.get(self.database)?.get(hash, key)?;
         if entry.has_expired(self.now_ms) {
-            self.collected.note_expired(self.database, key);
+            if !self.locked.keyspace().keeps_expired() {
+                self.collected.note_expired(self.database, key);
+            }
             return None;
         }
         Some(entry)
@@ -748,8 +751,11 @@ impl<'a> Access<'a> {
     }
 
     /// Removes a key of any locked shard if it has expired, with its event; for the commit and for active
-    /// expiry.
+    /// expiry. Not where expired keys are kept.
     pub fn remove_if_expired(&mut self, key: &[u8]) -> bool {
+        if self.locked.keyspace().keeps_expired() {
+            return false;
+        }
         let hash = self.hash(key);
         let (index, moment) = (self.locked.keyspace().shard_of(hash), self.moment());
         let Some(shard) = self.locked.shard_mut(index) else { return false };

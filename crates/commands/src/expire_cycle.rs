@@ -33,7 +33,7 @@ pub fn expire_cycle(access: &mut Access<'_>, shard: usize, entries_max: usize) -
     let selected = access.database();
     let mut progress = ExpireProgress::default();
     let count = access.database_count();
-    // Not always the same one first, so that none takes the turns of the others.
+    // Not always the same one first, so that each gets its share of the time.
     let first = access.random_below(count);
     for database in (first..first + count).map(|database| database % count) {
         let left = entries_max.saturating_sub(progress.visited);

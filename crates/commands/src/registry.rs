@@ -126,6 +126,17 @@ impl<H> Registry<H> {
         self.commands.iter()
     }
 
+    /// The command or subcommand of this index.
+    pub fn at_index(&self, index: usize) -> Option<&Command<H>> {
+        // Subcommands have the numbers after that of their container.
+        let after = self.commands.partition_point(|command| command.index <= index);
+        let command = &self.commands[after.checked_sub(1)?];
+        match index - command.index {
+            0 => Some(command),
+            number => command.subcommands.get(number - 1),
+        }
+    }
+
     /// One more than the highest [`Command::index`].
     pub fn index_count(&self) -> usize {
         self.next_index

@@ -8,7 +8,8 @@ use mantissa_store::Kind;
 
 use smallvec::SmallVec;
 
-/// Defines a set of bits.
+/// Defines a set of bits. The crate `bitflags` would not spare it: Redis's names of the bits need a macro
+/// around that crate, and its `union` makes the tables' chains of `or` longer.
 macro_rules! bit_set {
     (
         $(#[$outer:meta])* $set:ident: $repr:ty {

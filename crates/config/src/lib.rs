@@ -27,7 +27,6 @@ pub use error::{ConfigError, Origin, SetError, Warning};
 pub use kind::Kind;
 pub use line::{quote, split_words};
 pub use refusal::reason;
-pub use rewrite::replace_file;
 pub use settings::*;
 pub use special::format_percentile;
 pub use value::*;

@@ -208,7 +208,7 @@ fn says(line: &[u8], directive: &Directive, config: &Config) -> bool {
 
 /// Replaces a file by one of the given content and of the same permissions, by way of a temporary file beside
 /// it.
-pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
+fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let temporary = folder.join(format!(".{name}.{}.tmp", std::process::id()));

@@ -397,7 +397,7 @@ settings! {
     /// The size below which the append-only file is not rewritten by itself.
     auto_aof_rewrite_min_size: u64 = "auto-aof-rewrite-min-size", Memory { min: 0, signed: true }, "64mb",
         0;
-    /// Starts although the end of the append-only file is cut off, with a warning; `no` refuses to start.
+    /// Starts although the end of the append-only file is missing, with a warning; `no` refuses to start.
     aof_load_truncated: bool = "aof-load-truncated", Bool, "yes", 0;
     /// Begins a rewritten append-only file with a dump, which is smaller and faster to load than commands.
     aof_use_rdb_preamble: bool = "aof-use-rdb-preamble", Bool, "yes", 0;
@@ -413,7 +413,7 @@ settings! {
         "How the server ends.";
 
     /// Seconds that a shutdown waits for replicas that lag.
-    shutdown_timeout_s: u32 = "shutdown-timeout", INT, "10", INERT;
+    shutdown_timeout_s: u32 = "shutdown-timeout", INT, "10", 0;
     /// What SIGINT does: `default` saves if save points are set; or any of `save`, `nosave`, `now`, `force`,
     /// as in SHUTDOWN.
     shutdown_on_sigint: ShutdownFlags = "shutdown-on-sigint", Shutdown, "default", MULTI;
@@ -608,15 +608,13 @@ settings! {
     /// The password to log in with at the master.
     masterauth: Vec<u8> = "masterauth", Bytes, "", SENSITIVE;
     /// Answers reads also while the master is not reached.
-    replica_serve_stale_data: bool = "replica-serve-stale-data" | "slave-serve-stale-data", Bool, "yes",
-        INERT;
+    replica_serve_stale_data: bool = "replica-serve-stale-data" | "slave-serve-stale-data", Bool, "yes", 0;
     /// Refuses writes of clients to a replica.
-    replica_read_only: bool = "replica-read-only" | "slave-read-only", Bool, "yes", INERT;
+    replica_read_only: bool = "replica-read-only" | "slave-read-only", Bool, "yes", 0;
     /// Leaves eviction to the master.
-    replica_ignore_maxmemory: bool = "replica-ignore-maxmemory" | "slave-ignore-maxmemory", Bool, "yes",
-        INERT;
+    replica_ignore_maxmemory: bool = "replica-ignore-maxmemory" | "slave-ignore-maxmemory", Bool, "yes", 0;
     /// Goes on although a replica can not write to its disk.
-    replica_ignore_disk_write_errors: bool = "replica-ignore-disk-write-errors", Bool, "no", INERT;
+    replica_ignore_disk_write_errors: bool = "replica-ignore-disk-write-errors", Bool, "no", 0;
     /// Frees the old data of a replica in the background before a full synchronisation.
     replica_lazy_flush: bool = "replica-lazy-flush" | "slave-lazy-flush", Bool, "no", INERT;
     /// The order in which Sentinel promotes replicas: the lowest first; 0 is never.
@@ -634,21 +632,21 @@ settings! {
     /// What a replica does about an error of a replicated command: `ignore`, `panic` or `panic-on-replicas`.
     propagation_error_behavior: PropagationError = "propagation-error-behavior",
         Choice(PropagationError::NAMES),
-        "ignore", INERT;
+        "ignore", 0;
     /// Replicas that must be connected for a write to be accepted; 0 asks for none.
-    min_replicas_to_write: u32 = "min-replicas-to-write" | "min-slaves-to-write", INT, "0", INERT;
+    min_replicas_to_write: u32 = "min-replicas-to-write" | "min-slaves-to-write", INT, "0", 0;
     /// Seconds that those replicas may lag.
-    min_replicas_max_lag: u32 = "min-replicas-max-lag" | "min-slaves-max-lag", INT, "10", INERT;
+    min_replicas_max_lag: u32 = "min-replicas-max-lag" | "min-slaves-max-lag", INT, "10", 0;
     /// Bytes of changes kept for a replica that comes back.
-    repl_backlog_size: u64 = "repl-backlog-size", Memory { min: 1, signed: true }, "1mb", INERT;
+    repl_backlog_size: u64 = "repl-backlog-size", Memory { min: 1, signed: true }, "1mb", 0;
     /// Seconds after which the backlog is freed when no replica is there; 0 keeps it.
-    repl_backlog_ttl: u64 = "repl-backlog-ttl", LONG, "3600", INERT;
+    repl_backlog_ttl: u64 = "repl-backlog-ttl", LONG, "3600", 0;
     /// Sends the dump to replicas without a file at the master.
-    repl_diskless_sync: bool = "repl-diskless-sync", Bool, "yes", INERT;
+    repl_diskless_sync: bool = "repl-diskless-sync", Bool, "yes", 0;
     /// Seconds to wait for more replicas before that dump.
-    repl_diskless_sync_delay: u32 = "repl-diskless-sync-delay", INT, "5", INERT;
+    repl_diskless_sync_delay: u32 = "repl-diskless-sync-delay", INT, "5", 0;
     /// Replicas at which that wait ends early; 0 waits in full.
-    repl_diskless_sync_max_replicas: u32 = "repl-diskless-sync-max-replicas", INT, "0", INERT;
+    repl_diskless_sync_max_replicas: u32 = "repl-diskless-sync-max-replicas", INT, "0", 0;
     /// Loads the dump at the replica without a file: `disabled`, `on-empty-db`, or `swapdb`, which keeps the
     /// old data meanwhile.
     repl_diskless_load: DisklessLoad = "repl-diskless-load", Choice(DisklessLoad::NAMES), "disabled", INERT;
@@ -656,7 +654,7 @@ settings! {
     repl_disable_tcp_nodelay: bool = "repl-disable-tcp-nodelay", Bool, "no", INERT;
     /// Seconds between pings to replicas.
     repl_ping_replica_period: u32 = "repl-ping-replica-period" | "repl-ping-slave-period", ONE_UP, "10",
-        INERT;
+        0;
     /// Seconds of silence after which master or replica counts as lost.
     repl_timeout: u32 = "repl-timeout", ONE_UP, "60", 0;
     /// Sends the dump of a full synchronisation over a connection of its own.

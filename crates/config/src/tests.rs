@@ -342,7 +342,7 @@ fn a_file_is_read_line_by_line() {
         "\r",
         "  PORT\t7000 ",
         "requirepass \"a\\x20b\"",
-        "slave-priority 7",
+        "cluster-slave-validity-factor 7",
         "user ann on nopass",
         "rename-command GET \"\"",
         "save 1 1",
@@ -362,7 +362,7 @@ fn a_file_is_read_line_by_line() {
     assert_eq!(config.file(), None);
     assert_eq!(
         warnings.iter().map(|warning| warning.directive.as_str()).collect::<Vec<_>>(),
-        ["replica-priority"]
+        ["cluster-replica-validity-factor"]
     );
     let error = config.rename_error(0, "No such command in rename-command").to_string();
     assert!(error.ends_with(

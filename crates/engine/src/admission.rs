@@ -6,6 +6,7 @@
 //! holds what was admitted before.
 
 mod rights;
+mod role;
 
 use std::sync::atomic::Ordering;
 
@@ -16,7 +17,7 @@ use mantissa_protocol::{Args, Protocol};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::invocation::{Command, Handler};
-use crate::session::{BlockedClient, Session};
+use crate::session::{BlockedClient, Session, flag};
 use mantissa_config::Config;
 
 pub use rights::{check_options, note_failed_login, try_run};
@@ -49,6 +50,7 @@ pub fn of_request(
     if context.out_of_memory && may_need_memory(context.engine, session, command, args) {
         return Err(OUT_OF_MEMORY);
     }
+    role::of_request(context, session, command, args)?;
     if session.protocol == Protocol::Resp2
         && session.is_subscribed()
         && !command.info.traits.has(Traits::WHILE_SUBSCRIBED)
@@ -70,6 +72,9 @@ pub fn of_request(
         if !is_by_keys {
             return Err(context.engine.scripting.busy_error());
         }
+    }
+    if info.traits.has(Traits::RUNS_QUEUE) {
+        return role::of_transaction(context, session);
     }
     check_disk(context, command)
 }
@@ -98,12 +103,18 @@ pub fn check_disk(context: &Context, command: &Command) -> Outcome {
 /// The refusal of writes while too few replicas keep up: `min-replicas-to-write`.
 pub const TOO_FEW_REPLICAS: Error = Error::fixed("NOREPLICAS Not enough good replicas to write.");
 
-/// Why the disk keeps writes from being accepted; nothing if it does not.
+/// Why writes are not accepted: the disk does not take them, or too few replicas do.
 pub fn write_refusal(engine: &Engine, config: &Config) -> Outcome {
-    engine.aof.write_refusal()?;
-    if engine.replication.lacks(config.min_replicas_to_write, config.min_replicas_max_lag) {
-        return Err(TOO_FEW_REPLICAS);
+    disk_refusal(engine, config)?;
+    match engine.replication.lacks(config.min_replicas_to_write, config.min_replicas_max_lag) {
+        true => Err(TOO_FEW_REPLICAS),
+        false => Ok(()),
     }
+}
+
+/// Why the disk keeps writes from being accepted; nothing if it does not.
+pub fn disk_refusal(engine: &Engine, config: &Config) -> Outcome {
+    engine.aof.write_refusal()?;
     if engine.persistence.last_save_failed.load(Ordering::Relaxed)
         && config.stop_writes_on_bgsave_error
         && !config.save_points.is_empty()
@@ -171,9 +182,13 @@ pub fn of_script(
     if rights.is_read_only && (info.flags.has(Flags::WRITE) || info.flags.has(Flags::MAY_REPLICATE)) {
         return Err(Error::fixed("ERR Write commands are not allowed from read-only scripts."));
     }
+    role::in_script(context, session, command)?;
     let is_bounded = context.out_of_memory && !rights.allows_oom && !rights.has_written;
     if is_bounded && info.flags.has(Flags::DENYOOM) {
         return Err(OUT_OF_MEMORY);
     }
-    check_disk(context, command)
+    match session.shared.has(flag::PRIMARY) {
+        true => Ok(()),
+        false => check_disk(context, command),
+    }
 }

@@ -81,7 +81,9 @@ impl<'e> Background<'e> {
         if now >= self.next_round && !is_paused {
             let hz = context.active.config.hz.clamp(1, 500);
             self.next_round = now + Duration::from_micros(1_000_000 / u64::from(hz));
-            if engine.active_expire.load(Ordering::Relaxed) && !engine.pauses(context.now_ms, true) {
+            let is_expiring =
+                engine.active_expire.load(Ordering::Relaxed) && !engine.replication.is_replica();
+            if is_expiring && !engine.pauses(context.now_ms, true) {
                 self.expirer.run(context);
             }
             crate::tracking::drop_surplus(context);
@@ -94,6 +96,7 @@ impl<'e> Background<'e> {
             crate::persistence::tick(context);
             crate::aof::rewrite::tick(context);
             crate::replication::primary::tick(context);
+            crate::replication::failover::tick(engine, context.now_ms);
             let is_loading = engine.persistence.loading.load(Ordering::Relaxed);
             self.compactor.tick(&engine.compaction, &context.active.config, is_loading);
         }

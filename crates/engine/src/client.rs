@@ -296,3 +296,27 @@ impl fmt::Display for PeerText<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_print_as_in_client_list() {
+        let tcp = |remote: &str, local: &str| Peer::Tcp {
+            remote: remote.parse().expect("an address"),
+            local: local.parse().expect("an address"),
+        };
+        let four = tcp("127.0.0.1:51234", "127.0.0.1:6379");
+        assert_eq!(four.remote_text().to_string(), "127.0.0.1:51234");
+        assert_eq!(four.local_text().to_string(), "127.0.0.1:6379");
+        assert!(four.is_loopback());
+        let six = tcp("[::1]:1", "[fe80::1%3]:6379");
+        assert_eq!(six.remote_text().to_string(), "[::1]:1");
+        assert_eq!(six.local_text().to_string(), "[fe80::1]:6379");
+        assert!(!tcp("10.0.0.1:1", "10.0.0.2:6379").is_loopback());
+        let unix = Peer::Unix { path: "/tmp/a.sock".into() };
+        assert_eq!(unix.remote_text().to_string(), "/tmp/a.sock:0");
+        assert_eq!(unix.local_text().to_string(), "/tmp/a.sock:0");
+    }
+}

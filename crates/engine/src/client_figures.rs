@@ -1,17 +1,17 @@
 //! The line of figures that CLIENT LIST, CLIENT INFO and ACL LOG show of a client.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use crate::engine::Engine;
-use crate::invocation::{Command, Registry};
+use crate::invocation::Registry;
 use crate::session::{BlockedClient, SharedSession, flag};
 
-/// What a line needs beside the client itself: the names of commands by index, and the arguments of blocked
-/// commands. Made once for all lines.
+/// What a line needs beside the client itself: the commands, and the arguments of blocked ones. Made once for
+/// all lines.
 pub struct ClientFigures {
-    command_names: &'static [&'static str],
+    registry: &'static Registry,
     blocked_argument_bytes: HashMap<u64, usize>,
 }
 
@@ -19,10 +19,7 @@ impl ClientFigures {
     /// What the line of one client needs.
     pub fn of(engine: &Engine, session: u64) -> Self {
         let bytes = engine.blocked.lock().get(&session).map(|blocked| (session, blocked.args.memory_usage()));
-        ClientFigures {
-            command_names: command_names(engine.registry),
-            blocked_argument_bytes: bytes.into_iter().collect(),
-        }
+        ClientFigures { registry: engine.registry, blocked_argument_bytes: bytes.into_iter().collect() }
     }
 
     /// What all lines need.
@@ -30,15 +27,16 @@ impl ClientFigures {
         let blocked = engine.blocked.lock();
         let bytes = |(id, blocked): (&u64, &Arc<BlockedClient>)| (*id, blocked.args.memory_usage());
         ClientFigures {
-            command_names: command_names(engine.registry),
+            registry: engine.registry,
             blocked_argument_bytes: blocked.iter().map(bytes).collect(),
         }
     }
 
     /// The name of a client's last command.
     pub fn last_command(&self, session: &SharedSession) -> &'static str {
-        let number = count(&session.last_command) as usize;
-        self.command_names.get(number.wrapping_sub(1)).copied().unwrap_or("NULL")
+        let last_command = count(&session.last_command) as usize;
+        let command = last_command.checked_sub(1).and_then(|index| self.registry.at_index(index));
+        command.map_or("NULL", |command| command.registered_name())
     }
 
     /// Appends the line of a client, with its end.
@@ -102,26 +100,6 @@ fn get(figure: &AtomicU64) -> u64 {
 
 fn count(figure: &AtomicU32) -> u32 {
     figure.load(Ordering::Relaxed)
-}
-
-/// The full names of all commands, by index; empty where none has the index.
-fn command_names(registry: &'static Registry) -> &'static [&'static str] {
-    static NAMES: OnceLock<Vec<&'static str>> = OnceLock::new();
-    NAMES.get_or_init(|| collect_names(registry))
-}
-
-fn collect_names(registry: &'static Registry) -> Vec<&'static str> {
-    let mut names = vec![""; registry.index_count()];
-    let mut add = |command: &'static Command| {
-        if let Some(name) = names.get_mut(command.index) {
-            *name = &command.name;
-        }
-    };
-    for command in registry.iter() {
-        add(command);
-        command.subcommands.iter().for_each(&mut add);
-    }
-    names
 }
 
 /// The letters of a client's state.

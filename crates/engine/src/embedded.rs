@@ -226,7 +226,8 @@ impl Opening {
         let engine = Engine::new(config, self.storage, host).map_err(EmbeddedError)?;
         engine.start_lazy_free().map_err(no_thread)?;
         let registry = engine.registry;
-        if let Err(error) = engine.acl.load_at_start(registry, &engine.active_config().config) {
+        let config = &engine.active_config().config;
+        if let Err(error) = engine.acl.load_at_start(registry, config, &*engine.storage) {
             engine.wait_for_threads();
             return Err(EmbeddedError(error));
         }

@@ -4,7 +4,7 @@ use mantissa_sys::clock;
 use mantissa_sys::simulation::{self, Fault};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -42,6 +42,25 @@ pub struct Pause {
     pub until_ms: AtomicI64,
     /// Whether reads are paused as well as writes.
     pub all: AtomicBool,
+    /// Writes wait for a failover, whatever the rest says.
+    holds_writes: AtomicBool,
+}
+
+impl Pause {
+    /// Has writes wait, or no longer, apart from CLIENT PAUSE. Then its end is not 0: who looks at that first
+    /// must see that there is more to look at.
+    pub fn hold_writes(&self, holds: bool) {
+        self.holds_writes.store(holds, Ordering::Relaxed);
+        let (from, to) = if holds { (0, 1) } else { (1, 0) };
+        let _ends_otherwise = self.until_ms.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Ends CLIENT PAUSE.
+    pub fn end(&self) {
+        let holds_writes = self.holds_writes.load(Ordering::Relaxed);
+        self.until_ms.store(i64::from(holds_writes), Ordering::Relaxed);
+        self.all.store(false, Ordering::Relaxed);
+    }
 }
 
 /// The threads that work for an engine.
@@ -143,6 +162,8 @@ pub struct Engine {
     pub log: Arc<Log>,
     /// The append-only file.
     pub aof: Aof,
+    /// Has it begin anew with the present data, where it is on.
+    pub aof_begins_anew: OnceLock<fn(&Engine)>,
     /// Replication.
     pub replication: Replication,
     /// Frees large values.
@@ -242,6 +263,7 @@ impl Engine {
             persistence: Persistence::default(),
             log,
             aof,
+            aof_begins_anew: OnceLock::new(),
             replication: Replication::new(random_id(), worker_count),
             lazy_free_sender: Mutex::default(),
             pressure,
@@ -327,6 +349,12 @@ impl Engine {
     /// The number of the thread that applies a primary's stream, as that of a worker.
     pub fn link_number(&self) -> usize {
         self.worker_count() + OTHER_THREADS - 1
+    }
+
+    /// Sets whether the server follows another. All shards must be locked, unless nobody is served yet.
+    pub fn set_replica(&self, is_replica: bool) {
+        self.replication.set_replica(is_replica);
+        self.keyspace.set_keeps_expired(is_replica);
     }
 
     /// The program around the engine.
@@ -454,7 +482,8 @@ impl Engine {
     /// Whether CLIENT PAUSE postpones a command at this time. `may_write`: the command may write.
     pub fn pauses(&self, now_ms: i64, may_write: bool) -> bool {
         let until = self.pause.until_ms.load(Ordering::Relaxed);
-        until > now_ms && (may_write || self.pause.all.load(Ordering::Relaxed))
+        (until > now_ms && (may_write || self.pause.all.load(Ordering::Relaxed)))
+            || (may_write && self.pause.holds_writes.load(Ordering::Relaxed))
     }
 }
 

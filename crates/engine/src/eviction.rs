@@ -51,6 +51,9 @@ pub fn evict_if_needed(context: &mut Context) -> bool {
 /// Whether memory is full and nothing is ever evicted.
 pub fn is_full(engine: &Engine, config: &Config) -> bool {
     let never_evicts = config.maxmemory_policy == MaxmemoryPolicy::Noeviction;
+    if config.replica_ignore_maxmemory && engine.replication.is_replica() {
+        return false;
+    }
     never_evicts && config.maxmemory > 0 && engine.pressure.excess(config.maxmemory) > 0
 }
 
@@ -70,7 +73,8 @@ pub fn free_memory(context: &mut Context, time_limit: Duration) -> Verdict {
     let limit = context.active.config.maxmemory;
     let unsafe_now = engine.persistence.loading.load(Ordering::Relaxed)
         || engine.scripting.is_busy()
-        || engine.pauses(context.now_ms, true);
+        || engine.pauses(context.now_ms, true)
+        || (context.active.config.replica_ignore_maxmemory && engine.replication.is_replica());
     if limit == 0 || unsafe_now {
         return Verdict::WithinLimit;
     }

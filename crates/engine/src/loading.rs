@@ -1,14 +1,18 @@
 //! Loading dumps into the keyspace.
 
 use mantissa_sys::clock;
+use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use mantissa_persist::delay::KeyDelay;
-use mantissa_persist::load::{Access, KeyspaceTarget, LoadJob, LoadOptions, LoadSummary, load_in_parallel};
+use mantissa_persist::load::{
+    Access, KeyspaceTarget, LoadJob, LoadOptions, LoadSummary, Loader, load_in_parallel,
+};
 use mantissa_store::{Keyspace, LockedShards, ShardSet};
 use parking_lot::Mutex;
 
+use crate::active_config::ActiveConfig;
 use crate::engine::Engine;
 use crate::notice;
 use crate::scripting::functions::Policy;
@@ -31,7 +35,8 @@ pub enum Present {
 }
 
 /// Reads a dump into a keyspace, with one thread for each core. As the base of a log it keeps keys that have
-/// expired: the log goes on from there. No shard of it may be locked by this thread.
+/// expired: the log goes on from there. A replica keeps them too. No shard of it may be locked by this
+/// thread.
 pub fn load_file(
     engine: &Engine,
     keyspace: &Keyspace,
@@ -43,6 +48,8 @@ pub fn load_file(
     let failed = |reason: String| failure(path, &reason);
     let file = engine.storage.open_shared(path).map_err(|error| failed(error.to_string()))?;
     let now_ms = unix_ms();
+    // Its primary says when they go.
+    let is_replica = engine.replication.is_replica() || active.config.replicaof.is_some();
     let kept = active.settings.access_clock;
     let clock_of =
         |access: Access| mantissa_commands::restored_clock(kept, access.idle_s, access.frequency, now_ms);
@@ -52,14 +59,7 @@ pub fn load_file(
     let codes = Mutex::new(Vec::new());
     let skipping = Skipping::new(active.config.hide_user_data_from_log);
     let job = LoadJob {
-        options: LoadOptions {
-            limits: active.settings.limits.clone(),
-            now_ms,
-            skip_expired: !is_base,
-            verify_checksum: active.config.rdbchecksum && mantissa_persist::payload::verifies_checksums(),
-            skip_modules: active.config.rdb_skip_unknown_types,
-            key_delay: KeyDelay(active.config.key_load_delay),
-        },
+        options: LoadOptions { skip_expired: !is_base && !is_replica, ..options(&active, now_ms) },
         threads: match simulation::is_active() {
             true => 1,
             false => std::thread::available_parallelism().map_or(1, usize::from),
@@ -95,6 +95,52 @@ pub fn load_file(
     engine.persistence.loaded_keys.store(summary.keys_loaded, Ordering::Relaxed);
     engine.persistence.loaded_expired.store(summary.keys_expired, Ordering::Relaxed);
     Ok(summary)
+}
+
+fn options(active: &ActiveConfig, now_ms: i64) -> LoadOptions {
+    LoadOptions {
+        limits: active.settings.limits.clone(),
+        now_ms,
+        skip_expired: false,
+        verify_checksum: active.config.rdbchecksum && mantissa_persist::payload::verifies_checksums(),
+        skip_modules: active.config.rdb_skip_unknown_types,
+        key_delay: KeyDelay(active.config.key_load_delay),
+    }
+}
+
+/// Reads a dump from a stream, which ends with it, into a private keyspace. One thread does: a stream is
+/// not read twice. Keys that have expired are kept. Returns the libraries of functions as well, and the
+/// database that a primary's stream has selected behind the dump.
+pub fn load_stream(
+    engine: &Engine,
+    aside: &Keyspace,
+    stream: &mut dyn Read,
+) -> Result<(LoadSummary, Vec<Vec<u8>>, usize), String> {
+    let (active, now_ms) = (engine.active_config(), unix_ms());
+    let kept = active.settings.access_clock;
+    let clock_of =
+        |access: Access| mantissa_commands::restored_clock(kept, access.idle_s, access.frequency, now_ms);
+    let mut none_locked = aside.lock(ShardSet::EMPTY);
+    let mut target = KeyspaceTarget::new(&mut none_locked, &clock_of, false);
+    let mut loader = Loader::new(stream, None, options(&active, now_ms));
+    let summary = loader.load(&mut target).map_err(|error| error.to_string())?;
+    let (rest, stream) = loader.into_rest();
+    let mut more = rest.as_slice().chain(stream).take(1);
+    match more.read(&mut [0]) {
+        Ok(0) => {}
+        Ok(_) => return Err(format!("the dump ends at byte {}, but more follows", summary.bytes)),
+        Err(error) => return Err(error.to_string()),
+    }
+    mantissa_store::slab::forget_growth();
+    let facts = target.facts.iter();
+    let database = facts.filter_map(|(name, value)| stream_database(name, value)).next_back().unwrap_or(0);
+    Ok((summary, target.functions, database))
+}
+
+/// The database of a fact about a dump, if it is that which a primary's stream has selected.
+pub fn stream_database(name: &[u8], value: &[u8]) -> Option<usize> {
+    let text = std::str::from_utf8(value).ok().filter(|_| name == b"repl-stream-db");
+    text.and_then(|text| text.parse().ok())
 }
 
 /// Why a dump can not be loaded, and what to do about it.

@@ -164,7 +164,7 @@ fn format_line(
     };
     let (dim, colour, plain) = if colours { (DIM, colour, PLAIN) } else { ("", "", "") };
     let mut line = String::with_capacity(128);
-    // Writing into a string does not fail; a message's own formatting might, and then is cut short.
+    // Writing into a string does not fail; a message's own formatting might, and then ends early.
     let _ = write!(
         line,
         "{dim}{pid}:{role} {:02} {month} {:04} {:02}:{:02}:{:02}.{:03}{plain} {colour}{sign} ",

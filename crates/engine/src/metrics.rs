@@ -11,6 +11,7 @@
 
 mod labelled;
 mod replica;
+mod replicas;
 mod table;
 mod text;
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use mantissa_persist::storage::OutputFile;
-use mantissa_persist::write::{WriteOptions, Writer, save_file_if};
+use mantissa_persist::write::{ReplicationFacts, WriteOptions, Writer, save_file_if};
 
 use crate::active_config::ActiveConfig;
 use crate::context::Context;
@@ -42,12 +42,12 @@ pub fn overwrite_refusal(engine: &Engine) -> Option<String> {
     reason.filter(|_| !active.config.rdb_overwrite_after_skip)
 }
 
-/// Reads the dump file, if there is one, while commands on data are refused.
-pub fn load(engine: &Engine) -> Result<(), String> {
+/// Reads the dump file, if there is one, while commands on data are refused. Returns where replication stood.
+pub fn load(engine: &Engine) -> Result<Option<ReplicationFacts>, String> {
     let active = engine.active_config();
     let path = dump_path(&active);
     if !engine.storage.exists(&path).unwrap_or(false) {
-        return Ok(());
+        return Ok(None);
     }
     let started = clock::now();
     let summary = load_file(engine, &engine.keyspace, &path, Present::None, false)?;
@@ -57,7 +57,7 @@ pub fn load(engine: &Engine) -> Result<(), String> {
         summary.keys_expired
     );
     notice!("DB loaded from disk: {:.3} seconds", clock::since(started).as_secs_f64());
-    Ok(())
+    Ok(summary.replication)
 }
 
 /// Writes a dump of the present state, there whole or not at all. No shard may be locked by this thread.
@@ -174,6 +174,9 @@ pub fn start_background_save(
 pub fn tick(context: &mut Context) {
     let engine = context.engine;
     let persistence = &engine.persistence;
+    if persistence.loading.load(Ordering::Acquire) {
+        return;
+    }
     if persistence.saving.load(Ordering::Acquire) || engine.aof.rewrite.is_running() {
         return;
     }

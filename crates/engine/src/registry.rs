@@ -59,3 +59,22 @@ impl Engine {
         Ok(Engine::with_commands(config, registry, original_registry, storage, host))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_found_by_their_indexes() {
+        let registry = build(&[]).expect("nothing is renamed");
+        let mut count = 0;
+        for command in
+            registry.iter().flat_map(|command| std::iter::once(command).chain(&command.subcommands))
+        {
+            assert_eq!(registry.at_index(command.index).map(|found| &found.name), Some(&command.name));
+            count += 1;
+        }
+        assert_eq!(count, registry.index_count());
+        assert!(registry.at_index(count).is_none());
+    }
+}

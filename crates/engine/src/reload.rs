@@ -134,8 +134,8 @@ fn load_log_locked(engine: &Engine, access: &mut Access<'_>) -> Result<(), Strin
     engine.keyspace.set_logged(was_logged);
     access.end_loading();
     match outcome? {
-        true => Ok(()),
-        false => Err("There is no append only file".to_owned()),
+        Some(_) => Ok(()),
+        None => Err("There is no append only file".to_owned()),
     }
 }
 

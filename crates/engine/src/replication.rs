@@ -7,11 +7,13 @@
 
 pub mod apply;
 pub mod backlog;
+pub mod failover;
 pub mod full_sync;
 pub mod handshake;
 pub mod install;
 pub mod link;
 pub mod primary;
+pub mod restore;
 pub mod role;
 pub mod waits;
 pub mod wire;

@@ -32,6 +32,7 @@ use parking_lot::Mutex;
 
 use crate::active_config::ActiveConfig;
 use crate::engine::Engine;
+use crate::replication::restore;
 use crate::state::progress::SnapshotProgress;
 use mantissa_sys::clock::unix_ms;
 use mantissa_sys::simulation;
@@ -52,7 +53,7 @@ pub struct Cut {
     pub copied_bytes: u64,
 }
 
-/// What a file says about itself that is written now and belongs to no log and no replica.
+/// What a file says about itself that is written now, but for what holds at the cut: see [`write`].
 pub fn facts() -> FileFacts {
     FileFacts {
         created_s: unix_ms() / 1000,
@@ -133,7 +134,8 @@ impl Job<'_> {
 /// Writes a snapshot of `keyspace` into `file`, which is not made durable. `at_cut` runs at the instant
 /// whose state is written, while all shards are locked, on this thread; it should be quick. No shard may
 /// be locked by this thread. Waits where another snapshot is under way. A dump that is written at a
-/// steady pace ends with an error soon after the data have been flushed.
+/// steady pace ends with an error soon after the data have been flushed. The file says where replication
+/// stood at the cut, if there is a log.
 pub fn write(
     engine: &Engine,
     file: &mut dyn OutputFile,
@@ -173,27 +175,6 @@ pub fn write_for_replicas(
     write_as(engine, &engine.keyspace, stream, facts, (Pace::Brisk, target), at_cut)
 }
 
-/// Writes a dump for replicas that has no keys, only the libraries of functions: what REPLCONF
-/// rdb-filter-only asks for. `at_cut` runs with all shards locked.
-pub fn write_functions(
-    engine: &Engine,
-    stream: &mut dyn OutputFile,
-    facts: &FileFacts,
-    target: Target,
-    at_cut: impl FnOnce(&mut LockedShards<'_>),
-) -> io::Result<Cut> {
-    let mut locked = lock_all(&engine.keyspace);
-    at_cut(&mut locked);
-    let libraries = engine.scripting.libraries.snapshot();
-    let (changes, number) = (engine.persistence.dirty.total(), engine.persistence.cuts.next());
-    drop(locked);
-    let mut writer = Writer::new(stream, WriteOptions { target, ..WriteOptions::default() }, None);
-    writer.begin(facts)?;
-    libraries.values().try_for_each(|library| writer.function(&library.code))?;
-    writer.finish()?;
-    Ok(Cut { number, changes, copied_bytes: 0 })
-}
-
 fn write_as(
     engine: &Engine,
     keyspace: &Keyspace,
@@ -214,10 +195,10 @@ fn write_as(
         target,
     };
     let mut writer = Writer::new(file, options.clone(), None);
-    writer.begin(facts)?;
 
     let mut locked = lock_all(keyspace);
     at_cut(&mut locked);
+    let replication = engine.keyspace.is_logged().then(|| restore::facts(engine));
     let libraries = engine.scripting.libraries.snapshot();
     let changes = engine.persistence.dirty.total();
     let number = engine.persistence.cuts.next();
@@ -243,7 +224,10 @@ fn write_as(
         stream: Mutex::new(()),
         spare: Mutex::new(Vec::new()),
     };
-    let begun = libraries.values().try_for_each(|library| writer.function(&library.code)).and_then(|()| {
+    let begun = writer.begin(&FileFacts { replication, ..facts.clone() });
+    let begun =
+        begun.and_then(|()| libraries.values().try_for_each(|library| writer.function(&library.code)));
+    let begun = begun.and_then(|()| {
         let databases = totals.iter().enumerate().filter(|(_, total)| total.keys > 0);
         databases
             .into_iter()

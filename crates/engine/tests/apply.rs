@@ -1,5 +1,6 @@
 //! Applying a primary's stream: data, log and offsets, however the stream is cut.
 
+mod hostile_stream;
 mod support;
 
 use std::io;
@@ -23,7 +24,7 @@ impl Logged {
     fn new(engine: &Engine, is_primary: bool) -> Logged {
         let _backlog = engine.log.keep(BACKLOG_BYTES);
         engine.keyspace.set_logged(is_primary);
-        engine.replication.set_replica(!is_primary);
+        engine.set_replica(!is_primary);
         let reader = engine.log.register(Start::Fresh, u64::MAX, None).expect("the end is kept");
         Logged { reader, _backlog }
     }
@@ -367,4 +368,31 @@ fn a_recorded_stream_makes_an_equal_server() -> io::Result<()> {
     }
     drop(entered);
     Ok(())
+}
+
+#[test]
+fn a_damaged_stream_harms_nobody() {
+    let bench = Bench::open(&[("save", "\"\"")]);
+    let Bench { store, clock: _clock, folder: _folder, .. } = bench;
+    let mut replica = hostile_stream::Replica::new(store);
+    let mut random = Random(0x5eed);
+    let whole = stream(MIXED);
+    for _ in 0..1_500 {
+        let mut bytes = whole.clone();
+        for _ in 0..1 + random.below(4) {
+            let at = random.below(bytes.len() as u64) as usize;
+            match random.below(4) {
+                0 => bytes[at] = random.next() as u8,
+                1 => bytes[at] = b"*$\r\n0123456789-"[random.below(15) as usize],
+                2 => drop(bytes.remove(at)),
+                _ => {
+                    let end = bytes.len().min(at + random.below(30) as usize);
+                    let again = bytes[at..end].to_vec();
+                    bytes.splice(at..at, again);
+                }
+            }
+        }
+        let cut = random.below(bytes.len() as u64) as usize;
+        replica.hear(&bytes, cut);
+    }
 }

@@ -173,3 +173,20 @@ fn openings_that_fail_leave_no_threads_behind() -> Tested {
     assert!(log_threads < OPENINGS / 2, "{log_threads} threads are left");
     Ok(())
 }
+
+#[test]
+fn engines_of_one_process_have_their_own_names_of_commands() -> Tested {
+    let (folder, other_folder) = (Folder::new()?, Folder::new()?);
+    let plain = Embedded::open(folder.path(), &[("save", "\"\"")])?;
+    let renames = &[("save", "\"\""), ("rename-command", "GET obtain"), ("rename-command", "INCR \"\"")];
+    let renamed = Embedded::open(other_folder.path(), renames)?;
+    for (engine, words) in [(&plain, ["GET", "OBTAIN"]), (&renamed, ["OBTAIN", "GET"])] {
+        let mut client = engine.client()?;
+        assert!(client.ask(&format!("{} a", words[1])).starts_with("(error) ERR unknown command"));
+        client.ask(&format!("{} a", words[0]));
+        // As in Redis, the name that the command has without renaming.
+        let lines = engine.client()?.ask("CLIENT LIST");
+        assert!(lines.contains(" cmd=get ") && lines.contains(" cmd=client|list "), "{lines}");
+    }
+    Ok(())
+}

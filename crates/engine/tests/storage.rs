@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -79,5 +80,27 @@ fn files_lie_where_the_opener_says() -> Tested {
     assert!(storage.is_file(Path::new("/data/dump.rdb")));
     assert!(storage.is_file(Path::new("/data/appendonlydir/appendonly.aof.manifest")));
     assert!(!Path::new("/data").exists());
+    Ok(())
+}
+
+#[test]
+fn users_lie_in_a_file_there_as_well() -> Tested {
+    let storage = MemoryStorage::new();
+    storage.create(Path::new("/data/users.acl"))?.write_all(b"user anna on nopass ~a* +get\n")?;
+    let directives = &[("aclfile", "users.acl"), ("save", "\"\"")];
+    let opening = Opening::default().storage(Arc::new(storage.clone())).without_background();
+    let store = opening.open("/data", directives)?;
+    let mut client = store.client()?;
+    assert!(client.ask("ACL LIST").contains("user anna on nopass "));
+    assert_eq!(client.ask("ACL SETUSER bert on nopass"), "OK");
+    assert_eq!(client.ask("ACL SAVE"), "OK");
+    storage.crash();
+    let saved = storage.read_file(Path::new("/data/users.acl"), u64::MAX)?;
+    assert!(String::from_utf8(saved)?.contains("\nuser bert on nopass "));
+    assert_eq!(client.ask("ACL DELUSER bert"), "1");
+    assert_eq!(client.ask("ACL LOAD"), "OK");
+    assert!(client.ask("ACL LIST").contains("user bert "));
+    storage.fail_at(storage.operations());
+    assert!(client.ask("ACL SAVE").contains("ERR There was an error trying to save the ACLs"));
     Ok(())
 }

@@ -4,8 +4,8 @@
 //! | references (u32) | capacity (u16) | length (u16) | items ... |
 //! ```
 //!
-//! Clones share the allocation; a change copies it if it is shared. The allocation has room for the items up
-//! to the next size class, and for up to two more items after some were removed.
+//! Clones share the allocation; a change copies it if it is shared. The allocation is large enough for the
+//! items up to the next size class, and for up to two more items after some were removed.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -133,7 +133,7 @@ impl<T: Copy> CowSlice<T> {
         }
         if let Some(mut start) = self.start {
             let old = len - items.len();
-            // SAFETY: the allocation has room for `len` items and is this holder's alone.
+            // SAFETY: the allocation is large enough for `len` items and is this holder's alone.
             unsafe {
                 let end = start.add(1).cast::<T>().add(old);
                 end.copy_from_nonoverlapping(NonNull::from(items).cast(), items.len());
@@ -187,7 +187,7 @@ impl<T: Copy> CowSlice<T> {
         let capacity = u16::try_from((size - HEADER_BYTES) / size_of::<T>());
         let capacity = capacity.expect("a branch has few children");
         let start = slab::alloc(size).cast::<Header>();
-        // SAFETY: the allocation is ours and has room for the header and `capacity` items, of which there
+        // SAFETY: the allocation is ours and large enough for the header and `capacity` items, of which there
         // are at least as many as given.
         unsafe {
             start.write(Header { references: RefCount::new(), capacity, len: items.len() as u16 });

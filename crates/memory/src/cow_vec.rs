@@ -95,7 +95,8 @@ unsafe fn children<C>(chunk: Chunk) -> NonNull<C> {
 
 fn new_chunk<T>(height: u32, capacity: usize) -> Chunk {
     let chunk = slab::alloc(chunk_size::<T>(height, capacity)).cast::<Header>();
-    // SAFETY: the allocation is ours, aligned to 8, and has room for the header. A capacity is at most WIDTH.
+    // SAFETY: the allocation is ours, aligned to 8, and large enough for the header. A capacity is at most
+    // WIDTH.
     unsafe { chunk.write(Header { references: RefCount::new(), capacity: capacity as u32 }) };
     chunk
 }

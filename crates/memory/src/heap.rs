@@ -118,7 +118,7 @@ fn refresh() {
 fn read<T: Copy + Default>(name: &CStr) -> Option<T> {
     let mut value = T::default();
     let mut size = size_of::<T>();
-    // SAFETY: the name ends in a NUL; `value` has room for `size` bytes, and any bytes are a valid number.
+    // SAFETY: the name ends in a NUL; `value` has `size` bytes, and any bytes are a valid number.
     let result =
         unsafe { jemalloc::mallctl(name.as_ptr(), (&raw mut value).cast(), &raw mut size, null_mut(), 0) };
     (result == 0 && size == size_of::<T>()).then_some(value)

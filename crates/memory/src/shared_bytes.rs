@@ -76,7 +76,7 @@ impl SharedBytes {
         let size = Self::allocation_bytes(payload);
         let units = u32::try_from(size / 8).expect("a packed node is below 32 GiB");
         let start = slab::alloc(size).cast::<Header>();
-        // SAFETY: the allocation is ours, aligned to 8 and `size` bytes long, which is room for the header
+        // SAFETY: the allocation is ours, aligned to 8 and `size` bytes long, which is enough for the header
         // and all parts; nobody else refers to it.
         unsafe {
             start.write(Header { references: RefCount::new(), units });

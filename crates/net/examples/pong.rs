@@ -1,6 +1,6 @@
 //! Answers every RESP request with `+PONG`: what the drivers cost without a server behind them.
 //!
-//! `pong PORT [epoll|io_uring [PATIENCE_US]]`, then `redis-benchmark -p PORT -t ping_mbulk`.
+//! `pong PORT [epoll|io_uring [BATCHING_DELAY_US]]`, then `redis-benchmark -p PORT -t ping_mbulk`.
 
 use std::collections::HashMap;
 use std::io;

@@ -7,8 +7,10 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
+
+use rustix::event::epoll::{self, EventData, EventFlags};
 
 use crate::listener::{AcceptError, Listener, accept};
 use crate::socket::Socket;
@@ -42,11 +44,6 @@ impl Listeners {
         Ok(Listeners { epoll: system::epoll()?, entries: Vec::new(), accepted: VecDeque::new() })
     }
 
-    /// The descriptor that is readable while connections wait.
-    pub(crate) fn raw_fd(&self) -> RawFd {
-        self.epoll.as_raw_fd()
-    }
-
     /// Adds a listener and returns its number. It is watched from the next [`Listeners::watch`] on.
     pub(crate) fn add(&mut self, listener: Listener) -> usize {
         self.entries.push(Some(Entry { listener, is_watched: false, retry_at: None }));
@@ -66,9 +63,8 @@ impl Listeners {
     pub(crate) fn take(&mut self, id: usize) -> Option<(Listener, Vec<Socket>)> {
         let entry = self.entries.get_mut(id)?.take()?;
         if entry.is_watched {
-            let fd = entry.listener.raw_fd();
             // It can only fail if it is not watched.
-            let _ = system::epoll_control(&self.epoll, libc::EPOLL_CTL_DEL, fd, 0, 0);
+            let _ = epoll::delete(&self.epoll, &entry.listener);
         }
         let (own, others) = self.accepted.drain(..).partition(|(listener, _)| *listener == id);
         self.accepted = others;
@@ -83,8 +79,8 @@ impl Listeners {
             let now = Instant::now();
             let mut left = entry.retry_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
             if left.is_zero() {
-                let (fd, events) = (entry.listener.raw_fd(), libc::EPOLLIN as u32);
-                let watched = system::epoll_control(&self.epoll, libc::EPOLL_CTL_ADD, fd, events, id as u64);
+                let data = EventData::new_u64(id as u64);
+                let watched = epoll::add(&self.epoll, &entry.listener, data, EventFlags::IN);
                 entry.is_watched = watched.is_ok();
                 entry.retry_at = watched.err().map(|_| now + PAUSE);
                 left = PAUSE;
@@ -103,10 +99,10 @@ impl Listeners {
 
     /// Takes connections from the listeners that have some. Where more wait the descriptor stays readable.
     pub(crate) fn accept(&mut self) {
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; READY_LISTENERS];
-        let count = system::epoll_wait(&self.epoll, &mut events, 0).unwrap_or(0);
+        let mut events = [system::NO_EVENT; READY_LISTENERS];
+        let count = system::epoll_wait(&self.epoll, &mut events, Some(Duration::ZERO)).unwrap_or(0);
         for event in &events[..count] {
-            self.accept_from(event.u64 as usize);
+            self.accept_from({ event.data }.u64() as usize);
         }
     }
 
@@ -120,14 +116,13 @@ impl Listeners {
                         self.accepted.push_back((id, socket));
                     }
                 }
-                Err(error) => match AcceptError::of(&error) {
+                Err(error) => match AcceptError::of(error) {
                     AcceptError::Next => {}
                     AcceptError::Empty => return,
                     AcceptError::BackOff => {
                         entry.retry_at = Some(Instant::now() + PAUSE);
-                        let fd = entry.listener.raw_fd();
                         // One that stays registered is only reported again at once.
-                        let removed = system::epoll_control(&self.epoll, libc::EPOLL_CTL_DEL, fd, 0, 0);
+                        let removed = epoll::delete(&self.epoll, &entry.listener);
                         entry.is_watched = removed.is_err();
                         return;
                     }
@@ -144,5 +139,12 @@ impl Listeners {
     /// Whether accepted connections are left.
     pub(crate) fn has_accepted(&self) -> bool {
         !self.accepted.is_empty()
+    }
+}
+
+/// The descriptor that is readable while connections wait.
+impl AsFd for Listeners {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 }

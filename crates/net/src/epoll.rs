@@ -10,9 +10,12 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
+
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
+use rustix::io::Errno;
 
 use crate::accepting::Listeners;
 use crate::batching_delay::BatchingDelay;
@@ -22,7 +25,7 @@ use crate::outgoing::BufferPool;
 use crate::reading::{Fill, Reading};
 use crate::slots::{Conn, Slots};
 use crate::socket::Socket;
-use crate::system::{self, epoll_control};
+use crate::system;
 use crate::waker::Waker;
 
 /// Maximum bytes of one `recv`, and so of one connection in one iteration.
@@ -43,9 +46,11 @@ const WAKER_BITS: u64 = u64::MAX;
 /// The data of the events of all listeners. It is no connection's id either.
 const LISTENERS_BITS: u64 = u64::MAX - 1;
 
-const INPUT: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
-const OUTPUT: u32 = libc::EPOLLOUT as u32;
-const HANGUP: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
+const INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
+const OUTPUT: EventFlags = EventFlags::OUT;
+/// The socket takes bytes again, or will take none any more.
+const SENDS_ON: EventFlags = OUTPUT.union(EventFlags::HUP).union(EventFlags::ERR);
+const HANGUP: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 
 struct EpollLink {
     link: Link,
@@ -74,7 +79,7 @@ pub(crate) struct Epoll {
     /// Connections to read from without a new event, in this iteration and in the next one.
     reading: Vec<Conn>,
     again: Vec<Conn>,
-    events: Box<[libc::epoll_event]>,
+    events: Box<[Event]>,
     events_count: usize,
     events_done: usize,
     /// A slot whose connection's end has been reported and that may be reused after the handler has
@@ -85,10 +90,8 @@ pub(crate) struct Epoll {
 impl Epoll {
     pub(crate) fn new() -> io::Result<Epoll> {
         let (epoll, waker, listeners) = (system::epoll()?, Waker::new()?, Listeners::new()?);
-        let input = (libc::EPOLLIN | libc::EPOLLET) as u32;
-        epoll_control(&epoll, libc::EPOLL_CTL_ADD, waker.raw_fd(), input, WAKER_BITS)?;
-        let waiting = libc::EPOLLIN as u32;
-        epoll_control(&epoll, libc::EPOLL_CTL_ADD, listeners.raw_fd(), waiting, LISTENERS_BITS)?;
+        epoll::add(&epoll, &waker, EventData::new_u64(WAKER_BITS), EventFlags::IN | EventFlags::ET)?;
+        epoll::add(&epoll, &listeners, EventData::new_u64(LISTENERS_BITS), EventFlags::IN)?;
         Ok(Epoll {
             epoll,
             waker,
@@ -101,7 +104,7 @@ impl Epoll {
             listed: Vec::new(),
             reading: Vec::new(),
             again: Vec::new(),
-            events: vec![libc::epoll_event { events: 0, u64: 0 }; EVENTS].into(),
+            events: vec![system::NO_EVENT; EVENTS].into(),
             events_count: 0,
             events_done: 0,
             limbo: None,
@@ -137,7 +140,6 @@ impl Epoll {
     }
 
     pub(crate) fn adopt(&mut self, socket: Socket) -> io::Result<Conn> {
-        let fd = socket.fd();
         let link = EpollLink {
             link: Link::new(socket),
             counted_in: 0,
@@ -146,9 +148,11 @@ impl Epoll {
             queued: false,
         };
         let conn = self.conns.insert(link);
-        if let Err(error) = epoll_control(&self.epoll, libc::EPOLL_CTL_ADD, fd, INPUT, conn.to_bits()) {
+        let socket = &self.conns.get_mut(conn).expect("it has just been put in").link.socket;
+        let added = epoll::add(&self.epoll, socket, EventData::new_u64(conn.to_bits()), INPUT);
+        if let Err(error) = added {
             self.close(conn);
-            return Err(error);
+            return Err(error.into());
         }
         Ok(conn)
     }
@@ -301,14 +305,11 @@ impl Epoll {
     }
 
     fn poll(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        // Rounded up, so that a driver does not spin through the last millisecond.
-        let milliseconds =
-            timeout.map_or(-1, |time| i32::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX));
         (self.events_count, self.events_done) = (0, 0);
-        match system::epoll_wait(&self.epoll, &mut self.events, milliseconds) {
+        match system::epoll_wait(&self.epoll, &mut self.events, timeout) {
             Ok(count) => self.events_count = count,
-            Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
-            Err(error) => return Err(error),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
         Ok(())
     }
@@ -375,14 +376,14 @@ impl Epoll {
                 self.limbo = Some(conn.slot());
                 let socket = it.link.socket;
                 // A descriptor that is not registered needs no removing.
-                let _ = epoll_control(&self.epoll, libc::EPOLL_CTL_DEL, socket.fd(), 0, 0);
+                let _ = epoll::delete(&self.epoll, &socket);
                 Some(Step::Detached { conn, socket })
             }
         }
     }
 
-    fn dispatch(&mut self, event: libc::epoll_event) -> Option<Step> {
-        let (bits, events) = (event.u64, event.events);
+    fn dispatch(&mut self, event: Event) -> Option<Step> {
+        let (bits, events) = ({ event.data }.u64(), event.flags);
         if bits == WAKER_BITS {
             return None;
         }
@@ -391,13 +392,13 @@ impl Epoll {
             return None;
         }
         let conn = Conn::from_bits(bits);
-        if events & (OUTPUT | BROKEN) != 0 {
+        if events.intersects(SENDS_ON) {
             self.send_behind(conn);
         }
         let it = self.conns.get_mut(conn)?;
-        it.readable |= events & !OUTPUT != 0;
-        it.hung_up |= events & HANGUP != 0;
-        if it.link.takes_bytes() { self.read(conn) } else { self.look_for_end(conn, events) }
+        it.readable |= !events.difference(OUTPUT).is_empty();
+        it.hung_up |= events.intersects(HANGUP);
+        if it.link.takes_bytes() { self.read(conn) } else { self.look_for_end(conn, events.bits()) }
     }
 
     /// One `recv` for a connection that may have bytes.
@@ -409,7 +410,7 @@ impl Epoll {
         if !it.readable {
             return None;
         }
-        let fd = it.link.socket.fd();
+        let fd = it.link.socket.as_fd();
         let (asked, got) = match &mut it.link.fill {
             Some(fill) => {
                 let asked = fill.missing().min(FILL_BYTES);
@@ -444,17 +445,15 @@ impl Epoll {
                 let bytes = Lent::Shared { memory: self.memory.clone(), start: 0, len: got };
                 (!filling).then_some(Step::Received { conn, bytes })
             }
-            Err(error) => match error.raw_os_error().unwrap_or(0) {
-                libc::EAGAIN => {
-                    it.readable = false;
-                    None
-                }
-                libc::EINTR => {
-                    self.queue(conn);
-                    None
-                }
-                _ => self.closed(conn, Some(error)),
-            },
+            Err(Errno::AGAIN) => {
+                it.readable = false;
+                None
+            }
+            Err(Errno::INTR) => {
+                self.queue(conn);
+                None
+            }
+            Err(error) => self.closed(conn, Some(error.into())),
         }
     }
 
@@ -515,25 +514,22 @@ impl Epoll {
                     link.outgoing.advance(sent, &mut self.pool);
                     total += sent;
                 }
-                Err(error) => match error.raw_os_error().unwrap_or(0) {
-                    libc::EINTR => {}
-                    libc::EAGAIN => {
-                        if !link.behind {
-                            link.behind = true;
-                            let (fd, bits) = (link.socket.fd(), conn.to_bits());
-                            let changed =
-                                epoll_control(&self.epoll, libc::EPOLL_CTL_MOD, fd, INPUT | OUTPUT, bits);
-                            if let Err(error) = changed {
-                                self.ready.push_back(Due::Closed { conn, error: Some(error) });
-                            }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    if !link.behind {
+                        link.behind = true;
+                        let data = EventData::new_u64(conn.to_bits());
+                        let changed = epoll::modify(&self.epoll, &link.socket, data, INPUT | OUTPUT);
+                        if let Err(error) = changed {
+                            self.ready.push_back(Due::Closed { conn, error: Some(error.into()) });
                         }
-                        return;
                     }
-                    _ => {
-                        self.ready.push_back(Due::Closed { conn, error: Some(error) });
-                        return;
-                    }
-                },
+                    return;
+                }
+                Err(error) => {
+                    self.ready.push_back(Due::Closed { conn, error: Some(error.into()) });
+                    return;
+                }
             }
         }
         if link.reports_sent() {
@@ -542,7 +538,7 @@ impl Epoll {
         }
         if std::mem::take(&mut link.behind) {
             // If this fails the connection gets events for a writable socket without need, which is harmless.
-            let _ = epoll_control(&self.epoll, libc::EPOLL_CTL_MOD, link.socket.fd(), INPUT, conn.to_bits());
+            let _ = epoll::modify(&self.epoll, &link.socket, EventData::new_u64(conn.to_bits()), INPUT);
         }
         if link.leaving != Leaving::No {
             self.leave_if_due(conn);
@@ -551,8 +547,8 @@ impl Epoll {
 }
 
 /// One attempt to hand the front of a queue to the kernel.
-fn send_once(link: &Link) -> io::Result<usize> {
-    let fd = link.socket.fd();
+fn send_once(link: &Link) -> rustix::io::Result<usize> {
+    let fd = link.socket.as_fd();
     if let Some(bytes) = link.outgoing.single() {
         return system::send(fd, bytes);
     }

@@ -69,7 +69,7 @@ impl Link {
     pub(crate) fn is_broken(&self, events: u32) -> bool {
         let gone = events & BROKEN != 0 && self.leaving == Leaving::Close;
         let reset = events & libc::POLLERR as u32 != 0;
-        gone || reset || (events & BROKEN != 0 && system::waiting_bytes(self.socket.fd()) == 0)
+        gone || reset || (events & BROKEN != 0 && system::waiting_bytes(&self.socket) == 0)
     }
 
     /// Whether an emptied queue is reported to the owner.

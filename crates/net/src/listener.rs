@@ -3,12 +3,16 @@
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::system;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+
+/// The kernel takes a path of one byte more, which a client can not name: it ends paths with a zero.
+const UNIX_PATH_BYTES_MAX: usize = 107;
 
 /// Where a listener listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,13 +36,13 @@ pub struct Listener {
 impl Listener {
     /// Listens on a TCP address. An IPv6 address takes no IPv4 connections.
     pub fn tcp(address: SocketAddr, backlog: u32) -> io::Result<Listener> {
-        let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let fd = stream_socket(family)?;
-        system::set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+        sockopt::set_socket_reuseaddr(&fd, true)?;
         if address.is_ipv6() {
-            system::set_option(fd.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
+            sockopt::set_ipv6_v6only(&fd, true)?;
         }
-        bind_tcp(&fd, address)?;
+        rustix::net::bind(&fd, &address)?;
         listen(&fd, backlog)?;
         let listener = TcpListener::from(fd);
         let address = listener.local_addr()?;
@@ -48,12 +52,16 @@ impl Listener {
     /// Listens on a Unix domain socket. A file left at `path` is removed first; `permissions` are file mode
     /// bits.
     pub fn unix(path: &Path, permissions: Option<u32>, backlog: u32) -> io::Result<Listener> {
-        let fd = stream_socket(libc::AF_UNIX)?;
+        let fd = stream_socket(AddressFamily::UNIX)?;
+        if path.as_os_str().len() > UNIX_PATH_BYTES_MAX {
+            return Err(Errno::NAMETOOLONG.into());
+        }
+        let socket_address = SocketAddrUnix::new(path)?;
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        bind_unix(&fd, path)?;
+        rustix::net::bind(&fd, &socket_address)?;
         let text: Arc<str> = path.to_string_lossy().into();
         let address = LocalAddress::Unix(path.to_path_buf());
         let listener = Listener { fd, address, path: Some(text) };
@@ -93,10 +101,6 @@ impl Listener {
         }
     }
 
-    pub(crate) fn raw_fd(&self) -> RawFd {
-        self.fd.as_raw_fd()
-    }
-
     pub(crate) fn unix_path(&self) -> Option<&Arc<str>> {
         self.path.as_ref()
     }
@@ -114,68 +118,18 @@ impl Drop for Listener {
     }
 }
 
-fn stream_socket(family: libc::c_int) -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: no memory is involved.
-    system::checked(unsafe { libc::socket(family, kind, 0) }).map(system::owned)
+fn stream_socket(family: AddressFamily) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?)
 }
 
 fn listen(fd: &OwnedFd, backlog: u32) -> io::Result<()> {
-    let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
-    // SAFETY: no memory is involved.
-    system::checked(unsafe { libc::listen(fd.as_raw_fd(), backlog) }).map(drop)
-}
-
-fn bind_tcp(fd: &OwnedFd, address: SocketAddr) -> io::Result<()> {
-    match address {
-        SocketAddr::V4(address) => {
-            // SAFETY: all-zero is a valid `sockaddr_in`.
-            let mut raw: libc::sockaddr_in = unsafe { std::mem::zeroed() };
-            raw.sin_family = libc::AF_INET as _;
-            raw.sin_port = address.port().to_be();
-            raw.sin_addr.s_addr = u32::from_ne_bytes(address.ip().octets());
-            bind(fd, &raw, size_of_val(&raw))
-        }
-        SocketAddr::V6(address) => {
-            // SAFETY: all-zero is a valid `sockaddr_in6`.
-            let mut raw: libc::sockaddr_in6 = unsafe { std::mem::zeroed() };
-            raw.sin6_family = libc::AF_INET6 as _;
-            raw.sin6_port = address.port().to_be();
-            raw.sin6_addr.s6_addr = address.ip().octets();
-            raw.sin6_scope_id = address.scope_id();
-            raw.sin6_flowinfo = address.flowinfo();
-            bind(fd, &raw, size_of_val(&raw))
-        }
-    }
-}
-
-fn bind_unix(fd: &OwnedFd, path: &Path) -> io::Result<()> {
-    let bytes = path.as_os_str().as_encoded_bytes();
-    // SAFETY: all-zero is a valid `sockaddr_un`.
-    let mut raw: libc::sockaddr_un = unsafe { std::mem::zeroed() };
-    if bytes.len() >= raw.sun_path.len() || bytes.contains(&0) {
-        return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
-    }
-    raw.sun_family = libc::AF_UNIX as _;
-    for (to, &from) in raw.sun_path.iter_mut().zip(bytes) {
-        *to = from as _;
-    }
-    bind(fd, &raw, size_of_val(&raw))
-}
-
-fn bind<T>(fd: &OwnedFd, address: &T, len: usize) -> io::Result<()> {
-    let pointer: *const T = address;
-    // SAFETY: `address` is a socket address of `len` bytes, which the kernel only reads.
-    system::checked(unsafe { libc::bind(fd.as_raw_fd(), pointer.cast(), len as _) }).map(drop)
+    Ok(rustix::net::listen(fd, i32::try_from(backlog).unwrap_or(i32::MAX))?)
 }
 
 /// One `accept` that never waits.
-pub(crate) fn accept(listener: &Listener) -> io::Result<OwnedFd> {
-    let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    let none = std::ptr::null_mut();
-    // SAFETY: null asks for no address.
-    system::checked(unsafe { libc::accept4(listener.raw_fd(), none, std::ptr::null_mut(), flags) })
-        .map(system::owned)
+pub(crate) fn accept(listener: &Listener) -> rustix::io::Result<OwnedFd> {
+    rustix::net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
 }
 
 /// What an error of `accept` asks for.
@@ -189,10 +143,10 @@ pub(crate) enum AcceptError {
 }
 
 impl AcceptError {
-    pub(crate) fn of(error: &io::Error) -> AcceptError {
-        match error.raw_os_error().unwrap_or(0) {
-            libc::EAGAIN => AcceptError::Empty,
-            libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM | libc::EINVAL | libc::EBADF => {
+    pub(crate) fn of(error: Errno) -> AcceptError {
+        match error {
+            Errno::AGAIN => AcceptError::Empty,
+            Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM | Errno::INVAL | Errno::BADF => {
                 AcceptError::BackOff
             }
             _ => AcceptError::Next,

@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use mantissa_sys::process;
 
@@ -59,16 +60,12 @@ struct Mapping {
 
 impl Mapping {
     fn new(len: usize) -> io::Result<Mapping> {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: asks for fresh memory anywhere.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
+        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), len, protection, MapFlags::PRIVATE)? };
         // A child process has no use for it, and must not share pages that the kernel has pinned.
         // SAFETY: the range has just been mapped.
-        unsafe { libc::madvise(start, len, libc::MADV_DONTFORK) };
+        let _ = unsafe { madvise(start, len, Advice::LinuxDontFork) };
         let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Mapping { start, len })
     }
@@ -77,7 +74,7 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the range was mapped by `new` and nobody else unmaps it.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
 
@@ -97,7 +94,7 @@ struct Region {
 impl Region {
     fn address(&self, id: u16) -> NonNull<u8> {
         debug_assert!(id < BUFFERS);
-        // SAFETY: `data` has room for `BUFFERS` strides and `id` is below that.
+        // SAFETY: `data` has `BUFFERS` strides and `id` is below that.
         unsafe { self.data.start.add(usize::from(id % BUFFERS) * STRIDE) }
     }
 
@@ -162,7 +159,7 @@ impl Region {
             // neighbours share pages with it.
             unsafe {
                 let memory = self.data.start.add(first).cast().as_ptr();
-                libc::madvise(memory, end - first, libc::MADV_DONTNEED);
+                let _ = madvise(memory, end - first, Advice::LinuxDontNeed);
             }
         }
     }

@@ -1,10 +1,12 @@
 //! An accepted socket and who is at the other end of it.
 
-use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::net::{Shutdown, sockopt};
 
 use crate::system;
 use crate::tls::{Acceptor, Session};
@@ -27,53 +29,9 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// The client's end, as `addr=` in CLIENT LIST prints it: `127.0.0.1:51234`, `[::1]:51234`, `/path:0`.
-    pub fn remote_text(&self) -> impl fmt::Display + '_ {
-        Text { peer: self, remote: true }
-    }
-
-    /// The server's end, as `laddr=` in CLIENT LIST prints it: `127.0.0.1:6379`, `[::1]:6379`, `/path:0`.
-    pub fn local_text(&self) -> impl fmt::Display + '_ {
-        Text { peer: self, remote: false }
-    }
-
     /// Whether this is a Unix domain connection.
     pub fn is_unix(&self) -> bool {
         matches!(self, Peer::Unix { .. })
-    }
-
-    /// Whether the client runs on this host, as protected mode sees it: a Unix domain connection or a
-    /// loopback address.
-    pub fn is_loopback(&self) -> bool {
-        match self {
-            Peer::Tcp { remote, .. } => remote.ip().to_canonical().is_loopback(),
-            Peer::Unix { .. } => true,
-        }
-    }
-}
-
-struct Text<'a> {
-    peer: &'a Peer,
-    remote: bool,
-}
-
-impl fmt::Display for Text<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let address = match self.peer {
-            Peer::Unix { path } => return write!(out, "{path}:0"),
-            Peer::Tcp { remote, local } => {
-                if self.remote {
-                    remote
-                } else {
-                    local
-                }
-            }
-        };
-        match address {
-            SocketAddr::V4(address) => write!(out, "{address}"),
-            // Without the scope of a link-local address, which Redis does not print either.
-            SocketAddr::V6(address) => write!(out, "[{}]:{}", address.ip(), address.port()),
-        }
     }
 }
 
@@ -138,25 +96,24 @@ impl Socket {
     /// Has the kernel probe a silent peer after `seconds`, then three times at a third of that. 0 turns it
     /// off. Nothing on a Unix domain socket.
     pub fn set_keepalive(&self, seconds: u32) {
-        self.set_tcp_option(libc::SOL_SOCKET, libc::SO_KEEPALIVE, (seconds > 0).into());
+        if self.peer.is_unix() {
+            return;
+        }
+        // The kernel refuses an option only where the connection has already ended or the value is out of its
+        // range; the connection works without it.
+        let _ = sockopt::set_socket_keepalive(self, seconds > 0);
         if seconds > 0 {
-            let seconds = i32::try_from(seconds).unwrap_or(i32::MAX);
-            self.set_tcp_option(libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, seconds);
-            self.set_tcp_option(libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, (seconds / 3).max(1));
-            self.set_tcp_option(libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 3);
+            let _ = sockopt::set_tcp_keepidle(self, Duration::from_secs(seconds.into()));
+            let _ = sockopt::set_tcp_keepintvl(self, Duration::from_secs((seconds / 3).max(1).into()));
+            let _ = sockopt::set_tcp_keepcnt(self, 3);
         }
     }
 
     /// Sends small segments at once. Nothing on a Unix domain socket.
     pub fn set_nodelay(&self, on: bool) {
-        self.set_tcp_option(libc::IPPROTO_TCP, libc::TCP_NODELAY, on.into());
-    }
-
-    /// Sets a tuning option. The kernel refuses one only where the connection has already ended or the
-    /// value is out of its range; the connection works without it.
-    fn set_tcp_option(&self, level: libc::c_int, name: libc::c_int, value: libc::c_int) {
         if !self.peer.is_unix() {
-            let _ = system::set_option(self.fd.as_fd(), level, name, value);
+            // As above: refused only where it does not matter.
+            let _ = sockopt::set_tcp_nodelay(self, on);
         }
     }
 
@@ -164,10 +121,11 @@ impl Socket {
     /// bytes that it sent in vain are read off, because closing with bytes unread would reset the
     /// connection and could take the last reply with it.
     pub(crate) fn finish(&self) {
-        system::shutdown(self.fd(), libc::SHUT_WR);
+        // An error means that it has ended already.
+        let _ = rustix::net::shutdown(self, Shutdown::Write);
         let mut scrap = [0; 4096];
         for _ in 0..64 {
-            match system::receive(self.fd(), &mut scrap) {
+            match system::receive(self.as_fd(), &mut scrap) {
                 Ok(got) if got == scrap.len() => {}
                 _ => return,
             }
@@ -176,50 +134,19 @@ impl Socket {
 
     /// The error that the kernel holds against the connection, if any.
     pub(crate) fn take_error(&self) -> Option<io::Error> {
-        let mut number: libc::c_int = 0;
-        let mut len = size_of::<libc::c_int>() as libc::socklen_t;
-        let pointer: *mut libc::c_int = &mut number;
-        // SAFETY: the pointer and the length describe `number`, which outlives the call.
-        let result = unsafe {
-            libc::getsockopt(self.fd(), libc::SOL_SOCKET, libc::SO_ERROR, pointer.cast(), &mut len)
-        };
-        (result == 0 && number != 0).then(|| io::Error::from_raw_os_error(number))
+        sockopt::socket_error(self).ok()?.err().map(io::Error::from)
     }
 
     /// One attempt to send a few bytes without waiting, for a farewell such as `-ERR max number of clients
     /// reached`.
     pub fn write_best_effort(&self, bytes: &[u8]) {
         // A peer that cannot take the farewell goes without it.
-        let _ = system::send(self.fd(), bytes);
+        let _ = system::send(self.as_fd(), bytes);
     }
 }
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn peers_print_as_in_client_list() {
-        let tcp = |remote: &str, local: &str| Peer::Tcp {
-            remote: remote.parse().expect("an address"),
-            local: local.parse().expect("an address"),
-        };
-        let four = tcp("127.0.0.1:51234", "127.0.0.1:6379");
-        assert_eq!(four.remote_text().to_string(), "127.0.0.1:51234");
-        assert_eq!(four.local_text().to_string(), "127.0.0.1:6379");
-        assert!(four.is_loopback());
-        let six = tcp("[::1]:1", "[fe80::1%3]:6379");
-        assert_eq!(six.remote_text().to_string(), "[::1]:1");
-        assert_eq!(six.local_text().to_string(), "[fe80::1]:6379");
-        assert!(!tcp("10.0.0.1:1", "10.0.0.2:6379").is_loopback());
-        let unix = Peer::Unix { path: "/tmp/a.sock".into() };
-        assert_eq!(unix.remote_text().to_string(), "/tmp/a.sock:0");
-        assert_eq!(unix.local_text().to_string(), "/tmp/a.sock:0");
     }
 }

@@ -5,11 +5,11 @@
 //! edge-triggered in both drivers, so it is never read empty.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::system;
+use rustix::event::{EventfdFlags, eventfd};
 
 /// The driver is at work, or about to look at the state before it sleeps.
 const AWAKE: u8 = 0;
@@ -31,9 +31,8 @@ pub struct Waker {
 
 impl Waker {
     pub(crate) fn new() -> io::Result<Waker> {
-        // SAFETY: no memory is involved.
-        let fd = system::checked(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-        Ok(Waker { shared: Arc::new(Shared { state: AtomicU8::new(AWAKE), fd: system::owned(fd) }) })
+        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Waker { shared: Arc::new(Shared { state: AtomicU8::new(AWAKE), fd }) })
     }
 
     /// Makes the driver return from its current iteration, or from the next one without waiting. What the
@@ -42,14 +41,8 @@ impl Waker {
         if self.shared.state.swap(WOKEN, Ordering::AcqRel) != ASLEEP {
             return;
         }
-        let one = 1u64.to_ne_bytes();
-        // SAFETY: `one` is readable for its eight bytes.
-        let result = unsafe { libc::write(self.shared.fd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
-        debug_assert_eq!(result, 8, "the counter is far from full");
-    }
-
-    pub(crate) fn raw_fd(&self) -> RawFd {
-        self.shared.fd.as_raw_fd()
+        let result = rustix::io::write(&self.shared.fd, &1u64.to_ne_bytes());
+        debug_assert_eq!(result, Ok(8), "the counter is far from full");
     }
 
     /// Before waiting: whether the driver may sleep. If so, wakers write to the descriptor from now on.
@@ -61,6 +54,12 @@ impl Waker {
     /// After waiting, or instead of it.
     pub(crate) fn awake(&self) {
         self.shared.state.swap(AWAKE, Ordering::AcqRel);
+    }
+}
+
+impl AsFd for Waker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.fd.as_fd()
     }
 }
 
@@ -80,8 +79,7 @@ mod tests {
         assert!(waker.fall_asleep());
         waker.wake();
         let mut count = [0u8; 8];
-        // SAFETY: `count` is writable for its eight bytes.
-        let got = unsafe { libc::read(waker.raw_fd(), count.as_mut_ptr().cast(), 8) };
-        assert_eq!((got, u64::from_ne_bytes(count)), (8, 1), "only a sleeping driver costs a write");
+        let got = rustix::io::read(&waker, &mut count);
+        assert_eq!((got, u64::from_ne_bytes(count)), (Ok(8), 1), "only a sleeping driver costs a write");
     }
 }

@@ -12,11 +12,11 @@ use crate::header;
 use crate::integer::{digits_value, parse_u64};
 use std::mem::MaybeUninit;
 
-/// Room for the text of a double or float, on the caller's stack; it costs nothing to make.
+/// A buffer for the text of a double or float, on the caller's stack; it costs nothing to make.
 pub struct FloatText([MaybeUninit<u8>; header::FLOAT_BUFFER]);
 
 impl FloatText {
-    /// An empty room.
+    /// An empty one.
     #[inline]
     pub const fn new() -> Self {
         FloatText([MaybeUninit::uninit(); header::FLOAT_BUFFER])

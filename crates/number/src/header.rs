@@ -86,7 +86,7 @@ macro_rules! bulk {
         pub(crate) fn $encode(out: &mut Vec<u8>, values: &[$number]) {
             let size = size_of_val(values);
             out.reserve(size);
-            // SAFETY: the reserved room takes `size` bytes, which the function fills before the length
+            // SAFETY: the reserved capacity takes `size` bytes, which the function fills before the length
             // counts them; the vector is borrowed mutably, so it does not overlap `values`.
             unsafe {
                 let written = $mn_encode(out.as_mut_ptr().add(out.len()), values.as_ptr(), values.len());
@@ -99,8 +99,8 @@ macro_rules! bulk {
         pub(crate) fn $decode(out: &mut Vec<$number>, bytes: &[u8]) {
             let count = bytes.len() / size_of::<$number>();
             out.reserve(count);
-            // SAFETY: the reserved room takes `count` numbers, which the function fills from as many whole
-            // words of `bytes` before the length counts them; any bits are a valid number.
+            // SAFETY: the reserved capacity takes `count` numbers, which the function fills from as many
+            // whole words of `bytes` before the length counts them; any bits are a valid number.
             unsafe {
                 let read = $mn_decode(out.as_mut_ptr().add(out.len()), bytes.as_ptr(), count);
                 debug_assert_eq!(read, count * size_of::<$number>());

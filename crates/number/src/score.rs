@@ -135,8 +135,8 @@ struct Text<'a> {
 impl<'a> Text<'a> {
     fn push(&mut self, bytes: &[u8]) {
         let end = self.length + bytes.len();
-        if let Some(room) = self.buffer.get_mut(self.length..end) {
-            room.copy_from_slice(bytes);
+        if let Some(target) = self.buffer.get_mut(self.length..end) {
+            target.copy_from_slice(bytes);
             self.length = end;
         }
     }

@@ -2,7 +2,8 @@
 //! commands), and increments (commands).
 //!
 //! Commands are requests as clients send them, so a file can be read with any tool that knows the protocol.
-//! Lines that begin with `#` stand between commands; `#TS:1700000000` says when what follows was written.
+//! Lines that begin with `#` stand between commands; `#TS:1700000000` says when what follows was written, and
+//! `#REPL:` [where](position) it is in the stream of replication.
 //! A file may begin with a whole RDB file; [`has_preamble`] tells.
 //!
 //! A length that is wrong or a line that is none is found; a byte that changed within an argument is not, as
@@ -11,6 +12,7 @@
 
 pub mod control;
 pub mod manifest;
+pub mod position;
 pub mod preallocation;
 pub mod read;
 pub mod rebuild;
@@ -19,6 +21,7 @@ pub mod writer;
 
 pub use control::{NextFile, SyncPolicy, WriterControl};
 pub use manifest::{AofFile, Manifest, ManifestError};
+pub use position::{Position, put_position};
 pub use read::{AofError, Item, Reader, has_preamble};
 pub use rebuild::Rebuilder;
 pub use write::put_timestamp;

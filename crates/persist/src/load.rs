@@ -12,6 +12,7 @@
 mod ahead;
 mod module;
 mod parallel;
+mod replication;
 mod skip;
 mod target;
 #[cfg(test)]
@@ -27,7 +28,9 @@ use crate::delay::KeyDelay;
 use crate::format::{MAGIC, VERSION, VERSION_WITH_CHECKSUM, opcode, value_type};
 use crate::source::{LoadError, Source};
 use crate::types::{LAST_FORM, Outcome, read_value};
+use crate::write::ReplicationFacts;
 use mantissa_store::{EncodingLimits, KEY_BYTES_MAX};
+use replication::Stated;
 use std::io::Read;
 
 /// What the file says about the use of a key, for the eviction policy.
@@ -105,6 +108,8 @@ pub struct LoadSummary {
     pub bytes: u64,
     /// The outcome of the checksum.
     pub checksum: ChecksumState,
+    /// Where replication stood, if the file says so.
+    pub replication: Option<ReplicationFacts>,
 }
 
 /// What has been read of a key before its type.
@@ -121,6 +126,7 @@ pub struct Loader<'a, R> {
     options: LoadOptions,
     summary: LoadSummary,
     key: Vec<u8>,
+    stated: Stated,
 }
 
 impl<'a, R: Read> Loader<'a, R> {
@@ -131,6 +137,7 @@ impl<'a, R: Read> Loader<'a, R> {
             options,
             summary: LoadSummary::default(),
             key: Vec::new(),
+            stated: Stated::default(),
         }
     }
 
@@ -146,6 +153,7 @@ impl<'a, R: Read> Loader<'a, R> {
         target.finish()?;
         self.footer()?;
         self.summary.bytes = self.source.offset();
+        self.summary.replication = self.stated.facts();
         Ok(self.summary.clone())
     }
 
@@ -231,6 +239,7 @@ impl<'a, R: Read> Loader<'a, R> {
                 self.key.extend_from_slice(self.source.string()?);
                 let value = self.source.string()?;
                 target.describe(&self.key, value);
+                self.stated.take(&self.key, value);
             }
             opcode::FUNCTION2 => {
                 let outcome = target.function(self.source.string()?);

@@ -39,7 +39,7 @@ pub trait StorageFile: OutputFile + Read {
     /// The file's length in bytes.
     fn length(&self) -> io::Result<u64>;
 
-    /// Cuts the file, or lengthens it by zeros. What is written next goes to its end.
+    /// Truncates the file, or lengthens it by zeros. What is written next goes to its end.
     fn set_length(&mut self, bytes: u64) -> io::Result<()>;
 
     /// Has what is written next go to this offset, over what is there.
@@ -136,6 +136,30 @@ pub trait Storage: Send + Sync {
             return Err(io::Error::from(io::ErrorKind::FileTooLarge));
         }
         Ok(bytes)
+    }
+
+    /// Gives a file the permissions of another, where files have such.
+    fn copy_permissions(&self, _from: &Path, _to: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Replaces a file by one of the given content and of the same permissions, or makes one, durably, by way
+    /// of a temporary file beside it.
+    fn replace_file(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
+        let directory = directory_of(path);
+        let temporary = directory.join(format!(".{name}.{}.tmp", std::process::id()));
+        let write = || {
+            let mut file = self.create(&temporary)?;
+            if self.is_file(path) {
+                self.copy_permissions(path, &temporary)?;
+            }
+            file.write_all(content)?;
+            file.sync()?;
+            self.rename(&temporary, path)?;
+            self.sync_directory(directory)
+        };
+        write().inspect_err(|_| drop(self.remove(&temporary)))
     }
 
     /// Makes a durable copy of a file. The new name is durable after [`Storage::sync_directory`].
@@ -277,6 +301,10 @@ impl Storage for FileSystem {
             Err(TryLockError::WouldBlock) => Err(io::Error::from(io::ErrorKind::WouldBlock)),
             _ => Ok(DirectoryLock { _directory: Some(directory) }),
         }
+    }
+
+    fn copy_permissions(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::set_permissions(to, fs::metadata(from)?.permissions())
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -74,7 +74,7 @@ pub(crate) enum Outcome {
 
 /// For each form its type.
 static KIND_OF_FORM: [Option<Kind>; FORMS_MAX] = kinds_of_forms();
-/// The forms that a table has room for; above are the marks of what is no value.
+/// The number of forms that a table may have; above are the marks of what is no value.
 const FORMS_MAX: usize = crate::format::opcode::SLOT_INFO as usize;
 /// The highest number of a form that is known, whether or not values in it can be read.
 pub(crate) const LAST_FORM: u8 = last_form();

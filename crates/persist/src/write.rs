@@ -93,14 +93,14 @@ impl Default for WriteOptions {
     }
 }
 
-/// Where a replica stood when the file was written.
+/// Where replication stands at some instant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReplicationFacts {
-    /// The database that the stream has selected.
+    /// The database that the stream has selected; -1 if SELECT comes next.
     pub database: i64,
-    /// The history that the offset is in.
+    /// The name of the history that the offset is in: 40 hexadecimal digits.
     pub id: String,
-    /// The offset.
+    /// The number of bytes in the stream of that history so far.
     pub offset: i64,
 }
 
@@ -382,7 +382,7 @@ impl<'a, W: Write> Writer<'a, W> {
         self.fact("ctime", &facts.created_s.to_string());
         self.fact("used-mem", &facts.used_memory_bytes.to_string());
         if let Some(replication) = &facts.replication {
-            self.fact("repl-stream-db", &replication.database.to_string());
+            self.fact("repl-stream-db", &replication.database.max(0).to_string());
             self.fact("repl-id", &replication.id);
             self.fact("repl-offset", &replication.offset.to_string());
         }

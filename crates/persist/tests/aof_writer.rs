@@ -166,7 +166,7 @@ fn files_hold_the_log(policy: SyncPolicy, seed: usize) {
         SyncPolicy::Always => control.durable(),
         _ => control.written(),
     };
-    let turn = |writer: &mut Writer| writer.write_and_sync(Instant::now()).expect("no fault is set");
+    let write = |writer: &mut Writer| writer.write_and_sync(Instant::now()).expect("no fault is set");
     let appender = |appender: usize| {
         for number in 0..UNITS {
             let mut unit = unit_of(appender, number, seed);
@@ -177,7 +177,7 @@ fn files_hold_the_log(policy: SyncPolicy, seed: usize) {
             if appender == 0
                 && let Ok(mut writer) = writer.try_lock()
             {
-                turn(&mut writer);
+                write(&mut writer);
             }
             log.kick();
             let deadline = Instant::now() + Duration::from_secs(20);
@@ -195,8 +195,8 @@ fn files_hold_the_log(policy: SyncPolicy, seed: usize) {
                     writer.lock().expect("nobody panics").pause(Instant::now(), Duration::from_secs(9));
                 control.wait(&pause);
                 let mut writer = writer.lock().expect("nobody panics with it");
-                writer.wait_for_group();
-                turn(&mut writer);
+                writer.wait_for_group_commit();
+                write(&mut writer);
             }
         });
         let mut begins = vec![0];

@@ -1,10 +1,12 @@
-//! The log on a disk that fails and loses power: what was acknowledged is there, in order, in whole units.
+//! The log on a disk that fails and loses power: what was acknowledged is there, in order, in whole units,
+//! and the files say where in the stream of replication they end.
 
 use mantissa_persist::aof::{
-    AofError, Item, Manifest, Reader, SyncPolicy, Writer, WriterControl, WriterError,
+    AofError, Item, Manifest, NextFile, Position, Reader, SyncPolicy, Writer, WriterControl, WriterError,
 };
 use mantissa_persist::log::{Log, Lsn, Unit};
 use mantissa_persist::storage::{MemoryStorage, Storage};
+use mantissa_persist::write::ReplicationFacts;
 use mantissa_protocol::encode_request;
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -15,6 +17,8 @@ use std::time::{Duration, Instant};
 const DIRECTORY: &str = "dir";
 const NAME: &str = "log";
 const ADD: &[u8] = b"ADD";
+/// The bytes of a SELECT, which is whole where the rest of its unit may not be.
+const SELECT_BYTES: u64 = 23;
 
 /// A linear congruential generator; its upper bits are good enough here.
 struct Random(u64);
@@ -35,6 +39,8 @@ struct Server {
     manifest: Arc<Mutex<Manifest>>,
     /// The LSN behind each unit, and the unit's number of commands.
     units: Vec<(Lsn, usize)>,
+    /// The histories so far, each with the offset of its LSN 0.
+    histories: Vec<(String, u64)>,
     now: Instant,
 }
 
@@ -54,11 +60,26 @@ impl Server {
         control.set_policy(policy);
         control.set_preallocation(preallocation);
         control.set_notes_time(true);
-        control.switch(Box::new(move || Ok(Some(file))));
         let writer = Writer::new(Arc::clone(&control));
         let manifest = Arc::new(Mutex::new(manifest));
         let (storage, now) = (storage.clone(), Instant::now());
-        Ok(Server { storage, log, control, writer, manifest, units: Vec::new(), now })
+        let histories = vec![("a".repeat(40), 7)];
+        let server = Server { storage, log, control, writer, manifest, units: Vec::new(), histories, now };
+        server.control.switch_at(Box::new(move || Ok(Some(file))), &server.facts());
+        Ok(server)
+    }
+
+    fn facts(&self) -> ReplicationFacts {
+        let (id, shift) = self.histories.last().expect("it begins with one").clone();
+        let database = self.log.database().map_or(-1, |database| database as i64);
+        ReplicationFacts { database, id, offset: (self.log.end() + shift) as i64 }
+    }
+
+    /// Goes on in another history, at another offset.
+    fn change_history(&mut self) {
+        let number = self.histories.len() as u64;
+        self.histories.push((format!("{number:040}"), number * 1_000_000_000));
+        self.control.note_position(Some(&self.facts()));
     }
 
     fn append(&mut self, random: &mut Random) {
@@ -90,7 +111,8 @@ impl Server {
         let manifest = Arc::clone(&self.manifest);
         let switched = Arc::new(Mutex::new(false));
         let (is_switched, units) = (Arc::clone(&switched), self.units.clone());
-        self.control.switch(Box::new(move || {
+        let facts = self.facts();
+        let next: NextFile = Box::new(move || {
             let mut manifest = manifest.lock().expect("nobody panics with it");
             let mut next = manifest.clone();
             let increment = next.next_increment(name, None);
@@ -99,7 +121,12 @@ impl Server {
             *manifest = next;
             *is_switched.lock().expect("nobody panics with it") = true;
             Ok(Some(file))
-        }));
+        });
+        // Without facts the log begins anew, and the file says nothing.
+        match random.below(6) {
+            0 => self.control.switch(next),
+            _ => self.control.switch_at(next, &facts),
+        }
         let outcome = self.turn(random);
         if *switched.lock().expect("nobody panics with it") {
             // A base that can not be written changes nothing.
@@ -132,19 +159,27 @@ impl Server {
     }
 }
 
-/// What a start finds: the commands in order, as numbers of units and parts, and what is wrong at the end.
-fn load(storage: &MemoryStorage, seed: u64) -> (Vec<(usize, usize)>, Option<AofError>) {
+/// What a start finds: the commands in order, as numbers of units and parts, where replication stands, and
+/// what is wrong at the end.
+type Found = (Vec<(usize, usize)>, Option<ReplicationFacts>, Option<AofError>);
+
+fn load(storage: &MemoryStorage, seed: u64) -> Found {
     let directory = Path::new(DIRECTORY);
     let manifest = Manifest::load(storage, directory, OsStr::new(NAME)).expect("it is whole");
     let files: Vec<_> = manifest.iter().flat_map(Manifest::files).map(|file| file.name.clone()).collect();
-    let mut found = Vec::new();
+    let (mut found, mut position) = (Vec::new(), Position::default());
     for (index, name) in files.iter().enumerate() {
+        position.begin_file();
         let file = storage.open(&directory.join(name)).expect("what the manifest names is there");
         let total = file.length().expect("the disk is repaired");
         let mut reader = Reader::new(file, total);
         let mut pending = Vec::new();
         let failure = loop {
-            match reader.next_item() {
+            let item = reader.next_item();
+            if let Ok(Some(item)) = &item {
+                position.see(item);
+            }
+            match item {
                 Ok(Some(Item::Command(command))) if command.get(0) == Some(ADD) => {
                     let number = |at| {
                         let text = command.get(at).and_then(|word| std::str::from_utf8(word).ok());
@@ -160,21 +195,33 @@ fn load(storage: &MemoryStorage, seed: u64) -> (Vec<(usize, usize)>, Option<AofE
                 Ok(None) => break None,
                 Err(failure) => break Some(failure),
             }
+            position.pass(reader.offset() - reader.item_offset(), reader.in_transaction());
             if !reader.in_transaction() {
                 found.append(&mut pending);
             }
         };
         if let Some(failure) = failure {
             assert_eq!(index + 1, files.len(), "seed {seed}: {failure} in {name:?}, which is not the last");
-            return (found, Some(failure));
+            return (found, position.facts(), Some(failure));
         }
         found.append(&mut pending);
     }
-    (found, None)
+    (found, position.facts(), None)
 }
 
-/// Runs a server until something breaks or the power goes; what was found broken at the start.
-fn run(seed: u64, policy: SyncPolicy) -> Option<AofError> {
+/// Compares where replication stands with the units that were found. True if the files say it.
+fn check_position(server: &Server, units: usize, facts: Option<ReplicationFacts>, seed: u64) -> bool {
+    let Some(facts) = facts else { return false };
+    let end = units.checked_sub(1).map_or(0, |last| server.units[last].0);
+    let shift = server.histories.iter().find(|(id, _)| *id == facts.id).expect("it was noted").1;
+    let found = facts.offset as u64 - shift;
+    assert!((end..=end + SELECT_BYTES).contains(&found), "seed {seed}: at {found}, the units end at {end}");
+    true
+}
+
+/// Runs a server until something breaks or the power goes; what was found broken at the start, and whether
+/// the files say where replication stands.
+fn run(seed: u64, policy: SyncPolicy) -> (Option<AofError>, bool) {
     let mut random = Random(seed);
     let storage = MemoryStorage::new();
     let preallocation = [0, 1, 9_000, 200_000][(seed / 4 % 4) as usize];
@@ -190,6 +237,9 @@ fn run(seed: u64, policy: SyncPolicy) -> Option<AofError> {
     for _ in 0..steps {
         for _ in 0..random.below(5) {
             server.append(&mut random);
+        }
+        if random.below(10) == 0 {
+            server.change_history();
         }
         let outcome =
             if random.below(8) == 0 { server.rewrite(&mut random) } else { server.turn(&mut random) };
@@ -210,7 +260,7 @@ fn run(seed: u64, policy: SyncPolicy) -> Option<AofError> {
     }
     let durable = server.control.durable();
     storage.crash_anyhow(seed);
-    let (found, failure) = load(&storage, seed);
+    let (found, facts, failure) = load(&storage, seed);
     let expected = server
         .units
         .iter()
@@ -231,7 +281,8 @@ fn run(seed: u64, policy: SyncPolicy) -> Option<AofError> {
         let is_damaged = matches!(failure, Some(AofError::Damaged { .. }));
         assert!(!is_damaged, "seed {seed}: a loss of power is taken for damage: {failure:?}");
     }
-    failure
+    let has_position = check_position(&server, units, facts, seed);
+    (failure, has_position)
 }
 
 #[test]
@@ -239,8 +290,10 @@ fn what_was_acknowledged_survives() {
     for policy in [SyncPolicy::Always, SyncPolicy::EverySecond, SyncPolicy::Never] {
         let outcomes: Vec<_> = (0..600).map(|seed| run(seed, policy)).collect();
         let truncated =
-            outcomes.iter().filter(|outcome| matches!(outcome, Some(AofError::Truncated { .. }))).count();
-        let whole = outcomes.iter().filter(|outcome| outcome.is_none()).count();
+            outcomes.iter().filter(|outcome| matches!(outcome.0, Some(AofError::Truncated { .. }))).count();
+        let whole = outcomes.iter().filter(|outcome| outcome.0.is_none()).count();
+        let with_position = outcomes.iter().filter(|outcome| outcome.1).count();
+        assert!(with_position > 200, "{policy:?}: {with_position} say where replication stands");
         assert!(truncated > 3 && whole > 3, "{policy:?}: {truncated} truncated, {whole} whole");
     }
 }

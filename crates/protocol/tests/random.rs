@@ -1,4 +1,4 @@
-//! Random input: requests and replies cut at random places, and bytes that are neither.
+//! Random input: requests and replies split at random places, and bytes that are neither.
 
 mod model;
 
@@ -111,8 +111,8 @@ fn arguments() -> impl Strategy<Value = Vec<Vec<u8>>> {
     prop::collection::vec(prop_oneof![4 => short, 1 => long], 1..12)
 }
 
-/// Cuts `input` at the places given, taken modulo its length.
-fn cut<'a>(input: &'a [u8], places: &[usize]) -> Vec<&'a [u8]> {
+/// Splits `input` at the places given, taken modulo its length.
+fn split<'a>(input: &'a [u8], places: &[usize]) -> Vec<&'a [u8]> {
     let mut places: Vec<usize> = places.iter().map(|place| place % (input.len() + 1)).collect();
     places.sort_unstable();
     let (mut pieces, mut start) = (Vec::new(), 0);
@@ -211,7 +211,7 @@ proptest! {
     ) {
         let mut input = Vec::new();
         requests.iter().for_each(|request| encode_request(&mut input, request));
-        prop_assert_eq!(model::serve(&cut(&input, &places), &RequestLimits::default()), (requests, None));
+        prop_assert_eq!(model::serve(&split(&input, &places), &RequestLimits::default()), (requests, None));
     }
 
     #[test]
@@ -219,7 +219,7 @@ proptest! {
         let mut reply = Reply::new(Protocol::Resp3);
         write(&mut reply, &value);
         let (mut decoder, mut arrived, mut found) = (Decoder::default(), 0, None);
-        for piece in cut(reply.as_bytes(), &places) {
+        for piece in split(reply.as_bytes(), &places) {
             prop_assert!(found.is_none() || piece.is_empty());
             arrived += piece.len();
             if found.is_none() {

@@ -74,9 +74,13 @@ fn a_pipeline_in_any_pieces() {
         owned(&["QUIT"]),
     ];
     assert_eq!(whole, expected);
-    for cut in 0..input.len() {
-        let (before, after) = input.split_at(cut);
-        assert_eq!(serve(&[before, after], &RequestLimits::default()), (whole.clone(), None), "cut at {cut}");
+    for at in 0..input.len() {
+        let (before, after) = input.split_at(at);
+        assert_eq!(
+            serve(&[before, after], &RequestLimits::default()),
+            (whole.clone(), None),
+            "split at {at}"
+        );
     }
     let bytes: Vec<&[u8]> = input.chunks(1).collect();
     assert_eq!(serve(&bytes, &RequestLimits::default()), (whole, None));

@@ -8,6 +8,7 @@ use mantissa_engine::session::flag;
 use mantissa_engine::{Engine, stats, warning};
 use mantissa_net::Peer;
 
+use crate::conn_id::peer_of;
 use crate::connection::Connection;
 use crate::network::Network;
 
@@ -17,7 +18,7 @@ pub fn refusal(engine: &Engine, network: &Network, config: &Config, peer: &Peer)
         return Some("-ERR max number of clients reached\r\n");
     }
     let protected = config.protected_mode && engine.acl.default_user().rights().no_password;
-    (protected && !peer.is_loopback()).then_some(
+    (protected && !peer_of(peer).is_loopback()).then_some(
         "-DENIED Mantissa runs in protected mode: no password is set, so only connections from this machine \
          are served. To accept others: set a password (requirepass), or turn the mode off with CONFIG SET \
          protected-mode no from this machine, or start the server with --protected-mode no.\r\n",
@@ -34,10 +35,11 @@ fn output_limit<'a>(config: &'a Config, connection: &Connection) -> &'a OutputBu
     &config.client_output_buffer_limits[class]
 }
 
-/// The bytes that a client may leave unread.
+/// The bytes that a client may leave unread. For a replica that is never less than the backlog.
 pub fn output_bytes_max(config: &Config, connection: &Connection) -> usize {
     match output_limit(config, connection).hard_bytes {
         0 => usize::MAX,
+        bytes if connection.is_replica => bytes.max(config.repl_backlog_size) as usize,
         bytes => usize::try_from(bytes).unwrap_or(usize::MAX),
     }
 }
@@ -46,10 +48,14 @@ pub fn output_bytes_max(config: &Config, connection: &Connection) -> usize {
 /// exceeded.
 pub fn output_exceeded(config: &Config, connection: &mut Connection, unsent: u64, now_ms: i64) -> bool {
     let limit = output_limit(config, connection);
-    if limit.hard_bytes > 0 && unsent >= limit.hard_bytes {
+    if unsent >= output_bytes_max(config, connection) as u64 {
         return true;
     }
-    if limit.soft_bytes == 0 || unsent < limit.soft_bytes {
+    let soft_bytes = match connection.is_replica {
+        true if limit.soft_bytes > 0 => limit.soft_bytes.max(config.repl_backlog_size),
+        _ => limit.soft_bytes,
+    };
+    if soft_bytes == 0 || unsent < soft_bytes {
         connection.soft_limit_since_ms = 0;
         return false;
     }
@@ -64,7 +70,28 @@ pub fn bound_output(context: &Context, connection: &mut Connection, unsent: u64)
     if !connection.session.killed
         && output_exceeded(&context.active.config, connection, unsent, context.now_ms)
     {
+        if connection.is_replica {
+            log_slow_replica(context, connection, unsent);
+        }
         close_for_output(context, connection);
+    }
+}
+
+fn log_slow_replica(context: &Context, connection: &Connection, unsent: u64) {
+    let config = &context.active.config;
+    let limit = output_limit(config, connection);
+    let (hard_bytes, which) =
+        (output_bytes_max(config, connection) as u64, "client-output-buffer-limit replica");
+    if unsent >= hard_bytes {
+        warning!(
+            "{unsent} bytes wait for a replica, {} more than {which} (hard) allows",
+            unsent - hard_bytes
+        );
+    } else {
+        let (bytes, seconds) = (limit.soft_bytes, limit.soft_seconds);
+        warning!(
+            "{unsent} bytes wait for a replica, more than the {bytes} that {which} (soft) allows for {seconds} s"
+        );
     }
 }
 

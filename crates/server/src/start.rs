@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use mantissa_engine::commands::REDIS_VERSION;
 use mantissa_engine::config::{Config, IoDriver};
-use mantissa_engine::replication::role;
+use mantissa_engine::replication::{role, waits};
 use mantissa_engine::{Engine, Host, aof, background, log, notice, persistence, warning};
 use mantissa_net::{Driver, DriverKind, Listener, LocalAddress};
 use mantissa_persist::storage::FileSystem;
@@ -126,7 +126,7 @@ fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, Str
     crash::start(&engine).map_err(|error| format!("Could not take over crashes: {error}"))?;
     engine.start_lazy_free().map_err(|error| format!("Could not start a thread: {error}"))?;
     engine.startup_bytes.store(mantissa_store::allocator::allocated_bytes() as u64, Ordering::Relaxed);
-    engine.acl.load_at_start(engine.registry, &engine.active_config().config)?;
+    engine.acl.load_at_start(engine.registry, &engine.active_config().config, &*engine.storage)?;
     engine.persistence.loading.store(true, Ordering::Release);
     let listeners = match successor {
         None => listen(&engine, &network)?,
@@ -453,7 +453,9 @@ fn wait_for_end(
                     Signal::Interrupt => config.shutdown_on_sigint,
                     _ => config.shutdown_on_sigterm,
                 };
-                if persistence::save_before_exit(engine, flags) {
+                let is_loading = engine.persistence.loading.load(Ordering::Acquire);
+                let goes_on = is_loading || waits::before_shutdown(engine, flags);
+                if goes_on && persistence::save_before_exit(engine, flags) {
                     return 0;
                 }
                 warning!("Errors trying to shut down the server. Check the logs for more information.");

@@ -98,7 +98,7 @@ impl AppendBlock {
             self.pass_early(&mut early);
         } else if self.has_early.load(Ordering::SeqCst) {
             // Either this thread sees that the other one has noted its range, or that one, which looks at
-            // `filled` after noting it, sees that it is its turn.
+            // `filled` after noting it, sees that it comes next.
             self.pass_early(&mut self.locked_early());
         }
     }

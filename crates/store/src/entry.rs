@@ -319,8 +319,8 @@ impl Entry {
         if self.shape() == Shape::Embedded && text.len() <= EMBEDDED_BYTES_MAX {
             self.resize_embedded(text.len());
             let (key_offset, key_len) = self.key_place();
-            // SAFETY: the allocation now has room for `text` behind the key; `text` cannot overlap it, being
-            // borrowed apart from `self`.
+            // SAFETY: the allocation is now large enough for `text` behind the key; `text` cannot overlap it,
+            // being borrowed apart from `self`.
             unsafe {
                 let value = self.memory().add(key_offset + key_len);
                 std::ptr::copy_nonoverlapping(text.as_ptr(), value, text.len());
@@ -375,7 +375,7 @@ impl Entry {
         Some(unsafe { &mut *self.value_place().cast::<Text>() })
     }
 
-    /// An image of the value, if it is a string so long that it is better shared than copied.
+    /// An image of the value, if it is a string that is long enough to be better shared than copied.
     pub(crate) fn share_text(&mut self) -> Option<TextImage> {
         if !self.is_long_text() {
             return None;

@@ -260,15 +260,15 @@ impl Hash {
         }
     }
 
-    /// Gives up the packed encodings if so many new fields, or one field or value of so many bytes, cannot
-    /// fit.
+    /// Gives up the packed encodings if `new_fields` fields, or one field or value of `longest_bytes` bytes,
+    /// cannot fit.
     pub fn expect(&mut self, new_fields: usize, longest_bytes: usize, limits: &EncodingLimits) {
         if new_fields > limits.hash_entries_max || longest_bytes > limits.hash_value_bytes_max {
             self.make_table();
         }
     }
 
-    /// Prepares a hash of the encoding `hashtable` for so many fields in all, those that it has being
+    /// Prepares a hash of the encoding `hashtable` for `fields` fields in all, those that it has being
     /// typical.
     pub fn prepare(&mut self, fields: usize) {
         if let BodyMut::Table(table) = self.body_mut() {

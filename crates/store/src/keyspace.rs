@@ -47,6 +47,8 @@ pub struct Keyspace {
     extending: Mutex<()>,
     /// Whether changes are logged. It changes only while all shards are locked.
     is_logged: AtomicBool,
+    /// Whether what has expired is hidden and not removed. It changes only while all shards are locked.
+    keeps_expired: AtomicBool,
 }
 
 impl Keyspace {
@@ -68,6 +70,7 @@ impl Keyspace {
             tracked: Arc::clone(&tracked),
             extending: Mutex::new(()),
             is_logged: AtomicBool::new(false),
+            keeps_expired: AtomicBool::new(false),
         }
     }
 
@@ -112,6 +115,19 @@ impl Keyspace {
     /// Sets whether changes are logged from now on. All shards must be locked, unless nobody uses them yet.
     pub fn set_logged(&self, is_logged: bool) {
         self.is_logged.store(is_logged, Ordering::Relaxed);
+    }
+
+    /// Whether what has expired is hidden and not removed: another server says when it goes. Does not change
+    /// while the caller holds a lock.
+    #[inline]
+    pub fn keeps_expired(&self) -> bool {
+        self.keeps_expired.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether what has expired is kept from now on. All shards must be locked, unless nobody uses them
+    /// yet.
+    pub fn set_keeps_expired(&self, keeps_expired: bool) {
+        self.keeps_expired.store(keeps_expired, Ordering::Relaxed);
     }
 
     /// The hasher of keys.

@@ -43,7 +43,7 @@ pub enum Element<'a> {
     Bytes(&'a [u8]),
 }
 
-/// Room for the decimal text of one integer element.
+/// A buffer for the decimal text of one integer element.
 pub type IntegerText = [u8; INTEGER_TEXT_MAX];
 
 impl<'a> Element<'a> {

@@ -180,7 +180,7 @@ impl Set {
     }
 
     /// Prepares for `count` members that will be added, the first of them being `first`. Chooses the encoding
-    /// of an empty set, and gives up the packed ones where so many could never fit.
+    /// of an empty set, and gives up the packed ones where `count` members could never fit.
     pub fn expect(&mut self, first: &[u8], count: usize, limits: &EncodingLimits) {
         let max = if self.is_empty() {
             if Encoded::new(first).as_integer().is_some() && count <= limits.set_intset_entries_max {
@@ -200,7 +200,7 @@ impl Set {
         }
     }
 
-    /// Prepares a set of the encoding `hashtable` for so many members in all, those that it has being
+    /// Prepares a set of the encoding `hashtable` for `members` members in all, those that it has being
     /// typical.
     pub fn prepare(&mut self, members: usize) {
         if self.0.tag() == TABLE {
@@ -308,7 +308,7 @@ impl Set {
         *self = Set::of(table, TABLE);
     }
 
-    /// Goes to the encoding `intset` if it may have so many members. All of them must be integers.
+    /// Goes to the encoding `intset` if the limits allow its length. All members must be integers.
     pub fn make_intset(&mut self, limits: &EncodingLimits) {
         let max = limits.set_intset_entries_max.min(INTEGERS_MAX);
         if self.len() > max || self.0.tag() == INTEGERS {

@@ -205,7 +205,7 @@ impl Database {
         }
     }
 
-    /// Prepares for so many keys, if there is none yet.
+    /// Prepares for `keys` keys, if there is none yet.
     pub fn reserve(&mut self, keys: usize) {
         self.table.reserve(keys);
     }

@@ -154,7 +154,7 @@ struct Queue {
 }
 
 impl Snapshot {
-    /// A snapshot of so many shards, which begins now.
+    /// A snapshot of `shard_count` shards, which begins now.
     pub(crate) fn new(shard_count: usize) -> Self {
         Snapshot {
             queue: Mutex::new(Queue {
@@ -189,8 +189,8 @@ impl Snapshot {
         }
     }
 
-    /// Waits until images of so many bytes wait to be taken. False when all walks are at their end and there
-    /// are fewer: no pile will come any more. One thread may wait for one.
+    /// Waits until images of `pile_bytes` bytes wait to be taken. False when all walks are at their end and
+    /// there are fewer: no pile will come any more. One thread may wait for one.
     pub fn wait_for_pile(&self, pile_bytes: usize) -> bool {
         let mut queue = self.queue.lock();
         queue.pile_bytes = pile_bytes;

@@ -146,7 +146,7 @@ impl SortedSet {
         if self.is_listpack() { "listpack" } else { "skiplist" }
     }
 
-    /// Passes to the encoding `skiplist` if so many members, or one of so many bytes, would need it.
+    /// Passes to the encoding `skiplist` if `len` members, or one of `member_bytes` bytes, would need it.
     pub fn expect(&mut self, len: usize, member_bytes: usize, limits: &EncodingLimits) {
         let is_small =
             len <= limits.sorted_set_entries_max && member_bytes <= limits.sorted_set_value_bytes_max;

@@ -60,8 +60,7 @@ const OVERFLOW: u8 = 0x80;
 /// ```text
 /// byte 0..7    fingerprints of the items (0: free)
 /// byte 7       mark: whether the last slot holds a pointer to the next block (bit 7), and by how many slots
-/// the
-///              block is shorter than seven (bits 0 to 2)
+///              the block is shorter than seven (bits 0 to 2)
 /// byte 8..     items of eight bytes: seven in a bucket, one to seven in a block
 /// ```
 struct Block<T>(NonNull<u8>, PhantomData<T>);
@@ -287,7 +286,7 @@ impl<T> Table<T> {
         buckets * BUCKET_BYTES + self.overflow_bytes + self.segments.capacity() * size_of::<usize>()
     }
 
-    /// Makes an empty table as large as it will be with so many items, so that they come without splits.
+    /// Makes an empty table as large as it will be with `items` items, so that they come without splits.
     pub fn reserve(&mut self, items: usize) {
         let buckets = items * 2 / FILL_MAX_OF_TWO;
         if self.len > 0 || buckets <= self.bucket_count {
@@ -642,7 +641,7 @@ impl<T> Table<T> {
         items
     }
 
-    /// Adds one bucket and splits the one whose turn it is.
+    /// Adds one bucket and splits the next one.
     #[cold]
     fn grow(&mut self, hash_of: &impl Fn(&T) -> u64) {
         self.reserve_bucket();

@@ -340,7 +340,7 @@ mod tests {
                 }
             }
             assert!(expected.starts_with(&read), "seed {seed}: the image is not what it was made of");
-            assert!(is_dropped_early || read.len() == expected.len(), "seed {seed}: the image is cut off");
+            assert!(is_dropped_early || read.len() == expected.len(), "seed {seed}: the image is truncated");
         }
         text.settle();
         drop(text.share());

@@ -245,7 +245,7 @@ impl Crash {
 /// Has crashes be handled. The calling thread is the one that will [`wait`] for one.
 pub fn install() -> io::Result<()> {
     let mut ends = [-1; 2];
-    // SAFETY: `ends` has room for two descriptors.
+    // SAFETY: `ends` takes two descriptors.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -537,9 +537,9 @@ impl Default for Line {
 
 impl Line {
     fn put(&mut self, bytes: &[u8]) {
-        let room = &mut self.bytes[self.length..];
-        let count = room.len().min(bytes.len());
-        room[..count].copy_from_slice(&bytes[..count]);
+        let spare = &mut self.bytes[self.length..];
+        let count = spare.len().min(bytes.len());
+        spare[..count].copy_from_slice(&bytes[..count]);
         self.length += count;
     }
 

@@ -77,7 +77,7 @@ impl Signals {
         Some(HANDLED[index].1)
     }
 
-    /// Whether there is something to read; false also if a signal cut the wait short.
+    /// Whether there is something to read; false also if a signal ended the wait early.
     fn poll(&self, deadline: Option<Instant>) -> io::Result<bool> {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let left =

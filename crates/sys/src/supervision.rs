@@ -13,7 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::SIGSTOP;
 
 /// How long a notification may wait for the supervisor to read those before it.
-const PATIENCE: Duration = Duration::from_secs(1);
+const WRITE_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// The supervisor of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Notifier {
     /// Notifies at the socket with this name; `watchdog` is how often it wants to hear.
     pub fn new(name: &[u8], watchdog: Option<Duration>) -> io::Result<Notifier> {
         let socket = UnixDatagram::unbound()?;
-        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.set_write_timeout(Some(WRITE_TIME_MAX))?;
         socket.connect_addr(&address(name)?)?;
         Ok(Notifier { socket, watchdog })
     }

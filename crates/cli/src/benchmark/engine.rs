@@ -439,7 +439,7 @@ impl Lane {
                     let text = "Server closed the connection";
                     return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
                 }
-                // Less than there was room for: that was all, and the kernel will tell when more comes.
+                // Less than the buffer takes: that was all, and the kernel will tell when more comes.
                 Ok(size) if size < READ_SIZE => return Ok(true),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(buffer.len() > start),

@@ -197,7 +197,7 @@ impl<'a> Check<'a> {
     fn explain_order(&self, target: &Target) {
         println!(
             "The files after it build on it. To give them up, remove their lines from the manifest, move \
-             them away, and check again; then {} can be cut.",
+             them away, and check again; then {} can be truncated.",
             target.name
         );
     }
@@ -220,7 +220,7 @@ impl<'a> Check<'a> {
             .map_err(|error| failed("copy", &error))?;
         println!("The file as it was is kept as {}", copy.display());
         let mut file = self.storage.append(path).map_err(|error| failed("truncate", &error))?;
-        preallocation::cut(&mut *file, length, &analysis.patches)
+        preallocation::truncate(&mut *file, length, &analysis.patches)
             .map_err(|error| failed("truncate", &error))?;
         println!("Successfully truncated AOF {name}{to_what}");
         Ok(true)

@@ -1,8 +1,8 @@
 //! RDB files into a server and out of it.
 //!
-//! An export writes each value as the server's DUMP gives it, which is what such a file holds. It is no cut:
-//! keys that are written meanwhile are in the file in one of their states. `mantissa cli --rdb` asks the
-//! server for a dump of one instant.
+//! An export writes each value as the server's DUMP gives it, which is what such a file holds. It is no
+//! snapshot: keys that are written meanwhile are in the file in one of their states. `mantissa cli --rdb`
+//! asks the server for a dump of one instant.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};

@@ -20,7 +20,7 @@ impl Access<'_> {
 
     /// Notes keys, each with its database, that a sweep has found expired.
     pub(crate) fn note_expired(&mut self, keys: Vec<(usize, Box<[u8]>)>) {
-        if !keys.is_empty() {
+        if !keys.is_empty() && !self.locked.keyspace().keeps_expired() {
             self.collected.effects().expired.extend(keys);
         }
     }

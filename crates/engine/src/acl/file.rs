@@ -4,19 +4,31 @@
 //! is read as a whole or not at all.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::rules::{RuleError, Vocabulary, has_spaces, join_selectors};
 use super::user::Rights;
 use mantissa_config::Config;
+use mantissa_persist::storage::Storage;
 
 /// Rights by the names of users.
 pub type Users = BTreeMap<Box<[u8]>, Rights>;
 
-/// Reads a file of users. The error says everything that is wrong with it.
-pub fn read<H>(path: &Path, vocabulary: &Vocabulary<'_, H>) -> Result<Users, Vec<u8>> {
-    let shown = path.to_string_lossy();
-    let content = std::fs::read(path).map_err(|error| {
+/// Where the file of users is, if the configuration has one.
+pub fn path(config: &Config) -> Option<PathBuf> {
+    (!config.aclfile.is_empty()).then(|| Path::new(&config.dir).join(&config.aclfile))
+}
+
+/// Reads the file of users at `path`. The error says everything that is wrong with it, and names it as the
+/// configuration does.
+pub fn read<H>(
+    storage: &dyn Storage,
+    path: &Path,
+    config: &Config,
+    vocabulary: &Vocabulary<'_, H>,
+) -> Result<Users, Vec<u8>> {
+    let shown = &config.aclfile;
+    let content = storage.read_file(path, u64::MAX).map_err(|error| {
         let reason = mantissa_config::reason(&error);
         format!("Error loading ACLs, opening file '{shown}': {reason}").into_bytes()
     })?;

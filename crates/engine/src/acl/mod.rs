@@ -20,7 +20,7 @@ mod selector;
 mod user;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,6 +29,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use log::AclLog;
 use mantissa_config::{AclPubsubDefault, Config};
+use mantissa_persist::storage::Storage;
 use password::Password;
 use rules::{Vocabulary, has_spaces, join_selectors};
 
@@ -93,10 +94,6 @@ fn vocabulary<'r, H>(registry: &'r Registry<H>, config: &Config) -> Vocabulary<'
     Vocabulary::new(registry, config.acl_pubsub_default == AclPubsubDefault::AllChannels)
 }
 
-fn file_path(config: &Config) -> Option<PathBuf> {
-    (!config.aclfile.is_empty()).then(|| PathBuf::from(&config.aclfile))
-}
-
 impl Acl {
     /// The default user alone.
     pub fn new<H>(registry: &Registry<H>, config: &Config) -> Acl {
@@ -118,9 +115,14 @@ impl Acl {
     }
 
     /// Makes the users that the configuration names, in a file or in lines of its own. Called at the start.
-    pub fn load_at_start<H>(&self, registry: &Registry<H>, config: &Config) -> Result<(), String> {
+    pub fn load_at_start<H>(
+        &self,
+        registry: &Registry<H>,
+        config: &Config,
+        storage: &dyn Storage,
+    ) -> Result<(), String> {
         let vocabulary = vocabulary(registry, config);
-        let Some(path) = file_path(config) else {
+        let Some(path) = file::path(config) else {
             let mut users = file::from_config(config, &vocabulary)?;
             let default = self.default_user.rights();
             users.entry(DEFAULT_USER.into()).or_insert_with(|| Rights::clone(&default));
@@ -133,17 +135,19 @@ impl Acl {
                         Please choose one of them."
                 .to_owned());
         }
-        self.load_file(&vocabulary, &path).map(drop).map_err(|error| {
+        self.load_file(storage, &path, config, &vocabulary).map(drop).map_err(|error| {
             format!("Aborting the start because of ACL errors: {}", String::from_utf8_lossy(&error))
         })
     }
 
     fn load_file<H>(
         &self,
+        storage: &dyn Storage,
+        path: &Path,
+        config: &Config,
         vocabulary: &Vocabulary<'_, H>,
-        path: &std::path::Path,
     ) -> Result<Changes<'_>, Vec<u8>> {
-        let mut users = file::read(path, vocabulary)?;
+        let mut users = file::read(storage, path, config, vocabulary)?;
         users.entry(DEFAULT_USER.into()).or_insert_with(|| default_rights(vocabulary, b""));
         Ok(self.replace(users))
     }
@@ -267,18 +271,23 @@ impl Acl {
     }
 
     /// ACL LOAD.
-    pub fn load<H>(&self, registry: &Registry<H>, config: &Config) -> Result<Changes<'_>, Error> {
-        let path = file_path(config).ok_or(NO_FILE)?;
-        self.load_file(&vocabulary(registry, config), &path)
+    pub fn load<H>(
+        &self,
+        registry: &Registry<H>,
+        config: &Config,
+        storage: &dyn Storage,
+    ) -> Result<Changes<'_>, Error> {
+        let path = file::path(config).ok_or(NO_FILE)?;
+        self.load_file(storage, &path, config, &vocabulary(registry, config))
             .map_err(|error| Error::from_bytes([b"ERR ", error.as_slice()].concat()))
     }
 
     /// ACL SAVE.
-    pub fn save(&self, config: &Config) -> Result<(), Error> {
-        let path = file_path(config).ok_or(NO_FILE)?;
+    pub fn save(&self, config: &Config, storage: &dyn Storage) -> Result<(), Error> {
+        let path = file::path(config).ok_or(NO_FILE)?;
         let mut content = self.lines().join(&b'\n');
         content.push(b'\n');
-        mantissa_config::replace_file(&path, &content).map_err(|error| {
+        storage.replace_file(&path, &content).map_err(|error| {
             crate::warning!("Saving the ACL file failed: {error}");
             Error::fixed(
                 "ERR There was an error trying to save the ACLs. Please check the server logs for more \
@@ -296,7 +305,7 @@ impl Acl {
     /// The users as the configuration file is to name them: none if they are in a file of their own, and the
     /// default user only if `requirepass` does not say all of it.
     pub fn for_config<H>(&self, registry: &Registry<H>, config: &Config) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
-        if file_path(config).is_some() {
+        if file::path(config).is_some() {
             return Vec::new();
         }
         let plain = default_rights(&vocabulary(registry, config), &config.requirepass);

@@ -4,10 +4,10 @@
 //! had expired when the log was written was removed by a command of the log. The commands of a transaction
 //! are run once its end has been read, so one that the file does not hold whole leaves no trace.
 //!
-//! A file that ends within a command or a transaction, as a crash leaves it, is cut there if it is the last
-//! one and `aof-load-truncated` allows it; any other damage stops the start. No file is changed then. Zeros
-//! where a command should begin, or within a line, are such damage, as in Redis 8.2. A power loss can leave
-//! them with another policy than `always`, where a file's length became durable before its pages did.
+//! A file that ends within a command or a transaction, as a crash leaves it, is truncated there if it is the
+//! last one and `aof-load-truncated` allows it; any other damage stops the start. No file is changed then.
+//! Zeros where a command should begin, or within a line, are such damage, as in Redis 8.2. A power loss can
+//! leave them with another policy than `always`, where a file's length became durable before its pages did.
 
 use mantissa_sys::clock;
 use std::io::{self, Read};
@@ -16,9 +16,10 @@ use std::time::Instant;
 
 use mantissa_commands::{Access, parse};
 use mantissa_persist::aof::preallocation::{self, Patches};
-use mantissa_persist::aof::{AofError, Item, Manifest, Reader};
+use mantissa_persist::aof::{AofError, Item, Manifest, Position, Reader};
 use mantissa_persist::delay::KeyDelay;
 use mantissa_persist::storage::{Storage, directory_of};
+use mantissa_persist::write::ReplicationFacts;
 use mantissa_protocol::{Args, OwnedArgs};
 
 use crate::active_config::ActiveConfig;
@@ -36,18 +37,25 @@ const PROGRESS_COMMANDS: u64 = 10_000;
 /// Seconds between two messages about the progress.
 const PROGRESS_SECONDS: u64 = 2;
 
-/// Loads all files that there are. False if there are none.
+/// What the files say beside the data.
+pub struct Loaded {
+    /// Where replication stands at their end.
+    pub replication: Option<ReplicationFacts>,
+}
+
+/// Loads all files that there are. `None` if there are none.
 ///
 /// With `access`, in which all shards are locked, everything is put there, in the place of nothing.
-pub fn load(engine: &Engine, mut access: Option<&mut Access<'_>>) -> Result<bool, String> {
+pub fn load(engine: &Engine, mut access: Option<&mut Access<'_>>) -> Result<Option<Loaded>, String> {
     let active = engine.active_config();
     let storage = &*engine.storage;
     let mut files = Files::find(storage, &active.config)?;
     adopt_old_file(storage, &active, &mut files)?;
     let names: Vec<_> = files.manifest.files().map(|file| file.name.clone()).collect();
     if names.is_empty() {
-        return Ok(false);
+        return Ok(None);
     }
+    let mut position = Position::default();
     let started = clock::now();
     for (number, name) in names.iter().enumerate() {
         let path = files.path(name);
@@ -58,10 +66,11 @@ pub fn load(engine: &Engine, mut access: Option<&mut Access<'_>>) -> Result<bool
             ));
         }
         let is_base = number == 0 && files.manifest.base.is_some();
-        load_file(engine, access.as_deref_mut(), &path, is_base, number + 1 == names.len())?;
+        let is_last = number + 1 == names.len();
+        load_file(engine, access.as_deref_mut(), &path, is_base, is_last, &mut position)?;
     }
     notice!("DB loaded from append only file: {:.3} seconds", clock::since(started).as_secs_f64());
-    Ok(true)
+    Ok(Some(Loaded { replication: position.facts() }))
 }
 
 /// Takes over an append-only file as Redis wrote it before version 7.
@@ -96,6 +105,7 @@ fn load_file(
     path: &Path,
     is_base: bool,
     is_last: bool,
+    position: &mut Position,
 ) -> Result<(), String> {
     let unreadable = |error: io::Error| format!("The AOF file {} can not be read: {error}", path.display());
     let storage = &*engine.storage;
@@ -106,6 +116,7 @@ fn load_file(
             Some(access) => loading::load_base(engine, access, path)?,
         };
         start = summary.bytes;
+        position.behind_base(summary.replication.as_ref());
         notice!("Reading RDB base file on AOF loading...");
     }
     let mut file = storage.open(path).map_err(unreadable)?;
@@ -117,14 +128,15 @@ fn load_file(
     file.go_to(start).map_err(unreadable)?;
     let mut reader = Reader::resume(Vec::new(), file, start, total);
     let mut replayer = Replayer::new(engine, access, path.to_owned());
-    match replayer.run(&mut reader, total) {
+    position.begin_file();
+    match replayer.run(&mut reader, total, position) {
         Ok(()) if is_last => trim(storage, path, total, reader.whole_end(), reader.patches()),
         Ok(()) => Ok(()),
         Err(AofError::Truncated { whole, reason }) if is_last => {
             truncate(engine, path, whole, &reason, reader.patches())
         }
         Err(AofError::Truncated { whole, reason }) => Err(format!(
-            "The AOF file {} is cut off: {reason}. It is whole up to byte {whole}, but it is not the last \
+            "The AOF file {} is truncated: {reason}. It is whole up to byte {whole}, but it is not the last \
              one, so what follows it can't be loaded without the rest. {}",
             path.display(),
             repair(path)
@@ -143,7 +155,7 @@ fn repair(path: &Path) -> String {
     format!("look at it with `mantissa check aof {0}`, or use `mantissa check aof --fix {0}`", path.display())
 }
 
-/// Cuts the last file where it is whole, if that is allowed.
+/// Truncates the last file where it is whole, if that is allowed.
 fn truncate(engine: &Engine, path: &Path, whole: u64, reason: &str, patches: &Patches) -> Result<(), String> {
     if !engine.active_config().config.aof_load_truncated {
         return Err(format!(
@@ -155,22 +167,22 @@ fn truncate(engine: &Engine, path: &Path, whole: u64, reason: &str, patches: &Pa
     }
     warning!("!!! Warning: short read while loading the AOF file {}: {reason} !!!", path.display());
     warning!("AOF loaded anyway because aof-load-truncated is enabled");
-    cut(&*engine.storage, path, whole, patches)
+    truncate_file(&*engine.storage, path, whole, patches)
         .map_err(|error| format!("Error truncating the AOF file {}: {error}", path.display()))?;
     warning!("Truncating the AOF file {} to {whole} bytes", path.display());
     Ok(())
 }
 
-fn cut(storage: &dyn Storage, path: &Path, length: u64, patches: &Patches) -> io::Result<()> {
-    preallocation::cut(&mut *storage.append(path)?, length, patches)
+fn truncate_file(storage: &dyn Storage, path: &Path, length: u64, patches: &Patches) -> io::Result<()> {
+    preallocation::truncate(&mut *storage.append(path)?, length, patches)
 }
 
-/// Cuts preallocated bytes off the last file, and changes what must be before anything is written on.
+/// Truncates the last file by what is preallocated, and changes what must be before anything is written on.
 fn trim(storage: &dyn Storage, path: &Path, total: u64, whole: u64, patches: &Patches) -> Result<(), String> {
     if whole == total && patches.is_empty() {
         return Ok(());
     }
-    cut(storage, path, whole, patches)
+    truncate_file(storage, path, whole, patches)
         .map_err(|error| format!("Error trimming the AOF file {}: {error}", path.display()))
 }
 
@@ -194,14 +206,21 @@ impl<'a, 'k, 'e> Replayer<'a, 'k, 'e> {
         Replayer { context, access, session, path, transaction: None, shown: clock::now() }
     }
 
-    fn run(&mut self, reader: &mut Reader<impl Read>, total: u64) -> Result<(), AofError> {
+    fn run(
+        &mut self,
+        reader: &mut Reader<impl Read>,
+        total: u64,
+        position: &mut Position,
+    ) -> Result<(), AofError> {
         let (mut count, mut reported) = (0, reader.offset());
         while let Some(item) = reader.next_item()? {
+            position.see(&item);
             if let Item::Command(args) = item
                 && let Err(reason) = self.take(args)
             {
                 return Err(AofError::Damaged { offset: reader.item_offset(), reason });
             }
+            position.pass(reader.offset() - reader.item_offset(), reader.in_transaction());
             count += 1;
             KeyDelay(self.context.active.config.key_load_delay).wait();
             if count % PROGRESS_COMMANDS == 0 {
@@ -233,6 +252,10 @@ impl<'a, 'k, 'e> Replayer<'a, 'k, 'e> {
             for queued in self.transaction.take().unwrap_or_default() {
                 self.execute(queued.as_args())?;
             }
+            return Ok(());
+        }
+        if parse::is(name, "PING") || parse::is(name, "REPLCONF") {
+            // The log of a replica has all that its primary has sent.
             return Ok(());
         }
         match &mut self.transaction {

@@ -21,7 +21,7 @@ use mantissa_sys::simulation;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::invocation::Invocation;
-use crate::replication::{backlog, waits};
+use crate::replication::{backlog, restore, waits};
 use crate::state::aof::Files;
 use crate::{notice, persistence, warning};
 
@@ -52,11 +52,16 @@ pub fn append_unfinished(context: &mut Context) {
 pub fn start(engine: &Engine) -> Result<(), String> {
     let active = engine.active_config();
     persistence::begin(engine);
+    let _it_is_started_once = engine.aof_begins_anew.set(begin_anew);
     engine.aof.configure(&active.config);
     writer::start(engine).map_err(|error| format!("Could not start a thread: {error}"))?;
-    let is_loaded = active.config.appendonly && load::load(engine, None)?;
-    if !is_loaded {
-        persistence::load(engine)?;
+    let loaded = if active.config.appendonly { load::load(engine, None)? } else { None };
+    let replication = match loaded {
+        Some(loaded) => loaded.replication,
+        None => persistence::load(engine)?,
+    };
+    if let Some(facts) = replication {
+        restore::restore(engine, &facts);
     }
     // It may have been changed meanwhile.
     if engine.active_config().config.appendonly {
@@ -73,6 +78,14 @@ pub fn start_without_files(engine: &Engine) -> Result<(), String> {
     writer::start(engine).map_err(|error| format!("Could not start a thread: {error}"))
 }
 
+/// Begins anew with the present data, where the log is on. No shard may be locked by this thread.
+fn begin_anew(engine: &Engine) {
+    if engine.active_config().config.appendonly {
+        switch_off(engine);
+        switch_on(engine);
+    }
+}
+
 /// Waits until everything that was logged is written, and durable. All shards must be locked, and no rewrite
 /// be under way.
 pub fn drain(engine: &Engine) {
@@ -80,10 +93,11 @@ pub fn drain(engine: &Engine) {
     if let Some(path) = path {
         let (sender, written) = std::sync::mpsc::channel::<()>();
         let storage = Arc::clone(&engine.storage);
-        engine.aof.control.switch(Box::new(move || {
+        let next = Box::new(move || {
             drop(sender);
             storage.append(&path).map(Some)
-        }));
+        });
+        engine.aof.control.switch_at(next, &restore::facts(engine));
         let _all_senders_are_gone_when_it_is_written = simulation::receive(&written);
     }
 }

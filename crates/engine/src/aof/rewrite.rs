@@ -23,7 +23,7 @@ use mantissa_store::LockedShards;
 
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::replication::backlog;
+use crate::replication::{backlog, restore};
 use crate::snapshot::Pace;
 use crate::state::aof::Files;
 use crate::{notice, persistence, snapshot, warning};
@@ -94,6 +94,9 @@ pub fn tick(context: &mut Context) {
     let (engine, config) = (context.engine, &context.active.config);
     let (aof, rewrite) = (&engine.aof, &engine.aof.rewrite);
     if rewrite.is_running() || engine.persistence.saving.load(Ordering::Acquire) {
+        return;
+    }
+    if engine.persistence.loading.load(Ordering::Acquire) {
         return;
     }
     if refusal(engine).is_some() {
@@ -228,14 +231,16 @@ impl Work<'_> {
     fn switch(&self, file: Box<dyn StorageFile>, sender: mpsc::Sender<Result<(), String>>) {
         let (engine, is_listed) = (self.engine.share(), self.is_listed);
         let switch = self.engine.aof.rewrite.begin_switch();
-        self.engine.aof.control.switch(Box::new(move || {
+        let next = Box::new(move || {
             let outcome = if is_listed { list_increment(&engine) } else { Ok(()) };
             drop(switch);
             let _the_rewrite_may_have_failed_already = sender.send(outcome.clone());
             outcome.map(|()| Some(file)).map_err(std::io::Error::other)
-        }));
+        });
         self.engine.aof.is_logging.store(true, Ordering::Relaxed);
+        // This may begin another history.
         backlog::settle_logging(self.engine);
+        self.engine.aof.control.switch_at(next, &restore::facts(self.engine));
     }
 
     /// Puts the base in the place of what it replaces, and removes that.

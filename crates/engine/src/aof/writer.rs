@@ -37,8 +37,8 @@ pub(super) fn start(engine: &Engine) -> io::Result<()> {
             drop(writer);
             aof.control.wait(&pause);
             let mut writer = simulation::lock(|| aof.writer.try_lock(), || aof.writer.lock());
-            writer.wait_for_group();
-            turn(engine, &mut writer);
+            writer.wait_for_group_commit();
+            write_and_report(engine, &mut writer);
             if aof.has_ended.load(Ordering::Relaxed) {
                 return;
             }
@@ -88,7 +88,7 @@ fn write_at_once(engine: &Engine, worker: usize) -> bool {
     }
     aof.await_no_longer(worker);
     let (had_deadline, began) = (writer.has_deadline(), clock::now());
-    turn(engine, &mut writer);
+    write_and_report(engine, &mut writer);
     stats::add(&engine.stats.workers[worker].log_ns, clock::since(began).as_nanos() as u64);
     if !had_deadline && writer.has_deadline() {
         // The thread sleeps for as long as nothing is due.
@@ -97,7 +97,8 @@ fn write_at_once(engine: &Engine, worker: usize) -> bool {
     writer.is_idle()
 }
 
-fn turn(engine: &Engine, writer: &mut Writer) {
+/// Writes and syncs what is due, and has the engine act upon the outcome.
+fn write_and_report(engine: &Engine, writer: &mut Writer) {
     let aof = &engine.aof;
     let (durable, confirmed, was_stalled) =
         (aof.control.durable(), aof.confirmed(), aof.control.is_stalled());

@@ -136,8 +136,10 @@ fn list(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Re
 
 fn load(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     let engine = invocation.engine();
-    let disconnected =
-        to_disconnect(engine, &engine.acl.load(engine.registry, &engine.active_config().config)?);
+    let disconnected = to_disconnect(
+        engine,
+        &engine.acl.load(engine.registry, &engine.active_config().config, &*engine.storage)?,
+    );
     kill_all(invocation, &disconnected);
     reply.ok();
     Ok(())
@@ -160,7 +162,7 @@ fn log(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Repl
 
 fn save(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     let engine = invocation.engine();
-    engine.acl.save(&engine.active_config().config)?;
+    engine.acl.save(&engine.active_config().config, &*engine.storage)?;
     reply.ok();
     Ok(())
 }

@@ -8,6 +8,7 @@ mod config;
 mod connection;
 mod debug;
 mod dump;
+mod failover;
 pub(crate) mod info;
 mod introspection;
 mod key_reports;

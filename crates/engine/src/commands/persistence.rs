@@ -10,6 +10,7 @@ use mantissa_protocol::{Args, Reply};
 use crate::engine::Engine;
 use crate::invocation::{EngineSpec, Invocation};
 use crate::persistence;
+use crate::replication::waits;
 use crate::snapshot::Pace;
 use crate::{aof, blocking, notice, warning};
 use mantissa_config::ShutdownFlags;
@@ -130,6 +131,8 @@ fn lastsave(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mu
     Ok(())
 }
 
+const FAILED_SHUTDOWN: &str = "ERR Errors trying to SHUTDOWN. Check logs.";
+
 fn shutdown(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let (mut flags, mut abort) = (ShutdownFlags::default(), false);
     for option in args.from(1) {
@@ -147,20 +150,46 @@ fn shutdown(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut
         return Err(Error::SYNTAX);
     }
     if abort {
-        // A shutdown happens at once: there is never one under way that could be called off.
-        return Err(Error::fixed("ERR No shutdown in progress."));
+        let serving = &invocation.engine().replication.serving;
+        if !serving.is_ending.load(Ordering::Relaxed) {
+            return Err(Error::fixed("ERR No shutdown in progress."));
+        }
+        serving.is_end_aborted.store(true, Ordering::Relaxed);
+        notice!("Shutdown manually aborted.");
+        reply.ok();
+        return Ok(());
     }
     let engine = invocation.engine();
     notice!("User requested shutdown...");
     // What has been loaded so far is not what there is.
     let is_loading = engine.persistence.loading.load(Ordering::Acquire);
+    if !is_loading && !invocation.in_transaction() && waits::delays_shutdown(engine, flags) {
+        return shut_down_later(invocation, args, flags);
+    }
     if !is_loading && !persistence::save_before_exit(engine, flags) {
-        return Err(Error::fixed("ERR Errors trying to SHUTDOWN. Check logs."));
+        return Err(Error::fixed(FAILED_SHUTDOWN));
     }
     engine.host().shut_down(0);
     invocation.session.killed = true;
     reply.truncate(0);
     Ok(())
+}
+
+/// Shuts down once the replicas have everything. The client waits.
+fn shut_down_later(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, flags: ShutdownFlags) -> Outcome {
+    let (engine, session) = (invocation.engine(), &mut *invocation.session);
+    let blocked = blocking::waiting_without_keys(engine, session, args, None, TimeoutReply::Never)?;
+    blocking::wait(engine, session, Arc::clone(&blocked));
+    let body = move |engine: &Engine| {
+        if waits::before_shutdown(engine, flags) && persistence::save_before_exit(engine, flags) {
+            return engine.host().shut_down(0);
+        }
+        let mut reply = Reply::new(blocked.protocol);
+        reply.error(FAILED_SHUTDOWN);
+        blocking::release(engine, &blocked, reply.into_bytes());
+    };
+    let started = engine.spawn("shutdown", body);
+    started.map_err(|error| Error::new(format!("ERR A thread could not be started: {error}")))
 }
 
 /// The registration table.

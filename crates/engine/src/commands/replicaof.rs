@@ -10,6 +10,7 @@ use crate::invocation::Invocation;
 use crate::locking::lock;
 use crate::log::notice;
 use crate::replication::role;
+use crate::state::failover::FailoverState;
 use crate::state::replication::{Address, LinkState};
 
 pub(super) fn replicaof(
@@ -20,6 +21,9 @@ pub(super) fn replicaof(
     let engine = invocation.engine();
     if engine.active_config().config.cluster_enabled {
         return Err(Error::fixed("ERR REPLICAOF not allowed in cluster mode."));
+    }
+    if engine.replication.failover.state() != FailoverState::None {
+        return Err(Error::fixed("ERR REPLICAOF not allowed while failing over."));
     }
     if parse::is(args.at(1), "NO") && parse::is(args.at(2), "ONE") {
         if with_all_shards(invocation, |engine, _| role::lead(engine))? {
@@ -56,7 +60,7 @@ pub(super) fn replicaof(
 }
 
 /// Runs `work` with all shards locked: by the transaction, or for just this.
-fn with_all_shards<R>(
+pub(super) fn with_all_shards<R>(
     invocation: &mut Invocation<'_, '_, '_>,
     work: impl FnOnce(&Engine, &LockedShards<'_>) -> R,
 ) -> Outcome<R> {
@@ -69,7 +73,7 @@ fn with_all_shards<R>(
 }
 
 /// The line of the caller in CLIENT LIST.
-fn caller(invocation: &Invocation<'_, '_, '_>) -> String {
+pub(super) fn caller(invocation: &Invocation<'_, '_, '_>) -> String {
     let mut line = Vec::new();
     let session = &invocation.session.shared;
     let figures = ClientFigures::of(invocation.engine(), session.id);

@@ -1,43 +1,14 @@
 //! Replication, as far as it is about this server's role. What replicas ask for is in [`serving`].
 
 use mantissa_commands::spec::{Categories, Flags, Group, InStream};
-use mantissa_commands::{Error, Locks, Outcome, parse};
+use mantissa_commands::{Locks, Outcome};
 use mantissa_protocol::{Args, Reply};
 
+use super::failover::failover;
 use super::replicaof::{replicaof, role_of_replica};
 use super::serving;
 use crate::invocation::{EngineSpec, Invocation};
 use crate::replication::primary;
-
-fn failover(_session: &mut Invocation<'_, '_, '_>, args: Args<'_>, _reply: &mut Reply) -> Outcome {
-    let (mut aborts, mut forces, mut has_timeout, mut has_target) = (false, false, false, false);
-    let mut at = 1;
-    while let Some(option) = args.get(at) {
-        let left = args.len() - at - 1;
-        if parse::is(option, "TIMEOUT") && left >= 1 && !has_timeout {
-            if parse::integer(args.at(at + 1))? <= 0 {
-                return Err(Error::fixed("ERR FAILOVER timeout must be greater than 0"));
-            }
-            has_timeout = true;
-            at += 1;
-        } else if parse::is(option, "ABORT") && args.len() == 2 {
-            aborts = true;
-        } else if parse::is(option, "TO") && left >= 2 && !has_target {
-            parse::integer(args.at(at + 2))?;
-            has_target = true;
-            at += 2;
-        } else if parse::is(option, "FORCE") && !forces {
-            forces = true;
-        } else {
-            return Err(Error::SYNTAX);
-        }
-        at += 1;
-    }
-    if aborts {
-        return Err(Error::fixed("ERR No failover in progress."));
-    }
-    Err(Error::fixed("ERR FAILOVER requires connected replicas."))
-}
 
 fn role(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     if role_of_replica(invocation.engine(), reply) {
@@ -69,7 +40,7 @@ pub(super) const COMMANDS: &[EngineSpec] = &[
         .tips(CONFIRMATIONS)
         .arguments("numlocal:integer numreplicas:integer timeout:integer"),
     EngineSpec::new("failover", -1, failover, ADMIN.or(Flags::STALE))
-        .locks(Locks::Nothing)
+        .locks(Locks::All)
         .docs(Group::Server, "6.2.0", "O(1)", "Hands the role of master to a replica.")
         .arguments(
             "target:block(host:string port:integer force:pure-token@FORCE?)@TO? abort:pure-token@ABORT? \

@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 use mantissa_commands::{Error, Outcome, TimeoutReply, parse};
 use mantissa_protocol::{Args, Reply};
 
+use super::replicaof::{caller, with_all_shards};
 use crate::invocation::Invocation;
-use crate::replication::{primary, waits};
+use crate::replication::{primary, role, waits};
 use crate::session::{Session, Waiter, flag};
 use crate::state::aof::WAITAOF_WITHOUT_LOG;
 use crate::state::replication::Replica;
@@ -106,6 +107,9 @@ fn replica_of(session: &mut Session) -> Arc<Replica> {
 }
 
 pub(super) fn psync(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, _reply: &mut Reply) -> Outcome {
+    if args.get(3).is_some_and(|word| parse::is(word, "FAILOVER")) {
+        take_over(invocation, args.at(1))?;
+    }
     let Some(replica) = begin(invocation)? else { return Ok(()) };
     let engine = invocation.engine();
     let offset = parse::integer(args.at(2)).inspect_err(|_| {
@@ -117,6 +121,22 @@ pub(super) fn psync(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, _re
             engine.replication.serving.refused_partial_syncs.fetch_add(1, Ordering::Relaxed);
         }
         primary::begin_full(engine, invocation.session, &replica);
+    }
+    Ok(())
+}
+
+/// Takes the role of the primary that asks for it, whose history must be this server's.
+fn take_over(invocation: &mut Invocation<'_, '_, '_>, id: &[u8]) -> Outcome {
+    let replication = &invocation.engine().replication;
+    notice!("Failover request received for replid {}.", id.escape_ascii());
+    if !replication.is_replica() {
+        return Err(Error::fixed("ERR PSYNC FAILOVER can't be sent to a master."));
+    }
+    if !replication.history().id.as_bytes().eq_ignore_ascii_case(id) {
+        return Err(Error::fixed("ERR PSYNC FAILOVER replid must match my replid."));
+    }
+    if with_all_shards(invocation, |engine, _| role::lead(engine))? {
+        notice!("MASTER MODE enabled (failover request from '{}')", caller(invocation));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 
 use super::Figures;
 use super::text::{Kind, Samples as Sink};
-use super::{labelled, replica};
+use super::{labelled, replica, replicas};
 use Get::{Field, Info, Microseconds, Samples, Status};
 
 /// A metric.
@@ -244,7 +244,7 @@ metrics! {
     Gauge "redis_expired_stale_percentage" Field("expired_stale_perc") =>
         "Percent of the keys with an expiry that have expired and are still there, estimated.";
     Counter "redis_expired_time_cap_reached_total" Field("expired_time_cap_reached_count") =>
-        "Rounds of active expiry that were cut short.";
+        "Rounds of active expiry that ended early.";
     Counter "redis_expire_cycle_cpu_time_ms_total" Field("expire_cycle_cpu_milliseconds") =>
         "Milliseconds spent on active expiry.";
     Counter "redis_evicted_keys_total" Field("evicted_keys") => "Keys that were evicted.";
@@ -304,6 +304,10 @@ metrics! {
 
     // ---- Replication, cluster -----------------------------------------------------------------------------
     Gauge "redis_connected_slaves" Field("connected_slaves") => "Replicas.";
+    Gauge "redis_connected_slave_offset_bytes" Samples(replicas::offset) =>
+        "The offset that a replica has acknowledged.";
+    Gauge "redis_connected_slave_lag_seconds" Samples(replicas::lag) =>
+        "Seconds since a replica has acknowledged something.";
     Gauge "redis_master_repl_offset" Field("master_repl_offset") => "The replication offset.";
     Gauge "redis_second_repl_offset" Field("second_repl_offset") =>
         "The offset up to which a second replication id is valid.";

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use mantissa_commands::spec::{Flags, InStream};
 use mantissa_commands::{Access, Collected, DataHandler, Mode, Outcome, parse};
 use mantissa_protocol::{Args, Parsed, Protocol, Reply, RequestLimits, RequestParser, Slice};
-use mantissa_store::{LockedShards, ShardSet};
+use mantissa_store::{LockedShards, Shard, ShardSet};
 use mantissa_sys::clock;
 
 use crate::batch::{Batch, Request};
@@ -27,7 +27,7 @@ use crate::invocation::{Command, Handler};
 use crate::locking::{has_one_key, lock_patiently, shards_held_for};
 use crate::replay::{self, Origin};
 use crate::session::{Session, flag};
-use crate::{calls, lazy_free, tracking};
+use crate::{admission, calls, lazy_free, tracking};
 
 /// A primary may send whatever it has accepted itself.
 const LIMITS: RequestLimits = RequestLimits { bulk_len_max: i64::MAX as u64, authenticated: true };
@@ -76,6 +76,8 @@ pub struct Applier<'e> {
     /// The GETACK at the front of the input has been answered.
     is_acknowledged: bool,
     prefetches: bool,
+    /// The disk keeps writes of clients from being accepted.
+    is_disk_refusing: bool,
     /// The epoch of the link that the stream comes from.
     epoch: u64,
 }
@@ -96,6 +98,7 @@ impl<'e> Applier<'e> {
             transaction: None,
             is_acknowledged: false,
             prefetches: false,
+            is_disk_refusing: false,
             epoch: engine.replication.link.epoch.load(Ordering::Acquire),
         }
     }
@@ -112,6 +115,8 @@ impl<'e> Applier<'e> {
         self.context.command_began = clock::now();
         let keys = self.context.engine.keyspace.estimate_keys();
         self.prefetches = keys.map_or(self.prefetches, |count| count >= PREFETCHED_KEYS_MIN);
+        self.is_disk_refusing =
+            admission::disk_refusal(self.context.engine, &self.context.active.config).is_err();
         let outcome = self.apply_units(bytes);
         if self.context.outbox.has_changed() {
             tracking::broadcast(&mut self.context.outbox);
@@ -294,26 +299,56 @@ impl<'e> Applier<'e> {
         if shards.is_empty() {
             shards.insert(0);
         }
+        let locked = lock_patiently(self.context.engine, shards, || self.has_ended());
+        let locked = locked.filter(|_| !self.has_ended());
+        locked.ok_or_else(|| "the server follows another primary now, or none".to_owned())
+    }
+
+    /// Locks one shard: at once, in the usual case.
+    #[inline]
+    fn lock_one(&self, index: usize) -> Result<LockedShards<'e>, String> {
         let engine = self.context.engine;
-        let has_ended = || {
-            engine.stopping.load(Ordering::Relaxed)
-                || engine.replication.link.epoch.load(Ordering::Acquire) != self.epoch
-        };
-        let locked = lock_patiently(engine, shards, has_ended);
-        locked
-            .filter(|_| !has_ended())
-            .ok_or_else(|| "the server follows another primary now, or none".to_owned())
+        match engine.keyspace.try_lock_one(index) {
+            Some(locked) if !self.has_ended() && !locked.shard(index).is_none_or(Shard::has_waiters) => {
+                Ok(locked)
+            }
+            locked => {
+                drop(locked);
+                self.lock(ShardSet::one(index))
+            }
+        }
+    }
+
+    /// Whether the server has another primary now, or none.
+    #[inline]
+    fn has_ended(&self) -> bool {
+        let engine = self.context.engine;
+        engine.stopping.load(Ordering::Relaxed)
+            || engine.replication.link.epoch.load(Ordering::Acquire) != self.epoch
+    }
+
+    /// Ends the server rather than apply what its disk does not take, unless the configuration allows that.
+    #[inline]
+    fn check_disk(&self) -> Result<(), String> {
+        match self.is_disk_refusing && !self.context.active.config.replica_ignore_disk_write_errors {
+            false => Ok(()),
+            true => {
+                self.context.engine.host().shut_down(1);
+                Err("Replica was unable to write command to disk.".to_owned())
+            }
+        }
     }
 
     /// Runs a command on data, the usual case, and appends `raw` to the log.
     #[inline]
     fn apply_data(&mut self, call: Call<'_>, handler: DataHandler, raw: &[u8]) -> Result<(), String> {
         let Call { command, args, hash } = call;
+        self.check_disk()?;
         let engine = self.context.engine;
         let only_key = if has_one_key(command) { args.get(1) } else { None };
         let hint = only_key.map(|key| (key, hash.unwrap_or_else(|| engine.keyspace.hash(key))));
         let locked = match hint {
-            Some((_, hash)) => self.lock(ShardSet::one(engine.keyspace.shard_of(hash)))?,
+            Some((_, hash)) => self.lock_one(engine.keyspace.shard_of(hash))?,
             None => self.lock(shards_held_for(engine, command, args))?,
         };
         let Context { active, now_ms, random_state, collected, outbox, .. } = &mut self.context;
@@ -344,6 +379,7 @@ impl<'e> Applier<'e> {
         shards: ShardSet,
         progress: &mut Progress,
     ) -> Result<(), String> {
+        self.check_disk()?;
         let locked = self.lock(shards)?;
         let active = Arc::clone(&self.context.active);
         let (mut random_state, mut collected) = (self.context.random_state, Collected::default());

@@ -14,14 +14,15 @@ use std::time::{Duration, Instant};
 use mantissa_config::Config;
 use mantissa_persist::log::Start;
 use mantissa_persist::storage::OutputFile;
-use mantissa_persist::write::{FileFacts, ReplicationFacts, WriteOptions, Writer};
+use mantissa_persist::write::{FileFacts, Target, WriteOptions, Writer};
 use mantissa_store::LockedShards;
 use mantissa_sys::{clock, simulation};
 use parking_lot::Mutex;
 
 use super::primary::{self, name_of};
+use super::restore;
 use crate::engine::{Engine, random_id};
-use crate::snapshot::{self, Pace};
+use crate::snapshot;
 use crate::state::replication::{Replica, ReplicaState};
 use crate::{notice, warning};
 
@@ -80,6 +81,8 @@ fn waits(replica: &Replica) -> bool {
 struct Content {
     keys: bool,
     functions: bool,
+    /// What they can read.
+    target: Target,
 }
 
 impl Content {
@@ -87,6 +90,7 @@ impl Content {
         Content {
             keys: !replica.without_keys.load(Ordering::Relaxed),
             functions: !replica.without_functions.load(Ordering::Relaxed),
+            target: Target::of_replica(&replica.version.lock()),
         }
     }
 
@@ -199,33 +203,33 @@ impl Dump<'_> {
     /// Writes what the dump holds.
     fn write(&self, file: &mut dyn OutputFile) -> io::Result<()> {
         let engine = self.engine;
-        // Before the cut it is not known: what follows tells the database.
-        let replication = self.facts();
-        let facts = FileFacts { replication: Some(replication), ..snapshot::facts() };
         if self.content.keys {
-            return snapshot::write(engine, file, &facts, Pace::Steady, |locked| self.cut(locked)).map(drop);
+            let at_cut = |locked: &mut LockedShards<'_>| self.cut(locked);
+            return snapshot::write_for_replicas(
+                engine,
+                file,
+                &snapshot::facts(),
+                self.content.target,
+                at_cut,
+            )
+            .map(drop);
         }
-        let libraries = {
+        let (libraries, replication) = {
             let mut locked = engine.keyspace.lock(engine.keyspace.all_shards());
             self.cut(&mut locked);
-            engine.scripting.libraries.snapshot()
+            (engine.scripting.libraries.snapshot(), Some(restore::facts(engine)))
         };
         let checksum = engine.active_config().config.rdbchecksum;
-        let mut writer = Writer::new(file, WriteOptions { checksum, ..WriteOptions::default() }, None);
-        writer.begin(&facts)?;
+        let mut writer = Writer::new(
+            file,
+            WriteOptions { checksum, target: self.content.target, ..WriteOptions::default() },
+            None,
+        );
+        writer.begin(&FileFacts { replication, ..snapshot::facts() })?;
         if self.content.functions {
             libraries.values().try_for_each(|library| writer.function(&library.code))?;
         }
         writer.finish().map(drop)
-    }
-
-    fn facts(&self) -> ReplicationFacts {
-        let replication = &self.engine.replication;
-        ReplicationFacts {
-            database: self.engine.log.database().unwrap_or(0) as i64,
-            id: replication.history().id,
-            offset: primary::offset(self.engine) as i64,
-        }
     }
 
     /// At the instant whose state is dumped: registers the readers of the stream, and tells the replicas.

@@ -47,6 +47,8 @@ pub enum Outcome {
     Later,
     /// It makes no sense to go on.
     Failed,
+    /// The other server does not take over the role of primary.
+    Refused,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,14 +230,12 @@ impl Handshake {
                 }
                 self.outcome = Some(Outcome::Partial(id));
             }
+            _ if self.options.takes_over => self.outcome = Some(Outcome::Refused),
             Some("-NOMASTERLINK" | "-LOADING") => {
                 self.note(format!(
                     "Master is currently unable to PSYNC but should be in the future: {shown}"
                 ));
                 self.outcome = Some(Outcome::Later);
-            }
-            _ if self.options.takes_over => {
-                self.fail(format!("Failover target rejected psync request: {shown}"));
             }
             first => {
                 match first {

@@ -16,10 +16,11 @@ use mantissa_sys::simulation;
 use super::apply::Applier;
 use super::handshake::{Handshake, Options, Outcome};
 use super::install::install;
-use super::role;
 use super::wire::Wire;
+use super::{failover, restore, role};
 use crate::engine::Engine;
 use crate::log::{self, notice, warning};
+use crate::state::failover::FailoverState;
 use crate::state::replication::{Address, History, LinkState};
 
 /// Time between two attempts.
@@ -123,6 +124,13 @@ impl<'e> Link<'e> {
         let Some(address) = engine.replication.primary.lock().clone() else { return Err(Failure::Refused) };
         let mut wire = self.connect(&address)?;
         let (outcome, rest) = self.shake_hands(&mut wire)?;
+        if engine.replication.failover.state() == FailoverState::InProgress {
+            match outcome {
+                Outcome::Partial(_) | Outcome::Full(_) => failover::end(engine),
+                Outcome::Refused => failover::abort(engine, "Failover target rejected psync request"),
+                Outcome::Later | Outcome::Failed => {}
+            }
+        }
         let (wire, rest, database) = match outcome {
             Outcome::Partial(id) => {
                 self.rename(id)?;
@@ -130,7 +138,7 @@ impl<'e> Link<'e> {
                 (wire, rest, engine.log.database().unwrap_or(0))
             }
             Outcome::Full(position) => self.receive(wire, rest, position)?,
-            Outcome::Later | Outcome::Failed => return Err(Failure::Refused),
+            Outcome::Later | Outcome::Failed | Outcome::Refused => return Err(Failure::Refused),
         };
         self.starts_over = false;
         self.apply(wire, rest, database)
@@ -201,7 +209,7 @@ impl<'e> Link<'e> {
             port,
             address: config.replica_announce_ip.clone(),
             wanted: (!self.starts_over).then_some(wanted),
-            takes_over: false,
+            takes_over: engine.replication.failover.state() == FailoverState::InProgress,
         }
     }
 
@@ -216,6 +224,7 @@ impl<'e> Link<'e> {
         let offset = replication.offset_of(engine.log.end()) + 1;
         let former = replication.history().id;
         replication.set_history(History { id, second: Some((former, offset)) });
+        restore::note_history(engine);
         role::disconnect_replicas(engine);
         Ok(())
     }
@@ -260,6 +269,9 @@ impl<'e> Link<'e> {
         let installed = installed.map_err(|reason| {
             failed(&format!("I/O error trying to sync with MASTER: {reason}. The old data stay."))
         })?;
+        self.engine.log.set_database(Some(installed.database));
+        // What they have does not lead to what comes.
+        role::disconnect_replicas(self.engine);
         notice!("MASTER <-> REPLICA sync: Finished with success");
         let (rest, mut wire) = payload.into_rest();
         wire.receives_dump = false;

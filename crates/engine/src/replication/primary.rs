@@ -17,6 +17,7 @@ use crate::client::Peer;
 use crate::context::{Context, Outbox};
 use crate::engine::Engine;
 use crate::session::{Session, flag};
+use crate::state::failover::FailoverState;
 use crate::state::replication::{Replica, ReplicaState};
 use crate::{notice, warning};
 
@@ -257,12 +258,19 @@ pub fn tick(context: &mut Context) {
         return;
     }
     let ping_ms = i64::from(config.repl_ping_replica_period) * 1000;
-    if !engine.replication.is_replica() && now_ms - serving.pinged_ms.load(Ordering::Relaxed) >= ping_ms {
+    let is_handing_over = engine.replication.failover.state() != FailoverState::None;
+    if !engine.replication.is_replica()
+        && !is_handing_over
+        && now_ms - serving.pinged_ms.load(Ordering::Relaxed) >= ping_ms
+    {
         serving.pinged_ms.store(now_ms, Ordering::Relaxed);
         append_neutral(&mut context.outbox, &[b"PING"]);
     }
     let timeout_ms = i64::from(config.repl_timeout) * 1000;
     for replica in &replicas {
+        if let Some(reader) = &replica.outgoing.lock().reader {
+            reader.set_bytes_max(log_bytes_max(config));
+        }
         match replica.state() {
             ReplicaState::WaitsForDump => {
                 // Any byte keeps its timeout from firing, and this one is skipped.
@@ -338,6 +346,30 @@ pub fn state_name(state: ReplicaState) -> &'static str {
 /// The replicas that a list shows: those that are to be sent the stream or a dump.
 pub fn shown(engine: &Engine) -> Vec<Arc<Replica>> {
     engine.replication.replicas.lock().clone()
+}
+
+/// Bytes that replication holds in memory.
+pub struct Buffered {
+    /// The backlog.
+    pub backlog: u64,
+    /// What is kept of the log for the backlog and replicas.
+    pub log: u64,
+    /// What waits for replicas beside that: pieces of dumps, and what the drivers have.
+    pub replicas: u64,
+}
+
+/// What replication holds in memory.
+pub fn buffered(engine: &Engine) -> Buffered {
+    let backlog = backlog::range(engine).map_or(0, |(_, bytes)| bytes);
+    let mut buffered = Buffered { backlog, log: backlog, replicas: 0 };
+    for replica in shown(engine) {
+        let outgoing = replica.outgoing.lock();
+        let behind = outgoing.reader.as_ref().map_or(0, |reader| reader.behind());
+        buffered.log = buffered.log.max(behind);
+        let unsent = replica.session.output_bytes.load(Ordering::Relaxed).saturating_sub(behind);
+        buffered.replicas += outgoing.dump_bytes as u64 + unsent;
+    }
+    buffered
 }
 
 /// The reply of ROLE by a primary.

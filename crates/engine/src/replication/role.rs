@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use mantissa_store::LockedShards;
 
-use super::{backlog, link};
+use super::{backlog, link, restore};
 use crate::blocking;
 use crate::engine::{Engine, random_id};
 use crate::log::{self, Role, notice, warning};
@@ -45,7 +45,7 @@ pub fn follow(engine: &Engine, all: &LockedShards<'_>, address: Address) {
              may be able to synchronize with the new master with just a partial transfer."
         );
     }
-    replication.set_replica(true);
+    engine.set_replica(true);
     // For replicas of this one, and for the time after its promotion.
     backlog::begin(engine, all);
     log::set_role(Role::Replica);
@@ -78,10 +78,12 @@ pub fn lead(engine: &Engine) -> bool {
     let (id, end) = (random_id(), engine.log.restart());
     let offset = replication.offset_of(end).wrapping_add(1);
     notice!(
-        "Setting secondary replication ID to {former}, valid up to offset: {offset}. New replication ID is {id}"
+        "Setting secondary replication ID to {former}, valid up to offset: {offset}. New replication ID is \
+         {id}"
     );
     replication.set_history(History { id, second: Some((former, offset)) });
-    replication.set_replica(false);
+    engine.set_replica(false);
+    restore::note_history(engine);
     log::set_role(Role::Master);
     // They are to learn the new name. They go on where they were.
     disconnect_replicas(engine);
@@ -108,10 +110,12 @@ fn leave(engine: &Engine) {
     }
 }
 
-/// Closes the connections of all replicas.
+/// Closes the connections of all replicas, which are sent nothing more from now on.
 pub fn disconnect_replicas(engine: &Engine) {
     let replicas: Vec<_> = engine.replication.replicas.lock().clone();
     for replica in replicas {
+        let reader = replica.outgoing.lock().reader.take();
+        drop(reader);
         engine.end_session(&replica.session);
     }
 }

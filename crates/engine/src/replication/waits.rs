@@ -1,13 +1,22 @@
 //! Clients that wait until their writes are on replicas, or on disks: WAIT and WAITAOF.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
+use mantissa_config::ShutdownFlags;
 use mantissa_protocol::Reply;
+use mantissa_sys::{clock, simulation};
 
+use super::primary;
 use crate::blocking;
+use crate::context::Context;
 use crate::engine::Engine;
+use crate::host::Message;
 use crate::session::Waiter;
 use crate::state::aof::WAITAOF_WITHOUT_LOG;
+use crate::state::replication::Replica;
+use crate::{notice, warning};
 
 /// Has a client wait, and the replicas be asked.
 pub fn wait(engine: &Engine, waiter: Waiter) {
@@ -44,4 +53,75 @@ pub fn serve(engine: &Engine, is_lost: bool) {
         }
         !is_over
     });
+}
+
+/// The replicas that are to have everything before `offset` when the server ends, and have not.
+fn lagging(engine: &Engine, offset: u64) -> Vec<Arc<Replica>> {
+    let lags = |replica: &&Arc<Replica>| {
+        !replica.is_dump_only.load(Ordering::Relaxed) && replica.acked.load(Ordering::Acquire) < offset
+    };
+    engine.replication.replicas.lock().iter().filter(lags).cloned().collect()
+}
+
+/// Whether a shutdown has to wait for replicas first.
+pub fn delays_shutdown(engine: &Engine, flags: ShutdownFlags) -> bool {
+    let timeout_s = engine.active_config().config.shutdown_timeout_s;
+    !flags.now
+        && timeout_s > 0
+        && !engine.replication.is_replica()
+        && !lagging(engine, primary::offset(engine)).is_empty()
+}
+
+/// Waits until all replicas have everything, for `shutdown-timeout` at most, and holds writes back meanwhile
+/// and afterwards. False if that was called off: writes go on. Not to be called by a worker.
+pub fn before_shutdown(engine: &Engine, flags: ShutdownFlags) -> bool {
+    const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+    const ASK_EVERY: usize = 100;
+    if !delays_shutdown(engine, flags) {
+        return true;
+    }
+    let serving = &engine.replication.serving;
+    let replicas = engine.replication.replica_count.load(Ordering::Relaxed);
+    serving.is_end_aborted.store(false, Ordering::Relaxed);
+    serving.is_ending.store(true, Ordering::Relaxed);
+    notice!("Waiting for replicas before shutting down.");
+    let paused_until_ms = engine.pause.until_ms.swap(i64::MAX, Ordering::Relaxed);
+    let mut context = Context::new(engine, engine.worker_count());
+    let timeout_s = engine.active_config().config.shutdown_timeout_s;
+    let deadline = clock::now() + Duration::from_secs(u64::from(timeout_s));
+    // What runs at this moment ends in it.
+    simulation::sleep(LOOK_INTERVAL);
+    let end = primary::offset(engine);
+    let mut asks = 0;
+    while !lagging(engine, end).is_empty() && clock::now() < deadline {
+        if serving.is_end_aborted.load(Ordering::Relaxed) {
+            serving.is_ending.store(false, Ordering::Relaxed);
+            engine.pause.until_ms.store(paused_until_ms, Ordering::Relaxed);
+            engine.send_all(|| Message::Resume);
+            return false;
+        }
+        if asks == 0 {
+            serving.wants_acks.store(true, Ordering::Relaxed);
+            context.outbox.end_iteration(false);
+        }
+        asks = (asks + 1) % ASK_EVERY;
+        simulation::sleep(LOOK_INTERVAL);
+    }
+    serving.is_ending.store(false, Ordering::Relaxed);
+    let lagging = lagging(engine, end);
+    for replica in &lagging {
+        let acked = replica.acked.load(Ordering::Relaxed);
+        let lag_s = (clock::unix_ms() - replica.acked_ms.load(Ordering::Relaxed)) / 1000;
+        warning!(
+            "Lagging replica {} reported offset {} behind master, lag={lag_s}, state={}.",
+            primary::name_of(replica),
+            end.saturating_sub(acked),
+            primary::state_name(replica.state())
+        );
+    }
+    notice!(
+        "{} of {replicas} replicas are in sync when shutting down.",
+        replicas.saturating_sub(lagging.len())
+    );
+    true
 }

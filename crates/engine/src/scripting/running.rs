@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use mantissa_commands::spec::{Info, ScriptSource};
 use mantissa_commands::{Error, Outcome};
 use mantissa_protocol::Args;
-use mantissa_scripting::Language;
+use mantissa_scripting::{Language, ScriptFlags};
 use mantissa_sys::{clock, simulation};
 use parking_lot::Mutex;
 
@@ -208,18 +208,22 @@ impl Scripting {
     /// Whether a call is one of a script or function that declares its flags, and does not declare that it
     /// may run when memory is full.
     pub fn needs_memory(&self, info: &Info, args: Args<'_>) -> bool {
-        let flags = match info.script {
-            Some(ScriptSource::Text) => source::declared_flags(args.at(1)),
-            Some(ScriptSource::Digest) => {
+        let flags = self.flags_of(info, args);
+        flags.is_some_and(|flags| !flags.undeclared && !flags.allow_oom && !flags.no_writes)
+    }
+
+    /// The flags of the script or function that a command runs, as far as they are known.
+    pub fn flags_of(&self, info: &Info, args: Args<'_>) -> Option<ScriptFlags> {
+        match info.script? {
+            ScriptSource::Text => source::declared_flags(args.at(1)),
+            ScriptSource::Digest => {
                 let digest = source::parse_digest(args.at(1));
                 digest.and_then(|digest| self.cache.get(&digest)).map(|script| script.flags)
             }
-            Some(ScriptSource::Function) => {
+            ScriptSource::Function => {
                 self.libraries.find(args.at(1)).map(|(library, place)| library.functions[place].flags)
             }
-            None => None,
-        };
-        flags.is_some_and(|flags| !flags.undeclared && !flags.allow_oom && !flags.no_writes)
+        }
     }
 
     /// Kills every slow script that has not written, because the engine ends.

@@ -2,6 +2,7 @@
 //! above the engine that have the same names work on it. Nothing here knows the engine.
 
 pub mod aof;
+pub mod failover;
 pub mod loading;
 pub mod persistence;
 pub mod progress;

@@ -13,6 +13,7 @@ use mantissa_persist::log::{Backlog, Lsn, Reader};
 use parking_lot::{Condvar, Mutex};
 
 use crate::client::SharedSession;
+use crate::state::failover::Failover;
 use crate::state::serving::Serving;
 
 /// Hexadecimal digits in the name of a history.
@@ -63,6 +64,8 @@ pub struct Replication {
     pub good_replica_count: AtomicUsize,
     /// The backlog, if there is one.
     pub kept: Mutex<Option<Kept>>,
+    /// The failover that is under way.
+    pub failover: Failover,
     /// What serving replicas needs.
     pub serving: Serving,
 }
@@ -80,6 +83,7 @@ impl Replication {
             replica_count: AtomicUsize::new(0),
             good_replica_count: AtomicUsize::new(0),
             kept: Mutex::default(),
+            failover: Failover::default(),
             serving: Serving::new(worker_count),
         }
     }
@@ -132,7 +136,7 @@ impl Replication {
     }
 
     /// Sets whether the server follows another.
-    pub fn set_replica(&self, is_replica: bool) {
+    pub(crate) fn set_replica(&self, is_replica: bool) {
         self.is_replica.store(is_replica, Ordering::Release);
     }
 }

@@ -18,6 +18,10 @@ pub struct Serving {
     pub is_dumping: AtomicBool,
     /// Changed with each dump, for the names of its files.
     pub dump_count: AtomicU64,
+    /// A shutdown waits for replicas.
+    pub is_ending: AtomicBool,
+    /// It is called off.
+    pub is_end_aborted: AtomicBool,
     /// Full synchronisations so far: `sync_full`.
     pub full_syncs: AtomicU64,
     /// Partial resynchronisations so far: `sync_partial_ok`.
@@ -39,6 +43,8 @@ impl Serving {
             looked_ms: AtomicI64::new(0),
             is_dumping: AtomicBool::new(false),
             dump_count: AtomicU64::new(0),
+            is_ending: AtomicBool::new(false),
+            is_end_aborted: AtomicBool::new(false),
             full_syncs: AtomicU64::new(0),
             partial_syncs: AtomicU64::new(0),
             refused_partial_syncs: AtomicU64::new(0),

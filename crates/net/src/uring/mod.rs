@@ -28,6 +28,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
+use rustix::net::Shutdown;
+
 use crate::accepting::Listeners;
 use crate::batching_delay::BatchingDelay;
 use crate::link::{Due, Leaving, Lent, Link};
@@ -37,7 +39,6 @@ use crate::reading::{Fill, Reading};
 use crate::ring_buffers::Buffers;
 use crate::slots::{Conn, Slots};
 use crate::socket::Socket;
-use crate::system;
 use crate::waker::Waker;
 use order::Order;
 use ring::{Completion, Ring};
@@ -322,7 +323,7 @@ impl Uring {
             return true;
         }
         // This ends the operations, and the peer sees the end at once.
-        system::shutdown(it.link.socket.fd(), libc::SHUT_RDWR);
+        let _ = rustix::net::shutdown(&it.link.socket, Shutdown::Both);
         self.conns.retire(conn);
         false
     }

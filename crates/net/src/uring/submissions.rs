@@ -2,6 +2,7 @@
 //! call that submits and waits.
 
 use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 use io_uring::types::{CancelBuilder, Fd};
@@ -234,7 +235,7 @@ impl Uring {
         if !self.wake_armed {
             self.wake_armed = true;
             self.operations += 1;
-            let fd = Fd(self.waker.raw_fd());
+            let fd = Fd(self.waker.as_fd().as_raw_fd());
             let entry = opcode::PollAdd::new(fd, libc::POLLIN as u32).multi(true).build();
             // SAFETY: the entry names no memory, and the descriptor is closed after the ring.
             unsafe { self.ring.push(entry.user_data(Purpose::Wake.data(0))) };
@@ -247,7 +248,7 @@ impl Uring {
         if !self.accept_armed && self.listeners.are_watched() {
             self.accept_armed = true;
             self.operations += 1;
-            let fd = Fd(self.listeners.raw_fd());
+            let fd = Fd(self.listeners.as_fd().as_raw_fd());
             let entry = opcode::PollAdd::new(fd, libc::POLLIN as u32).build();
             // SAFETY: the entry names no memory, and the descriptor is closed after the ring.
             unsafe { self.ring.push(entry.user_data(Purpose::Accept.data(0))) };

@@ -96,7 +96,7 @@ impl Server {
         Some(Server { driver, log: Log::default(), address })
     }
 
-    /// Turns until the condition holds.
+    /// Runs iterations until the condition holds.
     pub fn until(&mut self, what: &str, mut done: impl FnMut(&mut Driver, &mut Log) -> bool) {
         let start = Instant::now();
         while !done(&mut self.driver, &mut self.log) {
@@ -115,7 +115,7 @@ impl Server {
         (client, self.log.accepted[known].1)
     }
 
-    /// Turns that have no reason to report anything: what is under way in the kernel settles.
+    /// Iterations that have no reason to report anything: what is under way in the kernel settles.
     pub fn settle(&mut self) {
         for _ in 0..5 {
             self.driver.run_once(Some(Duration::from_millis(2)), &mut self.log).expect("the driver works");

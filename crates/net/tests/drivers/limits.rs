@@ -37,7 +37,7 @@ fn accepting_pauses_without_descriptors(kind: DriverKind) {
         }
     };
     let clients: Vec<_> = (0..CLIENTS).map(|_| TcpStream::connect(address).expect("a backlog")).collect();
-    // Those that came first are served first; each one leaves then, and makes room for another.
+    // Those that came first are served first; each one leaves then, and so another comes.
     for mut client in clients {
         assert_eq!(read_exactly(&mut client, 1), b"!");
     }
@@ -45,7 +45,7 @@ fn accepting_pauses_without_descriptors(kind: DriverKind) {
     let report: Vec<_> = lines.map_while(Result::ok).collect();
     let iterations = report.iter().find_map(|line| line.strip_prefix("iterations ")?.parse::<usize>().ok());
     assert!(child.wait().expect("the child ends").success());
-    // A loop that spins through a pause of 100 milliseconds turns many thousand times.
+    // A loop that spins through a pause of 100 milliseconds runs many thousand times.
     let iterations = iterations.expect("the child reports");
     assert!(iterations < 2000, "{iterations} iterations");
 }

@@ -87,7 +87,7 @@ impl BigInteger {
         if self.limbs.len() <= 2 {
             return (limb(1) << 64 | limb(0), 0, false);
         }
-        // Three limbs are cut to 128 bits that start with a one, so that rounding sees at least 65.
+        // Three limbs are truncated to 128 bits that start with a one, so that rounding sees at least 65.
         let shift = limb(2).leading_zeros() - 64;
         let top = (limb(2) << 64 | limb(1)) << shift | (limb(0) << shift) >> 64;
         let dropped = (limb(0) << shift) as u64;

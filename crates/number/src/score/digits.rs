@@ -83,7 +83,7 @@ fn generate(upper: u64, delta: u64, distance: u64, one_shift: u32) -> (u64, i32)
     let integer = upper >> one_shift;
     let mut fraction = upper & (one - 1);
     if fraction <= delta {
-        // The integer part may be cut: find the largest power of ten that leaves little enough.
+        // The integer part may be truncated: find the largest power of ten that leaves little enough.
         let mut kappa = crate::integer::digit_count(integer);
         while kappa > 0 {
             kappa -= 1;

@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::position::put_position;
 use super::preallocation::PREALLOCATED_BYTES_MAX;
 use crate::log::{Log, Lsn, Reader, Start, Waker};
 use crate::storage::StorageFile;
+use crate::write::ReplicationFacts;
 
 /// Bytes that may wait to be written before the writer counts as stalled.
 const UNWRITTEN_BYTES_MAX: u64 = 256 << 20;
@@ -32,17 +34,20 @@ pub enum SyncPolicy {
 /// file. After an error the writer stays with the present file.
 pub type NextFile = Box<dyn FnOnce() -> io::Result<Option<Box<dyn StorageFile>>> + Send>;
 
-/// A change to another file at an LSN.
+/// What is to be done at an LSN.
 pub(super) struct FileChange {
     pub(super) lsn: Lsn,
-    pub(super) next: NextFile,
+    /// Changes to another file.
+    pub(super) next: Option<NextFile>,
+    /// What is then written to the file, beside the log.
+    pub(super) note: Vec<u8>,
 }
 
 #[derive(Default)]
 pub(super) struct Shared {
     /// The reader of the log, while there is a file or a change to one is to come.
     pub(super) reader: Option<Reader>,
-    /// Changes of the file that are still to come, by rising LSN.
+    /// Changes of the file and notes that are still to come, by rising LSN.
     pub(super) changes: VecDeque<FileChange>,
     /// The time of the writer's next work has changed since it fell asleep.
     is_to_recheck: bool,
@@ -270,11 +275,34 @@ impl WriterControl {
     }
 
     /// Has the writer change to another file, which `next` opens, after what was appended so far. The
-    /// append-only file is open from now on.
+    /// append-only file is open from now on. SELECT precedes what is appended next.
     pub fn switch(self: &Arc<Self>, next: NextFile) {
+        self.switch_to(next, None);
+    }
+
+    /// The same, where the file begins with what is known of replication at the end of the log, and the log
+    /// goes on as if there were no change. No unit may be appended from when `facts` were taken on.
+    pub fn switch_at(self: &Arc<Self>, next: NextFile, facts: &ReplicationFacts) {
+        self.switch_to(next, Some(facts));
+    }
+
+    /// Has the writer note what is known of replication at the end of the log, or that nothing is. To be
+    /// called when the history changes, with units excluded as for [`WriterControl::switch_at`].
+    pub fn note_position(&self, facts: Option<&ReplicationFacts>) {
+        let mut shared = self.locked();
+        if shared.reader.is_some() {
+            let mut note = Vec::new();
+            put_position(facts, &mut note);
+            shared.changes.push_back(FileChange { lsn: self.log.end(), next: None, note });
+            self.has_work.notify_all();
+        }
+    }
+
+    fn switch_to(self: &Arc<Self>, next: NextFile, facts: Option<&ReplicationFacts>) {
         let mut shared = self.locked();
         self.is_closing.store(false, Ordering::Relaxed);
         let lsn = match &shared.reader {
+            Some(_) if facts.is_some() => self.log.end(),
             Some(_) => self.log.restart(),
             None => {
                 let control = Arc::downgrade(self);
@@ -283,7 +311,8 @@ impl WriterControl {
                         control.wake();
                     }
                 });
-                let Ok(reader) = self.log.register(Start::Fresh, u64::MAX, Some(waker)) else {
+                let start = if facts.is_some() { Start::Here } else { Start::Fresh };
+                let Ok(reader) = self.log.register(start, u64::MAX, Some(waker)) else {
                     unreachable!("the log always ends somewhere")
                 };
                 let lsn = reader.lsn();
@@ -293,7 +322,7 @@ impl WriterControl {
                 lsn
             }
         };
-        shared.changes.push_back(FileChange { lsn, next });
+        shared.changes.push_back(FileChange { lsn, next: Some(next), note: note(facts) });
         self.has_work.notify_all();
     }
 
@@ -306,7 +335,8 @@ impl WriterControl {
             closed();
             Ok(None)
         });
-        shared.changes.push_back(FileChange { lsn: self.log.end(), next });
+        let (lsn, next) = (self.log.end(), Some(next));
+        shared.changes.push_back(FileChange { lsn, next, note: Vec::new() });
         self.has_work.notify_all();
     }
 
@@ -322,4 +352,13 @@ impl WriterControl {
         self.set_durable(Lsn::MAX);
         true
     }
+}
+
+/// The line that a file begins with; none if nothing is known of replication.
+fn note(facts: Option<&ReplicationFacts>) -> Vec<u8> {
+    let mut note = Vec::new();
+    if let Some(facts) = facts {
+        put_position(Some(facts), &mut note);
+    }
+    note
 }

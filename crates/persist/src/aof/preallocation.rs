@@ -69,7 +69,7 @@ pub type Patches = Vec<(u64, &'static [u8])>;
 
 /// Writes patches over a file and truncates it, durably: the next write may share the last block. The patches
 /// are needed before commands are appended.
-pub fn cut(file: &mut dyn StorageFile, length: u64, patches: &Patches) -> io::Result<()> {
+pub fn truncate(file: &mut dyn StorageFile, length: u64, patches: &Patches) -> io::Result<()> {
     for (offset, bytes) in patches {
         file.go_to(*offset)?;
         file.write_all(bytes)?;

@@ -5,8 +5,8 @@
 //! the writer itself where that is quick ([`Writer::is_quick`]). Other threads see settings and progress in
 //! [`WriterControl`].
 //!
-//! The file has the bytes of the log, and beside them timestamps, frames' headers and preallocated bytes,
-//! which are not part of the log and do not count in an LSN. While there is a file these hold:
+//! The file has the bytes of the log, and beside them timestamps, positions, frames' headers and preallocated
+//! bytes, which are not part of the log and do not count in an LSN. While there is a file these hold:
 //!
 //! - `durable <= written <= end of the log`, and each of them only grows;
 //! - the file holds the units up to `written` in the order of the log, whole, after what it held before; a
@@ -223,10 +223,10 @@ impl Writer {
             && !self.control.has_change()
     }
 
-    /// Group commit with `appendfsync always`: waits for the clients that got their replies after the last
+    /// Group commit, with `appendfsync always`: waits for the clients that got their replies after the last
     /// sync to write again, so that their writes share the next sync. Waits for half the time of a sync at
     /// most.
-    pub fn wait_for_group(&mut self) {
+    pub fn wait_for_group_commit(&mut self) {
         let waits = self.control.policy() == SyncPolicy::Always && !simulation::is_active();
         if !waits || self.failed_at.is_some() {
             return;
@@ -346,9 +346,15 @@ impl Writer {
                 self.batch.push_back(Item::Units(chunk));
             }
             let is_change_next = reader.as_ref().is_none_or(|reader| reader.lsn() == until);
-            let Some(FileChange { next, .. }) = changes.pop_front_if(|_| is_change_next) else { return };
-            self.batch.push_back(Item::Change(next));
-            self.noted_time_s = 0;
+            let change = changes.pop_front_if(|_| is_change_next);
+            let Some(FileChange { next, note, .. }) = change else { return };
+            if let Some(next) = next {
+                self.batch.push_back(Item::Change(next));
+                self.noted_time_s = 0;
+            }
+            if !note.is_empty() {
+                self.batch.push_back(Item::Note(note));
+            }
         }
     }
 

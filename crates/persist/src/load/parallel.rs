@@ -15,6 +15,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::ahead::ReadAhead;
+use super::replication::Stated;
 use super::skip::{Skipped, Slice, Stop, skip_record};
 use super::{
     ChecksumState, LoadOptions, LoadSummary, LoadTarget, Loader, Record, VERSION_WITH_CHECKSUM,
@@ -53,7 +54,8 @@ pub struct LoadJob<'a> {
 }
 
 /// Loads a file on several threads. Bytes after its end are not looked at. Each worker's target is told of
-/// the keys that the worker steps over.
+/// the keys that the worker steps over. Where the file says where replication stood, keys that have expired
+/// are loaded whatever the options say: replicas that go on from there have them.
 pub fn load_in_parallel(file: &dyn SharedFile, job: &LoadJob<'_>) -> Result<LoadSummary, LoadError> {
     let total = file.length().unwrap_or(0);
     match attempt(file, total, job) {
@@ -80,7 +82,10 @@ fn attempt(file: &dyn SharedFile, total: u64, job: &LoadJob<'_>) -> Result<LoadS
     let version = header.summary.version;
     let begin = header.source.offset();
     let checksum = header.source.into_checksum();
-    let shared = Shared::default();
+    let stated = Loader::new(Range { file, at: 0, end: total }, Some(total), job.options.clone());
+    // A damage is found by those who load.
+    let replication = stated.replication().unwrap_or(None);
+    let shared = Shared { skips_expired: replication.is_none(), ..Shared::default() };
 
     let (sender, receiver) = sync_channel::<Part>(PARTS_WAITING_MAX * job.threads);
     let receiver = Mutex::new(receiver);
@@ -111,7 +116,8 @@ fn attempt(file: &dyn SharedFile, total: u64, job: &LoadJob<'_>) -> Result<LoadS
         return Err(Some(error));
     }
     let (end, computed) = end.map_err(|_| None)?;
-    shared.conclude(file, version, end, computed, &job.options).map_err(Some)
+    let summary = shared.conclude(file, version, end, computed, &job.options).map_err(Some)?;
+    Ok(LoadSummary { replication, ..summary })
 }
 
 /// Whole records of a file.
@@ -137,6 +143,8 @@ struct Shared {
     /// The first error.
     failure: Mutex<Option<LoadError>>,
     failed: AtomicBool,
+    /// Keys that have expired are left out, if the options say so.
+    skips_expired: bool,
     /// Buffers of parts that have been loaded, for reuse.
     spare: Mutex<Vec<Vec<u8>>>,
 }
@@ -159,7 +167,7 @@ impl Shared {
             let (bytes, outcome) = match part.content {
                 Content::Bytes(bytes, count) => {
                     let source = Source::from_beginning(bytes, count).at_offset(part.offset);
-                    let (outcome, source) = load_part(source, part.database, job, target);
+                    let (outcome, source) = self.load_part(source, part.database, job, target);
                     let bytes = source.into_buffer();
                     if bytes.len() <= PART_BYTES_KEPT {
                         lock(&self.spare).push(bytes);
@@ -169,7 +177,7 @@ impl Shared {
                 Content::Range(count) => {
                     let range = Range { file, at: part.offset, end: part.offset + count };
                     let source = Source::new(range, Some(count)).at_offset(part.offset);
-                    (count, load_part(source, part.database, job, target).0)
+                    (count, self.load_part(source, part.database, job, target).0)
                 }
             };
             match outcome {
@@ -221,20 +229,27 @@ impl Shared {
         }
         Ok(total)
     }
-}
 
-/// Loads what a source yields, and gives it back.
-fn load_part<'a, R: Read>(
-    source: Source<'a, R>,
-    database: usize,
-    job: &LoadJob<'_>,
-    target: &mut dyn LoadTarget,
-) -> (Result<LoadSummary, LoadError>, Source<'a, R>) {
-    let options = job.options.clone();
-    let source = source.unchecked();
-    let mut loader = Loader { source, options, summary: LoadSummary::default(), key: Vec::new() };
-    let outcome = loader.records(database, target, true);
-    (outcome.map(|()| loader.summary), loader.source)
+    /// Loads what a source yields, and gives it back.
+    fn load_part<'a, R: Read>(
+        &self,
+        source: Source<'a, R>,
+        database: usize,
+        job: &LoadJob<'_>,
+        target: &mut dyn LoadTarget,
+    ) -> (Result<LoadSummary, LoadError>, Source<'a, R>) {
+        let mut options = job.options.clone();
+        options.skip_expired &= self.skips_expired;
+        let mut loader = Loader {
+            source: source.unchecked(),
+            options,
+            summary: LoadSummary::default(),
+            key: Vec::new(),
+            stated: Stated::default(),
+        };
+        let outcome = loader.records(database, target, true);
+        (outcome.map(|()| loader.summary), loader.source)
+    }
 }
 
 /// Reads a file and splits it into parts.
@@ -378,7 +393,7 @@ impl Read for Range<'_> {
 }
 
 /// Takes everything and keeps nothing.
-struct Discard;
+pub(super) struct Discard;
 
 impl LoadTarget for Discard {
     fn select(&mut self, _database: usize) -> Result<(), String> {

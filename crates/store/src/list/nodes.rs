@@ -306,7 +306,7 @@ impl Nodes {
         }
     }
 
-    /// Cuts a node at a place and returns the second part.
+    /// Splits a node at a place and returns the second part.
     fn split(&mut self, id: NodeId, place: usize) -> Node {
         let tail = self.nodes.get_mut(id as usize).split_off(place);
         self.recount(id);

@@ -41,7 +41,7 @@ const PREFETCHED_LINES: usize = 6;
 /// Cache lines of a block in a table whose items are small.
 const TABLE_LINES: usize = 8;
 const NARROW_HEADER: usize = 8;
-/// Tags are compared as words of so many.
+/// The number of tags that are compared as one word.
 const TAGS_AT_ONCE: usize = 8;
 /// Blocks with tags that are larger than this have a multiple of `ROUNDING` bytes.
 const ROUNDED_BYTES_MIN: usize = 256;
@@ -269,7 +269,7 @@ impl Block {
             removed_elements: (0, 0),
         };
         let shape = self.edit(form, &edit);
-        // SAFETY: the edit has made room there in a block that nobody else refers to.
+        // SAFETY: the edit has inserted that item, in a block that nobody else refers to.
         unsafe { self.write_item(&shape, at.item, at.offset, tag, elements, hash) };
     }
 
@@ -363,7 +363,7 @@ impl Block {
             removed_elements: (number, 1),
         };
         let shape = self.edit(form, &edit);
-        // SAFETY: the element's place in a block that nobody else refers to, and room for its bytes.
+        // SAFETY: the element's place in a block that nobody else refers to, with as many bytes.
         unsafe {
             self.0.add(shape.codes_at() + number).write(element.code());
             element.write(self.0.add(shape.data_at() + offset), 0);
@@ -413,8 +413,8 @@ impl Block {
         builder.finish()
     }
 
-    /// Reserves capacity for so many more items, whose elements have so many bytes, where there are items
-    /// already.
+    /// Reserves capacity for `items` more items, whose elements have `bytes` bytes, if the block is not
+    /// empty.
     pub(crate) fn reserve(&mut self, items: usize, bytes: usize) {
         let Some(start) = self.start() else { return };
         // SAFETY: the block has a header.
@@ -440,8 +440,8 @@ impl Block {
         let Some(start) = self.start() else { return };
         let (view, is_unique) = (self.view(), self.is_unique());
         debug_assert!(shape.size() <= capacity);
-        // SAFETY: both allocations have room for the shape; what elements refer to is counted once more
-        // unless the old block is given up without counting it.
+        // SAFETY: both allocations are large enough for the shape; what elements refer to is counted once
+        // more unless the old block is given up without counting it.
         unsafe {
             if !is_unique {
                 count_externals(view.codes(), view.data().as_ptr(), Count::Retain);
@@ -455,8 +455,8 @@ impl Block {
         }
     }
 
-    /// Makes the block one that nobody else refers to, with room as the edit says; the bytes for which there
-    /// is room are to be written. Returns the new shape.
+    /// Makes the block one that nobody else refers to, and inserts and removes bytes as the edit says; those
+    /// inserted are to be written. Returns the new shape.
     fn edit(&mut self, form: Form, edit: &Edit) -> Shape {
         let old = self.shape(form);
         debug_assert_eq!(old.form, form);
@@ -653,7 +653,7 @@ unsafe fn read_capacity(start: NonNull<u8>) -> usize {
 /// Writes all of the header but the count of owners.
 ///
 /// # Safety
-/// There is room for a block of this capacity, which is that of the allocation.
+/// The allocation has this capacity.
 unsafe fn write_header(start: NonNull<u8>, shape: &Shape, capacity: usize) {
     let form = u16::from(shape.form.stride) | if shape.form.has_tags { TAGS_BIT } else { 0 };
     // SAFETY: the caller's promise.
@@ -681,7 +681,7 @@ unsafe fn write_header(start: NonNull<u8>, shape: &Shape, capacity: usize) {
 /// Moves what lies behind an edit within a block whose tags and codes stay where they are.
 ///
 /// # Safety
-/// The allocation has room for both shapes, which have the same slots and header.
+/// The allocation is large enough for both shapes, which have the same slots and header.
 #[inline]
 unsafe fn move_tails(start: NonNull<u8>, old: &Shape, new: &Shape, edit: &Edit) {
     let stride = old.form.stride();
@@ -711,7 +711,7 @@ unsafe fn move_tails(start: NonNull<u8>, old: &Shape, new: &Shape, edit: &Edit) 
 /// Clears tags and codes beyond the items.
 ///
 /// # Safety
-/// The allocation has room for the shape.
+/// The allocation is large enough for the shape.
 #[inline]
 unsafe fn clear_spare(start: NonNull<u8>, shape: &Shape) {
     let spare = shape.slots - shape.items;
@@ -732,7 +732,8 @@ unsafe fn clear_spare(start: NonNull<u8>, shape: &Shape) {
 /// unused tags and codes.
 ///
 /// # Safety
-/// Both allocations have room for their shapes, and are the same or do not overlap. `old` has been written.
+/// Both allocations are large enough for their shapes, and are the same or do not overlap. `old` has been
+/// written.
 unsafe fn move_parts(from: NonNull<u8>, old: &Shape, to: NonNull<u8>, new: &Shape, edit: &Edit) {
     let stride = old.form.stride();
     let (old_next, new_next) = (edit.item + edit.removed_items, edit.item + edit.inserted_items);
@@ -775,7 +776,7 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// For more than no items, of so many bytes together.
+    /// For `items` items, more than none, whose elements have `data_bytes` bytes in all.
     pub(super) fn new(form: Form, items: usize, data_bytes: usize) -> Builder {
         let shape = Shape::new(form, items, data_bytes);
         let capacity = shape.capacity();
@@ -816,8 +817,8 @@ impl Builder {
         let count = codes.len() / stride;
         assert!(self.items + count <= self.shape.items && self.offset + data.len() <= self.shape.data_bytes);
         assert!(stride <= own_stride);
-        // SAFETY: the allocation has room for as many items and bytes; the elements come from a block that is
-        // borrowed, and are referred to from here as well now.
+        // SAFETY: the allocation is large enough for these items and bytes; the elements come from a block
+        // that is borrowed, and are referred to from here as well now.
         unsafe {
             count_externals(codes, data.as_ptr(), Count::Retain);
             if self.shape.form.has_tags {
@@ -848,7 +849,7 @@ impl Builder {
         let bytes = elements.iter().map(Encoded::span).sum::<usize>();
         assert!(self.items + count <= self.shape.items && self.offset + bytes <= self.shape.data_bytes);
         assert!(count * stride == elements.len() && !self.shape.form.has_tags);
-        // SAFETY: the allocation has room for as many items and bytes.
+        // SAFETY: the allocation is large enough for these items and bytes.
         unsafe {
             let mut code_at = self.start.add(self.shape.codes_at() + self.items * stride);
             let mut element_at = self.start.add(self.shape.data_at() + self.offset);

@@ -251,7 +251,7 @@ impl Buckets {
         self.shrink_as_needed();
     }
 
-    /// Makes the table as large as it will be with so many items, if those that it has are typical: others
+    /// Makes the table as large as it will be with `items` items, if those that it has are typical: others
     /// then come without splits. Costs O(n) for those that it has.
     pub(crate) fn prepare(&mut self, items: usize) {
         if self.len == 0 {
@@ -343,7 +343,7 @@ impl Buckets {
         }
     }
 
-    /// Splits the bucket whose turn it is.
+    /// Splits the next bucket.
     #[cold]
     fn split(&mut self) {
         let from = self.blocks.len() - self.level_size;

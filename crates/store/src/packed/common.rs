@@ -13,7 +13,7 @@ use super::view::View;
 /// How many more buckets the other table may have than this one, so that this is less work than looking items
 /// up one by one.
 const PARTNERS_MAX: usize = 8;
-/// Buckets that are fetched before their turn.
+/// Buckets that are prefetched before they are compared.
 const FETCHED_AHEAD: usize = 3;
 
 impl Buckets {

@@ -15,12 +15,12 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    /// Items of so many elements, to be found by walking.
+    /// Items of `stride` elements, to be found by walking.
     pub(crate) const fn plain(stride: u8) -> Form {
         Form { stride, has_tags: false }
     }
 
-    /// Items of so many elements, to be found by their tags.
+    /// Items of `stride` elements, to be found by their tags.
     pub(super) const fn tagged(stride: u8) -> Form {
         Form { stride, has_tags: true }
     }
@@ -141,7 +141,7 @@ impl<'a> View<'a> {
         self.codes.first().is_some_and(|&code| !element::is_integer(code))
     }
 
-    /// Whether it is plain that no element has a text of more than so many bytes.
+    /// Whether the codes show that no element has a text of more than `text_bytes_max` bytes.
     pub(crate) fn has_texts_within(&self, text_bytes_max: usize) -> bool {
         self.codes.iter().all(|&code| match element::is_integer(code) {
             true => text_bytes_max >= INTEGER_TEXT_MAX,
@@ -250,6 +250,20 @@ impl<'a> View<'a> {
         None
     }
 
+    /// Visits the first elements of the items whose marks are set, until `visit` returns false; there are as
+    /// many marks as items. Says whether all were visited. Of the other items only the lengths are read.
+    #[inline]
+    pub(crate) fn visit_marked(&self, marks: &[bool], mut visit: impl FnMut(Element<'a>) -> bool) -> bool {
+        let mut rest = self.data;
+        for (codes, is_marked) in self.codes.chunks_exact(self.form.stride()).zip(marks) {
+            if *is_marked && !visit(read_element(codes, rest, 0).0) {
+                return false;
+            }
+            rest = &rest[codes.iter().map(|&code| span(code)).sum::<usize>()..];
+        }
+        true
+    }
+
     /// All items in order.
     #[inline]
     pub(crate) fn items(&self) -> Items<'a> {
@@ -294,7 +308,7 @@ impl<'a> Items<'a> {
         Items { stride: 1, codes: &[], data: &[] }
     }
 
-    /// [`Iterator::fold`] where items have so many codes.
+    /// [`Iterator::fold`] where items have `STRIDE` codes.
     #[inline]
     fn fold_by<const STRIDE: usize, B, F: FnMut(B, Item<'a>) -> B>(self, init: B, mut f: F) -> B {
         let (mut result, mut data) = (init, self.data);

@@ -39,11 +39,8 @@ impl Set {
         let mut chooser = Chooser::new(table, presence, others);
         for bucket in 0..table.block_count() {
             let chosen = chooser.choose(bucket);
-            let items = table.block(bucket).view().items().zip(chosen);
-            for (item, _) in items.filter(|(_, is_chosen)| **is_chosen) {
-                if !visit(item.key) {
-                    return;
-                }
+            if !table.block(bucket).view().visit_marked(chosen, &mut visit) {
+                return;
             }
         }
     }

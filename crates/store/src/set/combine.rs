@@ -9,7 +9,8 @@ use crate::listpack::Element;
 use crate::packed::{Block, Buckets, View};
 use crate::sample;
 
-/// Where fewer than one member in so many is taken, members are drawn one by one, else all are walked.
+/// Where a smaller part of the members than one in this number is taken, they are drawn one by one, else all
+/// are walked.
 const DRAWN_FRACTION: usize = 8;
 
 impl Set {

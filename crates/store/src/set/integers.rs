@@ -73,7 +73,7 @@ impl Integers {
         let width = max(1, max(width_of(first), width_of(last)));
         let capacity = slab::class_size(HEADER + rising.len() * width);
         let mut integers = Integers(slab::alloc(capacity).as_ptr());
-        // SAFETY: the allocation has room for the header and as many integers of the width.
+        // SAFETY: the allocation is large enough for the header and as many integers of the width.
         unsafe {
             let target = integers.0.add(HEADER);
             for (index, integer) in rising.iter().enumerate() {
@@ -150,7 +150,7 @@ impl Integers {
         if width > old.width || wanted > old.capacity {
             self.resize(slab::class_size(wanted), width);
         }
-        // SAFETY: there is room for one more, and the integers after the new one lie in the allocation.
+        // SAFETY: the capacity allows one more, and the integers after the new one lie in the allocation.
         unsafe {
             let at = self.0.add(HEADER + index * width);
             std::ptr::copy(at, at.add(width), (old.len - index) * width);

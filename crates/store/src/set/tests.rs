@@ -383,7 +383,7 @@ fn combinations_are_as_if_made_member_by_member() {
     }
 }
 
-/// A set of so many members below `bound`, and what it is to hold; after growth alone, or after both.
+/// A set of `size` members below `bound`, and what it is to hold; after growth alone, or after both.
 fn large_set(
     random: &mut impl FnMut() -> u64,
     len: usize,

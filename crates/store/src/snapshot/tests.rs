@@ -292,8 +292,8 @@ fn what_is_delivered_is_the_state_of_the_cut() {
 #[test]
 fn a_long_string_may_change_and_go_between_its_chunks() {
     let keys: [&[u8]; 3] = [b"changed", b"removed", b"stays"];
-    for cut in 0..12 {
-        let mut bench = Bench::new(cut);
+    for changed_at in 0..12 {
+        let mut bench = Bench::new(changed_at);
         for key in keys {
             let entry = Entry::string(key, &vec![key[0]; CHUNK_BYTES * 3 + 5], None, 0);
             bench.on(0, key, |database, hash, _| _ = database.insert(hash, entry));
@@ -301,8 +301,8 @@ fn a_long_string_may_change_and_go_between_its_chunks() {
         let (snapshot, _) = bench.keyspace.lock(bench.keyspace.all_shards()).begin_snapshot();
         let expected = bench.contents();
         let mut open: Vec<usize> = (0..bench.keyspace.shard_count()).collect();
-        for turn in 0..100 {
-            if turn == cut {
+        for step in 0..100 {
+            if step == changed_at {
                 bench.on(0, b"changed", |database, hash, _| {
                     let Lookup::Unexpired(mut entry) = database.find_unexpired(hash, b"changed", NOW_MS)
                     else {
@@ -321,11 +321,14 @@ fn a_long_string_may_change_and_go_between_its_chunks() {
             });
         }
         assert!(open.is_empty(), "the walk does not end");
-        assert!(bench.receive_all(&snapshot) == expected, "changed at turn {cut}: not the state of the cut");
+        assert!(
+            bench.receive_all(&snapshot) == expected,
+            "changed at step {changed_at}: not the state of the cut"
+        );
     }
 }
 
-/// A bench with so many keys in database 0, all with this value, and the keys.
+/// A bench with `count` keys in database 0, all with this value, and the keys.
 fn with_strings(count: usize, value: &[u8]) -> (Bench, Vec<String>) {
     let mut bench = Bench::new(1);
     let keys: Vec<String> = (0..count).map(|number| format!("key:{number}")).collect();

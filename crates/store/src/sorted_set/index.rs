@@ -38,7 +38,7 @@ pub(super) const FILL: usize = 32;
 const FILL_MIN: usize = FILL / 2;
 
 /// Spare capacity, in items, of a bucket that is reallocated because it is full.
-const ROOM: usize = 2;
+const SPARE_ITEMS: usize = 2;
 /// Bytes of a bucket with as many items as there are on average, up to a cache line.
 const FETCHED_BYTES: usize = 256;
 /// Most unused bytes that a bucket keeps when items go.
@@ -180,7 +180,7 @@ impl Bucket {
             *self = Bucket::of(&items, 0);
             return;
         }
-        *self = self.copy(len + ROOM);
+        *self = self.copy(len + SPARE_ITEMS);
         let fits = self.add_within(item);
         debug_assert!(fits, "the new bucket has capacity for one more");
     }
@@ -440,7 +440,7 @@ impl Index {
     }
 }
 
-/// The level of so many buckets, of which there is at least one.
+/// The level of a table of `bucket_count` buckets, of which there is at least one.
 #[inline]
 fn level_of(bucket_count: usize) -> usize {
     1 << bucket_count.ilog2()

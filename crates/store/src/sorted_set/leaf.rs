@@ -435,11 +435,11 @@ fn read(raw: &[u8]) -> u64 {
 fn sum(bytes: &[u8], count: usize) -> usize {
     const EVEN: u64 = 0x00ff_00ff_00ff_00ff;
     const ONES: u64 = 0x0001_0001_0001_0001;
-    /// So many words have a sum of 16 bits.
+    /// The sum of this number of words fits 16 bits.
     const WORDS_MAX: usize = 32;
     let of_word = |word: u64| (word & EVEN) + (word >> 8 & EVEN);
     let (words, rest) = bytes.split_at(count & !7);
-    // What follows the last whole word is read as one too, if there is so much.
+    // What follows the last whole word is read as one too, if there are eight bytes.
     let mut sums = of_word(match rest.first_chunk() {
         Some(&raw) => u64::from_le_bytes(raw) & !(u64::MAX << (8 * (count % 8))),
         None => read(&rest[..count % 8]),
@@ -501,8 +501,8 @@ impl Leaf {
         View::new(self.bytes.payload())
     }
 
-    /// How many of these entries (bytes of the member, score), from the first on, fit a leaf of so many
-    /// bytes and entries; at least one.
+    /// How many of these entries (bytes of the member, score), from the first on, fit a leaf of `bytes_max`
+    /// bytes and `len_max` entries; at least one.
     pub fn fitting(entries: impl Iterator<Item = (usize, f64)>, bytes_max: usize, len_max: usize) -> usize {
         let mut sum = Measure::default();
         for (member_bytes, score) in entries.take(len_max) {

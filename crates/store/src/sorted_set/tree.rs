@@ -38,8 +38,8 @@ use crate::seed;
 const LEAF_ENTRIES_MAX: usize = 128;
 /// Most bytes of the payload of a leaf with more than one entry.
 const LEAF_BYTES_MAX: usize = 1024 - SharedBytes::HEADER_BYTES;
-/// Most entries and bytes of a leaf that is made in bulk or filled at an end of the set: it has room for the
-/// first entries that come between its own.
+/// Most entries and bytes of a leaf that is made in bulk or filled at an end of the set: the rest is for
+/// the first entries that come between its own.
 const FILLED_ENTRIES_MAX: usize = LEAF_ENTRIES_MAX * 7 / 8;
 const FILLED_BYTES_MAX: usize = LEAF_BYTES_MAX * 15 / 16;
 /// Below this number of bytes a leaf looks for a neighbour to merge with.
@@ -49,7 +49,7 @@ const MERGED_ENTRIES_MAX: usize = LEAF_ENTRIES_MAX / 2;
 const MERGED_BYTES_MAX: usize = LEAF_BYTES_MAX / 2;
 /// Leaves from which on they are fetched ahead: fewer of them stay in the caches anyway.
 const FETCHED_FROM: usize = 1024;
-/// The places of so many leaves are freed in some ten microseconds.
+/// The places of this number of leaves are freed in some ten microseconds.
 const QUICKLY_FREED_LEAVES_MAX: usize = 4096;
 /// A member of this size is not moved along when a leaf is split for it.
 const BULKY_BYTES: usize = LEAF_BYTES_MAX / 4;
@@ -161,7 +161,7 @@ impl Tree {
         self.tree.node_count() == 1
     }
 
-    /// Whether there were so many leaves that freeing what knew them takes long.
+    /// Whether freeing the tables of its leaves takes long.
     pub fn has_large_tables(&self) -> bool {
         self.leaves.len() > QUICKLY_FREED_LEAVES_MAX
     }
@@ -397,8 +397,8 @@ impl Tree {
         }
     }
 
-    /// Adds an entry at a place of a leaf, to which `path` leads if it is known, making room where there is
-    /// none. Returns the leaf that the entry came to.
+    /// Adds an entry at a place of a leaf, to which `path` leads if it is known, splitting it
+    /// where it is full. Returns the leaf that the entry came to.
     fn insert_near(
         &mut self,
         mut id: NodeId,
@@ -563,7 +563,7 @@ impl Tree {
         leaf
     }
 
-    /// Moves the entries of a small leaf and those of a neighbour together if there is room to spare.
+    /// Merges a small leaf with a neighbour if both together are far from full.
     fn merge_with_neighbour(&mut self, id: NodeId) {
         let fits = |&other: &NodeId| {
             let (one, two) = (self.leaf(id), self.leaf(other));

@@ -13,7 +13,7 @@
 
 use mantissa_number::{INTEGER_TEXT_MAX, format_i64, format_u64, parse_i64};
 
-/// Room for the text of one number.
+/// The size of a buffer for the text of one number.
 pub const NUMBER_TEXT_MAX: usize = 32;
 
 const INTEGER_SMALL_MAX: i64 = 0x5f;

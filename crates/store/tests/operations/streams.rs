@@ -81,7 +81,7 @@ fn trim_referenced(stream: &mut Stream, model: &mut Model, trim: &Trim) {
         let is_kept =
             trim.references == References::Acknowledged && stream_groups::is_referenced(groups, *id);
         if left == 0 || is_kept {
-            // Up to a place, an entry that is kept uses up its turn; up to a length, the next one goes.
+            // Up to a place, an entry that is kept counts as well; up to a length, the next one goes.
             left -= usize::from(left > 0 && is_bounded_by_place);
             return true;
         }

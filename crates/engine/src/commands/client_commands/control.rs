@@ -145,8 +145,7 @@ pub(super) fn unpause(
     reply: &mut Reply,
 ) -> Outcome {
     let engine = invocation.engine();
-    engine.pause.until_ms.store(0, Ordering::Relaxed);
-    engine.pause.all.store(false, Ordering::Relaxed);
+    engine.pause.end();
     engine.send_all(|| Message::Resume);
     reply.ok();
     Ok(())

@@ -64,7 +64,7 @@ pub(super) fn structure(
     Ok(())
 }
 
-/// DEBUG SDSLEN: the lengths of a key and of its string. Neither has room to spare here; the sizes are those
+/// DEBUG SDSLEN: the lengths of a key and of its string. Neither has spare capacity here; the sizes are those
 /// of what is allocated for both.
 pub(super) fn sdslen(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let text = with_entry(invocation, args, |entry, _| {

@@ -21,13 +21,16 @@ pub(super) fn stats(lines: &mut Lines, source: &Source) {
     lines.add("total_net_input_bytes", totals.input_bytes);
     lines.add("total_net_output_bytes", totals.output_bytes);
     lines.add("total_net_repl_input_bytes", rate(&engine.replication.link.read_bytes));
-    lines.zeros(&["total_net_repl_output_bytes"]);
+    let serving = &engine.replication.serving;
+    lines.add("total_net_repl_output_bytes", rate(&serving.sent_bytes));
     lines.add("instantaneous_input_kbps", kilobytes(rate(&engine.stats.input_bytes_per_second)));
     lines.add("instantaneous_output_kbps", kilobytes(rate(&engine.stats.output_bytes_per_second)));
     lines.add("instantaneous_input_repl_kbps", "0.00");
     lines.add("instantaneous_output_repl_kbps", "0.00");
     lines.add("rejected_connections", totals.rejected_connections);
-    lines.zeros(&["sync_full", "sync_partial_ok", "sync_partial_err"]);
+    lines.add("sync_full", rate(&serving.full_syncs));
+    lines.add("sync_partial_ok", rate(&serving.partial_syncs));
+    lines.add("sync_partial_err", rate(&serving.refused_partial_syncs));
     lines.add("expired_subkeys", totals.expired_fields);
     lines.add("expired_keys", totals.expired_keys);
     let expiry = &engine.expiry;

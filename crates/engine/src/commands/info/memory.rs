@@ -9,6 +9,7 @@ use mantissa_sys::process;
 use super::{KeyspaceTotals, Lines, Source, human, ratio};
 use crate::engine::Engine;
 use crate::invocation::Invocation;
+use crate::replication::primary;
 
 /// What is known about memory, in bytes.
 pub struct MemoryFigures {
@@ -138,8 +139,12 @@ pub(super) fn section(lines: &mut Lines, source: &Source) {
     quotient("rss_overhead", figures.resident, resident);
     lines.add("mem_fragmentation_ratio", format!("{:.2}", ratio(figures.resident, figures.used)));
     lines.add("mem_fragmentation_bytes", figures.fragmentation_bytes());
-    lines.zeros(&["mem_not_counted_for_evict", "mem_replication_backlog", "mem_total_replication_buffers"]);
-    lines.zeros(&["mem_replica_full_sync_buffer", "mem_clients_slaves"]);
+    let buffers = primary::buffered(engine);
+    lines.zeros(&["mem_not_counted_for_evict"]);
+    lines.add("mem_replication_backlog", buffers.backlog);
+    lines.add("mem_total_replication_buffers", buffers.log);
+    lines.zeros(&["mem_replica_full_sync_buffer"]);
+    lines.add("mem_clients_slaves", buffers.replicas);
     lines.add("mem_clients_normal", figures.clients);
     lines.zeros(&["mem_cluster_links", "mem_aof_buffer"]);
     lines.add("mem_allocator", allocator::NAME);

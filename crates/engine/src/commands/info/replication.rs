@@ -12,7 +12,7 @@ pub(super) fn section(lines: &mut Lines, source: &Source) {
     lines.add("role", if is_replica { "slave" } else { "master" });
     super::replica::replica(lines, source);
     replicas(lines, source);
-    lines.add("master_failover_state", "no-failover");
+    lines.add("master_failover_state", engine.replication.failover.name());
     history(lines, engine);
     let range = backlog::range(engine);
     lines.add("repl_backlog_active", u8::from(range.is_some()));

@@ -1,0 +1,84 @@
+//! What a replica refuses: writes of its clients, and reads while its data are stale.
+
+use mantissa_commands::spec::{Flags, Traits};
+use mantissa_commands::{Error, Outcome};
+use mantissa_protocol::Args;
+
+use super::write_refusal;
+use crate::context::Context;
+use crate::invocation::Command;
+use crate::session::{Session, flag};
+
+const READ_ONLY: Error = Error::fixed("READONLY You can't write against a read only replica.");
+const STALE: Error =
+    Error::fixed("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
+
+/// Whether a request may run on a server of this role. Only a replica refuses any.
+#[inline]
+pub fn of_request(context: &Context, session: &Session, command: &Command, args: Args<'_>) -> Outcome {
+    match context.engine.replication.is_replica() {
+        false => Ok(()),
+        true => on_replica(context, session, command, args),
+    }
+}
+
+#[cold]
+fn on_replica(context: &Context, session: &Session, command: &Command, args: Args<'_>) -> Outcome {
+    if obeys(session) {
+        return Ok(());
+    }
+    let refuses = |command: &Command, args: Args<'_>| {
+        let script = context.engine.scripting.flags_of(command.info, args);
+        let writes = script.is_some_and(|flags| !flags.undeclared && !flags.no_writes);
+        if is_read_only(context) && (writes || command.info.flags.has(Flags::WRITE)) {
+            return Err(READ_ONLY);
+        }
+        let allows_stale = script.is_none_or(|flags| !flags.undeclared && flags.allow_stale);
+        match is_stale(context) && !(allows_stale && command.info.flags.has(Flags::STALE)) {
+            true => Err(STALE),
+            false => Ok(()),
+        }
+    };
+    match &session.transaction {
+        Some(transaction) if command.info.traits.has(Traits::RUNS_QUEUE) => {
+            transaction.queue.iter().try_for_each(|queued| refuses(queued.command, queued.args.as_args()))
+        }
+        _ => refuses(command, args),
+    }
+}
+
+/// Whether a command that a script calls may run on a server of this role.
+pub fn in_script(context: &Context, session: &Session, command: &Command) -> Outcome {
+    if !context.engine.replication.is_replica() || obeys(session) {
+        return Ok(());
+    }
+    if is_stale(context) && !command.info.flags.has(Flags::STALE) {
+        return Err(Error::fixed("ERR Can not execute the command on a stale replica"));
+    }
+    match is_read_only(context) && command.info.flags.has(Flags::WRITE) {
+        true => Err(READ_ONLY),
+        false => Ok(()),
+    }
+}
+
+/// Whether the disk or the number of replicas keeps the writes of a transaction from running.
+pub fn of_transaction(context: &Context, session: &Session) -> Outcome {
+    let queue = session.transaction.as_ref().map(|transaction| &transaction.queue[..]).unwrap_or_default();
+    match queue.iter().any(|queued| queued.command.info.flags.has(Flags::WRITE)) {
+        true => write_refusal(context.engine, &context.active.config),
+        false => Ok(()),
+    }
+}
+
+/// Whether everything that the session asks for is done: it is the primary.
+fn obeys(session: &Session) -> bool {
+    session.shared.has(flag::PRIMARY)
+}
+
+fn is_read_only(context: &Context) -> bool {
+    context.active.config.replica_read_only
+}
+
+fn is_stale(context: &Context) -> bool {
+    !context.active.config.replica_serve_stale_data && !context.engine.replication.link.is_up()
+}

@@ -1,0 +1,45 @@
+"""Fixtures for servers that replicate."""
+
+import pytest
+
+from support.replication import PAIRS, Node, Proxy, stand_in, wanted
+
+
+@pytest.fixture
+def start_node(request):
+    """Starts nodes that end with the test; on failure their folders are kept and their logs shown."""
+    nodes = []
+
+    def start(kind, **options):
+        node = Node(kind, **options)
+        nodes.append(node)
+        return node
+
+    yield start
+    report = getattr(request.node, "report_call", None)
+    for node in nodes:
+        if report is not None and report.failed:
+            node.keep()
+            print(f"{node.kind} at {node.port}: {node.directory}\n{node.log_tail()}")
+        node.stop()
+
+
+@pytest.fixture(params=wanted(PAIRS))
+def pair(request, start_node):
+    """A primary and what is to be its replica, of every pair of kinds."""
+    kinds = stand_in(request.param)
+    return start_node(kinds[0]), start_node(kinds[1])
+
+
+@pytest.fixture
+def make_proxy():
+    """Makes proxies that end with the test."""
+    proxies = []
+
+    def make(target):
+        proxies.append(Proxy(target))
+        return proxies[-1]
+
+    yield make
+    for proxy in proxies:
+        proxy.close()
