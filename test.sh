@@ -4,7 +4,7 @@
 #   ./test.sh                         everything: Rust, the C number core, all Python suites
 #   ./test.sh differential -k zset    one suite, with pytest's options. The suites: differential clients
 #                                     robustness concurrency dumps startup memory terminal durability metrics
-#                                     pages replication
+#                                     pages replication upgrade
 #
 # Needs Rust, a C compiler and python3. What else the tests need goes to .test-env, which git ignores.
 #
@@ -17,7 +17,8 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 environment=$PWD/.test-env
-suites="differential clients robustness concurrency dumps startup memory terminal durability metrics pages replication"
+suites="differential clients robustness concurrency dumps startup memory terminal durability metrics pages"
+suites="$suites replication upgrade"
 
 say() { printf '\n== %s\n' "$*"; }
 

@@ -21,6 +21,7 @@
 //! | `dashboard` | pictures on a terminal |
 //! | `benchmark`, `transfer`, `check` | `mantissa benchmark`, `import` and `export`, `check` |
 //! | `aof_files` | which files an append-only file consists of |
+//! | `upgrade` | `mantissa upgrade` |
 //! | `manual` | completions for shells, man pages |
 #![forbid(unsafe_code)]
 
@@ -45,6 +46,7 @@ mod session;
 mod target;
 mod tls;
 mod transfer;
+mod upgrade;
 mod uri;
 mod usage;
 
@@ -52,6 +54,7 @@ pub use benchmark::run as benchmark;
 pub use check::check;
 pub use manual::{completions, manual};
 pub use transfer::{export, import};
+pub use upgrade::run as upgrade;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read};

@@ -15,6 +15,7 @@ use crate::benchmark::CommandLine as BenchmarkOptions;
 use crate::check::CheckOptions;
 use crate::options::Options;
 use crate::transfer::{ExportOptions, ImportOptions};
+use crate::upgrade::UpgradeOptions;
 
 /// Print the completions of a shell: `source <(mantissa completions bash)`.
 #[derive(Parser, Debug)]
@@ -60,6 +61,7 @@ fn program() -> Command {
         .subcommand(named(ImportOptions::command(), "import"))
         .subcommand(named(ExportOptions::command(), "export"))
         .subcommand(named(CheckOptions::command(), "check"))
+        .subcommand(named(UpgradeOptions::command(), "upgrade"))
         .subcommand(named(CompletionOptions::command(), "completions"))
         .subcommand(named(ManualOptions::command(), "manual"))
 }

@@ -66,6 +66,23 @@ impl Config {
         loader.finish()
     }
 
+    /// Reads the text of a configuration file, then directives as on a command line. `file` is what CONFIG
+    /// REWRITE will write to.
+    pub fn from_text_and_arguments(
+        content: &[u8],
+        file: Option<PathBuf>,
+        arguments: &[Vec<u8>],
+    ) -> Result<(Config, Vec<Warning>), ConfigError> {
+        let arguments: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
+        let mut loader = Loader::new();
+        loader.config.file = file;
+        loader.read_lines("the running server's configuration", content, 0)?;
+        for words in CommandLine::split(&arguments).directives {
+            loader.apply(&words, &Origin::Arguments, &command_line_text(&words), 0)?;
+        }
+        loader.finish()
+    }
+
     /// The error that stops the start because the `index`th of [`Config::rename_commands`] can not be done.
     pub fn rename_error(&self, index: usize, reason: &str) -> ConfigError {
         let origin = self.rename_origins.get(index).cloned().unwrap_or(Origin::Arguments);

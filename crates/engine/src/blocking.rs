@@ -80,6 +80,7 @@ pub fn block(
         protocol: session.protocol,
         remembers_reads: session.remembers_reads(),
         ticket,
+        since_ms: access.now_ms(),
         blocking,
         spent_ns: AtomicU64::new(0),
         waiting: parking_lot::Mutex::new(true),
@@ -112,6 +113,7 @@ pub fn waiting_without_keys(
         protocol: session.protocol,
         remembers_reads: false,
         ticket: engine.next_ticket(),
+        since_ms: clock::unix_ms(),
         blocking: Blocking {
             kind: Kind::String,
             keys: Vec::new(),

@@ -44,7 +44,7 @@ use crate::blocking::{self, Deadlines};
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::execute::{self, Progress};
-use crate::host::{ConnId, Host, HostFacts, Message, Peer, Stream, Target};
+use crate::host::{ConnId, Host, HostFacts, Message, Peer, Stream, Target, Upgrade};
 use crate::session::Session;
 use crate::state::replication::Address;
 use crate::{aof, persistence, sessions, tracking};
@@ -152,6 +152,10 @@ impl Host for Clients {
         _timeout: Duration,
     ) -> io::Result<Box<dyn Stream>> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "an embedded engine follows no other server"))
+    }
+
+    fn upgrade(&self, _engine: &Engine, _request: Upgrade) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "the engine is a part of another program"))
     }
 
     fn facts(&self) -> HostFacts {

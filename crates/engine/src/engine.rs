@@ -324,6 +324,16 @@ impl Engine {
         self.next_client.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// The number of the last client.
+    pub fn last_client_id(&self) -> u64 {
+        self.next_client.load(Ordering::Relaxed) - 1
+    }
+
+    /// Has the next client get this number, or a later one.
+    pub fn skip_client_ids(&self, next: u64) {
+        self.next_client.fetch_max(next, Ordering::Relaxed);
+    }
+
     /// The next ticket for the queues of blocked clients: lower ones are served first.
     pub fn next_ticket(&self) -> u64 {
         let ticket = self.next_ticket.fetch_add(1, Ordering::Relaxed);

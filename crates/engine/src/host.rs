@@ -3,6 +3,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,6 +72,16 @@ pub trait Stream: Read + Write + Send {
     fn descriptor(&self) -> i32;
 }
 
+/// What MANTISSA.UPGRADE asks for.
+pub struct Upgrade {
+    /// The program that takes over; by default that which runs.
+    pub binary: Option<PathBuf>,
+    /// Directives for it as on a command line, beside those that are in force.
+    pub options: Vec<Vec<u8>>,
+    /// The client that has asked.
+    pub blocked: Arc<BlockedClient>,
+}
+
 /// The program around an engine.
 pub trait Host: Send + Sync {
     /// The number of workers. Their numbers begin at 0.
@@ -104,6 +115,10 @@ pub trait Host: Send + Sync {
     /// Connects to another server, as a replica does to its primary; with TLS where `tls-replication` says
     /// so. `timeout` bounds this, and later each read and write.
     fn connect(&self, config: &Config, address: &Address, timeout: Duration) -> io::Result<Box<dyn Stream>>;
+
+    /// Hands over to another process. The client that has asked waits: it is unblocked with an error if that
+    /// fails, and answered by the other process if not.
+    fn upgrade(&self, engine: &Engine, request: Upgrade) -> io::Result<()>;
 
     /// What INFO shows.
     fn facts(&self) -> HostFacts;

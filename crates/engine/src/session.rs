@@ -86,6 +86,8 @@ pub struct BlockedClient {
     pub remembers_reads: bool,
     /// Its place in the queues of its keys: lower ones are served first.
     pub ticket: u64,
+    /// When it began to wait, Unix time in ms.
+    pub since_ms: i64,
     /// What it waits for.
     pub blocking: mantissa_commands::Blocking,
     /// The time that it took until it began to wait, in ns.

@@ -58,6 +58,19 @@ impl Listeners {
         }
     }
 
+    /// Gives a listener back, and the connections that it has accepted and nobody has been told of. It is no
+    /// longer watched, also where another process has the same socket.
+    pub(crate) fn take(&mut self, id: usize) -> Option<(Listener, Vec<Socket>)> {
+        let entry = self.entries.get_mut(id)?.take()?;
+        if entry.is_watched {
+            // It can only fail if it is not watched.
+            let _ = epoll::delete(&self.epoll, &entry.listener);
+        }
+        let (own, others) = self.accepted.drain(..).partition(|(listener, _)| *listener == id);
+        self.accepted = others;
+        Some((entry.listener, Vec::from(own).into_iter().map(|(_, socket)| socket).collect()))
+    }
+
     /// Watches the listeners whose pause is over. Returns how long the next pause still lasts.
     pub(crate) fn watch(&mut self) -> Option<Duration> {
         let mut next: Option<Duration> = None;

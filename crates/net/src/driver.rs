@@ -167,6 +167,12 @@ impl Driver {
         on!(self, inner => inner.remove_listener(id))
     }
 
+    /// Stops accepting and gives the listener back, with connections that it has accepted and that have not
+    /// been reported.
+    pub fn take_listener(&mut self, id: usize) -> Option<(Listener, Vec<Socket>)> {
+        on!(self, inner => inner.take_listener(id))
+    }
+
     /// Starts serving an accepted connection, which any driver may have accepted.
     pub fn adopt(&mut self, mut socket: Socket) -> io::Result<Conn> {
         let session = socket.session_mut().take();

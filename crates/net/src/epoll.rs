@@ -135,6 +135,10 @@ impl Epoll {
         self.listeners.remove(id);
     }
 
+    pub(crate) fn take_listener(&mut self, id: usize) -> Option<(Listener, Vec<Socket>)> {
+        self.listeners.take(id)
+    }
+
     pub(crate) fn adopt(&mut self, socket: Socket) -> io::Result<Conn> {
         let link = EpollLink {
             link: Link::new(socket),

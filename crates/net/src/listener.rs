@@ -72,6 +72,21 @@ impl Listener {
         Ok(listener)
     }
 
+    /// A listener of another process whose descriptor has come here. The file of a Unix domain socket is its
+    /// responsibility from now on.
+    pub fn received(fd: OwnedFd, address: LocalAddress) -> Listener {
+        let path = match &address {
+            LocalAddress::Unix(path) => Some(path.to_string_lossy().into()),
+            LocalAddress::Tcp(_) => None,
+        };
+        Listener { fd, address, path }
+    }
+
+    /// Leaves the file of a Unix domain socket alone: another process has the listener now.
+    pub fn leave_file(&mut self) {
+        self.path = None;
+    }
+
     /// Where this listener listens.
     pub fn local_addr(&self) -> &LocalAddress {
         &self.address

@@ -62,6 +62,17 @@ impl Socket {
         Socket::from_accepted(OwnedFd::from(stream), None)
     }
 
+    /// A connection of another process whose descriptor has come here; `path` is that of the listener if it is
+    /// a Unix domain socket.
+    pub fn received(fd: OwnedFd, path: Option<&str>) -> io::Result<Socket> {
+        Socket::from_accepted(fd, path.map(Arc::from).as_ref())
+    }
+
+    /// Whether it speaks TLS, whose keys can not leave the process.
+    pub fn has_tls(&self) -> bool {
+        self.session.is_some()
+    }
+
     /// Who is at the other end.
     pub fn peer(&self) -> &Peer {
         &self.peer

@@ -65,6 +65,7 @@ pub struct Connection {
     pub moving_to: Option<usize>,
     /// What its worker has noted of the memory that it takes.
     pub weight: Weight,
+    is_successor: bool,
 }
 
 impl Connection {
@@ -82,7 +83,18 @@ impl Connection {
             counted_commands: 0,
             moving_to: None,
             weight: Weight::default(),
+            is_successor: false,
         }
+    }
+
+    /// Whether the process that is to take over talks through it.
+    pub fn is_successor(&self) -> bool {
+        self.is_successor
+    }
+
+    /// The process that is to take over talks through it.
+    pub fn be_successor(&mut self) {
+        self.is_successor = true;
     }
 
     /// Whether requests have to wait.

@@ -4,14 +4,16 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use mantissa_engine::blocking;
 use mantissa_engine::config::{Config, SetError};
-use mantissa_engine::host::{Host, HostFacts, Message as EngineMessage, Stream};
+use mantissa_engine::host::{Host, HostFacts, Message as EngineMessage, Stream, Upgrade};
 use mantissa_engine::state::replication::Address;
 use mantissa_engine::{Engine, warning};
 
+use crate::handover::predecessor;
 use crate::inbox::Message;
 use crate::network::Network;
-use crate::{crash, outgoing, reconfigure};
+use crate::{crash, handover, outgoing, reconfigure};
 
 impl Host for Network {
     fn worker_count(&self) -> usize {
@@ -50,7 +52,23 @@ impl Host for Network {
     }
 
     fn connect(&self, config: &Config, address: &Address, timeout: Duration) -> io::Result<Box<dyn Stream>> {
+        if address.host == handover::PREDECESSOR {
+            return handover::successor::connect(self, timeout);
+        }
         outgoing::connect(config, address, timeout)
+    }
+
+    fn upgrade(&self, engine: &Engine, request: Upgrade) -> io::Result<()> {
+        let network = self.weak();
+        engine.spawn("upgrade", move |engine| {
+            let Some(network) = network.upgrade() else { return };
+            let client = request.blocked.session.id;
+            let wanted = predecessor::Request { binary: request.binary, options: request.options, client };
+            if let Err(reason) = predecessor::hand_over(engine, &network, &wanted) {
+                let reply = format!("-ERR the upgrade failed, this server goes on: {reason}\r\n");
+                blocking::release(engine, &request.blocked, reply.into_bytes());
+            }
+        })
     }
 
     fn facts(&self) -> HostFacts {

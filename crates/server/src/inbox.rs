@@ -1,6 +1,7 @@
 //! Messages between workers: how one worker has another do something for a connection of its own.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use mantissa_engine::host;
 use mantissa_engine::metrics::Format;
@@ -10,14 +11,19 @@ use parking_lot::Mutex;
 
 use crate::conn_id::conn_of;
 use crate::connection::Connection;
+use crate::handover::freeze::Freeze;
 use crate::service::Service;
 
 /// What a worker is asked to do.
 pub enum Message {
     /// Serve a connection that another worker accepted.
     Adopt(Socket),
+    /// Serve the process that is to take over, which may do everything.
+    AdoptSuccessor(Socket),
     /// Serve a connection that another worker has served so far.
     Move(Box<Connection>, Socket),
+    /// Serve a connection that another process has served so far, and send it these bytes first.
+    Arrive(Box<Connection>, Socket, Option<Vec<u8>>),
     /// Hand connections over to another worker.
     HandOver(Handover),
     /// What the engine asks for.
@@ -40,6 +46,12 @@ pub enum Message {
         /// The text of all metrics.
         content: Vec<u8>,
     },
+    /// Stop running requests, for a hand-over.
+    Freeze(Arc<Freeze>),
+    /// Give up all connections, after [`Message::Freeze`].
+    Release,
+    /// Serve again.
+    Thaw,
     /// Stop serving and end the thread.
     Stop,
 }
@@ -51,13 +63,25 @@ impl Message {
             Message::Engine(message) => message.target().map(conn_of),
             Message::Adopt(_) | Message::Move(..) | Message::HandOver(_) => None,
             Message::Listen { .. } | Message::Scraped { .. } | Message::Stop => None,
+            Message::AdoptSuccessor(_)
+            | Message::Arrive(..)
+            | Message::Freeze(_)
+            | Message::Release
+            | Message::Thaw => None,
         }
     }
 
     /// Whether acting on it must wait until no script of the worker runs: because it locks shards, which the
     /// script holds, or because it moves clients.
     pub fn waits_for_scripts(&self) -> bool {
-        matches!(self, Message::Engine(host::Message::Complete(..)) | Message::HandOver(_))
+        matches!(
+            self,
+            Message::Engine(host::Message::Complete(..))
+                | Message::HandOver(_)
+                | Message::Freeze(_)
+                | Message::Release
+                | Message::Thaw
+        )
     }
 }
 

@@ -1,15 +1,17 @@
 //! What surrounds the engine in the server's process: the workers' inboxes, the listening sockets, TLS.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak, mpsc};
 
-use mantissa_net::Acceptor;
+use mantissa_net::{Acceptor, Listener};
 use parking_lot::{Mutex, RwLock};
 
 use crate::inbox::{Inbox, Message};
 use crate::scraping::Scraping;
 use crate::service::Service;
+use crate::start::tcp_addresses;
 
 /// The workers' inboxes and the sockets that listen. It is the engine's host: see `engine_host`.
 pub struct Network {
@@ -39,6 +41,12 @@ pub struct Network {
     pub driver_name: OnceLock<&'static str>,
     /// Told when the server is to end: the process's exit code.
     pub shutdown: mpsc::Sender<u8>,
+    /// An upgrade is under way.
+    pub hands_over: AtomicBool,
+    /// Another process serves: the files of sockets and the like are its own.
+    pub has_handed_over: AtomicBool,
+    /// In a process that takes over: the connection to the one that it replaces, until it is used.
+    pub predecessor: Mutex<Option<UnixStream>>,
 }
 
 impl Network {
@@ -60,6 +68,9 @@ impl Network {
             port: AtomicUsize::new(0),
             driver_name: OnceLock::new(),
             shutdown,
+            hands_over: AtomicBool::new(false),
+            has_handed_over: AtomicBool::new(false),
+            predecessor: Mutex::default(),
         })
     }
 
@@ -75,6 +86,15 @@ impl Network {
             Service::Tls => &self.listening_for_tls,
             Service::Metrics => &self.listening_for_metrics,
         }
+    }
+
+    /// Notes the TCP addresses of listeners that another process has opened.
+    pub fn take_addresses(&self, service: Service, listeners: &[Listener]) {
+        let addresses = tcp_addresses(listeners);
+        if let Some(address) = addresses.first().filter(|_| service == Service::Resp) {
+            self.port.store(usize::from(address.port()), Ordering::Relaxed);
+        }
+        *self.addresses(service).lock() = addresses;
     }
 
     /// Makes the workers' inboxes known. Called once, when all workers exist.

@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use mantissa_engine::config::Config;
@@ -65,6 +66,52 @@ impl<S: OnTcp> Stream for Connection<S> {
     fn descriptor(&self) -> i32 {
         self.0.tcp().as_raw_fd()
     }
+}
+
+/// A Unix socket to another process.
+struct Local(UnixStream);
+
+impl Read for Local {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.0.read(bytes)
+    }
+}
+
+impl Write for Local {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Stream for Local {
+    fn set_timeout(&mut self, timeout: Duration) -> io::Result<()> {
+        self.0.set_read_timeout(Some(timeout))?;
+        self.0.set_write_timeout(Some(timeout))
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    fn remote_address(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    fn descriptor(&self) -> i32 {
+        self.0.as_raw_fd()
+    }
+}
+
+/// A connection over a Unix socket.
+pub fn local(stream: UnixStream, timeout: Duration) -> io::Result<Box<dyn Stream>> {
+    stream.set_nonblocking(false)?;
+    let mut stream = Local(stream);
+    stream.set_timeout(timeout)?;
+    Ok(Box::new(stream))
 }
 
 /// Connects to the first address of a host that answers, with TLS where `tls-replication` says so.

@@ -10,3 +10,17 @@ pub enum Service {
     /// HTTP, for metrics.
     Metrics,
 }
+
+impl Service {
+    /// All of them.
+    pub const ALL: [Service; 3] = [Service::Resp, Service::Tls, Service::Metrics];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Service::Resp => "resp",
+            Service::Tls => "tls",
+            Service::Metrics => "metrics",
+        }
+    }
+}

@@ -20,12 +20,13 @@ use mantissa_sys::signals::{Signal, Signals};
 use mantissa_sys::{ThreadClock, process, scheduling};
 
 use crate::balance::Balancer;
+use crate::handover::successor::Successor;
 use crate::inbox::{Inbox, Message};
 use crate::network::Network;
 use crate::service::Service;
 use crate::supervision::Supervision;
 use crate::worker::{METRICS_CONNECTIONS_MAX, Worker};
-use crate::{crash, daemon, tls};
+use crate::{crash, daemon, handover, tls};
 
 /// File descriptors needed beside those of clients and of metrics.
 const DESCRIPTORS_RESERVED: u64 = 32;
@@ -61,8 +62,15 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
         let _nobody_may_read_it = std::io::stdout().write_all(text.as_bytes());
         return ExitCode::SUCCESS;
     }
-    let (config, warnings) = match Config::from_args(arguments) {
-        Ok(parsed) => parsed,
+    let taken = handover::successor::inherited().and_then(|inherited| match inherited {
+        Some((successor, config)) => Ok((Some(successor), config, Vec::new())),
+        None => {
+            let parsed = Config::from_args(arguments).map_err(|error| error.to_string());
+            parsed.map(|(config, warnings)| (None, config, warnings))
+        }
+    });
+    let (successor, config, warnings) = match taken {
+        Ok(taken) => taken,
         Err(error) => {
             let _nobody_may_read_it = writeln!(std::io::stderr(), "{error}");
             return ExitCode::FAILURE;
@@ -73,7 +81,7 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
     for warning in &warnings {
         warning!("{warning}");
     }
-    match start(config) {
+    match start(config, successor) {
         Ok(code) => ExitCode::from(code),
         Err(reason) => {
             warning!("{reason}");
@@ -96,12 +104,15 @@ fn answer(argument: &OsString) -> Option<String> {
     }
 }
 
-fn start(mut config: Config) -> Result<u8, String> {
+fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, String> {
     std::env::set_current_dir(&config.dir)
         .map_err(|error| format!("Can't chdir to '{}': {error}", config.dir))?;
     let mut supervision = Supervision::begin(&config);
-    daemon::daemonize(&config).map_err(|error| format!("Could not go to the background: {error}"))?;
-    let _pid_file = daemon::write_pid_file(&mut config);
+    let mut pid_file = None;
+    if successor.is_none() {
+        daemon::daemonize(&config).map_err(|error| format!("Could not go to the background: {error}"))?;
+        pid_file = daemon::write_pid_file(&mut config);
+    }
     adjust_client_limit(&mut config);
     let worker_count = match config.worker_threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -117,11 +128,20 @@ fn start(mut config: Config) -> Result<u8, String> {
     engine.startup_bytes.store(mantissa_store::allocator::allocated_bytes() as u64, Ordering::Relaxed);
     engine.acl.load_at_start(engine.registry, &engine.active_config().config, &*engine.storage)?;
     engine.persistence.loading.store(true, Ordering::Release);
-    let listeners = listen(&engine, &network)?;
+    let listeners = match successor {
+        None => listen(&engine, &network)?,
+        Some(_) => Vec::new(),
+    };
     tell_place(&engine.active_config().config, &network);
     let (threads, clocks) = start_workers(&engine, &network, listeners)?;
     supervision.repeat(&engine).map_err(|error| format!("Could not start a thread: {error}"))?;
-    if let Some(code) = load(&engine, &mut signals, &stop_receiver)? {
+    if let Some(successor) = &mut successor {
+        aof::start_without_files(&engine)?;
+        engine.persistence.loading.store(false, Ordering::Release);
+        successor.take_over(&engine, &network)?;
+        pid_file = daemon::write_pid_file(&mut engine.active_config().config.clone());
+        successor.serve(&network)?;
+    } else if let Some(code) = load(&engine, &mut signals, &stop_receiver)? {
         return Ok(code);
     }
     let (mut balancer, balanced) = (Balancer::new(clocks), Arc::clone(&network));
@@ -129,8 +149,16 @@ fn start(mut config: Config) -> Result<u8, String> {
         .map_err(|error| format!("Could not start a thread: {error}"))?;
     notice!("Ready to accept connections");
     supervision.ready();
+    if let Some(successor) = successor {
+        let network = Arc::clone(&network);
+        let late = move |engine: &Engine| successor.take_late(engine, &network);
+        engine.spawn("late-clients", late).map_err(|error| format!("Could not start a thread: {error}"))?;
+    }
     let code = wait_for_end(&engine, &mut signals, &stop_receiver, &supervision);
-    supervision.stopping();
+    let has_handed_over = network.has_handed_over.load(Ordering::Acquire);
+    if !has_handed_over {
+        supervision.stopping();
+    }
     engine.stopping.store(true, Ordering::Relaxed);
     network.post_all(|| Message::Stop);
     for thread in threads {
@@ -139,7 +167,8 @@ fn start(mut config: Config) -> Result<u8, String> {
     role::end(&engine);
     aof::finish(&engine);
     let is_saved = persistence::save_the_rest(&engine);
-    if let Some(path) = &engine.active_config().config.unixsocket {
+    drop(pid_file);
+    if let Some(path) = engine.active_config().config.unixsocket.as_ref().filter(|_| !has_handed_over) {
         let _may_be_gone = std::fs::remove_file(path);
     }
     notice!("Mantissa is now ready to exit, bye bye...");

@@ -6,6 +6,7 @@
 //! that have sent something in an iteration are fetched in the same way before the first of them is served,
 //! where the driver shows them.
 
+mod freezing;
 mod input;
 mod moving;
 mod nested_loop;
@@ -38,6 +39,7 @@ use mantissa_engine::registry::Command;
 use mantissa_engine::replication::primary;
 use mantissa_engine::session::Served;
 use mantissa_engine::session::flag;
+use mantissa_engine::state::replication::Replica;
 use mantissa_engine::{Engine, Session, aof, notice, sessions, stats, tracking, verbose, warning};
 use mantissa_sys::clock::unix_ms;
 
@@ -47,6 +49,7 @@ use crate::inbox::Message;
 use crate::network::Network;
 use crate::service::Service;
 use crate::{crash, limits};
+use freezing::Stopped;
 use input::Input;
 use moving::Departure;
 use nested_loop::Suspended;
@@ -82,7 +85,7 @@ pub struct Worker<'e> {
     /// Whether there are so many keys that it pays to prefetch them.
     prefetches: bool,
     deadlines: Deadlines,
-    tcp_listeners: Vec<TcpListener>,
+    listeners: Vec<WorkerListener>,
     /// Connections that are no clients.
     web: WebConnections,
     /// Clients that have moved on, by the connection that they had here.
@@ -100,16 +103,19 @@ pub struct Worker<'e> {
     /// Whether CLIENT PAUSE holds back any client of this worker.
     has_paused: bool,
     stopping: bool,
+    /// Stopped for a hand-over.
+    stopped: Option<Stopped>,
     last_tick_ms: i64,
     /// Inside a slow script: its client, which is not in its place.
     suspended: Option<Suspended>,
 }
 
 /// A socket that this worker accepts on.
-struct TcpListener {
+struct WorkerListener {
     /// Its number in the driver.
     id: usize,
-    address: SocketAddr,
+    /// The address; none for a Unix socket.
+    address: Option<SocketAddr>,
     service: Service,
 }
 
@@ -152,7 +158,7 @@ impl<'e> Worker<'e> {
             upcoming: Vec::new(),
             prefetches: false,
             deadlines: Deadlines::default(),
-            tcp_listeners: Vec::new(),
+            listeners: Vec::new(),
             web: WebConnections::default(),
             departures: HashMap::new(),
             pending: Pending::default(),
@@ -162,6 +168,7 @@ impl<'e> Worker<'e> {
             inspected: 0,
             has_paused: false,
             stopping: false,
+            stopped: None,
             last_tick_ms: 0,
             suspended: None,
         }
@@ -184,6 +191,7 @@ impl<'e> Worker<'e> {
             self.deliver_local(driver);
             self.tick(driver);
             self.end_turn(driver);
+            self.go_on_releasing(driver);
             let now = Instant::now();
             let turn_ns = now.duration_since(driver.iteration_began()).as_nanos() as u64;
             let commands_now = commands();
@@ -225,8 +233,18 @@ impl<'e> Worker<'e> {
             return;
         }
         match message {
-            Message::Adopt(socket) => self.adopt(driver, socket),
-            Message::Move(connection, socket) => self.arrived(driver, connection, socket),
+            Message::Adopt(socket) => {
+                self.adopt(driver, socket);
+            }
+            Message::AdoptSuccessor(socket) => self.adopt_successor(driver, socket),
+            Message::Move(connection, socket) => {
+                self.arrived(driver, connection, socket);
+            }
+            Message::Arrive(connection, socket, answer) => {
+                if let (Some(conn), Some(answer)) = (self.arrived(driver, connection, socket), answer) {
+                    self.send_bytes(driver, conn, answer, 0);
+                }
+            }
             Message::HandOver(handover) => self.hand_over(driver, handover),
             Message::Engine(message) => self.handle_engine_message(driver, message),
             Message::Listen { service, kept, opened } => {
@@ -234,6 +252,9 @@ impl<'e> Worker<'e> {
                 self.listen(driver, opened.into_iter().map(|listener| (service, listener)));
             }
             Message::Scraped { conn, format, content } => self.scraped(driver, conn, format, content),
+            Message::Freeze(freeze) => self.freeze(driver, freeze),
+            Message::Release => self.release(driver),
+            Message::Thaw => self.thaw(driver),
             Message::Stop => self.stopping = true,
         }
     }
@@ -261,18 +282,20 @@ impl<'e> Worker<'e> {
     /// Starts accepting on sockets.
     pub fn listen(&mut self, driver: &mut Driver, listeners: impl IntoIterator<Item = (Service, Listener)>) {
         for (service, listener) in listeners {
-            let address = listener.local_addr().clone();
+            let address = match listener.local_addr() {
+                LocalAddress::Tcp(address) => Some(*address),
+                LocalAddress::Unix(_) => None,
+            };
             let id = driver.add_listener(listener);
-            if let LocalAddress::Tcp(address) = address {
-                self.tcp_listeners.push(TcpListener { id, address, service });
-            }
+            self.listeners.push(WorkerListener { id, address, service });
         }
     }
 
     /// Stops accepting on the TCP sockets of a service, but for those that are kept.
     fn stop_listening(&mut self, driver: &mut Driver, service: Service, kept: &[SocketAddr]) {
-        self.tcp_listeners.retain(|listener| {
-            let keep = listener.service != service || kept.contains(&listener.address);
+        self.listeners.retain(|listener| {
+            let keep =
+                listener.service != service || listener.address.is_none_or(|address| kept.contains(&address));
             if !keep {
                 driver.remove_listener(listener.id);
             }
@@ -353,11 +376,16 @@ impl<'e> Worker<'e> {
 
     // ---- connections ----
 
-    fn accept(&mut self, driver: &mut Driver, listener: usize, mut socket: Socket) {
+    fn accept(&mut self, driver: &mut Driver, listener: usize, socket: Socket) {
+        let listener = self.listeners.iter().find(|it| it.id == listener);
+        let service = listener.map_or(Service::Resp, |listener| listener.service);
+        self.accept_for(driver, service, socket);
+    }
+
+    /// Begins to serve a connection that was accepted for a service.
+    fn accept_for(&mut self, driver: &mut Driver, service: Service, mut socket: Socket) {
         self.context.refresh();
         let engine = self.context.engine;
-        let listener = self.tcp_listeners.iter().find(|it| it.id == listener);
-        let service = listener.map_or(Service::Resp, |listener| listener.service);
         if service == Service::Metrics {
             return self.accept_web(driver, socket);
         }
@@ -386,7 +414,7 @@ impl<'e> Worker<'e> {
         }
     }
 
-    fn adopt(&mut self, driver: &mut Driver, socket: Socket) {
+    fn adopt(&mut self, driver: &mut Driver, socket: Socket) -> Option<Conn> {
         self.context.refresh();
         let config = &self.context.active.config;
         if !socket.peer().is_unix() {
@@ -399,12 +427,29 @@ impl<'e> Worker<'e> {
             Err(error) => {
                 self.network.open_count.fetch_sub(1, Ordering::Relaxed);
                 notice!("Could not serve a new connection: {error}");
-                return;
+                return None;
             }
         };
         let target = Target { worker: self.context.worker, conn: conn_id(conn) };
         let session = sessions::begin(&self.context, peer, descriptor, target);
         self.place(Box::new(Connection::new(session, conn)));
+        Some(conn)
+    }
+
+    /// Begins to serve the process that is to take over.
+    fn adopt_successor(&mut self, driver: &mut Driver, socket: Socket) {
+        self.network.open_count.fetch_add(1, Ordering::Relaxed);
+        let Some(conn) = self.adopt(driver, socket) else { return };
+        let engine = self.context.engine;
+        let user = engine.acl.superuser(engine.registry, &self.context.active.config);
+        if let Some(connection) = self.connection_mut(conn) {
+            connection.session.set_user(&user);
+            connection.session.authenticated = true;
+            connection.be_successor();
+            let replica = Replica::new(Arc::clone(&connection.session.shared));
+            replica.is_urgent.store(true, Ordering::Relaxed);
+            connection.session.replica = Some(Arc::new(replica));
+        }
     }
 
     /// Puts a client in its place.
@@ -497,7 +542,9 @@ impl<'e> Worker<'e> {
         let Some(mut connection) = self.connections[conn.index()].take() else { return };
         connection.session.killed |= connection.session.shared.has(flag::KILLED);
         limits::bound_query(&self.context, &mut connection, input.bytes().len());
-        let next = if connection.is_waiting()
+        let is_frozen = self.is_frozen() && !connection.is_successor();
+        let next = if is_frozen
+            || connection.is_waiting()
             || connection.held
             || connection.session.closing
             || connection.session.killed
@@ -728,7 +775,9 @@ impl<'e> Worker<'e> {
     fn tick(&mut self, driver: &mut Driver) {
         let now_ms = self.context.now_ms;
         let hz = i64::from(self.context.active.config.hz.max(1));
-        self.deadlines.expire(&self.context);
+        if !self.is_frozen() {
+            self.deadlines.expire(&self.context);
+        }
         self.context.engine.do_postponed();
         if now_ms - self.last_tick_ms < 1000 / hz {
             return;

@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod crash;
+pub mod descriptors;
 pub mod direct_io;
 pub mod locale;
 pub mod process;

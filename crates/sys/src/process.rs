@@ -120,6 +120,24 @@ pub fn machine_memory_bytes() -> u64 {
     units * unit_bytes
 }
 
+/// The bytes of memory that can be used without swapping, by what the kernel and the control group of this
+/// process say; `None` if they say nothing.
+pub fn available_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let machine = line.trim().trim_end_matches(" kB").parse::<u64>().ok()?.saturating_mul(1024);
+    Some(group_memory().map_or(machine, |group| group.min(machine)))
+}
+
+/// What the limit of the control group leaves.
+fn group_memory() -> Option<u64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let read = |name: &str| std::fs::read_to_string(format!("/sys/fs/cgroup{path}/{name}")).ok();
+    let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
+    Some(number("memory.max")?.saturating_sub(number("memory.current")?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -75,6 +75,13 @@ pub fn start(engine: &Engine) -> Result<(), String> {
     Ok(())
 }
 
+/// Starts the thread that writes, for a server that gets its data from another and its files later.
+pub fn start_without_files(engine: &Engine) -> Result<(), String> {
+    persistence::begin(engine);
+    engine.aof.configure(&engine.active_config().config);
+    writer::start(engine).map_err(|error| format!("Could not start a thread: {error}"))
+}
+
 /// Begins anew with the present data, where the log is on. No shard may be locked by this thread.
 fn begin_anew(engine: &Engine) {
     if engine.active_config().config.appendonly {

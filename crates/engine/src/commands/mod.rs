@@ -22,6 +22,7 @@ mod replication;
 mod scripting;
 mod serving;
 mod transactions;
+mod upgrade;
 
 pub use crate::client_figures::ClientFigures;
 pub use crate::version::REDIS_VERSION;
@@ -65,6 +66,7 @@ pub const FAMILIES: &[&[EngineSpec]] = &[
     replication::COMMANDS,
     scripting::COMMANDS,
     transactions::COMMANDS,
+    upgrade::COMMANDS,
 ];
 
 /// Takes a client out of everything that it has joined: subscriptions, MONITOR and tracking.

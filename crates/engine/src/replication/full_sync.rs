@@ -66,6 +66,7 @@ fn is_due(engine: &Engine, config: &Config, now_ms: i64) -> bool {
     let expected = config.repl_diskless_sync_max_replicas as usize;
     !config.repl_diskless_sync
         || !waiting.iter().all(takes_mark)
+        || waiting.iter().any(|replica| replica.is_urgent.load(Ordering::Relaxed))
         || (expected > 0 && waiting.len() >= expected)
         || longest_ms >= i64::from(config.repl_diskless_sync_delay) * 1000
 }

@@ -90,6 +90,19 @@ pub fn lead(engine: &Engine) -> bool {
     true
 }
 
+/// Takes the place of the primary that was followed, which serves no more: its history goes on. All shards
+/// must be locked.
+pub fn succeed(engine: &Engine, _all: &LockedShards<'_>) {
+    let replication = &engine.replication;
+    let mut primary = replication.primary.lock();
+    *primary = None;
+    replication.link.epoch.fetch_add(1, Ordering::AcqRel);
+    replication.link.begin(LinkState::None);
+    drop(primary);
+    replication.set_replica(false);
+    log::set_role(Role::Master);
+}
+
 fn leave(engine: &Engine) {
     if engine.replication.link.is_up() {
         notice!("Connection with master lost.");

@@ -251,6 +251,8 @@ pub struct Replica {
     pub takes_unknown_length: AtomicBool,
     /// REPLCONF capa psync2: the reply of a partial resynchronisation may name another history.
     pub takes_other_history: AtomicBool,
+    /// Others are not waited for: its dump begins at once.
+    pub is_urgent: AtomicBool,
     /// REPLCONF rdb-only: it wants a dump and no stream.
     pub is_dump_only: AtomicBool,
     /// REPLCONF rdb-filter-only: it wants no keys.
@@ -305,6 +307,7 @@ impl Replica {
             version: Mutex::default(),
             takes_unknown_length: AtomicBool::new(false),
             takes_other_history: AtomicBool::new(false),
+            is_urgent: AtomicBool::new(false),
             is_dump_only: AtomicBool::new(false),
             without_keys: AtomicBool::new(false),
             without_functions: AtomicBool::new(false),

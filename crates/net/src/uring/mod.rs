@@ -220,6 +220,10 @@ impl Uring {
         self.listeners.remove(id);
     }
 
+    pub(crate) fn take_listener(&mut self, id: usize) -> Option<(Listener, Vec<Socket>)> {
+        self.listeners.take(id)
+    }
+
     pub(crate) fn adopt(&mut self, socket: Socket) -> io::Result<Conn> {
         let conn = self.conns.insert(UringLink {
             link: Link::new(socket),

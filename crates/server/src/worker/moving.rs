@@ -65,6 +65,7 @@ impl Worker<'_> {
         if self.connection_mut(conn).is_none() {
             return;
         }
+        let Some(socket) = self.give_up(conn, socket) else { return };
         let Some(mut connection) = self.connections[conn.index()].take() else { return };
         let to = connection.moving_to.take().filter(|_| may_move(&connection));
         self.weights.remove(&self.context, &mut connection);
@@ -76,17 +77,25 @@ impl Worker<'_> {
             Some(to) if to != self.context.worker => {
                 self.network.post(to, Message::Move(connection, socket));
             }
-            _ => self.arrived(driver, connection, socket),
+            _ => {
+                self.arrived(driver, connection, socket);
+            }
         }
     }
 
     /// Takes over a client.
-    pub(super) fn arrived(&mut self, driver: &mut Driver, mut connection: Box<Connection>, socket: Socket) {
+    pub(super) fn arrived(
+        &mut self,
+        driver: &mut Driver,
+        mut connection: Box<Connection>,
+        socket: Socket,
+    ) -> Option<Conn> {
         let conn = match driver.adopt(socket) {
             Ok(conn) => conn,
             Err(error) => {
                 notice!("Could not take over a connection: {error}");
-                return self.forget(&mut connection);
+                self.forget(&mut connection);
+                return None;
             }
         };
         connection.conn = conn;
@@ -100,12 +109,16 @@ impl Worker<'_> {
         }
         // A client killed before its new worker was known: the old worker was notified.
         let killed = connection.session.shared.has(flag::KILLED);
+        if let Some(blocked) = &connection.session.blocked {
+            self.deadlines.add(blocked);
+        }
         self.note_pending_replies(&connection);
         self.note_replica(driver, &mut connection);
         self.place(connection);
         if killed {
             self.close(driver, conn, true);
         }
+        Some(conn)
     }
 
     /// Where a client is now that has left this connection; none if it never was here, and none while it is

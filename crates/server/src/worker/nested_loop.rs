@@ -21,7 +21,7 @@ use super::pending_replies::Pending;
 use super::replicas::Replicas;
 use super::web::WebConnections;
 use super::weights::Weights;
-use super::{TcpListener, Worker, execute_guarded};
+use super::{Worker, WorkerListener, execute_guarded};
 use crate::connection::Connection;
 use crate::inbox::Message;
 use crate::network::Network;
@@ -43,7 +43,7 @@ struct LentWorker<'a, 'e> {
     driver: &'a mut Driver,
     connections: &'a mut Vec<Option<Box<Connection>>>,
     deadlines: &'a mut Deadlines,
-    tcp_listeners: &'a mut Vec<TcpListener>,
+    listeners: &'a mut Vec<WorkerListener>,
     web: &'a mut WebConnections,
     departures: &'a mut HashMap<Conn, Departure>,
     pending: &'a mut Pending,
@@ -60,7 +60,7 @@ impl LentWorker<'_, '_> {
     fn exchange(&mut self, worker: &mut Worker) {
         std::mem::swap(&mut worker.connections, self.connections);
         std::mem::swap(&mut worker.deadlines, self.deadlines);
-        std::mem::swap(&mut worker.tcp_listeners, self.tcp_listeners);
+        std::mem::swap(&mut worker.listeners, self.listeners);
         std::mem::swap(&mut worker.web, self.web);
         std::mem::swap(&mut worker.departures, self.departures);
         std::mem::swap(&mut worker.pending, self.pending);
@@ -116,7 +116,7 @@ impl Worker<'_> {
             driver,
             connections: &mut self.connections,
             deadlines: &mut self.deadlines,
-            tcp_listeners: &mut self.tcp_listeners,
+            listeners: &mut self.listeners,
             web: &mut self.web,
             departures: &mut self.departures,
             pending: &mut self.pending,

@@ -262,6 +262,17 @@ impl Worker<'_> {
         driver.send(conn, bytes);
     }
 
+    /// Ends all connections that speak HTTP.
+    pub(super) fn close_web(&mut self, driver: &mut Driver) {
+        for index in 0..self.web.places.len() {
+            let Some(conn) = self.web.places[index].as_deref().map(|connection| connection.conn) else {
+                continue;
+            };
+            driver.close_after_send(conn);
+            self.web.remove(conn);
+        }
+    }
+
     /// Ends connections that have been doing the same for too long.
     pub(super) fn expire_web(&mut self, driver: &mut Driver) {
         if self.web.count == 0 {

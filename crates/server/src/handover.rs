@@ -1,0 +1,19 @@
+//! The hand-over of a running server to another process, which may be of another version or have other
+//! settings: an upgrade that no client notices.
+//!
+//! The other process is a replica of this one until it has everything; no layout of memory is shared. Then all
+//! requests stop for some milliseconds, and the sockets go over with what is known of their clients.
+//! [`predecessor`] has the order of events, and what happens when one of them fails.
+
+pub mod channel;
+pub mod client;
+pub mod freeze;
+pub mod predecessor;
+pub mod successor;
+
+/// The environment variable that tells a process that it is to take over: the numbers of the two sockets that
+/// it has inherited, the channel's and the stream's.
+pub const ENVIRONMENT: &str = "MANTISSA_HANDOVER";
+
+/// Stands for the address of the process that is taken over from.
+pub const PREDECESSOR: &str = "(predecessor)";

@@ -1,0 +1,93 @@
+//! A client on its way to another process: its session, what it has sent and not been answered, its socket.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use mantissa_engine::context::Context;
+use mantissa_engine::session_state::SessionState;
+use mantissa_net::{Conn, Peer, Socket};
+use mantissa_protocol::{Args, RequestLimits, RequestParser, encode_request};
+
+use super::channel::Channel;
+use super::freeze::Frozen;
+use crate::conn_id::peer_of;
+use crate::connection::{Connection, Partial};
+
+/// The kind of its message.
+pub const CLIENT: &[u8] = b"client";
+
+/// A client that has arrived.
+pub struct Arrival {
+    state: SessionState,
+    input: Vec<u8>,
+    socket: Socket,
+}
+
+/// Sends a client. `is_told`: it waits for the hand-over, of which the other process tells it.
+pub fn send(channel: &Channel, frozen: &Frozen, is_told: bool) -> io::Result<()> {
+    let Frozen { connection, socket, .. } = frozen;
+    let mut state = SessionState::of(&connection.session);
+    if is_told {
+        state.wait_no_longer();
+    }
+    let mut encoded = Vec::new();
+    state.encode(&mut encoded);
+    let input = connection.partial.as_ref().map_or(&[][..], |partial| &partial.buffer);
+    let path = match socket.peer() {
+        Peer::Unix { path } => path.as_bytes(),
+        Peer::Tcp { .. } => b"",
+    };
+    channel.send(&[CLIENT, &encoded, path, input], Some(socket.as_fd()))
+}
+
+/// Takes a client out of its message.
+pub fn receive(message: Args<'_>, descriptor: OwnedFd) -> io::Result<Arrival> {
+    let invalid = || io::Error::new(io::ErrorKind::InvalidData, "a client can not be understood");
+    let limits = RequestLimits { bulk_len_max: u64::MAX, authenticated: true };
+    let (state, mut slices) = (message.at(1), Vec::new());
+    RequestParser::default().parse(state, &limits, &mut slices);
+    let state = SessionState::decode(Args::new(state, &slices)).ok_or_else(invalid)?;
+    let path = std::str::from_utf8(message.at(2)).map_err(|_| invalid())?;
+    let socket = Socket::received(descriptor, Some(path).filter(|path| !path.is_empty()))?;
+    Ok(Arrival { state, input: message.at(3).to_vec(), socket })
+}
+
+impl Arrival {
+    /// Clients are restored in this order.
+    pub fn place(&self) -> (bool, bool, u64) {
+        self.state.place()
+    }
+
+    /// The number of the client.
+    pub fn id(&self) -> u64 {
+        self.state.id()
+    }
+
+    /// Registers its session. It is to be given to a worker that is frozen.
+    pub fn restore(self, context: &mut Context) -> Result<(Box<Connection>, Socket), String> {
+        let (peer, descriptor) = (peer_of(self.socket.peer()), self.socket.fd());
+        let session = self.state.restore(context, peer, descriptor)?;
+        let mut connection = Box::new(Connection::new(session, Conn::from_bits(u64::MAX)));
+        if !self.input.is_empty() {
+            connection.partial = Some(Box::new(Partial { buffer: self.input, parser: Default::default() }));
+        }
+        Ok((connection, self.socket))
+    }
+}
+
+/// One word for a message whose value is a list of words.
+pub fn pack(words: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if !words.is_empty() {
+        encode_request(&mut bytes, words);
+    }
+    bytes
+}
+
+/// The words of [`pack`].
+pub fn unpack(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let limits = RequestLimits { bulk_len_max: u64::MAX, authenticated: true };
+    let mut slices = Vec::new();
+    RequestParser::default().parse(bytes, &limits, &mut slices);
+    Args::new(bytes, &slices).iter().map(<[u8]>::to_vec).collect()
+}

@@ -1,0 +1,298 @@
+//! The process that hands over.
+//!
+//! ```text
+//! here                                     the successor
+//! begin: configuration          ->         makes an engine, follows this server as a replica
+//!                               <-         synced
+//! (workers stop running requests)
+//! finish: the log's end         ->         applies the stream to that end
+//!                               <-         caught-up
+//! (replies leave, connections are given up, the append-only file is closed)
+//! state, listener, client ...   ->         registers everything, serves nobody
+//! take-over                     ->         opens the append-only file
+//!                               <-         serving, and from then on it does
+//! client ... (late ones), end   ->
+//! ```
+//!
+//! Until `serving` has come the successor changes nothing that this server needs: if it fails, or is gone,
+//! this server takes everything back and goes on. After that this server runs no request any more.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use mantissa_engine::{Engine, aof, engine_state, notice, warning};
+use mantissa_net::{LocalAddress, Socket};
+use mantissa_sys::{descriptors, process};
+
+use super::channel::Channel;
+use super::freeze::Freeze;
+use super::{ENVIRONMENT, client};
+use crate::inbox::Message;
+use crate::network::Network;
+use crate::service::Service;
+
+/// How long a step may take in which nobody is served.
+const STEP_MAX: Duration = Duration::from_secs(10);
+/// How long clients that do not read may hold everybody up. They follow later.
+const RELEASE_MAX: Duration = Duration::from_millis(20);
+/// How long they may take then.
+const LATE_MAX: Duration = Duration::from_secs(60);
+/// How often it looks whether the successor lives.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Memory that must be free, as a part of what is in use: the successor has the data once more.
+const MEMORY_FREE_PERCENT: u64 = 110;
+
+/// What is to be started in the place of this server.
+pub struct Request {
+    /// The program; that of this process by default.
+    pub binary: Option<PathBuf>,
+    /// Directives as on a command line, beside those that are in force.
+    pub options: Vec<Vec<u8>>,
+    /// The client that has asked, which is told by the successor.
+    pub client: u64,
+}
+
+/// A server that hands over.
+struct Predecessor<'a> {
+    engine: &'a Engine,
+    network: &'a Arc<Network>,
+    request: &'a Request,
+    channel: Channel,
+    child: Child,
+}
+
+/// Hands over, and has this process end. After an error this server serves as before, and no other does.
+pub fn hand_over(engine: &Engine, network: &Arc<Network>, request: &Request) -> Result<(), String> {
+    if network.hands_over.swap(true, Ordering::AcqRel) {
+        return Err("an upgrade is under way already".to_owned());
+    }
+    let outcome = check(engine).and_then(|()| {
+        let mut predecessor = Predecessor::start(engine, network, request)?;
+        let outcome = predecessor.pass_on();
+        if outcome.is_err() {
+            let _may_have_ended = predecessor.child.kill();
+            let _reaped = predecessor.child.wait();
+        }
+        outcome
+    });
+    if let Err(reason) = &outcome {
+        network.hands_over.store(false, Ordering::Release);
+        warning!("The upgrade has failed, this server goes on: {reason}");
+    }
+    outcome
+}
+
+/// Refuses what can not work.
+fn check(engine: &Engine) -> Result<(), String> {
+    if engine.persistence.loading.load(Ordering::Acquire) {
+        return Err("data are being loaded".to_owned());
+    }
+    let used = mantissa_store::allocator::allocated_bytes() as u64;
+    let needed = used.saturating_mul(MEMORY_FREE_PERCENT) / 100;
+    match process::available_memory() {
+        Some(free) if free < needed => Err(format!(
+            "the data are in memory twice for a while: {needed} bytes are needed, and {free} are free"
+        )),
+        _ => Ok(()),
+    }
+}
+
+impl<'a> Predecessor<'a> {
+    /// Starts the successor, and begins to serve it as a replica.
+    fn start(engine: &'a Engine, network: &'a Arc<Network>, request: &'a Request) -> Result<Self, String> {
+        let failed = |what: &str, error: io::Error| format!("{what}: {error}");
+        let pair = || UnixStream::pair().map_err(|error| failed("no socket could be made", error));
+        let ((ours, theirs), (stream, their_stream)) = (pair()?, pair()?);
+        let binary = match &request.binary {
+            Some(binary) => binary.clone(),
+            None => own_program().map_err(|error| failed("this program's file can not be found", error))?,
+        };
+        let inherited = [&theirs, &their_stream];
+        for socket in inherited {
+            descriptors::set_inherited(socket, true)
+                .map_err(|error| failed("a socket can not be passed on", error))?;
+        }
+        let numbers = inherited.map(|socket| socket.as_raw_fd().to_string()).join(",");
+        let child = Command::new(&binary)
+            .arg0(std::env::args_os().next().unwrap_or_else(|| binary.clone().into_os_string()))
+            .args(std::env::args_os().skip(1))
+            .args(request.options.iter().map(|option| OsString::from_vec(option.clone())))
+            .env(ENVIRONMENT, numbers)
+            .spawn()
+            .map_err(|error| failed(&format!("{} can not be started", binary.display()), error))?;
+        drop((theirs, their_stream));
+        notice!("Upgrade: process {} of {} begins to take over", child.id(), binary.display());
+        let socket = Socket::received(OwnedFd::from(stream), Some("hand-over"));
+        let socket = socket.map_err(|error| failed("the successor can not be served", error))?;
+        network.post(0, Message::AdoptSuccessor(socket));
+        Ok(Predecessor { engine, network, request, channel: Channel::new(ours), child })
+    }
+
+    fn pass_on(&mut self) -> Result<(), String> {
+        self.begin()?;
+        self.await_message(b"synced", Duration::MAX)?;
+        self.await_savers();
+        let began = Instant::now();
+        let freeze = Arc::<Freeze>::default();
+        let crons = self.engine.pauses_cron.swap(true, Ordering::AcqRel);
+        let mut has_closed_log = false;
+        let outcome = self.freeze_and_send(&freeze, &mut has_closed_log);
+        if let Err(reason) = outcome {
+            self.take_back(&freeze, has_closed_log);
+            self.engine.pauses_cron.store(crons, Ordering::Release);
+            return Err(reason);
+        }
+        notice!("Upgrade: process {} serves; clients waited for {:.1?}", self.child.id(), began.elapsed());
+        self.network.has_handed_over.store(true, Ordering::Release);
+        self.send_late(&freeze);
+        let _already_stopping = self.network.shutdown.send(0);
+        Ok(())
+    }
+
+    fn begin(&mut self) -> Result<(), String> {
+        let active = self.engine.active_config();
+        let config = &active.config;
+        let file = config.file().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+        let options = client::pack(&self.request.options);
+        let text = config.rewritten(b"");
+        self.send(&[b"begin", b"configuration", &text, b"file", file.as_bytes(), b"options", &options], None)
+    }
+
+    fn send(&self, words: &[&[u8]], descriptor: Option<std::os::fd::BorrowedFd<'_>>) -> Result<(), String> {
+        self.channel.send(words, descriptor).map_err(|error| format!("the successor is gone: {error}"))
+    }
+
+    /// Waits for a message of this kind.
+    fn await_message(&mut self, kind: &[u8], timeout: Duration) -> Result<(), String> {
+        let began = Instant::now();
+        loop {
+            match self.channel.receive(LOOK_EVERY) {
+                Ok(message) if message.as_args().at(0) == kind => return Ok(()),
+                Ok(message) if message.as_args().at(0) == b"failed" => {
+                    return Err(String::from_utf8_lossy(message.as_args().at(1)).into_owned());
+                }
+                Ok(_) => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                }
+                Err(error) => return Err(format!("the successor is gone: {error}")),
+            }
+            if began.elapsed() > timeout {
+                return Err(format!("the successor takes too long: {}", String::from_utf8_lossy(kind)));
+            }
+        }
+    }
+
+    /// A save that is under way would be lost.
+    fn await_savers(&self) {
+        let is_saving = || {
+            let persistence = &self.engine.persistence;
+            persistence.saving.load(Ordering::Acquire) || self.engine.aof.rewrite.is_running()
+        };
+        while is_saving() {
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Stops everything and sends it. The successor serves after that.
+    fn freeze_and_send(&mut self, freeze: &Arc<Freeze>, has_closed_log: &mut bool) -> Result<(), String> {
+        let workers = self.network.worker_count;
+        self.network.post_all(|| Message::Freeze(Arc::clone(freeze)));
+        if !freeze.await_stopped(workers, STEP_MAX) {
+            return Err("a command or script takes too long".to_owned());
+        }
+        let end = self.engine.replication.offset_of(self.engine.log.end()).to_string();
+        self.send(&[b"finish", end.as_bytes()], None)?;
+        self.await_message(b"caught-up", STEP_MAX)?;
+        self.network.post_all(|| Message::Release);
+        let _others_follow_later = freeze.await_emptied(workers, RELEASE_MAX);
+        *has_closed_log = true;
+        aof::finish(self.engine);
+        for (name, value) in engine_state::capture(self.engine) {
+            self.send(&[b"state", name, &value], None)?;
+        }
+        freeze.with_listeners(|listeners| {
+            listeners.iter().try_for_each(|(service, listener)| {
+                let address = match listener.local_addr() {
+                    LocalAddress::Tcp(address) => address.to_string(),
+                    LocalAddress::Unix(path) => path.to_string_lossy().into_owned(),
+                };
+                let words = [b"listener", service.name().as_bytes(), address.as_bytes()];
+                self.send(&words, Some(listener.as_fd()))
+            })
+        })?;
+        self.send_clients(freeze)?;
+        let client = self.request.client.to_string();
+        self.send(&[b"take-over", b"client", client.as_bytes()], None)?;
+        self.await_message(b"serving", STEP_MAX)
+    }
+
+    /// Sends the clients that have been given up since the last time. They stay in `freeze` as sent.
+    fn send_clients(&self, freeze: &Freeze) -> Result<(), String> {
+        freeze.for_each_unsent(|frozen| {
+            if frozen.socket.has_tls() {
+                return Ok(());
+            }
+            let is_told = frozen.connection.session.shared.id == self.request.client;
+            client::send(&self.channel, frozen, is_told)
+                .map_err(|error| format!("the successor is gone: {error}"))
+        })
+    }
+
+    /// Sends clients that had not read all of their replies before.
+    fn send_late(&mut self, freeze: &Arc<Freeze>) {
+        freeze.leave_files();
+        let deadline = Instant::now() + LATE_MAX;
+        loop {
+            let is_done = freeze.await_emptied(self.network.worker_count, LOOK_EVERY);
+            if let Err(reason) = self.send_clients(freeze) {
+                return warning!("Upgrade: clients that had not read their replies are closed: {reason}");
+            }
+            if is_done || Instant::now() > deadline {
+                let _it_ends_with_this_process = self.send(&[b"end"], None);
+                return;
+            }
+        }
+    }
+
+    /// Goes on as if nothing had happened.
+    fn take_back(&self, freeze: &Freeze, has_closed_log: bool) {
+        if has_closed_log && self.engine.active_config().config.appendonly {
+            if let Err(reason) = aof::files::open_at_start(self.engine) {
+                warning!("The append-only file can not be written on: {reason}");
+            }
+        }
+        let mut listeners = freeze.take_listeners();
+        for service in Service::ALL {
+            let (own, others): (Vec<_>, Vec<_>) = listeners.into_iter().partition(|(of, _)| *of == service);
+            listeners = others;
+            let opened: Vec<_> = own.into_iter().map(|(_, listener)| listener).collect();
+            if !opened.is_empty() {
+                self.network.post(0, Message::Listen { service, kept: Vec::new(), opened });
+            }
+        }
+        for frozen in freeze.take_clients() {
+            self.network.post(self.network.choose_worker(), Message::Move(frozen.connection, frozen.socket));
+        }
+        self.network.post_all(|| Message::Thaw);
+    }
+}
+
+/// The file of this program. A file that has taken its place, as an update of a package puts one there, is
+/// what is meant.
+fn own_program() -> io::Result<PathBuf> {
+    const REPLACED: &str = " (deleted)";
+    let path = std::env::current_exe()?;
+    match path.to_str().and_then(|text| text.strip_suffix(REPLACED)) {
+        Some(text) => Ok(PathBuf::from(text)),
+        None => Ok(path),
+    }
+}

@@ -1,0 +1,290 @@
+//! The process that takes over: see [`super::predecessor`] for the messages.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use mantissa_engine::config::Config;
+use mantissa_engine::context::Context;
+use mantissa_engine::host::Target;
+use mantissa_engine::replication::role;
+use mantissa_engine::session::{SharedSession, flag};
+use mantissa_engine::state::replication::Address;
+use mantissa_engine::{Engine, aof, engine_state, host, notice, tracking, warning};
+use mantissa_net::{Listener, LocalAddress};
+use mantissa_protocol::OwnedArgs;
+use mantissa_sys::descriptors;
+
+use super::channel::Channel;
+use super::client::{self, Arrival};
+use super::{ENVIRONMENT, PREDECESSOR};
+use crate::inbox::Message;
+use crate::network::Network;
+use crate::service::Service;
+
+/// How long the data may take to arrive, and each step before the server is to serve.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// How long the predecessor may be silent while it stops.
+const STEP_MAX: Duration = Duration::from_secs(60);
+
+/// What a process that takes over has inherited.
+pub struct Successor {
+    channel: Channel,
+    stream: Option<UnixStream>,
+    /// The configuration that is to be in force when the hand-over is done.
+    config: Config,
+    clients: Vec<Arrival>,
+    listeners: Vec<(Service, Listener)>,
+    state: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// What this process has inherited, and the configuration to start with, if it is to take over from another.
+/// To be called before there are threads.
+pub fn inherited() -> Result<Option<(Successor, Config)>, String> {
+    let Some(numbers) = std::env::var(ENVIRONMENT).ok() else { return Ok(None) };
+    let mut sockets =
+        numbers.split(',').map(|number| number.parse().ok().and_then(descriptors::inherited_socket));
+    let (Some(Some(channel)), Some(Some(stream))) = (sockets.next(), sockets.next()) else {
+        return Err(format!("{ENVIRONMENT} does not name two sockets: it is for upgrades, unset it"));
+    };
+    let mut channel = Channel::new(channel);
+    let message =
+        channel.receive(STEP_MAX).map_err(|error| format!("the hand-over did not begin: {error}"))?;
+    let config = configuration(&message)?;
+    let mut first = config.clone();
+    // The predecessor is followed first, over a connection that needs no login.
+    (first.replicaof, first.masteruser, first.masterauth) = (None, String::new(), Vec::new());
+    first.appendonly = false;
+    let (clients, listeners, state) = (Vec::new(), Vec::new(), Vec::new());
+    Ok(Some((Successor { channel, stream: Some(stream), config, clients, listeners, state }, first)))
+}
+
+fn configuration(message: &OwnedArgs) -> Result<Config, String> {
+    let message = message.as_args();
+    let value = |name: &[u8]| {
+        (1..message.len()).step_by(2).find(|&at| message.at(at) == name).map(|at| message.at(at + 1))
+    };
+    let text = value(b"configuration").ok_or("the hand-over brings no configuration")?;
+    let file = value(b"file").filter(|path| !path.is_empty());
+    let file = file.map(|path| PathBuf::from(String::from_utf8_lossy(path).into_owned()));
+    let options = client::unpack(value(b"options").unwrap_or_default());
+    let parsed = Config::from_text_and_arguments(text, file, &options);
+    parsed.map(|(config, _)| config).map_err(|error| error.to_string())
+}
+
+impl Successor {
+    /// Takes everything over. Nobody is served yet. After an error the predecessor goes on.
+    pub fn take_over(&mut self, engine: &Engine, network: &Arc<Network>) -> Result<(), String> {
+        let outcome = self.prepare(engine, network);
+        if let Err(reason) = &outcome {
+            let _it_may_be_gone = self.channel.send(&[b"failed", reason.as_bytes()], None);
+        }
+        outcome
+    }
+
+    /// Has the workers serve.
+    pub fn serve(&mut self, network: &Network) -> Result<(), String> {
+        self.channel
+            .send(&[b"serving"], None)
+            .map_err(|error| format!("the predecessor is gone: {error}"))?;
+        network.post_all(|| Message::Thaw);
+        notice!("Upgrade: this process serves, in the place of the one before");
+        Ok(())
+    }
+
+    fn prepare(&mut self, engine: &Engine, network: &Arc<Network>) -> Result<(), String> {
+        let freeze = Arc::default();
+        network.post_all(|| Message::Freeze(Arc::clone(&freeze)));
+        *network.predecessor.lock() = self.stream.take();
+        self.follow(engine)?;
+        self.send(&[b"synced"])?;
+        loop {
+            let message = self.channel.receive(Duration::MAX.min(Duration::from_secs(3600)));
+            let message = message.map_err(|error| format!("the predecessor is gone: {error}"))?;
+            let words = message.as_args();
+            match words.at(0) {
+                b"finish" => {
+                    let end = number(words.at(1)).ok_or("the end is no offset")?;
+                    await_end(engine, end)?;
+                    self.send(&[b"caught-up"])?;
+                }
+                b"state" => self.state.push((words.at(1).to_vec(), words.at(2).to_vec())),
+                b"listener" => {
+                    self.take_listener(words.at(1), words.at(2)).map_err(|error| error.to_string())?
+                }
+                client::CLIENT => self.take_client(&message).map_err(|error| error.to_string())?,
+                b"take-over" => return self.finish(engine, network, words.at(2)),
+                _ => {}
+            }
+        }
+    }
+
+    fn send(&self, words: &[&[u8]]) -> Result<(), String> {
+        self.channel.send(words, None).map_err(|error| format!("the predecessor is gone: {error}"))
+    }
+
+    /// Follows the predecessor until the stream is applied.
+    fn follow(&self, engine: &Engine) -> Result<(), String> {
+        let locked = engine.keyspace.lock(engine.keyspace.all_shards());
+        role::follow(engine, &locked, Address { host: PREDECESSOR.to_owned(), port: 0 });
+        drop(locked);
+        while !engine.replication.link.is_up() {
+            if engine.replication.link.attempts_total.load(Ordering::Relaxed) > 1 {
+                return Err("the data did not arrive".to_owned());
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+
+    fn take_listener(&mut self, service: &[u8], address: &[u8]) -> io::Result<()> {
+        let descriptor = self.channel.take_descriptor()?;
+        let text = String::from_utf8_lossy(address);
+        let address = match text.parse() {
+            Ok(address) => LocalAddress::Tcp(address),
+            Err(_) => LocalAddress::Unix(PathBuf::from(text.as_ref())),
+        };
+        if let Some(service) = Service::ALL.into_iter().find(|it| it.name().as_bytes() == service) {
+            self.listeners.push((service, Listener::received(descriptor, address)));
+        }
+        Ok(())
+    }
+
+    fn take_client(&mut self, message: &OwnedArgs) -> io::Result<()> {
+        let descriptor = self.channel.take_descriptor()?;
+        self.clients.push(client::receive(message.as_args(), descriptor)?);
+        Ok(())
+    }
+
+    /// Registers everything that has arrived, becomes what the predecessor was, and opens the files.
+    fn finish(&mut self, engine: &Engine, network: &Arc<Network>, told: &[u8]) -> Result<(), String> {
+        let told = number(told).unwrap_or(0);
+        let locked = engine.keyspace.lock(engine.keyspace.all_shards());
+        role::succeed(engine, &locked);
+        engine.set_config(self.config.clone());
+        if let Some((host, port)) = self.config.replicaof.clone() {
+            role::follow(engine, &locked, Address { host, port });
+        }
+        drop(locked);
+        for (name, value) in std::mem::take(&mut self.state) {
+            engine_state::restore(engine, &name, &value)
+                .map_err(|reason| format!("{}: {reason}", String::from_utf8_lossy(&name)))?;
+        }
+        let mut context = Context::new(engine, engine.worker_count());
+        let mut clients = std::mem::take(&mut self.clients);
+        clients.sort_by_key(Arrival::place);
+        let sessions: Vec<_> =
+            clients.into_iter().filter_map(|arrival| place(&mut context, network, arrival, told)).collect();
+        await_placed(&sessions)?;
+        if engine.tracking.client_count() > 0 {
+            // Which keys they have read is not known here.
+            tracking::invalidate_all(&mut context.outbox);
+            context.outbox.end_iteration(false);
+        }
+        for service in Service::ALL {
+            let (own, others): (Vec<_>, Vec<_>) =
+                std::mem::take(&mut self.listeners).into_iter().partition(|(of, _)| *of == service);
+            self.listeners = others;
+            let opened: Vec<_> = own.into_iter().map(|(_, listener)| listener).collect();
+            if !opened.is_empty() {
+                network.take_addresses(service, &opened);
+                network.post(0, Message::Listen { service, kept: Vec::new(), opened });
+            }
+        }
+        engine.aof.configure(&self.config);
+        if self.config.appendonly {
+            aof::files::open_at_start(engine)?;
+        }
+        Ok(())
+    }
+
+    /// Takes clients that come after the others, until the predecessor ends.
+    pub fn take_late(mut self, engine: &Engine, network: &Arc<Network>) {
+        let mut context = Context::new(engine, engine.worker_count());
+        loop {
+            let Ok(message) = self.channel.receive(STEP_MAX) else { return };
+            let words = message.as_args();
+            if words.at(0) != client::CLIENT {
+                return;
+            }
+            let arrival = self.channel.take_descriptor().and_then(|it| client::receive(words, it));
+            context.refresh();
+            match arrival {
+                Ok(arrival) => {
+                    place(&mut context, network, arrival, 0);
+                    network.post_all(|| Message::Thaw);
+                }
+                Err(error) => warning!("A client could not be taken over: {error}"),
+            }
+        }
+    }
+}
+
+/// Gives a client to a worker. `told` is the number of the client that has asked for the upgrade.
+fn place(
+    context: &mut Context,
+    network: &Arc<Network>,
+    arrival: Arrival,
+    told: u64,
+) -> Option<Arc<SharedSession>> {
+    let id = arrival.id();
+    match arrival.restore(context) {
+        Ok((connection, socket)) => {
+            let worker = network.choose_worker();
+            network.open_count.fetch_add(1, Ordering::Relaxed);
+            let session = Arc::clone(&connection.session.shared);
+            network.post(worker, Message::Arrive(connection, socket, (id == told).then(answer)));
+            Some(session)
+        }
+        Err(reason) => {
+            warning!("Client {id} is closed, since it could not be taken over: {reason}");
+            None
+        }
+    }
+}
+
+/// Waits until workers have these sessions, so that messages reach them.
+fn await_placed(sessions: &[Arc<SharedSession>]) -> Result<(), String> {
+    let began = Instant::now();
+    for session in sessions {
+        while *session.target.lock() == Target::NOWHERE && !session.has(flag::KILLED) {
+            if began.elapsed() > STEP_MAX {
+                return Err("the workers take no connections".to_owned());
+            }
+            std::thread::sleep(LOOK_EVERY / 10);
+        }
+    }
+    Ok(())
+}
+
+fn number(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// What the client gets that has asked for the upgrade.
+fn answer() -> Vec<u8> {
+    format!("+OK process {} serves\r\n", std::process::id()).into_bytes()
+}
+
+/// Waits until the stream is applied up to an offset.
+fn await_end(engine: &Engine, end: u64) -> Result<(), String> {
+    let began = Instant::now();
+    while engine.replication.offset_of(engine.log.end()) != end {
+        if began.elapsed() > STEP_MAX || !engine.replication.link.is_up() {
+            let reached = engine.replication.offset_of(engine.log.end());
+            return Err(format!("the stream ends at offset {end}, and only {reached} was reached"));
+        }
+        std::thread::sleep(LOOK_EVERY / 10);
+    }
+    Ok(())
+}
+
+/// A connection to the predecessor.
+pub fn connect(network: &Network, timeout: Duration) -> io::Result<Box<dyn host::Stream>> {
+    let stream = network.predecessor.lock().take();
+    let gone = || io::Error::new(io::ErrorKind::NotConnected, "the predecessor was connected to once");
+    crate::outgoing::local(stream.ok_or_else(gone)?, timeout)
+}

@@ -1,0 +1,97 @@
+//! A worker stops for a hand-over: see [`crate::handover::freeze`].
+
+use std::sync::Arc;
+
+use mantissa_net::{Conn, Driver, Socket};
+
+use super::Worker;
+use crate::handover::freeze::Freeze;
+
+/// How far a worker has stopped.
+pub(super) struct Stopped {
+    freeze: Arc<Freeze>,
+    /// It gives up its connections.
+    releases: bool,
+    /// It has given up all of them.
+    is_empty: bool,
+}
+
+impl Worker<'_> {
+    /// Whether requests are kept and not run.
+    pub(super) fn is_frozen(&self) -> bool {
+        self.stopped.is_some()
+    }
+
+    /// Runs no requests from now on, and accepts no connections.
+    pub(super) fn freeze(&mut self, driver: &mut Driver, freeze: Arc<Freeze>) {
+        let mut listeners = Vec::new();
+        for listener in std::mem::take(&mut self.listeners) {
+            if let Some((taken, accepted)) = driver.take_listener(listener.id) {
+                accepted.into_iter().for_each(|socket| self.accept_for(driver, listener.service, socket));
+                listeners.push((listener.service, taken));
+            }
+        }
+        freeze.stopped(listeners);
+        self.stopped = Some(Stopped { freeze, releases: false, is_empty: false });
+    }
+
+    /// Gives up its connections from now on.
+    pub(super) fn release(&mut self, driver: &mut Driver) {
+        if let Some(stopped) = &mut self.stopped {
+            stopped.releases = true;
+        }
+        self.close_web(driver);
+    }
+
+    /// Has the driver let go of connections for which nothing waits any more. Called in each iteration.
+    pub(super) fn go_on_releasing(&mut self, driver: &mut Driver) {
+        if !self.stopped.as_ref().is_some_and(|stopped| stopped.releases && !stopped.is_empty) {
+            return;
+        }
+        let mut left = 0;
+        for index in 0..self.connections.len() {
+            let Some(connection) = self.connections[index].as_deref_mut() else { continue };
+            if connection.is_successor() {
+                continue;
+            }
+            left += 1;
+            if connection.pending_replies.is_none() && connection.moving_to != Some(usize::MAX) {
+                connection.moving_to = Some(usize::MAX);
+                driver.detach(connection.conn);
+            }
+        }
+        if let Some(stopped) = self.stopped.as_mut().filter(|_| left == 0 && self.pending.is_empty()) {
+            stopped.is_empty = true;
+            stopped.freeze.emptied();
+        }
+    }
+
+    /// Gives up a connection that the driver has let go of. Returns the socket if nothing is frozen.
+    pub(super) fn give_up(&mut self, conn: Conn, socket: Socket) -> Option<Socket> {
+        let Some(stopped) = &self.stopped else { return Some(socket) };
+        let freeze = Arc::clone(&stopped.freeze);
+        if let Some(mut connection) = self.connections[conn.index()].take() {
+            connection.moving_to = None;
+            self.weights.remove(&self.context, &mut connection);
+            freeze.put(connection, socket);
+        }
+        None
+    }
+
+    /// Serves again, first what has been kept.
+    pub(super) fn thaw(&mut self, driver: &mut Driver) {
+        self.stopped = None;
+        self.context.refresh();
+        for index in 0..self.connections.len() {
+            let Some(connection) = self.connections[index].as_deref_mut() else { continue };
+            let conn = connection.conn;
+            if connection.moving_to == Some(usize::MAX) {
+                connection.moving_to = None;
+                driver.stay(conn);
+            }
+            if !connection.is_waiting() {
+                self.resume(driver, conn);
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+"""Upgrades under load, with other settings, again and again; and those that fail."""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from support.seeds import run_seed
+from support.servers import subject_path
+from support.waiting import eventually
+
+
+class Load:
+    """Clients that count: each increments a key of its own, in pipelines, and checks every reply."""
+
+    def __init__(self, server, clients, pipeline=16):
+        self.server, self.pipeline = server, pipeline
+        self.counts, self.errors, self.longest = [0] * clients, [], [0.0] * clients
+        self.ended = threading.Event()
+        self.threads = [threading.Thread(target=self.run, args=(number,)) for number in range(clients)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self, number):
+        try:
+            with self.server.connect(timeout=60) as connection:
+                while not self.ended.is_set():
+                    began = time.monotonic()
+                    for _ in range(self.pipeline):
+                        connection.send("INCR", f"count:{number}")
+                    for _ in range(self.pipeline):
+                        reply = connection.read().plain()
+                        if reply != self.counts[number] + 1:
+                            self.errors.append((number, self.counts[number], reply))
+                            return
+                        self.counts[number] = reply
+                    self.longest[number] = max(self.longest[number], time.monotonic() - began)
+        except Exception as error:
+            self.errors.append((number, self.counts[number], repr(error)))
+
+    def stop(self):
+        self.ended.set()
+        for thread in self.threads:
+            thread.join(60)
+        assert not self.errors, self.errors[:3]
+
+    def check(self, connection):
+        for number, count in enumerate(self.counts):
+            assert int(connection.call("GET", f"count:{number}") or 0) == count, number
+
+
+@pytest.mark.parametrize("appendonly", ["no", "yes"])
+def test_no_command_is_lost_or_done_twice_under_load(start_upgradable, appendonly):
+    server = start_upgradable(options={"appendonly": appendonly}, workers=2)
+    load = Load(server.server, 20)
+    for _ in range(3):
+        goal = sum(load.counts) + 2000
+        eventually(lambda: sum(load.counts) >= goal or load.errors, "nobody is served")
+        server.upgrade()
+    load.stop()
+    server.await_end_of_former()
+    with server.server.connect() as connection:
+        load.check(connection)
+        if appendonly == "yes":
+            connection.call("DEBUG", "LOADAOF")
+            load.check(connection)
+
+
+def test_other_settings(start_upgradable):
+    server = start_upgradable(workers=2)
+    load = Load(server.server, 5)
+    for options in (
+        ("--worker-threads", "1", "--io-driver", "epoll"),
+        ("--shards", "128", "--worker-threads", "3"),
+        ("--databases", "32"),
+    ):
+        server.upgrade("OPTION", *options)
+        with server.server.connect() as connection:
+            for name, value in zip(options[::2], options[1::2]):
+                assert connection.call("CONFIG", "GET", name[2:])[1].decode() == value
+    load.stop()
+    with server.server.connect() as connection:
+        load.check(connection)
+
+
+def test_the_command_line(start_upgradable):
+    server = start_upgradable()
+    before = server.process()
+    words = [str(subject_path()), "upgrade", "-p", str(server.server.port), "--", "--maxmemory", "123mb"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    server.processes.append(server.process())
+    assert f"process {server.processes[-1]} serves" in done.stdout and server.processes[-1] != before
+    with server.server.connect() as connection:
+        assert connection.call("CONFIG", "GET", "maxmemory")[1] == str(123 << 20).encode()
+
+
+def test_what_is_written_afterwards_survives_a_restart(start_upgradable):
+    server = start_upgradable(options={"appendonly": "yes"})
+    with server.server.connect() as client:
+        client.call("SET", "before", "1")
+        process = server.upgrade()
+        client.call("SET", "after", "1")
+    os.kill(process, signal.SIGKILL)
+    server.server.process.wait()
+    server.server.start()
+    with server.server.connect() as client:
+        assert client.call("MGET", "before", "after") == [b"1", b"1"]
+
+
+@pytest.mark.parametrize("binary", ["/nonexistent/program", "/bin/false", "/bin/true", "/etc/passwd"])
+def test_a_program_that_does_not_take_over(start_upgradable, binary):
+    server = start_upgradable(options={"appendonly": "yes"})
+    load, before = Load(server.server, 3), server.process()
+    with server.server.connect(timeout=60) as connection:
+        reply = connection("MANTISSA.UPGRADE", "BINARY", binary)
+        assert reply.is_error and "this server goes on" in reply.text()
+        assert connection.call("PING") == b"PONG"
+    assert server.process() == before
+    load.stop()
+    server.upgrade()
+    with server.server.connect() as connection:
+        load.check(connection)
+
+
+def test_settings_that_are_wrong(start_upgradable):
+    server = start_upgradable()
+    before = server.process()
+    with server.server.connect(timeout=60) as connection:
+        reply = connection("MANTISSA.UPGRADE", "OPTION", "--maxmemory", "much")
+        assert reply.is_error, reply
+        assert connection("MANTISSA.UPGRADE", "NONSENSE").text() == "ERR syntax error"
+    assert server.process() == before
+
+
+def test_the_new_process_is_killed_at_any_moment(start_upgradable):
+    """Whichever of the two serves in the end, nothing that was acknowledged is lost, and one of them serves."""
+    import random
+
+    picker = random.Random(f"{run_seed()} kills")
+    server = start_upgradable(options={"appendonly": "yes"}, workers=2)
+    load = Load(server.server, 8)
+    for _ in range(12):
+        with server.server.connect(timeout=60) as connection:
+            parent = server.process()
+            connection.send("MANTISSA.UPGRADE")
+            child = None
+            while child is None:
+                children = open(f"/proc/{parent}/task/{parent}/children").read().split()
+                tasks = os.listdir(f"/proc/{parent}/task")
+                for task in tasks:
+                    children += open(f"/proc/{parent}/task/{task}/children").read().split()
+                child = int(children[0]) if children else None
+            time.sleep(picker.random() * 0.25)
+            log = server.server.log_text()
+            if f"process {child} serves" in log:
+                server.processes.append(child)
+                connection.read()
+                continue
+            os.kill(child, signal.SIGKILL)
+            try:
+                reply = connection.read()
+            except Exception:
+                # It had just begun to serve, and with it the clients have gone.
+                break
+            assert reply.is_error and "this server goes on" in reply.text(), reply
+        assert server.process() == parent
+    if not load.errors:
+        load.stop()
+        with server.server.connect() as connection:
+            load.check(connection)
