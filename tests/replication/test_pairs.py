@@ -15,6 +15,8 @@ from support.servers import subject_is_oracle
 FIELDS_EXPIRE = [pair for pair in PAIRS if "redis7" not in pair and pair != ("mantissa", "valkey")]
 FAMILIES = ["strings", "bits", "lists", "hashes", "sets", "zsets", "streams", "keys", "sketches", "geo"]
 COMMANDS_PER_FAMILY = 300
+# Words of commands that only redis-server 8.2 knows of the others; what is done is streamed as it was asked for.
+SINCE_8_2 = set(b"DIFF DIFF1 ANDOR ONE KEEPREF DELREF ACKED XDELEX XACKDEL".split())
 LIBRARY = """#!lua name=%s
 redis.register_function('%s_put', function(keys, args)
   redis.call('SET', keys[1], args[1])
@@ -163,20 +165,25 @@ def test_fields_that_expire(pair):
         connection.call("HPEXPIRE", "soon", 50, "FIELDS", 1, "a")
         connection.call("HSET", "all soon", "a", 1)
         connection.call("HPEXPIRE", "all soon", 50, "FIELDS", 1, "a")
-    until(lambda: not replica.call("EXISTS", "all soon"), "the hash of a field that expired is still there")
-    until(lambda: replica.call("HLEN", "soon") == 1, "the field that expired is still there")
+    # The replica hides what has expired until the primary removes it.
+    for node in (replica, primary):
+        until(lambda node=node: not node.call("EXISTS", "all soon"), "the hash whose field expired is still there")
+        until(lambda node=node: node.call("HLEN", "soon") == 1, "the field that expired is still there")
     expect_same_data(primary, replica)
 
 
 def test_random_writes(pair):
     """Commands of every family, alone, in scripts and in transactions."""
     primary, replica = pair
+    is_old = replica.kind in ("redis7", "valkey")
     link(replica, primary)
     for family in FAMILIES:
         random = generator("replication", family)
         grammar = Grammar([family], random)
         with primary.connect(timeout=PATIENCE_S) as connection:
-            connection.pipeline([wrapped(grammar.command(), random) for _ in range(COMMANDS_PER_FAMILY)])
+            commands = [grammar.command() for _ in range(COMMANDS_PER_FAMILY)]
+            commands = [command for command in commands if not (is_old and SINCE_8_2 & set(command))]
+            connection.pipeline([wrapped(command, random) for command in commands])
             connection.pipeline([["EXEC"], ["SELECT", 0]])
         expect_same_data(primary, replica)
 
@@ -197,7 +204,7 @@ def test_a_sync_under_load(pair):
 
     def work(number):
         random = generator("load", number)
-        grammar = Grammar(["strings", "lists", "sets", "hashes", "zsets"], random)
+        grammar = Grammar(["strings", "lists", "sets", "hashes"], random)
         try:
             with primary.connect(timeout=PATIENCE_S) as connection:
                 while not stop.is_set():
