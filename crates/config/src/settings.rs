@@ -542,9 +542,9 @@ settings! {
     hash_max_listpack_value: usize = "hash-max-listpack-value" | "hash-max-ziplist-value", MEMORY, "64", 0;
     /// The size of a list's nodes: elements if positive; -1 to -5 are 4, 8, 16, 32 and 64 KB.
     list_max_listpack_size: i32 = "list-max-listpack-size" | "list-max-ziplist-size", ANY_INT, "-2", 0;
-    /// Nodes at each end of a list that Redis leaves uncompressed. It is kept and shown; lists are never
-    /// compressed here.
-    list_compress_depth: u32 = "list-compress-depth", INT, "0", 0;
+    /// Nodes at each end of a list that Redis leaves uncompressed. Lists are never compressed here; DEBUG
+    /// OBJECT shows the setting.
+    list_compress_depth: u32 = "list-compress-depth", INT, "0", INERT;
     /// Members up to which a set of integers is packed.
     set_max_intset_entries: usize = "set-max-intset-entries", COUNT, "512", 0;
     /// Members up to which a set is packed.
