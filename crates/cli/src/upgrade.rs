@@ -16,9 +16,9 @@ use crate::usage;
 
 /// Have a running server go on as another process, which closes no connection
 ///
-/// The process may be of another version of the program, and have other settings, of those too that can not be
-/// changed while a server runs. It gets all data and connections. The data are in memory twice for a while. If
-/// anything fails, the running server goes on as if nothing had happened.
+/// The process may be of another version of the program, and have other settings, of those too that can not
+/// be changed while a server runs. It gets all data and connections. The data are in memory twice for a
+/// while. If anything fails, the running server goes on as if nothing had happened.
 #[derive(Parser, Debug)]
 #[command(
     name = "mantissa upgrade",

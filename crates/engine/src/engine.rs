@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 use mantissa_commands::LazyFree;
 use mantissa_persist::log::{Log, Lsn};
 use mantissa_persist::storage::Storage;
+use mantissa_persist::write::ReplicationFacts;
 use mantissa_store::Keyspace;
 use parking_lot::{Condvar, Mutex, RwLock};
 
@@ -223,7 +224,6 @@ impl Engine {
             0 => (worker_count * 4).clamp(64, 256),
             count => count,
         };
-        let keyspace = Keyspace::new(config.databases, shard_count);
         let pressure = Arc::<Pressure>::default();
         pressure.set_limit(config.maxmemory);
         let acl = Acl::new(registry, &config);
@@ -234,7 +234,7 @@ impl Engine {
             storage,
             itself,
             threads: Arc::default(),
-            keyspace,
+            keyspace: Keyspace::new(config.databases, shard_count),
             registry,
             original_registry,
             acl,
@@ -322,6 +322,15 @@ impl Engine {
     /// The number for the next client.
     pub fn next_client_id(&self) -> u64 {
         self.next_client.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Where replication stands at the end of the log. All shards must be locked, unless nobody is served.
+    pub fn stream_facts(&self) -> ReplicationFacts {
+        ReplicationFacts {
+            database: self.log.database().map_or(-1, |database| database as i64),
+            id: self.replication.history().id,
+            offset: self.replication.offset_of(self.log.end()) as i64,
+        }
     }
 
     /// The number of the last client.

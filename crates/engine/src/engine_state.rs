@@ -1,5 +1,5 @@
-//! The state of an engine that is neither in its data nor in its configuration, in a form that another process
-//! can take over: see the hand-over of an upgrade in the server.
+//! The state of an engine that is neither in its data nor in its configuration, in a form that another
+//! process can take over: see the hand-over of an upgrade in the server.
 //!
 //! It is pairs of a name and a value; names that are not known are left out, so that two versions understand
 //! each other. Statistics, the slow log and latency events are not in it: they begin anew.

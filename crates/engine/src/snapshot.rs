@@ -32,7 +32,6 @@ use parking_lot::Mutex;
 
 use crate::active_config::ActiveConfig;
 use crate::engine::Engine;
-use crate::replication::restore;
 use crate::state::progress::SnapshotProgress;
 use mantissa_sys::clock::unix_ms;
 use mantissa_sys::simulation;
@@ -198,7 +197,7 @@ fn write_as(
 
     let mut locked = lock_all(keyspace);
     at_cut(&mut locked);
-    let replication = engine.keyspace.is_logged().then(|| restore::facts(engine));
+    let replication = engine.keyspace.is_logged().then(|| engine.stream_facts());
     let libraries = engine.scripting.libraries.snapshot();
     let changes = engine.persistence.dirty.total();
     let number = engine.persistence.cuts.next();

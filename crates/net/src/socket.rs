@@ -62,8 +62,8 @@ impl Socket {
         Socket::from_accepted(OwnedFd::from(stream), None)
     }
 
-    /// A connection of another process whose descriptor has come here; `path` is that of the listener if it is
-    /// a Unix domain socket.
+    /// A connection of another process whose descriptor has come here; `path` is that of the listener if it
+    /// is a Unix domain socket.
     pub fn received(fd: OwnedFd, path: Option<&str>) -> io::Result<Socket> {
         Socket::from_accepted(fd, path.map(Arc::from).as_ref())
     }

@@ -1,13 +1,12 @@
 //! The hand-over of a running server to another process, which may be of another version or have other
 //! settings: an upgrade that no client notices.
 //!
-//! The other process is a replica of this one until it has everything; no layout of memory is shared. Then all
-//! requests stop for some milliseconds, and the sockets go over with what is known of their clients.
+//! The other process is a replica of this one until it has everything; no layout of memory is shared. Then
+//! all requests stop for some milliseconds, and the sockets go over with what is known of their clients.
 //! [`predecessor`] has the order of events, and what happens when one of them fails.
 
 pub mod channel;
 pub mod client;
-pub mod freeze;
 pub mod predecessor;
 pub mod successor;
 

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::conn_id::conn_of;
 use crate::connection::Connection;
-use crate::handover::freeze::Freeze;
+use crate::freeze::Freeze;
 use crate::service::Service;
 
 /// What a worker is asked to do.

@@ -9,6 +9,7 @@ mod connection;
 mod crash;
 pub mod daemon;
 mod engine_host;
+mod freeze;
 mod handover;
 mod http;
 mod inbox;

@@ -5,13 +5,12 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak, mpsc};
 
-use mantissa_net::{Acceptor, Listener};
+use mantissa_net::{Acceptor, Listener, LocalAddress};
 use parking_lot::{Mutex, RwLock};
 
 use crate::inbox::{Inbox, Message};
 use crate::scraping::Scraping;
 use crate::service::Service;
-use crate::start::tcp_addresses;
 
 /// The workers' inboxes and the sockets that listen. It is the engine's host: see `engine_host`.
 pub struct Network {
@@ -129,4 +128,13 @@ impl Network {
     pub fn inbox(&self, worker: usize) -> Option<&Inbox> {
         self.inboxes.get()?.get(worker)
     }
+}
+
+/// The TCP addresses of sockets.
+pub fn tcp_addresses(listeners: &[Listener]) -> Vec<SocketAddr> {
+    let tcp = |listener: &Listener| match listener.local_addr() {
+        LocalAddress::Tcp(address) => Some(*address),
+        LocalAddress::Unix(_) => None,
+    };
+    listeners.iter().filter_map(tcp).collect()
 }

@@ -8,7 +8,7 @@ use mantissa_engine::{Engine, log, warning};
 use mantissa_sys::process;
 
 use crate::inbox::Message;
-use crate::network::Network;
+use crate::network::{Network, tcp_addresses};
 use crate::service::Service;
 use crate::{crash, start, tls};
 
@@ -86,7 +86,7 @@ fn listen_anew(
         };
         SetError::failed(name, text)
     })?;
-    *listening = [kept.clone(), start::tcp_addresses(&opened)].concat();
+    *listening = [kept.clone(), tcp_addresses(&opened)].concat();
     if service == Service::Resp {
         network.port.store(usize::from(port), Ordering::Relaxed);
     }

@@ -14,7 +14,7 @@ use mantissa_engine::commands::REDIS_VERSION;
 use mantissa_engine::config::{Config, IoDriver};
 use mantissa_engine::replication::{role, waits};
 use mantissa_engine::{Engine, Host, aof, background, log, notice, persistence, warning};
-use mantissa_net::{Driver, DriverKind, Listener, LocalAddress};
+use mantissa_net::{Driver, DriverKind, Listener};
 use mantissa_persist::storage::FileSystem;
 use mantissa_sys::signals::{Signal, Signals};
 use mantissa_sys::{ThreadClock, process, scheduling};
@@ -22,7 +22,7 @@ use mantissa_sys::{ThreadClock, process, scheduling};
 use crate::balance::Balancer;
 use crate::handover::successor::Successor;
 use crate::inbox::{Inbox, Message};
-use crate::network::Network;
+use crate::network::{Network, tcp_addresses};
 use crate::service::Service;
 use crate::supervision::Supervision;
 use crate::worker::{METRICS_CONNECTIONS_MAX, Worker};
@@ -280,15 +280,6 @@ fn listen(engine: &Engine, network: &Network) -> Result<Vec<(Service, Listener)>
         return Err("Configured to not listen anywhere, exiting.".to_owned());
     }
     Ok(listeners)
-}
-
-/// The TCP addresses of sockets.
-pub fn tcp_addresses(listeners: &[Listener]) -> Vec<SocketAddr> {
-    let tcp = |listener: &Listener| match listener.local_addr() {
-        LocalAddress::Tcp(address) => Some(*address),
-        LocalAddress::Unix(_) => None,
-    };
-    listeners.iter().filter_map(tcp).collect()
 }
 
 /// The port that is configured for a service; 0 is none.

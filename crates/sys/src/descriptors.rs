@@ -1,4 +1,5 @@
-//! File descriptors that go to another process: over a Unix socket (SCM_RIGHTS), or to a child by inheritance.
+//! File descriptors that go to another process: over a Unix socket (SCM_RIGHTS), or to a child that inherits
+//! them.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

@@ -8,7 +8,6 @@ use mantissa_persist::aof::Manifest;
 use mantissa_persist::storage::Storage;
 
 use crate::engine::Engine;
-use crate::replication::restore;
 use crate::snapshot::Pace;
 use crate::state::aof::Files;
 use crate::{notice, snapshot};
@@ -69,7 +68,7 @@ pub fn open_at_start(engine: &Engine) -> Result<(), String> {
     files.store(storage)?;
     engine.aof.base_bytes.store(files.bytes(storage, 0), Ordering::Relaxed);
     engine.aof.former_bytes.store(files.bytes(storage, 1), Ordering::Relaxed);
-    engine.aof.control.switch_at(Box::new(move || Ok(Some(file))), &restore::facts(engine));
+    engine.aof.control.switch_at(Box::new(move || Ok(Some(file))), &engine.stream_facts());
     engine.aof.is_logging.store(true, Ordering::Relaxed);
     engine.keyspace.set_logged(true);
     engine.aof.is_listed.store(true, Ordering::Relaxed);

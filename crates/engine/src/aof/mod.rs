@@ -101,7 +101,7 @@ pub fn drain(engine: &Engine) {
             drop(sender);
             storage.append(&path).map(Some)
         });
-        engine.aof.control.switch_at(next, &restore::facts(engine));
+        engine.aof.control.switch_at(next, &engine.stream_facts());
         let _all_senders_are_gone_when_it_is_written = simulation::receive(&written);
     }
 }

@@ -23,7 +23,7 @@ use mantissa_store::LockedShards;
 
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::replication::{backlog, restore};
+use crate::replication::backlog;
 use crate::snapshot::Pace;
 use crate::state::aof::Files;
 use crate::{notice, persistence, snapshot, warning};
@@ -240,7 +240,7 @@ impl Work<'_> {
         self.engine.aof.is_logging.store(true, Ordering::Relaxed);
         // This may begin another history.
         backlog::settle_logging(self.engine);
-        self.engine.aof.control.switch_at(next, &restore::facts(self.engine));
+        self.engine.aof.control.switch_at(next, &self.engine.stream_facts());
     }
 
     /// Puts the base in the place of what it replaces, and removes that.

@@ -20,7 +20,6 @@ use mantissa_sys::{clock, simulation};
 use parking_lot::Mutex;
 
 use super::primary::{self, name_of};
-use super::restore;
 use crate::engine::{Engine, random_id};
 use crate::snapshot;
 use crate::state::replication::{Replica, ReplicaState};
@@ -217,7 +216,7 @@ impl Dump<'_> {
         let (libraries, replication) = {
             let mut locked = engine.keyspace.lock(engine.keyspace.all_shards());
             self.cut(&mut locked);
-            (engine.scripting.libraries.snapshot(), Some(restore::facts(engine)))
+            (engine.scripting.libraries.snapshot(), Some(engine.stream_facts()))
         };
         let checksum = engine.active_config().config.rdbchecksum;
         let mut writer = Writer::new(

@@ -11,20 +11,10 @@ use crate::engine::Engine;
 use crate::notice;
 use crate::state::replication::History;
 
-/// Where replication stands at the end of the log. All shards must be locked, unless nobody is served.
-pub fn facts(engine: &Engine) -> ReplicationFacts {
-    let (replication, log) = (&engine.replication, &engine.log);
-    ReplicationFacts {
-        database: log.database().map_or(-1, |database| database as i64),
-        id: replication.history().id,
-        offset: replication.offset_of(log.end()) as i64,
-    }
-}
-
 /// Has the append-only file say where replication stands from here on. To be called with all shards locked,
 /// after each change of the history or of its offset.
 pub fn note_history(engine: &Engine) {
-    engine.aof.control.note_position(Some(&facts(engine)));
+    engine.aof.control.note_position(Some(&engine.stream_facts()));
 }
 
 /// Goes on from where the files that were loaded say that replication stood. Nobody is served yet.

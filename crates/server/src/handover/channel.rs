@@ -93,7 +93,7 @@ mod tests {
         });
         let mut channel = Channel::new(theirs);
         let wait = Duration::from_secs(30);
-        let mut next = |channel: &mut Channel| channel.receive(wait).expect("a message comes");
+        let next = |channel: &mut Channel| channel.receive(wait).expect("a message comes");
         assert_eq!(next(&mut channel).as_args().at(0), b"begin");
         let message = next(&mut channel);
         assert_eq!(message.as_args().at(1), large);

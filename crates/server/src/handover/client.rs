@@ -9,9 +9,9 @@ use mantissa_net::{Conn, Peer, Socket};
 use mantissa_protocol::{Args, RequestLimits, RequestParser, encode_request};
 
 use super::channel::Channel;
-use super::freeze::Frozen;
 use crate::conn_id::peer_of;
 use crate::connection::{Connection, Partial};
+use crate::freeze::Frozen;
 
 /// The kind of its message.
 pub const CLIENT: &[u8] = b"client";

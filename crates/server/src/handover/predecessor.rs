@@ -34,8 +34,8 @@ use mantissa_net::{LocalAddress, Socket};
 use mantissa_sys::{descriptors, process};
 
 use super::channel::Channel;
-use super::freeze::Freeze;
 use super::{ENVIRONMENT, client};
+use crate::freeze::Freeze;
 use crate::inbox::Message;
 use crate::network::Network;
 use crate::service::Service;
@@ -265,10 +265,11 @@ impl<'a> Predecessor<'a> {
 
     /// Goes on as if nothing had happened.
     fn take_back(&self, freeze: &Freeze, has_closed_log: bool) {
-        if has_closed_log && self.engine.active_config().config.appendonly {
-            if let Err(reason) = aof::files::open_at_start(self.engine) {
-                warning!("The append-only file can not be written on: {reason}");
-            }
+        if has_closed_log
+            && self.engine.active_config().config.appendonly
+            && let Err(reason) = aof::files::open_at_start(self.engine)
+        {
+            warning!("The append-only file can not be written on: {reason}");
         }
         let mut listeners = freeze.take_listeners();
         for service in Service::ALL {

@@ -1,11 +1,11 @@
-//! A worker stops for a hand-over: see [`crate::handover::freeze`].
+//! A worker stops for a hand-over: see [`crate::freeze`].
 
 use std::sync::Arc;
 
 use mantissa_net::{Conn, Driver, Socket};
 
 use super::Worker;
-use crate::handover::freeze::Freeze;
+use crate::freeze::Freeze;
 
 /// How far a worker has stopped.
 pub(super) struct Stopped {
