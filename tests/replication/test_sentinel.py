@@ -1,0 +1,177 @@
+"""Sentinel, unchanged, watches a primary and two replicas under load: the primary is killed or stopped, a
+replica takes over, the former primary comes back as a replica, and no write that WAIT 1 confirmed is lost."""
+
+import itertools
+import signal
+import threading
+
+import pytest
+import redis
+from redis.sentinel import Sentinel
+
+from support.replication import Node, is_in_sync, until, wait_in_sync
+from support.servers import command_line, subject_is_oracle
+
+SUBJECT = "redis" if subject_is_oracle() else "mantissa"
+NAME = "watched"
+DOWN_AFTER_MS = 1000
+FAILOVER_PATIENCE_S = 90
+
+
+class Watcher(Node):
+    """A Sentinel. Its configuration is its own to write."""
+
+    def __init__(self, kind, port_watched):
+        self.port_watched = port_watched
+        super().__init__(kind)
+
+    def arguments(self, _):
+        if not self.config_path.exists():
+            lines = [
+                f"port {self.port}", f"dir {self.directory}", "bind 127.0.0.1",
+                f"sentinel monitor {NAME} 127.0.0.1 {self.port_watched} 2",
+                f"sentinel down-after-milliseconds {NAME} {DOWN_AFTER_MS}", f"sentinel failover-timeout {NAME} 10000",
+                f"sentinel parallel-syncs {NAME} 1",
+            ]  # fmt: skip
+            self.config_path.write_text("\n".join(lines) + "\n")
+        return [*command_line(self.kind), str(self.config_path), "--sentinel"]
+
+    def state(self):
+        words = self.call("SENTINEL", "MASTER", NAME)
+        return dict(zip(words[::2], words[1::2]))
+
+    def port_of_primary(self):
+        return int(self.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME)[1])
+
+
+class Writers:
+    """Clients that find the primary through the Sentinels, and note which of their writes WAIT confirmed."""
+
+    def __init__(self, watchers, threads=3):
+        self.watchers, self.confirmed, self.failures = watchers, set(), []
+        self.numbers, self.stop = itertools.count(), threading.Event()
+        self.threads = [threading.Thread(target=self.run, daemon=True) for _ in range(threads)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self):
+        places = [("127.0.0.1", watcher.port) for watcher in self.watchers]
+        found = Sentinel(places, socket_timeout=1.0, sentinel_kwargs={"socket_timeout": 1.0})
+        client = found.master_for(NAME, socket_timeout=2.0)
+        while not self.stop.is_set():
+            number = next(self.numbers)
+            try:
+                with client.pipeline(transaction=False) as pipeline:
+                    pipeline.set(f"key:{number}", number)
+                    pipeline.wait(1, 500)
+                    stored, replicas = pipeline.execute()
+                if stored and replicas >= 1:
+                    self.confirmed.add(number)
+            except redis.RedisError:
+                self.stop.wait(0.05)
+            except Exception as failure:
+                self.failures.append(failure)
+                return
+
+    def wait_for_more(self, count=200):
+        wanted = len(self.confirmed) + count
+        until(
+            lambda: len(self.confirmed) >= wanted,
+            lambda: f"writes are not confirmed: {len(self.confirmed)} of {wanted}, {self.failures}",
+            patience=FAILOVER_PATIENCE_S,
+        )
+
+    def end(self):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join(30)
+        assert not self.failures, self.failures
+
+
+@pytest.fixture
+def watch(start_node):
+    """Starts three Sentinels that know each other and two replicas."""
+    watchers = []
+
+    def start(kind, port_watched):
+        watchers.extend(Watcher(kind, port_watched) for _ in range(3))
+        for watcher in watchers:
+            until(
+                lambda watcher=watcher: (
+                    watcher.state()[b"num-slaves"] == b"2"
+                    and watcher.state()[b"num-other-sentinels"] == b"2"
+                    and watcher.state()[b"flags"] == b"master"
+                ),
+                lambda watcher=watcher: f"Sentinel knows {watcher.state()}\n{watcher.log_tail()}",
+                patience=FAILOVER_PATIENCE_S,
+            )
+        return watchers
+
+    yield start
+    for watcher in watchers:
+        watcher.stop()
+
+
+def fail(fault, primary):
+    match fault:
+        case "killed":
+            primary.kill()
+        case "stopped":
+            primary.process.send_signal(signal.SIGSTOP)
+
+
+def come_back(fault, primary):
+    match fault:
+        case "killed":
+            primary.start()
+        case "stopped":
+            primary.process.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.parametrize(
+    "kind, fault", [("redis", "killed"), ("redis", "stopped"), ("redis7", "killed")]
+)
+def test_failover(kind, fault, start_node, watch):
+    primary = start_node(SUBJECT, save="3600 1", repl_backlog_size=1 << 26, repl_ping_replica_period=3600)
+    replicas = [start_node(SUBJECT, repl_backlog_size=1 << 26, repl_ping_replica_period=3600) for _ in range(2)]
+    for replica in replicas:
+        replica.follow(primary)
+    wait_in_sync(primary, *replicas)
+    watchers = watch(kind, primary.port)
+    writers = Writers(watchers)
+    try:
+        writers.wait_for_more()
+        fail(fault, primary)
+        ports = {replica.port: replica for replica in replicas}
+        until(
+            lambda: {watcher.port_of_primary() for watcher in watchers} <= set(ports),
+            lambda: "no failover:\n" + watchers[0].log_tail(),
+            patience=FAILOVER_PATIENCE_S,
+        )
+        writers.wait_for_more()
+        come_back(fault, primary)
+        chosen = watchers[0].port_of_primary()
+        promoted = ports.pop(chosen)
+        [other] = ports.values()
+        until(
+            lambda: primary.info()["role"] == "slave" and primary.info()["master_link_status"] == "up",
+            lambda: f"it does not come back as a replica: {primary.info()}\n{watchers[0].log_tail()}",
+            patience=FAILOVER_PATIENCE_S,
+        )
+        writers.wait_for_more()
+    finally:
+        primary.process.send_signal(signal.SIGCONT)
+        writers.end()
+    until(lambda: is_in_sync(promoted, other), "the other replica does not follow", patience=FAILOVER_PATIENCE_S)
+    lines = primary.config_path.read_text().splitlines()
+    assert f"replicaof 127.0.0.1 {chosen}" in lines
+    for watcher in watchers:
+        # They publish, and so the stream would never rest.
+        watcher.stop()
+    wait_in_sync(promoted, other, primary)
+    assert len({node.call("DEBUG", "DIGEST") for node in (promoted, other, primary)}) == 1
+    with promoted.connect() as connection:
+        numbers = sorted(writers.confirmed)
+        found = connection.pipeline([("GET", f"key:{number}") for number in numbers])
+        lost = [number for number, reply in zip(numbers, found) if reply.value != str(number).encode()]
+    assert not lost, f"{len(lost)} of {len(numbers)} confirmed writes are lost"
