@@ -57,13 +57,16 @@ pub struct Record {
 
 /// Runs a client's request that has been admitted, and replies.
 pub fn run_request(context: &mut Context, session: &mut Session, call: Call<'_>, reply: &mut Reply) {
-    let start = reply.len();
+    let (start, logged_lsn) = (reply.len(), context.outbox.logged_lsn);
     let sweep = if call.sweeps() { Some(context.engine.scripting.begin_sweep()) } else { None };
     let outcome = match sweep {
         Some(Err(_)) => Err(context.engine.scripting.busy_error()),
         _ => invoke(context, session, call, None, reply),
     };
     drop(sweep);
+    if context.outbox.logged_lsn != logged_lsn {
+        session.logged_lsn = context.outbox.logged_lsn;
+    }
     show(context, session, call);
     write_outcome(reply, start, &outcome);
     match &session.blocked {

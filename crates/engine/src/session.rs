@@ -194,6 +194,8 @@ pub struct Session {
     pub subscriptions: Option<Box<Subscriptions>>,
     /// Prefixes and options of CLIENT TRACKING, while it is on.
     pub tracker: Option<Box<Tracker>>,
+    /// The LSN behind its last write that was logged; 0 if there is none.
+    pub logged_lsn: Lsn,
     /// What is known of it as a replica, once it has begun to talk as one.
     pub replica: Option<Arc<Replica>>,
 }
@@ -218,6 +220,7 @@ impl Session {
             blocked: None,
             subscriptions: None,
             tracker: None,
+            logged_lsn: 0,
             replica: None,
         }
     }

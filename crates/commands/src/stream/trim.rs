@@ -150,7 +150,7 @@ pub(super) fn trim(access: &mut Access<'_>, key: &[u8], trim: &Trim) -> Outcome<
 pub(super) struct Outcomes {
     keyword: &'static [u8],
     threshold: Vec<u8>,
-    references: &'static [u8],
+    references: References,
 }
 
 impl Outcomes {
@@ -162,11 +162,16 @@ impl Outcomes {
                 (b"MINID", IdText::new(first).as_bytes().to_vec())
             }
         };
-        Outcomes { keyword, threshold, references: references_keyword(trim.references) }
+        Outcomes { keyword, threshold, references: trim.references }
     }
 
-    pub(super) fn arguments(&self) -> [&[u8]; 4] {
-        [self.keyword, b"=", &self.threshold, self.references]
+    /// What is the default is left out: servers before Redis 8.2 do not know it.
+    pub(super) fn arguments(&self) -> impl Iterator<Item = &[u8]> {
+        let references = match self.references {
+            References::Keep => None,
+            references => Some(references_keyword(references)),
+        };
+        [self.keyword, b"=", &self.threshold].into_iter().chain(references)
     }
 }
 
@@ -194,8 +199,8 @@ fn log_trim(access: &mut Access<'_>, key: &[u8], plan: &Trim) -> Outcome {
     }
     if let Some(stream) = access.stream(key)? {
         let outcomes = Outcomes::new(stream, plan);
-        let [keyword, operator, threshold, references] = outcomes.arguments();
-        access.log_instead(&[b"XTRIM", key, keyword, operator, threshold, references]);
+        let words: Vec<&[u8]> = [&b"XTRIM"[..], key].into_iter().chain(outcomes.arguments()).collect();
+        access.log_instead(&words);
     }
     Ok(())
 }

@@ -46,7 +46,7 @@ pub(super) fn wait(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, repl
     }
     let replicas = parse::integer(args.at(1))?;
     let deadline = deadline(args.at(2), invocation.context.now_ms)?;
-    let lsn = engine.log.end();
+    let lsn = invocation.session.logged_lsn;
     let have = engine.replication.confirming(lsn, false) as i64;
     if invocation.in_transaction() || invocation.context.in_script || have >= replicas {
         reply.integer(have);

@@ -91,7 +91,9 @@ impl<'e> Wire<'e> {
             Err(error) if is_pause(&error) => {
                 let timeout_s = i64::from(self.engine.active_config().config.repl_timeout);
                 return match unix_ms() - self.heard_ms > timeout_s * 1000 {
-                    true => Err(io::Error::new(io::ErrorKind::TimedOut, "no data nor PING received")),
+                    true => {
+                        Err(io::Error::new(io::ErrorKind::TimedOut, "timeout: no data nor PING received"))
+                    }
                     false => Ok(None),
                 };
             }

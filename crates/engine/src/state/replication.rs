@@ -113,12 +113,13 @@ impl Replication {
         self.shift.store(offset.wrapping_sub(lsn), Ordering::Release);
     }
 
-    /// The number of replicas that have everything before an LSN; on their disks where `of_disks`.
+    /// The number of replicas that have everything before an LSN; on their disks where `of_disks`. With 0,
+    /// before which there is nothing, that of all replicas that are online.
     pub fn confirming(&self, lsn: Lsn, of_disks: bool) -> usize {
         let offset = self.offset_of(lsn);
         let has_it = |replica: &&Arc<Replica>| {
             let acked = if of_disks { &replica.acked_durable } else { &replica.acked };
-            replica.state() == ReplicaState::Online && acked.load(Ordering::Acquire) >= offset
+            replica.state() == ReplicaState::Online && (lsn == 0 || acked.load(Ordering::Acquire) >= offset)
         };
         self.replicas.lock().iter().filter(has_it).count()
     }
