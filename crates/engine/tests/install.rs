@@ -47,8 +47,8 @@ fn take(store: &Embedded, mut payload: impl Read) -> Result<Installed, String> {
 /// Opens a server with data of its own.
 fn server(mode: &str) -> Bench {
     let bench = Bench::open(&[("repl-diskless-load", mode), ("save", "\"\""), ("hz", "1")]);
-    bench.store.engine().set_replica(true);
     fill(&bench.store);
+    bench.store.engine().set_replica(true);
     bench
 }
 

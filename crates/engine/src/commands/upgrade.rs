@@ -56,4 +56,4 @@ pub(super) const COMMANDS: &[EngineSpec] = &[EngineSpec::new(
     "O(N), N being all keys",
     "Has another process, of another version perhaps, go on.",
 )
-.arguments("path:string@BINARY? word:string@OPTION*?")];
+.arguments("path:string@BINARY? word:string@OPTION?*")];
