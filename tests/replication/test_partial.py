@@ -9,6 +9,7 @@ from support.replication import (
 from support.resp import Closed, encode
 from support.seeds import generator
 from support.servers import subject_is_oracle
+from support.waiting import until_written
 
 SUBJECT = "redis" if subject_is_oracle() else "mantissa"
 OURS_REPLICATE = [pair for pair in PAIRS if pair[1] == "mantissa"]
@@ -261,6 +262,9 @@ def test_a_replica_restarts_from_its_log(pair, end):
     link(replica, primary)
     write(primary, prefix="in the log")
     wait_in_sync(primary, replica)
+    with replica.connect() as connection:
+        # The log begins anew with the primary's data.
+        until_written(connection)
     replica.call("CONFIG", "REWRITE")
     before = syncs(primary)
     if end == "crash":

@@ -7,6 +7,7 @@ use mantissa_commands::spec::{Categories, Flags, Group, InStream, Traits};
 use mantissa_commands::{Error, Locks, Outcome, parse};
 use mantissa_protocol::{Args, Protocol, Reply};
 
+use crate::engine::Engine;
 use crate::invocation::{EngineSpec, Invocation};
 use crate::session::{ReplyMode, Session, flag};
 use crate::{acl, admission, transaction};
@@ -126,11 +127,11 @@ fn hello(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Re
     }
     invocation.session.set_protocol(protocol);
     reply.set_protocol(protocol);
-    write_greeting(invocation.session, reply);
+    write_greeting(invocation.engine(), invocation.session, reply);
     Ok(())
 }
 
-fn write_greeting(session: &Session, reply: &mut Reply) {
+fn write_greeting(engine: &Engine, session: &Session, reply: &mut Reply) {
     reply.map(7);
     reply.bulk(b"server");
     reply.bulk(b"redis");
@@ -143,7 +144,7 @@ fn write_greeting(session: &Session, reply: &mut Reply) {
     reply.bulk(b"mode");
     reply.bulk(b"standalone");
     reply.bulk(b"role");
-    reply.bulk(b"master");
+    reply.bulk(if engine.replication.is_replica() { &b"replica"[..] } else { b"master" });
     reply.bulk(b"modules");
     reply.array(0);
 }
