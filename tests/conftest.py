@@ -33,7 +33,9 @@ def pytest_collection_modifyitems(items):
     for item in items:
         for name, reason in gaps:
             if name in item.nodeid:
-                item.add_marker(pytest.mark.xfail(reason=reason, strict=False))
+                # Those of replication wait long for what does not come.
+                runs = "replication" not in item.nodeid
+                item.add_marker(pytest.mark.xfail(reason=reason, strict=False, run=runs))
 
 
 @pytest.hookimpl(hookwrapper=True)
