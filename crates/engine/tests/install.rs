@@ -46,7 +46,9 @@ fn take(store: &Embedded, mut payload: impl Read) -> Result<Installed, String> {
 
 /// Opens a server with data of its own.
 fn server(mode: &str) -> Bench {
-    let bench = Bench::open(&[("repl-diskless-load", mode), ("save", "\"\""), ("hz", "1")]);
+    let directives =
+        [("repl-diskless-load", mode), ("replica-read-only", "no"), ("save", "\"\""), ("hz", "1")];
+    let bench = Bench::open(&directives);
     fill(&bench.store);
     bench.store.engine().set_replica(true);
     bench
