@@ -35,7 +35,7 @@ for word in "$@"; do
     case $word in -p | -u | -s | --port | --help | *redis://*) named=yes ;; esac
 done
 case $1 in
-cli | import | export | benchmark)
+cli | import | export | benchmark | upgrade)
     if [ $named = no ]; then words=("$1" -p {port} "${{@:2}}"); fi
     if [ "$1" = cli ] && ! [[ "$*" =~ " --" ]]; then words=("${{words[0]}}" --no-raw "${{words[@]:1}}"); fi
     ;;

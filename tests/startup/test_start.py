@@ -137,10 +137,10 @@ def test_a_bad_option_stops_the_start(start_server):
 
 
 def test_a_directive_that_is_not_done_yet_is_named(start_server):
-    server = start_server(config_lines=["cluster-node-timeout 14000", "repl-backlog-size 2mb"])
+    server = start_server(config_lines=["cluster-node-timeout 14000", "repl-disable-tcp-nodelay yes"])
     log = server.log_text()
-    assert "cluster-node-timeout" in log and "repl-backlog-size" in log
-    server = start_server(config_lines=["cluster-node-timeout 15000", "repl-backlog-size 1mb"])
+    assert "cluster-node-timeout" in log and "repl-disable-tcp-nodelay" in log
+    server = start_server(config_lines=["cluster-node-timeout 15000", "repl-disable-tcp-nodelay no"])
     assert "has no effect" not in server.log_text(), "they are what they would be without the lines"
 
 

@@ -43,17 +43,13 @@ fn upgrade(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, _reply: &mut
 }
 
 /// The registration table.
-pub(super) const COMMANDS: &[EngineSpec] = &[EngineSpec::new(
-    "mantissa.upgrade",
-    -1,
-    upgrade,
-    Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::NO_MULTI).or(Flags::BLOCKING),
-)
-.locks(Locks::Nothing)
-.docs(
-    Group::Server,
-    "1.0.0",
-    "O(N), N being all keys",
-    "Has another process, of another version perhaps, go on.",
-)
-.arguments("path:string@BINARY? word:string@OPTION?*")];
+pub(super) const COMMANDS: &[EngineSpec] =
+    &[EngineSpec::new("mantissa.upgrade", -1, upgrade, Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::NO_MULTI))
+        .locks(Locks::Nothing)
+        .docs(
+            Group::Server,
+            "1.0.0",
+            "O(N), N being all keys",
+            "Has another process, of another version perhaps, go on.",
+        )
+        .arguments("path:string@BINARY? word:string@OPTION?*")];
