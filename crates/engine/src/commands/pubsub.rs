@@ -6,9 +6,11 @@ use indexmap::IndexSet;
 use mantissa_commands::spec::{Channels, Flags, Group, KeyFlags, KeySpec, Traits};
 use mantissa_commands::{Locks, Outcome};
 use mantissa_protocol::{Args, Reply};
+use mantissa_store::ShardSet;
 
 use crate::engine::Engine;
 use crate::invocation::{EngineSpec, Invocation};
+use crate::locking::lock;
 use crate::pubsub::Scope;
 use crate::session::{Session, Subscriptions, flag};
 
@@ -177,6 +179,12 @@ fn log_for_replicas(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>) {
         return;
     }
     let is_part = invocation.in_transaction() || invocation.context.in_script;
+    // A shard is held, so that nothing comes between the cut of a dump, or a change of role, and the offset
+    // that is told for it. Where a slow script holds it there is neither.
+    let _held = if is_part { None } else { lock(engine, ShardSet::one(0), false).ok() };
+    if engine.replication.is_replica() {
+        return;
+    }
     let context = &mut *invocation.context;
     context.outbox.unit.push(invocation.session.database, args);
     if !is_part {

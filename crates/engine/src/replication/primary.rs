@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use mantissa_config::Config;
 use mantissa_persist::log::{Lsn, Start};
 use mantissa_protocol::Reply;
+use mantissa_store::ShardSet;
 use mantissa_sys::clock::unix_ms;
 
 use super::{backlog, full_sync, waits};
@@ -262,9 +263,9 @@ pub fn tick(context: &mut Context) {
     if !engine.replication.is_replica()
         && !is_handing_over
         && now_ms - serving.pinged_ms.load(Ordering::Relaxed) >= ping_ms
+        && append_neutral(&mut context.outbox, &[b"PING"])
     {
         serving.pinged_ms.store(now_ms, Ordering::Relaxed);
-        append_neutral(&mut context.outbox, &[b"PING"]);
     }
     let timeout_ms = i64::from(config.repl_timeout) * 1000;
     for replica in &replicas {
@@ -292,13 +293,21 @@ pub fn tick(context: &mut Context) {
     full_sync::start_if_due(engine, now_ms);
 }
 
-/// Appends a command that means the same whatever database is selected.
-fn append_neutral(outbox: &mut Outbox<'_>, words: &[&[u8]]) {
+/// Appends a command that means the same whatever database is selected. False if it can not be now. A shard
+/// is held meanwhile: so nothing comes between the cut of a dump, or a change of role, and the offset that is
+/// told for it. This thread may hold shards already, for a slow script.
+fn append_neutral(outbox: &mut Outbox<'_>, words: &[&[u8]]) -> bool {
     let engine = outbox.engine();
+    let Ok(_held) = engine.keyspace.try_lock(ShardSet::one(0)) else { return false };
+    if engine.replication.is_replica() {
+        // Its log has its primary's bytes only.
+        return false;
+    }
     let mut unit = mantissa_persist::log::Unit::default();
     unit.set_neutral(words.iter().copied());
     let lsn = engine.log.append(&mut unit, 0);
     outbox.note_logged(lsn);
+    true
 }
 
 /// Asks all replicas for acknowledgements, if somebody waits for them. To be called at the end of an
@@ -306,8 +315,13 @@ fn append_neutral(outbox: &mut Outbox<'_>, words: &[&[u8]]) {
 #[inline]
 pub fn ask_for_acks(outbox: &mut Outbox<'_>) {
     let wants_acks = &outbox.engine().replication.serving.wants_acks;
-    if wants_acks.load(Ordering::Relaxed) && wants_acks.swap(false, Ordering::Relaxed) {
-        append_neutral(outbox, &[b"REPLCONF", b"GETACK", b"*"]);
+    if wants_acks.load(Ordering::Relaxed)
+        && wants_acks.swap(false, Ordering::Relaxed)
+        && !append_neutral(outbox, &[b"REPLCONF", b"GETACK", b"*"])
+    {
+        let engine = outbox.engine();
+        let waits = !engine.replication.is_replica();
+        engine.replication.serving.wants_acks.store(waits, Ordering::Relaxed);
     }
 }
 
