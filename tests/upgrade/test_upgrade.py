@@ -111,6 +111,17 @@ def test_what_is_written_afterwards_survives_a_restart(start_upgradable):
         assert client.call("MGET", "before", "after") == [b"1", b"1"]
 
 
+def children_of(process):
+    """The children of all threads of a process that live now."""
+    children = []
+    for task in os.listdir(f"/proc/{process}/task"):
+        try:
+            children += map(int, open(f"/proc/{process}/task/{task}/children").read().split())
+        except OSError:
+            pass  # The thread has ended meanwhile.
+    return children
+
+
 @pytest.mark.parametrize("binary", ["/nonexistent/program", "/bin/false", "/bin/true", "/etc/passwd"])
 def test_a_program_that_does_not_take_over(start_upgradable, binary):
     server = start_upgradable(options={"appendonly": "yes"})
@@ -149,11 +160,8 @@ def test_the_new_process_is_killed_at_any_moment(start_upgradable):
             connection.send("MANTISSA.UPGRADE")
             child = None
             while child is None:
-                children = open(f"/proc/{parent}/task/{parent}/children").read().split()
-                tasks = os.listdir(f"/proc/{parent}/task")
-                for task in tasks:
-                    children += open(f"/proc/{parent}/task/{task}/children").read().split()
-                child = int(children[0]) if children else None
+                children = children_of(parent)
+                child = children[0] if children else None
             time.sleep(picker.random() * 0.25)
             log = server.server.log_text()
             if f"process {child} serves" in log:
