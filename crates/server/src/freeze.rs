@@ -93,6 +93,12 @@ impl Freeze {
         Ok(())
     }
 
+    /// Closes this process's descriptors of connections that have been sent: another process serves them, and
+    /// when that ends their clients are to see it.
+    pub fn close_sent(&self) {
+        self.state.lock().clients.retain(|frozen| !frozen.is_sent);
+    }
+
     /// Looks at the listeners that have been given up.
     pub fn with_listeners<R>(&self, work: impl FnOnce(&[(Service, Listener)]) -> R) -> R {
         work(&self.state.lock().listeners)

@@ -252,6 +252,7 @@ impl<'a> Predecessor<'a> {
         freeze.leave_files();
         let deadline = Instant::now() + LATE_MAX;
         loop {
+            freeze.close_sent();
             let is_done = freeze.await_emptied(self.network.worker_count, LOOK_EVERY);
             if let Err(reason) = self.send_clients(freeze) {
                 return warning!("Upgrade: clients that had not read their replies are closed: {reason}");
