@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from support.resp import Closed
 from support.seeds import run_seed
 from support.servers import subject_path
 from support.waiting import eventually
@@ -125,6 +126,34 @@ def children_of(process):
     return children
 
 
+def test_keys_expire_after_an_upgrade(start_upgradable):
+    server = start_upgradable()
+    with server.server.connect() as client:
+        client.call("SET", "before", "1", "PX", "300")
+        server.upgrade()
+        client.call("SET", "after", "1", "PX", "1")
+        eventually(lambda: client.call("DBSIZE") == 0, "nothing is removed")
+
+
+def test_the_append_only_file_of_a_later_replica_begins_anew(start_upgradable, start_server):
+    primary = start_server(options={"repl-diskless-sync-delay": "0"})
+    server = start_upgradable(options={"appendonly": "yes"})
+    with primary.connect() as client:
+        client.call("SET", "of", "the primary")
+    with server.server.connect() as client:
+        client.call("SET", "own", "1")
+        process = server.upgrade()
+        client.call("REPLICAOF", "127.0.0.1", primary.port)
+        eventually(lambda: client("GET", "of").value == b"the primary", "it gets no data")
+        ended = "Background AOF rewrite finished"
+        eventually(lambda: ended in server.server.log_text(), "the log does not begin anew")
+    os.kill(process, signal.SIGKILL)
+    server.server.process.wait()
+    server.server.start()
+    with server.server.connect() as client:
+        assert client.call("MGET", "of", "own") == [b"the primary", None]
+
+
 @pytest.mark.parametrize("binary", ["/nonexistent/program", "/bin/false", "/bin/true", "/etc/passwd"])
 def test_a_program_that_does_not_take_over(start_upgradable, binary):
     server = start_upgradable(options={"appendonly": "yes"})
@@ -174,7 +203,7 @@ def test_the_new_process_is_killed_at_any_moment(start_upgradable):
             os.kill(child, signal.SIGKILL)
             try:
                 reply = connection.read()
-            except Exception:
+            except (Closed, ConnectionError):
                 # It had just begun to serve, and with it the clients have gone.
                 is_gone = True
                 break

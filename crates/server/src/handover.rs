@@ -10,9 +10,31 @@ pub mod client;
 pub mod predecessor;
 pub mod successor;
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mantissa_engine::host::Target;
+use mantissa_engine::session::{SharedSession, flag};
+
 /// The environment variable that tells a process that it is to take over: the numbers of the two sockets that
 /// it has inherited, the channel's and the stream's.
 pub const ENVIRONMENT: &str = "MANTISSA_HANDOVER";
 
 /// Stands for the address of the process that is taken over from.
 pub const PREDECESSOR: &str = "(predecessor)";
+
+/// Waits until workers have these sessions, which were given up before: until then messages for them reach
+/// nobody, so no worker may run requests.
+fn await_placed(sessions: &[Arc<SharedSession>], timeout: Duration) -> Result<(), String> {
+    const LOOK_EVERY: Duration = Duration::from_micros(100);
+    let began = Instant::now();
+    for session in sessions {
+        while *session.target.lock() == Target::NOWHERE && !session.has(flag::KILLED) {
+            if began.elapsed() > timeout {
+                return Err("the workers take no connections".to_owned());
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+    Ok(())
+}

@@ -55,10 +55,7 @@ pub fn append_unfinished(context: &mut Context) {
 /// there is no append-only file, so that switching it on in the configuration loses nothing.
 pub fn start(engine: &Engine) -> Result<(), String> {
     let active = engine.active_config();
-    persistence::begin(engine);
-    let _it_is_started_once = engine.aof_begins_anew.set(begin_anew);
-    engine.aof.configure(&active.config);
-    writer::start(engine).map_err(|error| format!("Could not start a thread: {error}"))?;
+    start_without_files(engine)?;
     let loaded = if active.config.appendonly { load::load(engine, None)? } else { None };
     let replication = match loaded {
         Some(loaded) => loaded.replication,
@@ -75,9 +72,10 @@ pub fn start(engine: &Engine) -> Result<(), String> {
     Ok(())
 }
 
-/// Starts the thread that writes, for a server that gets its data from another and its files later.
+/// Starts the thread that writes. A server that gets its data from another opens its files later.
 pub fn start_without_files(engine: &Engine) -> Result<(), String> {
     persistence::begin(engine);
+    let _it_is_started_once = engine.aof_begins_anew.set(begin_anew);
     engine.aof.configure(&engine.active_config().config);
     writer::start(engine).map_err(|error| format!("Could not start a thread: {error}"))
 }

@@ -69,11 +69,7 @@ pub fn lead(engine: &Engine) -> bool {
     }
     leave(engine);
     notice!("Discarding previously cached master state.");
-    let mut primary = replication.primary.lock();
-    *primary = None;
-    replication.link.epoch.fetch_add(1, Ordering::AcqRel);
-    replication.link.begin(LinkState::None);
-    drop(primary);
+    forget_primary(engine);
     let former = replication.history().id;
     let (id, end) = (random_id(), engine.log.restart());
     let offset = replication.offset_of(end).wrapping_add(1);
@@ -82,9 +78,7 @@ pub fn lead(engine: &Engine) -> bool {
          {id}"
     );
     replication.set_history(History { id, second: Some((former, offset)) });
-    engine.set_replica(false);
     restore::note_history(engine);
-    log::set_role(Role::Master);
     // They are to learn the new name. They go on where they were.
     disconnect_replicas(engine);
     true
@@ -93,13 +87,18 @@ pub fn lead(engine: &Engine) -> bool {
 /// Takes the place of the primary that was followed, which serves no more: its history goes on. All shards
 /// must be locked.
 pub fn succeed(engine: &Engine, _all: &LockedShards<'_>) {
+    forget_primary(engine);
+}
+
+/// Follows nobody. All shards must be locked.
+fn forget_primary(engine: &Engine) {
     let replication = &engine.replication;
     let mut primary = replication.primary.lock();
     *primary = None;
     replication.link.epoch.fetch_add(1, Ordering::AcqRel);
     replication.link.begin(LinkState::None);
     drop(primary);
-    replication.set_replica(false);
+    engine.set_replica(false);
     log::set_role(Role::Master);
 }
 

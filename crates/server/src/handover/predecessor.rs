@@ -34,7 +34,7 @@ use mantissa_net::{LocalAddress, Socket};
 use mantissa_sys::{descriptors, process};
 
 use super::channel::Channel;
-use super::{ENVIRONMENT, client};
+use super::{ENVIRONMENT, await_placed, client};
 use crate::freeze::Freeze;
 use crate::inbox::Message;
 use crate::network::Network;
@@ -281,8 +281,13 @@ impl<'a> Predecessor<'a> {
                 self.network.post(0, Message::Listen { service, kept: Vec::new(), opened });
             }
         }
+        let mut sessions = Vec::new();
         for frozen in freeze.take_clients() {
+            sessions.push(Arc::clone(&frozen.connection.session.shared));
             self.network.post(self.network.choose_worker(), Message::Move(frozen.connection, frozen.socket));
+        }
+        if let Err(reason) = await_placed(&sessions, STEP_MAX) {
+            warning!("{reason}");
         }
         self.network.post_all(|| Message::Thaw);
     }

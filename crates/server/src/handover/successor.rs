@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 
 use mantissa_engine::config::Config;
 use mantissa_engine::context::Context;
-use mantissa_engine::host::Target;
 use mantissa_engine::replication::role;
-use mantissa_engine::session::{SharedSession, flag};
+use mantissa_engine::session::SharedSession;
 use mantissa_engine::state::replication::Address;
 use mantissa_engine::{Engine, aof, engine_state, host, notice, tracking, warning};
 use mantissa_net::{Listener, LocalAddress};
@@ -20,7 +19,7 @@ use mantissa_sys::descriptors;
 
 use super::channel::Channel;
 use super::client::{self, Arrival};
-use super::{ENVIRONMENT, PREDECESSOR};
+use super::{ENVIRONMENT, PREDECESSOR, await_placed};
 use crate::inbox::Message;
 use crate::network::Network;
 use crate::service::Service;
@@ -178,7 +177,7 @@ impl Successor {
         clients.sort_by_key(Arrival::place);
         let sessions: Vec<_> =
             clients.into_iter().filter_map(|arrival| place(&mut context, network, arrival, told)).collect();
-        await_placed(&sessions)?;
+        await_placed(&sessions, STEP_MAX)?;
         if engine.tracking.client_count() > 0 {
             // Which keys they have read is not known here.
             tracking::invalidate_all(&mut context.outbox);
@@ -244,20 +243,6 @@ fn place(
             None
         }
     }
-}
-
-/// Waits until workers have these sessions, so that messages reach them.
-fn await_placed(sessions: &[Arc<SharedSession>]) -> Result<(), String> {
-    let began = Instant::now();
-    for session in sessions {
-        while *session.target.lock() == Target::NOWHERE && !session.has(flag::KILLED) {
-            if began.elapsed() > STEP_MAX {
-                return Err("the workers take no connections".to_owned());
-            }
-            std::thread::sleep(LOOK_EVERY / 10);
-        }
-    }
-    Ok(())
 }
 
 fn number(text: &[u8]) -> Option<u64> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use mantissa_engine::host::Target;
 use mantissa_net::{Conn, Driver, Socket};
 
 use super::Worker;
@@ -73,6 +74,7 @@ impl Worker<'_> {
         if let Some(mut connection) = self.connections[conn.index()].take() {
             connection.moving_to = None;
             self.weights.remove(&self.context, &mut connection);
+            *connection.session.shared.target.lock() = Target::NOWHERE;
             freeze.put(connection, socket);
         }
         None
