@@ -8,7 +8,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 from support.seeds import run_seed  # noqa: E402
-from support.servers import Server, oracle_path, subject_is_oracle, subject_path  # noqa: E402
+from support.servers import Server, oracle_path, starting, subject_is_oracle, subject_path  # noqa: E402
 
 
 def pytest_report_header():
@@ -47,20 +47,7 @@ def pytest_runtest_makereport(item, call):
 @pytest.fixture
 def start_server(request):
     """Starts servers that end with the test; on failure their folders are kept and their logs shown."""
-    servers = []
-
-    def start(kind="subject", **options):
-        server = Server(kind, **options)
-        servers.append(server)
-        return server
-
-    yield start
-    report = getattr(request.node, "report_call", None)
-    for server in servers:
-        if report is not None and report.failed:
-            server.keep()
-            print(f"{server.kind}: {server.directory}\n{server.log_tail()}")
-        server.stop()
+    yield from starting(request, Server)
 
 
 @pytest.fixture

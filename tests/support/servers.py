@@ -259,6 +259,24 @@ class Server:
         self.stop()
 
 
+def starting(request, make):
+    """The body of a fixture that starts servers, made by `make`, which end with the test; on failure their
+    folders are kept and their logs shown."""
+    servers = []
+
+    def start(kind="subject", **options):
+        servers.append(make(kind, **options))
+        return servers[-1]
+
+    yield start
+    report = getattr(request.node, "report_call", None)
+    for server in servers:
+        if report is not None and report.failed:
+            server.keep()
+            print(f"{server.kind} at {server.port}: {server.directory}\n{server.log_tail()}")
+        server.stop()
+
+
 @atexit.register
 def stop_all():
     for server in list(RUNNING):

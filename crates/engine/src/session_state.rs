@@ -12,9 +12,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mantissa_protocol::{
-    Args, OwnedArgs, Parsed, Protocol, Reply, RequestLimits, RequestParser, encode_request,
-};
+use mantissa_protocol::{Args, OwnedArgs, Protocol, Reply, decode_request, encode_request};
 
 use crate::call::{self, Call};
 use crate::context::Context;
@@ -246,13 +244,16 @@ impl SessionState {
                 b"dirty" => state.dirty = number(value)? != 0,
                 b"prefix" => state.prefixes.push(value.to_vec()),
                 b"in-database" => database = number(value)? as usize,
-                b"run" => state.commands.push((database, parse(value)?)),
+                b"run" => state.commands.push((database, decode_request(value)?)),
                 b"queue-empty" => state.queued = Some(Vec::new()),
-                b"queue-first" | b"queue" => state.queued.get_or_insert_default().push(parse(value)?),
+                b"queue-first" | b"queue" => {
+                    state.queued.get_or_insert_default().push(decode_request(value)?)
+                }
                 b"waits-since-ms" => since_ms = number(value)? as i64,
                 b"ticket" => ticket = number(value)?,
                 b"waits" => {
-                    state.waiting = Some(Waiting { args: parse(value)?, database, since_ms, ticket });
+                    state.waiting =
+                        Some(Waiting { args: decode_request(value)?, database, since_ms, ticket });
                 }
                 _ => {}
             }
@@ -340,16 +341,4 @@ fn run(context: &mut Context, session: &mut Session, args: &OwnedArgs) -> Result
     let mut reply = Reply::new(session.protocol);
     let outcome = call::invoke(context, session, Call::new(command, args), None, &mut reply);
     outcome.map_err(|error| format!("{}: {}", command.name, error.text()))
-}
-
-/// The arguments of the one request that `bytes` are.
-fn parse(bytes: &[u8]) -> Option<OwnedArgs> {
-    let limits = RequestLimits { bulk_len_max: u64::MAX, authenticated: true };
-    let mut slices = Vec::new();
-    match RequestParser::default().parse(bytes, &limits, &mut slices) {
-        Parsed::Request { consumed, .. } if consumed == bytes.len() => {
-            Some(Args::new(bytes, &slices).to_owned())
-        }
-        _ => None,
-    }
 }

@@ -32,5 +32,10 @@ mod tests {
         let mut out = Vec::new();
         encode_request(&mut out, ["GET", "a key longer"]);
         assert_eq!(out, b"*2\r\n$3\r\nGET\r\n$12\r\na key longer\r\n");
+        let decoded = crate::decode_request(&out).expect("it is one request");
+        assert_eq!(decoded.as_args().iter().collect::<Vec<_>>(), [&b"GET"[..], b"a key longer"]);
+        assert!(crate::decode_request(&out[1..]).is_none() && crate::decode_request(&[]).is_none());
+        out.push(b'*');
+        assert!(crate::decode_request(&out).is_none());
     }
 }

@@ -34,7 +34,7 @@
 
 use mantissa_number::parse_i64;
 
-use crate::args::{OwnedArgs, Slice};
+use crate::args::{Args, OwnedArgs, Slice};
 use crate::error::ProtocolError;
 use crate::inline;
 
@@ -53,6 +53,11 @@ pub struct RequestLimits {
     pub bulk_len_max: u64,
     /// Whether the client may send more than a login needs.
     pub authenticated: bool,
+}
+
+impl RequestLimits {
+    /// For what comes from a process that is trusted.
+    pub const TRUSTED: RequestLimits = RequestLimits { bulk_len_max: i64::MAX as u64, authenticated: true };
 }
 
 impl Default for RequestLimits {
@@ -436,4 +441,12 @@ fn read_line(input: &[u8], at: usize, searched: usize, too_big: ProtocolError) -
         return Ok(&input[at..end]);
     }
     Err(LineStop::Incomplete { searched: end })
+}
+/// The arguments of the one request that `bytes` are, as [`encode_request`](crate::encode_request) makes it.
+pub fn decode_request(bytes: &[u8]) -> Option<OwnedArgs> {
+    let mut slices = Vec::new();
+    match RequestParser::default().parse(bytes, &RequestLimits::TRUSTED, &mut slices) {
+        Parsed::Request { consumed } if consumed == bytes.len() => Some(Args::new(bytes, &slices).to_owned()),
+        _ => None,
+    }
 }

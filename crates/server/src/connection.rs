@@ -63,6 +63,8 @@ pub struct Connection {
     pub counted_commands: u64,
     /// The worker that it is to move to, once the driver has let go of it.
     pub moving_to: Option<usize>,
+    /// The driver is to let go of it, for a hand-over.
+    pub is_released: bool,
     /// What its worker has noted of the memory that it takes.
     pub weight: Weight,
     is_successor: bool,
@@ -82,6 +84,7 @@ impl Connection {
             pending_replies: None,
             counted_commands: 0,
             moving_to: None,
+            is_released: false,
             weight: Weight::default(),
             is_successor: false,
         }

@@ -87,13 +87,23 @@ impl Network {
         }
     }
 
-    /// Notes the TCP addresses of listeners that another process has opened.
-    pub fn take_addresses(&self, service: Service, listeners: &[Listener]) {
-        let addresses = tcp_addresses(listeners);
-        if let Some(address) = addresses.first().filter(|_| service == Service::Resp) {
-            self.port.store(usize::from(address.port()), Ordering::Relaxed);
+    /// Has the first worker accept on listeners that no worker has, in the place of those that it has.
+    pub fn listen(&self, listeners: Vec<(Service, Listener)>) {
+        let mut rest = listeners;
+        for service in Service::ALL {
+            let (own, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(|(of, _)| *of == service);
+            rest = others;
+            let opened: Vec<_> = own.into_iter().map(|(_, listener)| listener).collect();
+            if opened.is_empty() {
+                continue;
+            }
+            let addresses = tcp_addresses(&opened);
+            if let Some(address) = addresses.first().filter(|_| service == Service::Resp) {
+                self.port.store(usize::from(address.port()), Ordering::Relaxed);
+            }
+            *self.addresses(service).lock() = addresses;
+            self.post(0, Message::Listen { service, kept: Vec::new(), opened });
         }
-        *self.addresses(service).lock() = addresses;
     }
 
     /// Makes the workers' inboxes known. Called once, when all workers exist.

@@ -13,23 +13,46 @@ use mantissa_net::TlsStream;
 
 use crate::tls;
 
-/// A connection to another server: over TCP, or TLS over that.
+/// A connection to another process.
 struct Connection<S>(S);
 
-/// What lies on a TCP connection.
-trait OnTcp: Read + Write + Send {
-    fn tcp(&self) -> &TcpStream;
+/// What a connection lies on.
+trait Socket: Read + Write + Send + AsRawFd {
+    fn set_timeouts(&self, timeout: Duration) -> io::Result<()>;
+
+    /// The TCP connection that it is, or lies on.
+    fn tcp(&self) -> Option<&TcpStream>;
 }
 
-impl OnTcp for TcpStream {
-    fn tcp(&self) -> &TcpStream {
-        self
+impl Socket for TcpStream {
+    fn set_timeouts(&self, timeout: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(timeout))?;
+        self.set_write_timeout(Some(timeout))
+    }
+
+    fn tcp(&self) -> Option<&TcpStream> {
+        Some(self)
     }
 }
 
-impl OnTcp for TlsStream {
-    fn tcp(&self) -> &TcpStream {
-        self.socket()
+impl Socket for TlsStream {
+    fn set_timeouts(&self, timeout: Duration) -> io::Result<()> {
+        self.socket().set_timeouts(timeout)
+    }
+
+    fn tcp(&self) -> Option<&TcpStream> {
+        Some(self.socket())
+    }
+}
+
+impl Socket for UnixStream {
+    fn set_timeouts(&self, timeout: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(timeout))?;
+        self.set_write_timeout(Some(timeout))
+    }
+
+    fn tcp(&self) -> Option<&TcpStream> {
+        None
     }
 }
 
@@ -49,56 +72,17 @@ impl<S: Write> Write for Connection<S> {
     }
 }
 
-impl<S: OnTcp> Stream for Connection<S> {
+impl<S: Socket> Stream for Connection<S> {
     fn set_timeout(&mut self, timeout: Duration) -> io::Result<()> {
-        self.0.tcp().set_read_timeout(Some(timeout))?;
-        self.0.tcp().set_write_timeout(Some(timeout))
+        self.0.set_timeouts(timeout)
     }
 
     fn local_address(&self) -> Option<SocketAddr> {
-        self.0.tcp().local_addr().ok()
+        self.0.tcp()?.local_addr().ok()
     }
 
     fn remote_address(&self) -> Option<SocketAddr> {
-        self.0.tcp().peer_addr().ok()
-    }
-
-    fn descriptor(&self) -> i32 {
-        self.0.tcp().as_raw_fd()
-    }
-}
-
-/// A Unix socket to another process.
-struct Local(UnixStream);
-
-impl Read for Local {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.0.read(bytes)
-    }
-}
-
-impl Write for Local {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-impl Stream for Local {
-    fn set_timeout(&mut self, timeout: Duration) -> io::Result<()> {
-        self.0.set_read_timeout(Some(timeout))?;
-        self.0.set_write_timeout(Some(timeout))
-    }
-
-    fn local_address(&self) -> Option<SocketAddr> {
-        None
-    }
-
-    fn remote_address(&self) -> Option<SocketAddr> {
-        None
+        self.0.tcp()?.peer_addr().ok()
     }
 
     fn descriptor(&self) -> i32 {
@@ -109,9 +93,8 @@ impl Stream for Local {
 /// A connection over a Unix socket.
 pub fn local(stream: UnixStream, timeout: Duration) -> io::Result<Box<dyn Stream>> {
     stream.set_nonblocking(false)?;
-    let mut stream = Local(stream);
-    stream.set_timeout(timeout)?;
-    Ok(Box::new(stream))
+    stream.set_timeouts(timeout)?;
+    Ok(Box::new(Connection(stream)))
 }
 
 /// Connects to the first address of a host that answers, with TLS where `tls-replication` says so.

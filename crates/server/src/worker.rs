@@ -30,7 +30,7 @@ use mantissa_persist::log::Lsn;
 use mantissa_protocol::{Args, Parsed, ProtocolError, Reply, RequestLimits, RequestParser, put_quoted};
 use mantissa_store::KeyHash;
 
-use mantissa_engine::batch::Batch;
+use mantissa_engine::batch::{Batch, PREFETCHED_KEYS_MIN};
 use mantissa_engine::blocking::{self, Deadlines};
 use mantissa_engine::context::Context;
 use mantissa_engine::execute::{self, Progress};
@@ -40,7 +40,7 @@ use mantissa_engine::replication::primary;
 use mantissa_engine::session::Served;
 use mantissa_engine::session::flag;
 use mantissa_engine::state::replication::Replica;
-use mantissa_engine::{Engine, Session, aof, notice, sessions, stats, tracking, verbose, warning};
+use mantissa_engine::{Engine, Session, acl, aof, notice, sessions, stats, tracking, verbose, warning};
 use mantissa_sys::clock::unix_ms;
 
 use crate::conn_id::{conn_id, conn_of, peer_of};
@@ -65,8 +65,6 @@ const RUN_MAX: Duration = Duration::from_micros(100);
 /// Maximum run time of an iteration while other connections wait with a request or two. Then replies are
 /// sent and those requests served first, although more requests are at hand.
 const ITERATION_MAX: Duration = Duration::from_micros(100);
-/// Keys from which on prefetching pays: fewer of them stay in the caches anyway.
-const PREFETCHED_KEYS_MIN: usize = 32_768;
 /// Reply bytes after which they are handed to the driver although more requests are at hand.
 const FLUSH_BYTES: usize = 256 << 10;
 /// Missing bytes of an argument above which they are received straight into the request's own buffer.
@@ -441,7 +439,7 @@ impl<'e> Worker<'e> {
         self.network.open_count.fetch_add(1, Ordering::Relaxed);
         let Some(conn) = self.adopt(driver, socket) else { return };
         let engine = self.context.engine;
-        let user = engine.acl.superuser(engine.registry, &self.context.active.config);
+        let user = acl::superuser(engine.registry, &self.context.active.config);
         if let Some(connection) = self.connection_mut(conn) {
             connection.session.set_user(&user);
             connection.session.authenticated = true;

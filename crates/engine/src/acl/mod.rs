@@ -109,11 +109,6 @@ impl Acl {
         }
     }
 
-    /// A user who may do everything, and whom nobody can log in as or change.
-    pub fn superuser<H>(&self, registry: &Registry<H>, config: &Config) -> Arc<User> {
-        Arc::new(User::new(DEFAULT_USER, default_rights(&vocabulary(registry, config), b"")))
-    }
-
     /// Makes the users that the configuration names, in a file or in lines of its own. Called at the start.
     pub fn load_at_start<H>(
         &self,

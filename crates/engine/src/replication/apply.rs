@@ -18,7 +18,7 @@ use mantissa_protocol::{Args, Parsed, Protocol, Reply, RequestLimits, RequestPar
 use mantissa_store::{LockedShards, Shard, ShardSet};
 use mantissa_sys::clock;
 
-use crate::batch::{Batch, Request};
+use crate::batch::{Batch, PREFETCHED_KEYS_MIN, Request};
 use crate::call::{self, Call};
 use crate::commit::commit;
 use crate::context::{Context, Outbox};
@@ -29,12 +29,8 @@ use crate::replay::{self, Origin};
 use crate::session::{Session, flag};
 use crate::{admission, calls, lazy_free, tracking};
 
-/// A primary may send whatever it has accepted itself.
-const LIMITS: RequestLimits = RequestLimits { bulk_len_max: i64::MAX as u64, authenticated: true };
 /// Bytes that are kept of a reply, which nobody gets.
 const REPLY_BYTES_MAX: usize = 64 << 10;
-/// Keys from which on prefetching pays.
-const PREFETCHED_KEYS_MIN: usize = 32_768;
 
 /// What has been done with the front of the input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -145,7 +141,7 @@ impl<'e> Applier<'e> {
     fn take_all(&mut self, bytes: &[u8], progress: &mut Progress) -> Result<bool, String> {
         loop {
             let mut position = progress.read;
-            let ended = self.batch.parse(bytes, &mut position, &mut self.parser, &LIMITS);
+            let ended = self.batch.parse(bytes, &mut position, &mut self.parser, &RequestLimits::TRUSTED);
             let batch = self.take_batch(bytes);
             let taken = self.take_requests(bytes, &batch, progress);
             self.batch = batch;
@@ -391,7 +387,7 @@ impl<'e> Applier<'e> {
         let mut failed = Vec::new();
         let (mut parser, mut batch, mut position) = (RequestParser::default(), Batch::default(), 0);
         while position < body.len() {
-            batch.parse(body, &mut position, &mut parser, &LIMITS);
+            batch.parse(body, &mut position, &mut parser, &RequestLimits::TRUSTED);
             for request in &batch.requests {
                 let args = request.args(body, &batch.slices);
                 if let Err(reason) = self.run_held(&mut access, args) {

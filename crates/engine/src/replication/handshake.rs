@@ -13,6 +13,7 @@
 use std::collections::VecDeque;
 
 use mantissa_config::LogLevel;
+use mantissa_protocol::encode_request;
 
 use crate::state::replication::ID_DIGITS;
 
@@ -119,12 +120,7 @@ impl Handshake {
     }
 
     fn send(&mut self, words: &[&[u8]]) {
-        self.output.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
-        for word in words {
-            self.output.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-            self.output.extend_from_slice(word);
-            self.output.extend_from_slice(b"\r\n");
-        }
+        encode_request(&mut self.output, words);
     }
 
     fn note(&mut self, text: impl Into<String>) {

@@ -12,7 +12,6 @@
 
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -27,11 +26,10 @@ use parking_lot::MutexGuard;
 use crate::call::with_held;
 use crate::context::Context;
 use crate::engine::{Engine, random_id};
-use crate::host::{ConnId, Peer, Target};
 use crate::lazy_free;
 use crate::loading::{self, Present};
+use crate::replay;
 use crate::scripting::functions::Policy;
-use crate::session::{Session, SharedSession};
 use crate::state::replication::History;
 
 /// How often what waits looks whether it is still wanted, and tells the caller.
@@ -239,9 +237,7 @@ impl Work<'_> {
         const RETRY_INTERVAL: Duration = Duration::from_millis(10);
         let engine = self.engine;
         let mut context = Context::new(engine, engine.link_number());
-        let user = engine.acl.default_user();
-        let shared = SharedSession::new(0, Peer::Embedded, -1, context.now_ms, Target::NOWHERE, user);
-        let mut session = Session::new(Arc::new(shared), ConnId::NONE, true);
+        let mut session = replay::session(&context);
         let all = engine.keyspace.all_shards();
         loop {
             let outcome = with_held(&mut context, &mut session, all, true, |_, _, access| {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use mantissa_config::LogLevel;
 use mantissa_persist::framing::Payload;
+use mantissa_protocol::encode_request;
 use mantissa_sys::clock::unix_ms;
 use mantissa_sys::simulation;
 
@@ -369,6 +370,7 @@ fn acknowledgement(engine: &Engine) -> Vec<u8> {
         let durable = replication.offset_of(engine.aof.control.durable().min(end));
         words.extend(["FACK".to_owned(), durable.to_string()]);
     }
-    let text: String = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())).collect();
-    format!("*{}\r\n{text}", words.len()).into_bytes()
+    let mut request = Vec::new();
+    encode_request(&mut request, words);
+    request
 }

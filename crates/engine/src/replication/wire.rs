@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mantissa_sys::clock::unix_ms;
 
-use crate::acl::{Rights, User};
+use crate::acl;
 use crate::engine::Engine;
 use crate::host::{Peer, Stream, Target};
 use crate::session::{SharedSession, flag};
@@ -18,8 +18,6 @@ const WAIT: Duration = Duration::from_millis(100);
 const ALIVE_EVERY_MS: i64 = 1000;
 /// More unsent bytes are not added to.
 const UNSENT_BYTES_MAX: usize = 4096;
-/// The user that CLIENT LIST shows for a primary, to whose commands no rules apply.
-const SUPERUSER: &[u8] = b"(superuser)";
 
 /// A connection to the primary. It ends with its link.
 pub struct Wire<'e> {
@@ -71,7 +69,7 @@ impl<'e> Wire<'e> {
             (Some(remote), Some(local)) => Peer::Tcp { remote, local },
             _ => Peer::Embedded,
         };
-        let user = Arc::new(User::new(SUPERUSER, Rights::new(true)));
+        let user = acl::superuser(self.engine.registry, &self.engine.active_config().config);
         let id = self.engine.next_client_id();
         let descriptor = self.stream.descriptor();
         let session = SharedSession::new(id, peer, descriptor, unix_ms(), Target::NOWHERE, &user);

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -124,6 +125,12 @@ impl TlsStream {
     /// The socket.
     pub fn socket(&self) -> &TcpStream {
         &self.socket
+    }
+}
+
+impl AsRawFd for TlsStream {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
     }
 }
 

@@ -38,11 +38,10 @@ impl Channel {
     /// The next message. Fails with [`io::ErrorKind::UnexpectedEof`] when the other process is gone, and with
     /// [`io::ErrorKind::TimedOut`] or [`io::ErrorKind::WouldBlock`] if nothing comes for so long.
     pub fn receive(&mut self, timeout: Duration) -> io::Result<OwnedArgs> {
-        let limits = RequestLimits { bulk_len_max: u64::MAX, authenticated: true };
         self.socket.set_read_timeout(Some(timeout))?;
         let mut slices = Vec::new();
         loop {
-            match self.parser.parse(&self.bytes, &limits, &mut slices) {
+            match self.parser.parse(&self.bytes, &RequestLimits::TRUSTED, &mut slices) {
                 Parsed::Request { consumed } => {
                     let message = Args::new(&self.bytes, &slices).to_owned();
                     self.bytes.drain(..consumed);

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use mantissa_engine::context::Context;
 use mantissa_engine::session_state::SessionState;
 use mantissa_net::{Conn, Peer, Socket};
-use mantissa_protocol::{Args, RequestLimits, RequestParser, encode_request};
+use mantissa_protocol::{Args, decode_request, encode_request};
 
 use super::channel::Channel;
 use crate::conn_id::peer_of;
@@ -43,10 +43,8 @@ pub fn send(channel: &Channel, frozen: &Frozen, is_told: bool) -> io::Result<()>
 /// Takes a client out of its message.
 pub fn receive(message: Args<'_>, descriptor: OwnedFd) -> io::Result<Arrival> {
     let invalid = || io::Error::new(io::ErrorKind::InvalidData, "a client can not be understood");
-    let limits = RequestLimits { bulk_len_max: u64::MAX, authenticated: true };
-    let (state, mut slices) = (message.at(1), Vec::new());
-    RequestParser::default().parse(state, &limits, &mut slices);
-    let state = SessionState::decode(Args::new(state, &slices)).ok_or_else(invalid)?;
+    let state = decode_request(message.at(1)).ok_or_else(invalid)?;
+    let state = SessionState::decode(state.as_args()).ok_or_else(invalid)?;
     let path = std::str::from_utf8(message.at(2)).map_err(|_| invalid())?;
     let socket = Socket::received(descriptor, Some(path).filter(|path| !path.is_empty()))?;
     Ok(Arrival { state, input: message.at(3).to_vec(), socket })
@@ -86,8 +84,5 @@ pub fn pack(words: &[Vec<u8>]) -> Vec<u8> {
 
 /// The words of [`pack`].
 pub fn unpack(bytes: &[u8]) -> Vec<Vec<u8>> {
-    let limits = RequestLimits { bulk_len_max: u64::MAX, authenticated: true };
-    let mut slices = Vec::new();
-    RequestParser::default().parse(bytes, &limits, &mut slices);
-    Args::new(bytes, &slices).iter().map(<[u8]>::to_vec).collect()
+    decode_request(bytes).map_or_else(Vec::new, |words| words.as_args().iter().map(<[u8]>::to_vec).collect())
 }

@@ -38,7 +38,6 @@ use super::{ENVIRONMENT, await_placed, client};
 use crate::freeze::Freeze;
 use crate::inbox::Message;
 use crate::network::Network;
-use crate::service::Service;
 
 /// How long a step may take in which nobody is served.
 const STEP_MAX: Duration = Duration::from_secs(10);
@@ -272,15 +271,7 @@ impl<'a> Predecessor<'a> {
         {
             warning!("The append-only file can not be written on: {reason}");
         }
-        let mut listeners = freeze.take_listeners();
-        for service in Service::ALL {
-            let (own, others): (Vec<_>, Vec<_>) = listeners.into_iter().partition(|(of, _)| *of == service);
-            listeners = others;
-            let opened: Vec<_> = own.into_iter().map(|(_, listener)| listener).collect();
-            if !opened.is_empty() {
-                self.network.post(0, Message::Listen { service, kept: Vec::new(), opened });
-            }
-        }
+        self.network.listen(freeze.take_listeners());
         let mut sessions = Vec::new();
         for frozen in freeze.take_clients() {
             sessions.push(Arc::clone(&frozen.connection.session.shared));

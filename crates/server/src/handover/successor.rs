@@ -183,16 +183,7 @@ impl Successor {
             tracking::invalidate_all(&mut context.outbox);
             context.outbox.end_iteration(false);
         }
-        for service in Service::ALL {
-            let (own, others): (Vec<_>, Vec<_>) =
-                std::mem::take(&mut self.listeners).into_iter().partition(|(of, _)| *of == service);
-            self.listeners = others;
-            let opened: Vec<_> = own.into_iter().map(|(_, listener)| listener).collect();
-            if !opened.is_empty() {
-                network.take_addresses(service, &opened);
-                network.post(0, Message::Listen { service, kept: Vec::new(), opened });
-            }
-        }
+        network.listen(std::mem::take(&mut self.listeners));
         engine.aof.configure(&self.config);
         if self.config.appendonly {
             aof::files::open_at_start(engine)?;

@@ -56,8 +56,8 @@ impl Worker<'_> {
                 continue;
             }
             left += 1;
-            if connection.pending_replies.is_none() && connection.moving_to != Some(usize::MAX) {
-                connection.moving_to = Some(usize::MAX);
+            if connection.pending_replies.is_none() && !connection.is_released {
+                connection.is_released = true;
                 driver.detach(connection.conn);
             }
         }
@@ -72,7 +72,7 @@ impl Worker<'_> {
         let Some(stopped) = &self.stopped else { return Some(socket) };
         let freeze = Arc::clone(&stopped.freeze);
         if let Some(mut connection) = self.connections[conn.index()].take() {
-            connection.moving_to = None;
+            (connection.moving_to, connection.is_released) = (None, false);
             self.weights.remove(&self.context, &mut connection);
             *connection.session.shared.target.lock() = Target::NOWHERE;
             freeze.put(connection, socket);
@@ -87,7 +87,7 @@ impl Worker<'_> {
         for index in 0..self.connections.len() {
             let Some(connection) = self.connections[index].as_deref_mut() else { continue };
             let conn = connection.conn;
-            if connection.moving_to == Some(usize::MAX) {
+            if std::mem::take(&mut connection.is_released) {
                 connection.moving_to = None;
                 driver.stay(conn);
             }
