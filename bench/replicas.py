@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Replication side by side: a pair of this server and a pair of redis-server, primary and replica.
 
-    bench/replication.py [--mantissa PATH] [--redis PATH] [--rounds N] [--requests N] [--megabytes N]
+    bench/replicas.py [--mantissa PATH] [--redis PATH] [--rounds N] [--requests N] [--megabytes N]
                          [--only cost|sync]
 
 cost: processor time of the primary for a pipelined SET of 128 bytes with no replica, one and two; that of a
