@@ -22,6 +22,12 @@ pub const MAGIC: &[u8] = b"REDIS";
 /// The signature of Valkey 9 in the place of magic and version. Value types from 22 on have other meanings
 /// behind it.
 pub const VALKEY_SIGNATURE: &[u8] = b"VALKEY080";
+/// What the signature of Valkey begins with, before three digits.
+const VALKEY_MAGIC: &[u8] = b"VALKEY";
+/// The version in [`VALKEY_SIGNATURE`], which payloads of DUMP have as well.
+pub const VALKEY_VERSION: u16 = 80;
+/// Bytes of a signature.
+pub const SIGNATURE_BYTES: usize = 9;
 /// The version that is written: that of Redis 7.4 to 8.2.
 pub const VERSION: u16 = 12;
 /// The version that is written for replicas: that of Redis 7.0. Servers refuse a higher version than their
@@ -31,6 +37,47 @@ pub const REPLICA_VERSION: u16 = 10;
 pub const REDIS_VERSION: &str = "8.2.3";
 /// The first version whose files end in a checksum.
 pub const VERSION_WITH_CHECKSUM: u16 = 5;
+
+/// Whose numbers a file has for the forms of values. They agree up to 21.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Dialect {
+    /// Those of Redis.
+    #[default]
+    Redis,
+    /// Those of Valkey 9.
+    Valkey,
+}
+
+impl Dialect {
+    /// The dialect and version of a file that begins with this; none if it is no signature.
+    pub fn of_signature(signature: &[u8]) -> Option<(Dialect, u16)> {
+        let dialects = [(Dialect::Redis, MAGIC), (Dialect::Valkey, VALKEY_MAGIC)];
+        dialects.into_iter().find_map(|(dialect, magic)| {
+            let digits = signature.strip_prefix(magic).filter(|digits| digits.iter().all(u8::is_ascii_digit));
+            Some((dialect, std::str::from_utf8(digits?).ok()?.parse().ok()?))
+        })
+    }
+
+    /// The dialect of a version that can be read.
+    pub fn of_version(version: u16) -> Option<Dialect> {
+        match version {
+            0..=VERSION => Some(Dialect::Redis),
+            VALKEY_VERSION => Some(Dialect::Valkey),
+            _ => None,
+        }
+    }
+
+    /// The form, as [`value_type`] has it, that a file names by this number.
+    pub(crate) fn form(self, number: u8) -> u8 {
+        match (self, number) {
+            (Dialect::Valkey, value_type::VALKEY_HASH_2) => value_type::VALKEY_HASH,
+            (Dialect::Valkey, value_type::VALKEY_HASH_2..) | (_, value_type::VALKEY_HASH) => {
+                value_type::UNKNOWN
+            }
+            _ => number,
+        }
+    }
+}
 
 /// What stands where a value type could: everything in a file that is no key.
 pub mod opcode {
@@ -109,6 +156,10 @@ pub mod value_type {
     /// A hash with field expiries behind [`super::VALKEY_SIGNATURE`]: count, fields with values and expiries
     /// as unix time in milliseconds, -1 for none.
     pub const VALKEY_HASH_2: u8 = 22;
+    /// The number that stands for [`VALKEY_HASH_2`] where both dialects meet. No file has it.
+    pub(crate) const VALKEY_HASH: u8 = 200;
+    /// No form at all.
+    pub(crate) const UNKNOWN: u8 = 201;
     /// A hash with field expiries as a listpack, of an unreleased version.
     pub const HASH_LISTPACK_EX_PRE_GA: u8 = 23;
     /// A hash with field expiries.

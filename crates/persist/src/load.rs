@@ -25,7 +25,7 @@ pub(crate) use target::printable;
 pub use target::{KeyspaceTarget, LoadTarget, LoadedValue, Record, SkippedKey};
 
 use crate::delay::KeyDelay;
-use crate::format::{MAGIC, VERSION, VERSION_WITH_CHECKSUM, opcode, value_type};
+use crate::format::{Dialect, SIGNATURE_BYTES, VERSION_WITH_CHECKSUM, opcode, value_type};
 use crate::source::{LoadError, Source};
 use crate::types::{LAST_FORM, Outcome, read_value};
 use crate::write::ReplicationFacts;
@@ -124,6 +124,7 @@ struct Attributes {
 pub struct Loader<'a, R> {
     source: Source<'a, R>,
     options: LoadOptions,
+    dialect: Dialect,
     summary: LoadSummary,
     key: Vec<u8>,
     stated: Stated,
@@ -135,6 +136,7 @@ impl<'a, R: Read> Loader<'a, R> {
         Loader {
             source: Source::new(reader, total),
             options,
+            dialect: Dialect::default(),
             summary: LoadSummary::default(),
             key: Vec::new(),
             stated: Stated::default(),
@@ -187,7 +189,7 @@ impl<'a, R: Read> Loader<'a, R> {
                 opcode::IDLE => attributes.access.idle_s = Some(self.source.length()?),
                 opcode::FREQ => attributes.access.frequency = Some(self.source.byte()?),
                 value_type::STRING..=LAST_FORM => {
-                    self.key(offset, mark, attributes, target)?;
+                    self.key(offset, self.dialect.form(mark), attributes, target)?;
                     attributes = Attributes { database: attributes.database, ..Attributes::default() };
                 }
                 _ => self.other(offset, mark, target)?,
@@ -206,19 +208,18 @@ impl<'a, R: Read> Loader<'a, R> {
     }
 
     fn header(&mut self) -> Result<(), LoadError> {
-        let header = self.source.array::<9>()?;
-        let (magic, digits) = header.split_at(MAGIC.len());
-        if magic != MAGIC {
+        let header = self.source.array::<SIGNATURE_BYTES>()?;
+        let Some((dialect, version)) = Dialect::of_signature(&header) else {
             return self.source.error(0, "wrong signature: not an RDB file");
+        };
+        if version == 0 || Dialect::of_version(version) != Some(dialect) {
+            let (at, version) = match dialect {
+                Dialect::Redis => (5, format!("{version:04}")),
+                Dialect::Valkey => (6, format!("{version:03} of Valkey")),
+            };
+            return self.source.error(at, format!("can't handle RDB format version {version}"));
         }
-        let version = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse::<u16>().ok());
-        match version.filter(|version| (1..=VERSION).contains(version)) {
-            Some(version) => self.summary.version = version,
-            None => {
-                let digits = String::from_utf8_lossy(digits);
-                return self.source.error(5, format!("can't handle RDB format version {digits}"));
-            }
-        }
+        (self.dialect, self.summary.version) = (dialect, version);
         Ok(())
     }
 

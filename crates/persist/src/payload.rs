@@ -4,7 +4,7 @@
 //! value type (1 byte) | value | version (u16 LE) | CRC-64 of all before it (u64 LE)
 //! ```
 
-use crate::format::{Checksum, VERSION, module_name, opcode, value_type};
+use crate::format::{Checksum, Dialect, VERSION, module_name, opcode, value_type};
 use crate::load::LoadOptions;
 use crate::source::Source;
 use crate::types::{Outcome, read_value};
@@ -54,9 +54,9 @@ pub fn dump_value(value: ValueRef<'_>, options: &WriteOptions) -> Vec<u8> {
 
 /// The value of a payload. Bytes after the value are allowed, as Redis allows them.
 pub fn restore_value(payload: &[u8], options: &LoadOptions) -> Result<Value, RestoreError> {
-    let body = verified(payload).ok_or(RestoreError::VersionOrChecksum)?;
+    let (body, dialect) = verified(payload).ok_or(RestoreError::VersionOrChecksum)?;
     let mut source = Source::from_bytes(body.to_vec());
-    let form = source.byte().map_err(|_| RestoreError::BadFormat)?;
+    let form = source.byte().map(|number| dialect.form(number)).map_err(|_| RestoreError::BadFormat)?;
     if form == value_type::STRING {
         return source.string_owned().map(Value::String).map_err(|_| RestoreError::BadFormat);
     }
@@ -89,7 +89,7 @@ pub fn dump_libraries<'c>(codes: impl Iterator<Item = &'c [u8]>, options: &Write
 
 /// The codes of the libraries of a payload.
 pub fn restore_libraries(payload: &[u8]) -> Result<Vec<Vec<u8>>, RestoreError> {
-    let body = verified(payload).ok_or(RestoreError::VersionOrChecksum)?;
+    let (body, _) = verified(payload).ok_or(RestoreError::VersionOrChecksum)?;
     let mut source = Source::from_bytes(body.to_vec());
     let mut codes = Vec::new();
     while (source.offset() as usize) < body.len() {
@@ -116,14 +116,15 @@ pub fn verifies_checksums() -> bool {
     !SKIPS_CHECKSUMS.load(Ordering::Relaxed)
 }
 
-/// The payload without its footer, if that is right.
-fn verified(payload: &[u8]) -> Option<&[u8]> {
+/// The payload without its footer, if that is right, and whose numbers it has.
+fn verified(payload: &[u8]) -> Option<(&[u8], Dialect)> {
     let body_length = payload.len().checked_sub(FOOTER_BYTES)?;
     let (checked, checksum) = payload.split_at(body_length + 2);
     let version = u16::from_le_bytes(checked[body_length..].try_into().ok()?);
     let right = Checksum::of(checked).to_le_bytes() == checksum;
     let right = right || !verifies_checksums();
-    (version <= VERSION && right).then_some(&payload[..body_length])
+    let dialect = Dialect::of_version(version).filter(|_| right)?;
+    Some((&payload[..body_length], dialect))
 }
 
 #[cfg(test)]

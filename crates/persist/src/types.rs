@@ -103,7 +103,7 @@ value_types! { [declare_forms] [] }
 
 const fn last_form() -> u8 {
     let kinds = kinds_of_forms();
-    let mut last = FORMS_MAX - 1;
+    let mut last = value_type::VALKEY_HASH as usize - 1;
     while kinds[last].is_none() {
         last -= 1;
     }

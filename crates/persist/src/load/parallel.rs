@@ -21,7 +21,7 @@ use super::{
     ChecksumState, LoadOptions, LoadSummary, LoadTarget, Loader, Record, VERSION_WITH_CHECKSUM,
     checksum_state,
 };
-use crate::format::Checksum;
+use crate::format::{Checksum, Dialect};
 use crate::source::{LoadError, Source};
 use crate::storage::SharedFile;
 
@@ -79,13 +79,13 @@ fn attempt(file: &dyn SharedFile, total: u64, job: &LoadJob<'_>) -> Result<LoadS
     let whole = Range { file, at: 0, end: total };
     let mut header = Loader::new(whole, Some(total), job.options.clone());
     header.header().map_err(Some)?;
-    let version = header.summary.version;
+    let (dialect, version) = (header.dialect, header.summary.version);
     let begin = header.source.offset();
     let checksum = header.source.into_checksum();
     let stated = Loader::new(Range { file, at: 0, end: total }, Some(total), job.options.clone());
     // A damage is found by those who load.
     let replication = stated.replication().unwrap_or(None);
-    let shared = Shared { skips_expired: replication.is_none(), ..Shared::default() };
+    let shared = Shared { dialect, skips_expired: replication.is_none(), ..Shared::default() };
 
     let (sender, receiver) = sync_channel::<Part>(PARTS_WAITING_MAX * job.threads);
     let receiver = Mutex::new(receiver);
@@ -138,6 +138,8 @@ enum Content {
 /// What the workers share.
 #[derive(Default)]
 struct Shared {
+    /// How values are numbered.
+    dialect: Dialect,
     /// The summaries of the parts that have been loaded.
     finished: Mutex<Vec<LoadSummary>>,
     /// The first error.
@@ -243,6 +245,7 @@ impl Shared {
         let mut loader = Loader {
             source: source.unchecked(),
             options,
+            dialect: self.dialect,
             summary: LoadSummary::default(),
             key: Vec::new(),
             stated: Stated::default(),
@@ -339,7 +342,7 @@ impl Splitter<'_, '_> {
         let mut input = Slice::new(&self.bytes[..self.filled]);
         let mut end = 0;
         loop {
-            match skip_record(&mut input) {
+            match skip_record(&mut input, self.shared.dialect) {
                 Ok(Skipped::Record) => {}
                 Ok(Skipped::Database(number)) => self.database = number,
                 Ok(Skipped::Keys(keys)) => {
@@ -359,7 +362,7 @@ impl Splitter<'_, '_> {
     fn long_record(&mut self) -> Result<(), Stop> {
         let range = Range { file: self.file, at: self.offset, end: self.total };
         let mut source = Source::new(range, Some(self.total - self.offset)).at_offset(self.offset);
-        skip_record(&mut source)?;
+        skip_record(&mut source, self.shared.dialect)?;
         let count = source.offset() - self.offset;
         self.checksum.append(&source.into_checksum());
         self.filled = 0;

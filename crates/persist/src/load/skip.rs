@@ -3,7 +3,7 @@
 //! It accepts every record that a decoder accepts, and more: the decoder finds the other damage.
 
 use super::module::skip_aux;
-use crate::format::{encoding, opcode};
+use crate::format::{Dialect, encoding, opcode};
 use crate::source::Source;
 use crate::types::skip_value;
 use std::io::Read;
@@ -92,7 +92,7 @@ pub(super) enum Skipped {
 }
 
 /// Skips a key with what belongs to it, or one of the other things that files hold.
-pub(super) fn skip_record(input: &mut impl Input) -> Result<Skipped, Stop> {
+pub(super) fn skip_record(input: &mut impl Input, dialect: Dialect) -> Result<Skipped, Stop> {
     loop {
         let [mark] = input.array()?;
         match mark {
@@ -127,7 +127,7 @@ pub(super) fn skip_record(input: &mut impl Input) -> Result<Skipped, Stop> {
             opcode::FREQ => input.skip(1)?,
             _ => {
                 skip_string(input)?;
-                skip_value(input, mark)?;
+                skip_value(input, dialect.form(mark))?;
                 return Ok(Skipped::Record);
             }
         }

@@ -384,7 +384,10 @@ fn checksums_and_versions() {
     assert_eq!(state(&bytes().file(4), options()), Ok(ChecksumState::Absent));
     assert_eq!(reason(&bytes().file(13)), "can't handle RDB format version 0013");
     assert_eq!(reason(&bytes().file(0)), "can't handle RDB format version 0000");
-    assert_eq!(reason(b"VALKEY080"), "wrong signature: not an RDB file");
+    assert_eq!(reason(b"REDIS0080"), "can't handle RDB format version 0080");
+    assert_eq!(reason(b"VALKEY012"), "can't handle RDB format version 012 of Valkey");
+    assert_eq!(reason(b"VALKEY081"), "can't handle RDB format version 081 of Valkey");
+    assert_eq!(reason(b"VALKEYX80"), "wrong signature: not an RDB file");
     let followed = [&good[..], b"*1"].concat();
     let mut loader = Loader::new(&followed[..], None, options());
     let summary = loader.load(&mut Told { database_count: 1, ..Told::default() }).expect("it is whole");

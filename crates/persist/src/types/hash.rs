@@ -31,6 +31,7 @@ impl Codec for Hash {
         value_type::HASH_LISTPACK_EX_PRE_GA,
         value_type::HASH_METADATA,
         value_type::HASH_LISTPACK_EX,
+        value_type::VALKEY_HASH,
     ];
     const DIGEST_NUMBER: u32 = 4;
     const MAY_BE_EMPTY: bool = false;
@@ -139,6 +140,10 @@ impl Codec for Hash {
                 input.skip(8)?;
                 skip_string(input)
             }
+            value_type::VALKEY_HASH => skip_each(input, |input| {
+                skip_strings(input, 2)?;
+                input.skip(8)
+            }),
             _ => skip_string(input),
         }
     }
@@ -282,7 +287,7 @@ fn read_counted<R: Read>(
         value_type::HASH_METADATA_PRE_GA => Some(1),
         _ => None,
     };
-    let mut field = Vec::new();
+    let (mut field, mut value) = (Vec::new(), Vec::new());
     let count = source.length()?;
     let start = source.offset();
     for index in 0..count {
@@ -299,7 +304,16 @@ fn read_counted<R: Read>(
         }
         field.clear();
         field.extend_from_slice(source.string()?);
-        let outcome = put_field(&mut hash, &field, source.string()?, expiry, limits);
+        let outcome = if form == value_type::VALKEY_HASH {
+            value.clear();
+            value.extend_from_slice(source.string()?);
+            let time = source.milliseconds()?;
+            // Valkey has times that are later than the latest here.
+            let expiry = (time != -1).then_some(time.clamp(0, FIELD_EXPIRY_MS_MAX));
+            put_field(&mut hash, &field, &value, expiry, limits)
+        } else {
+            put_field(&mut hash, &field, source.string()?, expiry, limits)
+        };
         refused(source, offset, outcome)?;
     }
     Ok(hash)

@@ -1,0 +1,74 @@
+"""Files and payloads of valkey-server 9, which has a format of its own since hashes have fields that expire."""
+
+import subprocess
+import time
+
+import pytest
+
+from support.servers import Server, subject_is_oracle, subject_path
+from support.state import differences, whole_state
+
+pytestmark = pytest.mark.skipif(subject_is_oracle(), reason="redis-server does not read them")
+
+
+@pytest.fixture(scope="module")
+def valkey():
+    with Server("valkey", options={"save": "", "hash-max-listpack-entries": 8}) as server:
+        yield server
+
+
+def fill(connection):
+    later = int(time.time()) + 100_000
+    for number in range(3000):
+        connection.call("SET", f"key:{number}", "v" * (number % 50))
+        connection.call("HSET", f"hash:{number % 40}", f"field:{number}", number)
+    for number in range(0, 40, 2):
+        fields = [f"field:{number + 40 * step}" for step in range(10)]
+        connection.call("HEXPIREAT", f"hash:{number}", later + number, "FIELDS", len(fields), *fields)
+    connection.call("HSET", "one", "f", "v")
+    connection.call("HPEXPIREAT", "one", later * 1000, "FIELDS", 1, "f")
+    connection.call("RPUSH", "list", *range(500))
+    connection.call("ZADD", "scores", 1.5, "a", 2, "b")
+    connection.call("XADD", "stream", "1-1", "a", "b")
+
+
+def test_a_file_with_fields_that_expire(valkey, start_server, tmp_path):
+    with valkey.connect() as connection:
+        connection.call("FLUSHALL")
+        fill(connection)
+        connection.call("SAVE")
+        expected = whole_state(connection)
+    path = valkey.directory / "dump.rdb"
+    assert path.read_bytes().startswith(b"VALKEY080")
+    checked = subprocess.run([subject_path(), "check", "rdb", path], capture_output=True, text=True, timeout=60)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    (tmp_path / "dump.rdb").write_bytes(path.read_bytes())
+    server = start_server(options={"hash-max-listpack-entries": 8}, directory=tmp_path)
+    with server.connect() as connection:
+        assert not (found := differences(expected, whole_state(connection), near=0)), "\n".join(found[:20])
+
+
+def test_damage_is_found(valkey, tmp_path):
+    with valkey.connect() as connection:
+        connection.call("FLUSHALL")
+        fill(connection)
+        connection.call("SAVE")
+    whole = (valkey.directory / "dump.rdb").read_bytes()
+    for at in range(1, len(whole), len(whole) // 25):
+        path = tmp_path / "damaged.rdb"
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        checked = subprocess.run([subject_path(), "check", "rdb", path], capture_output=True, text=True, timeout=60)
+        assert checked.returncode == 1, checked.stdout + checked.stderr
+
+
+def test_payloads(valkey, subject):
+    with valkey.connect() as theirs, subject.connect() as ours:
+        theirs.call("FLUSHALL")
+        fill(theirs)
+        for key in ("hash:2", "hash:3", "one", "list", "scores", "stream", "key:1"):
+            assert ours.call("RESTORE", key, 0, theirs.call("DUMP", key)) == b"OK"
+        for key in ("hash:2", "one"):
+            fields = sorted(theirs.call("HKEYS", key))
+            asked = ["HPEXPIRETIME", key, "FIELDS", len(fields), *fields]
+            assert ours.call(*asked) == theirs.call(*asked)
+            assert ours.call("HMGET", key, *fields) == theirs.call("HMGET", key, *fields)
