@@ -16,27 +16,15 @@ import pytest
 import redis
 
 from concurrency.test_moving import count_in_order, packed, places
+from support.certificates import HAS_OPENSSL, make_authority, make_certificate, openssl
 from support.crowd import Crowd
 from support.resp import Decoder, encode
 from support.seeds import generator, run_seed
 from support.servers import Server, free_port, subject_is_oracle
 
 pytestmark = pytest.mark.skipif(
-    subject_is_oracle() or not shutil.which("openssl"), reason="needs a server with TLS and the openssl command"
+    subject_is_oracle() or not HAS_OPENSSL, reason="needs a server with TLS and the openssl command"
 )
-
-
-def openssl(folder, *words):
-    subprocess.run(["openssl", *map(str, words)], cwd=folder, check=True, capture_output=True)
-
-
-def make_certificate(folder, name, authority):
-    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    openssl(folder, "req", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
-    (folder / f"{name}.ext").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-    sign = ["-CA", f"{authority}.crt", "-CAkey", f"{authority}.key", "-CAcreateserial", "-days", 30]
-    files = ["-in", f"{name}.csr", "-out", f"{name}.crt", "-extfile", f"{name}.ext"]
-    openssl(folder, "x509", "-req", *files, *sign)
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +32,7 @@ def certificates(tmp_path_factory):
     """A folder with two authorities, two certificates of the server, one of a client and one of a stranger."""
     folder = tmp_path_factory.mktemp("tls")
     for name in ("ca", "other"):
-        words = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", 30, "-subj", f"/CN={name} authority"]
-        openssl(folder, "req", *words, "-keyout", f"{name}.key", "-out", f"{name}.crt")
+        make_authority(folder, name)
     for name, authority in [("server", "ca"), ("second", "ca"), ("client", "ca"), ("stranger", "other")]:
         make_certificate(folder, name, authority)
     openssl(folder, "pkcs8", "-topk8", "-in", "server.key", "-out", "locked.key", "-passout", "pass:secret")

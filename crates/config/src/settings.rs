@@ -615,8 +615,10 @@ settings! {
     replica_ignore_maxmemory: bool = "replica-ignore-maxmemory" | "slave-ignore-maxmemory", Bool, "yes", 0;
     /// Goes on although a replica can not write to its disk.
     replica_ignore_disk_write_errors: bool = "replica-ignore-disk-write-errors", Bool, "no", 0;
-    /// Frees the old data of a replica in the background before a full synchronisation.
-    replica_lazy_flush: bool = "replica-lazy-flush" | "slave-lazy-flush", Bool, "no", INERT;
+    /// Frees the old data of a replica in the background while it loads those of its primary. Otherwise they
+    /// are freed first, which takes less memory and more time. What `repl-diskless-load swapdb` has replaced
+    /// is freed in the background anyway.
+    replica_lazy_flush: bool = "replica-lazy-flush" | "slave-lazy-flush", Bool, "no", 0;
     /// The order in which Sentinel promotes replicas: the lowest first; 0 is never.
     replica_priority: u32 = "replica-priority" | "slave-priority", INT, "100", 0;
     /// Lets Sentinel list this replica.
@@ -651,8 +653,9 @@ settings! {
     /// until the exchange; `disabled` and `on-empty-db` receive them into a file, then remove the old ones
     /// and load it. A replica without data needs no file.
     repl_diskless_load: DisklessLoad = "repl-diskless-load", Choice(DisklessLoad::NAMES), "disabled", 0;
-    /// Lets the kernel gather packets to replicas: less traffic, more delay.
-    repl_disable_tcp_nodelay: bool = "repl-disable-tcp-nodelay", Bool, "no", INERT;
+    /// Lets the kernel gather packets to replicas: less traffic, more delay. It holds for replicas that connect
+    /// from then on.
+    repl_disable_tcp_nodelay: bool = "repl-disable-tcp-nodelay", Bool, "no", 0;
     /// Seconds between pings to replicas.
     repl_ping_replica_period: u32 = "repl-ping-replica-period" | "repl-ping-slave-period", ONE_UP, "10",
         0;

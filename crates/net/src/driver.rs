@@ -273,6 +273,11 @@ impl Driver {
         on!(self, inner => inner.detach(conn))
     }
 
+    /// Has small segments be sent at once, or gathered by the kernel.
+    pub fn set_nodelay(&mut self, conn: Conn, on: bool) {
+        on!(self, inner => inner.set_nodelay(conn, on))
+    }
+
     /// Takes [`Driver::detach`] back, if it has not been answered yet.
     pub fn stay(&mut self, conn: Conn) {
         on!(self, inner => inner.stay(conn))

@@ -252,6 +252,12 @@ impl Epoll {
         }
     }
 
+    pub(crate) fn set_nodelay(&mut self, conn: Conn, on: bool) {
+        if let Some(it) = self.conns.get_mut(conn) {
+            it.link.socket.set_nodelay(on);
+        }
+    }
+
     pub(crate) fn stay(&mut self, conn: Conn) {
         let Some(it) = self.conns.get_mut(conn) else { return };
         if it.link.leaving == Leaving::Detach {

@@ -57,6 +57,9 @@ impl Worker<'_> {
             // It stays here: what it is sent is sent by this worker.
             connection.moving_to = None;
             driver.stay(connection.conn);
+            if self.context.active.config.repl_disable_tcp_nodelay {
+                driver.set_nodelay(connection.conn, false);
+            }
         }
     }
 
