@@ -6,7 +6,7 @@ import time
 import pytest
 
 from support.replication import (
-    RawPrimary, RawReplica, expect_same_data, is_online, link, small_rdb, until, wait_in_sync,
+    RawPrimary, RawReplica, expect_same_data, is_online, link, small_rdb, stand_in, until, wait_in_sync,
 )  # fmt: skip
 from support.resp import Closed, encode
 from support.seeds import generator
@@ -332,14 +332,16 @@ REQUESTS = [
     [["REPLCONF", "rdb-filter-only", "functions"]], [["REPLCONF", "rdb-only", "1"]], [["MULTI"], ["PSYNC", "?",
         "-1"]],
     [["MULTI"], ["SYNC"]], [["SUBSCRIBE", "c"], ["PSYNC", "?", "-1"]], [["HELLO", "3"], ["REPLCONF", "capa", "eof"]],
-    [["REPLCONF", "version", "8.0.0"]], [["REPLCONF", "version", "x"]], [["REPLCONF", "ack", "1", "x"]],
+    [["REPLCONF", "ack", "1", "x"]],
 ]  # fmt: skip
+# What only replicas of Valkey say of themselves.
+REQUESTS_OF_VALKEY = [[["REPLCONF", "version", version]] for version in ("8.0.0", "9.1.2", "x", "9", "1.2.3.4", "")]
 
 
-def answers(node):
+def answers(node, requests=REQUESTS):
     """The first bytes of the answers, without ids."""
     found = []
-    for commands in REQUESTS:
+    for commands in requests:
         with node.connect() as connection:
             for words in commands:
                 connection.send(*words)
@@ -351,10 +353,11 @@ def answers(node):
     return found
 
 
-def test_odd_requests_of_replicas(start_node):
-    expected = answers(start_node("redis"))
-    node = start_node(SUBJECT)
-    found = answers(node)
+@pytest.mark.parametrize("kind, requests", [("redis", REQUESTS), ("valkey", REQUESTS_OF_VALKEY)])
+def test_odd_requests_of_replicas(kind, requests, start_node):
+    expected = answers(start_node(kind), requests)
+    node = start_node(stand_in((kind, "mantissa"))[1])
+    found = answers(node, requests)
     assert [pair for pair in zip(expected, found) if pair[0] != pair[1]] == []
     until(lambda: node.info()["connected_slaves"] == "0", "those that have left are counted")
 

@@ -152,7 +152,7 @@ class Liar:
                     connection.recv(1000)
                     connection.sendall(b"+PONG\r\n")
                     connection.recv(1000)
-                    connection.sendall(b"+OK\r\n+OK\r\n")
+                    connection.sendall(b"+OK\r\n+OK\r\n+OK\r\n")
                     connection.recv(1000)
                     for part in self.after:
                         connection.sendall(part)

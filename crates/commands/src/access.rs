@@ -753,9 +753,11 @@ impl<'a> Access<'a> {
     /// Removes a key of any locked shard if it has expired, with its event; for the commit and for active
     /// expiry. Not where expired keys are kept.
     pub fn remove_if_expired(&mut self, key: &[u8]) -> bool {
-        if self.locked.keyspace().keeps_expired() {
-            return false;
-        }
+        !self.locked.keyspace().keeps_expired() && self.remove_own_if_expired(key)
+    }
+
+    /// The same also where expired keys are kept: for a key that this server's own clients have written.
+    pub fn remove_own_if_expired(&mut self, key: &[u8]) -> bool {
         let hash = self.hash(key);
         let (index, moment) = (self.locked.keyspace().shard_of(hash), self.moment());
         let Some(shard) = self.locked.shard_mut(index) else { return false };

@@ -18,6 +18,7 @@ use crate::engine::Engine;
 use crate::host::Message;
 use crate::invocation::Handler;
 use crate::pubsub::Scope;
+use crate::replication::own_expiry;
 use crate::session::{BlockedClient, Served, flag};
 use crate::{admission, persistence, stats, tracking};
 use mantissa_sys::clock::unix_ms;
@@ -41,6 +42,9 @@ pub fn commit(
         settle_counts(engine, outbox.worker(), counts);
         if access.logs() {
             if let (true, Some((database, args))) = (counts.dirty > 0, command) {
+                if engine.replication.is_replica() {
+                    own_expiry::note(engine, access, database, args);
+                }
                 outbox.unit.push(database, args);
             }
             if ends {
@@ -87,6 +91,11 @@ fn apply(
     }
     if access.logs() {
         note(&mut outbox.unit, access.database(), &effects, command);
+    }
+    if effects.dirty > 0
+        && let Some((database, args)) = command.filter(|_| engine.replication.is_replica())
+    {
+        own_expiry::note(engine, access, database, args);
     }
     let counts = Counts { dirty: effects.dirty, hits: effects.hits, misses: effects.misses };
     settle_counts(engine, outbox.worker(), counts);

@@ -363,6 +363,7 @@ impl Engine {
     pub fn set_replica(&self, is_replica: bool) {
         self.replication.set_replica(is_replica);
         self.keyspace.set_keeps_expired(is_replica);
+        self.replication.own_expiries.lock().clear();
     }
 
     /// The program around the engine.
@@ -417,6 +418,9 @@ impl Engine {
     /// Ends a session: no request of it runs from now on, and its worker disconnects it.
     pub fn end_session(&self, session: &SharedSession) {
         session.mark(flag::KILLED, true);
+        if session.has(flag::PRIMARY) {
+            self.replication.lose_link();
+        }
         let blocked = self.blocked.lock().get(&session.id).cloned();
         if let Some(blocked) = blocked {
             *blocked.waiting.lock() = false;

@@ -8,6 +8,7 @@ use mantissa_commands::{Error, Locks, Outcome, TimeoutReply, parse};
 use mantissa_protocol::{Args, Reply};
 
 use crate::engine::Engine;
+use crate::host::Message;
 use crate::invocation::{EngineSpec, Invocation};
 use crate::persistence;
 use crate::replication::waits;
@@ -151,10 +152,11 @@ fn shutdown(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut
     }
     if abort {
         let serving = &invocation.engine().replication.serving;
-        if !serving.is_ending.load(Ordering::Relaxed) {
+        if serving.ends_ms.load(Ordering::Relaxed) == 0
+            || serving.is_end_aborted.swap(true, Ordering::Relaxed)
+        {
             return Err(Error::fixed("ERR No shutdown in progress."));
         }
-        serving.is_end_aborted.store(true, Ordering::Relaxed);
         notice!("Shutdown manually aborted.");
         reply.ok();
         return Ok(());
@@ -184,6 +186,9 @@ fn shut_down_later(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, flag
         if waits::before_shutdown(engine, flags) && persistence::save_before_exit(engine, flags) {
             return engine.host().shut_down(0);
         }
+        // Writes are held back no longer.
+        engine.pause.end();
+        engine.send_all(|| Message::Resume);
         let mut reply = Reply::new(blocked.protocol);
         reply.error(FAILED_SHUTDOWN);
         blocking::release(engine, &blocked, reply.into_bytes());

@@ -8,7 +8,7 @@ use mantissa_protocol::{Args, Reply};
 
 use super::replicaof::{caller, with_all_shards};
 use crate::invocation::Invocation;
-use crate::replication::{primary, role, waits};
+use crate::replication::{handshake, primary, role, waits};
 use crate::session::{Session, Waiter, flag};
 use crate::state::aof::WAITAOF_WITHOUT_LOG;
 use crate::state::replication::Replica;
@@ -72,7 +72,7 @@ pub(super) fn waitaof(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, r
     if local && !invocation.context.active.config.appendonly {
         return Err(Error::fixed(WAITAOF_WITHOUT_LOG));
     }
-    let lsn = engine.log.end();
+    let lsn = invocation.session.logged_lsn;
     let is_local = !local || engine.aof.is_durable(lsn);
     let is_over = is_local && engine.replication.confirming(lsn, true) >= replicas;
     if invocation.in_transaction() || invocation.context.in_script || is_over {
@@ -219,11 +219,22 @@ fn set(replica: &Replica, is_joined: bool, name: &[u8], value: &[u8]) -> Outcome
         }
         b"capa" if parse::is(value, "EOF") => replica.takes_unknown_length.store(true, Ordering::Relaxed),
         b"capa" if parse::is(value, "PSYNC2") => replica.takes_other_history.store(true, Ordering::Relaxed),
+        b"capa" if value.eq_ignore_ascii_case(handshake::CAPABILITY) => {
+            replica.is_own_kind.store(true, Ordering::Relaxed);
+        }
         // One that is not known is as if it were not there.
         b"capa" => {}
-        b"version" => *replica.version.lock() = String::from_utf8_lossy(value).into_owned(),
+        b"version" => {
+            let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+            let parts = value.split(|&byte| byte == b'.');
+            if !parts.clone().all(is_number) || parts.count() != 3 {
+                return Err(Error::quoting("ERR Unrecognized version format: ", value, ""));
+            }
+            *replica.version.lock() = String::from_utf8_lossy(value).into_owned();
+        }
         b"rdb-only" => {
             const RANGE: &str = "ERR value is out of range, value must between 0 and 1";
+            parse::integer(value)?;
             let is_dump_only = parse::integer_in(value, 0, 1, RANGE)? == 1;
             if !is_joined {
                 replica.is_dump_only.store(is_dump_only, Ordering::Relaxed);

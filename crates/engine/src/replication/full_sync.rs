@@ -89,7 +89,10 @@ impl Content {
         Content {
             keys: !replica.without_keys.load(Ordering::Relaxed),
             functions: !replica.without_functions.load(Ordering::Relaxed),
-            target: Target::of_replica(&replica.version.lock()),
+            target: match replica.is_own_kind.load(Ordering::Relaxed) {
+                true => Target::Replica,
+                false => Target::of_replica(&replica.version.lock()),
+            },
         }
     }
 

@@ -3,7 +3,8 @@
 //! ```text
 //! PING                                       +PONG
 //! AUTH [user] password                       +OK        if there is a password
-//! REPLCONF listening-port, ip-address, capa  +OK        all sent at once; errors are no matter
+//! REPLCONF listening-port, ip-address,       +OK        all sent at once; errors are no matter
+//!          capa, version
 //! PSYNC id offset                            +FULLRESYNC, +CONTINUE, or try again later
 //! SYNC                                       the data   if PSYNC is not known
 //! ```
@@ -19,6 +20,12 @@ use crate::state::replication::ID_DIGITS;
 
 /// The longest reply in bytes, with its end.
 const LINE_BYTES_MAX: usize = 1024;
+
+/// The capability by which this server knows its like.
+pub const CAPABILITY: &[u8] = b"mantissa";
+/// The version of Valkey whose dumps are understood. It sends dumps of fields that expire to replicas only
+/// that say so.
+const VALKEY_VERSION: &str = "9.0.0";
 
 /// What a replica tells of itself, and what it asks for.
 #[derive(Clone, Debug, Default)]
@@ -177,8 +184,11 @@ impl Handshake {
             self.send(&[b"REPLCONF", b"ip-address", address.as_bytes()]);
             self.awaited.push_back(Awaited::Option("ip-address"));
         }
-        self.send(&[b"REPLCONF", b"capa", b"eof", b"capa", b"psync2"]);
+        // The last is for this server: it takes the dialect of Redis, whatever the version below says.
+        self.send(&[b"REPLCONF", b"capa", b"eof", b"capa", b"psync2", b"capa", CAPABILITY]);
         self.awaited.push_back(Awaited::Option("capa"));
+        self.send(&[b"REPLCONF", b"version", VALKEY_VERSION.as_bytes()]);
+        self.awaited.push_back(Awaited::Option("version"));
     }
 
     /// Asks for data.
@@ -280,8 +290,9 @@ mod tests {
 
     #[test]
     fn the_outcome_is_the_same_at_every_split() {
-        let partial = format!("\n+PONG\r\n\n+OK\r\n\r\n\n+OK\r\n\n+CONTINUE {OTHER}\r\n*1\r\n$4\r\nPING\r\n");
-        let full = format!("+PONG\r\n-ERR a\r\n+OK\r\n\n\n+FULLRESYNC {ID} 0\r\n\n$5\r\nREDIS");
+        let partial =
+            format!("\n+PONG\r\n\n+OK\r\n\r\n\n+OK\r\n\n-ERR b\r\n+CONTINUE {OTHER}\r\n*1\r\n$4\r\nPING\r\n");
+        let full = format!("+PONG\r\n-ERR a\r\n+OK\r\n\n+OK\r\n\n+FULLRESYNC {ID} 0\r\n\n$5\r\nREDIS");
         for (replies, outcome, rest) in [
             (&partial, Outcome::Partial(Some(OTHER.to_owned())), &b"*1\r\n$4\r\nPING\r\n"[..]),
             (&full, Outcome::Full(Some((ID.to_owned(), 0))), b"\n$5\r\nREDIS"),
@@ -293,7 +304,9 @@ mod tests {
                     sent,
                     format!(
                         "*1\r\n$4\r\nPING\r\n*3\r\n$8\r\nREPLCONF\r\n$14\r\nlistening-port\r\n$4\r\n6380\r\n\
-                         *5\r\n$8\r\nREPLCONF\r\n$4\r\ncapa\r\n$3\r\neof\r\n$4\r\ncapa\r\n$6\r\npsync2\r\n\
+                         *7\r\n$8\r\nREPLCONF\r\n$4\r\ncapa\r\n$3\r\neof\r\n$4\r\ncapa\r\n$6\r\npsync2\r\n\
+                         $4\r\ncapa\r\n$8\r\nmantissa\r\n\
+                         *3\r\n$8\r\nREPLCONF\r\n$7\r\nversion\r\n$5\r\n9.0.0\r\n\
                          *3\r\n$5\r\nPSYNC\r\n$40\r\n{ID}\r\n$2\r\n15\r\n"
                     )
                 );
@@ -310,7 +323,7 @@ mod tests {
             wanted: None,
             ..options()
         };
-        let replies = "-NOAUTH x\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n-LOADING x\r\n";
+        let replies = "-NOAUTH x\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n-ERR x\r\n-LOADING x\r\n";
         let (sent, outcome, ..) = talk(options.clone(), replies.as_bytes(), 0);
         assert_eq!(outcome, Some(Outcome::Later));
         assert!(sent.contains("AUTH\r\n$3\r\njoe\r\n$6\r\nsecret\r\n"), "{sent}");
@@ -323,7 +336,7 @@ mod tests {
 
     #[test]
     fn replies_that_make_no_sense_end_it() {
-        let begin = "+PONG\r\n+OK\r\n+OK\r\n";
+        let begin = "+PONG\r\n+OK\r\n+OK\r\n+OK\r\n";
         let long = "x".repeat(LINE_BYTES_MAX);
         for (replies, outcome, note) in [
             ("-ERR what\r\n".to_owned(), Outcome::Failed, "Error reply to PING from master: '-ERR what'"),

@@ -10,6 +10,7 @@
 //! Keys that have expired are loaded: the primary's stream removes them. The append-only file begins anew
 //! with the new data; what its manifest named before stays until the new base is there.
 
+use std::cell::Cell;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use mantissa_commands::{Access, LazyFree};
 use mantissa_config::DisklessLoad;
-use mantissa_persist::format::{Checksum, MAGIC, VERSION_WITH_CHECKSUM};
+use mantissa_persist::format::{Checksum, Dialect, SIGNATURE_BYTES, VERSION_WITH_CHECKSUM};
 use mantissa_persist::load::{LoadOptions, LoadTarget, Loader, Record};
 use mantissa_store::Keyspace;
 use mantissa_sys::simulation;
@@ -38,8 +39,6 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 const BLOCK_BYTES: usize = 256 << 10;
 /// Bytes of a dump's checksum.
 const CHECKSUM_BYTES: usize = 8;
-/// Bytes of a dump's magic and version.
-const SIGNATURE_BYTES: usize = 9;
 
 /// What is known of data that have been taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,10 +65,25 @@ pub fn install(
     cancelled: &dyn Fn() -> bool,
 ) -> Result<Installed, String> {
     let position = position.unwrap_or_else(|| (random_id(), 0));
-    let mut work = Work { engine, payload, progress, cancelled, received: 0 };
+    let mut work = Work { engine, payload, progress, cancelled, received: 0, is_emptied: Cell::new(false) };
     let config = &engine.active_config().config;
     let is_aside = config.repl_diskless_load == DisklessLoad::Swapdb || is_empty(&engine.keyspace);
-    if is_aside { work.load_aside(&position) } else { work.load_spooled(&position) }
+    let outcome = if is_aside {
+        engine.persistence.load.begin();
+        let total = engine.replication.link.dump_bytes.load(Ordering::Relaxed);
+        engine.persistence.load.expect(u64::try_from(total).unwrap_or(0));
+        let swaps = config.repl_diskless_load == DisklessLoad::Swapdb;
+        engine.persistence.loading_aside.store(swaps, Ordering::Relaxed);
+        let outcome = work.load_aside(&position);
+        engine.persistence.loading_aside.store(false, Ordering::Relaxed);
+        outcome
+    } else {
+        work.load_spooled(&position)
+    };
+    outcome.map_err(|reason| match work.is_emptied.get() {
+        true => format!("{reason}. The old data had been removed."),
+        false => format!("{reason}. The old data stay."),
+    })
 }
 
 fn is_empty(keyspace: &Keyspace) -> bool {
@@ -86,6 +100,8 @@ struct Work<'w> {
     progress: &'w dyn Fn(u64),
     cancelled: &'w dyn Fn() -> bool,
     received: u64,
+    /// The old data are gone.
+    is_emptied: Cell<bool>,
 }
 
 impl Read for Work<'_> {
@@ -93,6 +109,9 @@ impl Read for Work<'_> {
         self.look().map_err(io::Error::other)?;
         let count = self.payload.read(buffer)?;
         self.received += count as u64;
+        if self.engine.persistence.loading_aside.load(Ordering::Relaxed) {
+            self.engine.persistence.load.loaded(count as u64);
+        }
         (self.progress)(self.received);
         Ok(count)
     }
@@ -164,12 +183,19 @@ impl Work<'_> {
         let database = stream_database(engine, path)?;
         let _no_snapshot = self.wait_for_snapshots()?;
         engine.persistence.load.begin();
+        let mut old = None;
         self.with_all_shards(false, |access| {
             engine.persistence.loading.store(true, Ordering::Release);
             access.take_all();
+            old = access.take_databases();
             follow(engine, &(random_id(), 0));
             Ok(())
         })?;
+        self.is_emptied.set(true);
+        match engine.active_config().config.replica_lazy_flush {
+            true => lazy_free::free(engine, old),
+            false => drop(old),
+        }
         let loaded = self.load_at_once(path);
         let mut outcome = Ok(());
         self.with_all_shards(true, |access| {
@@ -262,6 +288,7 @@ fn follow(engine: &Engine, (id, offset): &Position) {
     let end = engine.log.end();
     replication.set_history(History { id: id.clone(), second: None });
     replication.align(end, *offset);
+    replication.own_expiries.lock().clear();
     if let Some(kept) = &mut *replication.kept.lock() {
         kept.first = end;
     }
@@ -351,8 +378,7 @@ impl StreamCheck {
     }
 
     fn conclude(&self, verifies_checksum: bool) -> Result<(), String> {
-        let version = self.signature.strip_prefix(MAGIC).and_then(|digits| std::str::from_utf8(digits).ok());
-        let Some(version) = version.and_then(|digits| digits.parse::<u16>().ok()) else {
+        let Some((_, version)) = Dialect::of_signature(&self.signature) else {
             return Err("what was received is no RDB file".to_owned());
         };
         let Ok(stated) = <[u8; CHECKSUM_BYTES]>::try_from(&self.tail[..]).map(u64::from_le_bytes) else {

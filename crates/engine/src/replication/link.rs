@@ -4,7 +4,8 @@
 //! What fails costs a line in the log and a second; the data and the position stay. So the next attempt asks
 //! for the stream from where it ended, even where a full synchronisation was under way.
 
-use std::io;
+use std::cell::RefCell;
+use std::io::{self, Read};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -63,6 +64,15 @@ enum Failure {
 
 enum Never {}
 
+/// A wire that is read from while others send signs of life.
+struct Lent<'w, 'e>(&'w RefCell<Wire<'e>>);
+
+impl Read for Lent<'_, '_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.borrow_mut().read(buffer)
+    }
+}
+
 struct Link<'e> {
     engine: &'e Engine,
     epoch: u64,
@@ -96,20 +106,8 @@ impl<'e> Link<'e> {
     fn enter(&self, state: LinkState) {
         let _held_by_who_changes_the_role = self.engine.replication.primary.lock();
         let link = &self.engine.replication.link;
-        if !link.is_current(self.epoch) {
-            return;
-        }
-        let (was_up, now_s) = (link.is_up(), unix_ms() / 1000);
-        link.set_state(state);
-        if link.is_up() && !was_up {
-            let down_since_s = link.down_since_s.swap(0, Ordering::Relaxed);
-            if down_since_s > 0 {
-                link.down_s.fetch_add((now_s - down_since_s).max(0), Ordering::Relaxed);
-            }
-            link.up_since_s.store(now_s, Ordering::Relaxed);
-        } else if was_up && !link.is_up() {
-            link.down_since_s.store(now_s, Ordering::Relaxed);
-            link.attempts.store(0, Ordering::Relaxed);
+        if link.is_current(self.epoch) {
+            link.enter(state);
         }
     }
 
@@ -249,7 +247,8 @@ impl<'e> Link<'e> {
             Failure::Broken
         };
         wire.receives_dump = true;
-        let mut payload = Payload::begin(wire, rest).map_err(|error| match error.kind() {
+        let wire = RefCell::new(wire);
+        let mut payload = Payload::begin(Lent(&wire), rest).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidData => failed(&error.to_string()),
             _ => failed(&format!(
                 "I/O error reading bulk count from MASTER: {}",
@@ -266,15 +265,17 @@ impl<'e> Link<'e> {
             }
         }
         notice!("MASTER <-> REPLICA sync: Loading DB in memory");
-        let installed = install(self.engine, &mut payload, position, &|_| {}, &|| !self.goes_on());
-        let installed = installed.map_err(|reason| {
-            failed(&format!("I/O error trying to sync with MASTER: {reason}. The old data stay."))
-        })?;
+        // The primary is to see that this side is there, also while it only loads. Who fails notices next.
+        let progress = |_| _ = wire.borrow_mut().send_alive();
+        let installed = install(self.engine, &mut payload, position, &progress, &|| !self.goes_on());
+        let installed =
+            installed.map_err(|reason| failed(&format!("I/O error trying to sync with MASTER: {reason}")))?;
         self.engine.log.set_database(Some(installed.database));
         // What they have does not lead to what comes.
         role::disconnect_replicas(self.engine);
         notice!("MASTER <-> REPLICA sync: Finished with success");
-        let (rest, mut wire) = payload.into_rest();
+        let (rest, _) = payload.into_rest();
+        let mut wire = wire.into_inner();
         wire.receives_dump = false;
         Ok((wire, rest, installed.database))
     }

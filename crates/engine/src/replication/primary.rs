@@ -357,9 +357,11 @@ pub fn state_name(state: ReplicaState) -> &'static str {
     }
 }
 
-/// The replicas that a list shows: those that are to be sent the stream or a dump.
+/// The replicas that a list shows: those that are to be sent the stream or a dump, and whose connection is
+/// not about to end.
 pub fn shown(engine: &Engine) -> Vec<Arc<Replica>> {
-    engine.replication.replicas.lock().clone()
+    let stays = |replica: &&Arc<Replica>| !replica.session.has(flag::KILLED);
+    engine.replication.replicas.lock().iter().filter(stays).cloned().collect()
 }
 
 /// Bytes that replication holds in memory.

@@ -83,11 +83,11 @@ pub fn before_shutdown(engine: &Engine, flags: ShutdownFlags) -> bool {
     let serving = &engine.replication.serving;
     let replicas = engine.replication.replica_count.load(Ordering::Relaxed);
     serving.is_end_aborted.store(false, Ordering::Relaxed);
-    serving.is_ending.store(true, Ordering::Relaxed);
+    let timeout_s = engine.active_config().config.shutdown_timeout_s;
+    serving.ends_ms.store(clock::unix_ms() + i64::from(timeout_s) * 1000, Ordering::Relaxed);
     notice!("Waiting for replicas before shutting down.");
     let paused_until_ms = engine.pause.until_ms.swap(i64::MAX, Ordering::Relaxed);
     let mut context = Context::new(engine, engine.worker_count());
-    let timeout_s = engine.active_config().config.shutdown_timeout_s;
     let deadline = clock::now() + Duration::from_secs(u64::from(timeout_s));
     // What runs at this moment ends in it.
     simulation::sleep(LOOK_INTERVAL);
@@ -95,7 +95,7 @@ pub fn before_shutdown(engine: &Engine, flags: ShutdownFlags) -> bool {
     let mut asks = 0;
     while !lagging(engine, end).is_empty() && clock::now() < deadline {
         if serving.is_end_aborted.load(Ordering::Relaxed) {
-            serving.is_ending.store(false, Ordering::Relaxed);
+            serving.ends_ms.store(0, Ordering::Relaxed);
             engine.pause.until_ms.store(paused_until_ms, Ordering::Relaxed);
             engine.send_all(|| Message::Resume);
             return false;
@@ -107,7 +107,7 @@ pub fn before_shutdown(engine: &Engine, flags: ShutdownFlags) -> bool {
         asks = (asks + 1) % ASK_EVERY;
         simulation::sleep(LOOK_INTERVAL);
     }
-    serving.is_ending.store(false, Ordering::Relaxed);
+    serving.ends_ms.store(0, Ordering::Relaxed);
     let lagging = lagging(engine, end);
     for replica in &lagging {
         let acked = replica.acked.load(Ordering::Relaxed);

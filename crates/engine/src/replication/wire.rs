@@ -144,7 +144,7 @@ impl<'e> Wire<'e> {
     }
 
     /// Sends a sign of life if it is time for one.
-    fn send_alive(&mut self) -> io::Result<()> {
+    pub fn send_alive(&mut self) -> io::Result<()> {
         let now_ms = unix_ms();
         if now_ms - self.alive_ms < ALIVE_EVERY_MS || self.is_blocked() {
             return Ok(());

@@ -5,11 +5,12 @@
 //! constant ([`Replication::offset_of`]) that changes where a replica takes over its primary's data: at the
 //! instant at which the data are exchanged, with all shards locked.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use mantissa_persist::log::{Backlog, Lsn, Reader};
+use mantissa_sys::clock::unix_ms;
 use parking_lot::{Condvar, Mutex};
 
 use crate::client::SharedSession;
@@ -28,6 +29,9 @@ pub struct History {
     /// `master_replid2` and `second_repl_offset`.
     pub second: Option<(String, u64)>,
 }
+
+/// Keys, each with its database.
+pub type OwnExpiries = HashSet<(usize, Box<[u8]>)>;
 
 /// Where a primary is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +68,8 @@ pub struct Replication {
     pub good_replica_count: AtomicUsize,
     /// The backlog, if there is one.
     pub kept: Mutex<Option<Kept>>,
+    /// Of a writable replica: the keys that its own clients gave an expiry.
+    pub own_expiries: Mutex<OwnExpiries>,
     /// The failover that is under way.
     pub failover: Failover,
     /// What serving replicas needs.
@@ -83,6 +89,7 @@ impl Replication {
             replica_count: AtomicUsize::new(0),
             good_replica_count: AtomicUsize::new(0),
             kept: Mutex::default(),
+            own_expiries: Mutex::default(),
             failover: Failover::default(),
             serving: Serving::new(worker_count),
         }
@@ -134,6 +141,14 @@ impl Replication {
     #[inline]
     pub fn is_replica(&self) -> bool {
         self.is_replica.load(Ordering::Relaxed)
+    }
+
+    /// Has the link be down at once: its connection is to be closed. Its thread connects again.
+    pub(crate) fn lose_link(&self) {
+        let _held_by_who_changes_the_state = self.primary.lock();
+        if self.link.is_up() {
+            self.link.enter(LinkState::Connect);
+        }
     }
 
     /// Sets whether the server follows another.
@@ -205,6 +220,22 @@ impl Link {
         self.state.store(state as u8, Ordering::Release);
     }
 
+    /// Sets the state, and notes when the link went up or down. The primary's lock must be held.
+    pub fn enter(&self, state: LinkState) {
+        let (was_up, now_s) = (self.is_up(), unix_ms() / 1000);
+        self.set_state(state);
+        if self.is_up() && !was_up {
+            let down_since_s = self.down_since_s.swap(0, Ordering::Relaxed);
+            if down_since_s > 0 {
+                self.down_s.fetch_add((now_s - down_since_s).max(0), Ordering::Relaxed);
+            }
+            self.up_since_s.store(now_s, Ordering::Relaxed);
+        } else if was_up && !self.is_up() {
+            self.down_since_s.store(now_s, Ordering::Relaxed);
+            self.attempts.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Begins anew, with another primary or none.
     pub fn begin(&self, state: LinkState) {
         self.set_state(state);
@@ -254,6 +285,8 @@ pub struct Replica {
     pub takes_other_history: AtomicBool,
     /// Others are not waited for: its dump begins at once.
     pub is_urgent: AtomicBool,
+    /// It is a server of this kind: it has named the capability.
+    pub is_own_kind: AtomicBool,
     /// REPLCONF rdb-only: it wants a dump and no stream.
     pub is_dump_only: AtomicBool,
     /// REPLCONF rdb-filter-only: it wants no keys.
@@ -309,6 +342,7 @@ impl Replica {
             takes_unknown_length: AtomicBool::new(false),
             takes_other_history: AtomicBool::new(false),
             is_urgent: AtomicBool::new(false),
+            is_own_kind: AtomicBool::new(false),
             is_dump_only: AtomicBool::new(false),
             without_keys: AtomicBool::new(false),
             without_functions: AtomicBool::new(false),

@@ -18,8 +18,8 @@ pub struct Serving {
     pub is_dumping: AtomicBool,
     /// Changed with each dump, for the names of its files.
     pub dump_count: AtomicU64,
-    /// A shutdown waits for replicas.
-    pub is_ending: AtomicBool,
+    /// When a shutdown goes on that waits for replicas, Unix time in ms; 0 if none does.
+    pub ends_ms: AtomicI64,
     /// It is called off.
     pub is_end_aborted: AtomicBool,
     /// Full synchronisations so far: `sync_full`.
@@ -43,7 +43,7 @@ impl Serving {
             looked_ms: AtomicI64::new(0),
             is_dumping: AtomicBool::new(false),
             dump_count: AtomicU64::new(0),
-            is_ending: AtomicBool::new(false),
+            ends_ms: AtomicI64::new(0),
             is_end_aborted: AtomicBool::new(false),
             full_syncs: AtomicU64::new(0),
             partial_syncs: AtomicU64::new(0),

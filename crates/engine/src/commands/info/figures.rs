@@ -11,7 +11,7 @@ use crate::session::flag;
 /// Sums over all clients.
 #[derive(Default)]
 pub struct ClientTotals {
-    /// Connected.
+    /// Connected, but for replicas.
     pub connected: usize,
     /// Waiting in a blocking command, or because of CLIENT PAUSE.
     pub blocked: usize,
@@ -33,8 +33,8 @@ impl ClientTotals {
         let mut totals =
             ClientTotals { per_worker: vec![0; engine.worker_count()], ..ClientTotals::default() };
         let clients = engine.clients.read();
-        totals.connected = clients.len();
         for session in clients.values() {
+            totals.connected += usize::from(!session.has(flag::REPLICA));
             totals.blocked += usize::from(session.has(flag::BLOCKED));
             totals.pubsub += usize::from(session.has(flag::PUBSUB));
             totals.watching += usize::from(session.watched_count.load(Ordering::Relaxed) > 0);

@@ -14,7 +14,10 @@ pub(super) fn section(lines: &mut Lines, source: &Source) {
     replicas(lines, source);
     lines.add("master_failover_state", engine.replication.failover.name());
     history(lines, engine);
-    let range = backlog::range(engine);
+    let link = &engine.replication.link;
+    let has_followed = !is_replica || link.up_since_s.load(Ordering::Relaxed) > 0;
+    // One that is empty and waits for a first stream counts as none.
+    let range = backlog::range(engine).filter(|(_, bytes)| has_followed || *bytes > 0);
     lines.add("repl_backlog_active", u8::from(range.is_some()));
     lines.add("repl_backlog_size", source.active.config.repl_backlog_size);
     let (first, bytes) = range.unwrap_or((0, 0));

@@ -43,6 +43,10 @@ pub(super) fn server(lines: &mut Lines, source: &Source) {
     lines.add("executable", executable.display());
     lines.add("config_file", config.file().unwrap_or(std::path::Path::new("")).display());
     lines.add("io_threads_active", u8::from(engine.worker_count() > 1));
+    let ends_ms = engine.replication.serving.ends_ms.load(Ordering::Relaxed);
+    if ends_ms != 0 {
+        lines.add("shutdown_in_milliseconds", ends_ms - unix_ms());
+    }
     let port = host.port;
     let mut listeners = Vec::new();
     if port != 0 {
@@ -97,7 +101,7 @@ pub(super) fn persistence(lines: &mut Lines, source: &Source) {
     lines.add("loading", u8::from(persistence.loading.load(Ordering::Relaxed)));
     let progress = &persistence.progress;
     let (processed, total) = (progress.keys_processed(), progress.keys_total());
-    lines.add("async_loading", 0);
+    lines.add("async_loading", u8::from(persistence.loading_aside.load(Ordering::Relaxed)));
     lines.add("current_cow_peak", progress.copied_peak_bytes());
     lines.add("current_cow_size", progress.copied_bytes());
     lines.add("current_cow_size_age", 0);
@@ -116,7 +120,7 @@ pub(super) fn persistence(lines: &mut Lines, source: &Source) {
     lines.add("rdb_last_load_keys_loaded", persistence.loaded_keys.load(Ordering::Relaxed));
     super::append_only::append_only(lines, source);
     let persistence = &source.engine.persistence;
-    if persistence.loading.load(Ordering::Relaxed) {
+    if persistence.loading.load(Ordering::Relaxed) || persistence.loading_aside.load(Ordering::Relaxed) {
         let load = &persistence.load;
         lines.add("loading_start_time", load.began_s());
         lines.add("loading_total_bytes", load.total_bytes());
