@@ -6,6 +6,7 @@ import stat
 import pytest
 
 from support.terminal import kill
+from support.waiting import eventually
 
 ENTER = "\r"
 TAB = "\t"
@@ -233,10 +234,12 @@ def test_a_quote_that_stays_open_is_seen_and_given_up(subject, prompt):
     assert prompt.wait_end() == 0
 
 
-def test_ctrl_c_gives_up_the_rest_of_what_was_pasted(prompt):
+def test_ctrl_c_gives_up_the_rest_of_what_was_pasted(subject, prompt):
     prompt.type(pasted("blpop nothing 0\nset a 1") + ENTER)
     prompt.wait_for("> blpop nothing 0\r\n")
-    prompt.read()
+    with subject.connect() as connection:
+        # Until then it reads keys, and takes this one for the end of a line.
+        eventually(lambda: b"blocked_clients:1" in connection.call("INFO", "clients"), "the command does not wait")
     prompt.type(CTRL_C)
     prompt.wait_for(f"{prompt.name}> ")
     enter(prompt, "get a", "(nil)")

@@ -50,9 +50,14 @@ pub(super) fn hincrbyfloat(access: &mut Access<'_>, args: Args<'_>, reply: &mut 
     }
     let mut text = Vec::new();
     sum.write(&mut text);
+    let expires = matches!(hash.get(field), Some((_, Some(_))));
     hash.set_keeping_expiry(field, &text, limits);
     access.modified(key, EventClass::HASH, "hincrbyfloat");
-    access.log_instead(&[b"HSETEX", key, b"KEEPTTL", b"FIELDS", b"1", field, &text]);
+    match expires {
+        true => access.log_instead(&[b"HSETEX", key, b"KEEPTTL", b"FIELDS", b"1", field, &text]),
+        // Older servers know this one.
+        false => access.log_instead(&[b"HSET", key, field, &text]),
+    }
     reply.bulk(&text);
     Ok(())
 }
