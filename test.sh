@@ -40,6 +40,18 @@ prepare_python() {
     cp tests/requirements.txt "$environment/requirements.txt"
 }
 
+# What the suite `replication` needs of npm. Without npm it does without, and says so.
+prepare_node() {
+    if ! command -v npm >/dev/null || ! command -v node >/dev/null; then return; fi
+    if cmp -s tests/npm/package-lock.json "$environment/package-lock.json"; then return; fi
+    say "npm ci in $environment"
+    cp tests/npm/package.json tests/npm/package-lock.json "$environment"
+    if ! npm ci --prefix "$environment" --silent --no-audit --no-fund; then
+        rm -f "$environment/package-lock.json"
+        echo "test.sh: npm could not install what tests/npm/package.json names; going on without" >&2
+    fi
+}
+
 # The program under test; MANTISSA_BINARY tells the suites where it is.
 build_server() {
     if [ -n "${MANTISSA_BINARY:-}" ] || [ "${MANTISSA_SUBJECT:-}" = oracle ]; then return; fi
@@ -53,6 +65,7 @@ build_server() {
 
 run_python() {
     prepare_python
+    prepare_node
     build_server
     # 20,000 connections need as many open files, on both sides.
     ulimit -n "$(ulimit -Hn)" || true
