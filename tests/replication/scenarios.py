@@ -2,8 +2,8 @@
 
 import contextlib
 
-from support.replication import RawPrimary, log_has, small_rdb, until
-from support.resp import Closed
+from support.replication import RawPrimary, RawReplica, log_has, small_rdb, until
+from support.resp import Closed, encode
 
 SCENARIOS = {}
 
@@ -98,6 +98,28 @@ def states_of_a_sync(stage):
         stage.until_figure(stage.replica, "master_sync_in_progress", "1")
         stage.info(stage.replica, "while the dump comes")
         stage.replica.promote()
+
+
+@scenario(primary={"rdbcompression": "no", "repl_diskless_sync_delay": 60})
+def states_of_a_dump(stage):
+    """INFO of a primary while a replica waits for a dump, and while it reads nothing of one."""
+    stage.primary.call("DEBUG", "POPULATE", 20_000, "filled", 1000)
+    for capabilities in (("eof", "psync2"), ("psync2",)):
+        with RawReplica(stage.primary, capabilities) as raw:
+            raw.port = 4711
+            raw.handshake()
+            raw.send(encode(["PSYNC", "?", "-1"]))
+            if "eof" in capabilities:
+                until(lambda: b"wait_bgsave" in stage.primary.call("INFO", "replication"), "it does not wait")
+                stage.info(stage.primary, "with one that waits")
+                stage.note("ROLE", stage.primary.call("ROLE")[2])
+                stage.primary.config(repl_diskless_sync_delay=0)
+            until(lambda raw=raw: raw.line().startswith(b"+FULLRESYNC"), "no dump begins")
+            if "eof" not in capabilities:
+                until(lambda: b"send_bulk" in stage.primary.call("INFO", "replication"), "nothing is sent")
+            stage.info(stage.primary, "with one that reads nothing")
+            stage.note("ROLE", stage.primary.call("ROLE")[2])
+        stage.until_figure(stage.primary, "connected_slaves", "0")
 
 
 @scenario(replica={"repl_diskless_load": "swapdb"})
@@ -234,6 +256,7 @@ def a_replica_that_may_be_written(stage):
     stage.r("SET soon v PX 20", "HSET h f v", "HPEXPIRE h 20 FIELDS 1 f", "MULTI", "SET a 1", "EXEC")
     stage.r("EVAL \"return redis.call('SET','script','v')\" 0", "SET keeps v EX 1000", "PERSIST keeps", "FLUSHDB")
     stage.r("SET soon v PX 20", "SET later v EX 1000")
+    stage.until_figure(stage.replica, "slave_expires_tracked_keys", "1", "stats")
     until(lambda: stage.replica.call("DBSIZE") == 1, "what it wrote itself does not expire")
     stage.r("GET soon", "KEYS *")
     stage.primary.call("SET", "k", "theirs")

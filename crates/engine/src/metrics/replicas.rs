@@ -11,7 +11,7 @@ fn add(figures: &Figures, samples: &mut Samples, value: impl Fn(&Replica) -> i64
     for replica in primary::shown(figures.source.engine) {
         let address = primary::address_of(&replica);
         let port = replica.port.load(Ordering::Relaxed).to_string();
-        let state = primary::state_name(replica.state());
+        let state = primary::state_name(&replica);
         let labels = [("slave_ip", &*address), ("slave_port", &port), ("slave_state", state)];
         samples.add(&labels, value(&replica));
     }

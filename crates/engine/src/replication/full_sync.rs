@@ -265,6 +265,7 @@ impl Dump<'_> {
             outgoing.dump_bytes += answer.len();
             outgoing.dump.push_back(Arc::new(answer.into_bytes()));
             replica.is_in_dump.store(true, Ordering::Relaxed);
+            replica.is_streamed_to.store(self.mark.is_some(), Ordering::Relaxed);
             if self.mark.is_some() {
                 replica.set_state(ReplicaState::ReceivesDump);
             }

@@ -349,9 +349,10 @@ pub fn begin_sleep(engine: &Engine, worker: usize, read: Lsn) -> bool {
 }
 
 /// A replica's state as INFO calls it.
-pub fn state_name(state: ReplicaState) -> &'static str {
-    match state {
+pub fn state_name(replica: &Replica) -> &'static str {
+    match replica.state() {
         ReplicaState::Handshake | ReplicaState::WaitsForDump => "wait_bgsave",
+        ReplicaState::ReceivesDump if replica.is_streamed_to.load(Ordering::Relaxed) => "wait_bgsave",
         ReplicaState::ReceivesDump => "send_bulk",
         ReplicaState::Online => "online",
     }

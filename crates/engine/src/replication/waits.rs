@@ -116,7 +116,7 @@ pub fn before_shutdown(engine: &Engine, flags: ShutdownFlags) -> bool {
             "Lagging replica {} reported offset {} behind master, lag={lag_s}, state={}.",
             primary::name_of(replica),
             end.saturating_sub(acked),
-            primary::state_name(replica.state())
+            primary::state_name(replica)
         );
     }
     notice!(

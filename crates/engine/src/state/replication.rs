@@ -297,6 +297,8 @@ pub struct Replica {
     pub is_old: AtomicBool,
     /// Since when it has waited for a dump, Unix time in ms.
     pub waits_since_ms: AtomicI64,
+    /// That dump is sent while it is made, up to a mark.
+    pub is_streamed_to: AtomicBool,
     /// A dump under way is for it.
     pub is_in_dump: AtomicBool,
     state: AtomicU8,
@@ -348,6 +350,7 @@ impl Replica {
             without_functions: AtomicBool::new(false),
             is_old: AtomicBool::new(false),
             waits_since_ms: AtomicI64::new(0),
+            is_streamed_to: AtomicBool::new(false),
             is_in_dump: AtomicBool::new(false),
             state: AtomicU8::new(ReplicaState::Handshake as u8),
             acked: AtomicU64::new(0),

@@ -48,7 +48,8 @@ pub(super) fn stats(lines: &mut Lines, source: &Source) {
     lines.add("pubsub_channels", engine.pubsub.name_count(crate::pubsub::Scope::Channel));
     lines.add("pubsub_patterns", engine.pubsub.name_count(crate::pubsub::Scope::Pattern));
     lines.add("pubsubshard_channels", engine.pubsub.name_count(crate::pubsub::Scope::Shard));
-    lines.zeros(&["latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys"]);
+    lines.zeros(&["latest_fork_usec", "total_forks", "migrate_cached_sockets"]);
+    lines.add("slave_expires_tracked_keys", engine.replication.own_expiries.lock().len());
     lines.zeros(&["active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits"]);
     lines.zeros(&["active_defrag_key_misses"]);
     lines.add("total_active_defrag_time", engine.compaction.spent_us.load(Ordering::Relaxed) / 1000);

@@ -46,7 +46,7 @@ fn replicas(lines: &mut Lines, source: &Source) {
             "ip={},port={},state={},offset={},lag={lag_s}",
             primary::address_of(replica),
             replica.port.load(Ordering::Relaxed),
-            primary::state_name(state),
+            primary::state_name(replica),
             replica.acked.load(Ordering::Relaxed)
         );
         lines.add(&format!("slave{number}"), line);
