@@ -122,6 +122,30 @@ def states_of_a_dump(stage):
         stage.until_figure(stage.primary, "connected_slaves", "0")
 
 
+@scenario(replica={"key_load_delay": 500, "loading_process_events_interval_bytes": 1024})
+def states_of_a_file(stage):
+    """INFO and refusals while the dump is loaded from a file, once the old data are gone."""
+
+    def serve(wire):
+        wire.handshake()
+        wire.full_resync()
+        wire.dump(small_rdb({f"key:{number}": "v" for number in range(2000)}))
+        wire.hold()
+
+    with RawPrimary(serve) as raw:
+        stage.name(raw.port, "RAW")
+        stage.replica.call("SET", "old", "v")
+        stage.replica.follow(stage.primary, raw.port)
+        stage.until_figure(stage.replica, "loading", "1", "persistence")
+        figures = stage.replica.info("persistence")
+        stage.note("lines", [name for name in figures if "loading" in name])
+        stage.note("values", [figures[name] for name in ("loading", "async_loading", "loading_total_bytes")])
+        stage.info(stage.replica, "while the file is loaded")
+        stage.r("GET old", "PING", "ROLE", "CONFIG GET replica-priority")
+        stage.until_figure(stage.replica, "master_link_status", "up")
+        stage.r("GET old", "GET key:1", "DBSIZE")
+
+
 @scenario(replica={"repl_diskless_load": "swapdb"})
 def states_of_a_load(stage):
     """INFO while a second dump of the same history is loaded beside the data, which are served."""

@@ -223,6 +223,36 @@ def shutdown_waits(stage):
     stage.r("GET k")
 
 
+@scenario(primary={"save": "3600 1", "enable_protected_configs": "yes", "shutdown_timeout": 60})
+def shutdown_that_fails(stage):
+    """Where the dump can not be written after the wait for replicas, writes go on."""
+    stage.link()
+    folder = stage.primary.directory / "gone"
+    folder.mkdir()
+    stage.primary.config(dir=str(folder))
+    folder.rmdir()
+    for number, way in enumerate(("SHUTDOWN", "SIGTERM")):
+        stage.replica.process.send_signal(signal.SIGSTOP)
+        with stage.primary.connect() as ender:
+            try:
+                stage.p("SET k v")
+                if way == "SHUTDOWN":
+                    ender.send("SHUTDOWN")
+                else:
+                    stage.primary.process.send_signal(signal.SIGTERM)
+                until(lambda: "shutdown_in_milliseconds" in stage.primary.info("server"), "it does not wait")
+            finally:
+                stage.replica.process.send_signal(signal.SIGCONT)
+            if way == "SHUTDOWN":
+                stage.note("who asked", ender.read().raw)
+            until(
+                lambda number=number: stage.primary.log_text().count("can't exit") > number,
+                "it does not say that it failed",
+            )
+        stage.p("SET k w")
+    stage.primary.config(save="")
+
+
 @scenario()
 def shutdown_now(stage):
     stage.link()

@@ -450,6 +450,7 @@ fn wait_for_end(
                     return 0;
                 }
                 warning!("Errors trying to shut down the server. Check the logs for more information.");
+                waits::after_failed_shutdown(engine);
                 supervision.goes_on();
                 signals.forgive_interrupt();
             }

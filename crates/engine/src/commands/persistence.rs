@@ -8,7 +8,6 @@ use mantissa_commands::{Error, Locks, Outcome, TimeoutReply, parse};
 use mantissa_protocol::{Args, Reply};
 
 use crate::engine::Engine;
-use crate::host::Message;
 use crate::invocation::{EngineSpec, Invocation};
 use crate::persistence;
 use crate::replication::waits;
@@ -186,9 +185,7 @@ fn shut_down_later(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, flag
         if waits::before_shutdown(engine, flags) && persistence::save_before_exit(engine, flags) {
             return engine.host().shut_down(0);
         }
-        // Writes are held back no longer.
-        engine.pause.end();
-        engine.send_all(|| Message::Resume);
+        waits::after_failed_shutdown(engine);
         let mut reply = Reply::new(blocked.protocol);
         reply.error(FAILED_SHUTDOWN);
         blocking::release(engine, &blocked, reply.into_bytes());

@@ -72,6 +72,14 @@ pub fn delays_shutdown(engine: &Engine, flags: ShutdownFlags) -> bool {
         && !lagging(engine, primary::offset(engine)).is_empty()
 }
 
+/// Lets writes go on that [`before_shutdown`] has held back.
+pub fn after_failed_shutdown(engine: &Engine) {
+    if engine.pause.until_ms.load(Ordering::Relaxed) == i64::MAX {
+        engine.pause.end();
+        engine.send_all(|| Message::Resume);
+    }
+}
+
 /// Waits until all replicas have everything, for `shutdown-timeout` at most, and holds writes back meanwhile
 /// and afterwards. False if that was called off: writes go on. Not to be called by a worker.
 pub fn before_shutdown(engine: &Engine, flags: ShutdownFlags) -> bool {
