@@ -42,7 +42,7 @@ pub fn commit(
         settle_counts(engine, outbox.worker(), counts);
         if access.logs() {
             if let (true, Some((database, args))) = (counts.dirty > 0, command) {
-                if engine.replication.is_replica() {
+                if is_own_write(engine, outbox) {
                     own_expiry::note(engine, access, database, args);
                 }
                 outbox.unit.push(database, args);
@@ -77,6 +77,12 @@ pub fn commit(
     to_free.if_any()
 }
 
+/// Whether a client of a replica writes, and not its primary.
+#[inline]
+fn is_own_write(engine: &Engine, outbox: &Outbox) -> bool {
+    engine.replication.is_replica() && outbox.worker() != engine.link_number()
+}
+
 /// Commits effects, but serves no blocked client. Returns the keys that blocked clients may wait for.
 fn apply(
     engine: &Engine,
@@ -93,7 +99,7 @@ fn apply(
         note(&mut outbox.unit, access.database(), &effects, command);
     }
     if effects.dirty > 0
-        && let Some((database, args)) = command.filter(|_| engine.replication.is_replica())
+        && let Some((database, args)) = command.filter(|_| is_own_write(engine, outbox))
     {
         own_expiry::note(engine, access, database, args);
     }
