@@ -2,7 +2,7 @@
 
 use super::{Codec, LAST_FORM, Outcome, form_of, kind_of, read_value, skip_value};
 use crate::digest::digest_value;
-use crate::format::value_type;
+use crate::format::{Dialect, value_type};
 use crate::load::{LoadOptions, LoadTarget, LoadedValue, Loader, Record};
 use crate::source::Source;
 use crate::write::{Encoder, Target, WriteOptions, Writer};
@@ -143,6 +143,29 @@ fn what_is_written_is_skipped_whole_and_reads_back() {
             assert_eq!(form_of(read.value(), Target::File), Some(form));
             assert_eq!(read.encoding(), entry.encoding());
         }
+    }
+}
+
+#[test]
+fn what_is_written_for_valkey_reads_back() {
+    for count in [1, 100, 20_000] {
+        let mut hash = Hash::with_elements(count);
+        hash.set_expiry(&element(0), Some(1 << 40));
+        let entry = Entry::new(b"key", hash.into_value(), None, 0);
+        let number = form_of(entry.value(), Target::Valkey).expect("it has a form");
+        assert_eq!(number, value_type::VALKEY_HASH_2);
+        let mut written = Vec::new();
+        Encoder::new(WriteOptions::default(), None).value(number, entry.value(), &mut written, &mut |_| {});
+        let (length, form) = (written.len() as u64, Dialect::Valkey.form(number));
+        let mut source = Source::from_bytes(written.clone());
+        assert!(skip_value(&mut source, form).is_ok() && source.offset() == length, "{count}");
+        let read = read_value(&mut Source::from_bytes(written), form, &EncodingLimits::default());
+        let Ok(Outcome::Value(read)) = read else { panic!("{count}") };
+        assert_eq!(digest_value(&Entry::new(b"key", read, None, 0)), digest_value(&entry), "{count}");
+    }
+    for number in [value_type::VALKEY_HASH, value_type::UNKNOWN] {
+        assert_eq!(kind_of(Dialect::Redis.form(number)), None);
+        assert_eq!(kind_of(Dialect::Valkey.form(number)), None);
     }
 }
 
