@@ -12,6 +12,7 @@ pub mod full_sync;
 pub mod handshake;
 pub mod install;
 pub mod link;
+pub mod passing;
 pub mod primary;
 pub mod restore;
 pub mod role;

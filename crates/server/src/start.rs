@@ -140,7 +140,7 @@ fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, Str
         engine.persistence.loading.store(false, Ordering::Release);
         successor.take_over(&engine, &network)?;
         pid_file = daemon::write_pid_file(&mut engine.active_config().config.clone());
-        successor.serve(&network)?;
+        successor.serve(&engine, &network);
     } else if let Some(code) = load(&engine, &mut signals, &stop_receiver)? {
         return Ok(code);
     }
