@@ -33,6 +33,7 @@ use std::time::{Duration, Instant};
 
 use mantissa_engine::replication::{passing, role};
 use mantissa_engine::state::failover::FailoverState;
+use mantissa_engine::state::replication::Address;
 use mantissa_engine::{Engine, aof, engine_state, notice, verbose, warning};
 use mantissa_net::{LocalAddress, Socket};
 use mantissa_sys::{descriptors, process};
@@ -282,6 +283,10 @@ impl<'a> Predecessor<'a> {
         steps.note("close the log");
         for (name, value) in engine_state::capture(self.engine) {
             self.send(&[b"state", name, &value], None)?;
+        }
+        let primary = self.engine.replication.primary.lock().clone();
+        if let Some(Address { host, port }) = primary {
+            self.send(&[b"state", b"primary", format!("{host} {port}").as_bytes()], None)?;
         }
         if self.keeps_backlog {
             self.send(&[b"state", b"backlog", b""], None)?;

@@ -168,8 +168,8 @@ impl Successor {
         let locked = engine.keyspace.lock(engine.keyspace.all_shards());
         role::succeed(engine, &locked);
         engine.set_config(self.config.clone());
-        if let Some((host, port)) = self.config.replicaof.clone() {
-            role::become_replica(engine, &locked, Address { host, port });
+        if let Some(address) = self.primary() {
+            role::become_replica(engine, &locked, address);
         }
         drop(locked);
         let mut keeps_backlog = false;
@@ -192,6 +192,13 @@ impl Successor {
         }
         network.listen(std::mem::take(&mut self.listeners));
         Ok(())
+    }
+
+    /// The primary that is to be followed: that of the predecessor, which REPLICAOF may have named.
+    fn primary(&self) -> Option<Address> {
+        let (_, value) = self.state.iter().find(|(name, _)| name == b"primary")?;
+        let (host, port) = std::str::from_utf8(value).ok()?.split_once(' ')?;
+        Some(Address { host: host.to_owned(), port: port.parse().ok()? })
     }
 
     /// Keeps the log for those who need it: the append-only file, which is opened, and replicas.
