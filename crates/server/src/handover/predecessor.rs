@@ -187,7 +187,7 @@ impl<'a> Predecessor<'a> {
         // The files are the successor's.
         std::mem::forget(background);
         notice!("Upgrade: process {} serves; clients waited for {:.1?}", self.child.id(), began.elapsed());
-        self.network.has_handed_over.store(true, Ordering::Release);
+        self.network.successor.store(self.child.id(), Ordering::Release);
         self.send_late(&freeze);
         let _already_stopping = self.network.shutdown.send(0);
         Ok(())

@@ -24,6 +24,7 @@ use super::{ENVIRONMENT, PREDECESSOR, await_placed};
 use crate::inbox::Message;
 use crate::network::Network;
 use crate::service::Service;
+use crate::tls;
 
 /// How long the data may take to arrive, and each step before the server is to serve.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
@@ -189,6 +190,9 @@ impl Successor {
             // Which keys they have read is not known here.
             tracking::invalidate_all(&mut context.outbox);
             context.outbox.end_iteration(false);
+        }
+        if self.config.tls_port != 0 {
+            tls::configure(network, &self.config)?;
         }
         network.listen(std::mem::take(&mut self.listeners));
         Ok(())
