@@ -181,3 +181,57 @@ def test_a_client_that_does_not_read_gets_all_replies(start_upgradable):
     assert slow.call("PING") == b"PONG"
     server.await_end_of_former()
     slow.close()
+
+
+def test_what_a_client_has_set_goes_over(start_upgradable):
+    server = start_upgradable()
+    connect = server.server.connect
+    silent, skipping, user, opted, redirected, target, shard = (connect() for _ in range(7))
+    silent.send("CLIENT", "REPLY", "OFF")
+    skipping.send("CLIENT", "REPLY", "SKIP")
+    user.call("ACL", "SETUSER", "anna", "on", ">secret", "~a*", "+get", "+acl|whoami")
+    user.call("AUTH", "anna", "secret")
+    opted.call("HELLO", "3")
+    opted.call("CLIENT", "TRACKING", "ON", "OPTIN", "NOLOOP")
+    target.call("SUBSCRIBE", "__redis__:invalidate")
+    with connect() as client:
+        text = client.call("CLIENT", "LIST", "TYPE", "pubsub").decode()
+        number = next(word[3:] for word in text.split() if word.startswith("id="))
+    redirected.call("CLIENT", "TRACKING", "ON", "BCAST", "REDIRECT", number)
+    shard.call("SSUBSCRIBE", "news")
+    with connect() as client:
+        # What was sent without a reply has arrived when its figure is there.
+        flags = lambda: client.call("CLIENT", "LIST").decode().count("cmd=client|reply")
+        eventually(lambda: flags() == 2, "it does not arrive")
+    server.upgrade()
+    silent.send("SET", "silent", "1")
+    silent.send("CLIENT", "REPLY", "ON")
+    assert silent.read().text() == "OK"
+    assert silent.call("GET", "silent") == b"1"
+    skipping.send("SET", "skipped", "1")
+    assert skipping.call("GET", "skipped") == b"1"
+    assert user.call("ACL", "WHOAMI") == b"anna" and user("SET", "a", "1").is_error
+    assert opted.read().plain() == [b"invalidate", None]
+    info = opted.call("CLIENT", "TRACKINGINFO")
+    assert {b"on", b"optin", b"noloop"} <= set(info[b"flags"] if isinstance(info, dict) else info[1])
+    assert redirected.call("CLIENT", "GETREDIR") == int(number)
+    assert target.read().plain() == [b"message", b"__redis__:invalidate", None]
+    with connect() as client:
+        assert client.call("SPUBLISH", "news", "hello") == 1
+        client.call("SET", "b", "1")
+    assert shard.read().plain() == [b"smessage", b"news", b"hello"]
+    for connection in (silent, skipping, user, opted, redirected, target, shard):
+        connection.close()
+
+
+def test_a_pause_of_clients_goes_on(start_upgradable):
+    server = start_upgradable()
+    with server.server.connect() as client, server.server.connect() as waiting:
+        client.call("CLIENT", "PAUSE", "100000", "WRITE")
+        waiting.send("SET", "a", "1")
+        eventually(lambda: blocked(server.server) == 1, "it is not held")
+        server.upgrade()
+        eventually(lambda: blocked(server.server) == 1, "it is not held any more")
+        assert client.call("GET", "a") is None
+        client.call("CLIENT", "UNPAUSE")
+        assert waiting.read().text() == "OK"

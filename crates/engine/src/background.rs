@@ -72,6 +72,10 @@ impl<'e> Background<'e> {
     fn look(&mut self, also: &mut impl FnMut(&Engine)) {
         let engine = self.context.engine;
         let context = &mut self.context;
+        let Some(_turn) = engine.background_turn.try_lock() else {
+            self.next_round = clock::now() + Duration::from_millis(1);
+            return;
+        };
         context.refresh();
         let is_saving = engine.persistence.saving.load(Ordering::Relaxed);
         self.compactor.go_on(&engine.keyspace, &engine.compaction, &context.active.config, is_saving);

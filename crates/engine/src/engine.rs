@@ -191,6 +191,8 @@ pub struct Engine {
     pub active_expire: AtomicBool,
     /// DEBUG PAUSE-CRON: the background thread does nothing.
     pub pauses_cron: AtomicBool,
+    /// Held for each of the background thread's rounds; it does nothing while another holds it.
+    pub background_turn: Mutex<()>,
     /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call DEBUG.
     pub debug_in_scripts: AtomicBool,
     /// The engine is shutting down.
@@ -276,6 +278,7 @@ impl Engine {
             run_id: random_id(),
             active_expire: AtomicBool::new(true),
             pauses_cron: AtomicBool::new(false),
+            background_turn: Mutex::default(),
             debug_in_scripts: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
         }

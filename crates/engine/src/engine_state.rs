@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use crate::engine::Engine;
 use crate::scripting::source::{self, Script};
+use crate::state::replication::History;
 
 /// A name and a value.
 pub type Pair = (&'static [u8], Vec<u8>);
@@ -22,6 +23,9 @@ pub fn capture(engine: &Engine) -> Vec<Pair> {
         (b"unsaved-changes", number(engine.persistence.dirty.get() as i64)),
         (b"last-save-s", number(engine.persistence.last_save_s.load(Ordering::Relaxed))),
     ];
+    if let Some((id, offset)) = engine.replication.history().second {
+        pairs.push((b"former-history", format!("{id} {offset}").into_bytes()));
+    }
     pairs.extend(engine.acl.lines().into_iter().map(|line| (&b"user"[..], line)));
     engine.scripting.cache.for_each(|_, body| pairs.push((b"script", body.to_vec())));
     pairs
@@ -36,6 +40,12 @@ pub fn restore(engine: &Engine, name: &[u8], value: &[u8]) -> Result<(), String>
         b"pause-all" => engine.pause.all.store(number()? != 0, Ordering::Relaxed),
         b"unsaved-changes" => engine.persistence.dirty.add(0, number()? as u64),
         b"last-save-s" => engine.persistence.last_save_s.store(number()?, Ordering::Relaxed),
+        b"former-history" => {
+            let id = engine.replication.history().id;
+            let second = std::str::from_utf8(value).ok().and_then(|text| text.split_once(' '));
+            let second = second.and_then(|(id, offset)| Some((id.to_owned(), offset.parse().ok()?)));
+            engine.replication.set_history(History { id, second });
+        }
         b"user" => restore_user(engine, value)?,
         b"script" => {
             let script = Script::new(source::digest_of(value), value);

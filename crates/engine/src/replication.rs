@@ -13,6 +13,7 @@ pub mod handshake;
 pub mod install;
 pub mod link;
 pub mod own_expiry;
+pub mod passing;
 pub mod primary;
 pub mod restore;
 pub mod role;

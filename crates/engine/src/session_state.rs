@@ -14,11 +14,14 @@ use std::sync::atomic::Ordering;
 
 use mantissa_protocol::{Args, OwnedArgs, Protocol, Reply, decode_request, encode_request};
 
+use crate::blocking::Deadlines;
 use crate::call::{self, Call};
 use crate::context::Context;
+use crate::engine::Engine;
 use crate::host::{Peer, Target};
+use crate::replication::passing::{self, PassedReplica};
 use crate::session::{ReplyMode, Session, SharedSession, flag};
-use crate::{stats, tracking, transaction};
+use crate::{sessions, stats, tracking, transaction};
 
 /// Bits of the flags that are values of their own; the others follow from the commands.
 const OWN_FLAGS: u32 = flag::NO_EVICT | flag::NO_TOUCH;
@@ -64,6 +67,9 @@ pub struct SessionState {
     redirect: u64,
     prefixes: Vec<Vec<u8>>,
     waiting: Option<Waiting>,
+    /// The offset behind its last write that was logged; 0 if there is none.
+    logged_offset: u64,
+    replica: Option<PassedReplica>,
 }
 
 fn reply_mode_number(mode: ReplyMode) -> u64 {
@@ -90,7 +96,7 @@ fn words(words: &[&[u8]]) -> OwnedArgs {
 
 impl SessionState {
     /// The state of a session, which no thread serves.
-    pub fn of(session: &Session) -> SessionState {
+    pub fn of(engine: &Engine, session: &Session) -> SessionState {
         let shared = &session.shared;
         let identity = shared.identity.lock().clone();
         let mut commands = Vec::new();
@@ -144,6 +150,8 @@ impl SessionState {
             redirect: shared.redirect.load(Ordering::Relaxed),
             prefixes: prefixes.map(|prefix| prefix.to_vec()).collect(),
             waiting,
+            logged_offset: passing::passed_lsn(engine, session.logged_lsn),
+            replica: PassedReplica::of(engine, session),
         }
     }
 
@@ -188,7 +196,9 @@ impl SessionState {
             (b"redirect", number(self.redirect)),
             (b"aborted", number(self.aborted.into())),
             (b"dirty", number(self.dirty.into())),
+            (b"logged-offset", number(self.logged_offset)),
         ]);
+        pairs.extend(self.replica.iter().flat_map(PassedReplica::encode));
         pairs.extend(self.prefixes.iter().map(|prefix| (&b"prefix"[..], prefix.clone())));
         let request = |args: &OwnedArgs| {
             let mut bytes = Vec::new();
@@ -242,6 +252,7 @@ impl SessionState {
                 b"redirect" => state.redirect = number(value)?,
                 b"aborted" => state.aborted = number(value)? != 0,
                 b"dirty" => state.dirty = number(value)? != 0,
+                b"logged-offset" => state.logged_offset = number(value)?,
                 b"prefix" => state.prefixes.push(value.to_vec()),
                 b"in-database" => database = number(value)? as usize,
                 b"run" => state.commands.push((database, decode_request(value)?)),
@@ -255,6 +266,9 @@ impl SessionState {
                     state.waiting =
                         Some(Waiting { args: decode_request(value)?, database, since_ms, ticket });
                 }
+                name if name.starts_with(b"replica-") => {
+                    state.replica.get_or_insert_default().take(name, value)?;
+                }
                 _ => {}
             }
         }
@@ -262,8 +276,26 @@ impl SessionState {
     }
 
     /// A session in this state. It is in no worker's hands yet: messages for it reach nobody until its target
-    /// is set. A command that fails where it did not is an error.
-    pub fn restore(&self, context: &mut Context, peer: Peer, descriptor: i32) -> Result<Session, String> {
+    /// is set. Behind it the reply to the command that it waited in, if it has no longer to wait. A command
+    /// that fails where it did not is an error.
+    pub fn restore(
+        &self,
+        context: &mut Context,
+        peer: Peer,
+        descriptor: i32,
+    ) -> Result<(Session, Vec<u8>), String> {
+        let mut session = self.begin(context, peer, descriptor)?;
+        match self.register(context, &mut session) {
+            Ok(reply) => Ok((session, reply)),
+            Err(reason) => {
+                sessions::end(context, &mut session, &mut Deadlines::default());
+                Err(reason)
+            }
+        }
+    }
+
+    /// A session that is registered for nothing yet.
+    fn begin(&self, context: &mut Context, peer: Peer, descriptor: i32) -> Result<Session, String> {
         let engine = context.engine;
         let user = engine.acl.user(&self.user).ok_or("its user is gone")?;
         let now_ms = self.connected_ms;
@@ -281,9 +313,20 @@ impl SessionState {
         });
         let mut session = Session::new(shared, Target::NOWHERE.conn, self.authenticated);
         session.set_protocol(if self.resp3 { Protocol::Resp3 } else { Protocol::Resp2 });
+        session.logged_lsn = passing::lsn_passed(engine, self.logged_offset);
+        Ok(session)
+    }
+
+    /// Registers a session for what it was. Returns the reply to the command that it waited in, if any.
+    fn register(&self, context: &mut Context, session: &mut Session) -> Result<Vec<u8>, String> {
+        let engine = context.engine;
+        if let Some(replica) = &self.replica {
+            replica.restore(engine, session)?;
+        }
+        let mut reply = Vec::new();
         for (database, args) in &self.commands {
             session.select(*database);
-            run(context, &mut session, args)?;
+            run(context, session, args)?;
         }
         if let Some(watching) = session.watching.as_ref().filter(|_| self.dirty) {
             watching.dirty.store(true, Ordering::Release);
@@ -294,25 +337,25 @@ impl SessionState {
         if self.tracking_flags & flag::TRACKING != 0 {
             let prefixes: Vec<&[u8]> = self.prefixes.iter().map(Vec::as_slice).collect();
             let mode = tracking::Mode { flags: self.tracking_flags, redirect: self.redirect };
-            tracking::turn_on(engine, &mut session, mode, &prefixes);
+            tracking::turn_on(engine, session, mode, &prefixes);
         }
         if let Some(queued) = &self.queued {
-            run(context, &mut session, &words(&[b"MULTI"]))?;
-            self.queue(context, &mut session, queued)?;
+            run(context, session, &words(&[b"MULTI"]))?;
+            self.queue(context, session, queued)?;
         }
         if let Some(waiting) = &self.waiting {
             session.select(waiting.database);
             let now_ms = std::mem::replace(&mut context.now_ms, waiting.since_ms);
-            let outcome = run(context, &mut session, &waiting.args);
+            let outcome = run(context, session, &waiting.args);
             context.now_ms = now_ms;
             session.select(self.database);
-            outcome?;
-            if session.blocked.is_none() {
-                return Err("its command no longer waits".to_owned());
+            reply = outcome?;
+            if session.blocked.is_some() || reply_mode_of(self.reply_mode).is_silent() {
+                reply.clear();
             }
         }
         session.set_reply_mode(reply_mode_of(self.reply_mode));
-        Ok(session)
+        Ok(reply)
     }
 
     fn queue(
@@ -334,11 +377,12 @@ impl SessionState {
     }
 }
 
-/// Runs a command for a session, without the checks for clients, and drops its reply.
-fn run(context: &mut Context, session: &mut Session, args: &OwnedArgs) -> Result<(), String> {
+/// Runs a command for a session, without the checks for clients. Returns its reply.
+fn run(context: &mut Context, session: &mut Session, args: &OwnedArgs) -> Result<Vec<u8>, String> {
     let args = args.as_args();
     let command = context.resolve(args).map_err(|error| error.text().into_owned())?;
     let mut reply = Reply::new(session.protocol);
     let outcome = call::invoke(context, session, Call::new(command, args), None, &mut reply);
-    outcome.map_err(|error| format!("{}: {}", command.name, error.text()))
+    outcome.map_err(|error| format!("{}: {}", command.name, error.text()))?;
+    Ok(reply.into_bytes())
 }

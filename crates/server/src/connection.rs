@@ -65,6 +65,8 @@ pub struct Connection {
     pub moving_to: Option<usize>,
     /// The driver is to let go of it, for a hand-over.
     pub is_released: bool,
+    /// What it is sent before anything else, once it is served after a hand-over.
+    pub first_bytes: Vec<u8>,
     /// What its worker has noted of the memory that it takes.
     pub weight: Weight,
     is_successor: bool,
@@ -85,6 +87,7 @@ impl Connection {
             counted_commands: 0,
             moving_to: None,
             is_released: false,
+            first_bytes: Vec::new(),
             weight: Weight::default(),
             is_successor: false,
         }

@@ -83,12 +83,17 @@ impl Freeze {
         std::mem::take(&mut self.state.lock().clients)
     }
 
-    /// Calls `send` for each connection for which it has not succeeded before, until it fails.
-    pub fn for_each_unsent<E>(&self, mut send: impl FnMut(&Frozen) -> Result<(), E>) -> Result<(), E> {
+    /// Calls `send` for connections for which it has not succeeded before, some at a time, until it fails.
+    pub fn for_unsent<E>(
+        &self,
+        count_max: usize,
+        mut send: impl FnMut(&[Frozen]) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut state = self.state.lock();
-        for frozen in state.clients.iter_mut().filter(|frozen| !frozen.is_sent) {
-            send(frozen)?;
-            frozen.is_sent = true;
+        let first = state.clients.partition_point(|frozen| frozen.is_sent);
+        for batch in state.clients[first..].chunks_mut(count_max) {
+            send(batch)?;
+            batch.iter_mut().for_each(|frozen| frozen.is_sent = true);
         }
         Ok(())
     }

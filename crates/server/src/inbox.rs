@@ -22,8 +22,6 @@ pub enum Message {
     AdoptSuccessor(Socket),
     /// Serve a connection that another worker has served so far.
     Move(Box<Connection>, Socket),
-    /// Serve a connection that another process has served so far, and send it these bytes first.
-    Arrive(Box<Connection>, Socket, Option<Vec<u8>>),
     /// Hand connections over to another worker.
     HandOver(Handover),
     /// What the engine asks for.
@@ -63,11 +61,7 @@ impl Message {
             Message::Engine(message) => message.target().map(conn_of),
             Message::Adopt(_) | Message::Move(..) | Message::HandOver(_) => None,
             Message::Listen { .. } | Message::Scraped { .. } | Message::Stop => None,
-            Message::AdoptSuccessor(_)
-            | Message::Arrive(..)
-            | Message::Freeze(_)
-            | Message::Release
-            | Message::Thaw => None,
+            Message::AdoptSuccessor(_) | Message::Freeze(_) | Message::Release | Message::Thaw => None,
         }
     }
 

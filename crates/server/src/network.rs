@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak, mpsc};
 
 use mantissa_net::{Acceptor, Listener, LocalAddress};
@@ -42,8 +42,9 @@ pub struct Network {
     pub shutdown: mpsc::Sender<u8>,
     /// An upgrade is under way.
     pub hands_over: AtomicBool,
-    /// Another process serves: the files of sockets and the like are its own.
-    pub has_handed_over: AtomicBool,
+    /// The number of the process that serves in the place of this one: the files of sockets and the like are
+    /// its own. 0 if there is none.
+    pub successor: AtomicU32,
     /// In a process that takes over: the connection to the one that it replaces, until it is used.
     pub predecessor: Mutex<Option<UnixStream>>,
 }
@@ -68,7 +69,7 @@ impl Network {
             driver_name: OnceLock::new(),
             shutdown,
             hands_over: AtomicBool::new(false),
-            has_handed_over: AtomicBool::new(false),
+            successor: AtomicU32::new(0),
             predecessor: Mutex::default(),
         })
     }

@@ -140,7 +140,7 @@ fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, Str
         engine.persistence.loading.store(false, Ordering::Release);
         successor.take_over(&engine, &network)?;
         pid_file = daemon::write_pid_file(&mut engine.active_config().config.clone());
-        successor.serve(&network)?;
+        successor.serve(&engine, &network);
     } else if let Some(code) = load(&engine, &mut signals, &stop_receiver)? {
         return Ok(code);
     }
@@ -155,8 +155,12 @@ fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, Str
         engine.spawn("late-clients", late).map_err(|error| format!("Could not start a thread: {error}"))?;
     }
     let code = wait_for_end(&engine, &mut signals, &stop_receiver, &supervision);
-    let has_handed_over = network.has_handed_over.load(Ordering::Acquire);
-    if !has_handed_over {
+    let successor = network.successor.load(Ordering::Acquire);
+    if successor != 0 {
+        supervision.replaced_by(successor);
+        // The successor's clients do not wait while this process frees its memory.
+        scheduling::lower_priority();
+    } else {
         supervision.stopping();
     }
     engine.stopping.store(true, Ordering::Relaxed);
@@ -168,7 +172,7 @@ fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, Str
     aof::finish(&engine);
     let is_saved = persistence::save_the_rest(&engine);
     drop(pid_file);
-    if let Some(path) = engine.active_config().config.unixsocket.as_ref().filter(|_| !has_handed_over) {
+    if let Some(path) = engine.active_config().config.unixsocket.as_ref().filter(|_| successor == 0) {
         let _may_be_gone = std::fs::remove_file(path);
     }
     notice!("Mantissa is now ready to exit, bye bye...");

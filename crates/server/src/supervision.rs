@@ -105,6 +105,11 @@ impl Supervision {
         }
     }
 
+    /// Another process is the server from now on. Where only the main process is heard, it is not yet.
+    pub fn replaced_by(&self, process: u32) {
+        self.tell(&format!("MAINPID={process}"));
+    }
+
     /// Tells that `reload` is under way, and when it is done.
     pub fn reload(&self, reload: impl FnOnce()) {
         self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={}", supervision::monotonic_us()));

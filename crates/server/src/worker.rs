@@ -205,7 +205,9 @@ impl<'e> Worker<'e> {
 
     /// Has what was logged be written, and sends what may leave.
     fn end_turn(&mut self, driver: &mut Driver) {
-        primary::ask_for_acks(&mut self.context.outbox);
+        if !self.is_frozen() {
+            primary::ask_for_acks(&mut self.context.outbox);
+        }
         self.send_to_replicas(driver);
         self.context.outbox.end_iteration(!self.pending.is_empty());
         self.send_confirmed(driver);
@@ -237,11 +239,6 @@ impl<'e> Worker<'e> {
             Message::AdoptSuccessor(socket) => self.adopt_successor(driver, socket),
             Message::Move(connection, socket) => {
                 self.arrived(driver, connection, socket);
-            }
-            Message::Arrive(connection, socket, answer) => {
-                if let (Some(conn), Some(answer)) = (self.arrived(driver, connection, socket), answer) {
-                    self.send_bytes(driver, conn, answer, 0);
-                }
             }
             Message::HandOver(handover) => self.hand_over(driver, handover),
             Message::Engine(message) => self.handle_engine_message(driver, message),

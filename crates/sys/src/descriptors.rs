@@ -12,15 +12,18 @@ use rustix::net::{
     SendFlags,
 };
 
-/// Sends bytes, at least one, and a descriptor with the first of them. Blocks.
-pub fn send(socket: &UnixStream, bytes: &[u8], descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+/// The number of descriptors that may go together.
+pub const SENT_MAX: usize = 128;
+
+/// Sends bytes, at least one, and up to [`SENT_MAX`] descriptors with the first of them. Blocks.
+pub fn send(socket: &UnixStream, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SENT_MAX))];
     let mut sent = 0;
     while sent < bytes.len() {
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        let descriptors = descriptor.map(|descriptor| [descriptor]);
-        if let Some(descriptors) = descriptors.as_ref().filter(|_| sent == 0) {
-            ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
+        let is_with_descriptors = sent == 0 && !descriptors.is_empty();
+        if is_with_descriptors && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors"));
         }
         let parts = [IoSlice::new(&bytes[sent..])];
         match rustix::net::sendmsg(socket, &parts, &mut ancillary, SendFlags::NOSIGNAL) {
@@ -35,7 +38,7 @@ pub fn send(socket: &UnixStream, bytes: &[u8], descriptor: Option<BorrowedFd<'_>
 /// Receives up to `buffer.len()` bytes, 0 at the end of the stream, and the descriptors that came with them,
 /// which a child does not inherit. Blocks, for as long as the socket's read timeout says.
 pub fn receive(socket: &UnixStream, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SENT_MAX))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut parts = [IoSliceMut::new(buffer)];
     let received = loop {
@@ -92,8 +95,10 @@ mod tests {
     fn a_descriptor_arrives_with_its_bytes() {
         let (ours, theirs) = UnixStream::pair().expect("sockets can be made");
         let (mut kept, sent) = UnixStream::pair().expect("sockets can be made");
-        send(&ours, b"with", Some(sent.as_fd())).expect("the socket takes some bytes");
-        send(&ours, b"without", None).expect("the socket takes some bytes");
+        send(&ours, b"with", &[sent.as_fd()]).expect("the socket takes some bytes");
+        send(&ours, b"without", &[]).expect("the socket takes some bytes");
+        send(&ours, b"many", &[sent.as_fd(); SENT_MAX]).expect("the socket takes some bytes");
+        assert!(send(&ours, b"too many", &[sent.as_fd(); SENT_MAX + 1]).is_err());
         drop((sent, ours));
         let mut bytes = [0; 4];
         let (count, mut descriptors) = receive(&theirs, &mut bytes).expect("something was sent");
@@ -101,12 +106,15 @@ mod tests {
         let mut arrived = UnixStream::from(descriptors.remove(0));
         arrived.write_all(b"hello").expect("it is open");
         drop(arrived);
-        let mut text = String::new();
-        kept.read_to_string(&mut text).expect("it was closed");
-        assert_eq!(text, "hello");
         let mut rest = [0; 16];
         let (count, descriptors) = receive(&theirs, &mut rest).expect("something was sent");
         assert_eq!((&rest[..count], descriptors.len()), (&b"without"[..], 0));
+        let (count, descriptors) = receive(&theirs, &mut rest).expect("something was sent");
+        assert_eq!((&rest[..count], descriptors.len()), (&b"many"[..], SENT_MAX));
+        drop(descriptors);
+        let mut text = String::new();
+        kept.read_to_string(&mut text).expect("it was closed");
+        assert_eq!(text, "hello");
         assert_eq!(receive(&theirs, &mut rest).expect("the end is no error").0, 0);
     }
 

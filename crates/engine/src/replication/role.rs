@@ -26,7 +26,8 @@ pub fn begin(engine: &Engine) {
     }
 }
 
-/// Ends the link: nothing of the primary is applied from now on. For the shutdown; no shard may be locked.
+/// Ends the link: nothing of the primary is applied from now on, unless it is started again. No shard may be
+/// locked.
 pub fn end(engine: &Engine) {
     if engine.replication.is_replica() {
         let _locked = engine.keyspace.lock(engine.keyspace.all_shards());
@@ -36,6 +37,27 @@ pub fn end(engine: &Engine) {
 
 /// Follows a server, or another one than so far. All shards must be locked.
 pub fn follow(engine: &Engine, all: &LockedShards<'_>, address: Address) {
+    become_replica(engine, all, address);
+    start_link(engine);
+}
+
+/// Starts the link to the primary, if there is one, in the place of the one before.
+pub fn start_link(engine: &Engine) {
+    let replication = &engine.replication;
+    let primary = replication.primary.lock();
+    if primary.is_none() {
+        return;
+    }
+    replication.link.begin(LinkState::Connect);
+    let epoch = replication.link.epoch.fetch_add(1, Ordering::AcqRel) + 1;
+    drop(primary);
+    if let Err(error) = link::start(engine, epoch) {
+        warning!("The link to the primary could not be started: {error}");
+    }
+}
+
+/// Is to follow a server, once the link is started. All shards must be locked.
+pub fn become_replica(engine: &Engine, all: &LockedShards<'_>, address: Address) {
     let replication = &engine.replication;
     if replication.is_replica() {
         leave(engine);
@@ -50,14 +72,9 @@ pub fn follow(engine: &Engine, all: &LockedShards<'_>, address: Address) {
     backlog::begin(engine, all);
     log::set_role(Role::Replica);
     blocking::release_all_for_role_change(engine);
-    let mut primary = replication.primary.lock();
-    *primary = Some(address);
-    replication.link.begin(LinkState::Connect);
-    let epoch = replication.link.epoch.fetch_add(1, Ordering::AcqRel) + 1;
-    drop(primary);
-    if let Err(error) = link::start(engine, epoch) {
-        warning!("The link to the primary could not be started: {error}");
-    }
+    *replication.primary.lock() = Some(address);
+    // What a former one sends is no longer applied.
+    replication.link.epoch.fetch_add(1, Ordering::AcqRel);
 }
 
 /// Takes writes from now on, under a new history that the former one leads to. False if the server was no

@@ -32,7 +32,12 @@ impl Channel {
     pub fn send(&self, words: &[&[u8]], descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let mut bytes = Vec::new();
         encode_request(&mut bytes, words);
-        descriptors::send(&self.socket, &bytes, descriptor)
+        descriptors::send(&self.socket, &bytes, descriptor.as_slice())
+    }
+
+    /// Sends encoded messages, and the descriptors of those that have one.
+    pub fn send_all(&self, messages: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        descriptors::send(&self.socket, messages, descriptors)
     }
 
     /// The next message. Fails with [`io::ErrorKind::UnexpectedEof`] when the other process is gone, and with

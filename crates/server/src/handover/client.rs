@@ -1,14 +1,15 @@
 //! A client on its way to another process: its session, what it has sent and not been answered, its socket.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
+use mantissa_engine::Engine;
 use mantissa_engine::context::Context;
+use mantissa_engine::replication::passing;
 use mantissa_engine::session_state::SessionState;
 use mantissa_net::{Conn, Peer, Socket};
 use mantissa_protocol::{Args, decode_request, encode_request};
 
-use super::channel::Channel;
 use crate::conn_id::peer_of;
 use crate::connection::{Connection, Partial};
 use crate::freeze::Frozen;
@@ -23,10 +24,16 @@ pub struct Arrival {
     socket: Socket,
 }
 
-/// Sends a client. `is_told`: it waits for the hand-over, of which the other process tells it.
-pub fn send(channel: &Channel, frozen: &Frozen, is_told: bool) -> io::Result<()> {
+/// Whether a client can go over. The keys of TLS can not leave the process: no library takes them up again.
+pub fn may_go(frozen: &Frozen) -> bool {
+    !frozen.socket.has_tls() && passing::may_go(&frozen.connection.session)
+}
+
+/// Appends the message for a client. `is_told`: it waits for the hand-over, of which the other process tells
+/// it.
+pub fn encode(engine: &Engine, frozen: &Frozen, is_told: bool, out: &mut Vec<u8>) {
     let Frozen { connection, socket, .. } = frozen;
-    let mut state = SessionState::of(&connection.session);
+    let mut state = SessionState::of(engine, &connection.session);
     if is_told {
         state.wait_no_longer();
     }
@@ -37,7 +44,7 @@ pub fn send(channel: &Channel, frozen: &Frozen, is_told: bool) -> io::Result<()>
         Peer::Unix { path } => path.as_bytes(),
         Peer::Tcp { .. } => b"",
     };
-    channel.send(&[CLIENT, &encoded, path, input], Some(socket.as_fd()))
+    encode_request(out, [CLIENT, &encoded, path, input]);
 }
 
 /// Takes a client out of its message.
@@ -64,8 +71,9 @@ impl Arrival {
     /// Registers its session. It is to be given to a worker that is frozen.
     pub fn restore(self, context: &mut Context) -> Result<(Box<Connection>, Socket), String> {
         let (peer, descriptor) = (peer_of(self.socket.peer()), self.socket.fd());
-        let session = self.state.restore(context, peer, descriptor)?;
+        let (session, reply) = self.state.restore(context, peer, descriptor)?;
         let mut connection = Box::new(Connection::new(session, Conn::from_bits(u64::MAX)));
+        connection.first_bytes = reply;
         if !self.input.is_empty() {
             connection.partial = Some(Box::new(Partial { buffer: self.input, parser: Default::default() }));
         }

@@ -4,6 +4,8 @@
 //! here                                     the successor
 //! begin: configuration          ->         makes an engine, follows this server as a replica
 //!                               <-         synced
+//! catch-up: the log's end       ->         applies the stream to that end at least
+//!                               <-         caught-up, and again until that takes no time
 //! (workers stop running requests)
 //! finish: the log's end         ->         applies the stream to that end
 //!                               <-         caught-up
@@ -29,7 +31,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use mantissa_engine::{Engine, aof, engine_state, notice, warning};
+use mantissa_engine::replication::{passing, role};
+use mantissa_engine::state::failover::FailoverState;
+use mantissa_engine::state::replication::Address;
+use mantissa_engine::{Engine, aof, engine_state, notice, verbose, warning};
 use mantissa_net::{LocalAddress, Socket};
 use mantissa_sys::{descriptors, process};
 
@@ -45,6 +50,13 @@ const STEP_MAX: Duration = Duration::from_secs(10);
 const RELEASE_MAX: Duration = Duration::from_millis(20);
 /// How long they may take then.
 const LATE_MAX: Duration = Duration::from_secs(60);
+/// The successor is near enough when it has caught up within this time.
+const NEAR: Duration = Duration::from_millis(5);
+/// How long dumps for other replicas are waited for; then these are closed, and begin again.
+const SYNC_WAIT_MAX: Duration = Duration::from_secs(60);
+/// How long it may take to come so near; then it has to be this near.
+const NEAR_WAIT_MAX: Duration = Duration::from_secs(60);
+const NEAR_MAX: Duration = Duration::from_secs(1);
 /// How often it looks whether the successor lives.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Memory that must be free, as a part of what is in use: the successor has the data once more.
@@ -67,6 +79,27 @@ struct Predecessor<'a> {
     request: &'a Request,
     channel: Channel,
     child: Child,
+    /// There is a backlog for others than the successor.
+    keeps_backlog: bool,
+}
+
+/// What the time went into in which nobody was served.
+struct Steps {
+    began: Instant,
+    text: String,
+}
+
+impl Steps {
+    fn begin() -> Steps {
+        Steps { began: Instant::now(), text: String::new() }
+    }
+
+    /// A step has ended.
+    fn note(&mut self, name: &str) {
+        let separator = if self.text.is_empty() { "" } else { ", " };
+        self.text.push_str(&format!("{separator}{name} {:.1?}", self.began.elapsed()));
+        self.began = Instant::now();
+    }
 }
 
 /// Hands over, and has this process end. After an error this server serves as before, and no other does.
@@ -132,26 +165,29 @@ impl<'a> Predecessor<'a> {
         notice!("Upgrade: process {} of {} begins to take over", child.id(), binary.display());
         let socket = Socket::received(OwnedFd::from(stream), Some("hand-over"));
         let socket = socket.map_err(|error| failed("the successor can not be served", error))?;
+        let keeps_backlog = engine.replication.kept.lock().is_some();
         network.post(0, Message::AdoptSuccessor(socket));
-        Ok(Predecessor { engine, network, request, channel: Channel::new(ours), child })
+        Ok(Predecessor { engine, network, request, channel: Channel::new(ours), child, keeps_backlog })
     }
 
     fn pass_on(&mut self) -> Result<(), String> {
         self.begin()?;
         self.await_message(b"synced", Duration::MAX)?;
         self.await_savers();
+        self.await_nearness()?;
+        let background = self.engine.background_turn.lock();
         let began = Instant::now();
         let freeze = Arc::<Freeze>::default();
-        let crons = self.engine.pauses_cron.swap(true, Ordering::AcqRel);
         let mut has_closed_log = false;
         let outcome = self.freeze_and_send(&freeze, &mut has_closed_log);
         if let Err(reason) = outcome {
             self.take_back(&freeze, has_closed_log);
-            self.engine.pauses_cron.store(crons, Ordering::Release);
             return Err(reason);
         }
+        // The files are the successor's.
+        std::mem::forget(background);
         notice!("Upgrade: process {} serves; clients waited for {:.1?}", self.child.id(), began.elapsed());
-        self.network.has_handed_over.store(true, Ordering::Release);
+        self.network.successor.store(self.child.id(), Ordering::Release);
         self.send_late(&freeze);
         let _already_stopping = self.network.shutdown.send(0);
         Ok(())
@@ -190,33 +226,70 @@ impl<'a> Predecessor<'a> {
         }
     }
 
-    /// A save that is under way would be lost.
+    /// Awaits a save that is under way, which would be lost, and for some time dumps for other replicas.
     fn await_savers(&self) {
-        let is_saving = || {
-            let persistence = &self.engine.persistence;
-            persistence.saving.load(Ordering::Acquire) || self.engine.aof.rewrite.is_running()
-        };
-        while is_saving() {
+        let (engine, began) = (self.engine, Instant::now());
+        let is_saving =
+            || engine.persistence.saving.load(Ordering::Acquire) || engine.aof.rewrite.is_running();
+        let are_syncing = || began.elapsed() < SYNC_WAIT_MAX && passing::are_syncing(engine);
+        while is_saving() || are_syncing() || engine.replication.failover.state() != FailoverState::None {
             std::thread::sleep(LOOK_EVERY);
         }
+    }
+
+    /// Waits until little of the stream is left for the time in which nobody is served.
+    fn await_nearness(&mut self) -> Result<(), String> {
+        let began = Instant::now();
+        loop {
+            let asked = Instant::now();
+            self.send(&[b"catch-up", self.log_end().as_bytes()], None)?;
+            self.await_message(b"caught-up", Duration::MAX)?;
+            let took = asked.elapsed();
+            let is_late = began.elapsed() > NEAR_WAIT_MAX;
+            if took <= NEAR || is_late && took <= NEAR_MAX {
+                return Ok(());
+            }
+            if is_late {
+                return Err(format!("more is written than the successor can apply: it is {took:.1?} behind"));
+            }
+        }
+    }
+
+    /// The offset of the log's end.
+    fn log_end(&self) -> String {
+        self.engine.replication.offset_of(self.engine.log.end()).to_string()
     }
 
     /// Stops everything and sends it. The successor serves after that.
     fn freeze_and_send(&mut self, freeze: &Arc<Freeze>, has_closed_log: &mut bool) -> Result<(), String> {
         let workers = self.network.worker_count;
         self.network.post_all(|| Message::Freeze(Arc::clone(freeze)));
+        let mut steps = Steps::begin();
         if !freeze.await_stopped(workers, STEP_MAX) {
             return Err("a command or script takes too long".to_owned());
         }
-        let end = self.engine.replication.offset_of(self.engine.log.end()).to_string();
-        self.send(&[b"finish", end.as_bytes()], None)?;
-        self.await_message(b"caught-up", STEP_MAX)?;
+        role::end(self.engine);
+        steps.note("stop");
+        let end = self.finish_stream()?;
+        steps.note("catch up");
         self.network.post_all(|| Message::Release);
         let _others_follow_later = freeze.await_emptied(workers, RELEASE_MAX);
+        steps.note("release");
         *has_closed_log = true;
         aof::finish(self.engine);
+        if self.log_end() != end {
+            self.finish_stream()?;
+        }
+        steps.note("close the log");
         for (name, value) in engine_state::capture(self.engine) {
             self.send(&[b"state", name, &value], None)?;
+        }
+        let primary = self.engine.replication.primary.lock().clone();
+        if let Some(Address { host, port }) = primary {
+            self.send(&[b"state", b"primary", format!("{host} {port}").as_bytes()], None)?;
+        }
+        if self.keeps_backlog {
+            self.send(&[b"state", b"backlog", b""], None)?;
         }
         freeze.with_listeners(|listeners| {
             listeners.iter().try_for_each(|(service, listener)| {
@@ -231,18 +304,32 @@ impl<'a> Predecessor<'a> {
         self.send_clients(freeze)?;
         let client = self.request.client.to_string();
         self.send(&[b"take-over", b"client", client.as_bytes()], None)?;
-        self.await_message(b"serving", STEP_MAX)
+        steps.note("send");
+        self.await_message(b"serving", STEP_MAX)?;
+        steps.note("take over");
+        verbose!("Upgrade: {}", steps.text);
+        Ok(())
+    }
+
+    /// Has the successor apply the stream to its end. Returns the offset of that.
+    fn finish_stream(&mut self) -> Result<String, String> {
+        let end = self.log_end();
+        self.send(&[b"finish", end.as_bytes()], None)?;
+        self.await_message(b"caught-up", STEP_MAX)?;
+        Ok(end)
     }
 
     /// Sends the clients that have been given up since the last time. They stay in `freeze` as sent.
     fn send_clients(&self, freeze: &Freeze) -> Result<(), String> {
-        freeze.for_each_unsent(|frozen| {
-            if frozen.socket.has_tls() {
-                return Ok(());
+        freeze.for_unsent(descriptors::SENT_MAX, |batch| {
+            let (mut messages, mut sockets) = (Vec::new(), Vec::new());
+            for frozen in batch.iter().filter(|frozen| client::may_go(frozen)) {
+                let is_told = frozen.connection.session.shared.id == self.request.client;
+                client::encode(self.engine, frozen, is_told, &mut messages);
+                sockets.push(frozen.socket.as_fd());
             }
-            let is_told = frozen.connection.session.shared.id == self.request.client;
-            client::send(&self.channel, frozen, is_told)
-                .map_err(|error| format!("the successor is gone: {error}"))
+            let sent = self.channel.send_all(&messages, &sockets);
+            sent.map_err(|error| format!("the successor is gone: {error}"))
         })
     }
 
@@ -271,6 +358,7 @@ impl<'a> Predecessor<'a> {
         {
             warning!("The append-only file can not be written on: {reason}");
         }
+        role::start_link(self.engine);
         self.network.listen(freeze.take_listeners());
         let mut sessions = Vec::new();
         for frozen in freeze.take_clients() {

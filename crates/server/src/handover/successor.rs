@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 
 use mantissa_engine::config::Config;
 use mantissa_engine::context::Context;
-use mantissa_engine::replication::role;
+use mantissa_engine::replication::{backlog, primary, role};
 use mantissa_engine::session::SharedSession;
 use mantissa_engine::state::replication::Address;
 use mantissa_engine::{Engine, aof, engine_state, host, notice, tracking, warning};
 use mantissa_net::{Listener, LocalAddress};
+use mantissa_persist::log::{Reader, Start};
 use mantissa_protocol::OwnedArgs;
 use mantissa_sys::descriptors;
 
@@ -23,6 +24,7 @@ use super::{ENVIRONMENT, PREDECESSOR, await_placed};
 use crate::inbox::Message;
 use crate::network::Network;
 use crate::service::Service;
+use crate::tls;
 
 /// How long the data may take to arrive, and each step before the server is to serve.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
@@ -38,6 +40,8 @@ pub struct Successor {
     clients: Vec<Arrival>,
     listeners: Vec<(Service, Listener)>,
     state: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Keeps the log from the hand-over on, for replicas that come late.
+    held: Option<Reader>,
 }
 
 /// What this process has inherited, and the configuration to start with, if it is to take over from another.
@@ -58,7 +62,8 @@ pub fn inherited() -> Result<Option<(Successor, Config)>, String> {
     (first.replicaof, first.masteruser, first.masterauth) = (None, String::new(), Vec::new());
     first.appendonly = false;
     let (clients, listeners, state) = (Vec::new(), Vec::new(), Vec::new());
-    Ok(Some((Successor { channel, stream: Some(stream), config, clients, listeners, state }, first)))
+    let stream = Some(stream);
+    Ok(Some((Successor { channel, stream, config, clients, listeners, state, held: None }, first)))
 }
 
 fn configuration(message: &OwnedArgs) -> Result<Config, String> {
@@ -84,14 +89,14 @@ impl Successor {
         outcome
     }
 
-    /// Has the workers serve.
-    pub fn serve(&mut self, network: &Network) -> Result<(), String> {
-        self.channel
-            .send(&[b"serving"], None)
-            .map_err(|error| format!("the predecessor is gone: {error}"))?;
+    /// Has the workers serve. If the predecessor is gone by now, nobody else does.
+    pub fn serve(&mut self, engine: &Engine, network: &Network) {
+        if let Err(error) = self.channel.send(&[b"serving"], None) {
+            warning!("Upgrade: the process before has gone already: {error}");
+        }
         network.post_all(|| Message::Thaw);
+        role::start_link(engine);
         notice!("Upgrade: this process serves, in the place of the one before");
-        Ok(())
     }
 
     fn prepare(&mut self, engine: &Engine, network: &Arc<Network>) -> Result<(), String> {
@@ -105,7 +110,7 @@ impl Successor {
             let message = message.map_err(|error| format!("the predecessor is gone: {error}"))?;
             let words = message.as_args();
             match words.at(0) {
-                b"finish" => {
+                b"catch-up" | b"finish" => {
                     let end = number(words.at(1)).ok_or("the end is no offset")?;
                     await_end(engine, end)?;
                     self.send(&[b"caught-up"])?;
@@ -164,14 +169,17 @@ impl Successor {
         let locked = engine.keyspace.lock(engine.keyspace.all_shards());
         role::succeed(engine, &locked);
         engine.set_config(self.config.clone());
-        if let Some((host, port)) = self.config.replicaof.clone() {
-            role::follow(engine, &locked, Address { host, port });
+        if let Some(address) = self.primary() {
+            role::become_replica(engine, &locked, address);
         }
         drop(locked);
+        let mut keeps_backlog = false;
         for (name, value) in std::mem::take(&mut self.state) {
+            keeps_backlog |= name == b"backlog";
             engine_state::restore(engine, &name, &value)
                 .map_err(|reason| format!("{}: {reason}", String::from_utf8_lossy(&name)))?;
         }
+        self.settle_log(engine, keeps_backlog)?;
         let mut context = Context::new(engine, engine.worker_count());
         let mut clients = std::mem::take(&mut self.clients);
         clients.sort_by_key(Arrival::place);
@@ -183,7 +191,29 @@ impl Successor {
             tracking::invalidate_all(&mut context.outbox);
             context.outbox.end_iteration(false);
         }
+        if self.config.tls_port != 0 {
+            tls::configure(network, &self.config)?;
+        }
         network.listen(std::mem::take(&mut self.listeners));
+        Ok(())
+    }
+
+    /// The primary that is to be followed: that of the predecessor, which REPLICAOF may have named.
+    fn primary(&self) -> Option<Address> {
+        let (_, value) = self.state.iter().find(|(name, _)| name == b"primary")?;
+        let (host, port) = std::str::from_utf8(value).ok()?.split_once(' ')?;
+        Some(Address { host: host.to_owned(), port: port.parse().ok()? })
+    }
+
+    /// Keeps the log for those who need it: the append-only file, which is opened, and replicas.
+    fn settle_log(&mut self, engine: &Engine, keeps_backlog: bool) -> Result<(), String> {
+        if keeps_backlog || engine.replication.is_replica() {
+            let bytes_max = primary::log_bytes_max(&self.config);
+            self.held = engine.log.register(Start::Here, bytes_max, None).ok();
+            backlog::note_idle(engine);
+        } else {
+            backlog::end(engine, &engine.keyspace.lock(engine.keyspace.all_shards()));
+        }
         engine.aof.configure(&self.config);
         if self.config.appendonly {
             aof::files::open_at_start(engine)?;
@@ -222,11 +252,14 @@ fn place(
 ) -> Option<Arc<SharedSession>> {
     let id = arrival.id();
     match arrival.restore(context) {
-        Ok((connection, socket)) => {
+        Ok((mut connection, socket)) => {
             let worker = network.choose_worker();
             network.open_count.fetch_add(1, Ordering::Relaxed);
             let session = Arc::clone(&connection.session.shared);
-            network.post(worker, Message::Arrive(connection, socket, (id == told).then(answer)));
+            if id == told {
+                connection.first_bytes = answer();
+            }
+            network.post(worker, Message::Move(connection, socket));
             Some(session)
         }
         Err(reason) => {
@@ -245,10 +278,10 @@ fn answer() -> Vec<u8> {
     format!("+OK process {} serves\r\n", std::process::id()).into_bytes()
 }
 
-/// Waits until the stream is applied up to an offset.
+/// Waits until the stream is applied up to an offset at least.
 fn await_end(engine: &Engine, end: u64) -> Result<(), String> {
     let began = Instant::now();
-    while engine.replication.offset_of(engine.log.end()) != end {
+    while engine.replication.offset_of(engine.log.end()) < end {
         if began.elapsed() > STEP_MAX || !engine.replication.link.is_up() {
             let reached = engine.replication.offset_of(engine.log.end());
             return Err(format!("the stream ends at offset {end}, and only {reached} was reached"));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use mantissa_engine::host::Target;
+use mantissa_engine::replication::primary;
 use mantissa_net::{Conn, Driver, Socket};
 
 use super::Worker;
@@ -21,6 +22,11 @@ impl Worker<'_> {
     /// Whether requests are kept and not run.
     pub(super) fn is_frozen(&self) -> bool {
         self.stopped.is_some()
+    }
+
+    /// Whether nothing is to be sent but what the successor needs.
+    pub(super) fn is_still(&self) -> bool {
+        self.stopped.as_ref().is_some_and(|stopped| !stopped.releases)
     }
 
     /// Runs no requests from now on, and accepts no connections.
@@ -56,7 +62,8 @@ impl Worker<'_> {
                 continue;
             }
             left += 1;
-            if connection.pending_replies.is_none() && !connection.is_released {
+            let waiting = connection.session.replica.as_deref().map_or(0, primary::waiting_bytes);
+            if waiting == 0 && connection.pending_replies.is_none() && !connection.is_released {
                 connection.is_released = true;
                 driver.detach(connection.conn);
             }
@@ -87,11 +94,16 @@ impl Worker<'_> {
         for index in 0..self.connections.len() {
             let Some(connection) = self.connections[index].as_deref_mut() else { continue };
             let conn = connection.conn;
+            let first_bytes = std::mem::take(&mut connection.first_bytes);
             if std::mem::take(&mut connection.is_released) {
                 connection.moving_to = None;
                 driver.stay(conn);
             }
-            if !connection.is_waiting() {
+            let is_waiting = connection.is_waiting();
+            if !first_bytes.is_empty() {
+                self.send_bytes(driver, conn, first_bytes, 0);
+            }
+            if !is_waiting {
                 self.resume(driver, conn);
             }
         }

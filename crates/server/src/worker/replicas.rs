@@ -72,7 +72,7 @@ impl Worker<'_> {
     }
 
     fn send_to_each(&mut self, driver: &mut Driver) {
-        let (engine, worker) = (self.context.engine, self.context.worker);
+        let (engine, worker, is_still) = (self.context.engine, self.context.worker, self.is_still());
         for _ in 0..ROUNDS_MAX {
             let end = engine.log.end();
             let mut reads_on = false;
@@ -82,7 +82,7 @@ impl Worker<'_> {
                     return true;
                 }
                 let Some(connection) = self.connection_mut(*conn) else { return false };
-                if connection.pending_replies.is_some() {
+                if connection.pending_replies.is_some() || is_still && !connection.is_successor() {
                     return true;
                 }
                 match self.send_to(driver, *conn, replica) {

@@ -1,0 +1,98 @@
+"""Replicas stay connected through an upgrade, at their place in the stream; so do replicas that are upgraded."""
+
+import pytest
+
+from support.waiting import eventually
+from upgrade.test_upgrade import Load
+
+QUICK = {"repl-diskless-sync-delay": "0"}
+
+
+def info(server, name, section="replication"):
+    with server.connect() as connection:
+        lines = connection.call("INFO", section).decode().splitlines()
+    return next((line.split(":", 1)[1] for line in lines if line.startswith(f"{name}:")), None)
+
+
+def follow(replica, primary):
+    with replica.connect() as connection:
+        connection.call("REPLICAOF", "127.0.0.1", primary.port)
+    eventually(lambda: info(replica, "master_link_status") == "up", "the link does not come up")
+
+
+def await_same(primary, replica):
+    offset = lambda server: int(info(server, "master_repl_offset"))
+    eventually(lambda: offset(primary) == offset(replica), "the replica does not get in step")
+    with primary.connect() as one, replica.connect() as other:
+        assert one.call("DEBUG", "DIGEST") == other.call("DEBUG", "DIGEST")
+
+
+def links_begun(replica):
+    return replica.log_text().count("MASTER <-> REPLICA sync started")
+
+
+@pytest.mark.parametrize("kind", ["subject", "oracle"])
+def test_a_replica_stays_connected_under_load(start_upgradable, start_server, kind):
+    server = start_upgradable(options=QUICK, workers=2)
+    replica = start_server(kind)
+    follow(replica, server.server)
+    await_line = lambda: eventually(lambda: "state=online" in (info(server.server, "slave0") or ""), "not online")
+    await_line()
+    begun, history = links_begun(replica), info(server.server, "master_replid")
+    load = Load(server.server, 8)
+    for _ in range(2):
+        goal = sum(load.counts) + 1000
+        eventually(lambda: sum(load.counts) >= goal or load.errors, "nobody is served")
+        server.upgrade()
+        await_line()
+        assert f"port={replica.port}" in info(server.server, "slave0"), "what it has said of itself is known"
+    load.stop()
+    await_same(server.server, replica)
+    assert links_begun(replica) == begun, "it has never begun again"
+    assert info(server.server, "master_replid") == history
+    with server.server.connect() as client:
+        client.call("SET", "after", "1")
+        assert client.call("WAIT", "1", "10000") == 1
+
+
+def test_a_replica_in_a_chain_is_upgraded(start_upgradable, start_server):
+    primary, last = start_server(options=QUICK), start_server()
+    middle = start_upgradable(options=QUICK)
+    follow(middle.server, primary)
+    follow(last, middle.server)
+    begun = links_begun(last)
+    load = Load(primary, 4)
+    eventually(lambda: sum(load.counts) >= 500 or load.errors, "nobody is served")
+    middle.upgrade()
+    eventually(lambda: info(middle.server, "master_link_status") == "up", "the link does not come up again")
+    load.stop()
+    await_same(primary, middle.server)
+    await_same(primary, last)
+    assert links_begun(last) == begun
+    assert info(primary, "sync_full", "stats") == "1", "it has gone on by a partial resynchronization"
+
+
+def test_who_waits_for_replicas_waits_on(start_upgradable, start_server):
+    server = start_upgradable(options=QUICK | {"appendonly": "yes"})
+    replica = start_server()
+    with server.server.connect() as writer, server.server.connect() as never, server.server.connect() as disk:
+        writer.call("SET", "a", "1")
+        never.call("SET", "b", "1")
+        never.send("WAIT", "2", "0")
+        disk.call("SET", "c", "1")
+        disk.send("WAITAOF", "1", "1", "0")
+        server.upgrade()
+        follow(replica, server.server)
+        assert writer.call("WAIT", "1", "10000") == 1, "its writes were before the upgrade"
+        with replica.connect() as client:
+            client.call("CONFIG", "SET", "appendonly", "yes")
+        assert disk.read().plain() == [1, 1]
+        second = start_server()
+        follow(second, server.server)
+        assert never.read().plain() == 2
+
+
+def test_a_backlog_for_the_upgrade_alone_goes(start_upgradable):
+    server = start_upgradable()
+    server.upgrade()
+    assert info(server.server, "repl_backlog_active") == "0"
