@@ -3,12 +3,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mantissa_simulation::{Fault, simulate};
+use mantissa_simulation::{Fault, simulate, simulate_closing};
 
 const SEEDS: u64 = 1000;
 /// Seeds beyond those that have found something: a rewrite that begins before the log has gone on to the file
 /// of the last one, and manifests whose names could not be made durable.
 const FORMER_SEEDS: [u64; 3] = [4336, 5490, 7486];
+/// Of runs that end with engines being closed.
+const CLOSING_SEEDS: u64 = 200;
 /// Each planted defect is found within so many seeds.
 const FAULT_SEEDS_MAX: u64 = 100;
 
@@ -37,6 +39,15 @@ fn seeds_find_nothing() {
 fn seeds_that_found_something_find_nothing() {
     for seed in FORMER_SEEDS {
         assert!(simulate(seed, None).is_ok(), "seed {seed}");
+    }
+}
+
+#[test]
+fn engines_close_and_are_configured_at_any_moment() {
+    for seed in 0..CLOSING_SEEDS {
+        if let Err(error) = simulate_closing(seed) {
+            panic!("seed {seed}: {error}");
+        }
     }
 }
 
