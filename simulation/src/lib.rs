@@ -11,8 +11,13 @@ pub mod disk;
 mod evicting;
 mod failing;
 pub mod history;
+mod network;
+mod nodes;
+mod replicating;
 pub mod scenario;
 pub mod scheduler;
+mod streams;
+mod writes;
 
 pub use mantissa_sys::simulation::Fault;
 
@@ -24,4 +29,9 @@ pub fn simulate(seed: u64, fault: Option<Fault>) -> Result<u64, String> {
 /// Runs a seed of another kind: engines that are closed and configured while much is under way.
 pub fn simulate_closing(seed: u64) -> Result<u64, String> {
     scheduler::run(seed, None, move || closing::run(seed))
+}
+
+/// Runs a seed of another kind: nodes that replicate. See `replicating` for what is checked.
+pub fn simulate_replication(seed: u64, fault: Option<Fault>) -> Result<u64, String> {
+    scheduler::run(seed, fault, move || replicating::run(seed))
 }

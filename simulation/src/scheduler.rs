@@ -49,6 +49,8 @@ enum Status {
 
 struct State {
     random: Random,
+    /// For names of histories and the like.
+    names_random: Random,
     statuses: Vec<Status>,
     names: Vec<String>,
     threads: Vec<Option<Thread>>,
@@ -80,6 +82,7 @@ pub fn run(seed: u64, fault: Option<Fault>, task: impl FnOnce() + Send + 'static
     let switch_one_in = [1, 2, 4, 16][random.below(4) as usize];
     let state = State {
         random,
+        names_random: Random(seed ^ 0x1D5),
         statuses: Vec::new(),
         names: Vec::new(),
         threads: Vec::new(),
@@ -229,6 +232,10 @@ impl Scheduler for Handle {
 
     fn spawn(&self, name: &str, task: Task) {
         start(&self.shared, name, task);
+    }
+
+    fn draw(&self) -> Option<u64> {
+        Some(locked(&self.shared).names_random.draw())
     }
 
     fn has_fault(&self, fault: Fault) -> bool {

@@ -167,6 +167,7 @@ pub fn finish(engine: &Engine) {
         }
         drop(sender);
     });
+    simulation::yield_point();
     let _all_senders_are_gone_when_it_is_closed: Result<(), _> = simulation::receive(&closed);
     engine.log.kick();
 }
