@@ -43,7 +43,7 @@ pub fn open(storage: Arc<dyn Storage>, policy: Policy, clients: usize) -> Result
         ("appendfsync", if policy == Policy::Always { "always" } else { "everysec" }),
         ("aof-reserve-size", "4kb"),
         ("save", "\"\""),
-        ("databases", "1"),
+        ("databases", "2"),
         ("shards", "16"),
         ("enable-debug-command", "yes"),
     ];

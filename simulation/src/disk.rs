@@ -68,6 +68,11 @@ pub struct Disk {
 }
 
 impl Disk {
+    /// A disk with these files.
+    pub fn with_files(files: MemoryStorage) -> Disk {
+        Disk { files, plan: Arc::default() }
+    }
+
     /// Sets the crashes that are to come; `look` says what has been promised. A log without checksums can
     /// tell where it ends only if bytes that were appended become durable in their order: `is_ordered`.
     pub fn set_crashes(

@@ -1,11 +1,14 @@
-//! `simulate [--seeds N | --seed S | --hours H]`: runs seeds, and names the one that fails.
+//! `simulate [--replication] [--seeds N | --seed S | --hours H]`: runs seeds, and names the one that fails.
+//! With `--hours` seeds of both kinds, in turn.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+    let mut args: Vec<String> = std::env::args().skip(1).collect();
+    let is_of_replication = args.first().is_some_and(|arg| arg == "--replication");
+    args.drain(..usize::from(is_of_replication));
     let number = args.get(1).and_then(|text| text.parse::<u64>().ok());
     let (first, count, time_max) = match (args.first().map(String::as_str), number) {
         (None, _) => (0, 1000, None),
@@ -15,7 +18,7 @@ fn main() -> ExitCode {
             (std::process::id().into(), u64::MAX >> 1, Some(Duration::from_secs(hours * 3600)))
         }
         _ => {
-            eprintln!("usage: simulate [--seeds N | --seed S | --hours H]");
+            eprintln!("usage: simulate [--replication] [--seeds N | --seed S | --hours H]");
             return ExitCode::from(2);
         }
     };
@@ -25,11 +28,17 @@ fn main() -> ExitCode {
         if time_max.is_some_and(|time_max| began.elapsed() > time_max) {
             break;
         }
-        match mantissa_simulation::simulate(seed, None) {
+        let replicates = is_of_replication || (time_max.is_some() && seed % 2 == 0);
+        let outcome = match replicates {
+            true => mantissa_simulation::simulate_replication(seed, None),
+            false => mantissa_simulation::simulate(seed, None),
+        };
+        match outcome {
             Ok(trace) if count == 1 => eprintln!("seed {seed}: trace {trace:016x}"),
             Ok(_) => {}
             Err(error) => {
-                eprintln!("seed {seed} failed: {error}\nagain: simulate --seed {seed}");
+                let kind = if replicates { "--replication " } else { "" };
+                eprintln!("seed {seed} failed: {error}\nagain: simulate {kind}--seed {seed}");
                 return ExitCode::FAILURE;
             }
         }

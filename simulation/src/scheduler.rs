@@ -49,7 +49,10 @@ enum Status {
 
 struct State {
     random: Random,
+    /// For names of histories and the like.
+    names_random: Random,
     statuses: Vec<Status>,
+    names: Vec<String>,
     threads: Vec<Option<Thread>>,
     clock_us: i64,
     progress: u64,
@@ -79,7 +82,9 @@ pub fn run(seed: u64, fault: Option<Fault>, task: impl FnOnce() + Send + 'static
     let switch_one_in = [1, 2, 4, 16][random.below(4) as usize];
     let state = State {
         random,
+        names_random: Random(seed ^ 0x1D5),
         statuses: Vec::new(),
+        names: Vec::new(),
         threads: Vec::new(),
         clock_us: START_US,
         progress: 1,
@@ -90,7 +95,7 @@ pub fn run(seed: u64, fault: Option<Fault>, task: impl FnOnce() + Send + 'static
         result: Some(sender),
     };
     let shared = Arc::new(Shared { state: Mutex::new(state), current: AtomicUsize::new(0), fault });
-    start(&shared, Box::new(task));
+    start(&shared, "first", Box::new(task));
     result.recv().unwrap_or_else(|_| Err("the simulation was lost".to_owned()))
 }
 
@@ -98,10 +103,11 @@ fn locked(shared: &Shared) -> MutexGuard<'_, State> {
     shared.state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn start(shared: &Arc<Shared>, task: Task) {
+fn start(shared: &Arc<Shared>, name: &str, task: Task) {
     let mut state = locked(shared);
     let id = state.statuses.len();
     state.statuses.push(Status::Ready);
+    state.names.push(name.to_owned());
     let handle = Arc::new(Handle { shared: Arc::clone(shared), id });
     let thread = thread::spawn(move || {
         while handle.shared.current.load(Ordering::Acquire) != id {
@@ -140,7 +146,10 @@ impl State {
     fn choose(&mut self) -> Option<usize> {
         self.steps += 1;
         if self.steps > STEPS_MAX || self.jumps > JUMPS_MAX {
-            self.end(Err("somebody waits for ever".to_owned()));
+            let names = self.names.iter().zip(&self.statuses);
+            let names = names.filter(|(_, status)| **status != Status::Ended).map(|(name, _)| name.as_str());
+            let names = names.collect::<Vec<_>>().join(", ");
+            self.end(Err(format!("somebody waits for ever: {names}")));
         }
         self.result.as_ref()?;
         let looks = self.random.below(8) == 0;
@@ -221,8 +230,12 @@ impl Scheduler for Handle {
         locked(&self.shared).clock_us
     }
 
-    fn spawn(&self, _name: &str, task: Task) {
-        start(&self.shared, task);
+    fn spawn(&self, name: &str, task: Task) {
+        start(&self.shared, name, task);
+    }
+
+    fn draw(&self) -> Option<u64> {
+        Some(locked(&self.shared).names_random.draw())
     }
 
     fn has_fault(&self, fault: Fault) -> bool {

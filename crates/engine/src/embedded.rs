@@ -45,6 +45,7 @@ use crate::context::Context;
 use crate::engine::Engine;
 use crate::execute::{self, Progress};
 use crate::host::{ConnId, Host, HostFacts, Message, Peer, Stream, Target, Upgrade};
+use crate::replication::role;
 use crate::session::Session;
 use crate::state::replication::Address;
 use crate::{aof, persistence, sessions, tracking};
@@ -78,8 +79,13 @@ struct Inbox {
     arrived: Condvar,
 }
 
+/// Connects to the server at an address, within this time.
+type Connector = dyn Fn(&Address, Duration) -> io::Result<Box<dyn Stream>> + Send + Sync;
+
 /// The clients of a program.
 struct Clients {
+    /// How the engine reaches other servers; none if it does not.
+    connector: Option<Arc<Connector>>,
     inboxes: Vec<Inbox>,
     free: Mutex<Vec<usize>>,
     /// The number of the next client. Places are reused, numbers are not.
@@ -87,9 +93,10 @@ struct Clients {
 }
 
 impl Clients {
-    fn new(count: usize) -> Self {
+    fn new(count: usize, connector: Option<Arc<Connector>>) -> Self {
         let inboxes = (0..count).map(|_| Inbox::default()).collect();
-        Clients { inboxes, free: Mutex::new((0..count).rev().collect()), next_conn: AtomicU64::new(0) }
+        let free = Mutex::new((0..count).rev().collect());
+        Clients { connector, inboxes, free, next_conn: AtomicU64::new(0) }
     }
 
     fn take_messages(&self, worker: usize) -> Vec<(u64, Message)> {
@@ -145,13 +152,13 @@ impl Host for Clients {
         crate::warning!("{error}. Writes are refused until the engine is opened again.");
     }
 
-    fn connect(
-        &self,
-        _config: &Config,
-        _address: &Address,
-        _timeout: Duration,
-    ) -> io::Result<Box<dyn Stream>> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "an embedded engine follows no other server"))
+    fn connect(&self, _config: &Config, address: &Address, timeout: Duration) -> io::Result<Box<dyn Stream>> {
+        match &self.connector {
+            Some(connector) => connector(address, timeout),
+            None => {
+                Err(io::Error::new(io::ErrorKind::Unsupported, "an embedded engine follows no other server"))
+            }
+        }
     }
 
     fn upgrade(&self, _engine: &Engine, _request: Upgrade) -> io::Result<()> {
@@ -174,12 +181,18 @@ pub struct Opening {
     storage: Arc<dyn Storage>,
     clients_max: usize,
     has_background: bool,
+    connector: Option<Arc<Connector>>,
 }
 
 impl Default for Opening {
     /// In the file system, with [`CLIENTS_MAX`] clients at most, and a background thread.
     fn default() -> Self {
-        Opening { storage: Arc::new(FileSystem), clients_max: CLIENTS_MAX, has_background: true }
+        Opening {
+            storage: Arc::new(FileSystem),
+            clients_max: CLIENTS_MAX,
+            has_background: true,
+            connector: None,
+        }
     }
 }
 
@@ -194,6 +207,16 @@ impl Opening {
     /// The number of clients that there may be at a time.
     pub fn clients(mut self, clients_max: usize) -> Self {
         self.clients_max = clients_max;
+        self
+    }
+
+    /// Lets the engine follow another server, as `replicaof` and REPLICAOF say: this connects to it, within
+    /// the given time.
+    pub fn connector(
+        mut self,
+        connect: impl Fn(&Address, Duration) -> io::Result<Box<dyn Stream>> + Send + Sync + 'static,
+    ) -> Self {
+        self.connector = Some(Arc::new(connect));
         self
     }
 
@@ -221,7 +244,7 @@ impl Opening {
             _ => failed(error),
         })?;
         let config = configuration(&folder, directives)?;
-        let clients = Arc::new(Clients::new(self.clients_max));
+        let clients = Arc::new(Clients::new(self.clients_max, self.connector));
         let host = Arc::clone(&clients) as Arc<dyn Host>;
         let engine = Engine::new(config, self.storage, host).map_err(EmbeddedError)?;
         engine.start_lazy_free().map_err(no_thread)?;
@@ -337,6 +360,7 @@ fn no_thread(error: std::io::Error) -> EmbeddedError {
 /// Makes durable what was logged, and ends the threads of an engine.
 fn stop_threads(engine: &Engine) {
     engine.stopping.store(true, Ordering::Relaxed);
+    role::end(engine);
     aof::finish(engine);
     engine.pressure.wake_background();
     engine.wait_for_threads();

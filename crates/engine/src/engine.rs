@@ -365,7 +365,7 @@ impl Engine {
     /// Sets whether the server follows another. All shards must be locked, unless nobody is served yet.
     pub fn set_replica(&self, is_replica: bool) {
         self.replication.set_replica(is_replica);
-        self.keyspace.set_keeps_expired(is_replica);
+        self.keyspace.set_keeps_expired(is_replica && !simulation::has_fault(Fault::ExpiringReplica));
         self.replication.own_expiries.lock().clear();
     }
 
@@ -507,9 +507,12 @@ pub fn random_id() -> String {
     use std::hash::{BuildHasher, Hasher};
     let mut id = String::new();
     while id.len() < 40 {
-        let mut hasher = std::hash::RandomState::new().build_hasher();
-        hasher.write_usize(id.len());
-        id.push_str(&format!("{:016x}", hasher.finish()));
+        let number = simulation::draw().unwrap_or_else(|| {
+            let mut hasher = std::hash::RandomState::new().build_hasher();
+            hasher.write_usize(id.len());
+            hasher.finish()
+        });
+        id.push_str(&format!("{number:016x}"));
     }
     id.truncate(40);
     id

@@ -36,6 +36,16 @@ pub enum Fault {
     EarlyRemoval,
     /// A key that is evicted, or has expired, is not deleted in the log.
     UnloggedRemoval,
+    /// The history before a promotion counts as known beyond the promotion.
+    LongSecondHistory,
+    /// A replica that comes back is not sent what it lacks.
+    SkippedBacklog,
+    /// A start takes the offset of the last position in the files for that of their end.
+    StaleOffset,
+    /// A replica removes what has expired by itself.
+    ExpiringReplica,
+    /// A replica acknowledges what it has received and not applied.
+    EarlyAck,
 }
 
 /// What decides which simulated thread goes on, and what time it is.
@@ -51,6 +61,11 @@ pub trait Scheduler: Send + Sync {
 
     /// Starts a simulated thread.
     fn spawn(&self, name: &str, task: Task);
+
+    /// A random number that the seed of the simulation chooses; none where chance may.
+    fn draw(&self) -> Option<u64> {
+        None
+    }
 
     /// Whether this defect is planted.
     fn has_fault(&self, _fault: Fault) -> bool {
@@ -123,6 +138,11 @@ pub fn is_active() -> bool {
 #[inline]
 pub fn has_fault(fault: Fault) -> bool {
     HAS_SIMULATION.load(Ordering::Relaxed) && current().is_some_and(|scheduler| scheduler.has_fault(fault))
+}
+
+/// A random number that the seed of the simulation chooses; none outside of a simulation.
+pub fn draw() -> Option<u64> {
+    scheduler().and_then(|scheduler| scheduler.draw())
 }
 
 /// Locks a mutex that may be held across a yield point: by `attempt`, and outside of a simulation by `lock`.

@@ -138,6 +138,7 @@ pub fn switch_off_for(invocation: &mut Invocation<'_, '_, '_>) {
 
 /// Switches the log off. No shard may be locked by this thread.
 fn switch_off(engine: &Engine) {
+    engine.aof.rewrite.switching_off.fetch_add(1, Ordering::SeqCst);
     let locked = engine.keyspace.lock(engine.keyspace.all_shards());
     engine.aof.is_logging.store(false, Ordering::Relaxed);
     backlog::settle_logging(engine);
@@ -149,18 +150,24 @@ fn switch_off(engine: &Engine) {
     *engine.aof.files.lock() = None;
     engine.aof.write_failed.store(false, Ordering::Relaxed);
     engine.aof.forget_loss();
+    engine.aof.rewrite.switching_off.fetch_sub(1, Ordering::SeqCst);
 }
 
-/// Makes everything durable that was logged, and closes the log.
+/// Makes everything durable that was logged, and closes the log. No shard may be locked by this thread.
 pub fn finish(engine: &Engine) {
     let (sender, closed) = std::sync::mpsc::channel();
     let ends = engine.stopping.load(Ordering::Relaxed).then(|| engine.share());
+    if ends.is_some() {
+        // A cut that is under way changes the file before it is closed. Later ones change nothing.
+        drop(engine.keyspace.lock(engine.keyspace.all_shards()));
+    }
     engine.aof.control.close(move || {
         if let Some(engine) = ends {
             engine.aof.has_ended.store(true, Ordering::Relaxed);
         }
         drop(sender);
     });
+    simulation::yield_point();
     let _all_senders_are_gone_when_it_is_closed: Result<(), _> = simulation::receive(&closed);
     engine.log.kick();
 }

@@ -57,12 +57,18 @@ pub fn start(engine: &Engine) -> Result<(), &'static str> {
         rewrite.running.store(false, Ordering::Release);
         return Err("The append only file can not go on to the file of the last rewrite yet");
     }
+    // Who begins to switch it off from here on makes this one void.
+    let epoch = rewrite.epoch.load(Ordering::SeqCst);
+    if rewrite.switching_off.load(Ordering::SeqCst) > 0 {
+        rewrite.running.store(false, Ordering::Release);
+        return Err("The append only file is being switched off");
+    }
     rewrite.is_scheduled.store(false, Ordering::Relaxed);
     rewrite.since_s.store(unix_ms() / 1000, Ordering::Relaxed);
     rewrite.count.fetch_add(1, Ordering::Relaxed);
-    let body = |engine: &Engine| {
+    let body = move |engine: &Engine| {
         let rewrite = &engine.aof.rewrite;
-        let outcome = run(engine);
+        let outcome = run(engine, epoch);
         let now_s = unix_ms() / 1000;
         rewrite.last_duration_s.store(now_s - rewrite.since_s.load(Ordering::Relaxed), Ordering::Relaxed);
         rewrite.ended_s.store(now_s, Ordering::Relaxed);
@@ -147,10 +153,9 @@ struct Work<'e> {
     increment: Option<PathBuf>,
 }
 
-fn run(engine: &Engine) -> Result<(), String> {
+fn run(engine: &Engine, epoch: u64) -> Result<(), String> {
     let config = &engine.active_config().config;
     let storage = &*engine.storage;
-    let epoch = engine.aof.rewrite.epoch.load(Ordering::Relaxed);
     let listed = engine.aof.files.lock().clone();
     let is_listed = listed.is_some();
     let files = match listed {
@@ -187,7 +192,9 @@ impl Work<'_> {
         let mut base = self.engine.storage.create_output(&self.temporary).map_err(failed)?;
         let (sender, switched) = mpsc::channel();
         let at_cut = |_: &mut LockedShards<'_>| {
-            if let Some(file) = increment.filter(|_| !self.is_void()) {
+            // Who would go on to the new file ends with the engine.
+            let is_void = self.is_void() || self.engine.stopping.load(Ordering::Relaxed);
+            if let Some(file) = increment.filter(|_| !is_void) {
                 self.switch(file, sender);
             }
         };

@@ -11,6 +11,7 @@ use crate::invocation::{EngineSpec, Invocation};
 use crate::{aof, notice, warning};
 use mantissa_config::{Config, SENSITIVE, SetError, directive};
 use mantissa_sys::clock::unix_ms;
+use mantissa_sys::simulation;
 
 fn get(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let patterns: Vec<&[u8]> = args.from(2).iter().collect();
@@ -38,7 +39,8 @@ fn set(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Repl
     let pairs: Vec<(&[u8], &[u8])> =
         (0..given.len() / 2).map(|n| (given.at(2 * n), given.at(2 * n + 1))).collect();
     let engine = invocation.engine();
-    let _one_at_a_time = engine.config_change.lock();
+    let mutex = &engine.config_change;
+    let one_at_a_time = simulation::lock(|| mutex.try_lock(), || mutex.lock());
     let active = engine.active_config();
     let is_local = invocation.session.shared.peer.is_loopback();
     let refused = |error: SetError| Error::from_bytes(error.to_reply());
@@ -59,6 +61,8 @@ fn set(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Repl
     if let Some(requirepass) = requirepass {
         engine.acl.set_requirepass(&requirepass);
     }
+    // Who is waited for below may wait for this, with shards held: a transaction with CONFIG SET.
+    drop(one_at_a_time);
     if is_off {
         aof::switch_off_for(invocation);
     } else if is_on {

@@ -13,7 +13,7 @@ use mantissa_config::LogLevel;
 use mantissa_persist::framing::Payload;
 use mantissa_protocol::encode_request;
 use mantissa_sys::clock::unix_ms;
-use mantissa_sys::simulation;
+use mantissa_sys::simulation::{self, Fault};
 
 use super::apply::Applier;
 use super::handshake::{Handshake, Options, Outcome};
@@ -294,6 +294,9 @@ impl<'e> Link<'e> {
         // A primary that sent its data with a mark waits for this one.
         let mut acked_ms = 0;
         let lost = loop {
+            if simulation::has_fault(Fault::EarlyAck) && !wire.is_blocked() {
+                let _lost_later = wire.send(&acknowledgement(engine, input.filled as u64));
+            }
             let applied = match applier.apply(&input.bytes[..input.filled]) {
                 Ok(applied) => applied,
                 Err(reason) => {
@@ -305,7 +308,7 @@ impl<'e> Link<'e> {
             let now_ms = unix_ms();
             if (applied.ack || now_ms - acked_ms >= ACK_EVERY_MS) && !wire.is_blocked() {
                 acked_ms = now_ms;
-                if let Err(error) = wire.send(&acknowledgement(engine)) {
+                if let Err(error) = wire.send(&acknowledgement(engine, 0)) {
                     break mantissa_config::reason(&error);
                 }
             }
@@ -362,10 +365,11 @@ impl Input {
     }
 }
 
-/// REPLCONF ACK, with what is durable where there is an append-only file.
-fn acknowledgement(engine: &Engine) -> Vec<u8> {
+/// REPLCONF ACK, with what is durable where there is an append-only file. `early` bytes are acknowledged
+/// that have not been applied: for a simulation.
+fn acknowledgement(engine: &Engine, early: u64) -> Vec<u8> {
     let (replication, end) = (&engine.replication, engine.log.end());
-    let offset = replication.offset_of(end).to_string();
+    let offset = (replication.offset_of(end) + early).to_string();
     let mut words = vec!["REPLCONF".to_owned(), "ACK".to_owned(), offset];
     if engine.aof.is_listed.load(Ordering::Relaxed) {
         let durable = replication.offset_of(engine.aof.control.durable().min(end));

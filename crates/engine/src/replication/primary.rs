@@ -12,6 +12,7 @@ use mantissa_persist::log::{Lsn, Start};
 use mantissa_protocol::Reply;
 use mantissa_store::ShardSet;
 use mantissa_sys::clock::unix_ms;
+use mantissa_sys::simulation::{self, Fault};
 
 use super::{backlog, full_sync, waits};
 use crate::client::Peer;
@@ -125,7 +126,7 @@ pub fn resume(engine: &Engine, session: &Session, replica: &Arc<Replica>, asked:
     let history = replication.history();
     let is = |id: &str| id.as_bytes().eq_ignore_ascii_case(asked);
     let second = history.second.as_ref().filter(|(id, _)| is(id));
-    let is_known = is(&history.id) || second.is_some_and(|(_, end)| offset <= *end as i64);
+    let is_known = is(&history.id) || second.is_some_and(|(_, end)| reaches(*end, offset));
     if !is_known {
         if asked == b"?" {
             notice!("Full resync requested by replica {name}");
@@ -150,7 +151,7 @@ pub fn resume(engine: &Engine, session: &Session, replica: &Arc<Replica>, asked:
     let kept = replication.kept.lock();
     let is_kept = kept.as_ref().is_some_and(|kept| lsn >= kept.backlog.first().max(kept.first));
     let reader = match is_kept {
-        true => engine.log.register(Start::At(lsn), log_bytes_max(config), None).ok(),
+        true => engine.log.register(start_at(lsn), log_bytes_max(config), None).ok(),
         false => None,
     };
     drop(kept);
@@ -187,6 +188,15 @@ pub fn resume(engine: &Engine, session: &Session, replica: &Arc<Replica>, asked:
     join(engine, session, replica, ReplicaState::Online);
     count_good(engine, config);
     true
+}
+
+/// Whether a history that ends before the byte `end` has the byte `offset`, or ends there.
+fn reaches(end: u64, offset: i64) -> bool {
+    offset <= end as i64 || simulation::has_fault(Fault::LongSecondHistory)
+}
+
+fn start_at(lsn: Lsn) -> Start {
+    if simulation::has_fault(Fault::SkippedBacklog) { Start::Here } else { Start::At(lsn) }
 }
 
 /// Has a replica be sent a dump.

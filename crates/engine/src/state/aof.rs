@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use mantissa_commands::{Error, Outcome};
 use mantissa_config::{AppendFsync, Config};
@@ -207,6 +207,8 @@ pub struct Rewrite {
     pub running: AtomicBool,
     /// The log's writer has not gone on to the increment of the last one yet, which may have failed since.
     pub is_switching: Arc<AtomicBool>,
+    /// How many threads are switching the log off. None begins meanwhile.
+    pub switching_off: AtomicUsize,
     /// One is to follow what prevents it now.
     pub is_scheduled: AtomicBool,
     /// When the present one began, Unix time in s.
@@ -230,6 +232,7 @@ impl Default for Rewrite {
         Rewrite {
             running: AtomicBool::new(false),
             is_switching: Arc::default(),
+            switching_off: AtomicUsize::new(0),
             is_scheduled: AtomicBool::new(false),
             since_s: AtomicI64::new(0),
             last_duration_s: AtomicI64::new(-1),

@@ -17,6 +17,7 @@
 
 use mantissa_number::{INTEGER_TEXT_MAX, format_i64, parse_i64};
 use mantissa_protocol::encode_request;
+use mantissa_sys::simulation::{self, Fault};
 
 use super::read::Item;
 use crate::write::ReplicationFacts;
@@ -130,7 +131,8 @@ impl Position {
 
     /// Goes past the item at hand, of so many bytes.
     pub fn pass(&mut self, bytes: u64, in_transaction: bool) {
-        if let Some(known) = self.now.as_mut().filter(|_| self.counts) {
+        let is_stale = simulation::has_fault(Fault::StaleOffset);
+        if let Some(known) = self.now.as_mut().filter(|_| self.counts && !is_stale) {
             known.offset = known.offset.saturating_add_unsigned(bytes);
         }
         if !in_transaction {

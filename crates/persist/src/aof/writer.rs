@@ -311,7 +311,7 @@ impl Writer {
                 Item::Units(chunk) => self.control.set_written(chunk.end()),
                 Item::Note(_) => {}
                 Item::Change(next) => {
-                    self.file = next().ok().flatten();
+                    self.file = open_next(next).ok().flatten();
                     self.length = self.file.as_ref().and_then(|file| file.length().ok()).unwrap_or(0);
                 }
             }
@@ -557,7 +557,7 @@ impl Writer {
         self.sync()?;
         let Some(Item::Change(next)) = self.batch.pop_front() else { return Ok(()) };
         self.is_full = false;
-        let opened = next().and_then(|file| {
+        let opened = open_next(next).and_then(|file| {
             let length = file.as_ref().map_or(Ok(0), |file| file.length())?;
             Ok((file, length))
         });
@@ -662,6 +662,13 @@ impl Writer {
         }
         Ok(())
     }
+}
+
+/// Opens the next file. Who waits for that may go on.
+fn open_next(next: NextFile) -> io::Result<Option<Box<dyn StorageFile>>> {
+    let opened = next();
+    simulation::yield_point();
+    opened
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,28 +1,27 @@
 //! Replicas that this worker has the connections of: sends them the dump, then the log.
 //!
-//! Nothing is done for a command. At the end of an iteration of the event loop each replica is sent what has
-//! come, as long as the driver has less than [`UNSENT_BYTES_MAX`] for it; the rest waits in the log, and is
-//! sent when the driver has sent what it has. A worker whose replicas have all that there is says so, and is
-//! woken by the next who appends.
+//! What there is to send, and in which order, says [`sending`]. At the end of an iteration of the event loop
+//! each replica is sent what has come, as long as the driver has less than [`UNSENT_BYTES_MAX`] for it; the
+//! rest waits in the log, and is sent when the driver has sent what it has. A worker whose replicas have all
+//! that there is says so, and is woken by the next who appends.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::AtomicU64;
 
 use mantissa_engine::commands::ClientFigures;
 use mantissa_engine::replication::primary;
+use mantissa_engine::replication::sending::{self, Fate, Outlet};
 use mantissa_engine::session::flag;
-use mantissa_engine::state::replication::{Outgoing, Replica};
+use mantissa_engine::state::replication::Replica;
 use mantissa_engine::{stats, warning};
 use mantissa_net::{Conn, Driver};
-use mantissa_persist::log::{Chunk, Lsn};
+use mantissa_persist::log::Chunk;
 
 use super::Worker;
 use crate::connection::Connection;
 
 /// Bytes that the driver may have for a replica before it is given more.
 const UNSENT_BYTES_MAX: usize = 1 << 20;
-/// Bytes of the log that are handed to the driver at once.
-const SENT_BYTES_MAX: usize = 64 << 10;
 
 /// How often a worker looks again at once when others have appended meanwhile.
 const ROUNDS_MAX: usize = 2;
@@ -35,16 +34,25 @@ pub(super) struct Replicas {
     chunks: Vec<Chunk>,
 }
 
-/// What has become of a replica.
-enum Fate {
-    /// It has all that there is.
-    Served,
-    /// It waits for the driver.
-    Waits,
-    /// It has got the dump that it wanted.
-    Done,
-    /// It is to be closed.
-    Failed(String),
+/// A connection of the driver.
+struct DriverOutlet<'d, 'n> {
+    driver: &'d mut Driver,
+    conn: Conn,
+    /// The worker's count of writes.
+    writes: &'n AtomicU64,
+}
+
+impl Outlet for DriverOutlet<'_, '_> {
+    fn room(&self) -> usize {
+        UNSENT_BYTES_MAX.saturating_sub(self.driver.unsent(self.conn))
+    }
+
+    fn send<'p>(&mut self, parts: impl Iterator<Item = &'p [u8]>) {
+        let mut buffer = self.driver.take_buffer();
+        parts.for_each(|part| buffer.extend_from_slice(part));
+        stats::add(self.writes, 1);
+        self.driver.send(self.conn, buffer);
+    }
 }
 
 impl Worker<'_> {
@@ -114,91 +122,11 @@ impl Worker<'_> {
     }
 
     fn send_to(&mut self, driver: &mut Driver, conn: Conn, replica: &Replica) -> Fate {
-        let engine = self.context.engine;
-        let mut outgoing = replica.outgoing.lock();
-        if let Some(reason) = outgoing.failure.take() {
-            return Fate::Failed(reason);
-        }
-        let mut room = UNSENT_BYTES_MAX.saturating_sub(driver.unsent(conn));
-        if !outgoing.dump.is_empty() {
-            while room > 0
-                && let Some(piece) = outgoing.dump.pop_front()
-            {
-                outgoing.dump_bytes = outgoing.dump_bytes.saturating_sub(piece.len());
-                room = room.saturating_sub(piece.len());
-                self.hand_over_bytes(driver, conn, replica, &piece);
-            }
-            replica.has_sent.notify_all();
-        }
-        if !outgoing.dump.is_empty() {
-            return Fate::Waits;
-        }
-        if !outgoing.dump_ended {
-            return Fate::Served;
-        }
-        drop(outgoing);
-        if primary::dump_sent(engine, replica) {
-            return Fate::Done;
-        }
-        let mut outgoing = replica.outgoing.lock();
-        match outgoing.awaits_ack {
-            true => Fate::Served,
-            false => self.send_log(driver, conn, replica, &mut outgoing, room),
-        }
-    }
-
-    fn send_log(
-        &mut self,
-        driver: &mut Driver,
-        conn: Conn,
-        replica: &Replica,
-        outgoing: &mut Outgoing,
-        mut room: usize,
-    ) -> Fate {
-        let Some(reader) = &mut outgoing.reader else { return Fate::Served };
-        while reader.behind() > 0 {
-            if room == 0 {
-                return Fate::Waits;
-            }
-            let mut chunks = std::mem::take(&mut self.replicas.chunks);
-            let outcome = reader.read(Lsn::MAX, room.min(SENT_BYTES_MAX), &mut chunks);
-            if let Err(lost) = outcome {
-                let limit = primary::log_bytes_max(&self.context.active.config);
-                return Fate::Failed(format!(
-                    "{lost}, more than the {limit} of client-output-buffer-limit replica (hard) allow"
-                ));
-            }
-            let is_empty = chunks.is_empty();
-            let mut buffer = driver.take_buffer();
-            chunks.iter().for_each(|chunk| buffer.extend_from_slice(chunk.bytes()));
-            chunks.clear();
-            self.replicas.chunks = chunks;
-            room = room.saturating_sub(buffer.len());
-            self.count_sent(replica, buffer.len());
-            if is_empty {
-                // Somebody is still copying, and wakes this worker.
-                driver.return_buffer(buffer);
-                return Fate::Served;
-            }
-            driver.send(conn, buffer);
-        }
-        Fate::Served
-    }
-
-    fn hand_over_bytes(&self, driver: &mut Driver, conn: Conn, replica: &Replica, bytes: &[u8]) {
-        let mut buffer = driver.take_buffer();
-        buffer.extend_from_slice(bytes);
-        self.count_sent(replica, bytes.len());
-        driver.send(conn, buffer);
-    }
-
-    fn count_sent(&self, replica: &Replica, bytes: usize) {
-        if bytes > 0 {
-            let engine = self.context.engine;
-            stats::add(&engine.stats.workers[self.context.worker].writes, 1);
-            stats::add(&replica.session.sent_bytes, bytes as u64);
-            engine.replication.serving.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        }
+        let (engine, worker) = (self.context.engine, self.context.worker);
+        let writes = &engine.stats.workers[worker].writes;
+        let mut outlet = DriverOutlet { driver, conn, writes };
+        let config = &self.context.active.config;
+        sending::send(engine, replica, config, &mut self.replicas.chunks, &mut outlet)
     }
 
     /// Closes the connection of a replica that wanted a dump only, once that has left.
