@@ -58,6 +58,13 @@ final class RequestEncoder {
         buffer[length++] = '\n';
     }
 
+    /** Requests that are encoded already. */
+    void raw(byte[] bytes, int from, int count) {
+        reserve(count);
+        System.arraycopy(bytes, from, buffer, length, count);
+        length += count;
+    }
+
     private void end() {
         buffer[length++] = '\r';
         buffer[length++] = '\n';
