@@ -9,11 +9,15 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.KeyStore;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Base64;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.TrustManagerFactory;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -25,6 +29,8 @@ class ClientTest {
     private static Process server;
     private static Path folder;
     private static int port;
+    private static int tlsPort;
+    private static SSLContext tls;
 
     @BeforeAll
     static void start() throws Exception {
@@ -33,10 +39,17 @@ class ClientTest {
         try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             port = free.getLocalPort();
         }
+        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            tlsPort = free.getLocalPort();
+        }
         folder = Files.createTempDirectory("mantissa-java");
+        makeCertificate();
         server = new ProcessBuilder(binary, "server", "--port", Integer.toString(port), "--save", "", "--dir",
-                folder.toString(), "--unixsocket", folder.resolve("s").toString())
-                .redirectErrorStream(true).redirectOutput(folder.resolve("log").toFile()).start();
+                folder.toString(), "--unixsocket", folder.resolve("s").toString(),
+                "--tls-port", Integer.toString(tlsPort), "--tls-auth-clients", "no",
+                "--tls-cert-file", folder.resolve("cert.pem").toString(),
+                "--tls-key-file", folder.resolve("key.pem").toString())
+                .redirectErrorStream(true).redirectOutput(Path.of("target", "server.log").toFile()).start();
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
         while (true) {
             try (Client client = client()) {
@@ -65,6 +78,31 @@ class ClientTest {
         }
     }
 
+    /** A key of the JDK's keytool, in the server's files and in the client's context. */
+    private static void makeCertificate() throws Exception {
+        Path store = folder.resolve("store");
+        Process keytool = new ProcessBuilder(Path.of(System.getProperty("java.home"), "bin", "keytool").toString(),
+                "-genkeypair", "-alias", "a", "-keyalg", "RSA", "-storetype", "PKCS12", "-keystore", store.toString(),
+                "-storepass", "secret", "-dname", "CN=localhost", "-ext", "san=ip:127.0.0.1", "-validity", "2")
+                .redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.DISCARD).start();
+        assertEquals(0, keytool.waitFor());
+        KeyStore keys = KeyStore.getInstance(store.toFile(), "secret".toCharArray());
+        writePem("cert.pem", "CERTIFICATE", keys.getCertificate("a").getEncoded());
+        writePem("key.pem", "PRIVATE KEY", keys.getKey("a", "secret".toCharArray()).getEncoded());
+        KeyStore trusted = KeyStore.getInstance("PKCS12");
+        trusted.load(null, null);
+        trusted.setCertificateEntry("a", keys.getCertificate("a"));
+        TrustManagerFactory trust = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+        trust.init(trusted);
+        tls = SSLContext.getInstance("TLS");
+        tls.init(null, trust.getTrustManagers(), null);
+    }
+
+    private static void writePem(String name, String what, byte[] bytes) throws Exception {
+        Files.writeString(folder.resolve(name), "-----BEGIN " + what + "-----\n"
+                + Base64.getMimeEncoder(64, new byte[] {10}).encodeToString(bytes) + "\n-----END " + what + "-----\n");
+    }
+
     private static ClientOptions options() {
         return ClientOptions.tcp("127.0.0.1", port);
     }
@@ -75,7 +113,9 @@ class ClientTest {
 
     @Test
     void bothProtocolsAndSocketsServe() {
-        for (ClientOptions options : List.of(options(), options().protocol(2), ClientOptions.unix(folder.resolve("s")))) {
+        ClientOptions overTls = ClientOptions.tcp("127.0.0.1", tlsPort).tls(tls, true);
+        for (ClientOptions options : List.of(options(), options().protocol(2),
+                ClientOptions.unix(folder.resolve("s")), overTls)) {
             try (Client client = Client.connect(options.clientName("test").database(3))) {
                 client.call("DEL", "z", "text");
                 client.call("ZADD", "z", 2.5, "b", -0.1, "a");
