@@ -14,7 +14,9 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
@@ -193,6 +195,29 @@ class ClientTest {
             Throwable failure = assertThrows(java.util.concurrent.CompletionException.class, waiting::join).getCause();
             assertEquals(ConnectionLostException.class, failure.getClass());
             assertEquals("PONG", client.call("PING").asString());
+        }
+    }
+
+    @Test
+    void subscriptionsOutliveAConnection() throws Exception {
+        BlockingQueue<String> seen = new LinkedBlockingQueue<>();
+        try (Client client = client(); PubSub subscriber = PubSub.connect(options(),
+                (pattern, channel, message) -> seen.add(pattern + " " + channel + " " + new String(message)))) {
+            subscriber.subscribe("a", "b");
+            subscriber.psubscribe("p*");
+            client.call("PUBLISH", "b", "one");
+            client.call("PUBLISH", "px", "two");
+            assertEquals("null b one", seen.poll(20, TimeUnit.SECONDS));
+            assertEquals("p* px two", seen.poll(20, TimeUnit.SECONDS));
+            subscriber.unsubscribe("b");
+            assertEquals(0, client.call("PUBLISH", "b", "none").asLong());
+            subscriber.breakSocket();
+            String again = null;
+            for (int round = 0; again == null && round < 1000; round++) {
+                client.call("PUBLISH", "a", "three");
+                again = seen.poll(20, TimeUnit.MILLISECONDS);
+            }
+            assertEquals("null a three", again);
         }
     }
 
