@@ -222,6 +222,21 @@ class ClientTest {
     }
 
     @Test
+    void scriptsAreSentWhereTheyAreMissing() {
+        Script script = new Script("return {KEYS[1], ARGV[1] + 1}");
+        try (Client client = client()) {
+            client.call("SCRIPT", "FLUSH");
+            for (int round = 0; round < 2; round++) {
+                List<Reply> reply = script.run(client, List.of("key"), 5).asList();
+                assertEquals("key", reply.get(0).asString());
+                assertEquals(6, reply.get(1).asLong());
+                assertEquals(1, client.call("SCRIPT", "EXISTS", script.digest()).asList().get(0).asLong());
+            }
+            assertThrows(ServerException.class, () -> new Script("return nosuch.x").run(client, List.of()));
+        }
+    }
+
+    @Test
     void queuesAreBounded() {
         try (Client client = Client.connect(options().maxPending(10))) {
             client.send(Command.of("BLPOP", "none", 30));
