@@ -6,7 +6,7 @@
 #                                     robustness concurrency dumps startup memory terminal durability metrics
 #                                     pages replication upgrade
 #
-# Needs Rust, a C compiler and python3. What else the tests need goes to .test-env, which git ignores.
+# Needs Rust, a C compiler and python3; a JDK and Maven for the Java client, which is skipped without. What else the tests need goes to .test-env, which git ignores.
 #
 # MANTISSA_BINARY      test this program and build nothing
 # MANTISSA_PROFILE     the cargo profile of the server under test (default: fast)
@@ -92,6 +92,9 @@ if [ ${#chosen[@]} -eq 0 ] && [ ${#options[@]} -eq 0 ]; then
         say "make -C number test"
         make -C number test
     fi
+    build_server
+    say "the Java client"
+    clients/java/run_tests
 fi
 if [ ${#chosen[@]} -eq 0 ]; then chosen=(tests); fi
 run_python "${chosen[@]}" ${options[@]+"${options[@]}"}

@@ -1,0 +1,98 @@
+package mantissa.client;
+
+import java.nio.charset.StandardCharsets;
+
+/**
+ * A command with its arguments and the type of its reply. It holds nothing of a connection: it may be run again, and by
+ * several threads, as long as nobody changes its byte arrays.
+ *
+ * @param <T> the Java type of the reply
+ */
+public final class Command<T> {
+    private final ReplyType<T> type;
+    private final Object[] words;
+    private final int count;
+
+    private Command(ReplyType<T> type, Object[] words, int count) {
+        this.type = type;
+        this.words = words;
+        this.count = count;
+    }
+
+    /**
+     * A command of any words: the name, then the arguments. A word is a {@code String}, sent as UTF-8, a {@code byte[]}, a
+     * {@code Long}, {@code Integer}, {@code Double} or {@code Float}.
+     *
+     * @throws IllegalArgumentException if there is no word, or one is of another class
+     */
+    public static Command<Reply> of(Object... words) {
+        return of(Reply.TYPE, words, words.length);
+    }
+
+    static <T> Command<T> of(ReplyType<T> type, Object[] words, int count) {
+        if (count == 0) {
+            throw new IllegalArgumentException("a command without a name");
+        }
+        for (int index = 0; index < count; index++) {
+            Object word = words[index];
+            if (!(word instanceof String || word instanceof byte[] || word instanceof Number)) {
+                throw new IllegalArgumentException("word " + index + " of the command is "
+                        + (word == null ? "null" : "a " + word.getClass().getName()));
+            }
+        }
+        return new Command<>(type, words, count);
+    }
+
+    /** The same command with another type of reply: {@code get("key").as(ReplyTypes.BYTES)}. */
+    public <U> Command<U> as(ReplyType<U> other) {
+        return new Command<>(other, words, count);
+    }
+
+    /** MANTISSA.PACKED before this command: its reply comes in binary. */
+    public Command<PackedReply> packed(PackedReply.Type numbers) {
+        Object[] longer = new Object[count + 2];
+        longer[0] = "MANTISSA.PACKED";
+        longer[1] = numbers.name();
+        System.arraycopy(words, 0, longer, 2, count);
+        return new Command<>(ReplyTypes.PACKED, longer, count + 2);
+    }
+
+    ReplyType<T> type() {
+        return type;
+    }
+
+    void encode(RequestEncoder out) {
+        out.begin(count);
+        for (int index = 0; index < count; index++) {
+            Object word = words[index];
+            if (word instanceof String text) {
+                out.text(text);
+            } else if (word instanceof byte[] bytes) {
+                out.bytes(bytes);
+            } else if (word instanceof Double || word instanceof Float) {
+                out.number(((Number) word).doubleValue());
+            } else {
+                out.number(((Number) word).longValue());
+            }
+        }
+    }
+
+    /** The name. */
+    public String name() {
+        return words[0] instanceof byte[] bytes ? new String(bytes, StandardCharsets.US_ASCII) : words[0].toString();
+    }
+
+    /** The word at {@code index}; 0 is the name. */
+    Object word(int index) {
+        return words[index];
+    }
+
+    int wordCount() {
+        return count;
+    }
+
+    @Override
+    public String toString() {
+        return name() + " with " + (count - 1) + " arguments";
+    }
+}
