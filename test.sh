@@ -6,7 +6,8 @@
 #                                     robustness concurrency dumps startup memory terminal durability metrics
 #                                     pages replication upgrade
 #
-# Needs Rust, a C compiler and python3; a JDK and Maven for the Java client, which is skipped without. What else the tests need goes to .test-env, which git ignores.
+# Needs Rust, a C compiler and python3; a JDK and Maven for the Java client, which is skipped without. What
+# else the tests need goes to .test-env, which git ignores.
 #
 # MANTISSA_BINARY      test this program and build nothing
 # MANTISSA_PROFILE     the cargo profile of the server under test (default: fast)

@@ -51,7 +51,7 @@ class Watcher(Node):
 
 
 class Writers:
-    """Clients of redis-py that find the primary through the Sentinels, and note which of their writes WAIT confirmed."""
+    """Clients of redis-py that find the primary through the Sentinels; they note which writes WAIT confirmed."""
 
     key = "key"
 

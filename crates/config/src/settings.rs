@@ -653,8 +653,8 @@ settings! {
     /// until the exchange; `disabled` and `on-empty-db` receive them into a file, then remove the old ones
     /// and load it. A replica without data needs no file.
     repl_diskless_load: DisklessLoad = "repl-diskless-load", Choice(DisklessLoad::NAMES), "disabled", 0;
-    /// Lets the kernel gather packets to replicas: less traffic, more delay. It holds for replicas that connect
-    /// from then on.
+    /// Lets the kernel gather packets to replicas: less traffic, more delay. It holds for replicas that
+    /// connect from then on.
     repl_disable_tcp_nodelay: bool = "repl-disable-tcp-nodelay", Bool, "no", 0;
     /// Seconds between pings to replicas.
     repl_ping_replica_period: u32 = "repl-ping-replica-period" | "repl-ping-slave-period", ONE_UP, "10",

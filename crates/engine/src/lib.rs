@@ -43,6 +43,7 @@ pub mod log;
 pub mod memory_limit;
 pub mod metrics;
 mod monitor;
+mod own_expiry;
 pub mod persistence;
 mod pubsub;
 pub mod registry;

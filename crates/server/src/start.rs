@@ -155,6 +155,18 @@ fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, Str
         engine.spawn("late-clients", late).map_err(|error| format!("Could not start a thread: {error}"))?;
     }
     let code = wait_for_end(&engine, &mut signals, &stop_receiver, &supervision);
+    let is_saved = end(&engine, &network, &supervision, threads, pid_file);
+    Ok(if is_saved { code } else { code.max(EXIT_UNSAVED) })
+}
+
+/// Ends workers, links and files in order. Whether the data are saved where they are to be.
+fn end(
+    engine: &Arc<Engine>,
+    network: &Network,
+    supervision: &Supervision,
+    threads: Vec<std::thread::JoinHandle<()>>,
+    pid_file: Option<daemon::PidFile>,
+) -> bool {
     let successor = network.successor.load(Ordering::Acquire);
     if successor != 0 {
         supervision.replaced_by(successor);
@@ -168,15 +180,15 @@ fn start(mut config: Config, mut successor: Option<Successor>) -> Result<u8, Str
     for thread in threads {
         let _failed_worker_has_logged = thread.join();
     }
-    role::end(&engine);
-    aof::finish(&engine);
-    let is_saved = persistence::save_the_rest(&engine);
+    role::end(engine);
+    aof::finish(engine);
+    let is_saved = persistence::save_the_rest(engine);
     drop(pid_file);
     if let Some(path) = engine.active_config().config.unixsocket.as_ref().filter(|_| successor == 0) {
         let _may_be_gone = std::fs::remove_file(path);
     }
     notice!("Mantissa is now ready to exit, bye bye...");
-    Ok(if is_saved { code } else { code.max(EXIT_UNSAVED) })
+    is_saved
 }
 
 /// Loads what there is, while workers tell clients that it is being loaded. The exit code if the server is to

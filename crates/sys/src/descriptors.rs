@@ -17,13 +17,18 @@ pub const SENT_MAX: usize = 128;
 
 /// Sends bytes, at least one, and up to [`SENT_MAX`] descriptors with the first of them. Blocks.
 pub fn send(socket: &UnixStream, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let too_many = || io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors");
+    // The space may hold some more, by where it lies: a receiver has no room for them.
+    if descriptors.len() > SENT_MAX {
+        return Err(too_many());
+    }
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SENT_MAX))];
     let mut sent = 0;
     while sent < bytes.len() {
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         let is_with_descriptors = sent == 0 && !descriptors.is_empty();
         if is_with_descriptors && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors"));
+            return Err(too_many());
         }
         let parts = [IoSlice::new(&bytes[sent..])];
         match rustix::net::sendmsg(socket, &parts, &mut ancillary, SendFlags::NOSIGNAL) {

@@ -10,6 +10,10 @@ use crate::invocation::Command;
 use crate::latency::Distribution;
 use mantissa_config::format_percentile;
 
+/// Figures of Redis's defragmentation, which is another one here.
+const DEFRAGMENTATION: [&str; 4] =
+    ["active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits", "active_defrag_key_misses"];
+
 pub(super) fn stats(lines: &mut Lines, source: &Source) {
     let engine = source.engine;
     let totals = engine.stats.totals();
@@ -50,8 +54,7 @@ pub(super) fn stats(lines: &mut Lines, source: &Source) {
     lines.add("pubsubshard_channels", engine.pubsub.name_count(crate::pubsub::Scope::Shard));
     lines.zeros(&["latest_fork_usec", "total_forks", "migrate_cached_sockets"]);
     lines.add("slave_expires_tracked_keys", engine.replication.own_expiries.lock().len());
-    lines.zeros(&["active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits"]);
-    lines.zeros(&["active_defrag_key_misses"]);
+    lines.zeros(&DEFRAGMENTATION);
     lines.add("total_active_defrag_time", engine.compaction.spent_us.load(Ordering::Relaxed) / 1000);
     lines.zeros(&["current_active_defrag_time"]);
     lines.add("compaction_walks", engine.compaction.walks.load(Ordering::Relaxed));
