@@ -335,7 +335,11 @@ def wait(stage):
     stage.note("WAIT once it goes on", stage.primary.admin().read().raw)
 
 
-@scenario(primary={"appendonly": "yes"}, replica={"appendonly": "yes"})
+# What is durable is so at once: redis-server would take up to a second by `everysec`.
+DURABLE = {"appendonly": "yes", "appendfsync": "always"}
+
+
+@scenario(primary=DURABLE, replica=DURABLE)
 def waitaof(stage):
     stage.link()
     stage.p("SET k v", "WAITAOF 1 1 10000", "SET k w", "WAITAOF 0 1 10000", "WAITAOF 1 2 50")

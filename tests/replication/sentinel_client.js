@@ -12,7 +12,7 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 let next = 0;
 let stopped = false;
 
-async function write() {
+function connect() {
   const client = new Redis({
     name,
     sentinels: ports.map((port) => ({ host: "127.0.0.1", port: Number(port) })),
@@ -27,18 +27,27 @@ async function write() {
     reconnectOnError: (error) => error.message.startsWith("READONLY"),
   });
   client.on("error", () => {});
+  return client;
+}
+
+async function write() {
+  let client = connect();
   while (!stopped) {
     const number = next++;
     try {
       const [stored, waited] = await client.pipeline().set(`node:${number}`, number).call("WAIT", 1, 500).exec();
       if (stored[1] === "OK" && waited[1] >= 1) {
         process.stdout.write(`${number}\n`);
-      } else {
-        await pause(50);
+        continue;
       }
     } catch {
-      await pause(50);
+      // It is tried again.
     }
+    if (client.status === "end") {
+      // Where several Sentinels tell of a failover while it connects, ioredis gives up for good.
+      client = connect();
+    }
+    await pause(50);
   }
   client.disconnect();
 }

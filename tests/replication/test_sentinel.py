@@ -85,7 +85,7 @@ class Writers:
         wanted = len(self.confirmed) + count
         until(
             lambda: len(self.confirmed) >= wanted,
-            lambda: f"writes are not confirmed: {len(self.confirmed)} of {wanted}, {self.failures}",
+            lambda: f"writes of {self.key} are not confirmed: {len(self.confirmed)} of {wanted}, {self.failures}",
             patience=FAILOVER_PATIENCE_S,
         )
 
