@@ -19,7 +19,7 @@ import time
 from servers import ROOT, Server
 
 VALUE_BYTES = 1000
-BEFORE_S, AFTER_S, FULL_S, LOAD_S_MAX = 3, 3, 3, 500
+BEFORE_S, SETTLE_S, AFTER_S, FULL_S, LOAD_S_MAX = 3, 1, 3, 3, 500
 # The hand-over's part of the time around the instant at which the new process serves.
 AROUND_S = 0.3
 
@@ -84,7 +84,7 @@ def measure(load, options, words):
             "counted more or less": sum(map(int, counts)) - answered,
             "upgrade, s": ended - began,
             "nobody was served for, ms": float(frozen[1]) * (1 if frozen[2] == "ms" else 1000),
-            "longest wait before, ms": longest(0, began),
+            "longest wait before, ms": longest(began - BEFORE_S + SETTLE_S, began),
             "longest wait while data are copied, ms": longest(began, ended - AROUND_S),
             "longest wait at the hand-over, ms": longest(ended - AROUND_S, ended + AROUND_S),
             "longest wait afterwards, ms": longest(ended + AROUND_S, ended + AFTER_S),

@@ -154,7 +154,12 @@ impl<'a> Predecessor<'a> {
                 .map_err(|error| failed("a socket can not be passed on", error))?;
         }
         let numbers = inherited.map(|socket| socket.as_raw_fd().to_string()).join(",");
-        let child = Command::new(&binary)
+        let mut command = Command::new(&binary);
+        if std::env::var("WATCHDOG_PID").is_ok_and(|number| number == std::process::id().to_string()) {
+            // The watchdog that awaits this process awaits the successor then.
+            command.env_remove("WATCHDOG_PID");
+        }
+        let child = command
             .arg0(std::env::args_os().next().unwrap_or_else(|| binary.clone().into_os_string()))
             .args(std::env::args_os().skip(1))
             .args(request.options.iter().map(|option| OsString::from_vec(option.clone())))
