@@ -2,6 +2,7 @@
 
 import pytest
 
+from support.replication import RawReplica
 from support.waiting import eventually
 from upgrade.test_upgrade import Load
 
@@ -96,3 +97,17 @@ def test_a_backlog_for_the_upgrade_alone_goes(start_upgradable):
     server = start_upgradable()
     server.upgrade()
     assert info(server.server, "repl_backlog_active") == "0"
+
+
+@pytest.mark.parametrize("capabilities, magic", [(("eof", "mantissa"), b"REDIS"), (("eof",), b"VALKEY")])
+def test_what_a_replica_has_said_of_itself_goes_over(start_upgradable, capabilities, magic):
+    server = start_upgradable(options=QUICK)
+    with server.server.connect() as connection:
+        connection.call("HSET", "hash", "field", "value")
+        connection.call("HPEXPIRE", "hash", "1000000", "FIELDS", "1", "field")
+    with RawReplica(server.server, capabilities) as raw:
+        raw.handshake()
+        assert raw.ask("REPLCONF", "version", "9.0.0") == b"+OK"
+        server.upgrade()
+        assert raw.psync()[0] == "+FULLRESYNC"
+        assert raw.payload().startswith(magic)

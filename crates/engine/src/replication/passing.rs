@@ -2,18 +2,16 @@
 //! upgrade in the server. They go on where they are, and notice nothing.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use mantissa_persist::log::{Lsn, Start};
 
 use super::primary;
 use crate::engine::Engine;
+use crate::engine_state::Pair;
 use crate::notice;
 use crate::session::Session;
 use crate::state::replication::{Replica, ReplicaState};
-
-/// A name and a value.
-pub type Pair = (&'static [u8], Vec<u8>);
 
 /// What is known of a replica, in a form for another process. Offsets stand for LSNs, which differ there.
 #[derive(Default)]
@@ -21,24 +19,13 @@ pub struct PassedReplica {
     port: u32,
     address: String,
     version: String,
-    /// Bits, in the order of [`abilities`].
+    /// Bits, in the order of [`Replica::abilities`].
     abilities: u64,
     acked: u64,
     acked_durable: u64,
     acked_ms: i64,
     /// The offset of what it has been sent; none before its PSYNC.
     sent: Option<u64>,
-}
-
-/// What a replica has said of itself.
-fn abilities(replica: &Replica) -> [&AtomicBool; 5] {
-    [
-        &replica.takes_unknown_length,
-        &replica.takes_other_history,
-        &replica.is_dump_only,
-        &replica.without_keys,
-        &replica.without_functions,
-    ]
 }
 
 /// Whether a session can go over: not amid a dump.
@@ -81,7 +68,7 @@ impl PassedReplica {
     /// What is known of the replica that a session is. `None` if it is none.
     pub fn of(engine: &Engine, session: &Session) -> Option<PassedReplica> {
         let replica = session.replica.as_ref()?;
-        let bits = abilities(replica).into_iter().enumerate();
+        let bits = replica.abilities().into_iter().enumerate();
         let abilities = bits.fold(0, |bits, (at, is)| bits | u64::from(is.load(Ordering::Relaxed)) << at);
         let reader_lsn = replica.outgoing.lock().reader.as_ref().map(|reader| reader.lsn());
         Some(PassedReplica {
@@ -136,7 +123,7 @@ impl PassedReplica {
         replica.port.store(self.port, Ordering::Relaxed);
         replica.address.lock().clone_from(&self.address);
         replica.version.lock().clone_from(&self.version);
-        for (at, ability) in abilities(&replica).into_iter().enumerate() {
+        for (at, ability) in replica.abilities().into_iter().enumerate() {
             ability.store(self.abilities >> at & 1 != 0, Ordering::Relaxed);
         }
         replica.acked.store(self.acked, Ordering::Release);

@@ -334,6 +334,19 @@ pub struct Outgoing {
 }
 
 impl Replica {
+    /// What it has said of itself by REPLCONF and goes over to another process. New ones come last: each has
+    /// its bit there.
+    pub fn abilities(&self) -> [&AtomicBool; 6] {
+        [
+            &self.takes_unknown_length,
+            &self.takes_other_history,
+            &self.is_dump_only,
+            &self.without_keys,
+            &self.without_functions,
+            &self.is_own_kind,
+        ]
+    }
+
     /// A replica whose session has begun to talk as one.
     pub fn new(session: Arc<SharedSession>) -> Self {
         Replica {
