@@ -42,9 +42,7 @@ pub fn commit(
         settle_counts(engine, outbox.worker(), counts);
         if access.logs() {
             if let (true, Some((database, args))) = (counts.dirty > 0, command) {
-                if is_own_write(engine, outbox) {
-                    own_expiry::note(engine, access, database, args);
-                }
+                note_own_write(engine, outbox, access, (database, args));
                 outbox.unit.push(database, args);
             }
             if ends {
@@ -77,10 +75,17 @@ pub fn commit(
     to_free.if_any()
 }
 
-/// Whether a client of a replica writes, and not its primary.
+/// Notes what a client of a replica has written, and not its primary.
 #[inline]
-fn is_own_write(engine: &Engine, outbox: &Outbox) -> bool {
-    engine.replication.is_replica() && outbox.worker() != engine.link_number()
+fn note_own_write(
+    engine: &Engine,
+    outbox: &Outbox,
+    access: &mut Access<'_>,
+    (database, args): (usize, Args<'_>),
+) {
+    if engine.replication.is_replica() && outbox.worker() != engine.link_number() {
+        own_expiry::note(engine, access, database, args);
+    }
 }
 
 /// Commits effects, but serves no blocked client. Returns the keys that blocked clients may wait for.
@@ -98,10 +103,8 @@ fn apply(
     if access.logs() {
         note(&mut outbox.unit, access.database(), &effects, command);
     }
-    if effects.dirty > 0
-        && let Some((database, args)) = command.filter(|_| is_own_write(engine, outbox))
-    {
-        own_expiry::note(engine, access, database, args);
+    if let Some(command) = command.filter(|_| effects.dirty > 0) {
+        note_own_write(engine, outbox, access, command);
     }
     let counts = Counts { dirty: effects.dirty, hits: effects.hits, misses: effects.misses };
     settle_counts(engine, outbox.worker(), counts);
