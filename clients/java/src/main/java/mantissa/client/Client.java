@@ -113,17 +113,11 @@ public final class Client implements AutoCloseable {
     }
 
     /** The replies to MULTI and to what is queued, of which only errors matter, then the one to EXEC. */
-    private static final class Transaction extends Exchange {
-        final Waiting<Reply> result = new Waiting<>(Reply.TYPE);
+    private static final class Transaction extends Exchange.Several {
         private RuntimeException refused;
 
         Transaction(int commands) {
             repliesLeft = commands + 2;
-        }
-
-        @Override
-        ReplyType<?> begin() {
-            return Reply.TYPE;
         }
 
         @Override
@@ -133,16 +127,6 @@ public final class Client implements AutoCloseable {
             } else if (refused == null) {
                 refused = failure;
             }
-        }
-
-        @Override
-        void lost(RuntimeException failure) {
-            result.lost(failure);
-        }
-
-        @Override
-        boolean isAbandoned() {
-            return result.isAbandoned();
         }
     }
 

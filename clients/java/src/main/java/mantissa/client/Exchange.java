@@ -27,6 +27,26 @@ abstract class Exchange {
         return false;
     }
 
+    /** A thread waits for one reply that several come to. */
+    abstract static class Several extends Exchange {
+        final Waiting<Reply> result = new Waiting<>(Reply.TYPE);
+
+        @Override
+        final ReplyType<?> begin() {
+            return Reply.TYPE;
+        }
+
+        @Override
+        final void lost(RuntimeException failure) {
+            result.lost(failure);
+        }
+
+        @Override
+        final boolean isAbandoned() {
+            return result.isAbandoned();
+        }
+    }
+
     /** A thread waits, parked. */
     static final class Waiting<T> extends Exchange {
         private static final int OPEN = 0;

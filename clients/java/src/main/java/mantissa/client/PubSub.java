@@ -106,18 +106,12 @@ public final class PubSub implements AutoCloseable {
     }
 
     /** One push message for each channel, or one error for all. */
-    private static final class Confirmation extends Exchange {
-        final Waiting<Reply> result = new Waiting<>(Reply.TYPE);
+    private static final class Confirmation extends Exchange.Several {
         private final String kind;
 
         Confirmation(String kind, int names) {
             this.kind = kind;
             repliesLeft = names;
-        }
-
-        @Override
-        ReplyType<?> begin() {
-            return Reply.TYPE;
         }
 
         @Override
@@ -133,16 +127,6 @@ public final class PubSub implements AutoCloseable {
                 result.reply(push, null);
             }
             return mine;
-        }
-
-        @Override
-        void lost(RuntimeException failure) {
-            result.lost(failure);
-        }
-
-        @Override
-        boolean isAbandoned() {
-            return result.isAbandoned();
         }
     }
 }
