@@ -7,7 +7,7 @@
 //! yes` begins at `active-defrag-threshold-lower` and takes the share of `active-defrag-cycle-max`. A walk
 //! that gave little back is followed by a longer and longer pause.
 
-use mantissa_sys::clock;
+use mantissa_sys::{clock, simulation};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -91,7 +91,8 @@ impl Compactor {
         } else {
             slab::prepare();
         }
-        if self.walk.is_some() || clock::since(self.looked) < PAUSE_MIN {
+        // The slabs are the whole process's: in a simulation other runs would decide what this one does.
+        if self.walk.is_some() || clock::since(self.looked) < PAUSE_MIN || simulation::is_active() {
             return;
         }
         self.looked = clock::now();
