@@ -5,11 +5,12 @@ import pytest
 
 from replication import scenarios, scenarios_of_change
 from replication.stage import Stage
-from support.replication import Node, Proxy, wanted
+from support.replication import Node, Proxy, link, until, wanted
 from support.servers import subject_is_oracle
 
 SCENARIOS = scenarios.SCENARIOS | scenarios_of_change.SCENARIOS
 SUBJECTS = [("mantissa", "mantissa"), ("redis", "mantissa"), ("mantissa", "redis")]
+SUBJECT = "redis" if subject_is_oracle() else "mantissa"
 SEEN = {}
 
 
@@ -57,3 +58,15 @@ def test_as_redis(name, kinds, start_node, make_proxy):
     ]
     assert not differ, "\n" + "\n".join(differ[:8])
     assert found == expected
+
+
+def test_a_writable_replica_with_many_keys_of_its_own(start_node):
+    primary, replica = start_node(SUBJECT), start_node(SUBJECT, replica_read_only="no")
+    link(replica, primary)
+    many, few = 3000, 50
+    with replica.connect() as connection:
+        for number in range(many):
+            connection.call("SET", f"stays{number}", "v", "EX", "1000")
+        for number in range(few):
+            connection.call("SET", f"soon{number}", "v", "PX", "20")
+    until(lambda: replica.call("DBSIZE") == many, "what it wrote itself does not expire")

@@ -30,7 +30,7 @@ use crate::session::{BlockedClient, SharedSession, Waiter, flag};
 use crate::slowlog::SlowLog;
 use crate::state::aof::Aof;
 use crate::state::persistence::Persistence;
-use crate::state::replication::Replication;
+use crate::state::replication::{OwnExpiries, Replication};
 use crate::state::tracking::Tracking;
 use crate::stats::{ExpiryFigures, Stats};
 use mantissa_config::Config;
@@ -366,7 +366,7 @@ impl Engine {
     pub fn set_replica(&self, is_replica: bool) {
         self.replication.set_replica(is_replica);
         self.keyspace.set_keeps_expired(is_replica && !simulation::has_fault(Fault::ExpiringReplica));
-        self.replication.own_expiries.lock().clear();
+        *self.replication.own_expiries.lock() = OwnExpiries::default();
     }
 
     /// The program around the engine.

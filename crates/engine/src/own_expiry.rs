@@ -15,7 +15,7 @@ pub fn note(engine: &Engine, access: &mut Access<'_>, database: usize, args: Arg
     for position in find_keys(command.info, args).unwrap_or_default() {
         let key = args.at(position.index);
         if access.is_locked(key) && access.expiry(key).flatten().is_some() {
-            engine.replication.own_expiries.lock().insert((database, key.into()));
+            engine.replication.own_expiries.lock().keys.insert((database, key.into()));
         }
     }
     access.select(current);

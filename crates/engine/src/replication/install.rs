@@ -31,7 +31,7 @@ use crate::lazy_free;
 use crate::loading::{self, Present};
 use crate::replay;
 use crate::scripting::functions::Policy;
-use crate::state::replication::History;
+use crate::state::replication::{History, OwnExpiries};
 
 /// How often what waits looks whether it is still wanted, and tells the caller.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -288,7 +288,7 @@ fn follow(engine: &Engine, (id, offset): &Position) {
     let end = engine.log.end();
     replication.set_history(History { id: id.clone(), second: None });
     replication.align(end, *offset);
-    replication.own_expiries.lock().clear();
+    *replication.own_expiries.lock() = OwnExpiries::default();
     if let Some(kept) = &mut *replication.kept.lock() {
         kept.first = end;
     }

@@ -14,11 +14,15 @@ const ROUND_KEYS_MAX: usize = 1_000;
 /// Removes keys that have expired, and forgets those that do not expire any more.
 pub fn remove(context: &mut Context) {
     let engine = context.engine;
-    let mut few: Vec<_> =
-        engine.replication.own_expiries.lock().iter().take(ROUND_KEYS_MAX).cloned().collect();
-    if few.is_empty() || !engine.replication.is_replica() {
-        return;
-    }
+    let mut few = {
+        let mut own = engine.replication.own_expiries.lock();
+        if own.keys.is_empty() || !engine.replication.is_replica() {
+            return;
+        }
+        let few: Vec<_> = own.keys.range(own.next.clone()..).take(ROUND_KEYS_MAX).cloned().collect();
+        own.next = few.last().filter(|_| few.len() == ROUND_KEYS_MAX).cloned().unwrap_or_default();
+        few
+    };
     few.retain(|(database, key)| {
         let shard = engine.keyspace.shard_of(engine.keyspace.hash(key));
         let is_over = try_with_shard(context, shard, *database, |access| {
@@ -26,6 +30,6 @@ pub fn remove(context: &mut Context) {
         });
         is_over == Some(true)
     });
-    let mut keys = engine.replication.own_expiries.lock();
-    few.iter().for_each(|key| _ = keys.remove(key));
+    let mut own = engine.replication.own_expiries.lock();
+    few.iter().for_each(|key| _ = own.keys.remove(key));
 }

@@ -5,7 +5,7 @@
 //! constant ([`Replication::offset_of`]) that changes where a replica takes over its primary's data: at the
 //! instant at which the data are exchanged, with all shards locked.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -30,8 +30,14 @@ pub struct History {
     pub second: Option<(String, u64)>,
 }
 
-/// Keys, each with its database.
-pub type OwnExpiries = HashSet<(usize, Box<[u8]>)>;
+/// Keys that a replica looks after itself.
+#[derive(Default)]
+pub struct OwnExpiries {
+    /// The keys, each with its database.
+    pub keys: BTreeSet<(usize, Box<[u8]>)>,
+    /// Where the next round begins.
+    pub next: (usize, Box<[u8]>),
+}
 
 /// Where a primary is.
 #[derive(Clone, Debug, PartialEq, Eq)]

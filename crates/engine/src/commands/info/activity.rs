@@ -53,7 +53,7 @@ pub(super) fn stats(lines: &mut Lines, source: &Source) {
     lines.add("pubsub_patterns", engine.pubsub.name_count(crate::pubsub::Scope::Pattern));
     lines.add("pubsubshard_channels", engine.pubsub.name_count(crate::pubsub::Scope::Shard));
     lines.zeros(&["latest_fork_usec", "total_forks", "migrate_cached_sockets"]);
-    lines.add("slave_expires_tracked_keys", engine.replication.own_expiries.lock().len());
+    lines.add("slave_expires_tracked_keys", engine.replication.own_expiries.lock().keys.len());
     lines.zeros(&DEFRAGMENTATION);
     lines.add("total_active_defrag_time", engine.compaction.spent_us.load(Ordering::Relaxed) / 1000);
     lines.zeros(&["current_active_defrag_time"]);
