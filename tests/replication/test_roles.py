@@ -10,7 +10,6 @@ from support.servers import subject_is_oracle
 
 SCENARIOS = scenarios.SCENARIOS | scenarios_of_change.SCENARIOS
 SUBJECTS = [("mantissa", "mantissa"), ("redis", "mantissa"), ("mantissa", "redis")]
-SUBJECT = "redis" if subject_is_oracle() else "mantissa"
 SEEN = {}
 
 
@@ -60,8 +59,9 @@ def test_as_redis(name, kinds, start_node, make_proxy):
     assert found == expected
 
 
+@pytest.mark.skipif(subject_is_oracle(), reason="redis-server looks at random keys, and takes long")
 def test_a_writable_replica_with_many_keys_of_its_own(start_node):
-    primary, replica = start_node(SUBJECT), start_node(SUBJECT, replica_read_only="no")
+    primary, replica = start_node("mantissa"), start_node("mantissa", replica_read_only="no")
     link(replica, primary)
     many, few = 3000, 50
     with replica.connect() as connection:
