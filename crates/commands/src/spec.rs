@@ -73,6 +73,8 @@ bits! {
         READONLY = 1, "readonly";
         /// Refused when memory is short.
         DENYOOM = 2, "denyoom";
+        /// Part of a module of Redis's.
+        MODULE = 22, "module";
         /// For administrators.
         ADMIN = 3, "admin";
         /// Concerns publish and subscribe.
@@ -185,6 +187,20 @@ bits! {
         TRANSACTION = 19, "transaction";
         /// Scripts and functions.
         SCRIPTING = 20, "scripting";
+        /// JSON documents.
+        JSON = 21, "json";
+        /// Bloom filters.
+        BLOOM = 22, "bloom";
+        /// Cuckoo filters.
+        CUCKOO = 23, "cuckoo";
+        /// Count-Min sketches.
+        CMS = 24, "cms";
+        /// Top-K sketches.
+        TOPK = 25, "topk";
+        /// t-digests.
+        TDIGEST = 26, "tdigest";
+        /// Vector sets.
+        VECTORSET = 27, "vectorset";
     }
 }
 
@@ -340,6 +356,8 @@ pub enum Group {
     HyperLogLog,
     /// list
     List,
+    /// module
+    Module,
     /// pubsub
     PubSub,
     /// scripting
@@ -370,6 +388,7 @@ impl Group {
             Group::Hash => "hash",
             Group::HyperLogLog => "hyperloglog",
             Group::List => "list",
+            Group::Module => "module",
             Group::PubSub => "pubsub",
             Group::Scripting => "scripting",
             Group::Server => "server",

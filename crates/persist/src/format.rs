@@ -71,9 +71,8 @@ impl Dialect {
     pub(crate) fn form(self, number: u8) -> u8 {
         match (self, number) {
             (Dialect::Valkey, value_type::VALKEY_HASH_2) => value_type::VALKEY_HASH,
-            (Dialect::Valkey, value_type::VALKEY_HASH_2..) | (_, value_type::VALKEY_HASH) => {
-                value_type::UNKNOWN
-            }
+            (_, value_type::VALKEY_HASH..opcode::SLOT_INFO) => value_type::UNKNOWN,
+            (Dialect::Valkey, value_type::VALKEY_HASH_2..) => value_type::UNKNOWN,
             _ => number,
         }
     }
@@ -160,6 +159,24 @@ pub mod value_type {
     pub(crate) const VALKEY_HASH: u8 = 200;
     /// No form at all.
     pub(crate) const UNKNOWN: u8 = 201;
+    /// The first of the numbers that stand for types of modules. No file has them: there it is [`MODULE_2`].
+    pub(crate) const MODULES: u8 = 210;
+    /// A JSON document.
+    pub(crate) const JSON: u8 = MODULES;
+    /// A Bloom filter.
+    pub(crate) const BLOOM_FILTER: u8 = MODULES + 1;
+    /// A Cuckoo filter.
+    pub(crate) const CUCKOO_FILTER: u8 = MODULES + 2;
+    /// A Count-Min sketch.
+    pub(crate) const COUNT_MIN_SKETCH: u8 = MODULES + 3;
+    /// A Top-K sketch.
+    pub(crate) const TOP_K: u8 = MODULES + 4;
+    /// A t-digest.
+    pub(crate) const T_DIGEST: u8 = MODULES + 5;
+    /// A vector set.
+    pub(crate) const VECTOR_SET: u8 = MODULES + 6;
+    /// A time series.
+    pub(crate) const TIME_SERIES: u8 = MODULES + 7;
     /// A hash with field expiries as a listpack, of an unreleased version.
     pub const HASH_LISTPACK_EX_PRE_GA: u8 = 23;
     /// A hash with field expiries.
@@ -204,10 +221,22 @@ pub mod module_opcode {
     pub const STRING: u64 = 5;
 }
 
+/// The characters of a module's name, each in the place of its six bits.
+const MODULE_ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
 /// The name of a module from its identifier: nine characters of six bits, then ten bits of version.
 pub fn module_name(identifier: u64) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    (0..9).map(|index| char::from(ALPHABET[(identifier >> (58 - 6 * index)) as usize & 63])).collect()
+    (0..9).map(|index| char::from(MODULE_ALPHABET[(identifier >> (58 - 6 * index)) as usize & 63])).collect()
+}
+
+/// The identifier of a module of that name with version 0; none if it has other than nine such characters.
+pub(crate) fn module_identifier(name: &str) -> Option<u64> {
+    if name.len() != 9 {
+        return None;
+    }
+    let letters = name.bytes().map(|letter| MODULE_ALPHABET.iter().position(|&other| other == letter));
+    let name = letters.into_iter().try_fold(0, |sum, letter| Some(sum << 6 | letter? as u64))?;
+    Some(name << 10)
 }
 
 /// Appends a length.

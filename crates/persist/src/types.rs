@@ -11,6 +11,7 @@
 
 mod hash;
 mod list;
+mod module;
 mod reading;
 mod set;
 mod sorted_set;
@@ -19,9 +20,11 @@ mod string;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use module::byte_of_form;
+
 use crate::aof::Rebuilder;
 use crate::digest::Mixer;
-use crate::format::{module_name, value_type};
+use crate::format::{module_name, module_opcode, put_length, value_type};
 use crate::load::{Input, Stop, skip_module_key};
 use crate::source::{LoadError, Source};
 use crate::write::{Encoder, Spill, Target};
@@ -123,21 +126,41 @@ pub(crate) fn form_of(value: ValueRef<'_>, target: Target) -> Option<u8> {
 impl Encoder<'_> {
     /// Appends a value in a form that [`form_of`] has named.
     pub(crate) fn value(&mut self, form: u8, value: ValueRef<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
+        let is_framed = begin_frame(form, out);
         with_value!(
             value,
             text => self.string_value(text, out),
             value => Codec::write(value, form, self, out, spill),
-        )
+        );
+        end_frame(is_framed, out);
     }
 
     /// The same; of a large one what has been appended is given up.
     pub(crate) fn owned_value(&mut self, form: u8, value: Value, out: &mut Vec<u8>, spill: Spill<'_>) {
+        let is_framed = begin_frame(form, out);
         with_owned_value!(
             value,
             text => self.string(&text, out),
             integer => self.integer(integer, out),
             value => Codec::write_owned(value, form, self, out, spill),
-        )
+        );
+        end_frame(is_framed, out);
+    }
+}
+
+/// Appends what comes before the value of a module's type. Whether the form is one.
+fn begin_frame(form: u8, out: &mut Vec<u8>) -> bool {
+    let identifier = module::identifier_of_form(form);
+    if let Some(identifier) = identifier {
+        put_length(identifier, out);
+    }
+    identifier.is_some()
+}
+
+/// Appends what comes after the value of a module's type.
+fn end_frame(is_framed: bool, out: &mut Vec<u8>) {
+    if is_framed {
+        put_length(module_opcode::EOF, out);
     }
 }
 
@@ -150,7 +173,7 @@ pub(crate) fn read_value<R: Read>(
     let offset = source.offset();
     let Some(kind) = kind_of(form) else {
         return match form {
-            value_type::MODULE_2 => Ok(Outcome::Module(module_name(source.length()?))),
+            value_type::MODULE_2 => read_module_value(source, limits),
             value_type::MODULE_PRE_GA => source.error(offset, "pre-release module format not supported"),
             _ => source.error(offset, format!("unknown RDB encoding type {form}")),
         };
@@ -164,6 +187,19 @@ pub(crate) fn read_value<R: Read>(
             Ok(if is_left_out { Outcome::Empty } else { Outcome::Value(value.into_value()) })
         },
     )
+}
+
+/// Reads the value of a type that Redis has from a module, its identifier first.
+fn read_module_value<R: Read>(source: &mut Source<R>, limits: &EncodingLimits) -> Result<Outcome, LoadError> {
+    let identifier = source.length()?;
+    match module::form_of_identifier(identifier).filter(|&form| kind_of(form).is_some()) {
+        Some(form) => {
+            let outcome = read_value(source, form, limits)?;
+            module::read_end(source)?;
+            Ok(outcome)
+        }
+        None => Ok(Outcome::Module(module_name(identifier))),
+    }
 }
 
 /// Steps over a value in any form.

@@ -11,7 +11,7 @@ use crate::format::{
 use crate::load::{Access, printable};
 use crate::lzf;
 use crate::storage::{OutputFile, Storage, directory_of};
-use crate::types::form_of;
+use crate::types::{byte_of_form, form_of};
 use mantissa_number::{INTEGER_TEXT_MAX, format_i64, parse_i64};
 use mantissa_store::listpack::Element;
 use mantissa_store::snapshot::Image;
@@ -151,7 +151,7 @@ impl<'a> Encoder<'a> {
     /// Appends the type of a value and the value.
     pub(crate) fn typed_value(&mut self, value: ValueRef<'_>, out: &mut Vec<u8>) {
         let form = self.form(value, b"");
-        out.push(form);
+        out.push(byte_of_form(form));
         self.value(form, value, out, &mut |_| {});
     }
 
@@ -207,7 +207,7 @@ impl<'a> Encoder<'a> {
     fn before_value(&mut self, entry: &Entry, out: &mut Vec<u8>) -> u8 {
         self.attributes(entry.expiry(), entry.clock(), out);
         let form = self.form(entry.value(), entry.key());
-        out.push(form);
+        out.push(byte_of_form(form));
         self.string(entry.key(), out);
         form
     }

@@ -146,7 +146,7 @@ fn write_greeting(engine: &Engine, session: &Session, reply: &mut Reply) {
     reply.bulk(b"role");
     reply.bulk(if engine.replication.is_replica() { &b"replica"[..] } else { b"master" });
     reply.bulk(b"modules");
-    reply.array(0);
+    super::modules::write_list(reply);
 }
 
 fn select(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

@@ -49,6 +49,10 @@ struct Section {
     write: fn(&mut Lines, &Source),
 }
 
+fn modules(lines: &mut Lines, _source: &Source) {
+    super::modules::facts().for_each(|(name, value)| lines.add(name, value));
+}
+
 /// Whether a section that is not named is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
@@ -68,7 +72,7 @@ const SECTIONS: &[Section] = &[
     of_figures(section("stats", "Stats", Shown::ByDefault, activity::stats)),
     of_figures(section("replication", "Replication", Shown::ByDefault, replication::section)),
     of_figures(section("cpu", "CPU", Shown::ByDefault, activity::cpu)),
-    section("modules", "Modules", Shown::ByDefault, |_, _| {}),
+    section("modules", "Modules", Shown::ByDefault, modules),
     section("commandstats", "Commandstats", Shown::WithAll, activity::commandstats),
     section("errorstats", "Errorstats", Shown::ByDefault, activity::errorstats),
     section("latencystats", "Latencystats", Shown::WithAll, activity::latencystats),

@@ -1,4 +1,4 @@
-//! MODULE, as on a server that has no modules and can load none.
+//! MODULE, as on a server that has some of Redis's modules built in and can load none.
 
 use mantissa_commands::spec::{Flags, Group};
 use mantissa_commands::{Error, Locks, Outcome};
@@ -7,9 +7,42 @@ use mantissa_protocol::{Args, Reply};
 use crate::invocation::{EngineSpec, Invocation};
 use crate::warning;
 
+/// A module of Redis's whose commands and types are here: its name, and the version that is told.
+pub(super) struct BuiltIn(&'static str, i64);
+
+/// All of them, in the order in which they are told.
+pub(super) const BUILT_IN: &[BuiltIn] = &[];
+
 fn list(_session: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
-    reply.array(0);
+    write_list(reply);
     Ok(())
+}
+
+/// Writes what MODULE LIST and HELLO tell.
+pub(super) fn write_list(reply: &mut Reply) {
+    reply.array(BUILT_IN.len());
+    for BuiltIn(name, version) in BUILT_IN {
+        reply.map(4);
+        reply.bulk(b"name");
+        reply.bulk(name.as_bytes());
+        reply.bulk(b"ver");
+        reply.integer(*version);
+        reply.bulk(b"path");
+        reply.bulk(b"");
+        reply.bulk(b"args");
+        reply.array(0);
+    }
+}
+
+/// What INFO tells of each: its name and its line.
+pub(super) fn facts() -> impl Iterator<Item = (&'static str, String)> {
+    const OPTIONS: &str = "handle-io-errors|handle-repl-async-load";
+    BUILT_IN.iter().map(|BuiltIn(name, version)| {
+        (
+            "module",
+            format!("name={name},ver={version},api=1,filters=0,usedby=[],using=[],options=[{OPTIONS}]"),
+        )
+    })
 }
 
 /// Refuses those whom `enable-module-command` does not allow it.
@@ -41,7 +74,7 @@ fn help(_session: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Repl
         reply,
         "MODULE",
         &[
-            ("LIST", "The modules that are loaded: none."),
+            ("LIST", "The modules that are built in."),
             ("LOAD <path> [<arg> ...]", "Loads a module, which this server can not."),
             (
                 "LOADEX <path> [[CONFIG NAME VALUE] [CONFIG NAME VALUE]] [ARGS ...]",
