@@ -98,7 +98,7 @@ fn filter<'a>(by: &[u8], value: &'a [u8]) -> Outcome<Filter<'a>> {
     Err(Error::SYNTAX)
 }
 
-/// The command that the arguments from 2 on call, and whether it can have keys and accepts so many arguments.
+/// The command that the arguments from 2 on call, and whether it can have keys and accepts their number.
 fn called(invocation: &Invocation<'_, '_, '_>, args: Args<'_>) -> Outcome<&'static Command> {
     let call = args.from(2);
     let found = invocation.engine().registry.resolve(call);
