@@ -8,6 +8,7 @@ mod access;
 pub mod arguments;
 mod bitmap;
 mod bloom;
+mod cms;
 mod collection_scan;
 mod effects;
 mod error;

@@ -44,12 +44,7 @@ impl RestoreError {
 
 /// The payload of a value.
 pub fn dump_value(value: ValueRef<'_>, options: &WriteOptions) -> Vec<u8> {
-    let mut payload = Vec::new();
-    Encoder::new(options.clone(), None).typed_value(value, &mut payload);
-    payload.extend_from_slice(&VERSION.to_le_bytes());
-    let checksum = Checksum::of(&payload);
-    payload.extend_from_slice(&checksum.to_le_bytes());
-    payload
+    Encoder::new(options.clone(), None).payload(value)
 }
 
 /// The value of a payload. Bytes after the value are allowed, as Redis allows them.

@@ -93,6 +93,13 @@ macro_rules! value_types {
                 sizes: None,
                 waiting: Waiting::Never,
             }
+            /// A Count-Min sketch.
+            CountMinSketch = 9 {
+                name: "CMSk-TYPE",
+                category: "cms",
+                sizes: None,
+                waiting: Waiting::Never,
+            }
         }
     };
 }

@@ -173,6 +173,7 @@ pub fn details(keyspace: &Keyspace) -> Vec<String> {
                         }
                         ValueRef::Stream(stream) => stream_details(stream),
                         ValueRef::BloomFilter(filter) => format!("{:?}", filter.dump_header()),
+                        ValueRef::CountMinSketch(sketch) => format!("{sketch:?}"),
                     };
                     format!("{database} {:?} {:?} {detail}", entry.key(), entry.expiry())
                 };
