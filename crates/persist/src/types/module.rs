@@ -122,7 +122,7 @@ pub(super) fn put_float(value: f32, out: &mut Vec<u8>) {
 
 impl Encoder<'_> {
     /// Appends a string of a module's value.
-    pub(super) fn module_string(&mut self, text: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn module_string(&mut self, text: &[u8], out: &mut Vec<u8>) {
         put_length(module_opcode::STRING, out);
         self.string(text, out);
     }
