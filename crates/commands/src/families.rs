@@ -1,7 +1,7 @@
 //! The list of the families of commands.
 
 use crate::{
-    DataSpec, bitmap, expire, generic, geo, hash, hyperloglog, list, object, scan, series, set, sort,
+    DataSpec, bitmap, bloom, expire, generic, geo, hash, hyperloglog, list, object, scan, series, set, sort,
     sorted_set, stream, string,
 };
 
@@ -21,6 +21,7 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     stream::GROUP_COMMANDS,
     hyperloglog::COMMANDS,
     geo::COMMANDS,
+    bloom::COMMANDS,
     series::COMMANDS,
     generic::COMMANDS,
     expire::COMMANDS,

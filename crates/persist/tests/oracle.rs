@@ -123,6 +123,7 @@ fn encoding(entry: &Entry) -> Option<&'static str> {
         ValueRef::Hash(_) => None,
         ValueRef::Stream(_) => Some("stream"),
         ValueRef::Series(_) => None,
+        ValueRef::BloomFilter(_) => Some("raw"),
     }
 }
 

@@ -1,10 +1,10 @@
 //! A worker: one thread, one event loop, the connections it serves.
 //!
 //! Bytes that arrive are parsed in place, a batch of requests at a time. In a keyspace that is larger than
-//! the caches, the keys of a batch are hashed and their buckets and entries prefetched before the first of its
-//! commands runs, so that the misses of a pipeline overlap. The first keys of all connections that have sent
-//! something in an iteration are fetched in the same way before the first of them is served, where the driver
-//! shows them.
+//! the caches, the keys of a batch are hashed and their buckets and entries prefetched before the first of
+//! its commands runs, so that the misses of a pipeline overlap. The first keys of all connections that have
+//! sent something in an iteration are fetched in the same way before the first of them is served, where the
+//! driver shows them.
 
 mod freezing;
 mod input;

@@ -173,6 +173,7 @@ pub fn details(keyspace: &Keyspace) -> Vec<String> {
                         }
                         ValueRef::Stream(stream) => stream_details(stream),
                         ValueRef::Series(series) => format!("{:?}", series.options()),
+                        ValueRef::BloomFilter(filter) => format!("{:?}", filter.dump_header()),
                     };
                     format!("{database} {:?} {:?} {detail}", entry.key(), entry.expiry())
                 };
