@@ -1,8 +1,8 @@
 //! The list of the families of commands.
 
 use crate::{
-    DataSpec, bitmap, bloom, cms, expire, generic, geo, hash, hyperloglog, list, object, scan, set, sort,
-    sorted_set, stream, string,
+    DataSpec, bitmap, bloom, cms, expire, generic, geo, hash, hyperloglog, list, object, scan, series, set,
+    sort, sorted_set, stream, string,
 };
 
 /// All tables of commands on data.
@@ -23,6 +23,7 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     geo::COMMANDS,
     bloom::COMMANDS,
     cms::COMMANDS,
+    series::COMMANDS,
     generic::COMMANDS,
     expire::COMMANDS,
     scan::COMMANDS,

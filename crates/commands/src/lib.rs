@@ -27,6 +27,7 @@ mod object;
 pub mod parse;
 mod registry;
 mod scan;
+mod series;
 mod set;
 mod settings;
 mod sort;

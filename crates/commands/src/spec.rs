@@ -201,6 +201,8 @@ bits! {
         TDIGEST = 26, "tdigest";
         /// Vector sets.
         VECTORSET = 27, "vectorset";
+        /// Time series.
+        TIMESERIES = 28, "timeseries";
     }
 }
 

@@ -15,6 +15,7 @@ mod hash;
 mod list;
 mod module;
 mod reading;
+mod series;
 mod set;
 mod sorted_set;
 mod stream;

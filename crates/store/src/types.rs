@@ -100,6 +100,13 @@ macro_rules! value_types {
                 sizes: None,
                 waiting: Waiting::Never,
             }
+            /// A time series.
+            Series = 13 {
+                name: "TSDB-TYPE",
+                category: "timeseries",
+                sizes: None,
+                waiting: Waiting::Never,
+            }
         }
     };
 }

@@ -32,6 +32,7 @@ fn describe(value: &Value) -> String {
         }
         Value::Hash(hash) => describe_hash(hash),
         Value::Stream(stream) => format!("{} entries", stream.len()),
+        Value::Series(series) => format!("{} samples", series.len()),
         Value::BloomFilter(filter) => format!("{} items", filter.items()),
         Value::CountMinSketch(sketch) => format!("{} counted", sketch.count()),
     }

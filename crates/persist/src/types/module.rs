@@ -148,7 +148,7 @@ impl Encoder<'_> {
     }
 
     /// Appends a string of a module's value.
-    pub(super) fn module_string(&mut self, text: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn module_string(&mut self, text: &[u8], out: &mut Vec<u8>) {
         put_length(module_opcode::STRING, out);
         self.string(text, out);
     }
