@@ -1,8 +1,8 @@
 //! The list of the families of commands.
 
 use crate::{
-    DataSpec, bitmap, expire, generic, geo, hash, hyperloglog, list, object, scan, set, sort, sorted_set,
-    stream, string,
+    DataSpec, bitmap, expire, generic, geo, hash, hyperloglog, list, object, packed, scan, set, sort,
+    sorted_set, stream, string, unpack,
 };
 
 /// All tables of commands on data.
@@ -26,4 +26,6 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     scan::COMMANDS,
     object::COMMANDS,
     sort::COMMANDS,
+    packed::COMMANDS,
+    unpack::COMMANDS,
 ];
