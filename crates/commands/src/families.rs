@@ -1,8 +1,8 @@
 //! The list of the families of commands.
 
 use crate::{
-    DataSpec, bitmap, bloom, cms, expire, generic, geo, hash, hyperloglog, list, object, scan, series, set,
-    sort, sorted_set, stream, string,
+    DataSpec, bitmap, bloom, cms, expire, generic, geo, hash, hyperloglog, list, object, packed, scan,
+    series, set, sort, sorted_set, stream, string, unpack,
 };
 
 /// All tables of commands on data.
@@ -29,4 +29,6 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     scan::COMMANDS,
     object::COMMANDS,
     sort::COMMANDS,
+    packed::COMMANDS,
+    unpack::COMMANDS,
 ];

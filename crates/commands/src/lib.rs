@@ -24,6 +24,7 @@ mod hyperloglog;
 mod keys;
 mod list;
 mod object;
+mod packed;
 pub mod parse;
 mod registry;
 mod scan;
@@ -39,6 +40,7 @@ mod string;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod unpack;
 
 pub use access::{
     Access, Collected, Counts, Mode, NewExpiry, check_key, decayed_frequency, frequency_clock, idle_seconds,
