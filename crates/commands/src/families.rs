@@ -2,7 +2,7 @@
 
 use crate::{
     DataSpec, bitmap, expire, generic, geo, hash, hyperloglog, list, object, scan, set, sort, sorted_set,
-    stream, string,
+    stream, string, vector_set,
 };
 
 /// All tables of commands on data.
@@ -26,4 +26,5 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     scan::COMMANDS,
     object::COMMANDS,
     sort::COMMANDS,
+    vector_set::COMMANDS,
 ];

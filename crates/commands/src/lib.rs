@@ -36,6 +36,7 @@ mod string;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod vector_set;
 
 pub use access::{
     Access, Collected, Counts, Mode, NewExpiry, check_key, decayed_frequency, frequency_clock, idle_seconds,
@@ -50,6 +51,7 @@ pub use object::memory_usage;
 pub use registry::{Command, Registry};
 pub use settings::{AccessClock, Settings};
 pub use spec::{Info, KeyPosition, KeyPositions, Locks, Spec};
+pub use vector_set::Filter;
 
 use mantissa_protocol::{Args, Reply};
 

@@ -34,6 +34,7 @@ mod text;
 mod tracked;
 pub mod types;
 mod value;
+pub mod vector_set;
 
 pub use mantissa_memory::{allocator, heap, prefetch, slab};
 
@@ -55,3 +56,4 @@ pub use text::{Text, TextImage};
 pub use tracked::{Holders, TrackedKeys, TrackedTotals};
 pub use types::{Collection, ValueType};
 pub use value::{Kind, StringRef, Value, ValueMut, ValueRef};
+pub use vector_set::VectorSet;
