@@ -56,7 +56,7 @@ struct Plan {
     /// Bytes become durable in their order.
     is_ordered: bool,
     look: Option<Box<dyn Fn() -> Promise + Send>>,
-    /// From this operation on so many fail in this way.
+    /// The first operation that fails, how many do, and how.
     failure: Option<(u64, u64, io::ErrorKind)>,
 }
 
@@ -87,13 +87,13 @@ impl Disk {
         plan.look = Some(Box::new(look));
     }
 
-    /// Has so many operations fail from the one with this number on, counted from now.
+    /// Has `count` operations fail from the one with this number on, counted from now.
     pub fn fail(&self, operation: u64, count: u64, kind: io::ErrorKind) {
         let mut plan = self.plan();
         plan.failure = Some((plan.operations + operation, count, kind));
     }
 
-    /// Leaves room for so many bytes.
+    /// Limits the space that is left, in bytes.
     pub fn fill_up_after(&self, bytes: u64) {
         self.files.fill_up_after(Some(bytes));
     }

@@ -21,10 +21,10 @@ const CAPACITY_MIN: u64 = 64;
 const CAPACITY_MAX: u64 = 64 << 10;
 /// The longest time for which bytes are under way.
 const DELAY_US_MAX: u64 = 20_000;
-/// One connection in so many breaks after a number of bytes, up to this.
+/// One connection in [`BREAKS_ONE_IN`] breaks, after at most [`BREAK_BYTES_MAX`] bytes.
 const BREAKS_ONE_IN: u64 = 3;
 const BREAK_BYTES_MAX: u64 = 6000;
-/// One read in so many gets few bytes.
+/// One read in [`SHORT_ONE_IN`] gets at most [`SHORT_BYTES_MAX`] bytes.
 const SHORT_ONE_IN: u64 = 4;
 const SHORT_BYTES_MAX: u64 = 40;
 

@@ -33,9 +33,9 @@ const WRITERS_MAX: u64 = 16;
 const CALLS_MAX: u64 = 10;
 /// Clients that do not write.
 const OTHER_CLIENTS: usize = 24;
-/// Of so many seeds one has a disk that fails, and one evicts.
+/// Of this number of seeds one has a disk that fails, and one evicts.
 const VARIANTS: u64 = 10;
-/// One seed in so many has hundreds of sessions.
+/// One seed in this number has hundreds of sessions.
 const CROWD_ONE_IN: u64 = 50;
 /// Crashes of a run, and among how many operations of the disk.
 const CRASHES: u64 = 3;

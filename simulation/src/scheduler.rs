@@ -59,7 +59,7 @@ struct State {
     steps: u64,
     jumps: u64,
     trace: u64,
-    /// One in so many yield points lets another go on.
+    /// One in this number of yield points lets another go on.
     switch_one_in: u64,
     result: Option<Sender<Result<u64, String>>>,
 }

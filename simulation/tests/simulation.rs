@@ -13,7 +13,7 @@ const FORMER_SEEDS: [u64; 3] = [4336, 5490, 7486];
 const CLOSING_SEEDS: u64 = 200;
 /// Of runs in which nodes replicate.
 const REPLICATION_SEEDS: u64 = 200;
-/// Each planted defect is found within so many seeds.
+/// Seeds within which each planted defect is found.
 const FAULT_SEEDS_MAX: u64 = 100;
 
 #[test]

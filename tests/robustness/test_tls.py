@@ -21,6 +21,7 @@ from support.crowd import Crowd
 from support.resp import Decoder, encode
 from support.seeds import generator, run_seed
 from support.servers import Server, free_port, subject_is_oracle
+from support.waiting import eventually
 
 pytestmark = pytest.mark.skipif(
     subject_is_oracle() or not HAS_OPENSSL, reason="needs a server with TLS and the openssl command"
@@ -220,7 +221,8 @@ def test_an_end_comes_after_the_replies(server, certificates):
     blocked.socket.shutdown(socket.SHUT_WR)
     assert wait_closed(blocked.socket) == b""
     with server.connect() as plain:
-        assert plain.call("CLIENT", "LIST", "ID", number) in (b"", "")
+        # The peer may see the end before other workers do.
+        eventually(lambda: not plain.call("CLIENT", "LIST", "ID", number), "the client is still listed")
 
 
 def test_quit_and_reset(server, certificates):
@@ -326,6 +328,35 @@ def test_files_with_the_same_name_are_read_again(start_server, certificates, tmp
     with server.connect() as plain:
         plain.call("CONFIG", "SET", "tls-cert-file", str(tmp_path / "now.crt"))
     assert shown_certificate(server, certificates)[1] == "second"
+
+
+def test_encrypted_keys(start_server, certificates):
+    locked = {"tls_key_file": certificates / "locked.key", "tls_key_file_pass": "secret"}
+    server = start_server("subject", options=options_of(certificates, **locked))
+    assert shown_certificate(server, certificates)[1] == "server"
+    with server.connect() as plain:
+        assert plain("CONFIG", "SET", "tls-key-file-pass", "wrong").is_error
+        assert "it is encrypted and cannot be decrypted" in server.log_text()
+        old = ["-traditional", "-aes128", "-passout", "pass:secret", "-out", "old.key"]
+        openssl(certificates, "pkey", "-in", "server.key", *old)
+        assert plain("CONFIG", "SET", "tls-key-file", str(certificates / "old.key")).is_error
+        assert "it is encrypted in an old form" in server.log_text()
+        client_key = ["tls-key-file", certificates / "server.key", "tls-key-file-pass", ""]
+        plain.call("CONFIG", "SET", *map(str, client_key))
+    assert shown_certificate(server, certificates)[1] == "server"
+
+
+@pytest.mark.parametrize("form", ["sec1", "pkcs8"])
+def test_a_key_without_its_public_part(start_server, certificates, form):
+    """As Java's keytool leaves it."""
+    openssl(certificates, "ec", "-in", "server.key", "-no_public", "-out", "sec1.key")
+    openssl(certificates, "pkcs8", "-topk8", "-nocrypt", "-in", "sec1.key", "-out", "pkcs8.key")
+    bare = {"tls_key_file": certificates / f"{form}.key"}
+    server = start_server("subject", options=options_of(certificates, **bare))
+    assert shown_certificate(server, certificates)[1] == "server"
+    with server.connect() as plain:
+        assert plain("CONFIG", "SET", "tls-cert-file", str(certificates / "second.crt")).is_error
+        assert "Failed to load private key" in server.log_text()
 
 
 def test_the_port_changes(start_server, certificates):

@@ -89,7 +89,7 @@ pub(crate) fn found_elements(reply: &Reply) -> Reply {
     found
 }
 
-/// Replies what a scan found: the next cursor, and so many elements that `found` holds.
+/// Replies what a scan found: the next cursor, and the `len` elements that `found` holds.
 pub(crate) fn write_scan(reply: &mut Reply, cursor: u64, len: usize, found: &Reply) {
     reply.array(2);
     reply.bulk(mantissa_number::format_u64(&mut [0; 20], cursor));

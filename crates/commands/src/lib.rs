@@ -7,6 +7,7 @@
 mod access;
 pub mod arguments;
 mod bitmap;
+mod bloom;
 mod collection_scan;
 mod effects;
 mod error;

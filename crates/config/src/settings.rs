@@ -209,16 +209,16 @@ settings! {
     /// The server's certificate, with its chain, in PEM. Setting any `tls-` directive while the server runs
     /// reads the files again.
     tls_cert_file: String = "tls-cert-file", Text, "", 0;
-    /// The server's private key in PEM. It must not be encrypted.
+    /// The server's private key in PEM.
     tls_key_file: String = "tls-key-file", Text, "", 0;
-    /// The password of an encrypted private key. Encrypted keys are not supported here.
-    tls_key_file_pass: Vec<u8> = "tls-key-file-pass", Bytes, "", SENSITIVE | INERT;
+    /// The password of `tls-key-file`, if that is encrypted: a PKCS #8 key (`openssl pkcs8 -topk8`).
+    tls_key_file_pass: Vec<u8> = "tls-key-file-pass", Bytes, "", SENSITIVE;
     /// The certificate for connections that the server opens to other servers.
     tls_client_cert_file: String = "tls-client-cert-file", Text, "", 0;
     /// The private key for connections that the server opens to other servers.
     tls_client_key_file: String = "tls-client-key-file", Text, "", 0;
     /// The password of `tls-client-key-file`.
-    tls_client_key_file_pass: Vec<u8> = "tls-client-key-file-pass", Bytes, "", SENSITIVE | INERT;
+    tls_client_key_file_pass: Vec<u8> = "tls-client-key-file-pass", Bytes, "", SENSITIVE;
     /// Diffie-Hellman parameters. The key exchanges used here need none.
     tls_dh_params_file: String = "tls-dh-params-file", Text, "", INERT;
     /// A PEM file of certificate authorities that clients' certificates are checked against.

@@ -121,7 +121,7 @@ fn fill(client: &mut Client<'_>) -> Result<(), Box<dyn Error>> {
     if reply.as_bytes().contains(&b'-') { Err("the keyspace could not be filled".into()) } else { Ok(()) }
 }
 
-/// The requests number `first` and following, so many, those that come together in one piece.
+/// `runs` requests from number `first` on, in pieces of `at_once`.
 fn inputs(command: &str, at_once: usize, first: u64, runs: u64) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
     let mut inputs = Vec::new();
     let mut requests = Vec::new();

@@ -30,7 +30,7 @@ pub struct ClientMemory {
 }
 
 impl ClientMemory {
-    /// All zero, for so many workers.
+    /// All zero, with a share for each worker.
     pub fn new(worker_count: usize) -> Self {
         ClientMemory { workers: (0..worker_count).map(|_| WorkerShare::default()).collect() }
     }

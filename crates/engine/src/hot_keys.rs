@@ -62,7 +62,7 @@ pub struct HotKey {
 pub struct HotKeys(Box<[Mutex<Sketch>]>);
 
 impl HotKeys {
-    /// For so many threads.
+    /// Empty, with a part for each thread.
     pub fn new(thread_count: usize) -> Self {
         HotKeys((0..thread_count).map(|_| Mutex::default()).collect())
     }

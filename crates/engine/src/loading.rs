@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use mantissa_persist::delay::KeyDelay;
 use mantissa_persist::load::{
-    Access, KeyspaceTarget, LoadJob, LoadOptions, LoadSummary, Loader, load_in_parallel,
+    KeyUsage, KeyspaceTarget, LoadJob, LoadOptions, LoadSummary, Loader, load_in_parallel,
 };
 use mantissa_store::{Keyspace, LockedShards, ShardSet};
 use parking_lot::Mutex;
@@ -52,7 +52,7 @@ pub fn load_file(
     let is_replica = engine.replication.is_replica() || active.config.replicaof.is_some();
     let kept = active.settings.access_clock;
     let clock_of =
-        |access: Access| mantissa_commands::restored_clock(kept, access.idle_s, access.frequency, now_ms);
+        |usage: KeyUsage| mantissa_commands::restored_clock(kept, usage.idle_s, usage.frequency, now_ms);
     let loading = &engine.persistence.load;
     loading.expect(file.length().unwrap_or(0));
     let shown = Mutex::new(clock::now());
@@ -119,7 +119,7 @@ pub fn load_stream(
     let (active, now_ms) = (engine.active_config(), unix_ms());
     let kept = active.settings.access_clock;
     let clock_of =
-        |access: Access| mantissa_commands::restored_clock(kept, access.idle_s, access.frequency, now_ms);
+        |usage: KeyUsage| mantissa_commands::restored_clock(kept, usage.idle_s, usage.frequency, now_ms);
     let mut none_locked = aside.lock(ShardSet::EMPTY);
     let mut target = KeyspaceTarget::new(&mut none_locked, &clock_of, false);
     let mut loader = Loader::new(stream, None, options(&active, now_ms));

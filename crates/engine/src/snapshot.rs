@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use mantissa_persist::delay::KeyDelay;
-use mantissa_persist::load::Access;
+use mantissa_persist::load::KeyUsage;
 use mantissa_persist::storage::OutputFile;
 use mantissa_persist::write::{FileFacts, Target, WriteOptions, Writer};
 use mantissa_store::snapshot::Snapshot;
@@ -103,7 +103,7 @@ struct Job<'a> {
     options: WriteOptions,
     key_delay: KeyDelay,
     /// What the file says about the use of a key with this access clock.
-    access_of: Option<&'a (dyn Fn(u32) -> Access + Sync)>,
+    usage_of: Option<&'a (dyn Fn(u32) -> KeyUsage + Sync)>,
     next_shard: AtomicUsize,
     /// Writing has failed: the walk goes on, since it has to end, but nothing is encoded.
     failed: AtomicBool,
@@ -184,9 +184,9 @@ fn write_as(
 ) -> io::Result<Cut> {
     let active = engine.active_config();
     let now_ms = unix_ms();
-    let access_of = |clock: u32| saved_access(&active, clock, now_ms);
+    let usage_of = |clock: u32| saved_usage(&active, clock, now_ms);
     let policy = active.config.maxmemory_policy.name();
-    let tells_access = policy.ends_with("-lru") || policy.ends_with("-lfu");
+    let tells_usage = policy.ends_with("-lru") || policy.ends_with("-lfu");
     let options = WriteOptions {
         compress: active.config.rdbcompression,
         checksum: active.config.rdbchecksum,
@@ -215,7 +215,7 @@ fn write_as(
         snapshot,
         options,
         key_delay: KeyDelay(active.config.rdb_key_save_delay),
-        access_of: tells_access.then_some(&access_of),
+        usage_of: tells_usage.then_some(&usage_of),
         next_shard: AtomicUsize::new(0),
         failed: AtomicBool::new(false),
         refusal: Mutex::default(),
@@ -311,12 +311,12 @@ fn pile_bytes() -> usize {
 }
 
 /// What a dump says about the use of a key with this access clock, under policies that look at it.
-fn saved_access(active: &ActiveConfig, clock: u32, now_ms: i64) -> Access {
+fn saved_usage(active: &ActiveConfig, clock: u32, now_ms: i64) -> KeyUsage {
     match active.settings.access_clock {
         mantissa_commands::AccessClock::LeastFrequentlyUsed { .. } => {
-            Access { idle_s: None, frequency: Some(clock as u8) }
+            KeyUsage { idle_s: None, frequency: Some(clock as u8) }
         }
-        mantissa_commands::AccessClock::LeastRecentlyUsed => Access {
+        mantissa_commands::AccessClock::LeastRecentlyUsed => KeyUsage {
             idle_s: Some(u64::from(mantissa_commands::idle_seconds(clock, now_ms))),
             frequency: None,
         },

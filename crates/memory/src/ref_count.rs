@@ -21,7 +21,7 @@
 //!
 //! # Overflow
 //!
-//! Counts are used up to half of their range. [`RefCount::retain`] aborts the process beyond: so many
+//! Counts are used up to half of their range. [`RefCount::retain`] aborts the process beyond: that many
 //! references can only exist if some were forgotten. [`RefCount::try_retain`] refuses instead, for counts of
 //! 16 bits, which correct programs can exhaust. The other half keeps the count from wrapping while several
 //! threads find it full at once: each adds one before it sees that.

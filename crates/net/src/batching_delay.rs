@@ -15,7 +15,7 @@ use mantissa_sys::scheduling;
 const WINDOW: Duration = Duration::from_millis(1);
 /// With fewer busy connections there is no delay.
 const BUSY_MIN: u32 = 24;
-/// An iteration waits for at most so many events.
+/// The most events that an iteration waits for.
 const EVENTS_MAX: u32 = 64;
 /// The delay of a new driver, at most.
 const LONGEST: Duration = Duration::from_micros(50);

@@ -34,7 +34,7 @@ use mantissa_sys::process;
 pub(crate) const BUFFERS: u16 = 256;
 /// The number of buffers in use at the start, and at least.
 const BUFFERS_FIRST: u16 = 32;
-/// Connections out of so many buffers that may find none without that being a shortage.
+/// Buffers for each connection that may find none without that being a shortage.
 const FLOODS_PART: u16 = 8;
 /// After so long without a shortage half as many buffers will do; the longest time that this grows to.
 const CALM_MIN: Duration = Duration::from_secs(2);

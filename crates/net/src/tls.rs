@@ -12,6 +12,7 @@
 
 mod acceptor;
 mod connector;
+mod key;
 mod session;
 
 pub use acceptor::{Acceptor, ClientCertificates, TlsOptions};

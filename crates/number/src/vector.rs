@@ -7,8 +7,8 @@
 //! | [`Kernels::hamming`] | bits in words of 64 | exact |
 //!
 //! Each is written once and compiled for several instruction sets, or has a form of its own where the
-//! processor has an instruction for it. [`Kernels::get`] chooses when it is called first. Servers on different
-//! processors must come to the same graph from the same commands, so no result depends on that choice:
+//! processor has an instruction for it. [`Kernels::get`] chooses when it is called first. Servers on
+//! different processors must come to the same graph from the same commands, so no result depends on that:
 //! products of binary32 are rounded before they are added, number `i` is added to sum `i % LANES` in rising
 //! order, and the sums are added in pairs. The error is at most `(n / LANES + 6) * 2^-24` times the sum of
 //! the products' magnitudes.
@@ -115,8 +115,8 @@ fn hamming(left: &[u64], right: &[u64]) -> u32 {
     left.iter().zip(right).map(|(left, right)| (left ^ right).count_ones()).sum()
 }
 
-/// Divides a vector by its length, which is returned. One of zeros stays as it is, with length 1. The length is
-/// the root of the sum of squares, added in fours and then in order, as redis-server does.
+/// Divides a vector by its length, which is returned. One of zeros stays as it is, with length 1. The length
+/// is the root of the sum of squares, added in fours and then in order, as redis-server does.
 pub fn normalise(vector: &mut [f32]) -> f32 {
     let (fours, rest) = vector.as_chunks::<4>();
     let of_fours = fours.iter().fold(0.0f32, |sum, [a, b, c, d]| sum + (a * a + b * b + c * c + d * d));

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// As `key-load-delay` and `rdb-key-save-delay` give it: so many microseconds after each key; for a negative
-/// number -n, one microsecond after every n-th key; nothing for 0.
+/// As `key-load-delay` and `rdb-key-save-delay` give it: microseconds after each key; for a negative number
+/// -n, one microsecond after every n-th key; nothing for 0.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct KeyDelay(pub i32);
 

@@ -35,7 +35,7 @@ use std::io::Read;
 
 /// What the file says about the use of a key, for the eviction policy.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Access {
+pub struct KeyUsage {
     /// Seconds since the key was last used.
     pub idle_s: Option<u64>,
     /// Logarithmic use counter.
@@ -116,7 +116,7 @@ pub struct LoadSummary {
 #[derive(Clone, Copy, Default)]
 struct Attributes {
     expiry: Option<i64>,
-    access: Access,
+    usage: KeyUsage,
     database: usize,
 }
 
@@ -186,8 +186,8 @@ impl<'a, R: Read> Loader<'a, R> {
                     let seconds = i32::from_le_bytes(self.source.array()?);
                     attributes.expiry = expiry(i64::from(seconds)).map(|seconds| seconds * 1000);
                 }
-                opcode::IDLE => attributes.access.idle_s = Some(self.source.length()?),
-                opcode::FREQ => attributes.access.frequency = Some(self.source.byte()?),
+                opcode::IDLE => attributes.usage.idle_s = Some(self.source.length()?),
+                opcode::FREQ => attributes.usage.frequency = Some(self.source.byte()?),
                 value_type::STRING..=LAST_FORM => {
                     self.key(offset, self.dialect.form(mark), attributes, target)?;
                     attributes = Attributes { database: attributes.database, ..Attributes::default() };
@@ -272,7 +272,7 @@ impl<'a, R: Read> Loader<'a, R> {
         if self.key.len() > KEY_BYTES_MAX {
             return self.source.error(offset, "key is too long");
         }
-        let Attributes { database, expiry, access } = attributes;
+        let Attributes { database, expiry, usage } = attributes;
         let expired = self.options.skip_expired && expiry.is_some_and(|expiry| expiry < self.options.now_ms);
         let value_at = self.source.offset();
         let value = if value_type == value_type::STRING {
@@ -297,7 +297,7 @@ impl<'a, R: Read> Loader<'a, R> {
             self.summary.keys_expired += 1;
             return Ok(());
         }
-        let outcome = target.insert(Record { offset, database, key: &self.key, value, expiry, access });
+        let outcome = target.insert(Record { offset, database, key: &self.key, value, expiry, usage });
         self.summary.keys_loaded += 1;
         self.options.key_delay.wait();
         self.tell(offset, outcome)

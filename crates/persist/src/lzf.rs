@@ -25,7 +25,7 @@ const TABLE_BITS_MAX: u32 = 14;
 const EXPANSION_MAX: usize = MATCH_MAX / 3;
 /// How many misses in a row it takes to look at one position less.
 const MISSES_PER_STEP: usize = 16;
-/// An input whose first third has no match is taken for noise, if that third has so many bytes.
+/// An input whose first third has no match is taken for noise, if that third has at least this size.
 const NOISE_BYTES_MIN: usize = 48;
 
 /// Compresses; keeps its table between calls, and gives the same output for the same input whatever came

@@ -80,7 +80,7 @@ impl<'a> Source<'a, io::Empty> {
         Source::from_beginning(bytes, count)
     }
 
-    /// Reads the first so many bytes of some in memory.
+    /// Reads the first `count` of these bytes.
     pub fn from_beginning(bytes: Vec<u8>, count: usize) -> Self {
         let mut source = Source::new(io::empty(), Some(count as u64));
         source.end = count.min(bytes.len());

@@ -9,6 +9,7 @@
 //! packed encoding. Counts are not believed: every element read takes at least a byte of the file, so a
 //! damaged count ends in an error soon.
 
+mod bloom_filter;
 mod hash;
 mod list;
 mod module;

@@ -8,7 +8,7 @@ use crate::format::{
     Checksum, MAGIC, REDIS_VERSION, REPLICA_VERSION, VALKEY_SIGNATURE, VERSION, encoding, opcode,
     put_encoded_integer, put_length, value_type,
 };
-use crate::load::{Access, printable};
+use crate::load::{KeyUsage, printable};
 use crate::lzf;
 use crate::storage::{OutputFile, Storage, directory_of};
 use crate::types::{byte_of_form, form_of};
@@ -123,18 +123,18 @@ pub type Spill<'s> = &'s mut dyn FnMut(&mut Vec<u8>);
 /// Turns keys and values into the bytes of a file.
 pub struct Encoder<'a> {
     options: WriteOptions,
-    access_of: Option<&'a (dyn Fn(u32) -> Access + Sync)>,
+    usage_of: Option<&'a (dyn Fn(u32) -> KeyUsage + Sync)>,
     compressor: lzf::Compressor,
     packed: Vec<u8>,
     refusal: Option<String>,
 }
 
 impl<'a> Encoder<'a> {
-    /// An encoder. `access_of` makes of an entry's access clock what the file is to say about the use of the
+    /// An encoder. `usage_of` makes of an entry's access clock what the file is to say about the use of the
     /// key; without it the file says nothing.
-    pub fn new(options: WriteOptions, access_of: Option<&'a (dyn Fn(u32) -> Access + Sync)>) -> Self {
+    pub fn new(options: WriteOptions, usage_of: Option<&'a (dyn Fn(u32) -> KeyUsage + Sync)>) -> Self {
         let compressor = lzf::Compressor::new();
-        Encoder { options, access_of, compressor, packed: Vec::new(), refusal: None }
+        Encoder { options, usage_of, compressor, packed: Vec::new(), refusal: None }
     }
 
     /// Why what was encoded is not to be used, if it has a value that the target can not read.
@@ -218,12 +218,12 @@ impl<'a> Encoder<'a> {
             out.push(opcode::EXPIRETIME_MS);
             out.extend_from_slice(&expiry.to_le_bytes());
         }
-        if let Some(access) = self.access_of.map(|access_of| access_of(clock)) {
-            if let Some(idle_s) = access.idle_s {
+        if let Some(usage) = self.usage_of.map(|usage_of| usage_of(clock)) {
+            if let Some(idle_s) = usage.idle_s {
                 out.push(opcode::IDLE);
                 put_length(idle_s, out);
             }
-            if let Some(frequency) = access.frequency {
+            if let Some(frequency) = usage.frequency {
                 out.extend_from_slice(&[opcode::FREQ, frequency]);
             }
         }
@@ -359,16 +359,16 @@ pub struct Writer<'a, W> {
 }
 
 impl<'a, W: Write> Writer<'a, W> {
-    /// A writer into `sink`; see [`Encoder::new`] for `access_of`.
+    /// A writer into `sink`; see [`Encoder::new`] for `usage_of`.
     pub fn new(
         sink: W,
         options: WriteOptions,
-        access_of: Option<&'a (dyn Fn(u32) -> Access + Sync)>,
+        usage_of: Option<&'a (dyn Fn(u32) -> KeyUsage + Sync)>,
     ) -> Self {
         Writer {
             sink,
             checksum: options.checksum.then(Checksum::default),
-            encoder: Encoder::new(options, access_of),
+            encoder: Encoder::new(options, usage_of),
             buffer: Vec::with_capacity(BUFFER_BYTES),
             written: 0,
         }
@@ -397,7 +397,7 @@ impl<'a, W: Write> Writer<'a, W> {
         self.spill()
     }
 
-    /// Begins a database of so many keys, of which so many have an expiry.
+    /// Begins a database with its number of keys, and of those with an expiry.
     pub fn database(&mut self, index: usize, keys: u64, with_expiry: u64) -> io::Result<()> {
         self.encoder.database(index, keys, with_expiry, &mut self.buffer);
         self.spill()

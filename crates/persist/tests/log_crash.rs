@@ -100,7 +100,8 @@ impl Server {
         self.units.push((end, commands as usize));
     }
 
-    fn turn(&mut self, random: &mut Random) -> Result<(), WriterError> {
+    /// Time passes, then the writer does what is due.
+    fn write_later(&mut self, random: &mut Random) -> Result<(), WriterError> {
         self.now += Duration::from_millis(random.below(3000));
         self.writer.write_and_sync(self.now)
     }
@@ -127,7 +128,7 @@ impl Server {
             0 => self.control.switch(next),
             _ => self.control.switch_at(next, &facts),
         }
-        let outcome = self.turn(random);
+        let outcome = self.write_later(random);
         if *switched.lock().expect("nobody panics with it") {
             // A base that can not be written changes nothing.
             let _ = self.write_base(&units);
@@ -226,7 +227,7 @@ fn run(seed: u64, policy: SyncPolicy) -> (Option<AofError>, bool) {
     let storage = MemoryStorage::new();
     let preallocation = [0, 1, 9_000, 200_000][(seed / 4 % 4) as usize];
     let mut server = Server::start(&storage, policy, preallocation).expect("no fault is set");
-    server.turn(&mut random).expect("no fault is set");
+    server.write_later(&mut random).expect("no fault is set");
     let steps = 5 + random.below(60);
     match seed % 4 {
         0 => storage.fail_at(storage.operations() + random.below(80)),
@@ -242,7 +243,7 @@ fn run(seed: u64, policy: SyncPolicy) -> (Option<AofError>, bool) {
             server.change_history();
         }
         let outcome =
-            if random.below(8) == 0 { server.rewrite(&mut random) } else { server.turn(&mut random) };
+            if random.below(8) == 0 { server.rewrite(&mut random) } else { server.write_later(&mut random) };
         match outcome {
             // A server that can not keep what it promised ends. What a sync that failed should have made
             // durable is lost, so nothing can be told of it afterwards.
@@ -256,7 +257,7 @@ fn run(seed: u64, policy: SyncPolicy) -> (Option<AofError>, bool) {
         // The power goes between a write and what would make it durable.
         storage.fail_at(storage.operations() + 1 + random.below(2));
         (0..3).for_each(|_| server.append(&mut random));
-        let _ = server.turn(&mut random);
+        let _ = server.write_later(&mut random);
     }
     let durable = server.control.durable();
     storage.crash_anyhow(seed);

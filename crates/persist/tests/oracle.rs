@@ -122,6 +122,8 @@ fn encoding(entry: &Entry) -> Option<&'static str> {
         ValueRef::SortedSet(set) => Some(set.encoding()),
         ValueRef::Hash(_) => None,
         ValueRef::Stream(_) => Some("stream"),
+        ValueRef::BloomFilter(_) => Some("raw"),
+        ValueRef::VectorSet(_) => Some("raw"),
     }
 }
 

@@ -5,7 +5,7 @@ mod model;
 mod random;
 
 use mantissa_persist::format::Checksum;
-use mantissa_persist::load::{Access, LoadOptions, LoadTarget, LoadedValue, Loader, Record};
+use mantissa_persist::load::{KeyUsage, LoadOptions, LoadTarget, LoadedValue, Loader, Record};
 use mantissa_persist::storage::{MemoryStorage, Storage};
 use mantissa_persist::write::{Encoder, FileFacts, Target, WriteOptions, Writer, save_file};
 use mantissa_store::Entry;
@@ -45,7 +45,7 @@ proptest! {
 }
 
 #[derive(Default)]
-struct Accesses(Vec<(Vec<u8>, Access)>);
+struct Accesses(Vec<(Vec<u8>, KeyUsage)>);
 
 impl LoadTarget for Accesses {
     fn select(&mut self, _database: usize) -> Result<(), String> {
@@ -54,7 +54,7 @@ impl LoadTarget for Accesses {
 
     fn insert(&mut self, record: Record<'_>) -> Result<(), String> {
         assert!(matches!(record.value, LoadedValue::Text(_)));
-        self.0.push((record.key.to_vec(), record.access));
+        self.0.push((record.key.to_vec(), record.usage));
         Ok(())
     }
 
@@ -65,18 +65,18 @@ impl LoadTarget for Accesses {
 
 #[test]
 fn chunks_of_several_encoders_make_one_file() {
-    let access_of = |clock: u32| match clock {
-        0 => Access::default(),
-        1 => Access { idle_s: Some(1000), frequency: None },
-        _ => Access { idle_s: None, frequency: Some(7) },
+    let usage_of = |clock: u32| match clock {
+        0 => KeyUsage::default(),
+        1 => KeyUsage { idle_s: Some(1000), frequency: None },
+        _ => KeyUsage { idle_s: None, frequency: Some(7) },
     };
     let entries: Vec<_> =
         (0..9u32).map(|number| Entry::string(&number.to_le_bytes(), b"value", None, number % 3)).collect();
-    let mut writer = Writer::new(Vec::new(), WriteOptions::default(), Some(&access_of));
+    let mut writer = Writer::new(Vec::new(), WriteOptions::default(), Some(&usage_of));
     writer.begin(&FileFacts::default()).expect("a vector takes all");
     writer.database(0, 9, 0).expect("a vector takes all");
     for (index, part) in entries.chunks(3).enumerate() {
-        let mut encoder = Encoder::new(WriteOptions::default(), Some(&access_of));
+        let mut encoder = Encoder::new(WriteOptions::default(), Some(&usage_of));
         let mut chunk = Vec::new();
         part.iter().for_each(|entry| encoder.entry(entry, &mut chunk));
         let mut checksum = Checksum::default();
@@ -88,7 +88,7 @@ fn chunks_of_several_encoders_make_one_file() {
     assert_eq!(file.len() as u64, length);
     let mut accesses = Accesses::default();
     Loader::new(&file[..], None, LoadOptions::default()).load(&mut accesses).expect("it is whole");
-    let expected = entries.iter().map(|entry| (entry.key().to_vec(), access_of(entry.clock())));
+    let expected = entries.iter().map(|entry| (entry.key().to_vec(), usage_of(entry.clock())));
     assert_eq!(accesses.0, expected.collect::<Vec<_>>());
 }
 

@@ -57,12 +57,12 @@ impl Freeze {
         self.changed.notify_all();
     }
 
-    /// Waits until so many workers have stopped. False after the timeout.
+    /// Waits until this number of workers have stopped. False after the timeout.
     pub fn await_stopped(&self, workers: usize, timeout: Duration) -> bool {
         self.await_until(timeout, |state| state.stopped >= workers)
     }
 
-    /// Waits until so many workers have given up all of their connections. False after the timeout.
+    /// Waits until this number of workers have given up all of their connections. False after the timeout.
     pub fn await_emptied(&self, workers: usize, timeout: Duration) -> bool {
         self.await_until(timeout, |state| state.emptied >= workers)
     }

@@ -30,6 +30,7 @@ pub fn connector(config: &Config) -> Result<Connector, String> {
     if !config.tls_client_cert_file.is_empty() {
         options.certificate_file = config.tls_client_cert_file.clone().into();
         options.key_file = config.tls_client_key_file.clone().into();
+        options.key_password.clone_from(&config.tls_client_key_file_pass);
     }
     Connector::new(&options)
 }
@@ -45,6 +46,7 @@ fn options(config: &Config) -> Result<TlsOptions, String> {
     Ok(TlsOptions {
         certificate_file: config.tls_cert_file.clone().into(),
         key_file: config.tls_key_file.clone().into(),
+        key_password: config.tls_key_file_pass.clone(),
         authority_file: config.tls_ca_cert_file.clone().into(),
         authority_folder: config.tls_ca_cert_dir.clone().into(),
         clients: match config.tls_auth_clients {

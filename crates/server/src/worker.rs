@@ -1,10 +1,10 @@
 //! A worker: one thread, one event loop, the connections it serves.
 //!
-//! Bytes that arrive are parsed in place, a batch of requests at a time. Where there are so many keys that
-//! they miss the caches, those of a batch are hashed and their buckets and entries prefetched before the
-//! first of its commands runs, so that the misses of a pipeline overlap. The first keys of all connections
-//! that have sent something in an iteration are fetched in the same way before the first of them is served,
-//! where the driver shows them.
+//! Bytes that arrive are parsed in place, a batch of requests at a time. In a keyspace that is larger than
+//! the caches, the keys of a batch are hashed and their buckets and entries prefetched before the first of
+//! its commands runs, so that the misses of a pipeline overlap. The first keys of all connections that have
+//! sent something in an iteration are fetched in the same way before the first of them is served, where the
+//! driver shows them.
 
 mod freezing;
 mod input;
@@ -80,7 +80,7 @@ pub struct Worker<'e> {
     batch: Batch,
     /// The keys of the upcoming requests of an iteration, with their databases.
     upcoming: Vec<(usize, KeyHash)>,
-    /// Whether there are so many keys that it pays to prefetch them.
+    /// Whether the keyspace is large enough for prefetching to pay.
     prefetches: bool,
     deadlines: Deadlines,
     listeners: Vec<WorkerListener>,

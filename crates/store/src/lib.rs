@@ -8,6 +8,7 @@
 mod ahead;
 pub mod append_block;
 pub mod bits;
+mod bloom_filter;
 mod distinct;
 mod entry;
 mod expiry_sample;
@@ -17,7 +18,9 @@ mod keyspace;
 mod limits;
 mod list;
 pub mod listpack;
+mod murmur;
 mod packed;
+mod paged_bytes;
 mod sample;
 mod seed;
 mod set;
@@ -39,6 +42,7 @@ pub mod vector_set;
 pub use mantissa_memory::{allocator, heap, prefetch, slab};
 
 pub use ahead::Ahead;
+pub use bloom_filter::{BloomAdded, BloomFilter, BloomPart, BloomShape};
 pub use entry::{Entry, KEY_BYTES_MAX, canonical_integer};
 pub use hash::{Field, FieldChange, Hash};
 pub use key_hash::{KeyHash, KeyHasher};

@@ -86,6 +86,13 @@ macro_rules! value_types {
                 sizes: None,
                 waiting: Waiting::ForArrivalOrLoss,
             }
+            /// A Bloom filter.
+            BloomFilter = 7 {
+                name: "MBbloom--",
+                category: "bloom",
+                sizes: None,
+                waiting: Waiting::Never,
+            }
             /// A vector set.
             VectorSet = 20 {
                 name: "vectorset",

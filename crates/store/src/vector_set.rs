@@ -10,12 +10,12 @@
 //! order       6      leaves of a counted tree, by name
 //! ```
 //!
-//! Guarantees: the same commands lead to the same set, on every server and processor: levels follow from the
-//! count of all elements that were ever added, projections from their sizes. Exact searches compare with every
+//! Guarantees: the same commands lead to the same set, on every server and processor: levels follow from
+//! the count of all elements that were ever added, projections from their sizes. Exact searches compare with every
 //! element. Removed elements leave no trace but their rows, which later ones use again.
 //!
-//! A search is about `ef * M` comparisons, inserting one search with `ef` 200 and more, removing some thousand
-//! comparisons, finding a name O(log n). A clone costs O(1) and shares all; a change copies the chunks of up
+//! A search is about `ef * M` comparisons, inserting one search with `ef` 200 and more, removing some
+//! thousand comparisons, finding a name O(log n). A clone costs O(1) and shares all; a change copies the chunks of up
 //! to 28 KB that it touches and that are shared.
 
 mod graph;
@@ -336,7 +336,8 @@ impl VectorSet {
         })
     }
 
-    /// The nearest elements to a vector among all for which `filter` holds, the nearest first. O(n log count).
+    /// The nearest elements to a vector among all for which `filter` holds, the nearest first.
+    /// O(n log count).
     pub fn search_all(
         &self,
         target: &Target,

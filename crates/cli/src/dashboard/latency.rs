@@ -79,14 +79,14 @@ fn draw(frame: &mut Frame<'_>, place: &str, taken_us: &Histogram<u64>) {
         })
         .collect();
     let chart_widget = BarChart::default()
-        .block(Block::bordered().title(" samples up to so many milliseconds "))
+        .block(Block::bordered().title(" samples by their upper limit in milliseconds "))
         .bar_width(BAR_WIDTH)
         .data(BarGroup::default().bars(&bars));
     frame.render_widget(chart_widget, chart);
     frame.render_widget(Line::raw(" q: leave"), foot);
 }
 
-/// The upper limits of at most so many classes of latency, with their counts.
+/// The upper limits of at most `classes_max` classes of latency, with their counts.
 fn classes(taken_us: &Histogram<u64>, classes_max: usize) -> Vec<(u64, u64)> {
     let (low, high) = (taken_us.min().max(1) as f64, taken_us.max().max(1) as f64);
     let wanted = ((high / low).log2() * BARS_PER_DOUBLING).ceil() as usize + 1;

@@ -4,7 +4,7 @@
 use std::io;
 
 use mantissa_persist::digest::digest_value;
-use mantissa_persist::load::{Access, LoadOptions, LoadedValue, Record};
+use mantissa_persist::load::{KeyUsage, LoadOptions, LoadedValue, Record};
 use mantissa_persist::payload::{module_type_of, restore_value};
 use mantissa_protocol::put_quoted;
 
@@ -112,8 +112,8 @@ fn compare(ours: Option<&Dumped>, theirs: Option<&Dumped>) -> Found {
 fn digest(payload: &[u8]) -> Option<[u8; 20]> {
     let options = LoadOptions { now_ms: now_ms(), ..LoadOptions::default() };
     let value = restore_value(payload, &options).ok()?;
-    let access = Access::default();
+    let usage = KeyUsage::default();
     let value = LoadedValue::Value(value);
-    let record = Record { offset: 0, database: 0, key: b"", value, expiry: None, access };
+    let record = Record { offset: 0, database: 0, key: b"", value, expiry: None, usage };
     Some(digest_value(&record.into_entry(0)))
 }

@@ -107,7 +107,7 @@ impl Cell {
         }
     }
 
-    /// The neighbour so many columns and rows away, round the edges.
+    /// The neighbour at this distance in columns and rows, round the edges.
     fn neighbour(self, columns: i32, rows: i32) -> Cell {
         let moved = |number: u32, by: i32| match by {
             0 => number,

@@ -91,7 +91,7 @@ fn log_delivered(access: &mut Access<'_>, key: &[u8], reader: &Reader<'_>, ids: 
     log_position(access, key, reader.group)
 }
 
-/// Logs that a consumer has an entry since a time and for so many deliveries.
+/// Logs that a consumer has an entry, since when, and its number of deliveries.
 pub(super) fn log_claim(
     access: &mut Access<'_>,
     key: &[u8],

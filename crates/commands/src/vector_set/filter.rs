@@ -7,9 +7,9 @@
 //!
 //! All but `**` group to the left. Text is taken as it stands between its quotes. Texts are equal by their
 //! bytes, null only to null; otherwise both sides are numbers: a text that is one, or 0, as is a list. An
-//! element whose attribute lacks a field that is named does not pass, whatever is asked. This is the grammar of
-//! redis-server 8.2, whose tokens are cut in its own way: an operator is the longest that a run of letters and
-//! signs begins with, `null` a whole run.
+//! element whose attribute lacks a field that is named does not pass, whatever is asked. This is the grammar
+//! of redis-server 8.2, whose tokens are cut in its own way: an operator is the longest that a run of letters
+//! and signs begins with, `null` a whole run.
 //!
 //! Compiling is linear in the text, passing in the steps and, for each field, in the attribute.
 

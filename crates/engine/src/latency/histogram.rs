@@ -84,7 +84,7 @@ impl Histogram {
     }
 
     /// What LATENCY HISTOGRAM says of a command: the number of calls, and for each power of two from 1024
-    /// nanoseconds on how many calls took at most so many microseconds, where that number rises.
+    /// nanoseconds to the number of calls that took at most that long, where that number rises.
     pub fn reply(&self, reply: &mut Reply) {
         reply.map(2);
         reply.bulk(b"calls");

@@ -1,7 +1,7 @@
 //! Dumps for replicas: one thread encodes a snapshot once for all that wait for it.
 //!
 //! The snapshot's cut is where the stream goes on: there, with all shards locked, the replicas' readers of
-//! the log are registered. Encoded pieces go straight to the replicas, for their workers to send. The slowest
+//! the log are registered. Encoded chunks go straight to the replicas, for their workers to send. The slowest
 //! of them sets the pace, but is given up after `repl-timeout` without progress. Only where a replica has to
 //! be told the length beforehand, or `repl-diskless-sync` is off, the dump goes through a file.
 
@@ -25,9 +25,9 @@ use crate::snapshot;
 use crate::state::replication::{Replica, ReplicaState};
 use crate::{notice, warning};
 
-/// Bytes of a piece.
-const PIECE_BYTES: usize = 128 << 10;
-/// Bytes of pieces that may wait for one replica.
+/// Bytes of a chunk.
+const CHUNK_BYTES: usize = 128 << 10;
+/// Bytes of chunks that may wait for one replica.
 const WAITING_BYTES_MAX: usize = 4 << 20;
 /// How often who fills looks whether it is still wanted.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -159,7 +159,7 @@ fn run(engine: &Engine) {
 impl Dump<'_> {
     /// Sends the dump while it is encoded. Returns its length.
     fn stream(&self) -> io::Result<u64> {
-        let mut outlet = Outlet { dump: self, piece: Vec::new(), bytes: 0 };
+        let mut outlet = Outlet { dump: self, chunk: Vec::new(), bytes: 0 };
         self.write(&mut outlet)?;
         outlet.pass()?;
         let mark = self.mark.clone().unwrap_or_default();
@@ -193,10 +193,10 @@ impl Dump<'_> {
         self.give(Arc::new(format!("${length}\r\n").into_bytes()))?;
         let mut left = length;
         while left > 0 {
-            let mut piece = vec![0; left.min(PIECE_BYTES as u64) as usize];
-            file.read_exact(&mut piece)?;
-            left -= piece.len() as u64;
-            self.give(Arc::new(piece))?;
+            let mut chunk = vec![0; left.min(CHUNK_BYTES as u64) as usize];
+            file.read_exact(&mut chunk)?;
+            left -= chunk.len() as u64;
+            self.give(Arc::new(chunk))?;
         }
         self.end(false);
         Ok(length)
@@ -276,16 +276,16 @@ impl Dump<'_> {
         self.is_cut.store(true, Ordering::Release);
     }
 
-    /// Gives a piece to all replicas, and waits until none of them has too many. Fails if nobody is left.
-    fn give(&self, piece: Arc<Vec<u8>>) -> io::Result<()> {
+    /// Gives a chunk to all replicas, and waits until none of them has too many. Fails if nobody is left.
+    fn give(&self, chunk: Arc<Vec<u8>>) -> io::Result<()> {
         let mut targets = self.targets.lock();
         targets.retain(|replica| {
             let mut outgoing = replica.outgoing.lock();
             if outgoing.is_closed || outgoing.failure.is_some() {
                 return false;
             }
-            outgoing.dump_bytes += piece.len();
-            outgoing.dump.push_back(Arc::clone(&piece));
+            outgoing.dump_bytes += chunk.len();
+            outgoing.dump.push_back(Arc::clone(&chunk));
             drop(outgoing);
             primary::wake_worker(self.engine, replica);
             true
@@ -348,27 +348,27 @@ impl Dump<'_> {
 /// Takes the encoded dump, for the replicas.
 struct Outlet<'d, 'e> {
     dump: &'d Dump<'e>,
-    piece: Vec<u8>,
+    chunk: Vec<u8>,
     bytes: u64,
 }
 
 impl Outlet<'_, '_> {
     /// Passes on what has been collected.
     fn pass(&mut self) -> io::Result<()> {
-        if self.piece.is_empty() {
+        if self.chunk.is_empty() {
             return Ok(());
         }
-        let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE_BYTES));
-        self.bytes += piece.len() as u64;
-        self.dump.give(Arc::new(piece))
+        let chunk = std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK_BYTES));
+        self.bytes += chunk.len() as u64;
+        self.dump.give(Arc::new(chunk))
     }
 }
 
 impl Write for Outlet<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.piece.extend_from_slice(bytes);
+        self.chunk.extend_from_slice(bytes);
         // Before the cut nobody is to be sent anything.
-        if self.piece.len() >= PIECE_BYTES && self.dump.is_cut.load(Ordering::Acquire) {
+        if self.chunk.len() >= CHUNK_BYTES && self.dump.is_cut.load(Ordering::Acquire) {
             self.pass()?;
         }
         Ok(bytes.len())

@@ -381,7 +381,7 @@ pub struct Buffered {
     pub backlog: u64,
     /// What is kept of the log for the backlog and replicas.
     pub log: u64,
-    /// What waits for replicas beside that: pieces of dumps, and what the drivers have.
+    /// What waits for replicas beside that: chunks of dumps, and what the drivers have.
     pub replicas: u64,
 }
 

@@ -55,12 +55,12 @@ pub fn send(
     let mut room = outlet.room();
     if !outgoing.dump.is_empty() {
         while room > 0
-            && let Some(piece) = outgoing.dump.pop_front()
+            && let Some(chunk) = outgoing.dump.pop_front()
         {
-            outgoing.dump_bytes = outgoing.dump_bytes.saturating_sub(piece.len());
-            room = room.saturating_sub(piece.len());
-            outlet.send(std::iter::once(&piece[..]));
-            count_sent(engine, replica, piece.len());
+            outgoing.dump_bytes = outgoing.dump_bytes.saturating_sub(chunk.len());
+            room = room.saturating_sub(chunk.len());
+            outlet.send(std::iter::once(&chunk[..]));
+            count_sent(engine, replica, chunk.len());
         }
         replica.has_sent.notify_all();
     }

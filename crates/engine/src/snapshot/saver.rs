@@ -40,7 +40,7 @@ impl<'j, 'a> Saver<'j, 'a> {
     pub fn new(job: &'j Job<'a>, sender: SyncSender<Chunk>) -> Self {
         Saver {
             job,
-            encoder: Encoder::new(job.options.clone(), job.access_of),
+            encoder: Encoder::new(job.options.clone(), job.usage_of),
             outlet: RefCell::new(Outlet::new(job, sender)),
             chunk: Vec::new(),
             selected: None,

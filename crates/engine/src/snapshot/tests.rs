@@ -20,12 +20,12 @@ fn keyspace() -> Keyspace {
     keyspace
 }
 
-/// Writes a snapshot whose encoding calls `access_of`, and returns how many keys it had, and the outcome.
+/// Writes a snapshot whose encoding calls `usage_of`, and returns how many keys it had, and the outcome.
 fn snapshot(
     keyspace: &Keyspace,
     file: &mut dyn OutputFile,
     pace: Pace,
-    access_of: &(dyn Fn(u32) -> Access + Sync),
+    usage_of: &(dyn Fn(u32) -> KeyUsage + Sync),
 ) -> (u64, io::Result<()>) {
     let options = WriteOptions::default();
     let mut writer = Writer::new(file, options.clone(), None);
@@ -38,7 +38,7 @@ fn snapshot(
         snapshot,
         options,
         key_delay: KeyDelay(0),
-        access_of: Some(access_of),
+        usage_of: Some(usage_of),
         next_shard: AtomicUsize::new(0),
         failed: AtomicBool::new(false),
         refusal: Mutex::default(),
@@ -54,7 +54,7 @@ fn snapshot(
 fn a_saver_that_panics_fails_the_save_and_spoils_nothing() {
     let keyspace = keyspace();
     let panics = |_| panic!("for the test");
-    let works = |_| Access { idle_s: None, frequency: Some(1) };
+    let works = |_| KeyUsage { idle_s: None, frequency: Some(1) };
     for pace in [Pace::Steady, Pace::Hasty] {
         let mut file = MemoryStorage::new().create("dump.rdb".as_ref()).expect("there is room");
         assert!(snapshot(&keyspace, &mut *file, pace, &panics).1.is_err());

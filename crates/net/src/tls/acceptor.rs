@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::key;
+
 use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{
     NoServerSessionStorage, ServerSessionMemoryCache, StoresServerSessions, WebPkiClientVerifier,
@@ -31,8 +33,10 @@ pub enum ClientCertificates {
 pub struct TlsOptions {
     /// The certificate of the server and those between it and a root, in PEM.
     pub certificate_file: PathBuf,
-    /// Its private key, in PEM, not encrypted.
+    /// Its private key, in PEM.
     pub key_file: PathBuf,
+    /// The password of the key, if it is encrypted.
+    pub key_password: Vec<u8>,
     /// Roots that certificates of clients go back to, in PEM.
     pub authority_file: PathBuf,
     /// A folder with more of them.
@@ -159,11 +163,7 @@ pub(super) fn certified_key(options: &TlsOptions, provider: &CryptoProvider) -> 
     let path = &options.key_file;
     let failed = |reason: String| format!("Failed to load private key: {}: {reason}", path.display());
     let text = fs::read(path).map_err(|error| failed(error.to_string()))?;
-    if text.windows(9).any(|part| part == b"ENCRYPTED") {
-        return Err(failed("it is encrypted, which is not supported: decrypt it first".to_owned()));
-    }
-    let key = PrivateKeyDer::from_pem_slice(&text).map_err(|error| failed(error.to_string()))?;
-    let key = provider.key_provider.load_private_key(key).map_err(|error| failed(error.to_string()))?;
+    let key = key::load(&text, &options.key_password, &chain[0], provider).map_err(failed)?;
     let certified = CertifiedKey::new(chain, key);
     // What cannot be compared, such as a certificate of an old version, is taken as it is.
     match certified.keys_match() {

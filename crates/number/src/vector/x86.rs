@@ -1,4 +1,5 @@
-//! The kernels for processors of the x86 family: compiled for SSE2 (which every x86-64 has), AVX2 and AVX-512.
+//! The kernels for processors of the x86 family: compiled for AVX2 and AVX-512. SSE2 is what the
+//! portable ones are compiled for.
 
 use super::Kernels;
 use std::arch::x86_64::*;

@@ -129,7 +129,7 @@ impl Position {
         }
     }
 
-    /// Goes past the item at hand, of so many bytes.
+    /// Goes past the item at hand, whose size this is.
     pub fn pass(&mut self, bytes: u64, in_transaction: bool) {
         let is_stale = simulation::has_fault(Fault::StaleOffset);
         if let Some(known) = self.now.as_mut().filter(|_| self.counts && !is_stale) {

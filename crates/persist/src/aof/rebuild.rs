@@ -91,7 +91,7 @@ impl<W: Write> Rebuilder<W> {
         self.settle()
     }
 
-    /// Begins commands that start with these words and then take elements of so many words each.
+    /// Begins commands that start with these words and then take elements of `words_per_element` words.
     pub(crate) fn gather<'a>(&'a mut self, start: &[&'a [u8]], words_per_element: usize) -> Gathering<'a, W> {
         let words_max = ELEMENTS_PER_COMMAND * words_per_element;
         Gathering { to: self, start: start.to_vec(), words: Vec::new(), words_max }

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use std::fs::{File, OpenOptions};
 
-    /// A file with so many bytes.
+    /// A file of `length` bytes.
     fn file(name: &str, length: usize) -> (File, Vec<u8>) {
         let bytes: Vec<u8> = (0..length).map(|at| (at / 7 % 251) as u8).collect();
         let path = std::env::temp_dir().join(format!("mantissa-ahead-{}-{name}", std::process::id()));

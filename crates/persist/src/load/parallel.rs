@@ -33,7 +33,7 @@ const RECORD_BYTES_MAX: usize = if cfg!(test) { 8 << 10 } else { 16 << 20 };
 const PART_BYTES_KEPT: usize = 2 * PART_BYTES;
 /// Parts that may wait for each worker.
 const PARTS_WAITING_MAX: usize = 4;
-/// A key with a value takes at least about so many bytes of a file: what bounds a stated number of keys.
+/// About the fewest bytes that a key with its value takes in a file: bounds a stated number of keys.
 const KEY_BYTES_MIN: u64 = 8;
 
 /// Calls what it is given with a target, once or as often as it likes.

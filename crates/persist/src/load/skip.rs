@@ -19,7 +19,7 @@ pub(crate) enum Stop {
 
 /// Bytes to skip.
 pub(crate) trait Input {
-    /// Skips so many bytes.
+    /// Skips `count` bytes.
     fn skip(&mut self, count: u64) -> Result<(), Stop>;
 
     /// The next bytes.
@@ -85,7 +85,7 @@ pub(super) enum Skipped {
     Record,
     /// The keys that follow belong to this database.
     Database(u64),
-    /// The database has so many keys.
+    /// The number of keys that the database has.
     Keys(u64),
     /// The end mark.
     End,
@@ -146,7 +146,7 @@ pub(crate) fn skip_each<I: Input>(
     Ok(())
 }
 
-/// Steps over so many strings.
+/// Steps over `count` strings.
 pub(crate) fn skip_strings(input: &mut impl Input, count: u64) -> Result<(), Stop> {
     (0..count).try_for_each(|_| skip_string(input))
 }

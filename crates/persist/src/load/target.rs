@@ -1,6 +1,6 @@
 //! Where loaded keys go.
 
-use super::Access;
+use super::KeyUsage;
 use crate::source::LoadError;
 use mantissa_store::{Entry, KeyHash, LockedShards, Value};
 
@@ -29,7 +29,7 @@ pub struct Record<'a> {
     /// When it expires, as unix time in milliseconds.
     pub expiry: Option<i64>,
     /// When it was last used.
-    pub access: Access,
+    pub usage: KeyUsage,
 }
 
 impl Record<'_> {
@@ -94,7 +94,7 @@ pub trait LoadTarget {
 pub struct KeyspaceTarget<'a, 'k> {
     /// Either no shard, and each is locked as needed, or all.
     shards: &'a mut LockedShards<'k>,
-    clock_of: &'a dyn Fn(Access) -> u32,
+    clock_of: &'a dyn Fn(KeyUsage) -> u32,
     /// Keys that are there already are replaced, not an error.
     replace: bool,
     /// For each shard the keys that wait.
@@ -118,7 +118,11 @@ struct Waiting {
 impl<'a, 'k> KeyspaceTarget<'a, 'k> {
     /// Loads through `shards`, of which none or all are locked. `clock_of` makes the entry's access clock of
     /// what the file says about the use of a key. With `replace`, keys that are there already are replaced.
-    pub fn new(shards: &'a mut LockedShards<'k>, clock_of: &'a dyn Fn(Access) -> u32, replace: bool) -> Self {
+    pub fn new(
+        shards: &'a mut LockedShards<'k>,
+        clock_of: &'a dyn Fn(KeyUsage) -> u32,
+        replace: bool,
+    ) -> Self {
         let waiting = (0..shards.keyspace().shard_count()).map(|_| Vec::new()).collect();
         let (functions, facts) = (Vec::new(), Vec::new());
         KeyspaceTarget { shards, clock_of, replace, waiting, failure: None, functions, facts }
@@ -161,7 +165,7 @@ impl LoadTarget for KeyspaceTarget<'_, '_> {
         let hash = keyspace.hash(record.key);
         let shard = keyspace.shard_of(hash);
         let (database, offset) = (record.database, record.offset);
-        let clock = (self.clock_of)(record.access);
+        let clock = (self.clock_of)(record.usage);
         let entry = record.into_entry(clock);
         self.waiting[shard].push(Waiting { database, hash, entry, offset });
         if self.waiting[shard].len() >= KEYS_AT_ONCE {

@@ -32,6 +32,7 @@ fn describe(value: &Value) -> String {
         }
         Value::Hash(hash) => describe_hash(hash),
         Value::Stream(stream) => format!("{} entries", stream.len()),
+        Value::BloomFilter(filter) => format!("{} items", filter.items()),
         Value::VectorSet(set) => format!("{} vectors", set.len()),
     }
 }
@@ -65,8 +66,8 @@ impl LoadTarget for Told {
         if let Some(expiry) = record.expiry {
             line += &format!(" expires {expiry}");
         }
-        if record.access != Access::default() {
-            line += &format!(" {:?}", record.access);
+        if record.usage != KeyUsage::default() {
+            line += &format!(" {:?}", record.usage);
         }
         self.lines.push(line);
         Ok(())
@@ -361,8 +362,8 @@ fn what_surrounds_keys() {
         [
             "redis-ver is 8.2.3",
             "function #!lua name=x",
-            "3/later v expires 1700000000001 Access { idle_s: Some(9), frequency: None }",
-            "3/in seconds v expires 2000000000000 Access { idle_s: None, frequency: Some(255) }",
+            "3/later v expires 1700000000001 KeyUsage { idle_s: Some(9), frequency: None }",
+            "3/in seconds v expires 2000000000000 KeyUsage { idle_s: None, frequency: Some(255) }",
             "3/never v",
         ]
     );

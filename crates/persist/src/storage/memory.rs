@@ -183,7 +183,7 @@ impl MemoryStorage {
         locked(&self.0).syncs
     }
 
-    /// Leaves space for so many more bytes; `None`: no limit.
+    /// Limits the space that is left, in bytes; `None`: no limit.
     pub fn fill_up_after(&self, bytes: Option<u64>) {
         locked(&self.0).space_bytes = bytes;
     }

@@ -6,7 +6,7 @@ use mantissa_number::INTEGER_TEXT_MAX;
 use mantissa_store::listpack::{Element, IntegerText, ListpackError};
 use std::io::Read;
 
-/// From so many elements of a large collection is told how large it will be in all.
+/// Elements of a large collection from whose bytes its size in all is estimated.
 pub const TYPICAL_ELEMENTS: u64 = 1 << 10;
 
 /// Elements that should come in twos or threes do not.
@@ -69,7 +69,7 @@ pub fn damage(ListpackError { at, reason }: ListpackError) -> Damage {
 }
 
 /// The stated number of elements if the file can have as many; otherwise the most that it can have. The
-/// first, so many as are typical, began at `start`.
+/// first, [`TYPICAL_ELEMENTS`], began at `start`.
 pub fn believable<R: Read>(source: &Source<R>, start: u64, count: u64) -> usize {
     let bytes_of_one = ((source.offset() - start) / TYPICAL_ELEMENTS).max(1);
     let possible = TYPICAL_ELEMENTS + source.left().unwrap_or(0) / bytes_of_one;

@@ -172,6 +172,8 @@ pub fn details(keyspace: &Keyspace) -> Vec<String> {
                             format!("{} {expiries:?}", hash.encoding())
                         }
                         ValueRef::Stream(stream) => stream_details(stream),
+                        ValueRef::BloomFilter(filter) => format!("{:?}", filter.dump_header()),
+                        ValueRef::VectorSet(set) => format!("{set:?}"),
                     };
                     format!("{database} {:?} {:?} {detail}", entry.key(), entry.expiry())
                 };

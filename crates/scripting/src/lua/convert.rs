@@ -264,7 +264,7 @@ pub fn number_text(number: f64) -> Vec<u8> {
     text
 }
 
-/// A normal double keeps so many significant digits: a decimal number can be stored and read back.
+/// Significant decimal digits that survive being stored in a normal double.
 const DIGITS_KEPT: usize = 15;
 
 /// The form that C's `%.*g` prints.

@@ -1,7 +1,7 @@
 //! The graph: which elements are linked, on which levels.
 //!
 //! A hierarchical navigable small world (Malkov and Yashunin, 2018): every element is on level 0, one in
-//! [`LEVEL_FACTOR`] also on level 1, and so on; a search goes down from the single entry on the highest level.
+//! 16 also on level 1, and so on; a search goes down from the single entry on the highest level.
 //!
 //! ```text
 //! level 0     a row for each element:  | count | up to 2 * M numbers of neighbours |

@@ -1,0 +1,232 @@
+//! Bloom filters: the BF commands, as Redis's module has them.
+//!
+//! As there, the module's own commands check how many arguments they have, and a mistake in what is asked for
+//! comes before a key of another type.
+
+mod dump;
+mod info;
+mod table;
+
+pub(crate) use table::COMMANDS;
+
+use mantissa_protocol::{Args, Reply};
+use mantissa_store::{BloomAdded, BloomFilter, ValueType};
+
+use crate::access::Access;
+use crate::error::{Error, Outcome};
+use crate::parse;
+
+const NOT_FOUND: Error = Error::fixed("ERR not found");
+const FULL: &str = "ERR non scaling filter is full";
+const TOO_LARGE: &str = "ERR problem inserting into filter";
+const NO_MEMORY: Error = Error::fixed("ERR Insufficient memory to create filter");
+
+/// How a new filter is made.
+#[derive(Clone, Copy)]
+struct Making {
+    capacity: i64,
+    error: f64,
+    /// Only its low 32 bits count.
+    expansion: i64,
+    is_fixed: bool,
+}
+
+impl Making {
+    const DEFAULT: Making = Making { capacity: 100, error: 0.01, expansion: 2, is_fixed: false };
+
+    fn filter(self) -> Option<BloomFilter> {
+        let capacity = u64::try_from(self.capacity).ok()?;
+        BloomFilter::new(capacity, self.error, self.expansion as u32, self.is_fixed)
+    }
+}
+
+/// The filter at a key, to read.
+fn filter<'a>(access: &'a Access<'_>, key: &[u8]) -> Outcome<&'a BloomFilter> {
+    access.collection(key)?.ok_or(NOT_FOUND)
+}
+
+/// The place of a keyword among all words of a command, its name and key included, as for the module.
+fn place_of(args: Args<'_>, keyword: &str) -> Option<usize> {
+    args.iter().position(|word| parse::is(word, keyword))
+}
+
+fn reserve(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if !(4..=7).contains(&args.len()) {
+        return Err(Error::arity("bf.reserve"));
+    }
+    let error = parse::float_or(args.at(2), "ERR bad error rate")?;
+    if error >= 1.0 || error <= 0.0 {
+        return Err(Error::fixed("ERR (0 < error rate range < 1) "));
+    }
+    let capacity = parse::integer_or(args.at(3), "ERR bad capacity")?;
+    if capacity <= 0 {
+        return Err(Error::fixed("ERR (capacity should be larger than 0)"));
+    }
+    let is_fixed = place_of(args, "NONSCALING").is_some();
+    let mut expansion = Making::DEFAULT.expansion;
+    if let Some(place) = place_of(args, "EXPANSION") {
+        let text = args.get(place + 1).ok_or(Error::fixed("ERR no expansion"))?;
+        if is_fixed {
+            return Err(Error::fixed("Nonscaling filters cannot expand"));
+        }
+        expansion = parse::integer_or(text, "ERR bad expansion")?;
+        if expansion < 1 {
+            return Err(Error::fixed("ERR expansion should be greater or equal to 1"));
+        }
+    }
+    let key = args.at(1);
+    if access.collection_mut::<BloomFilter>(key)?.is_some() {
+        return Err(Error::fixed("ERR item exists"));
+    }
+    let filter = Making { capacity, error, expansion, is_fixed }.filter().ok_or(NO_MEMORY)?;
+    access.put(key, filter.into_value(), None)?;
+    access.changed(key);
+    reply.ok();
+    Ok(())
+}
+
+/// Adds items to a filter and writes what came of each, up to the first that finds the filter full. Whether
+/// anything changed.
+fn add_all(filter: &mut BloomFilter, items: Args<'_>, reply: &mut Reply) -> bool {
+    let deferred = reply.defer();
+    let (mut is_changed, mut written) = (false, 0);
+    for item in items {
+        let added = filter.add(item);
+        written += 1;
+        is_changed |= added == BloomAdded::New;
+        match added {
+            BloomAdded::New | BloomAdded::Present => reply.boolean(added == BloomAdded::New),
+            BloomAdded::TooLarge => reply.error(TOO_LARGE),
+            BloomAdded::Full => {
+                reply.error(FULL);
+                break;
+            }
+        }
+    }
+    reply.finish_array(deferred, written);
+    is_changed
+}
+
+/// The filter at a key, to change, and whether it was made now, by default.
+fn filter_or_new<'a>(access: &'a mut Access<'_>, key: &[u8]) -> Outcome<(&'a mut BloomFilter, bool)> {
+    let make = || Making::DEFAULT.filter().unwrap_or_default().into_value();
+    let (entry, is_new) = access.find_or_insert(key, make)?;
+    let filter = entry.into_mut().collection_mut().and_then(BloomFilter::of_mut);
+    filter.map(|filter| (filter, is_new)).ok_or(Error::WRONG_TYPE)
+}
+
+fn add(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if args.len() != 3 {
+        return Err(Error::arity("bf.add"));
+    }
+    let key = args.at(1);
+    let (filter, is_made) = filter_or_new(access, key)?;
+    let added = filter.add(args.at(2));
+    if is_made || added == BloomAdded::New {
+        access.changed(key);
+    }
+    match added {
+        BloomAdded::New | BloomAdded::Present => reply.boolean(added == BloomAdded::New),
+        BloomAdded::TooLarge => return Err(Error::fixed(TOO_LARGE)),
+        BloomAdded::Full => return Err(Error::fixed(FULL)),
+    }
+    Ok(())
+}
+
+fn madd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if args.len() < 3 {
+        return Err(Error::arity("bf.madd"));
+    }
+    let key = args.at(1);
+    let (filter, is_made) = filter_or_new(access, key)?;
+    if add_all(filter, args.from(2), reply) || is_made {
+        access.changed(key);
+    }
+    Ok(())
+}
+
+/// The options of BF.INSERT, of which the module looks at single letters only.
+struct Insertion<'a> {
+    making: Making,
+    creates: bool,
+    items: Args<'a>,
+}
+
+impl<'a> Insertion<'a> {
+    fn parse(args: Args<'a>) -> Outcome<Self> {
+        let arity = || Error::arity("bf.insert");
+        let (mut making, mut creates, mut at) = (Making::DEFAULT, true, 2);
+        let items = loop {
+            let word = args.get(at).ok_or_else(arity)?;
+            let letter = |index: usize| word.get(index).map_or(0, u8::to_ascii_lowercase);
+            let mut value = || {
+                at += 1;
+                args.get(at).ok_or_else(arity)
+            };
+            match letter(0) {
+                b'i' => break args.from(at + 1),
+                b'e' if letter(1) == b'r' => making.error = parse::float_or(value()?, "Bad error rate")?,
+                b'e' => making.expansion = parse::integer_or(value()?, "Bad expansion")?,
+                b'c' => making.capacity = parse::integer_or(value()?, "Bad capacity")?,
+                b'n' if letter(2) == b'c' => creates = false,
+                b'n' => making.is_fixed = true,
+                _ => return Err(Error::fixed("Unknown argument received")),
+            }
+            at += 1;
+        };
+        if items.is_empty() {
+            return Err(arity());
+        }
+        let is_rate = making.error > 0.0 && making.error < 1.0;
+        if !is_rate || making.capacity < 1 || making.expansion < 1 {
+            return Err(Error::fixed("Bad argument received"));
+        }
+        Ok(Insertion { making, creates, items })
+    }
+}
+
+fn insert(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if args.len() < 4 {
+        return Err(Error::arity("bf.insert"));
+    }
+    let Insertion { making, creates, items } = Insertion::parse(args)?;
+    let key = args.at(1);
+    let mut is_changed = false;
+    if access.collection_mut::<BloomFilter>(key)?.is_none() {
+        if !creates {
+            return Err(NOT_FOUND);
+        }
+        let filter = making.filter().ok_or(NO_MEMORY)?;
+        access.put(key, filter.into_value(), None)?;
+        is_changed = true;
+    }
+    let filter = access.collection_mut::<BloomFilter>(key)?.ok_or(NOT_FOUND)?;
+    is_changed |= add_all(filter, items, reply);
+    if is_changed {
+        access.changed(key);
+    }
+    Ok(())
+}
+
+fn exists(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if args.len() != 3 {
+        return Err(Error::arity("bf.exists"));
+    }
+    // A value of another type holds no item.
+    let filter = access.collection::<BloomFilter>(args.at(1)).unwrap_or_default();
+    reply.boolean(filter.is_some_and(|filter| filter.contains(args.at(2))));
+    Ok(())
+}
+
+fn mexists(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if args.len() < 3 {
+        return Err(Error::arity("bf.mexists"));
+    }
+    let filter = access.collection::<BloomFilter>(args.at(1)).unwrap_or_default();
+    let items = args.from(2);
+    reply.array(items.len());
+    for item in items {
+        reply.boolean(filter.is_some_and(|filter| filter.contains(item)));
+    }
+    Ok(())
+}

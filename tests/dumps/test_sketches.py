@@ -1,0 +1,126 @@
+"""Values of sketches travel both ways between this server and a redis-server with modules: in payloads, dumps,
+logs and to replicas."""
+
+import pytest
+
+from support.modules import need_modules
+from support.rdbfile import crc64
+from support.waiting import eventually, until_written
+
+FILL = [
+    "BF.RESERVE small 0.01 10",
+    *(f"BF.MADD small {' '.join(f'i{n}-{m}' for m in range(7))}" for n in range(20)),
+    "BF.RESERVE large 0.0001 200000 EXPANSION 4",
+    *(f"BF.MADD large {' '.join(f'i{n}-{m}' for m in range(50))}" for n in range(20)),
+    "BF.RESERVE fixed 0.001 5 NONSCALING",
+    "BF.MADD fixed a b c d e",
+    "BF.RESERVE empty 0.001 5",
+]
+
+
+def start(start_server, kind, **options):
+    need_modules()
+    settings = {"rdbcompression": "no"} | options.pop("options", {})
+    return start_server(kind, modules=True, options=settings, **options)
+
+
+def fill(connection):
+    for line in FILL:
+        reply = connection(*line.split())
+        assert not reply.is_error, (line, reply)
+
+
+def picture(connection):
+    """The payload of every key."""
+    keys = sorted(connection.call("KEYS", "*"))
+    return {key: connection.call("DUMP", key) for key in keys}
+
+
+DIRECTIONS = [("oracle", "subject"), ("subject", "oracle"), ("subject", "subject")]
+
+
+@pytest.mark.parametrize("writer, reader", DIRECTIONS)
+@pytest.mark.parametrize("compression", ["yes", "no"])
+def test_payloads(writer, reader, compression, start_server):
+    writer = start(start_server, writer).connect()
+    reader = start(start_server, reader).connect()
+    fill(writer)
+    expected = picture(writer)
+    writer.call("CONFIG", "SET", "rdbcompression", compression)
+    for key, payload in picture(writer).items():
+        assert reader.call("RESTORE", key, 0, payload) == b"OK"
+    assert picture(reader) == expected
+
+
+@pytest.mark.parametrize("writer, reader", DIRECTIONS)
+@pytest.mark.parametrize("compression", ["yes", "no"])
+def test_dumps(writer, reader, compression, start_server):
+    writer = start(start_server, writer)
+    with writer.connect() as connection:
+        fill(connection)
+        expected = picture(connection)
+        connection.call("CONFIG", "SET", "rdbcompression", compression)
+        connection.call("SAVE")
+    writer.kill()
+    with start(start_server, reader, directory=writer.directory).connect() as connection:
+        assert picture(connection) == expected
+
+
+@pytest.mark.parametrize("writer, reader", DIRECTIONS)
+@pytest.mark.parametrize("preamble", ["yes", "no"])
+def test_logs(writer, reader, preamble, start_server):
+    """Rewritten in the middle, as a dump or as commands."""
+    options = {"appendonly": "yes", "aof-use-rdb-preamble": preamble}
+    writer = start(start_server, writer, options=options)
+    with writer.connect() as connection:
+        fill(connection)
+        connection.call("BGREWRITEAOF")
+        until_written(connection)
+        connection.call("BF.MADD", "small", "after", "the", "rewrite")
+        expected = picture(connection)
+    writer.terminate()
+    with start(start_server, reader, options=options, directory=writer.directory).connect() as connection:
+        assert picture(connection) == expected
+
+
+@pytest.mark.parametrize("primary, replica", DIRECTIONS)
+def test_replicas(primary, replica, start_server):
+    source, replica = start(start_server, primary), start(start_server, replica)
+    with source.connect() as connection, replica.connect() as other:
+        fill(connection)
+        other.call("REPLICAOF", "127.0.0.1", source.port)
+        eventually(lambda: b"master_link_status:up" in other.call("INFO", "replication"), "no link")
+        fill_more = [*FILL[1:5], "BF.ADD new item", "BF.INSERT other CAPACITY 3 ITEMS a b c d e f"]
+        for line in fill_more:
+            connection(*line.split())
+        expected = picture(connection)
+        eventually(lambda: picture(other) == expected, "the replica has other data")
+
+
+def test_copies_are_their_own(start_server):
+    connection = start(start_server, "subject").connect()
+    fill(connection)
+    for key in (b"small", b"large"):
+        before = connection.call("DUMP", key)
+        assert connection.call("COPY", key, "copy", "REPLACE") == 1
+        assert connection.call("DUMP", "copy") == before
+        connection.call("BF.MADD", "copy", "more", "and", "more")
+        assert connection.call("DUMP", key) == before != connection.call("DUMP", "copy")
+
+
+@pytest.mark.parametrize("key", ["small", "fixed", "empty"])
+def test_payloads_that_lie_are_refused(key, start_server):
+    """Each byte changed, the checksum made right: refused, or a filter that works."""
+    connection = start(start_server, "subject").connect()
+    fill(connection)
+    payload = connection.call("DUMP", key)
+    body = payload[:-8]
+    requests = []
+    for place in range(1, len(body) - 2):
+        for change in (0x01, 0x80, 0xFF):
+            lying = bytearray(body)
+            lying[place] ^= change
+            requests.append(["RESTORE", "r", 0, bytes(lying) + crc64(bytes(lying)).to_bytes(8, "little"), "REPLACE"])
+            requests += [["BF.MADD", "r", "a", "b"], ["BF.EXISTS", "r", "a"], ["BF.SCANDUMP", "r", 0]]
+    for reply in connection.pipeline(requests)[::4]:
+        assert reply.raw == b"+OK\r\n" or reply.text() == "ERR Bad data format", reply
