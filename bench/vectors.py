@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Vector sets beside redis-server: rates of VADD and VSIM at equal recall, memory, and the time that a dump takes to load.
+"""Vector sets beside redis-server: rates of VADD and VSIM at equal recall, memory, and how long a dump takes to load.
 
     bench/vectors.py NAME=PORT [NAME=PORT ...] [--count 100000] [--dimension 300] [--phase fill|search|dump]
 
 It needs numpy. The servers run already, each with a `dir` of its own. Times are processor time, user and system, of
-the server's threads, so that rates are those of one core, also where others are busy. Vectors are made from a fixed seed, in
-clusters: CENTRES directions, and around each as much noise as makes the nearest ten hard to find. Elements go in through
-one connection in pipelines; queries are asked one after the other in pipelines of 16, for 10 elements. Recall@10 is
-counted against TRUTH of the same server, by scores: an element as near as the tenth counts. `EF` rises until the recall
-is reached; the rate is that of the smallest such EF.
+the server's threads, so that rates are those of one core, also where others are busy. Vectors are made from a fixed
+seed, in clusters: CENTRES directions, and around each as much noise as makes the nearest ten hard to find. Elements go
+in through one connection in pipelines of 16, as do queries, for 10 elements each. Recall@10 is counted against TRUTH of
+the same server, by scores: an element as near as the tenth counts. `EF` rises until the recall is reached; the rate is
+that of the smallest such EF.
 """
 
 import argparse
@@ -81,7 +81,8 @@ def fill(name, connection, arguments):
     commands = (("VADD", "v", "FP32", one.tobytes(), f"element:{index}") for index, one in enumerate(chosen))
     taken, _ = timed(connection, commands)
     memory = used_memory(connection) - before
-    print(f"{name}: VADD {arguments.count / taken:,.0f}/s, {memory / arguments.count:,.0f} bytes an element", flush=True)
+    rate, size = arguments.count / taken, memory / arguments.count
+    print(f"{name}: VADD {rate:,.0f}/s, {size:,.0f} bytes an element", flush=True)
 
 
 def scores(reply):

@@ -14,10 +14,10 @@ KINDS = [
     (["Q8"], ["REDUCE", "7"]),
     (["NOQUANT"], ["REDUCE", "30"]),
 ]
-WORDS = [
-    *(".a .b .c .d .e .s .zz . 1 0 -3 2.5 1e2 'x' \"y\" 'red' null [1,2] ['x',1] [] ( ) ( ) not ! ** * / % + - > >= < <=".split()),
-    *("== != == in in and && or || and or".split()),
-]
+WORDS = (
+    ".a .b .c .d .e .s .zz . 1 0 -3 2.5 1e2 'x' \"y\" 'red' null [1,2] ['x',1] [] ( ) ( ) not ! ** * / % + - > >= < <= "
+    "== != == in in && and || or and or"
+).split()
 ATTRIBUTES = [
     b'{"a":1,"b":"x","c":[1,2,"y"],"d":true,"e":null,"s":"a\\nb"}',
     b'{"a":"1","b":"red","d":false}',

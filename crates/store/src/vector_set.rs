@@ -10,13 +10,13 @@
 //! order       6      leaves of a counted tree, by name
 //! ```
 //!
-//! Guarantees: the same commands lead to the same set, on every server and processor: levels follow from
-//! the count of all elements that were ever added, projections from their sizes. Exact searches compare with every
-//! element. Removed elements leave no trace but their rows, which later ones use again.
+//! Guarantees: the same commands lead to the same set, on every server and processor: levels follow from the
+//! count of all elements that were ever added, projections from their sizes. Exact searches compare with
+//! every element. Removed elements leave no trace but their rows, which later ones use again.
 //!
 //! A search is about `ef * M` comparisons, inserting one search with `ef` 200 and more, removing some
-//! thousand comparisons, finding a name O(log n). A clone costs O(1) and shares all; a change copies the chunks of up
-//! to 28 KB that it touches and that are shared.
+//! thousand comparisons, finding a name O(log n). A clone costs O(1) and shares all; a change copies the
+//! chunks of up to 28 KB that it touches and that are shared.
 
 mod graph;
 mod load;

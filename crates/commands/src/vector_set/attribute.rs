@@ -1,8 +1,8 @@
 //! Fields of attributes: of a JSON object the value of a key, found without parsing the rest.
 //!
 //! It is read as leniently as redis-server 8.2 does: up to the field nothing needs to be right but the way
-//! from one key to the next. A backslash in a text gives the character behind it, or what the usual letters stand
-//! for; `\u` has no meaning. Objects and lists with objects count as missing. Nesting costs no stack.
+//! from one key to the next. A backslash in a text gives the character behind it, or what the usual letters
+//! stand for; `\u` has no meaning. Objects and lists with objects count as missing. Nesting costs no stack.
 
 use std::borrow::Cow;
 

@@ -18,9 +18,8 @@ use super::Codec;
 use super::module::{put_unsigned, read_string, read_unsigned};
 use crate::aof::Rebuilder;
 use crate::digest::Mixer;
-use crate::format::value_type;
+use crate::format::{Checksum, VERSION, value_type};
 use crate::load::{Input, Stop};
-use crate::payload::dump_value;
 use crate::source::{LoadError, Source};
 use crate::write::{Encoder, Spill, Target, WriteOptions, offer};
 use mantissa_store::vector_set::{
@@ -123,7 +122,11 @@ impl Codec for VectorSet {
 
     fn rebuild<W: Write>(&self, key: &[u8], to: &mut Rebuilder<W>) -> Result<(), String> {
         // Added one by one they would be searched for again, and quantized a second time.
-        let payload = dump_value(ValueRef::VectorSet(self), &WriteOptions::default());
+        let mut payload = Vec::new();
+        Encoder::new(WriteOptions::default(), None).typed_value(ValueRef::VectorSet(self), &mut payload);
+        payload.extend_from_slice(&VERSION.to_le_bytes());
+        let checksum = Checksum::of(&payload);
+        payload.extend_from_slice(&checksum.to_le_bytes());
         to.command(&[b"RESTORE", key, b"0", &payload])
     }
 
@@ -275,14 +278,15 @@ mod tests {
     use super::super::tests::{Sample, element};
     use super::*;
     use crate::load::LoadOptions;
-    use crate::payload::{RestoreError, restore_value};
+    use crate::payload::{RestoreError, dump_value, restore_value};
     use mantissa_store::Value;
 
     /// Of redis-server 8.2.3: two elements of three numbers, one with an attribute.
-    const PAYLOAD: &[u8] = b"\x07\x81\xbd\xe7-\xa2\xbb\x1e\xb4\x00\x02\x03\x02\x02\x02P\x01\x02\x02\x05\x01q\
-        \x05\x00\x05\x03\xd6U\x81\x02\x07\x02\x07\x02\x80\x01\x00\x00\x00\x02\x01\x02 \x02\x06\x02\x00\x02\
-        \x81?MA\xb2@owQ\x05\x01a\x05\x07{\"y\":1}\x05\x03\xd6U\x81\x02\x07\x02\x06\x02\x80\x01\x00\x00\x00\x02\x01\
-        \x02 \x02\x07\x02\x00\x02\x81?MA\xb2@owQ\x00\x0c\x00\x0e\xca\xe8\x9a\xb7n\xb5x";
+    const PAYLOAD: &[u8] = b"\
+        \x07\x81\xbd\xe7-\xa2\xbb\x1e\xb4\x00\x02\x03\x02\x02\x02P\x01\x02\x02\x05\x01q\x05\x00\x05\
+        \x03\xd6U\x81\x02\x07\x02\x07\x02\x80\x01\x00\x00\x00\x02\x01\x02 \x02\x06\x02\x00\x02\x81?M\
+        A\xb2@owQ\x05\x01a\x05\x07{\"y\":1}\x05\x03\xd6U\x81\x02\x07\x02\x06\x02\x80\x01\x00\x00\x00\
+        \x02\x01\x02 \x02\x07\x02\x00\x02\x81?MA\xb2@owQ\x00\x0c\x00\x0e\xca\xe8\x9a\xb7n\xb5x";
 
     #[test]
     fn a_payload_of_redis_server_is_read_and_written_again() {

@@ -227,8 +227,8 @@ impl Graph {
         chosen
     }
 
-    /// Links a new element with those chosen. One whose links are full gives one of them up, or refuses. If all
-    /// refuse, the nearest gives up the neighbour that has the most links.
+    /// Links a new element with those chosen. One whose links are full gives one of them up, or refuses. If
+    /// all refuse, the nearest gives up the neighbour that has the most links.
     fn connect(&mut self, space: &Space, element: u32, chosen: &[Near], level: u8) {
         for &near in chosen {
             let other = near.element();

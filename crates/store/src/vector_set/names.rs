@@ -1,8 +1,8 @@
 //! The elements of a vector set in the order of their names' bytes.
 //!
 //! Leaves of up to [`LEAF_MAX`] numbers of elements, in the order that a counted tree keeps. The names lie
-//! with the elements, so every function is given what finds the name of a number. Finding, adding and removing
-//! a name are O(log n), as is finding the n-th. About six bytes an element. A clone costs O(1).
+//! with the elements, so every function is given what finds the name of a number. Finding, adding and
+//! removing a name are O(log n), as is finding the n-th. About six bytes an element. A clone costs O(1).
 
 use std::cmp::Ordering;
 

@@ -13,8 +13,8 @@ use super::graph::Graph;
 use super::space::Space;
 
 /// An element with its distance, in one number whose order is that of distances. Distances are not negative,
-/// and NaN comes last. Of equal ones the higher number comes first: it was most often added later, and has room
-/// for links, so that equal vectors form a chain and not stars that lose their rays.
+/// and NaN comes last. Of equal ones the higher number comes first: it was most often added later, and has
+/// room for links, so that equal vectors form a chain and not stars that lose their rays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Near(u64);
 

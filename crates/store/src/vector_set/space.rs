@@ -5,9 +5,9 @@
 //!   largest magnitude, for Q8    of f32, i8, or bits
 //! ```
 //!
-//! A vector is divided by its length, which is kept to give it back. The distance of two is 1 minus the cosine
-//! of their angle: from 0 for one direction to 2 for opposite ones. Vectors of zeros are at distance 1 from
-//! all. The operations on binary32 are those of redis-server, so that distances are too; only while
+//! A vector is divided by its length, which is kept to give it back. The distance of two is 1 minus the
+//! cosine of their angle: from 0 for one direction to 2 for opposite ones. Vectors of zeros are at distance
+//! 1 from all. The operations on binary32 are those of redis-server, so that distances are too; only while
 //! searching products of binary32 are added in an order of our own (see [`mantissa_number::vector`]).
 
 use mantissa_number::vector::{Kernels, dot_f32_in_fours, normalise, quantise_bits, quantise_i8};
@@ -129,8 +129,8 @@ impl Space {
         }
     }
 
-    /// The distance as it is shown: products of binary32 are added in redis-server's order, and what they miss
-    /// the range by stays.
+    /// The distance as it is shown: products of binary32 are added in redis-server's order, and what they
+    /// miss the range by stays.
     pub fn shown_distance(&self, left: &[u64], right: &[u64]) -> f32 {
         if self.quantization != Quantization::None {
             return self.distance(left, right);
