@@ -2,7 +2,7 @@
 
 use crate::{
     DataSpec, bitmap, bloom, cms, expire, generic, geo, hash, hyperloglog, list, object, packed, scan,
-    series, set, sort, sorted_set, stream, string, unpack,
+    series, set, sort, sorted_set, stream, string, unpack, vector_set,
 };
 
 /// All tables of commands on data.
@@ -31,4 +31,5 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     sort::COMMANDS,
     packed::COMMANDS,
     unpack::COMMANDS,
+    vector_set::COMMANDS,
 ];

@@ -41,6 +41,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod unpack;
+mod vector_set;
 
 pub use access::{
     Access, Collected, Counts, Mode, NewExpiry, check_key, decayed_frequency, frequency_clock, idle_seconds,
@@ -55,6 +56,7 @@ pub use object::memory_usage;
 pub use registry::{Command, Registry};
 pub use settings::{AccessClock, Settings};
 pub use spec::{Info, KeyPosition, KeyPositions, Locks, Spec};
+pub use vector_set::Filter;
 
 use mantissa_protocol::{Args, Reply};
 

@@ -22,6 +22,7 @@ mod stream;
 mod string;
 #[cfg(test)]
 mod tests;
+mod vector_set;
 
 pub(crate) use module::byte_of_form;
 

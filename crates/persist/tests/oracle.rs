@@ -124,6 +124,7 @@ fn encoding(entry: &Entry) -> Option<&'static str> {
         ValueRef::Stream(_) => Some("stream"),
         ValueRef::Series(_) => None,
         ValueRef::BloomFilter(_) | ValueRef::CountMinSketch(_) => Some("raw"),
+        ValueRef::VectorSet(_) => Some("raw"),
     }
 }
 

@@ -39,6 +39,7 @@ mod text;
 mod tracked;
 pub mod types;
 mod value;
+pub mod vector_set;
 
 pub use mantissa_memory::{allocator, heap, prefetch, slab};
 
@@ -63,3 +64,4 @@ pub use text::{Text, TextImage};
 pub use tracked::{Holders, TrackedKeys, TrackedTotals};
 pub use types::{Collection, ValueType};
 pub use value::{Kind, StringRef, Value, ValueMut, ValueRef};
+pub use vector_set::VectorSet;

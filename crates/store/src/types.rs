@@ -107,6 +107,13 @@ macro_rules! value_types {
                 sizes: None,
                 waiting: Waiting::Never,
             }
+            /// A vector set.
+            VectorSet = 20 {
+                name: "vectorset",
+                category: "vectorset",
+                sizes: None,
+                waiting: Waiting::Never,
+            }
         }
     };
 }

@@ -38,6 +38,7 @@ fn describe(value: &Value) -> String {
         Value::Series(series) => format!("{} samples", series.len()),
         Value::BloomFilter(filter) => format!("{} items", filter.items()),
         Value::CountMinSketch(sketch) => format!("{} counted", sketch.count()),
+        Value::VectorSet(set) => format!("{} vectors", set.len()),
     }
 }
 

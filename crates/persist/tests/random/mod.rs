@@ -175,6 +175,7 @@ pub fn details(keyspace: &Keyspace) -> Vec<String> {
                         ValueRef::Series(series) => format!("{:?}", series.options()),
                         ValueRef::BloomFilter(filter) => format!("{:?}", filter.dump_header()),
                         ValueRef::CountMinSketch(sketch) => format!("{sketch:?}"),
+                        ValueRef::VectorSet(set) => format!("{set:?}"),
                     };
                     format!("{database} {:?} {:?} {detail}", entry.key(), entry.expiry())
                 };
