@@ -1,8 +1,8 @@
 //! The list of the families of commands.
 
 use crate::{
-    DataSpec, bitmap, expire, generic, geo, hash, hyperloglog, list, object, scan, set, sort, sorted_set,
-    stream, string,
+    DataSpec, bitmap, expire, generic, geo, hash, hyperloglog, json, list, object, scan, set, sort,
+    sorted_set, stream, string,
 };
 
 /// All tables of commands on data.
@@ -21,6 +21,7 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     stream::GROUP_COMMANDS,
     hyperloglog::COMMANDS,
     geo::COMMANDS,
+    json::COMMANDS,
     generic::COMMANDS,
     expire::COMMANDS,
     scan::COMMANDS,

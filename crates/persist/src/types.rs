@@ -10,6 +10,7 @@
 //! damaged count ends in an error soon.
 
 mod hash;
+mod json;
 mod list;
 mod module;
 mod reading;
