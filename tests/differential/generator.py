@@ -4,10 +4,15 @@ The words are few, so that commands meet the same keys, members and values again
 another type. All depends on the given random generator only. What a server is free to decide is left out:
 nothing expires while a stream runs (times are far away or past), SPOP takes all, BYLEX works on sorted sets
 of equal scores.
+
+A line of a grammar is a template of a command, after a number that is its weight; `:NAME word ...` says from which
+words {NAME} is chosen.
 """
 
 import pathlib
 import re
+
+from differential.stream import split_words
 
 GRAMMARS = pathlib.Path(__file__).parent / "grammar"
 PIECE = re.compile(r"[\[\](){}<>|]|[^\[\](){}<>|]+|\{[^}]*\}")
@@ -101,6 +106,7 @@ class Words:
 
     def __init__(self, random):
         self.random = random
+        self.own = {}
 
     def key(self, kind):
         if kind == "any" or self.random.random() < OTHER_TYPE_CHANCE:
@@ -145,6 +151,8 @@ class Words:
     def make(self, name):
         """One or more words for a name."""
         random = self.random
+        if name in self.own:
+            return [random.choice(self.own[name])]
         if name in KEYS and name != "lex" or name == "any":
             return [self.key(name)]
         if name.startswith("keys:"):
@@ -256,6 +264,10 @@ class Grammar:
         for family in families:
             for line in (GRAMMARS / f"{family}.txt").read_text().splitlines():
                 if not line or line.startswith("#"):
+                    continue
+                if line.startswith(":"):
+                    name, *words = split_words(line[1:])
+                    self.words.own[name.decode()] = words
                     continue
                 weight, _, rest = line.partition(" ")
                 weighted = weight.isdigit()

@@ -11,6 +11,10 @@ import sys
 import textwrap
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TESTS))
+
+from support.modules import COMMANDS  # noqa: E402
+
 README = TESTS.parent / "README.md"
 BEGIN = "<!-- Missing commands, written by tests/differential/missing_commands.py -->\n"
 END = "<!-- End of missing commands -->\n"
@@ -22,7 +26,7 @@ WIDTH = 120
 def names(connection):
     """All commands of a server but those of its modules and those that are our own, subcommands as `container|name`."""
     found = {name.value.decode() for name in connection("COMMAND", "LIST").value}
-    found = {name for name in found if not name.startswith(OWN)}
+    found = {name for name in found if not name.startswith((OWN, *COMMANDS))}
     for module in MODULES:
         listed = connection("COMMAND", "LIST", "FILTERBY", "MODULE", module).value
         found -= {name.value.decode() for name in listed}
@@ -55,7 +59,6 @@ def split_readme():
 
 
 def main():
-    sys.path.insert(0, str(TESTS))
     from support.servers import Server
 
     with Server("subject") as subject, Server("oracle") as oracle:

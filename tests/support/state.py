@@ -58,7 +58,7 @@ def read_key(connection, key, kind):
         return pairs_of(connection("HGETALL", key))
     if kind == b"stream":
         return connection("XRANGE", key, "-", "+").plain()
-    return None
+    return connection("DUMP", key).value
 
 
 def field_expiries(connection, key, contents):

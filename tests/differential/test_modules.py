@@ -1,0 +1,113 @@
+"""What redis-server has by modules (support/modules.py), compared with a redis-server that has loaded them:
+hand-written streams, random ones, bad calls and the command table, as for the core.
+
+A family has up to three files of its name: `streams/modules/NAME.txt`, `grammar/modules/NAME.txt` and
+`matrix_modules/NAME.txt`. In the last, `:TYPE command` is a command that makes the key K of that type; the other
+lines are as in matrix.txt, and TYPE is the name of the type. Values are compared by their DUMP.
+"""
+
+import pathlib
+
+import pytest
+
+from differential.generator import GRAMMARS
+from differential.runner import Runner
+from differential.stream import load, split_words
+from differential.test_command_table import all_documentation, differences, table_entry
+from differential.test_generated import compare_episodes
+from differential.test_matrix import SETUPS, SHOWN_MAX, play
+from support.modules import COMMANDS, need_modules
+from support.servers import Server
+
+HERE = pathlib.Path(__file__).parent
+STREAMS = sorted((HERE / "streams" / "modules").glob("*.txt"))
+FAMILIES = sorted(path.stem for path in (GRAMMARS / "modules").glob("*.txt"))
+MATRICES = sorted((HERE / "matrix_modules").glob("*.txt"))
+OPTIONS = {"hz": 500, "slowlog-log-slower-than": -1}
+
+
+def read_matrix(path):
+    """The setups and the good calls of a file: ({type: [command]}, [[type, word, ...]])."""
+    setups, calls = {}, []
+    for line in path.read_text().splitlines():
+        if line.startswith(":"):
+            kind, *command = split_words(line[1:])
+            setups.setdefault(kind.decode(), []).append(command)
+        elif line and not line.startswith("#"):
+            kind, *call = split_words(line)
+            calls.append([kind.decode(), *call])
+    return setups, calls
+
+
+@pytest.fixture(scope="module")
+def servers():
+    need_modules()
+    with Server("oracle", OPTIONS, modules=True) as oracle:
+        with Server("subject", OPTIONS, workers=2, modules=True) as subject:
+            yield oracle, subject
+            if not subject.alive:
+                print(subject.log_tail())
+
+
+@pytest.mark.parametrize("protocol", [2, 3], ids=["resp2", "resp3"])
+@pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
+def test_module_stream(path, protocol):
+    need_modules()
+    lines = load(path)
+    with Server("oracle", modules=True) as oracle, Server("subject", workers=2, modules=True) as subject:
+        runner = Runner(oracle, subject, protocol)
+        mismatches = runner.play(lines)
+        runner.close()
+        end = "" if subject.alive else f"\nthe subject is gone:\n{subject.log_tail()}"
+    if mismatches:
+        shown = "\n".join(map(str, mismatches[:SHOWN_MAX]))
+        pytest.fail(f"{len(mismatches)} mismatches of {len(lines)} lines\n{shown}{end}", pytrace=False)
+
+
+@pytest.mark.parametrize("protocol", [2, 3], ids=["resp2", "resp3"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_module_generated(family, protocol, servers):
+    compare_episodes(family, [f"modules/{family}"], protocol, servers)
+
+
+@pytest.mark.parametrize("protocol", [2, 3], ids=["resp2", "resp3"])
+@pytest.mark.parametrize("path", MATRICES, ids=lambda path: path.stem)
+def test_module_calls(path, protocol, servers):
+    setups, calls = read_matrix(path)
+    typical = {kind: kind for kind in setups} | {"none": "none"}
+    setups = {name: SETUPS[name] for name in ("none", "string", "hash")} | setups
+    found = []
+    with servers[0].connect(protocol) as oracle, servers[1].connect(protocol) as subject:
+        for call in calls:
+            assert servers[1].alive, "the subject is gone"
+            found += play(call, oracle, subject, setups, typical)
+    if found:
+        pytest.fail(f"{len(found)} mismatches\n" + "\n".join(map(str, found[:SHOWN_MAX])), pytrace=False)
+
+
+def module_table(connection):
+    """COMMAND INFO by name, of the commands of the modules that are compared."""
+    names = tuple(name.encode() for name in COMMANDS)
+    commands = {command.value[0].value: command for command in connection("COMMAND").value}
+    return {name: command for name, command in commands.items() if name.startswith(names)}
+
+
+@pytest.mark.parametrize("protocol", [2, 3], ids=["resp2", "resp3"])
+def test_module_command_info(protocol, servers):
+    tables = []
+    for server in servers[::-1]:
+        with server.connect(protocol) as connection:
+            tables.append({name: table_entry(command) for name, command in module_table(connection).items()})
+    found = differences(*tables, tables[0])
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("protocol", [2, 3], ids=["resp2", "resp3"])
+def test_module_command_docs(protocol, servers):
+    with servers[1].connect(protocol) as connection:
+        wanted = set(module_table(connection))
+        ours = all_documentation(connection("COMMAND", "DOCS"), wanted)
+    with servers[0].connect(protocol) as connection:
+        theirs = all_documentation(connection("COMMAND", "DOCS"), wanted)
+    found = differences(ours, theirs, ours)
+    assert not found, "\n".join(found)
