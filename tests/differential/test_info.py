@@ -7,7 +7,7 @@ from support.steps import figures
 from support.waiting import eventually
 
 # POLICY.md says why.
-ABSENT = {"module", "allocator_active_lua", "allocator_resident_lua", "allocator_frag_bytes_lua"}
+ABSENT = {"allocator_active_lua", "allocator_resident_lua", "allocator_frag_bytes_lua"}
 HASHES = [
     "HSET h f v g w",
     "HPEXPIRE h 100000 FIELDS 1 f",

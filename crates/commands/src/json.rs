@@ -32,17 +32,19 @@ const NOT_AT_ROOT: Error = Error::fixed("ERR new objects must be created at the 
 const NOT_UTF_8: Error = Error::fixed("Couldn't parse as UTF-8 string");
 const NOT_INTEGER: Error = Error::fixed("Couldn't parse as integer");
 
-/// The path that stands for one that is left out.
-const ROOT: &[u8] = b".";
-
 /// Refuses fewer arguments than these, the name included.
 fn at_least(count: usize, args: Args<'_>, name: &str) -> Outcome {
     if args.len() < count { Err(Error::arity(name)) } else { Ok(()) }
 }
 
-/// The path that an argument has, or the root.
+/// The path that an argument has.
 fn path_at(args: Args<'_>, index: usize) -> Outcome<Path> {
-    Path::parse(args.get(index).unwrap_or(ROOT))
+    Path::parse(args.at(index))
+}
+
+/// The path that an argument has, or the root; also where it is not UTF-8, as in RedisJSON.
+fn optional_path(args: Args<'_>, index: usize) -> Path {
+    args.get(index).and_then(|text| Path::parse(text).ok()).unwrap_or_default()
 }
 
 /// The document at a key, to read.
@@ -105,10 +107,10 @@ fn wrong_path_type(expected: &str, found: &str) -> Error {
 
 /// A legacy path leads nowhere.
 fn no_path(path: &str) -> Error {
-    Error::new(format!("ERR Path '{path}' does not exist"))
+    Error::new(format!("ERR Path '{}' does not exist", path.replace('\0', " ")))
 }
 
 /// A legacy path leads nowhere, or to a value that is not `what`.
 fn no_such(path: &str, what: &str) -> Error {
-    Error::new(format!("ERR Path '{path}' does not exist or {what}"))
+    Error::new(format!("ERR Path '{}' does not exist or {what}", path.replace('\0', " ")))
 }

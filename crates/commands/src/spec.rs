@@ -548,6 +548,17 @@ impl Info {
         if all.has(Categories::FAST) { all } else { all.or(Categories::SLOW) }
     }
 
+    /// The module that Redis has the command from, if it does.
+    pub fn module(&self) -> Option<&'static str> {
+        let family = self.name.split_once('.').map(|(family, _)| family);
+        self.flags.has(Flags::MODULE).then_some(match family {
+            Some("json") => "ReJSON",
+            Some("ts") => "timeseries",
+            Some(_) => "bf",
+            None => "vectorset",
+        })
+    }
+
     /// Whether a call with this many arguments (name included) fits the arity.
     #[inline]
     pub fn accepts(&self, argument_count: usize) -> bool {

@@ -122,6 +122,7 @@ fn encoding(entry: &Entry) -> Option<&'static str> {
         ValueRef::SortedSet(set) => Some(set.encoding()),
         ValueRef::Hash(_) => None,
         ValueRef::Stream(_) => Some("stream"),
+        ValueRef::Json(_) => Some("raw"),
     }
 }
 

@@ -5,11 +5,12 @@ use mantissa_store::json::View;
 
 use super::change::{Change, check_depth};
 use super::get::{Format, write_expanded};
+use super::path::Path;
 use super::query::{each_match, first_match};
 use super::scalar::values;
 use super::{
-    Access, Error, Outcome, at_least, change_present, integer, no_path, no_such, parse_whole, path_at, read,
-    wrong_path_type,
+    Access, Error, Outcome, at_least, change_present, integer, no_path, no_such, optional_path, parse_whole,
+    path_at, read, wrong_path_type,
 };
 
 const NOT_AN_ARRAY: &str = "not an array";
@@ -47,10 +48,11 @@ fn insertion(index: i64, len: usize) -> Option<usize> {
 }
 
 pub(super) fn arrinsert(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    at_least(5, args, "json.arrinsert")?;
+    at_least(4, args, "json.arrinsert")?;
     let key = args.at(1);
     let path = path_at(args, 2)?;
     let index = integer(args.at(3))?;
+    at_least(5, args, "json.arrinsert")?;
     let values = values(args.from(4))?;
     let mut is_outside = false;
     path.visit(change_present(access, key)?.root(), |_, value| {
@@ -86,7 +88,7 @@ pub(super) fn arrpop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
         }
         (format, at) = (Some(wanted), 4);
     }
-    let path = path_at(args, at)?;
+    let path = if args.len() > at { path_at(args, at)? } else { Path::default() };
     let index = args.get(at + 1).and_then(|index| integer(index).ok()).unwrap_or(-1);
     change("json.arrpop", false).run_and_reply(
         access,
@@ -113,9 +115,11 @@ pub(super) fn arrpop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
 }
 
 pub(super) fn arrtrim(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    at_least(5, args, "json.arrtrim")?;
+    at_least(4, args, "json.arrtrim")?;
     let path = path_at(args, 2)?;
-    let (start, stop) = (integer(args.at(3))?, integer(args.at(4))?);
+    let start = integer(args.at(3))?;
+    at_least(5, args, "json.arrtrim")?;
+    let stop = integer(args.at(4))?;
     change("json.arrtrim", false).run_and_reply(
         access,
         (args.at(1), &path),
@@ -137,10 +141,11 @@ pub(super) fn arrtrim(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
 
 pub(super) fn arrlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     at_least(2, args, "json.arrlen")?;
-    let path = path_at(args, 2)?;
+    let path = optional_path(args, 2);
     let Some(document) = read(access, args.at(1))? else {
         return super::query::missing_key(&path, reply, super::NO_KEY);
     };
+    path.check()?;
     if path.is_legacy {
         let value = path.first(document.root()).ok_or_else(|| no_path(&path.original))?;
         if !value.is_array() {
@@ -171,13 +176,13 @@ fn searched(start: i64, end: i64, len: usize) -> std::ops::Range<usize> {
 /// JSON.ARRINDEX key path value [start [stop]]
 pub(super) fn arrindex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     at_least(4, args, "json.arrindex")?;
+    let path = path_at(args, 2)?;
+    let bound = |index: usize| args.get(index).map_or(Ok(0), integer);
+    let (start, end) = (bound(4)?, bound(5)?);
     if args.len() > 6 {
         return Err(Error::arity("json.arrindex"));
     }
-    let path = path_at(args, 2)?;
     let wanted = parse_whole(args.at(3))?;
-    let bound = |index: usize| args.get(index).map_or(Ok(0), integer);
-    let (start, end) = (bound(4)?, bound(5)?);
     let document = read(access, args.at(1))?.ok_or_else(|| no_path(&path.original))?;
     let index_in = |array: View<'_>| {
         let range = searched(start, end, array.len());
@@ -185,6 +190,7 @@ pub(super) fn arrindex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Repl
         let found = elements.find(|(_, element)| element.is_same(wanted.view()));
         found.map_or(-1, |(index, _)| index as i64)
     };
+    path.check()?;
     if path.is_legacy {
         let value = first_match(document, &path)?;
         if !value.is_array() {

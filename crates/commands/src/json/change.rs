@@ -41,6 +41,7 @@ impl Change<'_> {
         apply: &mut dyn FnMut(&mut Json, &Place) -> Outcome<T>,
     ) -> Outcome<Vec<Option<T>>> {
         let document = change_present(access, key)?;
+        path.check()?;
         let mut matches = Vec::new();
         path.visit(document.root(), |place, value| {
             matches.push((Place::from_slice(place), (self.fits)(value)));

@@ -4,11 +4,12 @@ use mantissa_protocol::{Args, Reply};
 use mantissa_store::Collection;
 
 use super::query::{each_match, first_match};
-use super::{Access, Error, Outcome, at_least, path_at, read};
+use super::{Access, Error, Outcome, at_least, optional_path, read};
 
 /// JSON.DEBUG MEMORY key [path], JSON.DEBUG HELP
 pub(super) fn debug(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     at_least(2, args, "json.debug")?;
+    super::text(args.at(1))?;
     match args.at(1).to_ascii_uppercase().as_slice() {
         b"MEMORY" => {
             at_least(3, args, "json.debug")?;
@@ -25,7 +26,7 @@ pub(super) fn debug(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
 }
 
 fn memory(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let path = path_at(args, 3)?;
+    let path = optional_path(args, 3);
     match read(access, args.at(2))? {
         None if path.is_legacy => reply.integer(0),
         None => reply.array(0),
@@ -35,6 +36,7 @@ fn memory(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
             }
             reply.integer(document.memory_usage() as i64);
         }
+        Some(_) if path.check().is_err() => return path.check(),
         Some(document) if path.is_legacy => {
             reply.integer(first_match(document, &path)?.memory_usage() as i64);
         }

@@ -43,7 +43,8 @@ struct Options<'a> {
 fn parse_options<'a>(args: Args<'a>, reply: &Reply) -> Outcome<Options<'a>> {
     let mut options = Options { layout: Layout::default(), format: Format::Text, paths: Vec::new() };
     let mut words = args.from(2).iter();
-    while let Some(word) = words.next() {
+    // As in RedisJSON, what is not UTF-8 ends the arguments.
+    while let Some(word) = words.next().filter(|word| std::str::from_utf8(word).is_ok()) {
         let mut value = || words.next().ok_or_else(|| Error::arity("json.get"));
         if is(word, "indent") {
             options.layout.indent = value()?;
@@ -62,7 +63,7 @@ fn parse_options<'a>(args: Args<'a>, reply: &Reply) -> Outcome<Options<'a>> {
         }
     }
     if options.paths.is_empty() {
-        options.paths.push(Path::parse(super::ROOT)?);
+        options.paths.push(Path::default());
     }
     Ok(options)
 }
@@ -76,6 +77,9 @@ pub(super) fn get(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
         return Ok(());
     };
     let root = document.root();
+    if let [path] = options.paths.as_slice() {
+        path.check()?;
+    }
     if options.format != Format::Text {
         reply.array(options.paths.len());
         for path in &options.paths {
@@ -110,6 +114,8 @@ fn write_matches(path: &Path, root: View<'_>, layout: &Layout<'_>, depth: usize,
 /// Writes the object of several paths: with the first match of each if all are legacy paths, otherwise with
 /// the array of its matches.
 fn write_paths(paths: &[Path], root: View<'_>, layout: &Layout<'_>, text: &mut Vec<u8>) -> Outcome {
+    // As in RedisJSON, what is no path is left out where there are others.
+    let paths: Vec<&Path> = paths.iter().filter(|path| path.check().is_ok()).collect();
     let is_legacy = paths.iter().all(|path| path.is_legacy);
     let mut firsts = Vec::new();
     for path in paths.iter().filter(|_| is_legacy) {
@@ -164,7 +170,8 @@ pub(super) fn mget(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     let path = Path::parse(args.at(last))?;
     reply.array(last - 1);
     for key in args.range(1..last) {
-        let root = read(access, key).ok().flatten().map(|document| document.root());
+        let root =
+            read(access, key).ok().flatten().filter(|_| path.check().is_ok()).map(|document| document.root());
         let mut text = Vec::new();
         match root {
             Some(root) if path.is_legacy => path.visit(root, |_, value| {

@@ -36,6 +36,8 @@ pub struct Path {
     pub original: String,
     /// As a JSONPath.
     pub fixed: String,
+    /// Why it is none. It then has no steps.
+    failure: Option<Error>,
 }
 
 /// One step of a path.
@@ -115,8 +117,17 @@ pub enum Term {
     Null,
 }
 
+impl Default for Path {
+    /// The root, as a legacy path.
+    fn default() -> Self {
+        let (steps, failure) = (Vec::new(), None);
+        Path { steps, is_legacy: true, original: ".".to_owned(), fixed: "$".to_owned(), failure }
+    }
+}
+
 impl Path {
-    /// Parses a path of either dialect.
+    /// Parses a path of either dialect. What is wrong with it is told by [`Path::check`] only: commands look
+    /// for the key first.
     pub fn parse(text: &[u8]) -> Result<Path, Error> {
         let Ok(text) = std::str::from_utf8(text) else {
             return Err(Error::fixed("Couldn't parse as UTF-8 string"));
@@ -129,8 +140,21 @@ impl Path {
             _ => format!("$.{text}"),
         };
         let mut parser = Parser { text: fixed.as_bytes(), at: 1, steps_left: STEPS_MAX, depth: 0 };
-        let steps = parser.whole_path().map_err(|failure| failure.into_error(&fixed))?;
-        Ok(Path { steps, is_legacy, original: text.to_owned(), fixed })
+        let (steps, failure) = match parser.whole_path() {
+            Ok(steps) => (steps, None),
+            Err(failure) => (Vec::new(), Some(failure.into_error(&fixed))),
+        };
+        Ok(Path { steps, is_legacy, original: text.to_owned(), fixed, failure })
+    }
+
+    /// The error of a text that is no path.
+    pub fn check(&self) -> Result<(), Error> {
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// Whether the text is a path.
+    pub fn is_valid(&self) -> bool {
+        self.failure.is_none()
     }
 
     /// Whether it can lead to one place only: names and indexes.
@@ -140,7 +164,7 @@ impl Path {
 
     /// Whether it leads to the whole document.
     pub fn is_root(&self) -> bool {
-        self.steps.is_empty()
+        self.steps.is_empty() && self.failure.is_none()
     }
 }
 
@@ -173,10 +197,12 @@ impl Failure {
             return Error::fixed("ERR path is too long or nested too deeply");
         };
         let at = (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        let text = text.replace('\0', " ");
         let (before, after) = text.split_at(at);
         let mark = if after.is_empty() { " <<<<----" } else { " ---->>>> " };
         Error::new(format!(
-            "Error occurred on position {at}, \"{before}{mark}{after}\", expected one of the following: {expected}."
+            "Error occurred on position {at}, \"{before}{mark}{after}\", \
+             expected one of the following: {expected}."
         ))
     }
 }
@@ -336,7 +362,8 @@ impl Parser<'_> {
             },
         }
         if self.take(b":") && self.peek() != Some(b']') {
-            match self.integer().filter(|&number| number > 0) {
+            let is_positive = matches!(self.peek(), Some(b'1'..=b'9'));
+            match if is_positive { self.integer() } else { None } {
                 Some(number) => step = usize::try_from(number).unwrap_or(usize::MAX),
                 None => return self.expected(POSITIVE),
             }

@@ -5,10 +5,13 @@ use mantissa_store::Json;
 use mantissa_store::json::{Number, Shape, View};
 
 use super::path::Path;
-use super::{Access, Error, NO_KEY, Outcome, at_least, no_path, no_such, path_at, read, wrong_path_type};
+use super::{
+    Access, Error, NO_KEY, Outcome, at_least, no_path, no_such, optional_path, read, wrong_path_type,
+};
 
 /// The first match of a legacy path.
 pub(super) fn first_match<'a>(document: &'a Json, path: &Path) -> Outcome<View<'a>> {
+    path.check()?;
     path.first(document.root()).ok_or_else(|| no_path(&path.fixed))
 }
 
@@ -44,7 +47,7 @@ pub(super) fn missing_key(path: &Path, reply: &mut Reply, error: Error) -> Outco
 /// JSON.TYPE key [path]
 pub(super) fn type_of(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     at_least(2, args, "json.type")?;
-    let path = path_at(args, 2)?;
+    let path = optional_path(args, 2);
     let document = read(access, args.at(1))?;
     if reply.is_resp3() {
         reply.array(1);
@@ -53,6 +56,7 @@ pub(super) fn type_of(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
         reply.null();
         return Ok(());
     };
+    nothing_unless_legacy(&path)?;
     if path.is_legacy {
         match path.first(document.root()) {
             Some(value) => reply.bulk(super::type_name(value).as_bytes()),
@@ -66,8 +70,9 @@ pub(super) fn type_of(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
 
 pub(super) fn strlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     at_least(2, args, "json.strlen")?;
-    let path = path_at(args, 2)?;
+    let path = optional_path(args, 2);
     let Some(document) = read(access, args.at(1))? else { return missing_key(&path, reply, NO_KEY) };
+    path.check()?;
     if path.is_legacy {
         let value = first_match(document, &path)?;
         let text = value.string().ok_or_else(|| wrong_path_type("string", super::type_name(value)))?;
@@ -83,11 +88,12 @@ pub(super) fn strlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
 
 pub(super) fn objlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     at_least(2, args, "json.objlen")?;
-    let path = path_at(args, 2)?;
+    let path = optional_path(args, 2);
     let Some(document) = read(access, args.at(1))? else {
         let error = no_such(&path.original, "not an object");
         return missing_key(&path, reply, error);
     };
+    nothing_unless_legacy(&path)?;
     if path.is_legacy {
         match path.first(document.root()) {
             None => reply.null(),
@@ -103,6 +109,11 @@ pub(super) fn objlen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     Ok(())
 }
 
+/// The error of what is no JSONPath. What is no legacy path leads nowhere.
+fn nothing_unless_legacy(path: &Path) -> Outcome {
+    if path.is_legacy { Ok(()) } else { path.check() }
+}
+
 fn write_keys(object: View<'_>, reply: &mut Reply) {
     reply.array(object.len());
     object.members().for_each(|(key, _)| reply.bulk(key));
@@ -110,8 +121,9 @@ fn write_keys(object: View<'_>, reply: &mut Reply) {
 
 pub(super) fn objkeys(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     at_least(2, args, "json.objkeys")?;
-    let path = path_at(args, 2)?;
+    let path = optional_path(args, 2);
     let Some(document) = read(access, args.at(1))? else { return missing_key(&path, reply, NO_KEY) };
+    nothing_unless_legacy(&path)?;
     if path.is_legacy {
         match path.first(document.root()) {
             None => reply.null(),
@@ -153,11 +165,12 @@ fn write_resp(value: View<'_>, reply: &mut Reply) {
 
 pub(super) fn resp(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     at_least(2, args, "json.resp")?;
-    let path = path_at(args, 2)?;
+    let path = if args.len() > 2 { super::path_at(args, 2)? } else { Path::default() };
     let Some(document) = read(access, args.at(1))? else {
         reply.null();
         return Ok(());
     };
+    path.check()?;
     if path.is_legacy {
         write_resp(first_match(document, &path)?, reply);
     } else {

@@ -33,9 +33,11 @@ fn change_number(
     at_least(4, args, event)?;
     let key = args.at(1);
     let path = path_at(args, 2)?;
+    super::text(args.at(3))?;
     change_present(access, key)?;
-    let operand = parse_whole(args.at(3))?;
-    let Some(operand) = operand.view().number() else { return Err(Error::fixed("bad input number")) };
+    // An argument that is no number is an error only where there is a number to change.
+    let operand = parse_whole(args.at(3))
+        .and_then(|operand| operand.view().number().ok_or_else(|| Error::fixed("bad input number")));
     let change = Change {
         event,
         fits: &|value| value.number().is_some(),
@@ -43,8 +45,11 @@ fn change_number(
         names_original: false,
     };
     // Nothing is changed where one of the results is none.
-    check_results(access, (key, &path), operand, operation)?;
+    if let Ok(operand) = operand {
+        check_results(access, (key, &path), operand, operation)?;
+    }
     let results = change.run(access, key, &path, &mut |document, place| {
+        let operand = operand.clone()?;
         let before = document.at(place).and_then(View::number).unwrap_or(operand);
         let after = operation(before, operand)?;
         document.set(place, &Fragment::number(after));
@@ -117,15 +122,14 @@ pub(super) fn strappend(access: &mut Access<'_>, args: Args<'_>, reply: &mut Rep
     at_least(3, args, "json.strappend")?;
     let (path, value) = match args.get(3) {
         Some(value) => (path_at(args, 2)?, value),
-        None => (Path::parse(super::ROOT)?, args.at(2)),
+        None => (Path::default(), args.at(2)),
     };
-    change_present(access, args.at(1))?;
-    let suffix = parse_whole(value)?;
-    let Some(suffix) = suffix.view().string() else {
-        let mut found = Vec::new();
-        suffix.view().write(&mut found);
-        return Err(wrong_path_type("string", &String::from_utf8_lossy(&found)));
-    };
+    super::text(value)?;
+    // An argument that is no string is an error only where there is a string to change.
+    let suffix = parse_whole(value).and_then(|suffix| match suffix.view().string() {
+        Some(text) => Ok(text.to_vec()),
+        None => Err(wrong_path_type("string", &String::from_utf8_lossy(value).replace('\n', " "))),
+    });
     let change = Change {
         event: "json.strappend",
         fits: &|value| value.string().is_some(),
@@ -137,7 +141,8 @@ pub(super) fn strappend(access: &mut Access<'_>, args: Args<'_>, reply: &mut Rep
         (args.at(1), &path),
         reply,
         &mut |document, place| {
-            let joined = [document.at(place).and_then(View::string).unwrap_or_default(), suffix].concat();
+            let before = document.at(place).and_then(View::string).unwrap_or_default();
+            let joined = [before, &suffix.clone()?].concat();
             if joined.len() > STRING_BYTES_MAX {
                 return Err(Error::STRING_TOO_LONG);
             }
@@ -182,8 +187,9 @@ pub(super) fn toggle(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
 pub(super) fn clear(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     at_least(2, args, "json.clear")?;
     let key = args.at(1);
-    let path = path_at(args, 2)?;
+    let path = if args.len() > 2 { path_at(args, 2)? } else { Path::default() };
     let document = change_present(access, key)?;
+    path.check()?;
     let mut places = Vec::new();
     path.visit(document.root(), |place, value| {
         let is_zero = value.number().is_some_and(|number| number.to_f64() == 0.0);

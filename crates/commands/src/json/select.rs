@@ -18,9 +18,11 @@ pub type Place = SmallVec<[usize; 8]>;
 type Visit<'v, 'a> = &'v mut dyn FnMut(&[usize], View<'a>) -> ControlFlow<()>;
 
 impl Path {
-    /// Calls `visit` for each match until it breaks off.
+    /// Calls `visit` for each match until it breaks off. What is no path has none.
     pub fn visit<'a>(&self, root: View<'a>, mut visit: impl FnMut(&[usize], View<'a>) -> ControlFlow<()>) {
-        let _ended_early = Walk { root }.step(&self.steps, root, &mut Place::new(), &mut visit);
+        if self.is_valid() {
+            let _ended_early = Walk { root }.step(&self.steps, root, &mut Place::new(), &mut visit);
+        }
     }
 
     /// All matches.
@@ -167,19 +169,14 @@ impl<'a> Walk<'a> {
         match filter {
             Filter::Any(filters) => filters.iter().any(|filter| self.is_true(filter, value)),
             Filter::All(filters) => filters.iter().all(|filter| self.is_true(filter, value)),
-            Filter::Exists(Term::Current(steps)) => self.leads_anywhere(steps, value),
-            Filter::Exists(Term::Root(steps)) => self.leads_anywhere(steps, self.root),
-            Filter::Exists(_) => true,
+            // As RedisJSON has it: a path that leads to several values stands for nothing here either.
+            Filter::Exists(term) => !matches!(self.operand(term, value), Operand::Nothing),
+            Filter::Compare(Term::String(..), Operator::Matches, _) => false,
             Filter::Compare(left, operator, right) => {
                 let (left, right) = (self.operand(left, value), self.operand(right, value));
                 compare(left, *operator, right)
             }
         }
-    }
-
-    fn leads_anywhere(self, steps: &[Step], from: View<'a>) -> bool {
-        let mut place = Place::new();
-        self.step(steps, from, &mut place, &mut |_, _| ControlFlow::Break(())).is_break()
     }
 
     /// What a term stands for. A path stands for nothing unless it leads to one value.

@@ -31,6 +31,7 @@ enum Condition {
 
 /// Where a value goes that is set at a path.
 fn find_update(path: &Path, root: View<'_>, condition: Condition) -> Outcome<Update> {
+    path.check()?;
     if condition != Condition::IfMissing {
         let mut places = path.places(root);
         if !places.is_empty() {
@@ -128,6 +129,7 @@ pub(super) fn set(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
     let mut condition = Condition::Always;
     let mut words = args.from(4).iter();
     while let Some(word) = words.next() {
+        super::text(word)?;
         match condition {
             Condition::Always if is(word, "nx") => condition = Condition::IfMissing,
             Condition::Always if is(word, "xx") => condition = Condition::IfPresent,
@@ -140,10 +142,9 @@ pub(super) fn set(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
             _ => return Err(Error::SYNTAX),
         }
     }
-    let value = if access.is_loading() { parse_of_log(args.at(3)) } else { parse(args.at(3)) }?;
-    let path = path_at(args, 2);
+    let path = path_at(args, 2)?;
     let is_present = read(access, key)?.is_some();
-    let path = path?;
+    let value = if access.is_loading() { parse_of_log(args.at(3)) } else { parse(args.at(3)) }?;
     let is_done = if !is_present {
         if condition != Condition::IfPresent {
             if !path.is_root() {
@@ -174,18 +175,17 @@ pub(super) fn set(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
 /// JSON.MSET key path value [key path value ...]
 pub(super) fn mset(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     at_least(4, args, "json.mset")?;
-    if !(args.len() - 1).is_multiple_of(3) {
-        return Err(Error::arity("json.mset"));
-    }
     let mut updates = Vec::new();
     for at in (1..args.len()).step_by(3) {
-        let (key, path, value) = (args.at(at), path_at(args, at + 1)?, parse(args.at(at + 2))?);
+        let arity = || Error::arity("json.mset");
+        let path = args.get(at + 1).ok_or_else(arity)?;
+        let (key, path) = (args.at(at), Path::parse(path)?);
         let update = match read(access, key)? {
             _ if path.is_root() => None,
             Some(document) => Some(find_update(&path, document.root(), Condition::Always)?),
             None => return Err(NOT_AT_ROOT),
         };
-        updates.push((key, update, value));
+        updates.push((key, update, parse(args.get(at + 2).ok_or_else(arity)?)?));
     }
     for (key, update, value) in updates {
         let is_changed = match update {
@@ -248,19 +248,22 @@ pub(super) fn merge(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
         return Err(Error::SYNTAX);
     }
     let key = args.at(1);
-    let patch = parse(args.at(3))?;
-    let path = path_at(args, 2);
+    let path = path_at(args, 2)?;
     read(access, key)?;
-    let path = path?;
+    let patch = parse(args.at(3))?;
     let is_done = match change(access, key)? {
         None if !path.is_root() => return Err(NOT_AT_ROOT),
         None => {
-            put(access, key, &merged(None, patch.view()), NewExpiry::Clear)?;
+            put(access, key, &patch, NewExpiry::Clear)?;
             true
         }
         Some(document) => {
             let update = find_update(&path, document.root(), Condition::Always)?;
-            apply(document, &update, &|value| merged(value, patch.view()))?
+            apply(document, &update, &|value| match value {
+                Some(value) => merged(Some(value), patch.view()),
+                // What is new is taken as it is, its nulls included.
+                None => patch.clone(),
+            })?
         }
     };
     if is_done {
@@ -293,7 +296,7 @@ fn named(root: View<'_>, place: &[usize]) -> Vec<Named> {
     names
 }
 
-/// The order in which several values are removed: those that are less deep first, then by name, and elements
+/// The order in which several values are removed: the deepest first, then by name, and elements
 /// from the last one on.
 fn removal_order(left: &[Named], right: &[Named]) -> std::cmp::Ordering {
     let by_steps = || {
@@ -304,8 +307,9 @@ fn removal_order(left: &[Named], right: &[Named]) -> std::cmp::Ordering {
             (Named::Name(_), Named::Index(_)) => std::cmp::Ordering::Greater,
         })
     };
-    left.len()
-        .cmp(&right.len())
+    right
+        .len()
+        .cmp(&left.len())
         .then_with(|| by_steps().find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal))
 }
 
@@ -335,14 +339,15 @@ fn remove_at(document: &mut Json, place: &[usize]) {
 
 /// JSON.DEL key [path]
 pub(super) fn del(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    at_least(2, args, "json.del")?;
+    let is_forget = args.at(0).eq_ignore_ascii_case(b"json.forget");
+    at_least(2, args, if is_forget { "json.forget" } else { "json.del" })?;
     let key = args.at(1);
-    let path = path_at(args, 2);
+    let path = if args.len() > 2 { path_at(args, 2)? } else { Path::default() };
     let Some(document) = change(access, key)? else {
         reply.integer(0);
         return Ok(());
     };
-    let path = path?;
+    path.check()?;
     if path.is_root() {
         access.remove(key);
         changed(access, key, "json.del");

@@ -10,17 +10,18 @@ use mantissa_protocol::Args;
 const READS: Flags = Flags::READONLY.or(Flags::MODULE);
 const CHANGES: Flags = Flags::WRITE.or(Flags::MODULE);
 const GROWS: Flags = CHANGES.or(Flags::DENYOOM);
-/// What RedisJSON says of every key, whatever the command does with it.
-const KEY: KeyFlags = KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE);
-const FIRST: &[KeySpec] = &[KeySpec::one(1, KEY)];
-const SECOND: &[KeySpec] = &[KeySpec::one(2, KEY)];
+const READ: KeyFlags = KeyFlags::RO.or(KeyFlags::ACCESS);
+const WRITTEN: KeyFlags = KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE);
+const READS_FIRST: &[KeySpec] = &[KeySpec::one(1, READ)];
+const WRITES_FIRST: &[KeySpec] = &[KeySpec::one(1, WRITTEN)];
+const READS_SECOND: &[KeySpec] = &[KeySpec::one(2, READ)];
 const EVERY_THIRD: &[KeySpec] =
-    &[KeySpec::other(BeginSearch::Index(1), FindKeys::Range { last: -1, step: 3, limit: 0 }, KEY)];
+    &[KeySpec::other(BeginSearch::Index(1), FindKeys::Range { last: -1, step: 3, limit: 0 }, WRITTEN)];
 
 /// The keys of JSON.MGET, of which its specification has the first one only.
 fn all_but_last(args: Args<'_>, keys: &mut KeyPositions) {
     keys.clear();
-    keys.extend((1..args.len().saturating_sub(1)).map(|index| KeyPosition { index, flags: KEY }));
+    keys.extend((1..args.len().saturating_sub(1)).map(|index| KeyPosition { index, flags: READ }));
 }
 
 const fn row(
@@ -44,7 +45,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.set",
         set::set,
         GROWS,
-        FIRST,
+        WRITES_FIRST,
         (
             "1.0.0",
             "O(M+N) for a path of M matches and a value of N bytes",
@@ -56,7 +57,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.get",
         get::get,
         READS,
-        FIRST,
+        READS_FIRST,
         ("1.0.0", "O(N) for N bytes", "Prints values of a document."),
         "key:key#0 indent:string@INDENT? newline:string@NEWLINE? space:string@SPACE? path:string?*",
     ),
@@ -64,7 +65,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.mget",
         get::mget,
         READS,
-        FIRST,
+        READS_FIRST,
         ("1.0.0", "O(N) for N bytes", "Prints the same values of several documents."),
         "key:key#0* path:string",
     )
@@ -81,7 +82,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.merge",
         set::merge,
         GROWS,
-        FIRST,
+        WRITES_FIRST,
         (
             "2.6.0",
             "O(M+N) for a path of M matches and a value of N bytes",
@@ -93,7 +94,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.del",
         set::del,
         CHANGES,
-        FIRST,
+        WRITES_FIRST,
         ("1.0.0", "O(N) for N bytes", "Removes values from a document, or all of it."),
         "key:key#0 path:string?",
     ),
@@ -101,7 +102,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.forget",
         set::del,
         CHANGES,
-        FIRST,
+        WRITES_FIRST,
         ("1.0.0", "O(N) for N bytes", "Does what JSON.DEL does."),
         "key:key#0 path:string?",
     ),
@@ -109,23 +110,23 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.type",
         query::type_of,
         READS,
-        FIRST,
+        READS_FIRST,
         ("1.0.0", "O(N) for N bytes searched", "Tells the types of values."),
         "key:key#0 path:string?",
     ),
     row(
         "json.numincrby",
         scalar::numincrby,
-        GROWS,
-        FIRST,
+        CHANGES,
+        WRITES_FIRST,
         ("1.0.0", "O(N) for N bytes searched", "Adds to numbers."),
         "key:key#0 path:string value:double",
     ),
     row(
         "json.nummultby",
         scalar::nummultby,
-        GROWS,
-        FIRST,
+        CHANGES,
+        WRITES_FIRST,
         ("1.0.0", "O(N) for N bytes searched", "Multiplies numbers."),
         "key:key#0 path:string value:double",
     ),
@@ -133,7 +134,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.strappend",
         scalar::strappend,
         GROWS,
-        FIRST,
+        WRITES_FIRST,
         ("1.0.0", "O(N) for N bytes searched", "Appends to strings."),
         "key:key#0 path:string? value:string",
     ),
@@ -141,7 +142,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.strlen",
         query::strlen,
         READS,
-        FIRST,
+        READS_FIRST,
         ("1.0.0", "O(N) for N bytes searched", "Counts the bytes of strings."),
         "key:key#0 path:string?",
     ),
@@ -149,7 +150,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.toggle",
         scalar::toggle,
         GROWS,
-        FIRST,
+        WRITES_FIRST,
         ("2.0.0", "O(N) for N bytes searched", "Makes true false, and false true."),
         "key:key#0 path:string",
     ),
@@ -157,7 +158,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.clear",
         scalar::clear,
         CHANGES,
-        FIRST,
+        WRITES_FIRST,
         ("2.0.0", "O(N) for N bytes searched", "Empties arrays and objects, and sets numbers to 0."),
         "key:key#0 path:string?",
     ),
@@ -165,7 +166,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.arrappend",
         array::arrappend,
         GROWS,
-        FIRST,
+        WRITES_FIRST,
         ("1.0.0", "O(N) for N bytes searched", "Adds values at the end of arrays."),
         "key:key#0 path:string value:string*",
     ),
@@ -173,7 +174,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.arrindex",
         array::arrindex,
         READS,
-        FIRST,
+        READS_FIRST,
         ("1.0.0", "O(N) for N bytes searched", "Finds a value in arrays."),
         "key:key#0 path:string value:string range:block(start:integer stop:integer?)?",
     ),
@@ -181,7 +182,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.arrinsert",
         array::arrinsert,
         GROWS,
-        FIRST,
+        WRITES_FIRST,
         ("1.0.0", "O(N) for N bytes searched", "Adds values to arrays before an index."),
         "key:key#0 path:string index:integer value:string*",
     ),
@@ -189,7 +190,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.arrlen",
         array::arrlen,
         READS,
-        FIRST,
+        READS_FIRST,
         ("1.0.0", "O(N) for N bytes searched", "Counts the elements of arrays."),
         "key:key#0 path:string?",
     ),
@@ -197,7 +198,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.arrpop",
         array::arrpop,
         CHANGES,
-        FIRST,
+        WRITES_FIRST,
         ("1.0.0", "O(N) for N bytes searched", "Removes an element from arrays and prints it."),
         "key:key#0 path:block(path:string index:integer?)?",
     ),
@@ -205,7 +206,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.arrtrim",
         array::arrtrim,
         CHANGES,
-        FIRST,
+        WRITES_FIRST,
         ("1.0.0", "O(N) for N bytes searched", "Leaves a range of the elements of arrays."),
         "key:key#0 path:string start:integer stop:integer",
     ),
@@ -213,7 +214,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.objkeys",
         query::objkeys,
         READS,
-        FIRST,
+        READS_FIRST,
         ("1.0.0", "O(N) for N bytes searched", "Lists the keys of objects."),
         "key:key#0 path:string?",
     ),
@@ -221,7 +222,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.objlen",
         query::objlen,
         READS,
-        FIRST,
+        READS_FIRST,
         ("1.0.0", "O(N) for N bytes searched", "Counts the members of objects."),
         "key:key#0 path:string?",
     ),
@@ -229,7 +230,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.resp",
         query::resp,
         READS,
-        FIRST,
+        READS_FIRST,
         ("1.0.0", "O(N) for N bytes", "Replies values in the types of the protocol."),
         "key:key#0 path:string?",
     ),
@@ -237,7 +238,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         "json.debug",
         debug::debug,
         READS,
-        SECOND,
+        READS_SECOND,
         ("1.0.0", "O(N) for N bytes searched", "Tells how much memory values take."),
         "subcommand:oneof(memory:block(key:key#0 path:string?)@MEMORY help:pure-token@HELP)",
     ),

@@ -82,8 +82,9 @@ type Filter<'a> = Box<dyn Fn(&&Command) -> bool + 'a>;
 /// The commands that FILTERBY asks for.
 fn filter<'a>(by: &[u8], value: &'a [u8]) -> Outcome<Filter<'a>> {
     if parse::is(by, "MODULE") {
-        // No command comes from a module.
-        return Ok(Box::new(|_| false));
+        let is_from =
+            move |command: &&Command| command.info.module().is_some_and(|name| value == name.as_bytes());
+        return Ok(Box::new(is_from));
     }
     if parse::is(by, "ACLCAT") {
         let wanted = Categories::ALL.iter().find(|(_, name)| parse::is(value, name)).map(|(bit, _)| *bit);

@@ -32,6 +32,7 @@ fn describe(value: &Value) -> String {
         }
         Value::Hash(hash) => describe_hash(hash),
         Value::Stream(stream) => format!("{} entries", stream.len()),
+        Value::Json(document) => format!("{document:?}"),
     }
 }
 

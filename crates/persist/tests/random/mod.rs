@@ -172,6 +172,7 @@ pub fn details(keyspace: &Keyspace) -> Vec<String> {
                             format!("{} {expiries:?}", hash.encoding())
                         }
                         ValueRef::Stream(stream) => stream_details(stream),
+                        ValueRef::Json(document) => format!("{document:?}"),
                     };
                     format!("{database} {:?} {:?} {detail}", entry.key(), entry.expiry())
                 };

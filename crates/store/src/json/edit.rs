@@ -74,7 +74,7 @@ impl Edit {
     /// The bytes after the change: `added` elements, which are `new`, stand in the place of the range.
     pub fn apply(&self, bytes: &[u8], new: &[u8], added: usize) -> Vec<u8> {
         let (mut inner_old, mut inner_new) = (self.range.len(), new.len());
-        let mut headers: SmallVec<[(usize, usize, Header, [u8; 9]); 8]> = SmallVec::new();
+        let mut headers = SmallVec::<[_; 8]>::new();
         for (index, &(start, kind, old)) in self.around.iter().enumerate().rev() {
             let is_innermost = index + 1 == self.around.len();
             let count = if is_innermost { old.count + added - self.removed } else { old.count };

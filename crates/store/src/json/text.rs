@@ -105,7 +105,7 @@ fn write_double(value: f64, out: &mut Vec<u8>) {
     let mut buffer = FloatText::new();
     let text = format_f64(&mut buffer, value);
     let magnitude = value.abs();
-    if magnitude >= PLAIN_END && magnitude < 1e17 {
+    if (PLAIN_END..1e17).contains(&magnitude) {
         // The number core prints these in place; here they have an exponent of 16.
         let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
         let significant = digits.trim_end_matches('0');

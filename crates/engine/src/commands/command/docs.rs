@@ -22,6 +22,10 @@ pub(super) fn write(reply: &mut Reply, command: &Command) {
         text(reply, "complexity", info.complexity);
         pairs += 1;
     }
+    if let Some(module) = info.module() {
+        text(reply, "module", module);
+        pairs += 1;
+    }
     let flags = [(info.deprecated.is_some(), "deprecated"), (info.internal, "syscmd")];
     let flags: Vec<&str> = flags.iter().filter(|(set, _)| *set).map(|(_, name)| *name).collect();
     if !flags.is_empty() {
