@@ -1,7 +1,7 @@
 //! The list of the families of commands.
 
 use crate::{
-    DataSpec, bitmap, bloom, cms, expire, generic, geo, hash, hyperloglog, list, object, packed, scan,
+    DataSpec, bitmap, bloom, cms, expire, generic, geo, hash, hyperloglog, json, list, object, packed, scan,
     series, set, sort, sorted_set, stream, string, unpack, vector_set,
 };
 
@@ -24,6 +24,7 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     bloom::COMMANDS,
     cms::COMMANDS,
     series::COMMANDS,
+    json::COMMANDS,
     generic::COMMANDS,
     expire::COMMANDS,
     scan::COMMANDS,

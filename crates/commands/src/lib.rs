@@ -21,6 +21,7 @@ mod geo;
 pub mod glob;
 mod hash;
 mod hyperloglog;
+pub mod json;
 mod keys;
 mod list;
 mod object;

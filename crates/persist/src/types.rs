@@ -12,6 +12,7 @@
 mod bloom_filter;
 mod count_min_sketch;
 mod hash;
+mod json;
 mod list;
 mod module;
 mod reading;

@@ -125,6 +125,7 @@ fn encoding(entry: &Entry) -> Option<&'static str> {
         ValueRef::Series(_) => None,
         ValueRef::BloomFilter(_) | ValueRef::CountMinSketch(_) => Some("raw"),
         ValueRef::VectorSet(_) => Some("raw"),
+        ValueRef::Json(_) => Some("raw"),
     }
 }
 

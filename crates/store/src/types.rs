@@ -114,6 +114,13 @@ macro_rules! value_types {
                 sizes: None,
                 waiting: Waiting::Never,
             }
+            /// A JSON document.
+            Json = 6 {
+                name: "ReJSON-RL",
+                category: "json",
+                sizes: None,
+                waiting: Waiting::Never,
+            }
         }
     };
 }

@@ -39,6 +39,7 @@ fn describe(value: &Value) -> String {
         Value::BloomFilter(filter) => format!("{} items", filter.items()),
         Value::CountMinSketch(sketch) => format!("{} counted", sketch.count()),
         Value::VectorSet(set) => format!("{} vectors", set.len()),
+        Value::Json(document) => format!("{document:?}"),
     }
 }
 

@@ -176,6 +176,7 @@ pub fn details(keyspace: &Keyspace) -> Vec<String> {
                         ValueRef::BloomFilter(filter) => format!("{:?}", filter.dump_header()),
                         ValueRef::CountMinSketch(sketch) => format!("{sketch:?}"),
                         ValueRef::VectorSet(set) => format!("{set:?}"),
+                        ValueRef::Json(document) => format!("{document:?}"),
                     };
                     format!("{database} {:?} {:?} {detail}", entry.key(), entry.expiry())
                 };
