@@ -67,8 +67,8 @@ impl Change<'_> {
         }
     }
 
-    /// The same where what fits has nothing in it and is replaced: `apply` makes of a value the result and what
-    /// takes its place. Costs O(size), whatever the number of matches, unless one comes twice.
+    /// The same where what fits has nothing in it and is replaced: `apply` makes of a value the result and
+    /// what takes its place. Costs O(size), whatever the number of matches, unless one comes twice.
     pub fn run_on_values<T>(
         &self,
         access: &mut Access<'_>,

@@ -100,9 +100,10 @@ impl Edit {
     }
 }
 
-/// Appends the value with a change at each of several places. The places are sorted, none comes twice and none
-/// lies in another; all begin with the `depth` steps to this value. `change` has the places' values in order,
-/// and returns what takes their place, or nothing to remove them. Costs O(size), whatever the number of places.
+/// Appends the value with a change at each of several places. The places are sorted, none comes twice and
+/// none lies in another; all begin with the `depth` steps to this value. `change` has the places' values in
+/// order, and returns what takes their place, or nothing to remove them. Costs O(size), whatever the number
+/// of places.
 pub(super) fn rewrite(
     value: &[u8],
     places: &[&[usize]],
@@ -149,8 +150,8 @@ pub(super) fn rewrite(
     packed::end(start, kind, count, out);
 }
 
-/// Leaves out members, one after the other: the last one takes the place of each. What has been written from
-/// `first` on are the members, which end at `ends`.
+/// Leaves out members, one after the other: the last one takes the place of each. What has been written
+/// from `first` on are the members, which end at `ends`.
 fn reorder(first: usize, ends: &[usize], removed: &[(&[u8], usize)], out: &mut Vec<u8>) {
     let mut order: Vec<usize> = (0..ends.len()).collect();
     let mut place_of = order.clone();
