@@ -212,12 +212,13 @@ static int deliver(redisAsyncContext *ac, redisReply *reply) {
         } else if (c->flags & REDIS_SUBSCRIBED) {
             subscription_callback(ac, reply, &found);
         }
+        async_run(ac, &found, reply);
+        /* MONITOR's callback waits for the next line, behind the commands that it has just sent. */
         if (waiting != NULL && (c->flags & REDIS_MONITORING)) {
             callbacks_append(&ac->replies, waiting);
         } else {
             hi_free(waiting);
         }
-        async_run(ac, &found, reply);
         if (found.fn == NULL || !(c->flags & REDIS_NO_AUTO_FREE_REPLIES)) free_reply(ac, reply);
     }
     if (!(c->flags & REDIS_FREEING)) return REDIS_OK;
