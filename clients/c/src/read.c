@@ -27,6 +27,7 @@ redisReader *redisReaderCreate(void) { return redisReaderCreateWithFunctions(&re
 /* Free what has been made of a reply that is not complete. */
 static void drop_reply(struct reader *reader) {
     redisReader *r = &reader->shown;
+    builder_end(&reader->builder);
     if (reader->open != NULL) {
         for (redisReply *at = reader->open, *parent; at != NULL; at = parent) {
             parent = (redisReply *)(void *)at->str;
@@ -266,6 +267,7 @@ static enum outcome build(struct reader *reader) {
         }
     }
     reader->open = NULL;
+    if (reader->builder.spare != NULL) builder_end(&reader->builder);
     r->pos = (size_t)(p - r->buf);
     return COMPLETE;
 }

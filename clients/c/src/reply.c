@@ -2,12 +2,13 @@
 #include "config.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "reply.h"
 #include "scan.h"
 
-enum { BLOCK_MAX = 16 * 1024 - 64, BLOCK_MIN = 192 };
+enum { SPARE_MAX = 64 };
 
 static size_t round_up(size_t size) { return (size + 7) & ~(size_t)7; }
 
@@ -34,6 +35,43 @@ redisReply *reply_alone(const struct leaf *leaf) {
     return reply;
 }
 
+/* ---- Spare blocks ------------------------------------------------------------------------------------------ */
+
+static void free_blocks(struct block *block) {
+    for (struct block *next; block != NULL; block = next) {
+        next = block->next;
+        hi_free(block);
+    }
+}
+
+/* A sanitizer is to see every use of memory that has been freed. */
+#if defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__)
+static struct block *spare_blocks;
+
+/* All of them: what is not used is given back by give_spare. */
+static struct block *take_spare(void) {
+    if (hiredisAllocFns.freeFn != free || __atomic_load_n(&spare_blocks, __ATOMIC_RELAXED) == NULL) return NULL;
+    return __atomic_exchange_n(&spare_blocks, NULL, __ATOMIC_ACQUIRE);
+}
+
+/* Keep the first of these blocks, in place of those that another thread may have given back. */
+static void give_spare(struct block *blocks) {
+    if (blocks == NULL) return;
+    if (hiredisAllocFns.freeFn != free) {
+        free_blocks(blocks);
+        return;
+    }
+    struct block *last = blocks;
+    for (int count = 1; count < SPARE_MAX && last->next != NULL; count++) last = last->next;
+    free_blocks(last->next);
+    last->next = NULL;
+    free_blocks(__atomic_exchange_n(&spare_blocks, blocks, __ATOMIC_ACQ_REL));
+}
+#else
+static struct block *take_spare(void) { return NULL; }
+static void give_spare(struct block *blocks) { free_blocks(blocks); }
+#endif
+
 /* ---- Arenas ------------------------------------------------------------------------------------------------ */
 
 /* Strings are placed from this block from now on. `begin` are the bytes of its header. */
@@ -45,21 +83,31 @@ static void use_block(struct builder *b, struct block *block, size_t begin, size
 }
 
 static struct block *add_block(struct builder *b, size_t size) {
-    struct block *block = hi_malloc(size);
-    if (block == NULL) return NULL;
+    struct block **list = size == BLOCK_SIZE ? &b->arena->standard : &b->arena->first.next, *block = NULL;
+    if (size == BLOCK_SIZE) {
+        if (b->spare == NULL) b->spare = take_spare();
+        block = b->spare;
+        if (block != NULL) b->spare = block->next;
+    }
+    if (block == NULL && (block = hi_malloc(size)) == NULL) return NULL;
     block->arena = b->arena;
-    block->next = b->arena->first.next;
-    b->arena->first.next = block;
+    block->next = *list;
+    *list = block;
     return block;
+}
+
+void builder_end(struct builder *b) {
+    give_spare(b->spare);
+    b->spare = NULL;
 }
 
 int builder_extend(struct builder *b, size_t bytes, size_t siblings) {
     size_t one = sizeof(redisReply) + bytes, size = sizeof(struct block) + one;
     size_t each = offsetof(redisReply, vtype) + bytes;
-    size_t more = siblings > BLOCK_MAX / each ? BLOCK_MAX : siblings * each;
-    size_t share = b->total / 4 < BLOCK_MAX ? b->total / 4 : BLOCK_MAX;
+    size_t more = siblings > BLOCK_SIZE / each ? BLOCK_SIZE : siblings * each;
+    size_t share = b->total / 4 < BLOCK_SIZE ? b->total / 4 : BLOCK_SIZE;
     size += more > share ? more : share;
-    size_t size_max = BLOCK_MAX > sizeof(struct block) + one ? BLOCK_MAX : sizeof(struct block) + one;
+    size_t size_max = BLOCK_SIZE > sizeof(struct block) + one ? BLOCK_SIZE : sizeof(struct block) + one;
     if (size > size_max) size = size_max;
     size = round_up(size);
     struct block *block = add_block(b, size);
@@ -115,12 +163,12 @@ redisReply *builder_begin(struct builder *b, int type, size_t elements, size_t h
     size_t vector = elements > ELEMENTS_AT_ONCE ? 0 : elements * sizeof(redisReply *);
     size_t least = sizeof(struct arena) + sizeof(redisReply) + vector + 8;
     size_t size = least + hint;
-    if (size > BLOCK_MAX) size = least > BLOCK_MAX ? least : BLOCK_MAX;
+    if (size > BLOCK_SIZE) size = least > BLOCK_SIZE ? least : BLOCK_SIZE;
     size = round_up(size);
     struct arena *arena = hi_malloc(size);
     if (arena == NULL) return NULL;
     arena->first.arena = arena;
-    arena->first.next = NULL;
+    arena->first.next = arena->standard = NULL;
     arena->live = 0;
     b->arena = arena;
     b->total = 0;
@@ -156,10 +204,8 @@ static void arena_release(struct arena *arena, size_t count) {
 #else
     if ((arena->live -= count) != 0) return;
 #endif
-    for (struct block *block = arena->first.next, *next; block != NULL; block = next) {
-        next = block->next;
-        hi_free(block);
-    }
+    free_blocks(arena->first.next);
+    give_spare(arena->standard);
     hi_free(arena);
 }
 

@@ -12,6 +12,10 @@
  * offset from its block's beginning, in units of 8 bytes; TAG_ALONE for a leaf with a block of its own; 0 for structs
  * whose strings and vectors are blocks of their own, as programs make them for freeReplyObject.
  *
+ * Blocks of BLOCK_SIZE are kept for the next replies: one chain of at most SPARE_MAX for the whole process, because the C
+ * library would give the pages back to the system and take them again for each large reply. Programs that set their
+ * own memory functions get every block back at once.
+ *
  * An arena counts its replies. freeReplyObject subtracts those that it reaches, so that elements which a program has
  * taken out of the tree stay valid, and the blocks go with the last of them. */
 #ifndef MANTISSA_CLIENT_REPLY_H
@@ -35,7 +39,8 @@ struct block {
 
 struct arena {
     struct block first;
-    size_t live; /* replies that have not been freed */
+    struct block *standard; /* blocks of BLOCK_SIZE, which are used again */
+    size_t live;            /* replies that have not been freed */
 };
 
 /* An arena that is being filled. */
@@ -46,6 +51,7 @@ struct builder {
     char *low_integer; /* and if it is not */
     char *high;        /* strings begin here */
     size_t total;      /* bytes of all blocks */
+    struct block *spare; /* blocks of BLOCK_SIZE that are used next */
 };
 
 /* What a leaf is made of. */
@@ -68,10 +74,13 @@ INTERNAL redisReply *builder_aggregate(struct builder *builder, int type, size_t
 INTERNAL int builder_extend(struct builder *builder, size_t bytes, size_t siblings);
 INTERNAL redisReply *builder_large_leaf(struct builder *builder, const struct leaf *leaf);
 
+/* The reply is complete, or given up. */
+INTERNAL void builder_end(struct builder *builder);
+
 /* Room for one more element in an aggregate that is being filled: integer of them, len slots. */
 INTERNAL int reply_grow_elements(redisReply *aggregate);
 /* Elements up to this number get their vector at once; beyond, it grows with them, so a count that lies costs nothing. */
-enum { ELEMENTS_AT_ONCE = 1024, LARGE_STRING = 4096 };
+enum { ELEMENTS_AT_ONCE = 1024, LARGE_STRING = 4096, BLOCK_SIZE = 16 * 1024 - 64 };
 
 /* The functions behind redisReaderCreate. */
 INTERNAL extern redisReplyObjectFunctions reply_functions;

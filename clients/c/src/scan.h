@@ -113,16 +113,23 @@ static OUTLINE mresp_status scan_double_rare(const char *first, const char *last
     return scan_line_end(first, end, last, token, bad);
 }
 
-/* Digits with at most one point, 19 in all, are read here: most doubles. Everything else is another's. */
+/* Doubles that begin with a digit or a minus and a digit. The reader of numbers allows a point without digits behind
+ * it, which RESP3 does not: the digits in front of it are few. */
 ALWAYS_INLINE mresp_status scan_double(const char *first, const char *last, mresp_token *token) {
-    static const mn_options json = {'.', MN_JSON | MN_NO_SPECIAL};
-    mn_result result = mn_parse_f64_with(first + 1, last, &token->number, &json);
-    if (LIKELY(result.status == MN_OK && last - result.end >= 2 && result.end[0] == '\r' && result.end[1] == '\n' &&
-               result.end - first <= MRESP_DOUBLE_MAX + 1)) {
-        token->text = first + 1;
-        token->length = (size_t)(result.end - first) - 1;
-        token->end = result.end + 2;
-        return MRESP_OK;
+    const char *p = first + 1, *digit = p + (p < last && *p == '-');
+    if (LIKELY(digit < last && scan_is_digit(*digit))) {
+        mn_result result = mn_parse_f64(p, last, &token->number);
+        const char *end = result.end;
+        do digit++;
+        while (digit < end && scan_is_digit(*digit));
+        int whole = digit == end || *digit != '.' || (digit + 1 < end && scan_is_digit(digit[1]));
+        if (LIKELY(whole && result.status == MN_OK && last - end >= 2 && end[0] == '\r' && end[1] == '\n' &&
+                   end - p <= MRESP_DOUBLE_MAX)) {
+            token->text = p;
+            token->length = (size_t)(end - p);
+            token->end = end + 2;
+            return MRESP_OK;
+        }
     }
     return scan_double_rare(first, last, token);
 }
