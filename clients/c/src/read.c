@@ -66,6 +66,16 @@ void reader_fail(redisReader *r, int type, const char *text) {
 
 /* ---- The buffer --------------------------------------------------------------------------------------------- */
 
+/* What has been used goes when it is this much, and no less than what is left: programs watch len. */
+enum { USED_MAX = 1024 };
+
+static void discard_used(redisReader *r) {
+    if (r->pos < USED_MAX || r->pos < r->len - r->pos) return;
+    if (r->len > r->pos) memmove(r->buf, r->buf + r->pos, r->len - r->pos);
+    r->len -= r->pos;
+    r->pos = 0;
+}
+
 char *reader_room(redisReader *r, size_t least, size_t *room) {
     struct reader *reader = reader_of(r);
     if (r->pos == r->len) r->pos = r->len = 0;
@@ -74,12 +84,7 @@ char *reader_room(redisReader *r, size_t least, size_t *room) {
         r->buf = NULL;
         reader->capacity = 0;
     }
-    size_t kept = r->len - r->pos;
-    if (reader->capacity - r->len < least && r->pos >= kept) {
-        if (kept > 0) memmove(r->buf, r->buf + r->pos, kept);
-        r->pos = 0;
-        r->len = kept;
-    }
+    if (reader->capacity - r->len < least) discard_used(r);
     if (reader->capacity - r->len < least) {
         if (least > SIZE_MAX / 4 - r->len) return NULL;
         size_t capacity = r->len + least, twice = reader->capacity * 2;
@@ -382,6 +387,7 @@ int redisReaderGetReply(redisReader *r, void **reply) {
     int in_arena = REPLY_HAS_TAG && r->fn == &reply_functions && r->ridx < 0;
     enum outcome outcome = in_arena || reader->open != NULL ? build(reader) : create_objects(reader);
     if (outcome == FAILED) return REDIS_ERR;
+    discard_used(r);
     if (outcome == INCOMPLETE) return REDIS_OK;
     if (reply != NULL) {
         *reply = r->reply;
