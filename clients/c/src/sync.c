@@ -300,6 +300,10 @@ int redisAppendFormattedCommand(redisContext *c, const char *command, size_t len
     return REDIS_OK;
 }
 
+int __redisAppendCommand(redisContext *c, const char *command, size_t length) {
+    return redisAppendFormattedCommand(c, command, length);
+}
+
 int redisvAppendCommand(redisContext *c, const char *format, va_list arguments) {
     char *command;
     int length = redisvFormatCommand(&command, format, arguments);

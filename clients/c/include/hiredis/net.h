@@ -14,6 +14,7 @@ ssize_t redisNetWrite(redisContext *c);
 
 /* Put an error into the context; without a text it is that of errno. */
 void __redisSetError(redisContext *c, int type, const char *text);
+int __redisAppendCommand(redisContext *c, const char *command, size_t length);
 int redisCheckSocketError(redisContext *c);
 int redisContextSetTimeout(redisContext *c, const struct timeval timeout);
 int redisContextUpdateConnectTimeout(redisContext *c, const struct timeval *timeout);
