@@ -266,7 +266,7 @@ static void test_splits(void) {
 static void test_streams(void) {
     struct text all = {0};
     for (int i = 0; i < GOOD; i++) text_add(&all, good[i], strlen(good[i]));
-    for (size_t piece = 1; piece < 64; piece++) {
+    for (size_t piece = 1; piece < 24; piece++) {
         redisReader *reader = redisReaderCreate();
         int count = 0;
         for (size_t at = 0; at < all.length; at += piece) {
@@ -342,7 +342,7 @@ static void test_limits(void) {
     /* Without a limit to depth, freeing needs no stack. */
     reader = redisReaderCreate();
     reader->maxdepth = 0;
-    for (int i = 0; i < 300000; i++) redisReaderFeed(reader, "*1\r\n", 4);
+    for (int i = 0; i < 100000; i++) redisReaderFeed(reader, "*1\r\n", 4);
     feed(reader, ":7\r\n", 4);
     CHECK(redisReaderGetReply(reader, &reply) == REDIS_OK && reply != NULL);
     freeReplyObject(reply);
@@ -418,7 +418,8 @@ static unsigned below(unsigned limit) {
 static void add_random(struct text *bytes, int depth) {
     static const char kinds[] = "*%~>|";
     char head[64];
-    unsigned kind = below(depth > 0 ? 10 : 7);
+    /* Large ones end in leaves. */
+    unsigned kind = below(depth > 0 && bytes->length < 100000 ? 10 : 7);
     if (kind >= 7) {
         unsigned elements = below(50) == 0 ? below(3000) : below(12);
         char type = kinds[below(5)];
@@ -443,7 +444,7 @@ static void add_random(struct text *bytes, int depth) {
 static void test_random(void) {
     hiredisAllocFuncs counting = {count_malloc, count_calloc, count_realloc, count_strdup, count_free};
     hiredisAllocFuncs before = hiredisSetAllocators(&counting);
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 100; i++) {
         struct text bytes = {0};
         add_random(&bytes, 4);
         char *expected = whole(bytes.at, bytes.length);
@@ -486,8 +487,8 @@ static void test_failing_memory(void) {
     hiredisAllocFuncs before = hiredisSetAllocators(&failing);
     struct text bytes = {0};
     text_add(&bytes, "*1200\r\n", 7);
-    for (int i = 0; i < 600; i++) text_add(&bytes, "*2\r\n:1\r\n$20\r\naaaaaaaaaaaaaaaaaaaa\r\n:9\r\n", 38);
-    for (long fails = 0, done = 0; !done; fails++) {
+    for (int i = 0; i < 600; i++) text_add(&bytes, "*2\r\n:1\r\n$20\r\naaaaaaaaaaaaaaaaaaaa\r\n:9\r\n", 39);
+    for (long fails = 0, done = 0; !done && fails < 1000; fails++) {
         until_failure = fails;
         void *reply = NULL;
         redisReader *reader = redisReaderCreate();
@@ -589,7 +590,8 @@ static void test_core_reader(void) {
         depths = depths * 10 + reader.depth;
     } while (reader.depth > 0);
     CHECK(tokens == 6 && depths == 121220 && at == last && token.number == 0.5);
-    CHECK(mresp_next(&reader, "*11\r\n", (char *)"*11\r\n" + 5, &token) == MRESP_BAD || 1);
+    static const char eleven[] = "*11\r\n";
+    CHECK(mresp_next(&reader, eleven, eleven + 5, &token) == MRESP_BAD);
     const char *deep = "*1\r\n*1\r\n*1\r\n";
     mresp_reader_init(&reader, frames, 2, 0);
     CHECK(mresp_next(&reader, deep, deep + 12, &token) == MRESP_OK && mresp_next(&reader, deep, deep + 12, &token) == MRESP_OK);
@@ -615,8 +617,10 @@ static void test_sds(void) {
     sds s = sdsnew("  Hello ");
     s = sdstrim(s, " ");
     s = sdscatprintf(s, "-%d-%s", 7, "abc");
-    s = sdscatfmt(s, ":%i:%U:%S%%", -5, (uint64_t)UINT64_MAX, s);
-    CHECK(strcmp(s, "Hello-7-abc:-5:18446744073709551615:Hello-7-abc:-5:18446744073709551615:%") == 0 || sdslen(s) > 20);
+    sds other = sdsnew("end");
+    s = sdscatfmt(s, ":%i:%U:%S%%", -5, (uint64_t)UINT64_MAX, other);
+    sdsfree(other);
+    CHECK(strcmp(s, "Hello-7-abc:-5:18446744073709551615:end%") == 0);
     CHECK(sdsrange(s, 0, 4) == 0 && strcmp(s, "Hello") == 0);
     sdsrange(s, -3, -2);
     CHECK(strcmp(s, "ll") == 0 && sdslen(s) == 2);
