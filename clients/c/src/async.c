@@ -316,6 +316,8 @@ void redisAsyncHandleTimeout(redisAsyncContext *ac) {
     }
     if (c->err == 0) __redisSetError(c, REDIS_ERR_TIMEOUT, "Timeout");
     async_copy_error(ac);
+    /* Callbacks can send nothing more. */
+    c->flags |= REDIS_DISCONNECTING;
     if (!(c->flags & REDIS_CONNECTED)) run_connected(ac, REDIS_ERR);
     run_all(ac, &ac->replies);
     __redisAsyncDisconnect(ac);
