@@ -1,7 +1,7 @@
 /* Replies read by two libraries with hiredis's interface, by turns in one process: bench OURS.so THEIRS.so
  *
- * Prints a table: nanoseconds a reply (feeding as a socket does, building, freeing), the medians of the rounds and
- * of the ratios of neighbouring rounds, and the bytes of memory that a reply takes. */
+ * Prints a table: nanoseconds a reply (feeding as a socket does, building, freeing), the medians of the
+ * rounds and of the ratios of neighbouring rounds, and the bytes of memory that a reply takes. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <malloc.h>
@@ -201,8 +201,9 @@ int main(int argc, char **argv) {
         small("+OK", "+OK\r\n"),
         small("an integer", ":1234\r\n"),
         small("a bulk of 16", "$16\r\n0123456789abcdef\r\n"),
-        small("a bulk of 100", "$100\r\n0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcd"
-                               "ef0123456789abcdef0123\r\n"),
+        small("a bulk of 100",
+              "$100\r\n0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcd"
+              "ef0123456789abcdef0123\r\n"),
     };
     printf("| reply | ns | hiredis, ns | times as fast | bytes | hiredis, bytes | ratio |\n");
     printf("| --- | --- | --- | --- | --- | --- | --- |\n");

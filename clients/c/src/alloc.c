@@ -6,7 +6,8 @@
 
 #include "hiredis/alloc.h"
 
-#define C_LIBRARY {malloc, calloc, realloc, strdup, free}
+#define C_LIBRARY \
+    { malloc, calloc, realloc, strdup, free }
 
 hiredisAllocFuncs hiredisAllocFns = C_LIBRARY;
 

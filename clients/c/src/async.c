@@ -1,4 +1,4 @@
-/* redisAsyncContext: connecting, sending, and calling back, as the event loop says that the socket is ready. */
+/* redisAsyncContext: connecting, sending, and calling back, as the event loop finds the socket ready. */
 #include "config.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "hiredis/net.h"
 #include "read.h"
 
-/* ---- Making and freeing ------------------------------------------------------------------------------------- */
+/* ---- Making and freeing ---- */
 
 void async_copy_error(redisAsyncContext *ac) {
     ac->err = ac->c.err;
@@ -63,7 +63,7 @@ redisAsyncContext *redisAsyncConnectUnix(const char *path) {
     return redisAsyncConnectWithOptions(&options);
 }
 
-/* ---- Callbacks ---------------------------------------------------------------------------------------------- */
+/* ---- Callbacks ---- */
 
 /* Mark that a callback runs; the answer is what leave_callback takes. */
 static int enter_callback(redisAsyncContext *ac) {
@@ -136,7 +136,7 @@ int redisAsyncSetTimeout(redisAsyncContext *ac, struct timeval timeout) {
     return REDIS_ERR;
 }
 
-/* ---- The end ------------------------------------------------------------------------------------------------ */
+/* ---- The end ---- */
 
 static void clean_up_events(redisAsyncContext *ac) {
     if (ac->ev.cleanup != NULL) ac->ev.cleanup(ac->ev.data);
@@ -144,7 +144,7 @@ static void clean_up_events(redisAsyncContext *ac) {
 }
 
 static void free_now(redisAsyncContext *ac) {
-    /* Callbacks that run from here on find a context that takes no commands, and is not freed a second time. */
+    /* Callbacks that run from here on find a context that takes no commands, and is not freed again. */
     int asked = ac->c.flags & REDIS_FREEING;
     ac->c.flags |= REDIS_FREEING | REDIS_IN_CALLBACK;
     run_all(ac, &ac->replies);
@@ -178,14 +178,15 @@ void redisAsyncDisconnect(redisAsyncContext *ac) {
     if (!(ac->c.flags & REDIS_IN_CALLBACK) && ac->replies.head == NULL) __redisAsyncDisconnect(ac);
 }
 
-/* ---- Replies ------------------------------------------------------------------------------------------------ */
+/* ---- Replies ---- */
 
 static void free_reply(redisAsyncContext *ac, void *reply) { ac->c.reader->fn->freeObject(reply); }
 
-/* A reply that no command waits for, on a context without subscriptions: an error with which the server closes the
- * connection, such as that it has too many clients. */
+/* A reply that no command waits for, on a context without subscriptions: an error with which the server
+ * closes the connection, such as that it has too many clients. */
 static int is_last_word(redisAsyncContext *ac, redisReply *reply) {
-    if (ac->replies.head != NULL || (ac->c.flags & REDIS_SUBSCRIBED) || reply->type != REDIS_REPLY_ERROR) return 0;
+    if (ac->replies.head != NULL || (ac->c.flags & REDIS_SUBSCRIBED) || reply->type != REDIS_REPLY_ERROR)
+        return 0;
     __redisSetError(&ac->c, REDIS_ERR_OTHER, reply->str);
     return 1;
 }
@@ -242,7 +243,7 @@ void redisProcessCallbacks(redisAsyncContext *ac) {
     }
 }
 
-/* ---- Events ------------------------------------------------------------------------------------------------- */
+/* ---- Events ---- */
 
 static void connecting_failed(redisAsyncContext *ac) {
     async_copy_error(ac);
@@ -323,7 +324,7 @@ void redisAsyncHandleTimeout(redisAsyncContext *ac) {
     __redisAsyncDisconnect(ac);
 }
 
-/* ---- Commands ----------------------------------------------------------------------------------------------- */
+/* ---- Commands ---- */
 
 static int out_of_memory(redisAsyncContext *ac) {
     __redisSetError(&ac->c, REDIS_ERR_OOM, "Out of memory");
@@ -341,8 +342,8 @@ static int add_callback(redisCallbackList *list, redisCallbackFn *fn, void *priv
     return REDIS_OK;
 }
 
-int redisAsyncFormattedCommand(redisAsyncContext *ac, redisCallbackFn *fn, void *privdata, const char *command,
-                               size_t length) {
+int redisAsyncFormattedCommand(redisAsyncContext *ac, redisCallbackFn *fn, void *privdata,
+                               const char *command, size_t length) {
     redisContext *c = &ac->c;
     if (c->flags & (REDIS_DISCONNECTING | REDIS_FREEING)) return REDIS_ERR;
     size_t queued = sdslen(c->obuf), queued_max = reader_of(c->reader)->output_max;
@@ -357,7 +358,10 @@ int redisAsyncFormattedCommand(redisAsyncContext *ac, redisCallbackFn *fn, void 
         /* Its confirmations go to the callbacks of the channels. */
         if (note_unsubscribe(ac, command, length) != REDIS_OK) return REDIS_ERR;
         break;
-    case MONITORS: c->flags |= REDIS_MONITORING; noted = add_callback(&ac->replies, fn, privdata); break;
+    case MONITORS:
+        c->flags |= REDIS_MONITORING;
+        noted = add_callback(&ac->replies, fn, privdata);
+        break;
     default:
         noted = add_callback(c->flags & REDIS_SUBSCRIBED ? &ac->sub.replies : &ac->replies, fn, privdata);
     }
@@ -385,8 +389,8 @@ int redisAsyncCommand(redisAsyncContext *ac, redisCallbackFn *fn, void *privdata
     return result;
 }
 
-int redisAsyncCommandArgv(redisAsyncContext *ac, redisCallbackFn *fn, void *privdata, int argc, const char **argv,
-                          const size_t *argvlen) {
+int redisAsyncCommandArgv(redisAsyncContext *ac, redisCallbackFn *fn, void *privdata, int argc,
+                          const char **argv, const size_t *argvlen) {
     sds command;
     long long length = redisFormatSdsCommandArgv(&command, argc, argv, argvlen);
     if (length < 0) return REDIS_ERR;

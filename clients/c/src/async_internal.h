@@ -13,7 +13,8 @@ void redisProcessCallbacks(redisAsyncContext *ac);
 
 /* An operation that waits begins its time anew. */
 static inline void async_start_timer(redisAsyncContext *ac) {
-    const struct timeval *timeout = ac->c.flags & REDIS_CONNECTED ? ac->c.command_timeout : ac->c.connect_timeout;
+    const struct timeval *timeout =
+        ac->c.flags & REDIS_CONNECTED ? ac->c.command_timeout : ac->c.connect_timeout;
     if (ac->ev.scheduleTimer != NULL && timeout != NULL && (timeout->tv_sec != 0 || timeout->tv_usec != 0)) {
         ac->ev.scheduleTimer(ac->ev.data, *timeout);
     }
@@ -30,7 +31,7 @@ static inline void async_want_write(redisAsyncContext *ac, int wanted) {
     if (change != NULL) change(ac->ev.data);
 }
 
-/* ---- Lists of callbacks ------------------------------------------------------------------------------------- */
+/* ---- Lists of callbacks ---- */
 
 static inline void callbacks_append(redisCallbackList *list, redisCallback *callback) {
     callback->next = NULL;
@@ -55,7 +56,7 @@ INTERNAL void async_run(redisAsyncContext *ac, const redisCallback *callback, vo
 /* The error of the context, where programs look for it. */
 INTERNAL void async_copy_error(redisAsyncContext *ac);
 
-/* ---- Subscriptions ------------------------------------------------------------------------------------------ */
+/* ---- Subscriptions ---- */
 
 /* What a command is to the bookkeeping. */
 enum command_kind { OTHER_COMMAND, SUBSCRIBES, UNSUBSCRIBES, MONITORS };

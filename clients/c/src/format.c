@@ -113,7 +113,9 @@ static size_t restore_point(char *text, size_t length) {
     size_t from = 0;
     while (from < length) {
         char c = text[from];
-        if (!scan_is_digit(c) && !((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && c != '+' && c != '-' && c != ' ') break;
+        if (!scan_is_digit(c) && !((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && c != '+' && c != '-' &&
+            c != ' ')
+            break;
         from++;
     }
     size_t behind = from;
@@ -216,7 +218,8 @@ int redisvFormatCommand(char **target, const char *format, va_list list) {
     }
     char *out = mresp_write_array(command, (size_t)a.count);
     from = 0;
-    for (int i = 0; i < a.count; from = a.ends[i++]) out = mresp_write_bulk(out, a.text + from, a.ends[i] - from);
+    for (int i = 0; i < a.count; from = a.ends[i++])
+        out = mresp_write_bulk(out, a.text + from, a.ends[i] - from);
     *out = 0;
     finish(&a);
     *target = command;

@@ -21,7 +21,7 @@
 #define MSG_NOSIGNAL 0
 #endif
 
-/* ---- Errors ------------------------------------------------------------------------------------------------- */
+/* ---- Errors ---- */
 
 void __redisSetError(redisContext *c, int type, const char *text) {
     c->err = type;
@@ -60,7 +60,7 @@ static int fail_closing(redisContext *c, const char *what) {
     return REDIS_ERR;
 }
 
-/* ---- Bytes -------------------------------------------------------------------------------------------------- */
+/* ---- Bytes ---- */
 
 void redisNetClose(redisContext *c) {
     if (c == NULL || c->fd == REDIS_INVALID_FD) return;
@@ -95,7 +95,7 @@ ssize_t redisNetWrite(redisContext *c) {
     return count >= 0 ? count : again_or_fail(c);
 }
 
-/* ---- Options ------------------------------------------------------------------------------------------------ */
+/* ---- Options ---- */
 
 static int set_blocking(redisContext *c, int blocking) {
     int flags = fcntl(c->fd, F_GETFL);
@@ -178,12 +178,13 @@ int redisContextSetTimeout(redisContext *c, const struct timeval timeout) {
     return REDIS_OK;
 }
 
-/* ---- Connecting --------------------------------------------------------------------------------------------- */
+/* ---- Connecting ---- */
 
 int redisCheckSocketError(redisContext *c) {
     int before = errno, error = 0;
     socklen_t size = sizeof error;
-    if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &size) == -1) return fail_errno(c, "getsockopt(SO_ERROR)");
+    if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &size) == -1)
+        return fail_errno(c, "getsockopt(SO_ERROR)");
     errno = error != 0 ? error : before;
     return errno == 0 ? REDIS_OK : fail_errno(c, NULL);
 }
@@ -338,7 +339,8 @@ enum attempt { ATTEMPT_DONE, ATTEMPT_NEXT, ATTEMPT_AGAIN, ATTEMPT_FAILED };
 static enum attempt try_address(redisContext *c, const struct addrinfo *address, const struct addrinfo *hints,
                                 long milliseconds) {
     int blocking = c->flags & REDIS_BLOCK;
-    if (open_socket(c, address->ai_family, address->ai_socktype, address->ai_protocol) != REDIS_OK) return ATTEMPT_NEXT;
+    if (open_socket(c, address->ai_family, address->ai_socktype, address->ai_protocol) != REDIS_OK)
+        return ATTEMPT_NEXT;
     if (set_blocking(c, 0) != REDIS_OK) return ATTEMPT_FAILED;
     if (c->tcp.source_addr != NULL && bind_source(c, hints) != REDIS_OK) return ATTEMPT_FAILED;
     if (keep_address(c, address->ai_addr, address->ai_addrlen) != REDIS_OK) return ATTEMPT_FAILED;
@@ -354,7 +356,8 @@ static enum attempt try_address(redisContext *c, const struct addrinfo *address,
         }
         if (blocking && wait_connected(c, milliseconds) != REDIS_OK) return ATTEMPT_FAILED;
     }
-    if (blocking && (redisSetTcpNoDelay(c) != REDIS_OK || set_blocking(c, 1) != REDIS_OK)) return ATTEMPT_FAILED;
+    if (blocking && (redisSetTcpNoDelay(c) != REDIS_OK || set_blocking(c, 1) != REDIS_OK))
+        return ATTEMPT_FAILED;
     c->flags |= REDIS_CONNECTED;
     return ATTEMPT_DONE;
 }
@@ -370,7 +373,8 @@ int redisContextConnectBindTcp(redisContext *c, const char *address, int port, c
         redisContextUpdateConnectTimeout(c, timeout) != REDIS_OK) {
         return fail_memory(c);
     }
-    if (connect_milliseconds(c, &milliseconds) != REDIS_OK || look_up(c, &hints, &found) != REDIS_OK) return REDIS_ERR;
+    if (connect_milliseconds(c, &milliseconds) != REDIS_OK || look_up(c, &hints, &found) != REDIS_OK)
+        return REDIS_ERR;
     enum attempt attempt = ATTEMPT_NEXT;
     int tries = 0;
     for (const struct addrinfo *at = found; at != NULL && attempt == ATTEMPT_NEXT; at = at->ai_next) {
@@ -410,12 +414,14 @@ int redisContextConnectUnix(redisContext *c, const char *path, const struct time
     }
     memcpy(address.sun_path, path, length);
     if (open_socket(c, AF_UNIX, SOCK_STREAM, 0) != REDIS_OK) return fail_errno(c, NULL);
-    if (set_blocking(c, 0) != REDIS_OK || keep_address(c, &address, sizeof address) != REDIS_OK) return REDIS_ERR;
+    if (set_blocking(c, 0) != REDIS_OK || keep_address(c, &address, sizeof address) != REDIS_OK)
+        return REDIS_ERR;
     if (connect(c->fd, (struct sockaddr *)&address, sizeof address) == -1) {
         if (errno == EAGAIN && blocking) {
             /* The server's queue is full: wait in connect, as sockets of this kind do. */
             if (set_blocking(c, 1) != REDIS_OK) return REDIS_ERR;
-            if (connect(c->fd, (struct sockaddr *)&address, sizeof address) == -1) return fail_closing(c, NULL);
+            if (connect(c->fd, (struct sockaddr *)&address, sizeof address) == -1)
+                return fail_closing(c, NULL);
         } else if (errno != EINPROGRESS && !(errno == EAGAIN && !blocking)) {
             return fail_closing(c, NULL);
         } else if (blocking && wait_connected(c, milliseconds) != REDIS_OK) {

@@ -1,8 +1,8 @@
 /* redisReader: bytes in, replies out.
  *
- * Replies of redisReaderCreate's functions are built in an arena straight from the tokens; for other functions a
- * stack of tasks tells each object's place. Both cost the time of the reply's bytes, in pieces of any size, and
- * memory for what has come, whatever a length promises. */
+ * Replies of redisReaderCreate's functions are built in an arena straight from the tokens; for other
+ * functions a stack of tasks tells each object's place. Both cost the time of the reply's bytes, in pieces of
+ * any size, and memory for what has come, whatever a length promises. */
 #include "config.h"
 
 #include <string.h>
@@ -64,7 +64,7 @@ void reader_fail(redisReader *r, int type, const char *text) {
     r->errstr[length] = 0;
 }
 
-/* ---- The buffer --------------------------------------------------------------------------------------------- */
+/* ---- The buffer ---- */
 
 /* What has been used goes when it is this much, and no less than what is left: programs watch len. */
 enum { USED_MAX = 1024 };
@@ -114,7 +114,7 @@ int redisReaderFeed(redisReader *r, const char *buf, size_t len) {
     return REDIS_OK;
 }
 
-/* ---- Replies ------------------------------------------------------------------------------------------------ */
+/* ---- Replies ---- */
 
 /* What became of an attempt. */
 enum outcome { COMPLETE, INCOMPLETE, FAILED };
@@ -157,9 +157,11 @@ static const char *forbidden(const redisReader *r, const mresp_token *token, int
 }
 
 /* A vector of so many elements can be in memory at all. */
-static int fits_memory(const mresp_token *token) { return (uint64_t)token->integer <= SIZE_MAX / sizeof(void *); }
+static int fits_memory(const mresp_token *token) {
+    return (uint64_t)token->integer <= SIZE_MAX / sizeof(void *);
+}
 
-/* How many bytes the elements of an array probably take in the arena: those of its first times their number. */
+/* How many bytes the elements of an array probably take in the arena: those of the first one times all. */
 static size_t guess_size(const char *p, const char *last, size_t elements) {
     size_t each = offsetof(redisReply, vtype) + 16;
     mresp_token token;
@@ -250,8 +252,9 @@ static enum outcome build(struct reader *reader) {
             made = fits_memory(&token) ? open_aggregate(reader, &token, last) : NULL;
         } else {
             struct leaf leaf = leaf_of(&token);
-            made = open == NULL ? reply_alone(&leaf)
-                                : builder_leaf(&reader->builder, &leaf, open->elements - (size_t)open->integer - 1);
+            made = open == NULL
+                       ? reply_alone(&leaf)
+                       : builder_leaf(&reader->builder, &leaf, open->elements - (size_t)open->integer - 1);
         }
         if (UNLIKELY(made == NULL)) {
             reader->open = open;
@@ -277,7 +280,7 @@ static enum outcome build(struct reader *reader) {
     return COMPLETE;
 }
 
-/* ---- Objects of the program's own --------------------------------------------------------------------------- */
+/* ---- Objects of the program's own ---- */
 
 static int grow_tasks(redisReader *r) {
     int tasks = r->tasks + 8;
@@ -363,7 +366,8 @@ static enum outcome create_objects(struct reader *reader) {
         int aggregate = scan_is_aggregate(token.type);
         const char *error = aggregate ? forbidden(r, &token, r->ridx) : NULL;
         if (error != NULL) return fail(r, REDIS_ERR_PROTOCOL, error);
-        if (aggregate && r->fn != NULL && !fits_memory(&token)) return fail(r, REDIS_ERR_OOM, "Out of memory");
+        if (aggregate && r->fn != NULL && !fits_memory(&token))
+            return fail(r, REDIS_ERR_OOM, "Out of memory");
         void *made = create(r, task, &token);
         if (made == NULL) return fail(r, REDIS_ERR_OOM, "Out of memory");
         r->pos = (size_t)(token.end - r->buf);

@@ -35,7 +35,7 @@ redisReply *reply_alone(const struct leaf *leaf) {
     return reply;
 }
 
-/* ---- Spare blocks ------------------------------------------------------------------------------------------ */
+/* ---- Spare blocks ---- */
 
 static void free_blocks(struct block *block) {
     for (struct block *next; block != NULL; block = next) {
@@ -50,7 +50,8 @@ static struct block *spare_blocks;
 
 /* All of them: what is not used is given back by give_spare. */
 static struct block *take_spare(void) {
-    if (hiredisAllocFns.freeFn != free || __atomic_load_n(&spare_blocks, __ATOMIC_RELAXED) == NULL) return NULL;
+    if (hiredisAllocFns.freeFn != free || __atomic_load_n(&spare_blocks, __ATOMIC_RELAXED) == NULL)
+        return NULL;
     return __atomic_exchange_n(&spare_blocks, NULL, __ATOMIC_ACQUIRE);
 }
 
@@ -72,7 +73,7 @@ static struct block *take_spare(void) { return NULL; }
 static void give_spare(struct block *blocks) { free_blocks(blocks); }
 #endif
 
-/* ---- Arenas ------------------------------------------------------------------------------------------------ */
+/* ---- Arenas ---- */
 
 /* Strings are placed from this block from now on. `begin` are the bytes of its header. */
 static void use_block(struct builder *b, struct block *block, size_t begin, size_t size) {
@@ -196,7 +197,7 @@ int reply_grow_elements(redisReply *aggregate) {
     return 0;
 }
 
-/* ---- Freeing ------------------------------------------------------------------------------------------------ */
+/* ---- Freeing ---- */
 
 static void arena_release(struct arena *arena, size_t count) {
 #if defined(__GNUC__)
@@ -263,7 +264,8 @@ void freeReplyObject(void *object) {
         free_tree(reply);
     } else {
         if (scan_is_aggregate(reply->type)) {
-            for (size_t i = 0; reply->element != NULL && i < reply->elements; i++) freeReplyObject(reply->element[i]);
+            for (size_t i = 0; reply->element != NULL && i < reply->elements; i++)
+                freeReplyObject(reply->element[i]);
             hi_free(reply->element);
         } else if (reply->str != NULL) {
             hi_free(reply->str);
@@ -272,7 +274,7 @@ void freeReplyObject(void *object) {
     }
 }
 
-/* ---- The functions that programs find in a reader, and may call from their own -------------------------------- */
+/* ---- The functions that programs find in a reader, and may call from their own ---- */
 
 /* Put it in its place. */
 static void *attach(const redisReadTask *task, redisReply *reply) {

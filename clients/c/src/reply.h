@@ -1,23 +1,26 @@
 /* The memory of redisReply.
  *
- * A reply with elements lies in an arena: blocks that hold the structs from the front and the strings from the back.
+ * A reply with elements lies in an arena: blocks that hold the structs from the front and the strings from
+ * the back.
  *
  *     block   [ header | reply | reply | reply ->      free      <- string | string ]
  *
- * A leaf's last 24 bytes (vtype, elements, element) overlap with the first 24 of the struct behind it (type, integer,
- * dval): what is placed there has 0 as integer, so that elements of a leaf reads as 0. A struct whose integer is not
- * 0 begins 16 bytes later. Structs of aggregates and verbatim strings overlap with nothing.
+ * A leaf's last 24 bytes (vtype, elements, element) overlap with the first 24 of the struct behind it (type,
+ * integer, dval): what is placed there has 0 as integer, so that elements of a leaf reads as 0. A struct
+ * whose integer is not 0 begins 16 bytes later. Structs of aggregates and verbatim strings overlap with
+ * nothing.
  *
- * The four bytes between type and integer are padding to the public struct. Here they say where the reply lies: the
- * offset from its block's beginning, in units of 8 bytes; TAG_ALONE for a leaf with a block of its own; 0 for structs
- * whose strings and vectors are blocks of their own, as programs make them for freeReplyObject.
+ * The four bytes between type and integer are padding to the public struct. Here they say where the reply
+ * lies: the offset from its block's beginning, in units of 8 bytes; TAG_ALONE for a leaf with a block of its
+ * own; 0 for structs whose strings and vectors are blocks of their own, as programs make them for
+ * freeReplyObject.
  *
- * Blocks of BLOCK_SIZE are kept for the next replies: one chain of at most SPARE_MAX for the whole process, because the C
- * library would give the pages back to the system and take them again for each large reply. Programs that set their
- * own memory functions get every block back at once.
+ * Blocks of BLOCK_SIZE are kept for the next replies: one chain of at most SPARE_MAX for the whole process,
+ * because the C library would give the pages back to the system and take them again for each large reply.
+ * Programs that set their own memory functions get every block back at once.
  *
- * An arena counts its replies. freeReplyObject subtracts those that it reaches, so that elements which a program has
- * taken out of the tree stay valid, and the blocks go with the last of them. */
+ * An arena counts its replies. freeReplyObject subtracts those that it reaches, so that elements which a
+ * program has taken out of the tree stay valid, and the blocks go with the last of them. */
 #ifndef MANTISSA_CLIENT_REPLY_H
 #define MANTISSA_CLIENT_REPLY_H
 
@@ -47,10 +50,10 @@ struct arena {
 struct builder {
     struct arena *arena;
     struct block *block;
-    char *low;         /* where the next struct begins if its integer is 0 */
-    char *low_integer; /* and if it is not */
-    char *high;        /* strings begin here */
-    size_t total;      /* bytes of all blocks */
+    char *low;           /* where the next struct begins if its integer is 0 */
+    char *low_integer;   /* and if it is not */
+    char *high;          /* strings begin here */
+    size_t total;        /* bytes of all blocks */
     struct block *spare; /* blocks of BLOCK_SIZE that are used next */
 };
 
@@ -67,10 +70,11 @@ struct leaf {
 /* A leaf that is a whole reply. NULL for lack of memory, as with all of these. */
 INTERNAL redisReply *reply_alone(const struct leaf *leaf);
 
-/* Begin an arena with an aggregate at its top. `hint` is the number of bytes that its elements probably take. */
+/* Begin an arena with an aggregate at its top. `hint` are bytes that its elements probably take. */
 INTERNAL redisReply *builder_begin(struct builder *builder, int type, size_t elements, size_t hint);
 INTERNAL redisReply *builder_aggregate(struct builder *builder, int type, size_t elements);
-/* Space for a leaf whose string takes `bytes`, where the current block has none. `siblings` are still to come. */
+/* Space for a leaf whose string takes `bytes`, where the current block has none. `siblings` are still to
+ * come. */
 INTERNAL int builder_extend(struct builder *builder, size_t bytes, size_t siblings);
 INTERNAL redisReply *builder_large_leaf(struct builder *builder, const struct leaf *leaf);
 
@@ -79,7 +83,8 @@ INTERNAL void builder_end(struct builder *builder);
 
 /* Room for one more element in an aggregate that is being filled: integer of them, len slots. */
 INTERNAL int reply_grow_elements(redisReply *aggregate);
-/* Elements up to this number get their vector at once; beyond, it grows with them, so a count that lies costs nothing. */
+/* Elements up to this number get their vector at once; beyond, it grows with them, so a count that lies costs
+ * nothing. */
 enum { ELEMENTS_AT_ONCE = 1024, LARGE_STRING = 4096, BLOCK_SIZE = 16 * 1024 - 64 };
 
 /* The functions behind redisReaderCreate. */

@@ -1,7 +1,7 @@
 /* One token of RESP, inline: what mresp_scan and the readers of replies are made of.
  *
- * Guarantees: nothing outside [first, last) is read. The time is that of the token's bytes; a line that comes in
- * pieces is not searched again where `examined` says how much of it has been. */
+ * Guarantees: nothing outside [first, last) is read. The time is that of the token's bytes; a line that comes
+ * in pieces is not searched again where `examined` says how much of it has been. */
 #ifndef MANTISSA_CLIENT_SCAN_H
 #define MANTISSA_CLIENT_SCAN_H
 
@@ -27,8 +27,8 @@ ALWAYS_INLINE mresp_status scan_more(mresp_token *token, size_t needed) {
 }
 
 /* The end of a line at p: sets token->end behind it. */
-ALWAYS_INLINE mresp_status scan_line_end(const char *first, const char *p, const char *last, mresp_token *token,
-                                         const char *error) {
+ALWAYS_INLINE mresp_status scan_line_end(const char *first, const char *p, const char *last,
+                                         mresp_token *token, const char *error) {
     if (UNLIKELY(last - p < 2)) {
         if (p < last && *p != '\r') return scan_bad(token, error);
         return scan_more(token, (size_t)(p - first) + 2);
@@ -52,14 +52,16 @@ ALWAYS_INLINE mresp_status scan_integer(const char *first, const char *last, mre
         return scan_more(token, (size_t)(p - first) + 2 + (p == digits));
     }
     /* Nineteen digits fit in 64 bits without a sign; a zero stands alone. */
-    if (UNLIKELY(p == digits || (*digits == '0' && (p - digits > 1 || negative)))) return scan_bad(token, error);
+    if (UNLIKELY(p == digits || (*digits == '0' && (p - digits > 1 || negative))))
+        return scan_bad(token, error);
     if (UNLIKELY(value > (uint64_t)INT64_MAX + (uint64_t)negative)) return scan_bad(token, error);
     token->integer = negative ? (int64_t)(0 - value) : (int64_t)value;
     return scan_line_end(first, p, last, token, error);
 }
 
 /* A line of text: status, error, big number. */
-ALWAYS_INLINE mresp_status scan_text(const char *first, const char *last, mresp_token *token, size_t examined) {
+ALWAYS_INLINE mresp_status scan_text(const char *first, const char *last, mresp_token *token,
+                                     size_t examined) {
     const char *p = first + 1 + examined;
     for (;; p++) {
         while (p < last && (unsigned char)*p > '\r') p++;
@@ -113,8 +115,8 @@ static OUTLINE mresp_status scan_double_rare(const char *first, const char *last
     return scan_line_end(first, end, last, token, bad);
 }
 
-/* Doubles that begin with a digit or a minus and a digit. The reader of numbers allows a point without digits behind
- * it, which RESP3 does not: the digits in front of it are few. */
+/* Doubles that begin with a digit or a minus and a digit. The reader of numbers allows a point without digits
+ * behind it, which RESP3 does not: the digits in front of it are few. */
 ALWAYS_INLINE mresp_status scan_double(const char *first, const char *last, mresp_token *token) {
     const char *p = first + 1, *digit = p + (p < last && *p == '-');
     if (LIKELY(digit < last && scan_is_digit(*digit))) {
@@ -192,7 +194,8 @@ static OUTLINE mresp_status scan_short(const char *first, const char *last, mres
     return scan_line_end(first, first + 2, last, token, bad);
 }
 
-ALWAYS_INLINE mresp_status scan_token(const char *first, const char *last, mresp_token *token, size_t examined) {
+ALWAYS_INLINE mresp_status scan_token(const char *first, const char *last, mresp_token *token,
+                                      size_t examined) {
     if (UNLIKELY(first == last)) return scan_more(token, 3);
     switch (*first) {
     case '$': token->type = MRESP_STRING; return scan_bulk(first, last, token);
@@ -220,7 +223,9 @@ ALWAYS_INLINE size_t scan_examined(const char *first, const char *last) {
 
 /* Arrays, maps, sets, attributes and pushes: what has elements. */
 ALWAYS_INLINE int scan_is_aggregate(int type) {
-    enum { SET = 1 << MRESP_ARRAY | 1 << MRESP_MAP | 1 << MRESP_SET | 1 << MRESP_ATTRIBUTE | 1 << MRESP_PUSH };
+    enum {
+        SET = 1 << MRESP_ARRAY | 1 << MRESP_MAP | 1 << MRESP_SET | 1 << MRESP_ATTRIBUTE | 1 << MRESP_PUSH
+    };
     return (unsigned)type < 31 && (SET >> type & 1);
 }
 

@@ -9,8 +9,14 @@
 #include "hiredis/sds.h"
 
 static const unsigned char header_sizes[] = {
-    sizeof(struct sdshdr5), sizeof(struct sdshdr8), sizeof(struct sdshdr16), sizeof(struct sdshdr32),
-    sizeof(struct sdshdr64), 0, 0, 0,
+    sizeof(struct sdshdr5),
+    sizeof(struct sdshdr8),
+    sizeof(struct sdshdr16),
+    sizeof(struct sdshdr32),
+    sizeof(struct sdshdr64),
+    0,
+    0,
+    0,
 };
 
 /* The smallest header whose capacity can be this. */
@@ -82,7 +88,7 @@ sds sdsMakeRoomFor(sds s, size_t more) {
 
 void sdsIncrLen(sds s, int more) {
     size_t length = sdslen(s);
-    length = more < 0 ? length - (size_t)-(long long)more : length + (size_t)more;
+    length = more < 0 ? length - (size_t) - (long long)more : length + (size_t)more;
     sdssetlen(s, length);
     s[length] = 0;
 }

@@ -1,4 +1,5 @@
-/* Strings that know their length: letters, splitting, joining, quoting. Letters are those of ASCII in every locale. */
+/* Strings that know their length: letters, splitting, joining, quoting. Letters are those of ASCII in every
+ * locale. */
 #include "config.h"
 
 #include <string.h>

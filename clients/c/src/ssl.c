@@ -20,12 +20,12 @@ struct redisSSLContext {
 /* privctx of a context. */
 struct session {
     SSL *ssl;
-    size_t again;      /* length of a write that OpenSSL wants to be tried again, 0 for none */
-    int write_waits;   /* for bytes from the server */
-    int read_waits;    /* for room to send */
+    size_t again;    /* length of a write that OpenSSL wants to be tried again, 0 for none */
+    int write_waits; /* for bytes from the server */
+    int read_waits;  /* for room to send */
 };
 
-/* ---- What connections share --------------------------------------------------------------------------------- */
+/* ---- What connections share ---- */
 
 int redisInitOpenSSL(void) { return REDIS_OK; }
 
@@ -36,7 +36,8 @@ const char *redisSSLContextGetError(redisSSLContextError error) {
     case REDIS_SSL_CTX_CERT_KEY_REQUIRED: return "Client cert and key must both be specified or skipped";
     case REDIS_SSL_CTX_CA_CERT_LOAD_FAILED: return "Failed to load CA Certificate or CA Path";
     case REDIS_SSL_CTX_CLIENT_CERT_LOAD_FAILED: return "Failed to load client certificate";
-    case REDIS_SSL_CTX_CLIENT_DEFAULT_CERT_FAILED: return "Failed to set client default certificate directory";
+    case REDIS_SSL_CTX_CLIENT_DEFAULT_CERT_FAILED:
+        return "Failed to set client default certificate directory";
     case REDIS_SSL_CTX_PRIVATE_KEY_LOAD_FAILED: return "Failed to load private key";
     case REDIS_SSL_CTX_OS_CERTSTORE_OPEN_FAILED: return "Failed to open system certificate store";
     case REDIS_SSL_CTX_OS_CERT_ADD_FAILED:
@@ -81,7 +82,8 @@ static redisSSLContextError configure(redisSSLContext *context, const redisSSLOp
         return REDIS_SSL_CTX_CLIENT_DEFAULT_CERT_FAILED;
     }
     if (certificate != NULL) {
-        if (SSL_CTX_use_certificate_chain_file(shared, certificate) != 1) return REDIS_SSL_CTX_CLIENT_CERT_LOAD_FAILED;
+        if (SSL_CTX_use_certificate_chain_file(shared, certificate) != 1)
+            return REDIS_SSL_CTX_CLIENT_CERT_LOAD_FAILED;
         if (SSL_CTX_use_PrivateKey_file(shared, key, SSL_FILETYPE_PEM) != 1) {
             return REDIS_SSL_CTX_PRIVATE_KEY_LOAD_FAILED;
         }
@@ -101,9 +103,9 @@ redisSSLContext *redisCreateSSLContextWithOptions(redisSSLOptions *options, redi
     return NULL;
 }
 
-redisSSLContext *redisCreateSSLContext(const char *cacert_filename, const char *capath, const char *cert_filename,
-                                       const char *private_key_filename, const char *server_name,
-                                       redisSSLContextError *error) {
+redisSSLContext *redisCreateSSLContext(const char *cacert_filename, const char *capath,
+                                       const char *cert_filename, const char *private_key_filename,
+                                       const char *server_name, redisSSLContextError *error) {
     redisSSLOptions options = {0};
     options.cacert_filename = cacert_filename;
     options.capath = capath;
@@ -114,7 +116,7 @@ redisSSLContext *redisCreateSSLContext(const char *cacert_filename, const char *
     return redisCreateSSLContextWithOptions(&options, error);
 }
 
-/* ---- Bytes -------------------------------------------------------------------------------------------------- */
+/* ---- Bytes ---- */
 
 static void free_session(void *data) {
     struct session *session = data;
@@ -216,13 +218,14 @@ static const redisContextFuncs tls_functions = {
     redisNetClose, free_session, async_read_tls, async_write_tls, read_tls, write_tls,
 };
 
-/* ---- Shaking hands ------------------------------------------------------------------------------------------ */
+/* ---- Shaking hands ---- */
 
 static int fail_handshake(redisContext *c, int why) {
     if (c->err != 0) return REDIS_ERR;
     char text[sizeof c->errstr];
     int number = errno;
-    const char *reason = why == SSL_ERROR_SYSCALL ? strerror(number) : ERR_reason_error_string(ERR_peek_last_error());
+    const char *reason =
+        why == SSL_ERROR_SYSCALL ? strerror(number) : ERR_reason_error_string(ERR_peek_last_error());
     snprintf(text, sizeof text, "SSL_connect failed: %s", reason != NULL ? reason : "unknown error");
     __redisSetError(c, REDIS_ERR_IO, text);
     return REDIS_ERR;

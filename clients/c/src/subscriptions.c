@@ -1,7 +1,7 @@
 /* Which callback a message of Pub/Sub goes to.
  *
- * Names of channels and patterns are in hash tables with chains. Their counters tell confirmations that belong to a
- * callback from those that do not, so that commands may be pipelined in any order. */
+ * Names of channels and patterns are in hash tables with chains. Their counters tell confirmations that
+ * belong to a callback from those that do not, so that commands may be pipelined in any order. */
 #include "config.h"
 
 #include <string.h>
@@ -30,7 +30,9 @@ static uint32_t hash_of(const char *name, size_t length) {
     return hash;
 }
 
-struct dict *subscriptions_new(void) { return hi_calloc(1, sizeof(struct dict)); }
+struct dict *subscriptions_new(void) {
+    return hi_calloc(1, sizeof(struct dict));
+}
 
 /* The link to the entry of this name, which is NULL if there is none. NULL without slots. */
 static struct entry **find_link(struct dict *dict, const char *name, size_t length) {
@@ -80,7 +82,7 @@ static struct entry *insert(struct dict *dict, const char *name, size_t length) 
     return entry;
 }
 
-static void delete(struct dict *dict, const char *name, size_t length) {
+static void delete (struct dict *dict, const char *name, size_t length) {
     struct entry **link = find_link(dict, name, length), *entry = link == NULL ? NULL : *link;
     if (entry == NULL) return;
     *link = entry->next;
@@ -101,7 +103,7 @@ void subscriptions_end(redisAsyncContext *ac, struct dict *dict) {
     hi_free(dict);
 }
 
-/* ---- Commands ----------------------------------------------------------------------------------------------- */
+/* ---- Commands ---- */
 
 static int same_word(const char *text, size_t length, const char *word) {
     if (length != strlen(word)) return 0;
@@ -117,12 +119,13 @@ struct arguments {
 };
 
 static int next_argument(struct arguments *arguments, mresp_token *token) {
-    return mresp_scan(arguments->at, arguments->last, token) == MRESP_OK && (arguments->at = token->end) != NULL &&
-           token->type == MRESP_STRING;
+    return mresp_scan(arguments->at, arguments->last, token) == MRESP_OK &&
+           (arguments->at = token->end) != NULL && token->type == MRESP_STRING;
 }
 
 /* Behind the command's name, which is `name`. */
-static int first_argument(struct arguments *arguments, const char *command, size_t length, mresp_token *name) {
+static int first_argument(struct arguments *arguments, const char *command, size_t length,
+                          mresp_token *name) {
     arguments->at = command;
     arguments->last = command + length;
     if (mresp_scan(command, arguments->last, name) != MRESP_OK || name->type != MRESP_ARRAY) return 0;
@@ -142,11 +145,13 @@ enum command_kind command_kind(const char *command, size_t length) {
     size_t skipped = (size_t)is_pattern_variant(&name);
     const char *word = name.text + skipped;
     if (same_word(word, name.length - skipped, "unsubscribe")) return UNSUBSCRIBES;
-    if (same_word(word, name.length - skipped, "subscribe") && arguments.at < arguments.last) return SUBSCRIBES;
+    if (same_word(word, name.length - skipped, "subscribe") && arguments.at < arguments.last)
+        return SUBSCRIBES;
     return OTHER_COMMAND;
 }
 
-int note_subscribe(redisAsyncContext *ac, redisCallbackFn *fn, void *privdata, const char *command, size_t length) {
+int note_subscribe(redisAsyncContext *ac, redisCallbackFn *fn, void *privdata, const char *command,
+                   size_t length) {
     struct arguments arguments;
     mresp_token token;
     if (!first_argument(&arguments, command, length, &token)) return REDIS_ERR;
@@ -178,7 +183,8 @@ static void note_unsubscribe_all(redisAsyncContext *ac, struct dict *dict) {
 int note_unsubscribe(redisAsyncContext *ac, const char *command, size_t length) {
     struct arguments arguments;
     mresp_token token;
-    if (!(ac->c.flags & REDIS_SUBSCRIBED) || !first_argument(&arguments, command, length, &token)) return REDIS_ERR;
+    if (!(ac->c.flags & REDIS_SUBSCRIBED) || !first_argument(&arguments, command, length, &token))
+        return REDIS_ERR;
     struct dict *dict = is_pattern_variant(&token) ? ac->sub.patterns : ac->sub.channels;
     if (arguments.at == arguments.last) note_unsubscribe_all(ac, dict);
     while (next_argument(&arguments, &token)) {
@@ -192,7 +198,7 @@ int note_unsubscribe(redisAsyncContext *ac, const char *command, size_t length) 
     return REDIS_OK;
 }
 
-/* ---- Replies ------------------------------------------------------------------------------------------------ */
+/* ---- Replies ---- */
 
 int is_subscription_reply(const redisReply *reply) {
     if (reply->elements < 3 || reply->element[0]->type != REDIS_REPLY_STRING) return 0;
@@ -237,7 +243,7 @@ int subscription_callback(redisAsyncContext *ac, redisReply *reply, redisCallbac
         if (entry == NULL) {
             ac->sub.pending_unsubs--;
         } else if (entry->callback.pending_subs == 0) {
-            delete(dict, name->str, name->len);
+            delete (dict, name->str, name->len);
         }
         const redisReply *left = reply->element[2];
         if (left->type == REDIS_REPLY_INTEGER && left->integer == 0 && ac->sub.channels->count == 0 &&

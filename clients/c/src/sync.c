@@ -20,7 +20,7 @@ static void free_push(void *privdata, void *reply) {
     freeReplyObject(reply);
 }
 
-/* ---- Making and freeing ------------------------------------------------------------------------------------- */
+/* ---- Making and freeing ---- */
 
 static redisContext *new_context(void) {
     redisContext *c = hi_calloc(1, sizeof *c);
@@ -94,13 +94,16 @@ redisContext *redisConnectWithOptions(const redisOptions *options) {
         redisContextConnectBindTcp(c, options->endpoint.tcp.ip, options->endpoint.tcp.port,
                                    options->connect_timeout, options->endpoint.tcp.source_addr);
         break;
-    case REDIS_CONN_UNIX: redisContextConnectUnix(c, options->endpoint.unix_socket, options->connect_timeout); break;
+    case REDIS_CONN_UNIX:
+        redisContextConnectUnix(c, options->endpoint.unix_socket, options->connect_timeout);
+        break;
     default:
         c->connection_type = REDIS_CONN_USERFD;
         c->fd = options->endpoint.fd;
         c->flags |= REDIS_CONNECTED;
     }
-    if (c->err == 0 && c->fd != REDIS_INVALID_FD && options->command_timeout != NULL && (c->flags & REDIS_BLOCK)) {
+    if (c->err == 0 && c->fd != REDIS_INVALID_FD && options->command_timeout != NULL &&
+        (c->flags & REDIS_BLOCK)) {
         redisContextSetTimeout(c, *options->command_timeout);
     }
     return c;
@@ -148,7 +151,9 @@ redisContext *redisConnectUnixWithTimeout(const char *path, const struct timeval
     return connect_unix(path, &timeout, 0);
 }
 
-redisContext *redisConnectUnixNonBlock(const char *path) { return connect_unix(path, NULL, REDIS_OPT_NONBLOCK); }
+redisContext *redisConnectUnixNonBlock(const char *path) {
+    return connect_unix(path, NULL, REDIS_OPT_NONBLOCK);
+}
 
 redisContext *redisConnectFd(redisFD fd) {
     redisOptions options = {0};
@@ -175,7 +180,8 @@ int redisReconnect(redisContext *c) {
     reader_of(c->reader)->output_max = output_max;
     int result;
     if (c->connection_type == REDIS_CONN_TCP) {
-        result = redisContextConnectBindTcp(c, c->tcp.host, c->tcp.port, c->connect_timeout, c->tcp.source_addr);
+        result =
+            redisContextConnectBindTcp(c, c->tcp.host, c->tcp.port, c->connect_timeout, c->tcp.source_addr);
     } else if (c->connection_type == REDIS_CONN_UNIX) {
         result = redisContextConnectUnix(c, c->unix_sock.path, c->connect_timeout);
     } else {
@@ -188,7 +194,7 @@ int redisReconnect(redisContext *c) {
     return result;
 }
 
-/* ---- Settings ----------------------------------------------------------------------------------------------- */
+/* ---- Settings ---- */
 
 int redisSetTimeout(redisContext *c, const struct timeval timeout) {
     return c->flags & REDIS_BLOCK ? redisContextSetTimeout(c, timeout) : REDIS_ERR;
@@ -207,7 +213,7 @@ redisPushFn *redisSetPushCallback(redisContext *c, redisPushFn *fn) {
     return before;
 }
 
-/* ---- Bytes in and out --------------------------------------------------------------------------------------- */
+/* ---- Bytes in and out ---- */
 
 int redisBufferRead(redisContext *c) {
     if (c->err) return REDIS_ERR;
@@ -261,7 +267,8 @@ int redisGetReplyFromReader(redisContext *c, void **reply) {
 static int next_reply(redisContext *c, void **reply) {
     for (;;) {
         if (redisGetReplyFromReader(c, reply) != REDIS_OK) return REDIS_ERR;
-        if (*reply == NULL || c->push_cb == NULL || c->reader->fn == NULL || !redisIsPushReply(*reply)) return REDIS_OK;
+        if (*reply == NULL || c->push_cb == NULL || c->reader->fn == NULL || !redisIsPushReply(*reply))
+            return REDIS_OK;
         c->push_cb(c->privdata, *reply);
     }
 }
@@ -285,7 +292,7 @@ int redisGetReply(redisContext *c, void **reply) {
     return REDIS_OK;
 }
 
-/* ---- Commands ----------------------------------------------------------------------------------------------- */
+/* ---- Commands ---- */
 
 int redisAppendFormattedCommand(redisContext *c, const char *command, size_t length) {
     size_t queued = sdslen(c->obuf), queued_max = reader_of(c->reader)->output_max;
@@ -309,7 +316,8 @@ int redisvAppendCommand(redisContext *c, const char *format, va_list arguments) 
     int length = redisvFormatCommand(&command, format, arguments);
     if (length < 0) {
         int memory = length == -1;
-        __redisSetError(c, memory ? REDIS_ERR_OOM : REDIS_ERR_OTHER, memory ? "Out of memory" : "Invalid format string");
+        __redisSetError(c, memory ? REDIS_ERR_OOM : REDIS_ERR_OTHER,
+                        memory ? "Out of memory" : "Invalid format string");
         return REDIS_ERR;
     }
     int result = redisAppendFormattedCommand(c, command, (size_t)length);

@@ -1,7 +1,8 @@
 /* Replies as arrays of views into the buffer that they were read into.
  *
- * The array is used for every reply, so that nothing is allocated once it is large enough. Texts are kept as offsets
- * while a reply comes in pieces, because the buffer may move, and become pointers when it is complete. */
+ * The array is used for every reply, so that nothing is allocated once it is large enough. Texts are kept as
+ * offsets while a reply comes in pieces, because the buffer may move, and become pointers when it is
+ * complete. */
 #include "config.h"
 
 #include <string.h>
@@ -97,9 +98,7 @@ ALWAYS_INLINE void set_view(mantissaView *view, const mresp_token *token, const 
         view->length = token->length + 4;
         view->is.integer = token->text - 4 - base;
         break;
-    default:
-        view->length = token->length;
-        view->is.integer = token->text - base;
+    default: view->length = token->length; view->is.integer = token->text - base;
     }
 }
 
@@ -117,8 +116,8 @@ static void offsets_to_pointers(mantissaViews *views, const char *base) {
 }
 
 /* An aggregate's view is at `at`. */
-static OUTLINE const char *begin_aggregate(mantissaViews *views, const redisReader *r, const mresp_token *token,
-                                           size_t at) {
+static OUTLINE const char *begin_aggregate(mantissaViews *views, const redisReader *r,
+                                           const mresp_token *token, size_t at) {
     const char *error = forbidden(r, token, views->depth);
     if (error != NULL) return error;
     views->items[at].length = (size_t)token->integer;
@@ -135,7 +134,8 @@ ALWAYS_INLINE void end_element(mantissaViews *views) {
     }
 }
 
-/* Read on: 1 when the reply is complete, 0 when bytes are missing, -1 for an error, which is set in the reader. */
+/* Read on: 1 when the reply is complete, 0 when bytes are missing, -1 for an error, which is set in the
+ * reader. */
 static int read_views(mantissaViews *views, redisReader *r) {
     const char *base = r->buf + r->pos, *p = base + views->consumed, *last = r->buf + r->len;
     size_t examined = reader_of(r)->examined;
@@ -146,11 +146,13 @@ static int read_views(mantissaViews *views, redisReader *r) {
             views->consumed = (size_t)(p - base);
             reader_of(r)->examined = status == MRESP_MORE ? scan_examined(p, last) : 0;
             if (status == MRESP_MORE) return 0;
-            return fail(r, REDIS_ERR_PROTOCOL, token.error != NULL ? token.error : "Protocol error, no type of reply");
+            return fail(r, REDIS_ERR_PROTOCOL,
+                        token.error != NULL ? token.error : "Protocol error, no type of reply");
         }
         examined = 0;
         /* A view's `next` is 32 bits. */
-        if (UNLIKELY(views->count == views->capacity && (views->count >= UINT32_MAX / 2 || grow_items(views) == NULL))) {
+        if (UNLIKELY(views->count == views->capacity &&
+                     (views->count >= UINT32_MAX / 2 || grow_items(views) == NULL))) {
             return fail(r, REDIS_ERR_OOM, "Out of memory");
         }
         size_t at = views->count++;
@@ -211,7 +213,7 @@ int mantissaGetViews(redisContext *c, mantissaViews *views, const mantissaView *
     }
 }
 
-/* ---- Numbers ------------------------------------------------------------------------------------------------ */
+/* ---- Numbers ---- */
 
 static int number_of(const mantissaView *view, double *out) {
     switch (view->type) {

@@ -1,4 +1,5 @@
-/* One event loop each: adapters PORT, compiled with -DWITH_LIBEVENT, -DWITH_LIBEV, -DWITH_LIBUV or -DWITH_GLIB. */
+/* One event loop each: adapters PORT, compiled with -DWITH_LIBEVENT, -DWITH_LIBEV, -DWITH_LIBUV or
+ * -DWITH_GLIB. */
 #if defined(WITH_LIBEVENT)
 #include "hiredis/adapters/libevent.h"
 #define NAME "libevent"

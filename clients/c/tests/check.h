@@ -10,13 +10,13 @@
 
 static int checks, failures;
 
-#define CHECK(condition)                                                       \
-    do {                                                                       \
-        checks++;                                                              \
-        if (!(condition)) {                                                    \
-            failures++;                                                        \
-            printf("%s:%d: false: %s\n", __FILE__, __LINE__, #condition);      \
-        }                                                                      \
+#define CHECK(condition)                                                  \
+    do {                                                                  \
+        checks++;                                                         \
+        if (!(condition)) {                                               \
+            failures++;                                                   \
+            printf("%s:%d: false: %s\n", __FILE__, __LINE__, #condition); \
+        }                                                                 \
     } while (0)
 
 static inline int check_end(const char *name) {
@@ -51,7 +51,8 @@ static inline void text_add_double(struct text *text, double value) {
 
 static inline void text_add_reply(struct text *text, const redisReply *reply) {
     char head[96];
-    snprintf(head, sizeof head, "(%d %lld %s", reply->type, reply->integer, reply->type == REDIS_REPLY_VERB ? reply->vtype : "");
+    snprintf(head, sizeof head, "(%d %lld %s", reply->type, reply->integer,
+             reply->type == REDIS_REPLY_VERB ? reply->vtype : "");
     text_add(text, head, strlen(head));
     if (reply->type == REDIS_REPLY_DOUBLE) text_add_double(text, reply->dval);
     switch (reply->type) {

@@ -1,5 +1,5 @@
-/* Without a server: tokens, every split of every token, limits, objects of a program's own, views, memory of replies,
- * formats, sds, and all of it where the decimal point is a comma. */
+/* Without a server: tokens, every split of every token, limits, objects of a program's own, views, memory of
+ * replies, formats, sds, and all of it where the decimal point is a comma. */
 #include <limits.h>
 #include <locale.h>
 #include <math.h>
@@ -8,18 +8,54 @@
 #include "mantissa/client.h"
 #include "mantissa/resp.h"
 
-/* ---- Good and bad replies ----------------------------------------------------------------------------------- */
+/* ---- Good and bad replies ---- */
 
 static const char *const good[] = {
-    "+OK\r\n", "+\r\n", "-ERR no\r\n", ":0\r\n", ":-1\r\n", ":1234567890\r\n", ":9223372036854775807\r\n",
-    ":-9223372036854775808\r\n", "$0\r\n\r\n", "$-1\r\n", "$5\r\nhello\r\n", "$6\r\na\r\nb\r\n\r\n", "*0\r\n", "*-1\r\n",
-    "*1\r\n*1\r\n*0\r\n", "*3\r\n:1\r\n$1\r\nx\r\n+y\r\n", "_\r\n", "#t\r\n", "#f\r\n", ",0\r\n", ",-0\r\n",
-    ",3.141592653589793\r\n", ",1e308\r\n", ",5e-324\r\n", ",inf\r\n", ",-inf\r\n", ",nan\r\n", ",-nan\r\n",
-    ",1.5e+3\r\n", ",+2.5\r\n", ",007.25\r\n", ",123456789012345678901234567890.5\r\n", ",1e-999\r\n",
-    "(3492890328409238509324850943850943825024385\r\n", "(-1\r\n", "=10\r\ntxt:LOLWUT\r\n", "=4\r\nmkd:\r\n",
-    "%2\r\n+a\r\n:1\r\n$1\r\nb\r\n,2.5\r\n", "%0\r\n", "~2\r\n#t\r\n#f\r\n", ">2\r\n+push\r\n:1\r\n",
-    "|1\r\n+ttl\r\n:3600\r\n", "*6\r\n$1\r\na\r\n:7\r\n#t\r\n,1.5\r\n=8\r\ntxt:abcd\r\n*2\r\n:1\r\n:2\r\n",
-    "*4\r\n:1\r\n:2\r\n$3\r\nabc\r\n:0\r\n", "*3\r\n=6\r\ntxt:ab\r\n:5\r\n=5\r\ntxt:c\r\n",
+    "+OK\r\n",
+    "+\r\n",
+    "-ERR no\r\n",
+    ":0\r\n",
+    ":-1\r\n",
+    ":1234567890\r\n",
+    ":9223372036854775807\r\n",
+    ":-9223372036854775808\r\n",
+    "$0\r\n\r\n",
+    "$-1\r\n",
+    "$5\r\nhello\r\n",
+    "$6\r\na\r\nb\r\n\r\n",
+    "*0\r\n",
+    "*-1\r\n",
+    "*1\r\n*1\r\n*0\r\n",
+    "*3\r\n:1\r\n$1\r\nx\r\n+y\r\n",
+    "_\r\n",
+    "#t\r\n",
+    "#f\r\n",
+    ",0\r\n",
+    ",-0\r\n",
+    ",3.141592653589793\r\n",
+    ",1e308\r\n",
+    ",5e-324\r\n",
+    ",inf\r\n",
+    ",-inf\r\n",
+    ",nan\r\n",
+    ",-nan\r\n",
+    ",1.5e+3\r\n",
+    ",+2.5\r\n",
+    ",007.25\r\n",
+    ",123456789012345678901234567890.5\r\n",
+    ",1e-999\r\n",
+    "(3492890328409238509324850943850943825024385\r\n",
+    "(-1\r\n",
+    "=10\r\ntxt:LOLWUT\r\n",
+    "=4\r\nmkd:\r\n",
+    "%2\r\n+a\r\n:1\r\n$1\r\nb\r\n,2.5\r\n",
+    "%0\r\n",
+    "~2\r\n#t\r\n#f\r\n",
+    ">2\r\n+push\r\n:1\r\n",
+    "|1\r\n+ttl\r\n:3600\r\n",
+    "*6\r\n$1\r\na\r\n:7\r\n#t\r\n,1.5\r\n=8\r\ntxt:abcd\r\n*2\r\n:1\r\n:2\r\n",
+    "*4\r\n:1\r\n:2\r\n$3\r\nabc\r\n:0\r\n",
+    "*3\r\n=6\r\ntxt:ab\r\n:5\r\n=5\r\ntxt:c\r\n",
 };
 
 static const struct {
@@ -29,22 +65,47 @@ static const struct {
     {"\r\n", "Protocol error, got \"\\r\" as reply type byte"},
     {"\"x\r\n", "Protocol error, got \"\\\"\" as reply type byte"},
     {"\x01\r\n", "Protocol error, got \"\\x01\" as reply type byte"},
-    {":\r\n", "Bad integer value"}, {":abc\r\n", "Bad integer value"}, {":01\r\n", "Bad integer value"},
-    {":+1\r\n", "Bad integer value"}, {":-\r\n", "Bad integer value"}, {":-0\r\n", "Bad integer value"},
-    {":1 \r\n", "Bad integer value"}, {":9223372036854775808\r\n", "Bad integer value"},
-    {":-9223372036854775809\r\n", "Bad integer value"}, {":99999999999999999999\r\n", "Bad integer value"},
-    {":1\n\r\n", "Bad integer value"}, {"$x\r\n", "Bad bulk string length"},
-    {"$-2\r\n", "Bulk string length out of range"}, {"$9223372036854775807\r\n", "Bulk string length out of range"},
-    {"$2\r\nabc\r\n", "Bad end of bulk string"}, {"*-2\r\n", "Multi-bulk length out of range"},
-    {"*x\r\n", "Bad multi-bulk length"}, {"*4294967296\r\n", "Multi-bulk length out of range"},
-    {"%4611686018427387904\r\n", "Multi-bulk length out of range"}, {"_x\r\n", "Bad nil value"},
-    {"#x\r\n", "Bad bool value"}, {"#tt\r\n", "Bad bool value"}, {",\r\n", "Bad double value"},
-    {",1.2.3\r\n", "Bad double value"}, {",1e\r\n", "Bad double value"}, {",+\r\n", "Bad double value"},
-    {",.\r\n", "Bad double value"}, {",.5\r\n", "Bad double value"}, {",5.\r\n", "Bad double value"},
-    {",1.e5\r\n", "Bad double value"}, {",1,5\r\n", "Bad double value"}, {", 1\r\n", "Bad double value"},
-    {",1 \r\n", "Bad double value"}, {",0x10\r\n", "Bad double value"}, {",Inf\r\n", "Bad double value"},
-    {",infinity\r\n", "Bad double value"}, {",+inf\r\n", "Bad double value"}, {",NaN\r\n", "Bad double value"},
-    {",1e999\r\n", "Bad double value"}, {"(12a\r\n", "Bad bignum value"}, {"+a\rb\r\n", "Bad simple string value"},
+    {":\r\n", "Bad integer value"},
+    {":abc\r\n", "Bad integer value"},
+    {":01\r\n", "Bad integer value"},
+    {":+1\r\n", "Bad integer value"},
+    {":-\r\n", "Bad integer value"},
+    {":-0\r\n", "Bad integer value"},
+    {":1 \r\n", "Bad integer value"},
+    {":9223372036854775808\r\n", "Bad integer value"},
+    {":-9223372036854775809\r\n", "Bad integer value"},
+    {":99999999999999999999\r\n", "Bad integer value"},
+    {":1\n\r\n", "Bad integer value"},
+    {"$x\r\n", "Bad bulk string length"},
+    {"$-2\r\n", "Bulk string length out of range"},
+    {"$9223372036854775807\r\n", "Bulk string length out of range"},
+    {"$2\r\nabc\r\n", "Bad end of bulk string"},
+    {"*-2\r\n", "Multi-bulk length out of range"},
+    {"*x\r\n", "Bad multi-bulk length"},
+    {"*4294967296\r\n", "Multi-bulk length out of range"},
+    {"%4611686018427387904\r\n", "Multi-bulk length out of range"},
+    {"_x\r\n", "Bad nil value"},
+    {"#x\r\n", "Bad bool value"},
+    {"#tt\r\n", "Bad bool value"},
+    {",\r\n", "Bad double value"},
+    {",1.2.3\r\n", "Bad double value"},
+    {",1e\r\n", "Bad double value"},
+    {",+\r\n", "Bad double value"},
+    {",.\r\n", "Bad double value"},
+    {",.5\r\n", "Bad double value"},
+    {",5.\r\n", "Bad double value"},
+    {",1.e5\r\n", "Bad double value"},
+    {",1,5\r\n", "Bad double value"},
+    {", 1\r\n", "Bad double value"},
+    {",1 \r\n", "Bad double value"},
+    {",0x10\r\n", "Bad double value"},
+    {",Inf\r\n", "Bad double value"},
+    {",infinity\r\n", "Bad double value"},
+    {",+inf\r\n", "Bad double value"},
+    {",NaN\r\n", "Bad double value"},
+    {",1e999\r\n", "Bad double value"},
+    {"(12a\r\n", "Bad bignum value"},
+    {"+a\rb\r\n", "Bad simple string value"},
     {"-a\nb\r\n", "Bad simple string value"},
     {"=3\r\nabc\r\n", "Verbatim string 4 bytes of content type are missing or incorrectly encoded."},
     {"=5\r\nabcde\r\n", "Verbatim string 4 bytes of content type are missing or incorrectly encoded."},
@@ -73,7 +134,7 @@ static char *dump(redisReply *reply) {
     return text.at;
 }
 
-/* ---- Objects of the program's own, which are text ------------------------------------------------------------ */
+/* ---- Objects of the program's own, which are text ---- */
 
 struct object {
     struct text text;
@@ -153,9 +214,9 @@ static void flatten(struct text *text, const struct object *object) {
 }
 
 static redisReplyObjectFunctions functions = {make_string, make_array, make_integer, make_double,
-                                              make_nil, make_bool, free_object};
+                                              make_nil,    make_bool,  free_object};
 
-/* ---- Views as the same text ----------------------------------------------------------------------------------- */
+/* ---- Views as the same text ---- */
 
 static const mantissaView *flatten_view(struct text *text, const mantissaView *view) {
     char head[96];
@@ -202,7 +263,7 @@ static void remove_double_texts(char *text) {
     *to = 0;
 }
 
-/* ---- Splits ----------------------------------------------------------------------------------------------------- */
+/* ---- Splits ---- */
 
 static char *whole(const char *bytes, size_t length) {
     redisReader *reader = redisReaderCreate();
@@ -312,7 +373,7 @@ static void test_errors(void) {
     }
 }
 
-/* ---- Limits and memory -------------------------------------------------------------------------------------- */
+/* ---- Limits and memory ---- */
 
 static void test_limits(void) {
     for (int own = 0; own < 2; own++) {
@@ -478,8 +539,12 @@ static void test_random(void) {
 /* Each allocation fails once. */
 static long until_failure;
 static void *fail_malloc(size_t size) { return until_failure-- == 0 ? NULL : count_malloc(size); }
-static void *fail_calloc(size_t count, size_t size) { return until_failure-- == 0 ? NULL : count_calloc(count, size); }
-static void *fail_realloc(void *block, size_t size) { return until_failure-- == 0 ? NULL : count_realloc(block, size); }
+static void *fail_calloc(size_t count, size_t size) {
+    return until_failure-- == 0 ? NULL : count_calloc(count, size);
+}
+static void *fail_realloc(void *block, size_t size) {
+    return until_failure-- == 0 ? NULL : count_realloc(block, size);
+}
 static char *fail_strdup(const char *text) { return until_failure-- == 0 ? NULL : count_strdup(text); }
 
 static void test_failing_memory(void) {
@@ -500,22 +565,23 @@ static void test_failing_memory(void) {
         redisReaderFree(reader);
         char *command = NULL;
         until_failure = fails;
-        if (redisFormatCommand(&command, "SET %s %b %d", "k", bytes.at, bytes.length, 7) >= 0) hi_free(command);
+        if (redisFormatCommand(&command, "SET %s %b %d", "k", bytes.at, bytes.length, 7) >= 0)
+            hi_free(command);
         CHECK(blocks == 0);
     }
     hiredisSetAllocators(&before);
     free(bytes.at);
 }
 
-/* ---- Writing ------------------------------------------------------------------------------------------------ */
+/* ---- Writing ---- */
 
-#define FORMATS(expected, ...)                                              \
-    do {                                                                    \
-        char *command_ = NULL;                                              \
-        int length_ = redisFormatCommand(&command_, __VA_ARGS__);           \
-        CHECK(length_ == (int)sizeof expected - 1);                         \
+#define FORMATS(expected, ...)                                                  \
+    do {                                                                        \
+        char *command_ = NULL;                                                  \
+        int length_ = redisFormatCommand(&command_, __VA_ARGS__);               \
+        CHECK(length_ == (int)sizeof expected - 1);                             \
         CHECK(length_ > 0 && memcmp(command_, expected, sizeof expected) == 0); \
-        redisFreeCommand(command_);                                         \
+        redisFreeCommand(command_);                                             \
     } while (0)
 
 static void test_formats(void) {
@@ -526,9 +592,11 @@ static void test_formats(void) {
     FORMATS("*3\r\n$3\r\nSET\r\n$5\r\nk:a:e\r\n$3\r\na\0b\r\n", "SET k:%s:e %b", "a", "a\0b", (size_t)3);
     FORMATS("*2\r\n$1\r\n%\r\n$2\r\n1%\r\n", "%% %d%%", 1);
     FORMATS("*2\r\n$1\r\na\r\n$1\r\n%\r\n", "a %");
-    FORMATS("*7\r\n$2\r\n-7\r\n$3\r\n 12\r\n$2\r\nff\r\n$3\r\n+42\r\n$1\r\n9\r\n$20\r\n-9223372036854775808\r\n$2\r\n10\r\n",
+    FORMATS("*7\r\n$2\r\n-7\r\n$3\r\n "
+            "12\r\n$2\r\nff\r\n$3\r\n+42\r\n$1\r\n9\r\n$20\r\n-9223372036854775808\r\n$2\r\n10\r\n",
             "%d %3d %x %+ld %hhu %lld %hd", -7, 12, 255, 42L, 9, LLONG_MIN, 10);
-    FORMATS("*4\r\n$8\r\n3.140000\r\n$5\r\n02.50\r\n$5\r\n1e+20\r\n$6\r\n1.5e-7\r\n", "%f %05.2f %g %r", 3.14, 2.5, 1e20, 1.5e-7);
+    FORMATS("*4\r\n$8\r\n3.140000\r\n$5\r\n02.50\r\n$5\r\n1e+20\r\n$6\r\n1.5e-7\r\n", "%f %05.2f %g %r", 3.14,
+            2.5, 1e20, 1.5e-7);
     FORMATS("*3\r\n$3\r\ninf\r\n$3\r\n0.1\r\n$4\r\n-2.5\r\n", "%f %r %-g", (double)INFINITY, 0.1, -2.5);
     char digits[400];
     int length = snprintf(digits, sizeof digits, "%.300f", 0.5);
@@ -562,7 +630,8 @@ static void test_core_writer(void) {
     end = mresp_write_bulk(end, NULL, 0);
     end = mresp_write_bulk_f64(end, 0.1);
     end = mresp_write_bulk_i64(end, INT64_MIN);
-    static const char expected[] = "*4\r\n$4\r\nZADD\r\n$0\r\n\r\n$3\r\n0.1\r\n$20\r\n-9223372036854775808\r\n";
+    static const char expected[] =
+        "*4\r\n$4\r\nZADD\r\n$0\r\n\r\n$3\r\n0.1\r\n$20\r\n-9223372036854775808\r\n";
     CHECK((size_t)(end - out) == sizeof expected - 1 && memcmp(out, expected, sizeof expected - 1) == 0);
     CHECK(mresp_bulk_size(0) == 6 && mresp_bulk_size(10) == 17 && mresp_array_size(10) == 5);
 }
@@ -594,8 +663,10 @@ static void test_core_reader(void) {
     CHECK(mresp_next(&reader, eleven, eleven + 5, &token) == MRESP_BAD);
     const char *deep = "*1\r\n*1\r\n*1\r\n";
     mresp_reader_init(&reader, frames, 2, 0);
-    CHECK(mresp_next(&reader, deep, deep + 12, &token) == MRESP_OK && mresp_next(&reader, deep, deep + 12, &token) == MRESP_OK);
-    CHECK(mresp_next(&reader, deep, deep + 12, &token) == MRESP_BAD && strcmp(token.error, "Max nesting depth exceeded") == 0);
+    CHECK(mresp_next(&reader, deep, deep + 12, &token) == MRESP_OK &&
+          mresp_next(&reader, deep, deep + 12, &token) == MRESP_OK);
+    CHECK(mresp_next(&reader, deep, deep + 12, &token) == MRESP_BAD &&
+          strcmp(token.error, "Max nesting depth exceeded") == 0);
 }
 
 static void test_view_numbers(void) {
@@ -603,10 +674,12 @@ static void test_view_numbers(void) {
     mantissaViews *views = mantissaViewsCreate();
     const mantissaView *view;
     double numbers[4] = {0};
-    CHECK(mantissaViewsFeed(views, bytes, sizeof bytes - 1) == REDIS_OK && mantissaViewsGet(views, &view) == REDIS_OK);
+    CHECK(mantissaViewsFeed(views, bytes, sizeof bytes - 1) == REDIS_OK &&
+          mantissaViewsGet(views, &view) == REDIS_OK);
     CHECK(mantissaViewNumbers(view, numbers, 4) == 4);
     CHECK(numbers[0] == 1.5 && numbers[1] == 2 && numbers[2] == -2.5 && numbers[3] == 1000);
-    CHECK(mantissaViewsFeed(views, "*1\r\n+x\r\n", 8) == REDIS_OK && mantissaViewsGet(views, &view) == REDIS_OK);
+    CHECK(mantissaViewsFeed(views, "*1\r\n+x\r\n", 8) == REDIS_OK &&
+          mantissaViewsGet(views, &view) == REDIS_OK);
     CHECK(mantissaViewNumbers(view, numbers, 4) == -1);
     CHECK(mantissaViewsFeed(views, "?", 1) == REDIS_OK && mantissaViewsGet(views, &view) == REDIS_ERR);
     CHECK(mantissaViewsError(views)[0] == 'P');

@@ -1,6 +1,6 @@
-/* Random and damaged replies read by this library and by another with hiredis's interface: differential OTHER.so
- * [ROUNDS [SEED]]. The trees must be equal, and what one refuses the other must refuse, except where this reader is
- * stricter on purpose. A library before 1.0 gets RESP2 alone. */
+/* Random and damaged replies read by this library and by another with hiredis's interface: differential
+ * OTHER.so [ROUNDS [SEED]]. The trees must be equal, and what one refuses the other must refuse, except where
+ * this reader is stricter on purpose. A library before 1.0 gets RESP2 alone. */
 #include <dlfcn.h>
 
 #include "check.h"
@@ -102,7 +102,8 @@ static int is_stricter(const char *error) {
 
 /* What others refuse and this reader does not: a plus before a double, and RESP3. */
 static int is_laxer(const char *other_error) {
-    return strstr(other_error, "double") != NULL || (is_old && strstr(other_error, "reply type byte") != NULL);
+    return strstr(other_error, "double") != NULL ||
+           (is_old && strstr(other_error, "reply type byte") != NULL);
 }
 
 static void compare_once(int damaged) {
@@ -128,7 +129,8 @@ static void compare_once(int damaged) {
                 broken = 1;
                 break;
             }
-            if (ok != other_ok && !(ok == REDIS_ERR && (is_stricter(us->errstr) || at < bytes.length || damaged))) {
+            if (ok != other_ok &&
+                !(ok == REDIS_ERR && (is_stricter(us->errstr) || at < bytes.length || damaged))) {
                 CHECK(ok == other_ok);
                 printf("%s / %s: %.*s\n", us->errstr, them->errstr, (int)bytes.length, bytes.at);
                 broken = 1;

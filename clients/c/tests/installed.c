@@ -7,7 +7,9 @@ int main(void) {
     valkeyReader *reader = valkeyReaderCreate();
     void *reply = NULL;
     valkeyReaderFeed(reader, "+OK\r\n", 5);
-    if (valkeyReaderGetReply(reader, &reply) != VALKEY_OK || ((valkeyReply *)reply)->type != VALKEY_REPLY_STATUS) return 1;
+    if (valkeyReaderGetReply(reader, &reply) != VALKEY_OK ||
+        ((valkeyReply *)reply)->type != VALKEY_REPLY_STATUS)
+        return 1;
     freeReplyObject(reply);
     valkeyReaderFree(reader);
     valkeyOptions options = {0};

@@ -1,5 +1,5 @@
-/* The binary interface of hiredis 1.3 where pointers have 64 bits: a difference does not compile. What is behind
- * 1.3's last field (maxdepth of redisReader, verify_name of redisSSLOptions) came later, at the end. */
+/* The binary interface of hiredis 1.3 where pointers have 64 bits: a difference does not compile. What is
+ * behind 1.3's last field (maxdepth of redisReader, verify_name of redisSSLOptions) came later, at the end. */
 #include <stddef.h>
 
 #include "hiredis/async.h"
@@ -7,7 +7,8 @@
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
-#define ASSERT(condition) typedef char JOIN(assertion_, __LINE__)[(condition) ? 1 : -1] __attribute__((unused))
+#define ASSERT(condition) \
+    typedef char JOIN(assertion_, __LINE__)[(condition) ? 1 : -1] __attribute__((unused))
 #define SIZE(type, bytes) ASSERT(sizeof(type) == (bytes))
 #define AT(type, field, bytes) ASSERT(offsetof(type, field) == (bytes))
 #define IS(name, value) ASSERT((name) == (value))

@@ -1,5 +1,5 @@
-/* With a server: server HOST PORT UNIX_SOCKET [TLS_PORT CA CERTIFICATE KEY], "-" for no Unix socket. What programs do
- * with hiredis's interface, on connections of each kind, waiting and by callbacks. */
+/* With a server: server HOST PORT UNIX_SOCKET [TLS_PORT CA CERTIFICATE KEY], "-" for no Unix socket. What
+ * programs do with hiredis's interface, on connections of each kind, waiting and by callbacks. */
 #include <errno.h>
 #include <signal.h>
 #include <unistd.h>
@@ -222,7 +222,7 @@ static void test_refused(void) {
     CHECK(fd >= 0 && close(fd) == 0);
 }
 
-/* ---- Callbacks ---------------------------------------------------------------------------------------------- */
+/* ---- Callbacks ---- */
 
 struct state {
     int connected, disconnected, replies, nulls, messages, unsubscribed;
@@ -256,7 +256,8 @@ static redisAsyncContext *open_async(struct state *state) {
 
 /* Handle events until the connection is gone. */
 static void run(redisAsyncContext *ac, struct state *state) {
-    for (int i = 0; i < 20000 && state->disconnected == 0 && state->status == REDIS_OK; i++) redisPollTick(ac, 0.01);
+    for (int i = 0; i < 20000 && state->disconnected == 0 && state->status == REDIS_OK; i++)
+        redisPollTick(ac, 0.01);
     CHECK(state->disconnected == 1);
 }
 
@@ -278,7 +279,8 @@ static void test_async(void) {
     struct state state;
     redisAsyncContext *ac = open_async(&state);
     redisAsyncCommand(ac, NULL, NULL, "DEL counter");
-    for (int i = 0; i < 100; i++) CHECK(redisAsyncCommand(ac, on_reply, &state, "INCR %s", "counter") == REDIS_OK);
+    for (int i = 0; i < 100; i++)
+        CHECK(redisAsyncCommand(ac, on_reply, &state, "INCR %s", "counter") == REDIS_OK);
     run(ac, &state);
     CHECK(state.connected == 1 && state.replies == 100 && state.nulls == 0 && state.status == REDIS_OK);
     /* Free in a callback: what is left is called with NULL. */
@@ -383,7 +385,8 @@ static void test_tls_names(const char *ca) {
     options.cacert_filename = ca;
     options.verify_mode = REDIS_SSL_VERIFY_PEER;
     options.verify_name = "";
-    CHECK(redisCreateSSLContextWithOptions(&options, &error) == NULL && error == REDIS_SSL_CTX_VERIFY_NAME_FAILED);
+    CHECK(redisCreateSSLContextWithOptions(&options, &error) == NULL &&
+          error == REDIS_SSL_CTX_VERIFY_NAME_FAILED);
     options.verify_name = "other.example";
     redisSSLContext *other = redisCreateSSLContextWithOptions(&options, &error);
     redisContext *c = redisConnect(host, tls_port);

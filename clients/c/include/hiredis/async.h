@@ -1,4 +1,5 @@
-/* Commands whose replies come by callbacks, on the event loop of the program: see adapters/. One thread a context. */
+/* Commands whose replies come by callbacks, on the event loop of the program: see adapters/. One thread a
+ * context. */
 #ifndef __HIREDIS_ASYNC_H
 #define __HIREDIS_ASYNC_H
 
@@ -18,7 +19,7 @@ typedef void(redisCallbackFn)(struct redisAsyncContext *, void *reply, void *pri
 typedef struct redisCallback {
     struct redisCallback *next;
     redisCallbackFn *fn;
-    int pending_subs;     /* SUBSCRIBE sent and not answered */
+    int pending_subs; /* SUBSCRIBE sent and not answered */
     int unsubscribe_sent;
     void *privdata;
 } redisCallback;
@@ -99,10 +100,10 @@ void redisAsyncWrite(redisAsyncContext *ac);
 int redisvAsyncCommand(redisAsyncContext *ac, redisCallbackFn *fn, void *privdata, const char *format,
                        va_list arguments);
 int redisAsyncCommand(redisAsyncContext *ac, redisCallbackFn *fn, void *privdata, const char *format, ...);
-int redisAsyncCommandArgv(redisAsyncContext *ac, redisCallbackFn *fn, void *privdata, int argc, const char **argv,
-                          const size_t *argvlen);
-int redisAsyncFormattedCommand(redisAsyncContext *ac, redisCallbackFn *fn, void *privdata, const char *command,
-                               size_t length);
+int redisAsyncCommandArgv(redisAsyncContext *ac, redisCallbackFn *fn, void *privdata, int argc,
+                          const char **argv, const size_t *argvlen);
+int redisAsyncFormattedCommand(redisAsyncContext *ac, redisCallbackFn *fn, void *privdata,
+                               const char *command, size_t length);
 
 #ifdef __cplusplus
 }

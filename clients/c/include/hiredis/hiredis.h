@@ -1,4 +1,4 @@
-/* A client for Mantissa, Redis and Valkey with hiredis's interface: the same functions, structs and values. */
+/* A client for Mantissa, Redis and Valkey with hiredis's interface: the same functions, structs, values. */
 #ifndef __HIREDIS_H
 #define __HIREDIS_H
 
@@ -26,7 +26,7 @@
 #define REDIS_IN_CALLBACK 0x10
 #define REDIS_SUBSCRIBED 0x20
 #define REDIS_MONITORING 0x40
-#define REDIS_REUSEADDR 0x80 /* SO_REUSEADDR before a bind */
+#define REDIS_REUSEADDR 0x80      /* SO_REUSEADDR before a bind */
 #define REDIS_SUPPORTS_PUSH 0x100 /* the server has sent a push: it speaks RESP3 */
 #define REDIS_NO_AUTO_FREE 0x200
 #define REDIS_NO_AUTO_FREE_REPLIES 0x400
@@ -50,23 +50,24 @@ extern "C" {
 /* A reply. Only the fields of its type mean something. Its memory is one with that of its elements: free the
  * strings and elements by freeReplyObject alone. */
 typedef struct redisReply {
-    int type;                    /* REDIS_REPLY_... */
-    long long integer;           /* INTEGER, BOOL */
-    double dval;                 /* DOUBLE */
-    size_t len;                  /* of str */
-    char *str;                   /* STRING, STATUS, ERROR, VERB, BIGNUM, DOUBLE: ends with a NUL */
-    char vtype[4];               /* VERB: three characters and a NUL */
-    size_t elements;             /* ARRAY, MAP (keys and values), SET, ATTR, PUSH */
+    int type;          /* REDIS_REPLY_... */
+    long long integer; /* INTEGER, BOOL */
+    double dval;       /* DOUBLE */
+    size_t len;        /* of str */
+    char *str;         /* STRING, STATUS, ERROR, VERB, BIGNUM, DOUBLE: ends with a NUL */
+    char vtype[4];     /* VERB: three characters and a NUL */
+    size_t elements;   /* ARRAY, MAP (keys and values), SET, ATTR, PUSH */
     struct redisReply **element;
 } redisReply;
 
 redisReader *redisReaderCreate(void);
 void freeReplyObject(void *reply);
 
-/* A command's bytes from a format: words are separated by spaces; %s takes a string with a NUL, %b bytes and their
- * number as size_t, %% is a percent sign, and the conversions of printf for integers and doubles work as there,
- * but with a point in every locale. One more: %r takes a double and writes the shortest text that reads back as the
- * same value. The result is the length; -1 for a bad format or lack of memory (redisvFormatCommand: -2 and -1). */
+/* A command's bytes from a format: words are separated by spaces; %s takes a string with a NUL, %b bytes and
+ * their number as size_t, %% is a percent sign, and the conversions of printf for integers and doubles work
+ * as there, but with a point in every locale. One more: %r takes a double and writes the shortest text that
+ * reads back as the same value. The result is the length; -1 for a bad format or lack of memory
+ * (redisvFormatCommand: -2 and -1). */
 int redisvFormatCommand(char **target, const char *format, va_list arguments);
 int redisFormatCommand(char **target, const char *format, ...);
 long long redisFormatCommandArgv(char **target, int argc, const char **argv, const size_t *argvlen);
@@ -93,8 +94,8 @@ typedef int redisFD;
 #define REDIS_INVALID_FD -1
 
 typedef struct {
-    int type;    /* REDIS_CONN_... */
-    int options; /* REDIS_OPT_... */
+    int type;                              /* REDIS_CONN_... */
+    int options;                           /* REDIS_OPT_... */
     const struct timeval *connect_timeout; /* NULL waits forever */
     const struct timeval *command_timeout;
     union {
@@ -114,17 +115,17 @@ typedef struct {
     redisAsyncPushFn *async_push_cb;
 } redisOptions;
 
-#define REDIS_OPTIONS_SET_TCP(opts, ip_, port_)  \
-    do {                                         \
-        (opts)->type = REDIS_CONN_TCP;           \
-        (opts)->endpoint.tcp.ip = ip_;           \
-        (opts)->endpoint.tcp.port = port_;       \
+#define REDIS_OPTIONS_SET_TCP(opts, ip_, port_) \
+    do {                                        \
+        (opts)->type = REDIS_CONN_TCP;          \
+        (opts)->endpoint.tcp.ip = ip_;          \
+        (opts)->endpoint.tcp.port = port_;      \
     } while (0)
 
-#define REDIS_OPTIONS_SET_UNIX(opts, path)       \
-    do {                                         \
-        (opts)->type = REDIS_CONN_UNIX;          \
-        (opts)->endpoint.unix_socket = path;     \
+#define REDIS_OPTIONS_SET_UNIX(opts, path)   \
+    do {                                     \
+        (opts)->type = REDIS_CONN_UNIX;      \
+        (opts)->endpoint.unix_socket = path; \
     } while (0)
 
 #define REDIS_OPTIONS_SET_PRIVDATA(opts, data, dtor) \
@@ -215,8 +216,8 @@ int redisvAppendCommand(redisContext *c, const char *format, va_list arguments);
 int redisAppendCommand(redisContext *c, const char *format, ...);
 int redisAppendCommandArgv(redisContext *c, int argc, const char **argv, const size_t *argvlen);
 
-/* Send a command and wait for its reply: a redisReply, or NULL for an error of the connection. A context that does
- * not block only adds the command, and returns NULL. */
+/* Send a command and wait for its reply: a redisReply, or NULL for an error of the connection. A context that
+ * does not block only adds the command, and returns NULL. */
 void *redisvCommand(redisContext *c, const char *format, va_list arguments);
 void *redisCommand(redisContext *c, const char *format, ...);
 void *redisCommandArgv(redisContext *c, int argc, const char **argv, const size_t *argvlen);

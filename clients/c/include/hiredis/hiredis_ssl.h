@@ -40,8 +40,8 @@ typedef struct {
     const char *private_key_filename;
     const char *server_name; /* told to the server, and not compared with its certificate */
     int verify_mode;
-    /* The name or the IP address that the server's certificate must have; NULL accepts every one of the authorities.
-     * It needs REDIS_SSL_VERIFY_PEER. An empty one is refused. */
+    /* The name or the IP address that the server's certificate must have; NULL accepts every one of the
+     * authorities. It needs REDIS_SSL_VERIFY_PEER. An empty one is refused. */
     const char *verify_name;
 } redisSSLOptions;
 
@@ -49,13 +49,14 @@ const char *redisSSLContextGetError(redisSSLContextError error);
 int redisInitOpenSSL(void);
 
 /* NULL, and the reason where `error` is not NULL. */
-redisSSLContext *redisCreateSSLContext(const char *cacert_filename, const char *capath, const char *cert_filename,
-                                       const char *private_key_filename, const char *server_name,
-                                       redisSSLContextError *error);
+redisSSLContext *redisCreateSSLContext(const char *cacert_filename, const char *capath,
+                                       const char *cert_filename, const char *private_key_filename,
+                                       const char *server_name, redisSSLContextError *error);
 redisSSLContext *redisCreateSSLContextWithOptions(redisSSLOptions *options, redisSSLContextError *error);
 void redisFreeSSLContext(redisSSLContext *context);
 
-/* Shake hands on a connected context. The second takes the program's own SSL, which belongs to the context then. */
+/* Shake hands on a connected context. The second takes the program's own SSL, which belongs to the context
+ * then. */
 int redisInitiateSSLWithContext(redisContext *c, redisSSLContext *context);
 int redisInitiateSSL(redisContext *c, struct ssl_st *ssl);
 

@@ -1,4 +1,4 @@
-/* Replies of RESP2 and RESP3 from bytes, by functions of the program's own or as redisReply. Needs no socket. */
+/* Replies of RESP2 and RESP3 from bytes, by functions of the program's own or as redisReply. No socket. */
 #ifndef __HIREDIS_READ_H
 #define __HIREDIS_READ_H
 
@@ -9,7 +9,7 @@
 #define REDIS_OK 0
 
 /* What err of a context or a reader says; errstr has the words. */
-#define REDIS_ERR_IO 1       /* reading or writing failed, errno says how */
+#define REDIS_ERR_IO 1 /* reading or writing failed, errno says how */
 #define REDIS_ERR_OTHER 2
 #define REDIS_ERR_EOF 3      /* the server has closed the connection */
 #define REDIS_ERR_PROTOCOL 4 /* the bytes are no RESP, or pass a limit */
@@ -46,7 +46,7 @@ typedef struct redisReadTask {
     int type;           /* REDIS_REPLY_... */
     long long elements; /* of an aggregate; pairs count twice */
     int idx;
-    void *obj; /* what createArray has returned for this aggregate */
+    void *obj;                    /* what createArray has returned for this aggregate */
     struct redisReadTask *parent; /* NULL at the top */
     void *privdata;               /* the reader's */
 } redisReadTask;

@@ -1,5 +1,5 @@
-/* Strings that know their length, as hiredis hands them out: the pointer is to the text, which ends with a NUL;
- * length, capacity and the size of the two lie in front of it. */
+/* Strings that know their length, as hiredis hands them out: the pointer is to the text, which ends with a
+ * NUL; length, capacity and the size of the two lie in front of it. */
 #ifndef __SDS_H
 #define __SDS_H
 
@@ -107,7 +107,7 @@ static inline void sdssetalloc(sds s, size_t capacity) {
     }
 }
 
-/* Functions that lengthen a string return where it is now, or NULL for lack of memory: then it is as it was. */
+/* Functions that lengthen a string return where it is now, or NULL for lack of memory, and then stay. */
 sds sdsnewlen(const void *init, size_t length);
 sds sdsnew(const char *init);
 sds sdsempty(void);
@@ -128,7 +128,8 @@ sds sdscatprintf(sds s, const char *format, ...)
 /* %s text, %S sds, %i int, %I int64_t, %u unsigned, %U uint64_t, %% */
 sds sdscatfmt(sds s, char const *format, ...);
 sds sdstrim(sds s, const char *characters);
-/* Keeps the bytes from start to end, the last one included; negative ones count from the end. -1 beyond INT_MAX. */
+/* Keeps the bytes from start to end, the last one included; negative ones count from the end. -1 beyond
+ * INT_MAX. */
 int sdsrange(sds s, ssize_t start, ssize_t end);
 void sdsupdatelen(sds s);
 void sdsclear(sds s);

@@ -1,13 +1,14 @@
 /* RESP2 and RESP3 without input and output: tokens from bytes, commands into bytes. Nothing is allocated, no
  * socket is touched, and all memory is the caller's.
  *
- * Reading. mresp_scan reads one token from [first, last). It says MRESP_MORE until the token is complete, so the
- * bytes may come in pieces of any size: try again from the same place with more of them. mresp_next does the same
- * and keeps track of nesting in frames that the caller gives.
+ * Reading. mresp_scan reads one token from [first, last). It says MRESP_MORE until the token is complete, so
+ * the bytes may come in pieces of any size: try again from the same place with more of them. mresp_next does
+ * the same and keeps track of nesting in frames that the caller gives.
  *
- * Numbers are strict: an integer has no plus and no zero in front, a double is what RESP3 allows (",inf", ",-inf",
- * ",nan", digits with a fraction and an exponent; no spaces, no hexadecimal), correctly rounded in every locale.
- */
+ * Numbers are strict: an integer has no plus and no zero in front, a double is what RESP3 allows (",inf",
+ * ",-inf",
+ * ",nan", digits with a fraction and an exponent; no spaces, no hexadecimal), correctly rounded in every
+ * locale. */
 #ifndef MANTISSA_RESP_H
 #define MANTISSA_RESP_H
 
@@ -43,21 +44,23 @@ enum {
 };
 
 typedef struct {
-    int type;          /* mresp_type */
-    int64_t integer;   /* an integer, 1 or 0 of a boolean, the number of elements of an aggregate (pairs count twice) */
-    double number;     /* of a double */
-    const char *text;  /* of strings of all kinds, big numbers and doubles, without what RESP puts around it */
-    size_t length;     /* of the text */
-    char format[4];    /* of a verbatim string, with a NUL: "txt" */
-    const char *end;   /* MRESP_OK: where the next token begins */
-    size_t needed;     /* MRESP_MORE: bytes that the token has at least, counted from its first one */
+    int type;         /* mresp_type */
+    int64_t integer;  /* an integer, 1 or 0 of a boolean, the number of elements of an aggregate (pairs count
+                         twice) */
+    double number;    /* of a double */
+    const char *text; /* of strings of all kinds, big numbers and doubles, without what RESP puts around it */
+    size_t length;    /* of the text */
+    char format[4];   /* of a verbatim string, with a NUL: "txt" */
+    const char *end;  /* MRESP_OK: where the next token begins */
+    size_t needed;    /* MRESP_MORE: bytes that the token has at least, counted from its first one */
     const char *error; /* MRESP_BAD: what is wrong; NULL if it is the first byte, which names no type */
 } mresp_token;
 
 /* Read the token at first. */
 mresp_status mresp_scan(const char *first, const char *last, mresp_token *token);
 
-/* A reader of whole replies. frames[i] counts the elements that aggregate i, from the outermost, still waits for. */
+/* A reader of whole replies. frames[i] counts the elements that aggregate i, from the outermost, still waits
+ * for. */
 typedef struct {
     int64_t *frames;
     int depth;            /* frames in use */
@@ -67,11 +70,11 @@ typedef struct {
 
 void mresp_reader_init(mresp_reader *reader, int64_t *frames, int depth_max, int64_t elements_max);
 
-/* Read the token at first as the reply goes on. With MRESP_OK, reader->depth is 0 when the reply is complete. */
+/* Read the token at first as the reply goes on. With MRESP_OK, reader->depth is 0 behind the last one. */
 mresp_status mresp_next(mresp_reader *reader, const char *first, const char *last, mresp_token *token);
 
-/* Writing. Each function writes at out and returns where it stopped; a command is mresp_write_array(out, arguments)
- * and then one bulk string for each argument. */
+/* Writing. Each function writes at out and returns where it stopped; a command is mresp_write_array(out,
+ * arguments) and then one bulk string for each argument. */
 enum {
     MRESP_HEADER_MAX = 24, /* bytes that a header may take, the end of its line included */
     MRESP_NUMBER_MAX = 80  /* bytes that a bulk string of a number may take */

@@ -65,8 +65,8 @@ static inline int redisAeTimeout(aeEventLoop *loop, long long id, void *privdata
 static inline void redisAeSetTimeout(void *privdata, struct timeval tv) {
     redisAeEvents *e = (redisAeEvents *)privdata;
     if (e->timer != -1) aeDeleteTimeEvent(e->loop, e->timer);
-    e->timer = aeCreateTimeEvent(e->loop, (long long)tv.tv_sec * 1000 + (tv.tv_usec + 999) / 1000, redisAeTimeout, e,
-                                 NULL);
+    e->timer = aeCreateTimeEvent(e->loop, (long long)tv.tv_sec * 1000 + (tv.tv_usec + 999) / 1000,
+                                 redisAeTimeout, e, NULL);
 }
 
 static inline void redisAeCleanup(void *privdata) {

@@ -14,9 +14,15 @@ typedef struct {
 } RedisSource;
 
 static inline void redis_source_add_read(gpointer data) { ((RedisSource *)data)->poll_fd.events |= G_IO_IN; }
-static inline void redis_source_del_read(gpointer data) { ((RedisSource *)data)->poll_fd.events &= (gushort)~G_IO_IN; }
-static inline void redis_source_add_write(gpointer data) { ((RedisSource *)data)->poll_fd.events |= G_IO_OUT; }
-static inline void redis_source_del_write(gpointer data) { ((RedisSource *)data)->poll_fd.events &= (gushort)~G_IO_OUT; }
+static inline void redis_source_del_read(gpointer data) {
+    ((RedisSource *)data)->poll_fd.events &= (gushort)~G_IO_IN;
+}
+static inline void redis_source_add_write(gpointer data) {
+    ((RedisSource *)data)->poll_fd.events |= G_IO_OUT;
+}
+static inline void redis_source_del_write(gpointer data) {
+    ((RedisSource *)data)->poll_fd.events &= (gushort)~G_IO_OUT;
+}
 
 static inline void redis_source_cleanup(gpointer data) {
     RedisSource *source = (RedisSource *)data;
@@ -53,8 +59,10 @@ static inline gboolean redis_source_dispatch(GSource *source, GSourceFunc callba
         g_source_set_ready_time(source, -1);
         redisAsyncHandleTimeout(redis->ac);
     }
-    if (redis->ac != NULL && (wanted & G_IO_OUT) && (ready & G_IO_OUT || failed)) redisAsyncHandleWrite(redis->ac);
-    if (redis->ac != NULL && (wanted & G_IO_IN) && (ready & G_IO_IN || failed)) redisAsyncHandleRead(redis->ac);
+    if (redis->ac != NULL && (wanted & G_IO_OUT) && (ready & G_IO_OUT || failed))
+        redisAsyncHandleWrite(redis->ac);
+    if (redis->ac != NULL && (wanted & G_IO_IN) && (ready & G_IO_IN || failed))
+        redisAsyncHandleRead(redis->ac);
     if (callback != NULL) return callback(data);
     return redis->ac != NULL ? G_SOURCE_CONTINUE : G_SOURCE_REMOVE;
 }

@@ -11,8 +11,8 @@ typedef struct redisLibeventEvents {
     struct event *ev;
     struct event_base *base;
     struct timeval tv;
-    short flags;      /* what is waited for */
-    short handling;   /* the handler below runs: it frees this, not the cleanup */
+    short flags;    /* what is waited for */
+    short handling; /* the handler below runs: it frees this, not the cleanup */
     short cleaned_up;
 } redisLibeventEvents;
 
