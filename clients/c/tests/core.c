@@ -389,8 +389,10 @@ static void test_limits(void) {
         }
     }
     /* A count that lies takes no memory for what does not come. */
-    redisReader *reader = redisReaderCreate();
+    redisReader *reader;
     void *reply;
+#if SIZE_MAX > UINT32_MAX
+    reader = redisReaderCreate();
     reader->maxelements = 0;
     feed(reader, "*1000000000000\r\n:1\r\n", 20);
     CHECK(redisReaderGetReply(reader, &reply) == REDIS_OK && reply == NULL);
@@ -400,6 +402,7 @@ static void test_limits(void) {
     feed(reader, "*4611686018427387904\r\n", 22);
     CHECK(redisReaderGetReply(reader, &reply) == REDIS_ERR && reader->err == REDIS_ERR_OOM);
     redisReaderFree(reader);
+#endif
     /* Without a limit to depth, freeing needs no stack. */
     reader = redisReaderCreate();
     reader->maxdepth = 0;
@@ -730,7 +733,8 @@ int main(void) {
         if (round == 1) {
             if (setlocale(LC_ALL, "de_DE.UTF-8") == NULL) {
                 printf("core: no locale de_DE.UTF-8 here\n");
-                if (getenv("CLIENT_REQUIRED") != NULL) return 1;
+                const char *required = getenv("CLIENT_REQUIRED");
+                if (required != NULL && *required != 0) return 1;
                 break;
             }
             char text[8];

@@ -1,4 +1,4 @@
-/* libvalkey's names for what hiredis has: programs written for either compile. Its cluster client is not here. */
+/* libvalkey's names for what hiredis has: programs written for either compile. No cluster client. */
 #ifndef MANTISSA_VALKEY_NAMES_H
 #define MANTISSA_VALKEY_NAMES_H
 
