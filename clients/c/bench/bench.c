@@ -1,7 +1,8 @@
 /* Replies read by two libraries with hiredis's interface, by turns in one process: bench OURS.so THEIRS.so
  *
- * Prints a table: nanoseconds of processor time a reply (feeding as a socket does, building, freeing), the medians of the
- * rounds and of the ratios of neighbouring rounds, and the bytes of memory that a reply takes. */
+ * Prints a table: nanoseconds of processor time a reply (feeding as a socket does, building, freeing), the
+ * medians of the rounds and of the ratios of neighbouring rounds, and the bytes of memory that a reply takes.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <malloc.h>
