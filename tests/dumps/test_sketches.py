@@ -15,6 +15,14 @@ FILL = [
     "BF.RESERVE fixed 0.001 5 NONSCALING",
     "BF.MADD fixed a b c d e",
     "BF.RESERVE empty 0.001 5",
+    "CF.RESERVE cuckoo 8 BUCKETSIZE 1 EXPANSION 2",
+    *(f"CF.INSERT cuckoo ITEMS {' '.join(f'i{n}-{m}' for m in range(7))}" for n in range(20)),
+    *(f"CF.DEL cuckoo i{n}-3" for n in range(20)),
+    "CF.RESERVE large-cuckoo 100000",
+    *(f"CF.INSERT large-cuckoo ITEMS {' '.join(f'i{n}-{m}' for m in range(50))}" for n in range(20)),
+    "CF.RESERVE full-cuckoo 4 EXPANSION 0",
+    "CF.INSERT full-cuckoo ITEMS a b c d e f",
+    "CF.RESERVE empty-cuckoo 10",
 ]
 
 
@@ -91,6 +99,8 @@ def test_replicas(primary, replica, start_server):
         other.call("REPLICAOF", "127.0.0.1", source.port)
         eventually(lambda: b"master_link_status:up" in other.call("INFO", "replication"), "no link")
         fill_more = [*FILL[1:5], "BF.ADD new item", "BF.INSERT other CAPACITY 3 ITEMS a b c d e f"]
+        fill_more += ["CF.ADD new-cuckoo item", "CF.DEL cuckoo i1-1", "CF.INSERTNX cuckoo ITEMS a b c d e f g h"]
+        fill_more += ["CF.COMPACT cuckoo"] if primary == "subject" else []
         for line in fill_more:
             connection(*line.split())
         expected = picture(connection)
@@ -100,15 +110,15 @@ def test_replicas(primary, replica, start_server):
 def test_copies_are_their_own(start_server):
     connection = start(start_server, "subject").connect()
     fill(connection)
-    for key in (b"small", b"large"):
+    for key, add in ((b"small", "BF.MADD"), (b"large", "BF.MADD"), (b"cuckoo", "CF.ADD"), (b"large-cuckoo", "CF.ADD")):
         before = connection.call("DUMP", key)
         assert connection.call("COPY", key, "copy", "REPLACE") == 1
         assert connection.call("DUMP", "copy") == before
-        connection.call("BF.MADD", "copy", "more", "and", "more")
+        connection.call(add, "copy", "more")
         assert connection.call("DUMP", key) == before != connection.call("DUMP", "copy")
 
 
-@pytest.mark.parametrize("key", ["small", "fixed", "empty"])
+@pytest.mark.parametrize("key", ["small", "fixed", "empty", "cuckoo", "full-cuckoo", "empty-cuckoo"])
 def test_payloads_that_lie_are_refused(key, start_server):
     """Each byte changed, the checksum made right: refused, or a filter that works."""
     connection = start(start_server, "subject").connect()
@@ -122,5 +132,6 @@ def test_payloads_that_lie_are_refused(key, start_server):
             lying[place] ^= change
             requests.append(["RESTORE", "r", 0, bytes(lying) + crc64(bytes(lying)).to_bytes(8, "little"), "REPLACE"])
             requests += [["BF.MADD", "r", "a", "b"], ["BF.EXISTS", "r", "a"], ["BF.SCANDUMP", "r", 0]]
-    for reply in connection.pipeline(requests)[::4]:
+            requests += [["CF.INSERT", "r", "ITEMS", "a", "b"], ["CF.DEL", "r", "c"], ["CF.SCANDUMP", "r", 0]]
+    for reply in connection.pipeline(requests)[::7]:
         assert reply.raw == b"+OK\r\n" or reply.text() == "ERR Bad data format", reply

@@ -1,7 +1,7 @@
 //! The list of the families of commands.
 
 use crate::{
-    DataSpec, bitmap, bloom, expire, generic, geo, hash, hyperloglog, list, object, scan, set, sort,
+    DataSpec, bitmap, bloom, cuckoo, expire, generic, geo, hash, hyperloglog, list, object, scan, set, sort,
     sorted_set, stream, string,
 };
 
@@ -22,6 +22,7 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     hyperloglog::COMMANDS,
     geo::COMMANDS,
     bloom::COMMANDS,
+    cuckoo::COMMANDS,
     generic::COMMANDS,
     expire::COMMANDS,
     scan::COMMANDS,

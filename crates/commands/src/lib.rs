@@ -9,6 +9,7 @@ pub mod arguments;
 mod bitmap;
 mod bloom;
 mod collection_scan;
+mod cuckoo;
 mod effects;
 mod error;
 mod expire;

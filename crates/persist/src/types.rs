@@ -10,6 +10,7 @@
 //! damaged count ends in an error soon.
 
 mod bloom_filter;
+mod cuckoo_filter;
 mod hash;
 mod list;
 mod module;

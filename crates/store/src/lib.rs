@@ -9,6 +9,7 @@ mod ahead;
 pub mod append_block;
 pub mod bits;
 mod bloom_filter;
+mod cuckoo_filter;
 mod distinct;
 mod entry;
 mod expiry_sample;
@@ -42,6 +43,7 @@ pub use mantissa_memory::{allocator, heap, prefetch, slab};
 
 pub use ahead::Ahead;
 pub use bloom_filter::{BloomAdded, BloomFilter, BloomPart, BloomShape};
+pub use cuckoo_filter::{CuckooAdded, CuckooFilter, CuckooShape};
 pub use entry::{Entry, KEY_BYTES_MAX, canonical_integer};
 pub use hash::{Field, FieldChange, Hash};
 pub use key_hash::{KeyHash, KeyHasher};

@@ -33,6 +33,7 @@ fn describe(value: &Value) -> String {
         Value::Hash(hash) => describe_hash(hash),
         Value::Stream(stream) => format!("{} entries", stream.len()),
         Value::BloomFilter(filter) => format!("{} items", filter.items()),
+        Value::CuckooFilter(filter) => format!("{} items", filter.items()),
     }
 }
 

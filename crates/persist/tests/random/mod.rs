@@ -173,6 +173,7 @@ pub fn details(keyspace: &Keyspace) -> Vec<String> {
                         }
                         ValueRef::Stream(stream) => stream_details(stream),
                         ValueRef::BloomFilter(filter) => format!("{:?}", filter.dump_header()),
+                        ValueRef::CuckooFilter(filter) => format!("{:?}", filter.dump_header()),
                     };
                     format!("{database} {:?} {:?} {detail}", entry.key(), entry.expiry())
                 };
