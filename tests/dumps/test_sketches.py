@@ -23,6 +23,20 @@ FILL = [
     "CF.RESERVE full-cuckoo 4 EXPANSION 0",
     "CF.INSERT full-cuckoo ITEMS a b c d e f",
     "CF.RESERVE empty-cuckoo 10",
+    "CMS.INITBYDIM counts 2000 5",
+    *(f"CMS.INCRBY counts {' '.join(f'i{n}-{m} {n * m + 1}' for m in range(50))}" for n in range(20)),
+    "CMS.INITBYDIM few 3 2",
+    "CMS.INCRBY few a 1 b 2",
+    "CMS.INITBYPROB zeros 0.00001 0.01",
+    "CMS.INITBYDIM sum 2000 5",
+    "CMS.MERGE sum 2 counts sum WEIGHTS 3 1",
+]
+
+# After a replica has the rest.
+MORE = [
+    "CMS.INCRBY counts a 5 b 7",
+    "CMS.INITBYPROB later 0.01 0.3",
+    "CMS.MERGE sum 1 counts",
 ]
 
 
@@ -85,6 +99,7 @@ def test_logs(writer, reader, preamble, start_server):
         connection.call("BGREWRITEAOF")
         until_written(connection)
         connection.call("BF.MADD", "small", "after", "the", "rewrite")
+        connection.call("CMS.INCRBY", "counts", "after", 5, "rewrite", 7)
         expected = picture(connection)
     writer.terminate()
     with start(start_server, reader, options=options, directory=writer.directory).connect() as connection:
@@ -98,7 +113,7 @@ def test_replicas(primary, replica, start_server):
         fill(connection)
         other.call("REPLICAOF", "127.0.0.1", source.port)
         eventually(lambda: b"master_link_status:up" in other.call("INFO", "replication"), "no link")
-        fill_more = [*FILL[1:5], "BF.ADD new item", "BF.INSERT other CAPACITY 3 ITEMS a b c d e f"]
+        fill_more = [*FILL[1:5], "BF.ADD new item", "BF.INSERT other CAPACITY 3 ITEMS a b c d e f", *MORE]
         fill_more += ["CF.ADD new-cuckoo item", "CF.DEL cuckoo i1-1", "CF.INSERTNX cuckoo ITEMS a b c d e f g h"]
         fill_more += ["CF.COMPACT cuckoo"] if primary == "subject" else []
         for line in fill_more:
@@ -118,9 +133,20 @@ def test_copies_are_their_own(start_server):
         assert connection.call("DUMP", key) == before != connection.call("DUMP", "copy")
 
 
-@pytest.mark.parametrize("key", ["small", "fixed", "empty", "cuckoo", "full-cuckoo", "empty-cuckoo"])
+TOUCHES = {
+    "small": [["BF.MADD", "r", "a", "b"], ["BF.EXISTS", "r", "a"], ["BF.SCANDUMP", "r", 0]],
+    "fixed": [["BF.MADD", "r", "a", "b"], ["BF.EXISTS", "r", "a"], ["BF.SCANDUMP", "r", 0]],
+    "empty": [["BF.MADD", "r", "a", "b"], ["BF.EXISTS", "r", "a"], ["BF.SCANDUMP", "r", 0]],
+    "cuckoo": [["CF.INSERT", "r", "ITEMS", "a", "b"], ["CF.DEL", "r", "c"], ["CF.SCANDUMP", "r", 0]],
+    "full-cuckoo": [["CF.INSERTNX", "r", "ITEMS", "a", "b"], ["CF.DEL", "r", "c"], ["CF.COUNT", "r", "a"]],
+    "empty-cuckoo": [["CF.INSERT", "r", "ITEMS", "a", "b"], ["CF.COMPACT", "r"], ["CF.SCANDUMP", "r", 1]],
+    "few": [["CMS.INCRBY", "r", "a", 5], ["CMS.QUERY", "r", "b"], ["CMS.MERGE", "r", 2, "r", "r"]],
+}
+
+
+@pytest.mark.parametrize("key", TOUCHES)
 def test_payloads_that_lie_are_refused(key, start_server):
-    """Each byte changed, the checksum made right: refused, or a filter that works."""
+    """Each byte changed, the checksum made right: refused, or a value that works."""
     connection = start(start_server, "subject").connect()
     fill(connection)
     payload = connection.call("DUMP", key)
@@ -131,7 +157,6 @@ def test_payloads_that_lie_are_refused(key, start_server):
             lying = bytearray(body)
             lying[place] ^= change
             requests.append(["RESTORE", "r", 0, bytes(lying) + crc64(bytes(lying)).to_bytes(8, "little"), "REPLACE"])
-            requests += [["BF.MADD", "r", "a", "b"], ["BF.EXISTS", "r", "a"], ["BF.SCANDUMP", "r", 0]]
-            requests += [["CF.INSERT", "r", "ITEMS", "a", "b"], ["CF.DEL", "r", "c"], ["CF.SCANDUMP", "r", 0]]
-    for reply in connection.pipeline(requests)[::7]:
+            requests += TOUCHES[key]
+    for reply in connection.pipeline(requests)[:: 1 + len(TOUCHES[key])]:
         assert reply.raw == b"+OK\r\n" or reply.text() == "ERR Bad data format", reply

