@@ -113,6 +113,8 @@ def test_module_command_info(protocol, servers):
         with server.connect(protocol) as connection:
             table = module_table(connection).items()
             tables.append({name: without_rights(table_entry(command)) for name, command in table})
+    # It changes its key, and is told to be one that reads.
+    tables[0].pop(b"cf.compact", None)
     found = differences(*tables, tables[0])
     assert not found, "\n".join(found)
 

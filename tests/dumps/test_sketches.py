@@ -15,6 +15,14 @@ FILL = [
     "BF.RESERVE fixed 0.001 5 NONSCALING",
     "BF.MADD fixed a b c d e",
     "BF.RESERVE empty 0.001 5",
+    "CF.RESERVE cuckoo 8 BUCKETSIZE 1 EXPANSION 2",
+    *(f"CF.INSERT cuckoo ITEMS {' '.join(f'i{n}-{m}' for m in range(7))}" for n in range(20)),
+    *(f"CF.DEL cuckoo i{n}-3" for n in range(20)),
+    "CF.RESERVE large-cuckoo 100000",
+    *(f"CF.INSERT large-cuckoo ITEMS {' '.join(f'i{n}-{m}' for m in range(50))}" for n in range(20)),
+    "CF.RESERVE full-cuckoo 4 EXPANSION 0",
+    "CF.INSERT full-cuckoo ITEMS a b c d e f",
+    "CF.RESERVE empty-cuckoo 10",
     "CMS.INITBYDIM counts 2000 5",
     *(f"CMS.INCRBY counts {' '.join(f'i{n}-{m} {n * m + 1}' for m in range(50))}" for n in range(20)),
     "CMS.INITBYDIM few 3 2",
@@ -106,6 +114,8 @@ def test_replicas(primary, replica, start_server):
         other.call("REPLICAOF", "127.0.0.1", source.port)
         eventually(lambda: b"master_link_status:up" in other.call("INFO", "replication"), "no link")
         fill_more = [*FILL[1:5], "BF.ADD new item", "BF.INSERT other CAPACITY 3 ITEMS a b c d e f", *MORE]
+        fill_more += ["CF.ADD new-cuckoo item", "CF.DEL cuckoo i1-1", "CF.INSERTNX cuckoo ITEMS a b c d e f g h"]
+        fill_more += ["CF.COMPACT cuckoo"] if primary == "subject" else []
         for line in fill_more:
             connection(*line.split())
         expected = picture(connection)
@@ -115,11 +125,11 @@ def test_replicas(primary, replica, start_server):
 def test_copies_are_their_own(start_server):
     connection = start(start_server, "subject").connect()
     fill(connection)
-    for key in (b"small", b"large"):
+    for key, add in ((b"small", "BF.MADD"), (b"large", "BF.MADD"), (b"cuckoo", "CF.ADD"), (b"large-cuckoo", "CF.ADD")):
         before = connection.call("DUMP", key)
         assert connection.call("COPY", key, "copy", "REPLACE") == 1
         assert connection.call("DUMP", "copy") == before
-        connection.call("BF.MADD", "copy", "more", "and", "more")
+        connection.call(add, "copy", "more")
         assert connection.call("DUMP", key) == before != connection.call("DUMP", "copy")
 
 
@@ -127,6 +137,9 @@ TOUCHES = {
     "small": [["BF.MADD", "r", "a", "b"], ["BF.EXISTS", "r", "a"], ["BF.SCANDUMP", "r", 0]],
     "fixed": [["BF.MADD", "r", "a", "b"], ["BF.EXISTS", "r", "a"], ["BF.SCANDUMP", "r", 0]],
     "empty": [["BF.MADD", "r", "a", "b"], ["BF.EXISTS", "r", "a"], ["BF.SCANDUMP", "r", 0]],
+    "cuckoo": [["CF.INSERT", "r", "ITEMS", "a", "b"], ["CF.DEL", "r", "c"], ["CF.SCANDUMP", "r", 0]],
+    "full-cuckoo": [["CF.INSERTNX", "r", "ITEMS", "a", "b"], ["CF.DEL", "r", "c"], ["CF.COUNT", "r", "a"]],
+    "empty-cuckoo": [["CF.INSERT", "r", "ITEMS", "a", "b"], ["CF.COMPACT", "r"], ["CF.SCANDUMP", "r", 1]],
     "few": [["CMS.INCRBY", "r", "a", 5], ["CMS.QUERY", "r", "b"], ["CMS.MERGE", "r", 2, "r", "r"]],
 }
 

@@ -10,6 +10,7 @@ mod bitmap;
 mod bloom;
 mod cms;
 mod collection_scan;
+mod cuckoo;
 mod effects;
 mod error;
 mod expire;

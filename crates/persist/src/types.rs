@@ -11,6 +11,7 @@
 
 mod bloom_filter;
 mod count_min_sketch;
+mod cuckoo_filter;
 mod hash;
 mod json;
 mod list;

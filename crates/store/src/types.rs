@@ -93,6 +93,13 @@ macro_rules! value_types {
                 sizes: None,
                 waiting: Waiting::Never,
             }
+            /// A Cuckoo filter.
+            CuckooFilter = 8 {
+                name: "MBbloomCF",
+                category: "cuckoo",
+                sizes: None,
+                waiting: Waiting::Never,
+            }
             /// A Count-Min sketch.
             CountMinSketch = 9 {
                 name: "CMSk-TYPE",
