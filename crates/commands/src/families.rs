@@ -2,7 +2,7 @@
 
 use crate::{
     DataSpec, bitmap, bloom, cms, expire, generic, geo, hash, hyperloglog, list, object, scan, set, sort,
-    sorted_set, stream, string,
+    sorted_set, stream, string, topk,
 };
 
 /// All tables of commands on data.
@@ -23,6 +23,7 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     geo::COMMANDS,
     bloom::COMMANDS,
     cms::COMMANDS,
+    topk::COMMANDS,
     generic::COMMANDS,
     expire::COMMANDS,
     scan::COMMANDS,

@@ -38,6 +38,7 @@ mod string;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod topk;
 
 pub use access::{
     Access, Collected, Counts, Mode, NewExpiry, check_key, decayed_frequency, frequency_clock, idle_seconds,

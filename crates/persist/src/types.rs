@@ -21,6 +21,7 @@ mod stream;
 mod string;
 #[cfg(test)]
 mod tests;
+mod top_k;
 
 pub(crate) use module::byte_of_form;
 

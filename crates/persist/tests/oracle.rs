@@ -122,7 +122,7 @@ fn encoding(entry: &Entry) -> Option<&'static str> {
         ValueRef::SortedSet(set) => Some(set.encoding()),
         ValueRef::Hash(_) => None,
         ValueRef::Stream(_) => Some("stream"),
-        ValueRef::BloomFilter(_) | ValueRef::CountMinSketch(_) => Some("raw"),
+        ValueRef::BloomFilter(_) | ValueRef::CountMinSketch(_) | ValueRef::TopK(_) => Some("raw"),
     }
 }
 

@@ -34,6 +34,7 @@ fn describe(value: &Value) -> String {
         Value::Stream(stream) => format!("{} entries", stream.len()),
         Value::BloomFilter(filter) => format!("{} items", filter.items()),
         Value::CountMinSketch(sketch) => format!("{} counted", sketch.count()),
+        Value::TopK(sketch) => format!("{:?}", sketch.list()),
     }
 }
 

@@ -174,6 +174,7 @@ pub fn details(keyspace: &Keyspace) -> Vec<String> {
                         ValueRef::Stream(stream) => stream_details(stream),
                         ValueRef::BloomFilter(filter) => format!("{:?}", filter.dump_header()),
                         ValueRef::CountMinSketch(sketch) => format!("{sketch:?}"),
+                        ValueRef::TopK(sketch) => format!("{:?}", sketch.list()),
                     };
                     format!("{database} {:?} {:?} {detail}", entry.key(), entry.expiry())
                 };
