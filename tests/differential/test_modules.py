@@ -35,7 +35,7 @@ def read_matrix(path):
             kind, *command = split_words(line[1:])
             setups.setdefault(kind.decode(), []).append(command)
         elif line.startswith("-"):
-            left_out.add(line[1:].encode())
+            left_out.add(split_words(line[1:])[0])
         elif line and not line.startswith("#"):
             kind, *call = split_words(line)
             calls.append([kind.decode(), *call])

@@ -5,6 +5,7 @@ import pytest
 
 from support.modules import need_modules
 from support.rdbfile import crc64
+from support.state import read_key
 from support.waiting import eventually, until_written
 
 FILL = [
@@ -30,6 +31,11 @@ FILL = [
     "CMS.INITBYPROB zeros 0.00001 0.01",
     "CMS.INITBYDIM sum 2000 5",
     "CMS.MERGE sum 2 counts sum WEIGHTS 3 1",
+    "TOPK.RESERVE top 10 50 4 0.9",
+    *(f"TOPK.ADD top {' '.join(f'i{n * m % 37}' for m in range(50))}" for n in range(20)),
+    "TOPK.RESERVE pair 2 3 2 0.9",
+    "TOPK.INCRBY pair a 1 b 2",
+    "TOPK.RESERVE places 5",
 ]
 
 # After a replica has the rest.
@@ -37,6 +43,8 @@ MORE = [
     "CMS.INCRBY counts a 5 b 7",
     "CMS.INITBYPROB later 0.01 0.3",
     "CMS.MERGE sum 1 counts",
+    "TOPK.RESERVE single 3 20 2 1",
+    "TOPK.ADD single a b c d a",
 ]
 
 
@@ -53,9 +61,13 @@ def fill(connection):
 
 
 def picture(connection):
-    """The payload of every key."""
+    """What every key holds."""
     keys = sorted(connection.call("KEYS", "*"))
-    return {key: connection.call("DUMP", key) for key in keys}
+    return {key: read_key(connection, key, connection("TYPE", key).value) for key in keys}
+
+
+def payloads(connection):
+    return {key: connection.call("DUMP", key) for key in connection.call("KEYS", "*")}
 
 
 DIRECTIONS = [("oracle", "subject"), ("subject", "oracle"), ("subject", "subject")]
@@ -69,7 +81,7 @@ def test_payloads(writer, reader, compression, start_server):
     fill(writer)
     expected = picture(writer)
     writer.call("CONFIG", "SET", "rdbcompression", compression)
-    for key, payload in picture(writer).items():
+    for key, payload in payloads(writer).items():
         assert reader.call("RESTORE", key, 0, payload) == b"OK"
     assert picture(reader) == expected
 
@@ -141,6 +153,7 @@ TOUCHES = {
     "full-cuckoo": [["CF.INSERTNX", "r", "ITEMS", "a", "b"], ["CF.DEL", "r", "c"], ["CF.COUNT", "r", "a"]],
     "empty-cuckoo": [["CF.INSERT", "r", "ITEMS", "a", "b"], ["CF.COMPACT", "r"], ["CF.SCANDUMP", "r", 1]],
     "few": [["CMS.INCRBY", "r", "a", 5], ["CMS.QUERY", "r", "b"], ["CMS.MERGE", "r", 2, "r", "r"]],
+    "pair": [["TOPK.INCRBY", "r", "x", 9, "y", 9], ["TOPK.COUNT", "r", "x", "a"], ["TOPK.LIST", "r", "WITHCOUNT"]],
 }
 
 
@@ -160,3 +173,25 @@ def test_payloads_that_lie_are_refused(key, start_server):
             requests += TOUCHES[key]
     for reply in connection.pipeline(requests)[:: 1 + len(TOUCHES[key])]:
         assert reply.raw == b"+OK\r\n" or reply.text() == "ERR Bad data format", reply
+
+
+def test_chance_is_the_same_everywhere(start_server):
+    """What comes after a payload, a full synchronisation or a rewritten log leads to the same sketch."""
+    options = {"appendonly": "yes", "aof-use-rdb-preamble": "no"}
+    source, replica = start(start_server, "subject", options=options), start(start_server, "subject")
+    with source.connect() as connection, replica.connect() as other:
+        fill(connection)
+        other.call("REPLICAOF", "127.0.0.1", source.port)
+        eventually(lambda: b"master_link_status:up" in other.call("INFO", "replication"), "no link")
+        connection.call("BGREWRITEAOF")
+        until_written(connection)
+        connection.call("RESTORE", "again", 0, connection.call("DUMP", "top"))
+        for key in ("top", "again"):
+            for number in range(50):
+                connection.call("TOPK.INCRBY", key, *(word for n in range(20) for word in (f"n{n * number % 41}", n)))
+        expected = payloads(connection)
+        assert expected[b"top"] == expected[b"again"]
+        eventually(lambda: payloads(other) == expected, "the replica has other data")
+    source.terminate()
+    with start(start_server, "subject", options=options, directory=source.directory).connect() as connection:
+        assert payloads(connection) == expected

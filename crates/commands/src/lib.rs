@@ -42,6 +42,7 @@ mod string;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod topk;
 mod unpack;
 mod vector_set;
 

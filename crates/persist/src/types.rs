@@ -24,6 +24,7 @@ mod stream;
 mod string;
 #[cfg(test)]
 mod tests;
+mod top_k;
 mod vector_set;
 
 pub(crate) use module::byte_of_form;

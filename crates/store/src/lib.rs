@@ -38,6 +38,7 @@ mod table;
 #[path = "../../memory/src/test_random.rs"]
 mod test_random;
 mod text;
+mod top_k;
 mod tracked;
 pub mod types;
 mod value;
@@ -65,6 +66,7 @@ pub use sorted_set::{Boundary, Iter as SortedSetIter, SortedSet, SortedSetBuilde
 pub use stream::Stream;
 pub use table::{Found, Table};
 pub use text::{Text, TextImage};
+pub use top_k::{INCREMENT_MAX as TOP_K_INCREMENT_MAX, TopItem, TopK, TopKAdded};
 pub use tracked::{Holders, TrackedKeys, TrackedTotals};
 pub use types::{Collection, ValueType};
 pub use value::{Kind, StringRef, Value, ValueMut, ValueRef};

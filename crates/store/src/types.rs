@@ -128,6 +128,13 @@ macro_rules! value_types {
                 sizes: None,
                 waiting: Waiting::Never,
             }
+            /// A Top-K sketch.
+            TopK = 10 {
+                name: "TopK-TYPE",
+                category: "topk",
+                sizes: None,
+                waiting: Waiting::Never,
+            }
         }
     };
 }

@@ -41,6 +41,7 @@ fn describe(value: &Value) -> String {
         Value::CountMinSketch(sketch) => format!("{} counted", sketch.count()),
         Value::VectorSet(set) => format!("{} vectors", set.len()),
         Value::Json(document) => format!("{document:?}"),
+        Value::TopK(sketch) => format!("{:?}", sketch.list()),
     }
 }
 

@@ -178,6 +178,7 @@ pub fn details(keyspace: &Keyspace) -> Vec<String> {
                         ValueRef::CountMinSketch(sketch) => format!("{sketch:?}"),
                         ValueRef::VectorSet(set) => format!("{set:?}"),
                         ValueRef::Json(document) => format!("{document:?}"),
+                        ValueRef::TopK(sketch) => format!("{:?}", sketch.list()),
                     };
                     format!("{database} {:?} {:?} {detail}", entry.key(), entry.expiry())
                 };
