@@ -13,11 +13,12 @@ pytestmark = pytest.mark.skipif(subject_is_oracle(), reason="redis-server's grap
 ELEMENTS = 400
 
 
-def fill(connection, name="graph"):
-    numbers = generator("durability", name)
+def fill(connection):
+    numbers = generator("durability", "graph")
     for number in range(ELEMENTS):
         vector = struct.pack("<20f", *(numbers.gauss(0, 1) for _ in range(20)))
-        connection("VADD", "v", "FP32", vector, f"e{numbers.randrange(300)}", "M", "8", "EF", "50", "SETATTR", '{"n":1}')
+        name = f"e{numbers.randrange(300)}"
+        connection("VADD", "v", "FP32", vector, name, "M", "8", "EF", "50", "SETATTR", '{"n":1}')
         if number % 5 == 0:
             connection("VREM", "v", f"e{numbers.randrange(300)}")
     connection("VADD", "p", "REDUCE", "3", "VALUES", "4", "1", "2", "3", "4", "a", "BIN")
