@@ -4,7 +4,7 @@
 #   ./test.sh                         everything: Rust, the C number core, all Python suites
 #   ./test.sh differential -k zset    one suite, with pytest's options. The suites: differential clients
 #                                     robustness concurrency dumps startup memory terminal durability metrics
-#                                     pages replication upgrade
+#                                     pages replication upgrade packed
 #
 # Needs Rust, a C compiler and python3; a JDK and Maven for the Java client, which is skipped without. What
 # else the tests need goes to .test-env, which git ignores.
@@ -19,7 +19,7 @@ cd "$(dirname "$0")"
 
 environment=$PWD/.test-env
 suites="differential clients robustness concurrency dumps startup memory terminal durability metrics pages"
-suites="$suites replication upgrade"
+suites="$suites replication upgrade packed"
 
 say() { printf '\n== %s\n' "$*"; }
 

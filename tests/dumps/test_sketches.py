@@ -15,6 +15,20 @@ FILL = [
     "BF.RESERVE fixed 0.001 5 NONSCALING",
     "BF.MADD fixed a b c d e",
     "BF.RESERVE empty 0.001 5",
+    "CMS.INITBYDIM counts 2000 5",
+    *(f"CMS.INCRBY counts {' '.join(f'i{n}-{m} {n * m + 1}' for m in range(50))}" for n in range(20)),
+    "CMS.INITBYDIM few 3 2",
+    "CMS.INCRBY few a 1 b 2",
+    "CMS.INITBYPROB zeros 0.00001 0.01",
+    "CMS.INITBYDIM sum 2000 5",
+    "CMS.MERGE sum 2 counts sum WEIGHTS 3 1",
+]
+
+# After a replica has the rest.
+MORE = [
+    "CMS.INCRBY counts a 5 b 7",
+    "CMS.INITBYPROB later 0.01 0.3",
+    "CMS.MERGE sum 1 counts",
 ]
 
 
@@ -77,6 +91,7 @@ def test_logs(writer, reader, preamble, start_server):
         connection.call("BGREWRITEAOF")
         until_written(connection)
         connection.call("BF.MADD", "small", "after", "the", "rewrite")
+        connection.call("CMS.INCRBY", "counts", "after", 5, "rewrite", 7)
         expected = picture(connection)
     writer.terminate()
     with start(start_server, reader, options=options, directory=writer.directory).connect() as connection:
@@ -90,7 +105,7 @@ def test_replicas(primary, replica, start_server):
         fill(connection)
         other.call("REPLICAOF", "127.0.0.1", source.port)
         eventually(lambda: b"master_link_status:up" in other.call("INFO", "replication"), "no link")
-        fill_more = [*FILL[1:5], "BF.ADD new item", "BF.INSERT other CAPACITY 3 ITEMS a b c d e f"]
+        fill_more = [*FILL[1:5], "BF.ADD new item", "BF.INSERT other CAPACITY 3 ITEMS a b c d e f", *MORE]
         for line in fill_more:
             connection(*line.split())
         expected = picture(connection)
@@ -108,9 +123,17 @@ def test_copies_are_their_own(start_server):
         assert connection.call("DUMP", key) == before != connection.call("DUMP", "copy")
 
 
-@pytest.mark.parametrize("key", ["small", "fixed", "empty"])
+TOUCHES = {
+    "small": [["BF.MADD", "r", "a", "b"], ["BF.EXISTS", "r", "a"], ["BF.SCANDUMP", "r", 0]],
+    "fixed": [["BF.MADD", "r", "a", "b"], ["BF.EXISTS", "r", "a"], ["BF.SCANDUMP", "r", 0]],
+    "empty": [["BF.MADD", "r", "a", "b"], ["BF.EXISTS", "r", "a"], ["BF.SCANDUMP", "r", 0]],
+    "few": [["CMS.INCRBY", "r", "a", 5], ["CMS.QUERY", "r", "b"], ["CMS.MERGE", "r", 2, "r", "r"]],
+}
+
+
+@pytest.mark.parametrize("key", TOUCHES)
 def test_payloads_that_lie_are_refused(key, start_server):
-    """Each byte changed, the checksum made right: refused, or a filter that works."""
+    """Each byte changed, the checksum made right: refused, or a value that works."""
     connection = start(start_server, "subject").connect()
     fill(connection)
     payload = connection.call("DUMP", key)
@@ -121,6 +144,6 @@ def test_payloads_that_lie_are_refused(key, start_server):
             lying = bytearray(body)
             lying[place] ^= change
             requests.append(["RESTORE", "r", 0, bytes(lying) + crc64(bytes(lying)).to_bytes(8, "little"), "REPLACE"])
-            requests += [["BF.MADD", "r", "a", "b"], ["BF.EXISTS", "r", "a"], ["BF.SCANDUMP", "r", 0]]
-    for reply in connection.pipeline(requests)[::4]:
+            requests += TOUCHES[key]
+    for reply in connection.pipeline(requests)[:: 1 + len(TOUCHES[key])]:
         assert reply.raw == b"+OK\r\n" or reply.text() == "ERR Bad data format", reply

@@ -1,8 +1,8 @@
 //! The list of the families of commands.
 
 use crate::{
-    DataSpec, bitmap, bloom, expire, generic, geo, hash, hyperloglog, list, object, scan, set, sort,
-    sorted_set, stream, string, vector_set,
+    DataSpec, bitmap, bloom, cms, expire, generic, geo, hash, hyperloglog, json, list, object, packed, scan,
+    series, set, sort, sorted_set, stream, string, unpack, vector_set,
 };
 
 /// All tables of commands on data.
@@ -22,10 +22,15 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     hyperloglog::COMMANDS,
     geo::COMMANDS,
     bloom::COMMANDS,
+    cms::COMMANDS,
+    series::COMMANDS,
+    json::COMMANDS,
     generic::COMMANDS,
     expire::COMMANDS,
     scan::COMMANDS,
     object::COMMANDS,
     sort::COMMANDS,
+    packed::COMMANDS,
+    unpack::COMMANDS,
     vector_set::COMMANDS,
 ];

@@ -8,6 +8,7 @@ mod access;
 pub mod arguments;
 mod bitmap;
 mod bloom;
+mod cms;
 mod collection_scan;
 mod effects;
 mod error;
@@ -20,12 +21,15 @@ mod geo;
 pub mod glob;
 mod hash;
 mod hyperloglog;
+pub mod json;
 mod keys;
 mod list;
 mod object;
+mod packed;
 pub mod parse;
 mod registry;
 mod scan;
+mod series;
 mod set;
 mod settings;
 mod sort;
@@ -37,6 +41,7 @@ mod string;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod unpack;
 mod vector_set;
 
 pub use access::{

@@ -44,12 +44,14 @@ impl RestoreError {
 
 /// The payload of a value.
 pub fn dump_value(value: ValueRef<'_>, options: &WriteOptions) -> Vec<u8> {
-    let mut payload = Vec::new();
-    Encoder::new(options.clone(), None).typed_value(value, &mut payload);
-    payload.extend_from_slice(&VERSION.to_le_bytes());
-    let checksum = Checksum::of(&payload);
-    payload.extend_from_slice(&checksum.to_le_bytes());
-    payload
+    dump_named(b"", value, options)
+}
+
+/// The payload of the value of a key, which some types name.
+pub fn dump_named(key: &[u8], value: ValueRef<'_>, options: &WriteOptions) -> Vec<u8> {
+    let mut encoder = Encoder::new(options.clone(), None);
+    encoder.set_key(key);
+    encoder.payload(value)
 }
 
 /// The value of a payload. Bytes after the value are allowed, as Redis allows them.

@@ -10,10 +10,13 @@
 //! damaged count ends in an error soon.
 
 mod bloom_filter;
+mod count_min_sketch;
 mod hash;
+mod json;
 mod list;
 mod module;
 mod reading;
+mod series;
 mod set;
 mod sorted_set;
 mod stream;

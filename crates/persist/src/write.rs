@@ -126,6 +126,8 @@ pub struct Encoder<'a> {
     usage_of: Option<&'a (dyn Fn(u32) -> KeyUsage + Sync)>,
     compressor: lzf::Compressor,
     packed: Vec<u8>,
+    /// The key of the value, where that has to name it.
+    key: Vec<u8>,
     refusal: Option<String>,
 }
 
@@ -134,7 +136,7 @@ impl<'a> Encoder<'a> {
     /// key; without it the file says nothing.
     pub fn new(options: WriteOptions, usage_of: Option<&'a (dyn Fn(u32) -> KeyUsage + Sync)>) -> Self {
         let compressor = lzf::Compressor::new();
-        Encoder { options, usage_of, compressor, packed: Vec::new(), refusal: None }
+        Encoder { options, usage_of, compressor, packed: Vec::new(), key: Vec::new(), refusal: None }
     }
 
     /// Why what was encoded is not to be used, if it has a value that the target can not read.
@@ -142,10 +144,33 @@ impl<'a> Encoder<'a> {
         self.refusal.as_deref()
     }
 
+    /// Notes the key of the values that follow, for those that name it.
+    pub(crate) fn set_key(&mut self, key: &[u8]) {
+        self.key.clear();
+        self.key.extend_from_slice(key);
+    }
+
+    /// Appends the key of the value, as a string of a module's value.
+    pub(crate) fn module_key(&mut self, out: &mut Vec<u8>) {
+        let key = std::mem::take(&mut self.key);
+        self.module_string(&key, out);
+        self.key = key;
+    }
+
     /// Appends a key with all that belongs to it.
     pub fn entry(&mut self, entry: &Entry, out: &mut Vec<u8>) {
         let form = self.before_value(entry, out);
         self.value(form, entry.value(), out, &mut |_| {});
+    }
+
+    /// The payload of DUMP for a value (see [`crate::payload`]).
+    pub(crate) fn payload(&mut self, value: ValueRef<'_>) -> Vec<u8> {
+        let mut payload = Vec::new();
+        self.typed_value(value, &mut payload);
+        payload.extend_from_slice(&VERSION.to_le_bytes());
+        let checksum = Checksum::of(&payload);
+        payload.extend_from_slice(&checksum.to_le_bytes());
+        payload
     }
 
     /// Appends the type of a value and the value.
@@ -209,6 +234,9 @@ impl<'a> Encoder<'a> {
         let form = self.form(entry.value(), entry.key());
         out.push(byte_of_form(form));
         self.string(entry.key(), out);
+        if entry.kind() == Kind::Series {
+            self.set_key(entry.key());
+        }
         form
     }
 

@@ -122,8 +122,10 @@ fn encoding(entry: &Entry) -> Option<&'static str> {
         ValueRef::SortedSet(set) => Some(set.encoding()),
         ValueRef::Hash(_) => None,
         ValueRef::Stream(_) => Some("stream"),
-        ValueRef::BloomFilter(_) => Some("raw"),
+        ValueRef::Series(_) => None,
+        ValueRef::BloomFilter(_) | ValueRef::CountMinSketch(_) => Some("raw"),
         ValueRef::VectorSet(_) => Some("raw"),
+        ValueRef::Json(_) => Some("raw"),
     }
 }
 

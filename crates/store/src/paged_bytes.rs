@@ -7,7 +7,7 @@
 use mantissa_memory::{CowVec, SharedBytes};
 
 /// Bytes of a page: with its header the allocation is a power of two.
-const PAGE_BYTES: usize = (16 << 10) - SharedBytes::HEADER_BYTES;
+pub(crate) const PAGE_BYTES: usize = (16 << 10) - SharedBytes::HEADER_BYTES;
 
 /// Zeroed bytes whose number does not change.
 #[derive(Clone, Default, Debug)]
@@ -42,6 +42,30 @@ impl PagedBytes {
     pub fn get_mut(&mut self, at: usize) -> &mut u8 {
         debug_assert!(at < self.len);
         &mut self.page_mut(at / PAGE_BYTES)[at % PAGE_BYTES]
+    }
+
+    /// The `N` bytes from a multiple of `N` on, which is 4 or 8; the last of them is below the length.
+    #[inline]
+    pub fn array<const N: usize>(&self, at: usize) -> [u8; N] {
+        const { assert!(PAGE_BYTES.is_multiple_of(N)) };
+        debug_assert!(at.is_multiple_of(N) && at + N <= self.len);
+        let page = self.pages.get(at / PAGE_BYTES).payload();
+        page.get(at % PAGE_BYTES..).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or([0; N])
+    }
+
+    /// The same to change.
+    #[inline]
+    pub fn array_mut<const N: usize>(&mut self, at: usize) -> &mut [u8; N] {
+        const { assert!(PAGE_BYTES.is_multiple_of(N)) };
+        debug_assert!(at.is_multiple_of(N) && at + N <= self.len);
+        let bytes = self.page_mut(at / PAGE_BYTES)[at % PAGE_BYTES..].first_chunk_mut();
+        bytes.expect("a page ends at a multiple of what is asked for")
+    }
+
+    /// The bytes of a page, which may be more than are there; none if they are zeros that take no memory.
+    #[inline]
+    pub fn page(&self, index: usize) -> &[u8] {
+        self.pages.get(index).payload()
     }
 
     /// All bytes, if they lie in one page; none if they are zeros that take no memory.

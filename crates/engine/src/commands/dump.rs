@@ -9,7 +9,7 @@ use mantissa_commands::{
     Access, DataSpec, Error, EventClass, Outcome, Settings, check_key, parse, restored_clock,
 };
 use mantissa_persist::load::LoadOptions;
-use mantissa_persist::payload::{dump_value, restore_value};
+use mantissa_persist::payload::{dump_named, restore_value};
 use mantissa_persist::write::WriteOptions;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{Entry, Value};
@@ -22,7 +22,7 @@ pub(super) fn write_options(settings: &Settings) -> WriteOptions {
 
 fn dump(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     match access.read(args.at(1)) {
-        Some(entry) => reply.bulk(&dump_value(entry.value(), &write_options(access.settings()))),
+        Some(entry) => reply.bulk(&dump_named(args.at(1), entry.value(), &write_options(access.settings()))),
         None => reply.null(),
     }
     Ok(())

@@ -172,8 +172,11 @@ pub fn details(keyspace: &Keyspace) -> Vec<String> {
                             format!("{} {expiries:?}", hash.encoding())
                         }
                         ValueRef::Stream(stream) => stream_details(stream),
+                        ValueRef::Series(series) => format!("{:?}", series.options()),
                         ValueRef::BloomFilter(filter) => format!("{:?}", filter.dump_header()),
+                        ValueRef::CountMinSketch(sketch) => format!("{sketch:?}"),
                         ValueRef::VectorSet(set) => format!("{set:?}"),
+                        ValueRef::Json(document) => format!("{document:?}"),
                     };
                     format!("{database} {:?} {:?} {detail}", entry.key(), entry.expiry())
                 };

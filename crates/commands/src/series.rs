@@ -1,0 +1,102 @@
+//! Time series: the TS commands, as Redis's module has them.
+//!
+//! As there, the module's own commands check how many arguments they have, options are looked for by their
+//! names anywhere among the arguments, and what is no option is passed over.
+
+mod add;
+mod create;
+mod info;
+mod options;
+mod range;
+mod table;
+mod text;
+
+pub(crate) use table::COMMANDS;
+
+use mantissa_protocol::{Args, Reply};
+use mantissa_store::series::{Sample, Series};
+
+use crate::access::Access;
+use crate::error::{Error, Outcome};
+use crate::parse;
+
+const NO_KEY: Error = Error::fixed("ERR TSDB: the key does not exist");
+
+/// The module's text has two codes.
+const WRONG_TYPE: Error =
+    Error::fixed("ERR WRONGTYPE Operation against a key holding the wrong kind of value");
+
+/// The series at a key, to read.
+fn series<'a>(access: &'a Access<'_>, key: &[u8]) -> Outcome<&'a Series> {
+    access.collection(key).map_err(|_| WRONG_TYPE)?.ok_or(NO_KEY)
+}
+
+/// The series at a key, to change.
+fn series_mut<'a>(access: &'a mut Access<'_>, key: &[u8]) -> Outcome<&'a mut Series> {
+    access.collection_mut(key).map_err(|_| WRONG_TYPE)?.ok_or(NO_KEY)
+}
+
+/// The place of a keyword among all words of a command.
+fn place_of(args: Args<'_>, keyword: &str) -> Option<usize> {
+    args.iter().skip(1).position(|word| parse::is(word, keyword)).map(|place| place + 1)
+}
+
+/// Writes a sample.
+fn write_sample(reply: &mut Reply, sample: Sample) {
+    reply.array(2);
+    reply.integer(sample.time.cast_signed());
+    text::write_value(reply, sample.value);
+}
+
+/// A time stamp: an integer that is not negative.
+fn time_of(word: &[u8]) -> Option<u64> {
+    mantissa_number::parse_i64(word).and_then(|time| u64::try_from(time).ok())
+}
+
+fn get(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if !(2..=3).contains(&args.len()) {
+        return Err(Error::arity("ts.get"));
+    }
+    let series = series(access, args.at(1))?;
+    if args.get(2).is_some_and(|word| !parse::is(word, "LATEST")) {
+        return Err(Error::fixed("ERR TSDB: wrong 3rd argument"));
+    }
+    match series.last() {
+        Some(sample) => write_sample(reply, sample),
+        None => reply.array(0),
+    }
+    Ok(())
+}
+
+fn del(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if args.len() != 4 {
+        return Err(Error::arity("ts.del"));
+    }
+    let key = args.at(1);
+    let (from, to) = range::bounds(args, 2)?;
+    let series = series_mut(access, key)?;
+    let count = series.remove(from, to);
+    reply.integer(count.cast_signed());
+    access.modified(key, crate::effects::EventClass::MODULE, "ts.del");
+    Ok(())
+}
+
+/// Writes labels, of which some may have no value.
+fn write_labels(reply: &mut Reply, labels: &[(&[u8], Option<&[u8]>)]) {
+    let is_map = reply.is_resp3();
+    if is_map {
+        reply.map(labels.len());
+    } else {
+        reply.array(labels.len());
+    }
+    for (name, value) in labels {
+        if !is_map {
+            reply.array(2);
+        }
+        reply.bulk(name);
+        match value {
+            Some(value) => reply.bulk(value),
+            None => reply.null(),
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Samples between two times, or the values of buckets of them.
+
+use mantissa_protocol::{Args, Reply};
+use mantissa_store::series::{Aggregation, Buckets, Sample, Series};
+
+use super::text::value_of;
+use super::{place_of, series, time_of, write_sample};
+use crate::access::Access;
+use crate::error::{Error, Outcome};
+use crate::parse;
+
+/// Time stamps that FILTER_BY_TS looks at.
+const TIMES_MAX: usize = 128;
+/// Buckets without samples that one call fills at most, where no COUNT bounds them.
+const BUCKETS_MAX: usize = 1 << 24;
+
+/// The time that stands for a bucket.
+#[derive(Clone, Copy)]
+enum BucketTime {
+    Start,
+    Mid,
+    End,
+}
+
+/// What is asked of a series.
+pub(super) struct Query {
+    from: u64,
+    to: u64,
+    count: usize,
+    buckets: Option<(Buckets, BucketTime)>,
+    times: Option<Vec<u64>>,
+    values: Option<(f64, f64)>,
+    is_reversed: bool,
+}
+
+/// The two times at a place among the arguments.
+pub(super) fn bounds(args: Args<'_>, at: usize) -> Outcome<(u64, u64)> {
+    let from = match args.at(at) {
+        b"-" => Some(0),
+        word => time_of(word),
+    };
+    let from = from.ok_or(Error::fixed("ERR TSDB: wrong fromTimestamp"))?;
+    let to = match args.at(at + 1) {
+        b"+" => Some(u64::MAX),
+        word => time_of(word),
+    };
+    Ok((from, to.ok_or(Error::fixed("ERR TSDB: wrong toTimestamp"))?))
+}
+
+impl Query {
+    /// That of a command of this name, whose two times are at a place among its arguments.
+    pub(super) fn parse(args: Args<'_>, at: usize, is_reversed: bool, command: &str) -> Outcome<Query> {
+        let (from, to) = bounds(args, at)?;
+        let count = count(args)?;
+        let mut buckets = buckets(args, is_reversed, command)?;
+        let values = values(args)?;
+        let times = times(args)?;
+        if let Some(place) = place_of(args, "ALIGN") {
+            let Some((buckets, _)) = &mut buckets else {
+                return Err(Error::fixed("ERR TSDB: ALIGN parameter can only be used with AGGREGATION"));
+            };
+            buckets.align = align(args, place, at, (from, to))?;
+        }
+        Ok(Query { from, to, count, buckets, times, values, is_reversed })
+    }
+
+    /// Calls `emit` with the samples or buckets of a series.
+    ///
+    /// # Errors
+    ///
+    /// If there are too many buckets.
+    pub(super) fn run(&self, series: &Series, emit: &mut dyn FnMut(Sample)) -> Outcome {
+        let mut from = self.from.max(series.oldest_kept());
+        let mut to = self.to;
+        if let Some(times) = &self.times {
+            from = from.max(times.first().copied().unwrap_or(u64::MAX));
+            to = to.min(times.last().copied().unwrap_or(0));
+        }
+        if from > to {
+            return Ok(());
+        }
+        let wants = |sample: &Sample| {
+            self.times.as_ref().is_none_or(|times| times.binary_search(&sample.time).is_ok())
+                && self.values.is_none_or(|(min, max)| min <= sample.value && sample.value <= max)
+        };
+        let is_filtered = self.times.is_some() || self.values.is_some();
+        let mut left = self.count;
+        if let Some((buckets, time)) = self.buckets {
+            let wants: Option<&dyn Fn(&Sample) -> bool> = if is_filtered { Some(&wants) } else { None };
+            let mut filled = 0;
+            buckets.of(series, (from, to), wants, &mut |start, value| {
+                filled += 1;
+                if left == 0 || filled > BUCKETS_MAX {
+                    return false;
+                }
+                left -= 1;
+                emit(Sample { time: time.of(start, buckets.duration), value });
+                left > 0
+            });
+            let error = Error::fixed("ERR TSDB: too many buckets");
+            return if filled > BUCKETS_MAX { Err(error) } else { Ok(()) };
+        }
+        let mut take = |sample: &Sample| {
+            if !is_filtered || wants(sample) {
+                emit(*sample);
+                left -= 1;
+            }
+            left > 0
+        };
+        if self.is_reversed {
+            series.visit_reversed(from, to, |samples| samples.iter().rev().all(&mut take));
+        } else {
+            series.visit(from, to, |samples| samples.iter().all(&mut take));
+        }
+        Ok(())
+    }
+
+    /// Writes the samples or buckets of a series.
+    pub(super) fn write(&self, series: &Series, reply: &mut Reply) -> Outcome {
+        let list = reply.defer();
+        let mut count = 0;
+        self.run(series, &mut |sample| {
+            write_sample(reply, sample);
+            count += 1;
+        })?;
+        reply.finish_array(list, count);
+        Ok(())
+    }
+}
+
+impl BucketTime {
+    fn of(self, start: i64, duration: i64) -> u64 {
+        let start = start.max(0).cast_unsigned();
+        match self {
+            BucketTime::Start => start,
+            BucketTime::Mid => start.saturating_add(duration.cast_unsigned() / 2),
+            BucketTime::End => start.saturating_add(duration.cast_unsigned()),
+        }
+    }
+}
+
+/// The most samples or buckets that are wanted. The name of an aggregation is not taken for the option.
+fn count(args: Args<'_>) -> Outcome<usize> {
+    let is_option =
+        |&at: &usize| parse::is(args.at(at), "COUNT") && !parse::is(args.at(at - 1), "AGGREGATION");
+    let Some(place) = (1..args.len()).find(is_option) else { return Ok(usize::MAX) };
+    let word = args.get(place + 1).ok_or(Error::fixed("ERR TSDB: COUNT argument is missing"))?;
+    let count = parse::integer_or(word, "ERR TSDB: Couldn't parse COUNT")?;
+    let count = usize::try_from(count).ok().filter(|&count| count > 0);
+    count.ok_or(Error::fixed("ERR TSDB: Invalid COUNT value"))
+}
+
+/// The aggregation of this name.
+pub(super) fn aggregation(word: &[u8]) -> Option<Aggregation> {
+    Aggregation::ALL.iter().find(|(_, name)| parse::is(word, name)).map(|row| row.0)
+}
+
+fn buckets(args: Args<'_>, is_reversed: bool, command: &str) -> Outcome<Option<(Buckets, BucketTime)>> {
+    let Some(place) = place_of(args, "AGGREGATION") else { return Ok(None) };
+    let error = "ERR TSDB: Couldn't parse AGGREGATION";
+    let name = args.get(place + 1).ok_or(Error::fixed(error))?;
+    let Some(duration) = args.get(place + 2) else { return Err(Error::fixed(error)) };
+    let aggregation = aggregation(name).ok_or(Error::fixed("ERR TSDB: Unknown aggregation type"))?;
+    let duration = parse::integer_or(duration, error)?;
+    if duration <= 0 {
+        return Err(Error::fixed("ERR TSDB: bucketDuration must be greater than zero"));
+    }
+    let empty = place_of(args, "EMPTY");
+    if empty.is_some_and(|at| at != place + 3 && at != place + 5) {
+        return Err(Error::fixed(
+            "ERR TSDB: EMPTY flag should be the 3rd or 5th flag after AGGREGATION flag",
+        ));
+    }
+    let mut time = BucketTime::Start;
+    if let Some(at) = place_of(args, "BUCKETTIMESTAMP") {
+        if at != place + 3 && at != place + 4 {
+            return Err(Error::fixed(
+                "ERR TSDB: BUCKETTIMESTAMP flag should be the 3rd or 4th flag after AGGREGATION flag",
+            ));
+        }
+        let word = args.get(at + 1).ok_or(Error::arity(command))?;
+        time = match word {
+            b"-" => BucketTime::Start,
+            b"+" => BucketTime::End,
+            b"~" => BucketTime::Mid,
+            word if parse::is(word, "start") => BucketTime::Start,
+            word if parse::is(word, "end") => BucketTime::End,
+            word if parse::is(word, "mid") => BucketTime::Mid,
+            _ => return Err(Error::fixed("ERR TSDB: unknown BUCKETTIMESTAMP parameter")),
+        };
+    }
+    let with_empty = empty.is_some();
+    Ok(Some((Buckets { aggregation, duration, align: 0, with_empty, is_reversed }, time)))
+}
+
+fn values(args: Args<'_>) -> Outcome<Option<(f64, f64)>> {
+    let Some(place) = place_of(args, "FILTER_BY_VALUE") else { return Ok(None) };
+    let (Some(min), Some(max)) = (args.get(place + 1), args.get(place + 2)) else {
+        return Err(Error::fixed("ERR TSDB: FILTER_BY_VALUE one or more arguments are missing"));
+    };
+    let min = value_of(min).ok_or(Error::fixed("ERR TSDB: Couldn't parse MIN"))?;
+    Ok(Some((min, value_of(max).ok_or(Error::fixed("ERR TSDB: Couldn't parse MAX"))?)))
+}
+
+fn times(args: Args<'_>) -> Outcome<Option<Vec<u64>>> {
+    let Some(place) = place_of(args, "FILTER_BY_TS") else { return Ok(None) };
+    let words = args.iter().skip(place + 1).take(TIMES_MAX);
+    let mut times: Vec<u64> = words.map_while(time_of).collect();
+    if times.is_empty() {
+        return Err(Error::fixed("ERR TSDB: FILTER_BY_TS one or more arguments are missing"));
+    }
+    times.sort_unstable();
+    times.dedup();
+    Ok(Some(times))
+}
+
+fn align(args: Args<'_>, place: usize, at: usize, (from, to): (u64, u64)) -> Outcome<u64> {
+    let word = args.get(place + 1).unwrap_or_default();
+    if word == b"-" || parse::is(word, "start") {
+        if args.at(at) == b"-" {
+            return Err(Error::fixed(
+                "ERR TSDB: start alignment can only be used with explicit start timestamp",
+            ));
+        }
+        return Ok(from);
+    }
+    if word == b"+" || parse::is(word, "end") {
+        if args.at(at + 1) == b"+" {
+            return Err(Error::fixed("ERR TSDB: end alignment can only be used with explicit end timestamp"));
+        }
+        return Ok(to);
+    }
+    time_of(word).ok_or(Error::fixed("ERR TSDB: unknown ALIGN parameter"))
+}
+
+pub(super) fn range(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    of_key(access, args, reply, false, "ts.range")
+}
+
+pub(super) fn revrange(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    of_key(access, args, reply, true, "ts.revrange")
+}
+
+fn of_key(
+    access: &mut Access<'_>,
+    args: Args<'_>,
+    reply: &mut Reply,
+    is_reversed: bool,
+    command: &str,
+) -> Outcome {
+    if args.len() < 4 {
+        return Err(Error::arity(command));
+    }
+    let series = series(access, args.at(1))?;
+    Query::parse(args, 2, is_reversed, command)?.write(series, reply)
+}

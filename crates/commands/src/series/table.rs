@@ -1,0 +1,130 @@
+//! The registration table of time series.
+
+use super::add::{add, decrby, incrby, madd};
+use super::create::{alter, create};
+use super::info::info;
+use super::range::{range, revrange};
+use super::{del, get};
+use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
+use crate::{DataHandler, DataSpec};
+
+const READ: Flags = Flags::READONLY.or(Flags::MODULE);
+const WRITE: Flags = Flags::WRITE.or(Flags::DENYOOM).or(Flags::MODULE);
+const DELETE: Flags = Flags::WRITE.or(Flags::MODULE);
+const READ_KEY: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))];
+const CHANGED_KEY: &[KeySpec] = &[KeySpec::one(1, CHANGED)];
+const CHANGED: KeyFlags = KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE);
+
+/// A command that reads a series. The module takes any number of arguments and looks at it itself.
+const fn reads(name: &'static str, handler: DataHandler) -> DataSpec {
+    DataSpec::new(name, -1, handler, READ).categories(Categories::TIMESERIES).keys(READ_KEY)
+}
+
+/// A command that changes a series.
+const fn writes(name: &'static str, handler: DataHandler, flags: Flags) -> DataSpec {
+    DataSpec::new(name, -1, handler, flags).categories(Categories::TIMESERIES).keys(CHANGED_KEY)
+}
+
+/// The registration table.
+pub(crate) const COMMANDS: &[DataSpec] = &[
+    writes("ts.create", create, WRITE)
+        .docs(Group::Module, "1.0.0", "O(1)", "Makes a time series.")
+        .arguments(
+            "key:key#0 retention:integer@RETENTION? \
+             encoding:oneof(uncompressed:pure-token@UNCOMPRESSED compressed:pure-token@COMPRESSED)@ENCODING? \
+             size:integer@CHUNK_SIZE? \
+             policy:oneof(block:pure-token@BLOCK first:pure-token@FIRST last:pure-token@LAST \
+             min:pure-token@MIN max:pure-token@MAX sum:pure-token@SUM)@DUPLICATE_POLICY? \
+             ignore:block(max-time-difference:integer max-value-difference:double)@IGNORE? \
+             labels:block(label:string value:string)@LABELS?*",
+        ),
+    writes("ts.alter", alter, WRITE)
+        .docs(Group::Module, "1.0.0", "O(N) for N labels", "Changes the options of a time series.")
+        .arguments(
+            "key:key#0 retention:integer@RETENTION? size:integer@CHUNK_SIZE? \
+             policy:oneof(block:pure-token@BLOCK first:pure-token@FIRST last:pure-token@LAST \
+             min:pure-token@MIN max:pure-token@MAX sum:pure-token@SUM)@DUPLICATE_POLICY? \
+             ignore:block(max-time-difference:integer max-value-difference:double)@IGNORE? \
+             labels:block(label:string value:string)@LABELS?*",
+        ),
+    writes("ts.add", add, WRITE)
+        .docs(
+            Group::Module,
+            "1.0.0",
+            "O(1), and that of its chunk for a sample that is not the latest",
+            "Adds a sample to a time series, making the series if need be.",
+        )
+        .arguments(
+            "key:key#0 timestamp:string value:double retention:integer@RETENTION? \
+             encoding:oneof(uncompressed:pure-token@UNCOMPRESSED compressed:pure-token@COMPRESSED)@ENCODING? \
+             size:integer@CHUNK_SIZE? \
+             policy:oneof(block:pure-token@BLOCK first:pure-token@FIRST last:pure-token@LAST \
+             min:pure-token@MIN max:pure-token@MAX sum:pure-token@SUM)@ON_DUPLICATE? \
+             ignore:block(max-time-difference:integer max-value-difference:double)@IGNORE? \
+             labels:block(label:string value:string)@LABELS?*",
+        ),
+    DataSpec::new("ts.madd", -1, madd, WRITE)
+        .categories(Categories::TIMESERIES)
+        .keys(&[KeySpec::range(1, -1, 3, CHANGED)])
+        .docs(
+            Group::Module,
+            "1.0.0",
+            "O(N) for N samples, as TS.ADD for each",
+            "Adds samples to one or more time series.",
+        )
+        .arguments("sample:block(key:key#0 timestamp:string value:double)*"),
+    writes("ts.incrby", incrby, WRITE)
+        .docs(Group::Module, "1.0.0", "O(1)", "Adds to the latest value of a time series, as a new sample.")
+        .arguments(
+            "key:key#0 value:double timestamp:string@TIMESTAMP? retention:integer@RETENTION? \
+             uncompressed:pure-token@UNCOMPRESSED? size:integer@CHUNK_SIZE? \
+             labels:block(label:string value:string)@LABELS?*",
+        ),
+    writes("ts.decrby", decrby, WRITE)
+        .docs(
+            Group::Module,
+            "1.0.0",
+            "O(1)",
+            "Subtracts from the latest value of a time series, as a new sample.",
+        )
+        .arguments(
+            "key:key#0 value:double timestamp:string@TIMESTAMP? retention:integer@RETENTION? \
+             uncompressed:pure-token@UNCOMPRESSED? size:integer@CHUNK_SIZE? \
+             labels:block(label:string value:string)@LABELS?*",
+        ),
+    writes("ts.del", del, DELETE)
+        .docs(
+            Group::Module,
+            "1.6.0",
+            "O(N) for N chunks between the times",
+            "Deletes the samples between two times.",
+        )
+        .arguments("key:key#0 from_timestamp:integer to_timestamp:integer"),
+    reads("ts.get", get)
+        .docs(Group::Module, "1.0.0", "O(1)", "Returns the latest sample.")
+        .arguments("key:key#0 latest:pure-token@LATEST?"),
+    reads("ts.range", range)
+        .docs(
+            Group::Module,
+            "1.0.0",
+            "O(N) for N samples; buckets that hold whole chunks take one step for each of these",
+            "Returns the samples between two times, or values of buckets of them.",
+        )
+        .arguments(RANGE_ARGUMENTS),
+    reads("ts.revrange", revrange)
+        .docs(
+            Group::Module,
+            "1.4.0",
+            "O(N) for N samples; buckets that hold whole chunks take one step for each of these",
+            "Returns the samples between two times, or values of buckets of them, the latest first.",
+        )
+        .arguments(RANGE_ARGUMENTS),
+    reads("ts.info", info)
+        .docs(Group::Module, "1.0.0", "O(1)", "Tells about a time series.")
+        .arguments("key:key#0 debug:pure-token@DEBUG?"),
+];
+
+const RANGE_ARGUMENTS: &str = "key:key#0 fromtimestamp:string totimestamp:string latest:pure-token@LATEST? \
+     timestamp:integer@FILTER_BY_TS?* values:block(min:double max:double)@FILTER_BY_VALUE? \
+     count:integer@COUNT? aggregation:block(align:string@ALIGN? aggregator:string@AGGREGATION \
+     bucketduration:integer buckettimestamp:string@BUCKETTIMESTAMP? empty:pure-token@EMPTY?)?";

@@ -1,0 +1,524 @@
+//! Time series: samples of a time stamp and a double, in the order of time, each time once.
+//!
+//! ```text
+//! Series -> Body { settings, chunks: [ Arc<Chunk> ], open: [ Sample ] }
+//!           chunk   up to 512 samples, compressed, with count, first, last, min, max and sum
+//!           open    those after all chunks, 16 bytes each; it grows from four
+//! ```
+//!
+//! An append is O(1), and compresses the open samples once they are many. A sample before the open ones makes
+//! its chunk anew. Looking up is O(log chunks) and one chunk. A clone costs O(1); the first change after it
+//! copies the list of chunks and the open samples.
+//!
+//! Bytes of a sample in a chunk: its distance in time and its value in as few bits as the chunk's largest
+//! needs, and 0.3 for the head. A sensor with one decimal in a range of 100 degrees takes 10 bits and 0.3.
+//!
+//! Invariants: times rise strictly; no chunk is empty; `total` is their sum; none is above `last`.
+
+mod aggregate;
+mod chunk;
+mod gorilla;
+mod packed;
+#[cfg(test)]
+mod tests;
+
+pub use aggregate::{Aggregation, Aggregator, Buckets, bucket_start};
+use chunk::Chunk;
+pub use chunk::Summary;
+pub use gorilla::{GorillaError, GorillaReader, GorillaWriter};
+use mantissa_memory::allocator;
+
+use crate::{Ahead, Collection};
+use std::sync::Arc;
+
+/// Samples of a chunk, and of the open ones before they become one.
+const CHUNK_SAMPLES_MAX: usize = 512;
+/// The same for the smallest chunk size.
+const CHUNK_SAMPLES_MIN: usize = 16;
+/// Bytes of Redis's chunk that stand for a sample of ours.
+const BYTES_PER_SAMPLE: usize = 8;
+/// Room for open samples at first.
+const OPEN_MIN: usize = 4;
+
+/// Chunk sizes that are allowed, in bytes. They are multiples of 8.
+pub const CHUNK_BYTES: std::ops::RangeInclusive<u64> = 48..=1 << 20;
+
+/// A value and when it was taken, as unix time in milliseconds or whatever else the client counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// When.
+    pub time: u64,
+    /// What.
+    pub value: f64,
+}
+
+/// What becomes of a sample at a time that has one already. The numbers are Redis's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DuplicatePolicy {
+    /// It is refused.
+    Block = 1,
+    /// It takes the other's place.
+    Last = 2,
+    /// It is dropped.
+    First = 3,
+    /// The smaller value stays.
+    Min = 4,
+    /// The larger value stays.
+    Max = 5,
+    /// The values are added.
+    Sum = 6,
+}
+
+impl DuplicatePolicy {
+    /// All of them with their names.
+    pub const ALL: [(DuplicatePolicy, &'static str); 6] = [
+        (DuplicatePolicy::Block, "block"),
+        (DuplicatePolicy::Last, "last"),
+        (DuplicatePolicy::First, "first"),
+        (DuplicatePolicy::Min, "min"),
+        (DuplicatePolicy::Max, "max"),
+        (DuplicatePolicy::Sum, "sum"),
+    ];
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        Self::ALL[self as usize - 1].1
+    }
+
+    fn merge(self, old: f64, new: f64) -> Option<f64> {
+        Some(match self {
+            DuplicatePolicy::Block => return None,
+            DuplicatePolicy::Last => new,
+            DuplicatePolicy::First => old,
+            DuplicatePolicy::Min => old.min(new),
+            DuplicatePolicy::Max => old.max(new),
+            DuplicatePolicy::Sum => old + new,
+        })
+    }
+}
+
+/// A name and a value by which series are found.
+pub type Label = (Box<[u8]>, Box<[u8]>);
+
+/// What a series is told when it is made or altered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// How long samples are kept after the latest one, in milliseconds; 0 is for ever.
+    pub retention_ms: u64,
+    /// Bytes of Redis's chunks.
+    pub chunk_bytes: u64,
+    /// Whether Redis is to compress it; it is always compressed here.
+    pub is_compressed: bool,
+    /// What to do with a second sample of a time, unless the server's default holds.
+    pub policy: Option<DuplicatePolicy>,
+    /// A sample this little later than the latest, in milliseconds, and
+    pub ignore_time_ms: u64,
+    /// with a value that differs by no more than this, is ignored.
+    pub ignore_value: f64,
+    /// In the order in which they came.
+    pub labels: Box<[Label]>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            retention_ms: 0,
+            chunk_bytes: 4096,
+            is_compressed: true,
+            policy: None,
+            ignore_time_ms: 0,
+            ignore_value: 0.0,
+            labels: Box::default(),
+        }
+    }
+}
+
+/// Why a sample was not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is older than samples are kept.
+    Old,
+    /// There is one at that time.
+    Duplicate,
+}
+
+#[derive(Clone, Debug)]
+struct Body {
+    options: Options,
+    /// The latest sample; zeros if there is none.
+    last: Sample,
+    total: u64,
+    chunks: Vec<Arc<Chunk>>,
+    open: Vec<Sample>,
+}
+
+/// A time series.
+#[derive(Clone, Debug)]
+#[repr(transparent)]
+pub struct Series(Arc<Body>);
+
+const _: () = assert!(size_of::<Series>() == 8);
+
+impl Default for Series {
+    fn default() -> Self {
+        Series::new(Options::default())
+    }
+}
+
+impl Series {
+    /// An empty one.
+    pub fn new(options: Options) -> Self {
+        let last = Sample { time: 0, value: 0.0 };
+        Series(Arc::new(Body { options, last, total: 0, chunks: Vec::new(), open: Vec::new() }))
+    }
+
+    /// What it was told.
+    pub fn options(&self) -> &Options {
+        &self.0.options
+    }
+
+    /// The same, to change. Labels are changed by the database that has the series, which lists them.
+    pub fn options_mut(&mut self) -> &mut Options {
+        &mut self.body().options
+    }
+
+    fn body(&mut self) -> &mut Body {
+        Arc::make_mut(&mut self.0)
+    }
+
+    /// The number of samples, those that are too old included.
+    pub fn len(&self) -> u64 {
+        self.0.total
+    }
+
+    /// Whether there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.0.total == 0
+    }
+
+    /// The latest sample.
+    pub fn last(&self) -> Option<Sample> {
+        (!self.is_empty()).then_some(self.0.last)
+    }
+
+    /// The time before which samples are too old.
+    pub fn oldest_kept(&self) -> u64 {
+        match self.0.options.retention_ms {
+            0 => 0,
+            retention => self.0.last.time.saturating_sub(retention),
+        }
+    }
+
+    /// The number of compressed chunks and of open ones.
+    pub fn chunk_count(&self) -> usize {
+        self.0.chunks.len() + usize::from(!self.0.open.is_empty() || self.0.chunks.is_empty())
+    }
+
+    /// Adds a sample, or merges it with that of its time.
+    ///
+    /// # Errors
+    ///
+    /// If it is too old, or there is one which `policy` protects.
+    pub fn add(&mut self, sample: Sample, policy: DuplicatePolicy) -> Result<(), Refusal> {
+        if self.is_empty() || sample.time > self.0.last.time {
+            self.append(sample);
+            return Ok(());
+        }
+        if sample.time < self.oldest_kept() {
+            return Err(Refusal::Old);
+        }
+        self.body().upsert(sample, policy)
+    }
+
+    /// Adds a sample that is later than all.
+    fn append(&mut self, sample: Sample) {
+        let body = self.body();
+        if body.open.len() >= body.chunk_samples() {
+            body.seal();
+        }
+        if body.open.capacity() == 0 {
+            body.open.reserve_exact(OPEN_MIN);
+        }
+        body.open.push(sample);
+        body.last = sample;
+        body.total += 1;
+        body.trim();
+    }
+
+    /// Removes the samples from one time to another, and returns how many there were.
+    pub fn remove(&mut self, from: u64, to: u64) -> u64 {
+        if from > to || self.is_empty() || from > self.0.last.time {
+            return 0;
+        }
+        self.body().remove(from, to)
+    }
+
+    /// Calls `visit` with samples from one time to another, a piece at a time, until it returns false.
+    pub fn visit(&self, from: u64, to: u64, mut visit: impl FnMut(&[Sample]) -> bool) {
+        let mut scratch = Vec::new();
+        for piece in self.pieces(from, to) {
+            if !visit(piece.read(&mut scratch)) {
+                return;
+            }
+        }
+    }
+
+    /// The same from the latest on: pieces come in that order, and samples of a piece in the order of time.
+    pub fn visit_reversed(&self, from: u64, to: u64, mut visit: impl FnMut(&[Sample]) -> bool) {
+        let mut scratch = Vec::new();
+        for piece in self.pieces(from, to).rev() {
+            if !visit(piece.read(&mut scratch)) {
+                return;
+            }
+        }
+    }
+
+    /// The pieces that hold the samples from one time to another, in the order of time.
+    pub fn pieces(&self, from: u64, to: u64) -> impl DoubleEndedIterator<Item = Piece<'_>> {
+        let body = &*self.0;
+        let start = body.chunks.partition_point(|chunk| chunk.summary.last.time < from);
+        let end = body.chunks.partition_point(|chunk| chunk.summary.first.time <= to).max(start);
+        let chunks =
+            body.chunks[start..end].iter().map(move |chunk| Piece { from, to, run: Run::Chunk(chunk) });
+        let open = clip(&body.open, from, to);
+        let open = (!open.is_empty()).then_some(Piece { from, to, run: Run::Open(open) });
+        chunks.chain(open)
+    }
+
+    /// The earliest sample not before a time.
+    pub fn first_from(&self, time: u64) -> Option<Sample> {
+        let mut found = None;
+        self.visit(time, u64::MAX, |samples| {
+            found = samples.first().copied();
+            found.is_none()
+        });
+        found
+    }
+
+    /// The latest sample before a time.
+    pub fn last_before(&self, time: u64) -> Option<Sample> {
+        let mut found = None;
+        self.visit_reversed(0, time.checked_sub(1)?, |samples| {
+            found = samples.last().copied();
+            found.is_none()
+        });
+        found
+    }
+
+    /// The number of samples from a time on.
+    pub fn count_from(&self, time: u64) -> u64 {
+        let mut scratch = Vec::new();
+        let counts = self.pieces(time, u64::MAX).map(|piece| match piece.whole() {
+            Some(summary) => u64::from(summary.count),
+            None => piece.read(&mut scratch).len() as u64,
+        });
+        counts.sum()
+    }
+}
+
+/// A piece of a series between two times.
+pub struct Piece<'a> {
+    from: u64,
+    to: u64,
+    run: Run<'a>,
+}
+
+enum Run<'a> {
+    Chunk(&'a Chunk),
+    Open(&'a [Sample]),
+}
+
+impl<'a> Piece<'a> {
+    /// Its summary, if it is known and no sample is outside of the times.
+    pub fn whole(&self) -> Option<&'a Summary> {
+        match self.run {
+            Run::Chunk(chunk) => {
+                let summary = &chunk.summary;
+                (self.from <= summary.first.time && summary.last.time <= self.to).then_some(summary)
+            }
+            Run::Open(_) => None,
+        }
+    }
+
+    /// Bytes that its samples take.
+    pub fn bytes(&self) -> usize {
+        match self.run {
+            Run::Chunk(chunk) => size_of::<Chunk>() + chunk.bytes(),
+            Run::Open(samples) => size_of_val(samples),
+        }
+    }
+
+    /// Its samples between the times.
+    pub fn read<'s>(&self, scratch: &'s mut Vec<Sample>) -> &'s [Sample]
+    where
+        'a: 's,
+    {
+        match self.run {
+            Run::Chunk(chunk) => {
+                scratch.clear();
+                chunk.read(scratch);
+                clip(scratch, self.from, self.to)
+            }
+            Run::Open(samples) => samples,
+        }
+    }
+}
+
+/// Samples from one time to another.
+fn clip(samples: &[Sample], from: u64, to: u64) -> &[Sample] {
+    let start = samples.partition_point(|sample| sample.time < from);
+    let end = samples.partition_point(|sample| sample.time <= to);
+    samples.get(start..end).unwrap_or_default()
+}
+
+impl Body {
+    /// Samples that a chunk has at most.
+    fn chunk_samples(&self) -> usize {
+        let samples = usize::try_from(self.options.chunk_bytes).unwrap_or(usize::MAX) / BYTES_PER_SAMPLE;
+        samples.clamp(CHUNK_SAMPLES_MIN, CHUNK_SAMPLES_MAX)
+    }
+
+    /// Compresses the open samples.
+    fn seal(&mut self) {
+        if let Some(chunk) = Chunk::new(&self.open) {
+            self.chunks.push(Arc::new(chunk));
+            self.open.clear();
+        }
+    }
+
+    /// Drops the chunks of which all samples are too old.
+    fn trim(&mut self) {
+        if self.options.retention_ms == 0 {
+            return;
+        }
+        let oldest = self.last.time.saturating_sub(self.options.retention_ms);
+        if self.chunks.first().is_some_and(|chunk| chunk.summary.last.time < oldest) {
+            let count = self.chunks.partition_point(|chunk| chunk.summary.last.time < oldest);
+            self.total -= self.chunks.drain(..count).map(|chunk| chunk.len() as u64).sum::<u64>();
+        }
+    }
+
+    /// Adds a sample that is not later than all.
+    fn upsert(&mut self, sample: Sample, policy: DuplicatePolicy) -> Result<(), Refusal> {
+        if self.chunks.last().is_none_or(|chunk| sample.time > chunk.summary.last.time) {
+            self.total += u64::from(merge(&mut self.open, sample, policy)?);
+        } else {
+            let index = self.chunks.partition_point(|chunk| chunk.summary.last.time < sample.time);
+            let mut samples = Vec::with_capacity(self.chunks[index].len() + 1);
+            self.chunks[index].read(&mut samples);
+            self.total += u64::from(merge(&mut samples, sample, policy)?);
+            let limit = 2 * self.chunk_samples();
+            let parts = samples.chunks(if samples.len() > limit { samples.len().div_ceil(2) } else { limit });
+            self.chunks.splice(index..=index, parts.filter_map(Chunk::new).map(Arc::new).collect::<Vec<_>>());
+        }
+        if sample.time == self.last.time {
+            self.refresh_last();
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, from: u64, to: u64) -> u64 {
+        let before = self.total;
+        let start = self.chunks.partition_point(|chunk| chunk.summary.last.time < from);
+        let end = self.chunks.partition_point(|chunk| chunk.summary.first.time <= to).max(start);
+        let mut kept = Vec::new();
+        for chunk in &self.chunks[start..end] {
+            let summary = &chunk.summary;
+            self.total -= chunk.len() as u64;
+            if from <= summary.first.time && summary.last.time <= to {
+                continue;
+            }
+            let mut samples = Vec::new();
+            chunk.read(&mut samples);
+            samples.retain(|sample| sample.time < from || sample.time > to);
+            self.total += samples.len() as u64;
+            kept.extend(Chunk::new(&samples).map(Arc::new));
+        }
+        self.chunks.splice(start..end, kept);
+        let open_before = self.open.len();
+        self.open.retain(|sample| sample.time < from || sample.time > to);
+        self.total -= (open_before - self.open.len()) as u64;
+        self.refresh_last();
+        before - self.total
+    }
+
+    fn refresh_last(&mut self) {
+        let last = self.open.last().copied();
+        let last = last.or_else(|| self.chunks.last().map(|chunk| chunk.summary.last));
+        self.last = last.unwrap_or(Sample { time: 0, value: 0.0 });
+    }
+}
+
+/// Adds a sample to others in their order. Whether it is one more.
+fn merge(samples: &mut Vec<Sample>, sample: Sample, policy: DuplicatePolicy) -> Result<bool, Refusal> {
+    match samples.binary_search_by_key(&sample.time, |other| other.time) {
+        Ok(index) => {
+            let old = &mut samples[index].value;
+            *old = policy.merge(*old, sample.value).ok_or(Refusal::Duplicate)?;
+            Ok(false)
+        }
+        Err(index) => {
+            samples.insert(index, sample);
+            Ok(true)
+        }
+    }
+}
+
+/// Bytes of an allocation.
+fn class_size(bytes: usize) -> usize {
+    if bytes == 0 { 0 } else { allocator::class_size(bytes) }
+}
+
+/// Bytes of an allocation with two counts of references before it.
+fn shared_bytes(bytes: usize) -> usize {
+    class_size(bytes + 2 * size_of::<usize>())
+}
+
+impl Collection for Series {
+    fn element_count(&self) -> u64 {
+        self.len()
+    }
+
+    fn encoding(&self) -> &'static str {
+        "raw"
+    }
+
+    fn memory_usage(&self) -> usize {
+        let body = &*self.0;
+        let labels = &body.options.labels;
+        let texts = labels.iter().map(|(name, value)| class_size(name.len()) + class_size(value.len()));
+        let chunks =
+            body.chunks.iter().map(|chunk| shared_bytes(size_of::<Chunk>()) + class_size(chunk.bytes()));
+        shared_bytes(size_of::<Body>())
+            + class_size(size_of_val(&**labels))
+            + texts.sum::<usize>()
+            + class_size(body.chunks.capacity() * size_of::<usize>())
+            + chunks.sum::<usize>()
+            + class_size(body.open.capacity() * size_of::<Sample>())
+    }
+
+    fn free_effort(&self) -> usize {
+        1 + self.0.chunks.len()
+    }
+
+    fn redis_free_effort(&self, max: usize) -> usize {
+        self.chunk_count().min(max + 1)
+    }
+
+    fn is_large_form(&self) -> bool {
+        true
+    }
+
+    fn compact(&mut self, _: usize) -> bool {
+        // It lies where nothing is gained by that.
+        false
+    }
+
+    fn prefetch(&self, _: &[Ahead<'_>]) -> bool {
+        false
+    }
+
+    fn hash_table_len(&self) -> Option<usize> {
+        None
+    }
+}

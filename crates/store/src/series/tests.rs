@@ -1,0 +1,153 @@
+//! Series beside a map, for chunk sizes small enough that samples move between chunks.
+
+use super::*;
+use crate::test_random::Random;
+use std::collections::BTreeMap;
+
+fn samples_of(series: &Series, from: u64, to: u64) -> Vec<(u64, f64)> {
+    let mut all = Vec::new();
+    series.visit(from, to, |piece| {
+        all.extend(piece.iter().map(|sample| (sample.time, sample.value)));
+        true
+    });
+    all
+}
+
+fn check(series: &Series, model: &BTreeMap<u64, f64>, random: &mut Random) {
+    assert_eq!(series.len(), model.len() as u64);
+    let (from, to) = (random.below(3000) as u64, random.below(3000) as u64);
+    let expected: Vec<(u64, f64)> = if from <= to {
+        model.range(from..=to).map(|(&time, &value)| (time, value)).collect()
+    } else {
+        vec![]
+    };
+    assert_eq!(samples_of(series, from, to), expected);
+    assert_eq!(series.last().map(|last| last.time), model.keys().next_back().copied());
+    assert_eq!(series.count_from(from), model.range(from..).count() as u64);
+    let first = model.range(from..).next().map(|(&time, _)| time);
+    assert_eq!(series.first_from(from).map(|sample| sample.time), first);
+    let before = model.range(..from).next_back().map(|(&time, _)| time);
+    assert_eq!(series.last_before(from).map(|sample| sample.time), before);
+}
+
+#[test]
+fn a_series_is_a_map_from_times_to_values() {
+    for seed in 0..40 {
+        let mut random = Random::new(seed);
+        let mut series = Series::new(Options { chunk_bytes: 128, ..Options::default() });
+        let mut model = BTreeMap::new();
+        for _ in 0..600 {
+            let time = match random.below(3) {
+                0 => random.below(3000) as u64,
+                _ => model.keys().next_back().map_or(0, |last| last + 1 + random.below(4) as u64),
+            };
+            let value = random.below(500) as f64 / 10.0;
+            let (policy, _) = DuplicatePolicy::ALL[random.below(6)];
+            let copy = (random.below(20) == 0).then(|| (series.clone(), model.clone()));
+            let result = series.add(Sample { time, value }, policy);
+            match model.get(&time).copied() {
+                None => {
+                    assert_eq!(result, Ok(()));
+                    model.insert(time, value);
+                }
+                Some(old) => match policy.merge(old, value) {
+                    Some(value) => {
+                        assert_eq!(result, Ok(()));
+                        model.insert(time, value);
+                    }
+                    None => assert_eq!(result, Err(Refusal::Duplicate)),
+                },
+            }
+            if random.below(30) == 0 {
+                let (from, to) = (random.below(3000) as u64, random.below(3000) as u64);
+                let before = model.len();
+                model.retain(|&time, _| time < from || time > to);
+                assert_eq!(series.remove(from, to), (before - model.len()) as u64);
+            }
+            check(&series, &model, &mut random);
+            if let Some((series, model)) = copy {
+                check(&series, &model, &mut random);
+            }
+        }
+    }
+}
+
+#[test]
+fn samples_older_than_retention_are_refused_and_go() {
+    let mut series = Series::new(Options { chunk_bytes: 128, retention_ms: 100, ..Options::default() });
+    for time in 0..1000 {
+        series.add(Sample { time, value: 1.0 }, DuplicatePolicy::Block).expect("is later");
+    }
+    assert!(series.len() < 160, "{}", series.len());
+    assert_eq!(series.count_from(series.oldest_kept()), 101);
+    let old = series.add(Sample { time: 898, value: 1.0 }, DuplicatePolicy::Last);
+    assert_eq!(old, Err(Refusal::Old));
+}
+
+#[test]
+fn buckets_are_those_of_single_samples() {
+    for (aggregation, name) in Aggregation::ALL {
+        let mut random = Random::new(aggregation as u64);
+        let mut series = Series::new(Options { chunk_bytes: 128, ..Options::default() });
+        let mut time = 0;
+        for _ in 0..500 {
+            time += 1 + random.below(20) as u64;
+            let value = random.below(100) as f64;
+            series.add(Sample { time, value }, DuplicatePolicy::Block).expect("is later");
+        }
+        for duration in [1, 7, 100, 1000, 100_000] {
+            let (from_time, to_time, align) =
+                (random.below(2000) as u64, 2000 + random.below(4000) as u64, 3);
+            let (with_empty, is_reversed) = (random.below(2) == 0, random.below(2) == 0);
+            let buckets = Buckets { aggregation, duration, align, with_empty, is_reversed };
+            let run = |wants: Option<&dyn Fn(&Sample) -> bool>| {
+                let mut all = Vec::new();
+                buckets.of(&series, (from_time, to_time), wants, &mut |start, value| {
+                    all.push((start, value.to_bits()));
+                    true
+                });
+                all
+            };
+            let all = run(None);
+            assert_eq!(all, run(Some(&|_| true)), "{name} {duration}");
+            let mut starts: Vec<i64> = samples_of(&series, from_time, to_time)
+                .iter()
+                .map(|&(time, _)| bucket_start(time, duration, align))
+                .collect();
+            starts.dedup();
+            if with_empty {
+                let (mut from, mut to) = (starts[0], starts[starts.len() - 1]);
+                if aggregation == Aggregation::Twa {
+                    if series.last_before(from_time).is_some() {
+                        from = bucket_start(from_time, duration, align);
+                    }
+                    if series.first_from(to_time + 1).is_some() {
+                        to = bucket_start(to_time, duration, align);
+                    }
+                }
+                starts = (from..=to).step_by(duration as usize).collect();
+            }
+            if is_reversed {
+                starts.reverse();
+            }
+            assert_eq!(all.iter().map(|&(start, _)| start).collect::<Vec<_>>(), starts);
+        }
+    }
+}
+
+impl crate::types::Sample for Series {
+    fn add_sample(&mut self, text: &[u8], _: &crate::EncodingLimits) {
+        let sample = Sample { time: time_of(text), value: text.len() as f64 };
+        self.add(sample, DuplicatePolicy::Last).expect("nothing is too old");
+    }
+
+    fn remove_sample(&mut self, text: &[u8]) {
+        self.remove(time_of(text), time_of(text));
+    }
+}
+
+/// A time that hardly another text has.
+fn time_of(text: &[u8]) -> u64 {
+    text.iter().fold(0, |hash: u64, &byte| hash.wrapping_mul(0x100_0000_01B3).wrapping_add(u64::from(byte)))
+        >> 8
+}
