@@ -86,6 +86,13 @@ macro_rules! value_types {
                 sizes: None,
                 waiting: Waiting::ForArrivalOrLoss,
             }
+            /// A JSON document.
+            Json = 6 {
+                name: "ReJSON-RL",
+                category: "json",
+                sizes: None,
+                waiting: Waiting::Never,
+            }
             /// A Bloom filter.
             BloomFilter = 7 {
                 name: "MBbloom--",
@@ -107,6 +114,13 @@ macro_rules! value_types {
                 sizes: None,
                 waiting: Waiting::Never,
             }
+            /// A Top-K sketch.
+            TopK = 10 {
+                name: "TopK-TYPE",
+                category: "topk",
+                sizes: None,
+                waiting: Waiting::Never,
+            }
             /// A time series.
             Series = 13 {
                 name: "TSDB-TYPE",
@@ -118,20 +132,6 @@ macro_rules! value_types {
             VectorSet = 20 {
                 name: "vectorset",
                 category: "vectorset",
-                sizes: None,
-                waiting: Waiting::Never,
-            }
-            /// A JSON document.
-            Json = 6 {
-                name: "ReJSON-RL",
-                category: "json",
-                sizes: None,
-                waiting: Waiting::Never,
-            }
-            /// A Top-K sketch.
-            TopK = 10 {
-                name: "TopK-TYPE",
-                category: "topk",
                 sizes: None,
                 waiting: Waiting::Never,
             }
