@@ -1,5 +1,5 @@
-/* The binary interface of hiredis 1.3 where pointers have 64 bits: a difference does not compile. What is
- * behind the fields of 1.3 (maxdepth of redisReader, verify_name of redisSSLOptions) came later, at its end. */
+/* The binary interface of hiredis 1.3 where pointers have 64 bits: a difference does not compile. What came
+ * later is behind the fields of 1.3: maxdepth of redisReader, verify_name of redisSSLOptions. */
 #include <stddef.h>
 
 #include "hiredis/async.h"
