@@ -649,7 +649,8 @@ def packed(kind, numbers, names=None, columns=1, flags=0):
     """Packed numbers as docs/packed.md has them."""
     body, before = b"", 0
     for number in numbers:
-        number = 0 if number is None else number
+        if number is None:
+            number = float("nan") if kind in ("F64", "F32") else before if kind == "DELTA" else 0
         if kind == "F64":
             body += struct.pack(">d", number)
         elif kind == "F32":
