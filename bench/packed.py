@@ -117,16 +117,18 @@ def main():
     parser.add_argument("--requests", type=int, default=160)
     options = parser.parse_args()
     server = Server("mantissa", [options.mantissa, "server"])
-    figures, client = fill(server, options.count), Client(server, 3)
-    print("| request | text, us | packed, us | ratio | bytes, text | bytes, packed |\n| --- | --- | --- | --- | --- | --- |")
-    for name, *requests in figures:
-        sizes = [client.size(request) for request in requests]
+    requests, client = fill(server, options.count), Client(server, 3)
+    print("| request | text, us | packed, us | ratio | bytes, text | bytes, packed |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for name, *both in requests:
+        sizes = [client.size(request) for request in both]
         rounds = [[], []]
         for _ in range(options.rounds):
-            for times, request, size in zip(rounds, requests, sizes):
+            for times, request, size in zip(rounds, both, sizes):
                 times.append(client.run(request, size, options.requests))
         text, binary = map(statistics.median, rounds)
-        print(f"| {name} | {text:,.1f} | {binary:,.1f} | {binary / text:.2f} | {sizes[0]:,} | {sizes[1]:,} |", flush=True)
+        figures = f"{text:,.1f} | {binary:,.1f} | {binary / text:.2f} | {sizes[0]:,} | {sizes[1]:,}"
+        print(f"| {name} | {figures} |", flush=True)
     server.stop()
 
 

@@ -637,6 +637,80 @@ def sum_cases(redis):
     ]
 
 
+def varint(value):
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(out + bytes([value]))
+
+
+def packed(kind, numbers, names=None, columns=1, flags=0):
+    """Packed numbers as docs/packed.md has them."""
+    body, before = b"", 0
+    for number in numbers:
+        if number is None:
+            number = float("nan") if kind in ("F64", "F32") else before if kind == "DELTA" else 0
+        if kind == "F64":
+            body += struct.pack(">d", number)
+        elif kind == "F32":
+            body += struct.pack(">f", number)
+        elif kind == "DELTA":
+            body += varint((number - before) % 2**64)
+        else:
+            body += varint(number * 2 if number >= 0 else -number * 2 - 1)
+        before = number
+    missing = [number is None for number in numbers]
+    flags |= 2 * any(missing) | 4 * (names is not None)
+    code = ["F64", "F32", "VARINT", "DELTA"].index(kind) + 1
+    out = struct.pack(">2sBBBBHII", b"MP", 1, code, flags, 0, columns, len(numbers), len(body)) + body
+    if any(missing):
+        bits = sum(1 << index for index, is_missing in enumerate(missing) if is_missing)
+        out += bits.to_bytes((len(numbers) + 7) // 8, "little")
+    encoded = [name.encode() for name in names or []]
+    return out + b"".join(struct.pack(">I", len(name)) for name in encoded) + b"".join(encoded)
+
+
+def packed_case(kind, numbers, names=None, columns=1, flags=0):
+    show = {"F64": lambda value: f"{f64_bits(value):016x}", "F32": lambda value: f"{f32_bits(value):08x}"}
+    texts = [None if number is None else show.get(kind, str)(number) for number in numbers]
+    case = {"packed": packed(kind, numbers, names, columns, flags).hex(), "type": kind, "numbers": texts}
+    return case | ({} if names is None else {"names": names})
+
+
+def packed_cases():
+    doubles = [0.0, -0.0, 1.5, -2.25, 0.1, 5e-324, 1.7976931348623157e308, float("inf"), float("-inf")]
+    integers = [-(2**63), -300, -1, 0, 0, 1, 63, 64, 127, 128, 2**32, 2**63 - 1]
+    good = [
+        packed_case("F64", []),
+        packed_case("F64", doubles),
+        packed_case("F64", doubles[:3], ["a", "", "r\u00f6m" * 50]),
+        packed_case("F64", [2.5], flags=1),
+        packed_case("F64", [13.5, 38.25, 15.0, 37.5], columns=2),
+        packed_case("F64", [1.0, None, 3.0]),
+        packed_case("F32", [0.5, -1.0, float("inf"), 0.10000000149011612], ["w", "x", "y", "z"]),
+        packed_case("VARINT", integers),
+        packed_case("VARINT", integers[::-1]),
+        packed_case("VARINT", [None, 7, None, 1, 2, 3, 4, 5, None]),
+        packed_case("DELTA", integers),
+        packed_case("DELTA", [1_700_000_000_000 + 20 * step for step in range(20)], [str(n) for n in range(20)]),
+    ]
+    whole = packed("F64", [1.0, 2.0], ["a", "b"])
+    bad = [whole[:size] for size in (0, 3, 15, 16, 31, 33, len(whole) - 1)] + [whole + b"x"]
+    for place, value in [(0, 0), (2, 2), (3, 0), (3, 5), (4, 64), (5, 1), (7, 0), (7, 3), (8, 1), (12, 1), (32, 1)]:
+        changed = bytearray(whole)
+        changed[place] = value
+        bad.append(bytes(changed))
+    ten = b"\xff" * 9
+    for number in (ten + b"\x02", ten + b"\x81\x00", b"\x80"):
+        bad.append(struct.pack(">2sBBBBHII", b"MP", 1, 3, 0, 0, 1, 1, len(number)) + number)
+    bad.append(struct.pack(">2sBBBBHII", b"MP", 1, 3, 0, 0, 1, 2**31 - 1, 1) + b"\x01")
+    beyond = bytearray(packed("VARINT", [None, 7]))
+    beyond[-1] |= 4
+    bad.append(bytes(beyond))
+    return good + [{"packed": data.hex()} for data in bad]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--redis", type=int, metavar="PORT")
@@ -650,6 +724,7 @@ def main():
     )
     write("integers.json", [integer_case(text) for text in integer_texts()])
     write("bytes.json", byte_cases())
+    write("packed.json", packed_cases())
     if options.redis:
         redis_vectors(options.redis)
 

@@ -127,6 +127,10 @@ impl<'a> Packed<'a> {
         }
         let numbers = read_numbers(number_type, rest.take(size)?, count)?;
         let nulls = if flags & NULLS != 0 { rest.take(count.div_ceil(8))? } else { &[] };
+        let unused = 8 * nulls.len() - count.min(8 * nulls.len());
+        if nulls.last().is_some_and(|&last| unused > 0 && last >> (8 - unused) != 0) {
+            return Err(Malformed);
+        }
         let mut names = |flag, count| (flags & flag != 0).then(|| rest.names(count)).transpose();
         let (names, column_names) = (names(NAMES, count / columns)?, names(COLUMNS, columns)?);
         if !rest.0.is_empty() {
