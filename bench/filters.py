@@ -3,7 +3,7 @@
 
     bench/filters.py [--mantissa PATH] [--redis PATH] [--rounds N] [--requests N]
 
-Medians of rounds by turns: processor time of the server in microseconds for a command, sent in batches of 50 over one
+Medians of rounds by turns: processor time of the server in microseconds for a command, sent in batches of 500 over one
 connection. Needs the modules that the tests use (tests/support/modules.py).
 """
 import argparse
@@ -17,7 +17,7 @@ from servers import ROOT, Server, add_programs, encode, programs
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 from support import modules  # noqa: E402
 
-BATCH = 50
+BATCH = 500
 ITEMS = 1_000_000
 # Name: commands of a round, made by a random generator, and how many commands one stands for.
 WORKS = {
@@ -65,7 +65,7 @@ def main():
     for round_number in range(options.rounds):
         for work, make in WORKS.items():
             generator = random.Random(f"{work} {round_number}")
-            count = options.requests // 50 if "MADD" in work else options.requests
+            count = options.requests // 40 if "MADD" in work else options.requests
             made = [make(lambda most=ITEMS: "item:%012d" % generator.randrange(most)) for _ in range(count)]
             for server in servers if round_number % 2 else servers[::-1]:
                 figures[work][server.name].append(measure(server, made))
