@@ -195,3 +195,31 @@ def test_chance_is_the_same_everywhere(start_server):
     source.terminate()
     with start(start_server, "subject", options=options, directory=source.directory).connect() as connection:
         assert payloads(connection) == expected
+
+
+def test_unions(start_server):
+    """MANTISSA.BF.MERGE: the bits of all, as if every item had been added to one filter."""
+    connection = start(start_server, "subject").connect()
+    items = [f"i{n}" for n in range(60)]
+    for key, added in (("a", items[:25]), ("b", items[20:40]), ("c", items[40:]), ("all", items)):
+        connection.call("BF.RESERVE", key, "0.01", 100)
+        connection.call("BF.MADD", key, *added)
+    expected = connection.call("BF.SCANDUMP", "all", 1)
+    assert connection.call("MANTISSA.BF.MERGE", "union", 3, "a", "b", "c") == b"OK"
+    assert connection.call("BF.SCANDUMP", "union", 1) == expected
+    assert connection.call("MANTISSA.BF.MERGE", "a", 2, "b", "c") == b"OK"
+    assert connection.call("BF.SCANDUMP", "a", 1) == expected
+    assert connection.call("BF.CARD", "b") == 20
+    connection.call("BF.RESERVE", "other", "0.01", 101)
+    connection.call("SET", "text", "x")
+    for words, error in (
+        (["u", 2, "a", "other"], "ERR filters of different shapes have no union"),
+        (["other", 1, "a"], "ERR filters of different shapes have no union"),
+        (["u", 1, "missing"], "ERR not found"),
+        (["u", 1, "text"], "WRONGTYPE Operation against a key holding the wrong kind of value"),
+        (["text", 1, "a"], "WRONGTYPE Operation against a key holding the wrong kind of value"),
+        (["u", 2, "a"], "ERR syntax error"),
+        (["u", 0, "a"], "ERR numkeys should be greater than 0"),
+    ):
+        assert connection("MANTISSA.BF.MERGE", *words).text() == error
+    assert connection.call("EXISTS", "u") == 0

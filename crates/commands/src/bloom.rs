@@ -208,6 +208,32 @@ fn insert(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
     Ok(())
 }
 
+/// The union of filters of one shape. A destination that is there is one of them.
+fn merge(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let count = parse::integer_in(args.at(2), 1, i64::MAX, "ERR numkeys should be greater than 0")?;
+    let (key, sources) = (args.at(1), args.from(3));
+    if usize::try_from(count) != Ok(sources.len()) {
+        return Err(Error::SYNTAX);
+    }
+    let mut union = access.collection::<BloomFilter>(key)?.cloned();
+    for source in sources {
+        let source = filter(access, source)?;
+        let Some(union) = &mut union else {
+            union = Some(source.clone());
+            continue;
+        };
+        if !union.unite(source) {
+            return Err(Error::fixed("ERR filters of different shapes have no union"));
+        }
+    }
+    let union = union.ok_or(NOT_FOUND)?.into_value();
+    let expiry = access.expiry(key).flatten();
+    access.put(key, union, expiry)?;
+    access.changed(key);
+    reply.ok();
+    Ok(())
+}
+
 fn exists(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     if args.len() != 3 {
         return Err(Error::arity("bf.exists"));

@@ -212,6 +212,25 @@ impl BloomFilter {
         Ok(())
     }
 
+    /// Makes it hold what another of the same shape holds as well: equal options, and equal filters in equal
+    /// number. False if the shapes differ, and nothing is done. Items that are in both count twice. Costs
+    /// O(bytes).
+    pub fn unite(&mut self, other: &BloomFilter) -> bool {
+        let is_equal = |(mine, theirs): (&Layer, &Layer)| mine.shape == theirs.shape;
+        let (mine, theirs) = (&self.body.layers, &other.body.layers);
+        let are_alike = mine.len() == theirs.len() && mine.iter().zip(theirs).all(is_equal);
+        if !are_alike || self.body.options != other.body.options || self.body.growth != other.body.growth {
+            return false;
+        }
+        for (mine, theirs) in self.body.layers.iter_mut().zip(theirs) {
+            mine.bytes.unite(&theirs.bytes);
+            mine.size = mine.size.saturating_add(theirs.size);
+        }
+        let sizes = self.body.layers.iter().map(|layer| layer.size);
+        self.body.items = sizes.fold(0, u64::saturating_add);
+        true
+    }
+
     /// The number of items that were added.
     pub fn items(&self) -> u64 {
         self.body.items

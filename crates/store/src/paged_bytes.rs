@@ -105,6 +105,23 @@ impl PagedBytes {
         }
     }
 
+    /// Sets all bits that are set in another of the same length. Pages that only the other has are shared.
+    pub fn unite(&mut self, other: &PagedBytes) {
+        debug_assert_eq!(self.len, other.len);
+        for index in 0..self.pages.len() {
+            let (mine, theirs) = (self.pages.get(index), other.pages.get(index));
+            if theirs.payload().is_empty() || mine.address() == theirs.address() {
+                continue;
+            }
+            if mine.payload().is_empty() {
+                *self.pages.get_mut(index) = theirs.clone();
+                continue;
+            }
+            let theirs = theirs.payload();
+            self.page_mut(index).iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine |= theirs);
+        }
+    }
+
     /// The first place from `from` on that does not hold a zero. Pages of zeros that take no memory are
     /// stepped over whole.
     pub fn next_set(&self, from: usize) -> Option<usize> {

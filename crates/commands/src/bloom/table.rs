@@ -2,7 +2,7 @@
 
 use super::dump::{loadchunk, scandump};
 use super::info::{card, debug, info};
-use super::{add, exists, insert, madd, mexists, reserve};
+use super::{add, exists, insert, madd, merge, mexists, reserve};
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
 use crate::{DataHandler, DataSpec};
 
@@ -55,6 +55,19 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              nocreate:pure-token@NOCREATE? nonscaling:pure-token@NONSCALING? \
              items:pure-token@ITEMS item:string*",
         ),
+    DataSpec::new("mantissa.bf.merge", -4, merge, Flags::WRITE.or(Flags::DENYOOM))
+        .categories(Categories::BLOOM)
+        .keys(&[
+            KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE)),
+            KeySpec::counted(2, KeyFlags::RO.or(KeyFlags::ACCESS)),
+        ])
+        .docs(
+            Group::Module,
+            "0.1.0",
+            "O(N) for N bytes of all filters",
+            "Stores the union of Bloom filters of one shape; a destination that is there is one of them.",
+        )
+        .arguments("destination:key#0 numkeys:integer source:key#1*"),
     reads("bf.exists", exists)
         .docs(
             Group::Module,

@@ -129,6 +129,24 @@ fn dumps_read_back_in_any_pieces() {
 }
 
 #[test]
+fn a_union_holds_what_both_hold() {
+    for entries in [100, 100_000] {
+        let made = BloomFilter::new(entries, 0.01, 2, false).expect("it is one");
+        let (mut left, mut right) = (made.clone(), made);
+        (0..50).for_each(|number| _ = left.add(&item(number)));
+        (40..90).for_each(|number| _ = right.add(&item(number)));
+        let before = bits(&right);
+        assert!(left.unite(&right));
+        assert!((0..90).all(|number| left.contains(&item(number))));
+        assert!(left.items() >= 90 && left.is_sound() && bits(&right) == before);
+        left.add(b"more");
+        assert_eq!(bits(&right), before);
+        let mut other = BloomFilter::new(entries + 1, 0.01, 2, false).expect("it is one");
+        assert!(!other.unite(&right) && other.items() == 0);
+    }
+}
+
+#[test]
 fn what_does_not_fit_is_refused() {
     let filter = BloomFilter::new(100, 0.01, 2, false).expect("it is one");
     let header = filter.dump_header();
