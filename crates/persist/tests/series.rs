@@ -64,7 +64,10 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_payload_is_refused_or_restored(series in series(), bits in vec(any::<prop::sample::Index>(), 1..4)) {
+    fn a_damaged_payload_is_refused_or_restored(
+        series in series(),
+        bits in vec(any::<prop::sample::Index>(), 1..4),
+    ) {
         let mut payload = payload(&series);
         for bit in bits {
             let bit = bit.index(8 * (payload.len() - 10));
