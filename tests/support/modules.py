@@ -6,10 +6,13 @@ from the folder that `MANTISSA_ORACLE_MODULES` names. Tests that need them call 
 skipped.
 """
 
+import ctypes
 import os
 import pathlib
 
-FILES = ("rejson.so", "redisbloom.so", "redistimeseries.so")
+FILES = ("rejson.so", "redisbloom.so")
+# It needs OpenSSL 1.1, which few systems have still; a folder with it may be named by LD_LIBRARY_PATH.
+SERIES = "redistimeseries.so"
 # The start of the names of the commands that these modules have.
 COMMANDS = ("json.", "bf.", "cf.", "cms.", "topk.", "tdigest.", "ts.")
 
@@ -35,16 +38,28 @@ def why_missing():
     return f"no redis-server with modules: {found} lacks {', '.join(absent)}" if absent else None
 
 
+def has_series():
+    """Whether the module of time series can be loaded."""
+    try:
+        ctypes.CDLL("libssl.so.1.1")
+    except OSError:
+        return False
+    return (folder() / SERIES).exists()
+
+
 def options():
     """What the command line of a redis-server needs to load them."""
-    return [word for name in FILES for word in ("--loadmodule", str(folder() / name))]
+    names = (*FILES, SERIES) if has_series() else FILES
+    return [word for name in names for word in ("--loadmodule", str(folder() / name))]
 
 
-def need_modules():
-    """Skip the test that calls this where there are no modules."""
+def need_modules(family=None):
+    """Skip the test that calls this where there are no modules, or not that of a family of commands."""
     import pytest
 
     reason = why_missing()
+    if not reason and family == "series" and not has_series():
+        reason = f"{SERIES} needs OpenSSL 1.1 (libssl.so.1.1)"
     if reason:
         pytest.skip(reason)
 

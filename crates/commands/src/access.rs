@@ -7,6 +7,7 @@
 //! Handlers never see an expired key. Reads note it for removal by the commit; writes remove it at once. On a
 //! replica reads only hide it ([`Keyspace::keeps_expired`]), and commands of its primary find it there.
 
+mod carried;
 mod collected;
 mod evict;
 mod sweep;

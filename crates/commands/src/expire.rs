@@ -8,6 +8,7 @@ use crate::access::Access;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
 use crate::expiry::TimeForm;
+use crate::packed::packs_text;
 use crate::parse;
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
 
@@ -201,6 +202,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             xx:pure-token@XX gt:pure-token@GT lt:pure-token@LT)?<7.0.0",
         ),
     DataSpec::new("ttl", 2, ttl, Flags::READONLY.or(Flags::FAST))
+        .packed(packs_text!(ttl))
         .categories(Categories::KEYSPACE)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::Generic, "1.0.0", "O(1)", "Tells in how many seconds a key expires.")
@@ -208,6 +210,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .tips(&["nondeterministic_output"])
         .arguments("key:key#0"),
     DataSpec::new("pttl", 2, pttl, Flags::READONLY.or(Flags::FAST))
+        .packed(packs_text!(pttl))
         .categories(Categories::KEYSPACE)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::Generic, "2.6.0", "O(1)", "Tells in how many milliseconds a key expires.")

@@ -1,8 +1,8 @@
 //! The list of the families of commands.
 
 use crate::{
-    DataSpec, bitmap, bloom, expire, generic, geo, hash, hyperloglog, list, object, scan, series, set, sort,
-    sorted_set, stream, string,
+    DataSpec, bitmap, bloom, cms, cuckoo, expire, generic, geo, hash, hyperloglog, json, list, object,
+    packed, scan, series, set, sort, sorted_set, stream, string, topk, unpack, vector_set,
 };
 
 /// All tables of commands on data.
@@ -22,10 +22,17 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     hyperloglog::COMMANDS,
     geo::COMMANDS,
     bloom::COMMANDS,
+    cuckoo::COMMANDS,
+    cms::COMMANDS,
     series::COMMANDS,
+    json::COMMANDS,
+    topk::COMMANDS,
     generic::COMMANDS,
     expire::COMMANDS,
     scan::COMMANDS,
     object::COMMANDS,
     sort::COMMANDS,
+    packed::COMMANDS,
+    unpack::COMMANDS,
+    vector_set::COMMANDS,
 ];

@@ -12,6 +12,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use mantissa_protocol::packed::PackedWriter;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::Hash;
 use mantissa_store::listpack::Element;
@@ -20,6 +21,7 @@ use crate::access::Access;
 use crate::collection_scan::write_element;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
+use crate::packed;
 
 pub(crate) use expiry::remove_expired_fields;
 pub(crate) use table::COMMANDS;
@@ -58,7 +60,7 @@ fn write_value(reply: &mut Reply, value: Option<Element<'_>>) {
     }
 }
 
-fn hset(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+pub(crate) fn hset(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let added = set_pairs(access, args, "hset")?;
     reply.integer(added as i64);
     Ok(())
@@ -155,6 +157,43 @@ fn hvals(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome 
     };
     reply.array(hash.unexpired_len(access.now_ms()));
     hash.unexpired(access.now_ms()).for_each(|(_, value, _)| write_element(reply, value));
+    Ok(())
+}
+
+fn pack_hget(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
+    let hash = access.hash_value(args.at(1))?;
+    let value = hash.and_then(|hash| unexpired_value(hash, args.at(2), access.now_ms()));
+    writer.set_scalar();
+    packed::write_value(writer, value);
+    Ok(())
+}
+
+fn pack_hmget(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
+    let hash = access.hash_value(args.at(1))?;
+    let fields = args.from(2);
+    writer.reserve(fields.len());
+    for field in fields {
+        let value = hash.and_then(|hash| unexpired_value(hash, field, access.now_ms()));
+        packed::write_value(writer, value);
+    }
+    Ok(())
+}
+
+fn pack_hvals(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
+    let Some(hash) = access.hash_value(args.at(1))? else { return Ok(()) };
+    writer.reserve(hash.len());
+    hash.unexpired(access.now_ms()).for_each(|(_, value, _)| packed::write_element(writer, value));
+    Ok(())
+}
+
+fn pack_hgetall(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
+    writer.set_named();
+    let Some(hash) = access.hash_value(args.at(1))? else { return Ok(()) };
+    writer.reserve(hash.len());
+    hash.unexpired(access.now_ms()).for_each(|(field, value, _)| {
+        packed::write_element(writer, value);
+        writer.name(field.text(&mut [0; 20]));
+    });
     Ok(())
 }
 

@@ -8,7 +8,9 @@ mod access;
 pub mod arguments;
 mod bitmap;
 mod bloom;
+mod cms;
 mod collection_scan;
+mod cuckoo;
 mod effects;
 mod error;
 mod expire;
@@ -20,9 +22,11 @@ mod geo;
 pub mod glob;
 mod hash;
 mod hyperloglog;
+pub mod json;
 mod keys;
 mod list;
 mod object;
+mod packed;
 pub mod parse;
 mod registry;
 mod scan;
@@ -38,6 +42,9 @@ mod string;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod topk;
+mod unpack;
+mod vector_set;
 
 pub use access::{
     Access, Collected, Counts, Mode, NewExpiry, check_key, decayed_frequency, frequency_clock, idle_seconds,
@@ -52,6 +59,7 @@ pub use object::memory_usage;
 pub use registry::{Command, Registry};
 pub use settings::{AccessClock, Settings};
 pub use spec::{Info, KeyPosition, KeyPositions, Locks, Spec};
+pub use vector_set::Filter;
 
 use mantissa_protocol::{Args, Reply};
 

@@ -16,6 +16,7 @@ use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
 use crate::parse;
 
+pub(crate) use change::rpush;
 pub(crate) use table::COMMANDS;
 
 /// LEFT or RIGHT.

@@ -3,8 +3,9 @@
 use hashbrown::HashTable;
 use mantissa_protocol::Args;
 
+use crate::DataHandler;
 use crate::error::Error;
-use crate::spec::{Info, Spec};
+use crate::spec::{BeginSearch, Info, KeySpec, Spec, Traits};
 
 /// A registered command or subcommand; `H` is the server's type of handlers.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub struct Command<H> {
     pub handler: Option<H>,
     /// Subcommands.
     pub subcommands: Vec<Command<H>>,
+    /// The index of the command that it runs, to which its user needs the right too.
+    pub carries: Option<usize>,
 }
 
 impl<H> Command<H> {
@@ -33,6 +36,8 @@ impl<H> Command<H> {
     }
 }
 
+/// The argument at which a command begins that MANTISSA.PACKED carries.
+const CARRIED_AT: usize = 2;
 /// Most bytes of a client's words that an error shows.
 const SHOWN_BYTES_MAX: usize = 128;
 
@@ -42,11 +47,13 @@ pub struct Registry<H> {
     commands: Vec<Command<H>>,
     by_name: HashTable<usize>,
     next_index: usize,
+    /// For each command the one that MANTISSA.PACKED stands for when it carries it.
+    packed: Vec<Option<Command<H>>>,
 }
 
 impl<H> Default for Registry<H> {
     fn default() -> Self {
-        Registry { commands: Vec::new(), by_name: HashTable::new(), next_index: 0 }
+        Registry { commands: Vec::new(), by_name: HashTable::new(), next_index: 0, packed: Vec::new() }
     }
 }
 
@@ -106,11 +113,60 @@ impl<H> Registry<H> {
         let Some(command) = self.lookup(args.at(0)) else { return Err(unknown_command(args)) };
         let Some(name) = args.get(1).filter(|_| !command.subcommands.is_empty()) else { return Ok(command) };
         match command.subcommand(name) {
-            Some(subcommand) => Ok(subcommand),
-            None => {
+            Some(subcommand) if self.is_reachable(subcommand) => Ok(subcommand),
+            None if command.info.traits.has(Traits::CARRIES) => self.carried(command, args),
+            _ => {
                 let after = format!("'. Try {} HELP.", command.name.to_ascii_uppercase());
                 let shown = &name[..name.len().min(SHOWN_BYTES_MAX)];
                 Err(Error::quoting("ERR unknown subcommand '", shown, &after))
+            }
+        }
+    }
+
+    /// Whether a subcommand can be called: not where renaming has hidden the command that it runs.
+    #[inline]
+    fn is_reachable(&self, subcommand: &Command<H>) -> bool {
+        subcommand.carries.is_none() || self.position(subcommand.info.name.as_bytes()).is_some()
+    }
+
+    /// What a request calls whose first word is `container`, which carries the command that begins with
+    /// argument 2.
+    #[cold]
+    fn carried<'a>(&'a self, container: &'a Command<H>, args: Args<'_>) -> Result<&'a Command<H>, Error> {
+        let Some(name) = args.get(CARRIED_AT) else { return Ok(container) };
+        let Some(at) = self.position(name) else { return Err(unknown_command(args.from(CARRIED_AT))) };
+        match self.packed.get(at) {
+            Some(Some(command)) => Ok(command),
+            _ => {
+                let shown = &name[..name.len().min(SHOWN_BYTES_MAX)];
+                Err(Error::quoting("ERR the reply of '", shown, "' cannot be packed"))
+            }
+        }
+    }
+
+    /// Makes the commands that carry others, once all are added. `wrap` turns handlers into the server's.
+    pub fn add_carriers(&mut self, wrap: impl Fn(&'static DataHandler) -> H) {
+        let mut commands = self.commands.iter();
+        let Some(packing) = commands.find(|command| command.info.traits.has(Traits::CARRIES)) else { return };
+        let (index, name) = (packing.index, packing.name.clone());
+        let packed = self.commands.iter().map(|command| {
+            let handler = command.info.packed.as_ref().map(&wrap)?;
+            Some(Command {
+                index,
+                name: format!("{name}|{}", command.name),
+                info: Box::leak(Box::new(carried_info(command.info))),
+                handler: Some(handler),
+                subcommands: Vec::new(),
+                carries: Some(command.index),
+            })
+        });
+        self.packed = packed.collect();
+        let indexes: Vec<(&str, usize)> =
+            self.commands.iter().map(|command| (command.info.name, command.index)).collect();
+        for subcommand in self.commands.iter_mut().flat_map(|command| &mut command.subcommands) {
+            if subcommand.info.traits.has(Traits::CARRIES) {
+                let carried = indexes.iter().find(|(name, _)| *name == subcommand.info.name);
+                subcommand.carries = carried.map(|(_, index)| *index);
             }
         }
     }
@@ -155,7 +211,14 @@ impl<H> Registry<H> {
             None => spec.info.name.to_owned(),
         };
         let subcommands = spec.subcommands.iter().map(|sub| self.build(sub, Some(&name), wrap)).collect();
-        Command { index, name, info: &spec.info, handler: spec.handler.as_ref().map(wrap), subcommands }
+        Command {
+            index,
+            name,
+            info: &spec.info,
+            handler: spec.handler.as_ref().map(wrap),
+            subcommands,
+            carries: None,
+        }
     }
 
     fn push(&mut self, command: Command<H>) {
@@ -179,6 +242,24 @@ impl<H> Registry<H> {
         let same = |&at: &usize| self.commands[at].name.as_bytes().eq_ignore_ascii_case(name);
         self.by_name.find(name_hash(name), same).copied()
     }
+}
+
+/// What there is to know of a command that is carried: its arguments come later.
+fn carried_info(info: &Info) -> Info {
+    debug_assert!(info.more_keys.is_none() && info.key_flags_of.is_none() && info.script.is_none());
+    let later = |spec: &KeySpec| KeySpec {
+        begin: match spec.begin {
+            BeginSearch::Index(index) => BeginSearch::Index(index + CARRIED_AT as i32),
+            BeginSearch::Keyword(keyword, from) if from >= 0 => {
+                BeginSearch::Keyword(keyword, from + CARRIED_AT as i32)
+            }
+            begin => begin,
+        },
+        ..*spec
+    };
+    let keys: Vec<KeySpec> = info.keys.iter().map(later).collect();
+    let arity = if info.arity < 0 { info.arity - CARRIED_AT as i32 } else { info.arity + CARRIED_AT as i32 };
+    Info { arity, keys: Vec::leak(keys), packed: None, ..*info }
 }
 
 /// The error for a name that is not registered, with the beginning of its arguments, as Redis words it. Bytes

@@ -17,7 +17,7 @@ use mantissa_store::{SortedSet, Value};
 use crate::access::Access;
 use crate::effects::EventClass;
 
-pub(crate) use change::zadd;
+pub(crate) use change::{add_all, zadd};
 pub(crate) use table::COMMANDS;
 
 /// Replies the header of an array of members, with their scores or without.

@@ -8,6 +8,8 @@ use mantissa_store::Kind;
 
 use smallvec::SmallVec;
 
+use crate::DataHandler;
+
 /// Defines a set of bits. The crate `bitflags` would not spare it: Redis's names of the bits need a macro
 /// around that crate, and its `union` makes the tables' chains of `or` longer.
 macro_rules! bit_set {
@@ -141,6 +143,8 @@ bit_set! {
         READS_BY_LABEL = 10;
         /// What CLIENT CACHING has said holds beyond it.
         KEEPS_CACHING = 9;
+        /// Runs another command, which argument 2 names; of a subcommand: the command of its name.
+        CARRIES = 10;
     }
 }
 
@@ -482,7 +486,7 @@ pub enum InStream {
 }
 
 /// Everything about a command but its code.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Info {
     /// Lower-case name; for a subcommand without the container's.
     pub name: &'static str,
@@ -528,6 +532,8 @@ pub struct Info {
     pub tips: &'static [&'static str],
     /// The arguments in the notation of [`crate::arguments`].
     pub arguments: &'static str,
+    /// The handler of MANTISSA.PACKED for it, if it is carried.
+    pub packed: Option<DataHandler>,
 }
 
 impl Info {
@@ -608,6 +614,7 @@ impl<H> Spec<H> {
             history: &[],
             tips: &[],
             arguments: "",
+            packed: None,
         };
         Spec { info, handler, subcommands: &[] }
     }
@@ -724,6 +731,12 @@ impl<H> Spec<H> {
     /// Describes the arguments in the notation of [`crate::arguments`].
     pub const fn arguments(mut self, arguments: &'static str) -> Self {
         self.info.arguments = arguments;
+        self
+    }
+
+    /// Has MANTISSA.PACKED carry it, with this handler for the whole call.
+    pub const fn packed(mut self, handler: DataHandler) -> Self {
+        self.info.packed = Some(handler);
         self
     }
 

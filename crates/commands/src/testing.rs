@@ -25,6 +25,7 @@ impl Bench {
     pub fn new() -> Bench {
         let mut registry = Registry::default();
         FAMILIES.iter().for_each(|family| registry.add(family, |handler| *handler));
+        registry.add_carriers(|handler| *handler);
         Bench {
             keyspace: Keyspace::new(16, 16),
             settings: Settings::default(),

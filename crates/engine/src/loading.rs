@@ -3,11 +3,12 @@
 use mantissa_sys::clock;
 use std::io::Read;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mantissa_persist::delay::KeyDelay;
 use mantissa_persist::load::{
-    KeyUsage, KeyspaceTarget, LoadJob, LoadOptions, LoadSummary, Loader, load_in_parallel,
+    KeyUsage, KeyspaceTarget, LoadJob, LoadOptions, LoadSummary, LoadTarget, Loader, load_in_parallel,
+    load_stream_in_parallel,
 };
 use mantissa_store::{Keyspace, LockedShards, ShardSet};
 use parking_lot::Mutex;
@@ -22,6 +23,9 @@ use mantissa_sys::simulation;
 
 /// Seconds between two lines of the log that say how far loading has come.
 const LINES_EVERY_S: u64 = 2;
+
+/// Threads that decode a stream: one thread does not read for more.
+const STREAM_THREADS_MAX: usize = 8;
 
 /// What happens to present keys when a dump is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,9 +112,9 @@ fn options(active: &ActiveConfig, now_ms: i64) -> LoadOptions {
     }
 }
 
-/// Reads a dump from a stream, which ends with it, into a private keyspace. One thread does: a stream is
-/// not read twice. Keys that have expired are kept. Returns the libraries of functions as well, and the
-/// database that a primary's stream has selected behind the dump.
+/// Reads a dump from a stream, which ends with it, into a private keyspace: with one thread for each core, up
+/// to eight, and one that reads. Keys that have expired are kept. Returns the libraries of functions as well,
+/// and the database that a primary's stream has selected behind the dump.
 pub fn load_stream(
     engine: &Engine,
     aside: &Keyspace,
@@ -120,11 +124,31 @@ pub fn load_stream(
     let kept = active.settings.access_clock;
     let clock_of =
         |usage: KeyUsage| mantissa_commands::restored_clock(kept, usage.idle_s, usage.frequency, now_ms);
-    let mut none_locked = aside.lock(ShardSet::EMPTY);
-    let mut target = KeyspaceTarget::new(&mut none_locked, &clock_of, false);
-    let mut loader = Loader::new(stream, None, options(&active, now_ms));
-    let summary = loader.load(&mut target).map_err(|error| error.to_string())?;
-    let (rest, stream) = loader.into_rest();
+    let (codes, database) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
+    let work = |run: &mut dyn FnMut(&mut dyn LoadTarget)| {
+        let mut none_locked = aside.lock(ShardSet::EMPTY);
+        let mut target = KeyspaceTarget::new(&mut none_locked, &clock_of, false);
+        run(&mut target);
+        let facts = target.facts.iter();
+        if let Some(number) = facts.filter_map(|(name, value)| stream_database(name, value)).next_back() {
+            database.store(number, Ordering::Relaxed);
+        }
+        codes.lock().append(&mut target.functions);
+    };
+    let options = options(&active, now_ms);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(STREAM_THREADS_MAX);
+    // A delay is for tests that look at how far loading is.
+    let loaded = if threads == 1 || simulation::is_active() || active.config.key_load_delay != 0 {
+        let mut loader = Loader::new(&mut *stream, None, options);
+        let mut loaded = Ok(LoadSummary::default());
+        work(&mut |target| loaded = loader.load(target));
+        loaded.map(|summary| (summary, loader.into_rest().0))
+    } else {
+        let reserve = |database, keys| reserve(aside, database, keys);
+        let job = LoadJob { options, threads, work: &work, reserve: &reserve, progress: &|_| {} };
+        load_stream_in_parallel(&mut *stream, &job)
+    };
+    let (summary, rest) = loaded.map_err(|error| error.to_string())?;
     let mut more = rest.as_slice().chain(stream).take(1);
     match more.read(&mut [0]) {
         Ok(0) => {}
@@ -132,9 +156,7 @@ pub fn load_stream(
         Err(error) => return Err(error.to_string()),
     }
     mantissa_store::slab::forget_growth();
-    let facts = target.facts.iter();
-    let database = facts.filter_map(|(name, value)| stream_database(name, value)).next_back().unwrap_or(0);
-    Ok((summary, target.functions, database))
+    Ok((summary, codes.into_inner(), database.into_inner()))
 }
 
 /// The database of a fact about a dump, if it is that which a primary's stream has selected.

@@ -24,7 +24,8 @@ pub fn has_one_key(command: &Command) -> bool {
     let one = |spec: &KeySpec| {
         matches!((spec.begin, spec.find), (BeginSearch::Index(1), FindKeys::Range { last: 0, .. }))
     };
-    command.info.locks == Locks::Keys && matches!(command.info.keys, [spec] if one(spec))
+    let info = command.info;
+    info.locks == Locks::Keys && info.more_keys.is_none() && matches!(info.keys, [spec] if one(spec))
 }
 
 /// The shards that a command needs, as far as its arguments tell.

@@ -38,6 +38,7 @@ fn build_anew(renames: &[(Vec<u8>, Vec<u8>)]) -> Result<Registry, String> {
     for family in crate::commands::FAMILIES {
         registry.add(family, |handler| Handler::Engine(*handler));
     }
+    registry.add_carriers(|handler| Handler::Data(*handler));
     for (old, new) in renames {
         let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
         if !registry.rename(&old, &new) {

@@ -21,6 +21,7 @@
 //! | [`score`] | the text forms that Redis uses for scores, range bounds and coordinates |
 //! | [`long_double`] | 80-bit extended arithmetic in software, for INCRBYFLOAT and HINCRBYFLOAT |
 //! | [`binary`] | varints, zigzag, and bulk big- and little-endian encoding |
+//! | [`vector`] | dot products, distances between bits, quantisation, for the instruction set at hand |
 //! | [`human`] | percentages and sizes for people |
 
 pub mod binary;
@@ -31,6 +32,7 @@ pub mod human;
 pub mod integer;
 pub mod long_double;
 pub mod score;
+pub mod vector;
 
 pub use float::{FloatText, format_f32, format_f64, parse_f32, parse_f64, write_f32, write_f64, write_fixed};
 pub use integer::{

@@ -1,5 +1,5 @@
-//! Loading an RDB file: one pass over the bytes, values built as they are read. [`load_in_parallel`] splits
-//! a file into parts, which several threads then load.
+//! Loading an RDB file: one pass over the bytes, values built as they are read. [`load_in_parallel`] and
+//! [`load_stream_in_parallel`] split a file or a stream into parts, which several threads then load.
 //!
 //! What a file says is checked before it is used: bounds, counts, order, duplicates. A damaged file ends the
 //! load with the offset and the reason; it never panics, recurses or allocates more than its own bytes
@@ -12,8 +12,10 @@
 mod ahead;
 mod module;
 mod parallel;
+mod parts;
 mod replication;
 mod skip;
+mod stream;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -21,6 +23,7 @@ mod tests;
 pub(crate) use module::skip_key as skip_module_key;
 pub use parallel::{LoadJob, load_in_parallel};
 pub(crate) use skip::{Input, Stop, skip_each, skip_length, skip_string, skip_strings};
+pub use stream::load_stream_in_parallel;
 pub(crate) use target::printable;
 pub use target::{KeyspaceTarget, LoadTarget, LoadedValue, Record, SkippedKey};
 
@@ -120,6 +123,17 @@ struct Attributes {
     database: usize,
 }
 
+/// How much a loader loads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Extent {
+    /// All up to the end mark.
+    All,
+    /// What the source yields, whole records.
+    Part,
+    /// A key with what belongs to it, or one of the other records.
+    Record,
+}
+
 /// Loads one snapshot file, record by record.
 pub struct Loader<'a, R> {
     source: Source<'a, R>,
@@ -151,7 +165,7 @@ impl<'a, R: Read> Loader<'a, R> {
     /// Loads everything into `target`. After a success the loader stands right behind the file's end.
     pub fn load(&mut self, target: &mut dyn LoadTarget) -> Result<LoadSummary, LoadError> {
         self.header()?;
-        self.records(0, target, false)?;
+        self.records(0, target, Extent::All)?;
         target.finish()?;
         self.footer()?;
         self.summary.bytes = self.source.offset();
@@ -159,17 +173,20 @@ impl<'a, R: Read> Loader<'a, R> {
         Ok(self.summary.clone())
     }
 
-    /// Loads what comes between the header and the end mark, or the part of it that `source` yields.
-    /// `database` is the one that is selected at first.
+    /// Loads what comes between the header and the end mark, or a part of it. `database` is the one that is
+    /// selected at first; a part may say one that is not there.
     fn records(
         &mut self,
         database: usize,
         target: &mut dyn LoadTarget,
-        is_part: bool,
+        extent: Extent,
     ) -> Result<(), LoadError> {
         let mut attributes = Attributes { database, ..Attributes::default() };
+        if database != 0 {
+            self.tell(self.source.offset(), target.select(database))?;
+        }
         loop {
-            if is_part && self.source.at_end() {
+            if extent == Extent::Part && self.source.at_end() {
                 return Ok(());
             }
             let offset = self.source.offset();
@@ -191,8 +208,16 @@ impl<'a, R: Read> Loader<'a, R> {
                 value_type::STRING..=LAST_FORM => {
                     self.key(offset, self.dialect.form(mark), attributes, target)?;
                     attributes = Attributes { database: attributes.database, ..Attributes::default() };
+                    if extent == Extent::Record {
+                        return Ok(());
+                    }
                 }
-                _ => self.other(offset, mark, target)?,
+                _ => {
+                    self.other(offset, mark, target)?;
+                    if extent == Extent::Record {
+                        return Ok(());
+                    }
+                }
             }
         }
     }

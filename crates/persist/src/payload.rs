@@ -49,14 +49,9 @@ pub fn dump_value(value: ValueRef<'_>, options: &WriteOptions) -> Vec<u8> {
 
 /// The payload of the value of a key, which some types name.
 pub fn dump_named(key: &[u8], value: ValueRef<'_>, options: &WriteOptions) -> Vec<u8> {
-    let mut payload = Vec::new();
     let mut encoder = Encoder::new(options.clone(), None);
     encoder.set_key(key);
-    encoder.typed_value(value, &mut payload);
-    payload.extend_from_slice(&VERSION.to_le_bytes());
-    let checksum = Checksum::of(&payload);
-    payload.extend_from_slice(&checksum.to_le_bytes());
-    payload
+    encoder.payload(value)
 }
 
 /// The value of a payload. Bytes after the value are allowed, as Redis allows them.

@@ -114,6 +114,24 @@ impl<'a, R: Read> Source<'a, R> {
         }
     }
 
+    /// Goes on at an offset of a file: the first `filled` of `bytes` come next, then what `reader` yields.
+    /// `checksum` is that of everything before.
+    pub fn continuing(reader: R, (bytes, filled): (Vec<u8>, usize), offset: u64, checksum: Checksum) -> Self {
+        let mut source = Source::new(reader, None).at_offset(offset);
+        source.end = filled.min(bytes.len());
+        (source.buffer, source.checksum) = (bytes, checksum);
+        source
+    }
+
+    /// What [`Source::continuing`] takes: what was read ahead, the offset, and the checksum of everything
+    /// before it.
+    pub fn into_state(mut self) -> ((Vec<u8>, usize), u64, Checksum) {
+        self.update_checksum();
+        let offset = self.offset();
+        self.buffer.copy_within(self.start..self.end, 0);
+        ((self.buffer, self.end - self.start), offset, self.checksum)
+    }
+
     /// Says that the input is a part of a file and begins at this offset of it.
     pub fn at_offset(mut self, offset: u64) -> Self {
         self.buffer_offset = offset;

@@ -10,7 +10,10 @@
 //! damaged count ends in an error soon.
 
 mod bloom_filter;
+mod count_min_sketch;
+mod cuckoo_filter;
 mod hash;
+mod json;
 mod list;
 mod module;
 mod reading;
@@ -21,6 +24,8 @@ mod stream;
 mod string;
 #[cfg(test)]
 mod tests;
+mod top_k;
+mod vector_set;
 
 pub(crate) use module::byte_of_form;
 

@@ -163,6 +163,16 @@ impl<'a> Encoder<'a> {
         self.value(form, entry.value(), out, &mut |_| {});
     }
 
+    /// The payload of DUMP for a value (see [`crate::payload`]).
+    pub(crate) fn payload(&mut self, value: ValueRef<'_>) -> Vec<u8> {
+        let mut payload = Vec::new();
+        self.typed_value(value, &mut payload);
+        payload.extend_from_slice(&VERSION.to_le_bytes());
+        let checksum = Checksum::of(&payload);
+        payload.extend_from_slice(&checksum.to_le_bytes());
+        payload
+    }
+
     /// Appends the type of a value and the value.
     pub(crate) fn typed_value(&mut self, value: ValueRef<'_>, out: &mut Vec<u8>) {
         let form = self.form(value, b"");

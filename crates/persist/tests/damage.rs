@@ -51,6 +51,16 @@ fn every_truncation_is_an_error() {
 }
 
 #[test]
+fn a_stream_with_a_flipped_bit_comes_to_the_same_in_several_threads() {
+    const STEP: usize = 61;
+    for bit in (0..SAMPLE.len() * 8).step_by(STEP) {
+        let mut bad = SAMPLE.to_vec();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        model::check_stream(&bad);
+    }
+}
+
+#[test]
 fn every_flipped_bit_is_an_error_or_a_load() {
     let unchecked = LoadOptions { verify_checksum: false, ..LoadOptions::default() };
     let mut loads = 0;

@@ -123,7 +123,11 @@ fn encoding(entry: &Entry) -> Option<&'static str> {
         ValueRef::Hash(_) => None,
         ValueRef::Stream(_) => Some("stream"),
         ValueRef::Series(_) => None,
-        ValueRef::BloomFilter(_) => Some("raw"),
+        ValueRef::BloomFilter(_) | ValueRef::CountMinSketch(_) => Some("raw"),
+        ValueRef::VectorSet(_) => Some("raw"),
+        ValueRef::Json(_) => Some("raw"),
+        ValueRef::BloomFilter(_) | ValueRef::CuckooFilter(_) | ValueRef::CountMinSketch(_) => Some("raw"),
+        ValueRef::BloomFilter(_) | ValueRef::CountMinSketch(_) | ValueRef::TopK(_) => Some("raw"),
     }
 }
 

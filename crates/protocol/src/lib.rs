@@ -3,6 +3,7 @@
 //! - [`RequestParser`] finds the requests in a read buffer; the arguments stay where they are ([`Args`]), and
 //!   [`OwnedArgs`] is for requests that must outlive the buffer.
 //! - [`Reply`] writes replies and messages in the protocol that the client chose.
+//! - [`packed`] is many numbers in one bulk string, as bytes.
 //! - [`Decoder`] reads replies, for clients and tests; [`encode_request`] writes requests.
 //!
 //! All of it is resumable and linear in the bytes that arrive, however they are split, and none of it
@@ -15,6 +16,7 @@ mod double;
 mod encode;
 mod error;
 mod inline;
+pub mod packed;
 mod reply;
 mod request;
 mod value;

@@ -217,6 +217,17 @@ impl Reply {
         self.buffer.extend_from_slice(b"\r\n");
     }
 
+    /// A bulk string of several parts.
+    pub fn bulk_of(&mut self, parts: [&[u8]; 5]) {
+        let len = parts.iter().map(|part| part.len()).sum();
+        if !self.try_reserve(len + 32) {
+            return;
+        }
+        self.header(b'$', len);
+        parts.into_iter().for_each(|part| self.buffer.extend_from_slice(part));
+        self.buffer.extend_from_slice(b"\r\n");
+    }
+
     /// An integer in decimal as a bulk string.
     #[inline]
     pub fn bulk_integer(&mut self, value: i64) {

@@ -9,10 +9,13 @@ mod ahead;
 pub mod append_block;
 pub mod bits;
 mod bloom_filter;
+mod count_min_sketch;
+mod cuckoo_filter;
 mod distinct;
 mod entry;
 mod expiry_sample;
 mod hash;
+pub mod json;
 mod key_hash;
 mod keyspace;
 mod label_index;
@@ -36,16 +39,21 @@ mod table;
 #[path = "../../memory/src/test_random.rs"]
 mod test_random;
 mod text;
+mod top_k;
 mod tracked;
 pub mod types;
 mod value;
+pub mod vector_set;
 
 pub use mantissa_memory::{allocator, heap, prefetch, slab};
 
 pub use ahead::Ahead;
 pub use bloom_filter::{BloomAdded, BloomFilter, BloomPart, BloomShape};
+pub use count_min_sketch::{CountMinSketch, WeightedSketch};
+pub use cuckoo_filter::{CuckooAdded, CuckooFilter, CuckooShape};
 pub use entry::{Entry, KEY_BYTES_MAX, canonical_integer};
 pub use hash::{Field, FieldChange, Hash};
+pub use json::Json;
 pub use key_hash::{KeyHash, KeyHasher};
 pub use keyspace::{Keyspace, LockedShards};
 pub use label_index::LabelIndex;
@@ -60,6 +68,8 @@ pub use sorted_set::{Boundary, Iter as SortedSetIter, SortedSet, SortedSetBuilde
 pub use stream::Stream;
 pub use table::{Found, Table};
 pub use text::{Text, TextImage};
+pub use top_k::{INCREMENT_MAX as TOP_K_INCREMENT_MAX, TopItem, TopK, TopKAdded};
 pub use tracked::{Holders, TrackedKeys, TrackedTotals};
 pub use types::{Collection, ValueType};
 pub use value::{Kind, StringRef, Value, ValueMut, ValueRef};
+pub use vector_set::VectorSet;

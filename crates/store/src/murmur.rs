@@ -1,4 +1,5 @@
-//! The hash functions of Bloom and Cuckoo filters: those of Redis's module, so that bits lie where its do.
+//! The hash functions of filters and sketches: those of Redis's module, so that bits and counters lie where
+//! its do.
 //!
 //! MurmurHash2 and MurmurHash64A are Austin Appleby's, and in the public domain.
 
@@ -25,6 +26,7 @@ pub(crate) fn murmur_64a(bytes: &[u8], seed: u64) -> u64 {
 }
 
 /// MurmurHash2 with 32 bits, in the order of bytes of x86.
+#[inline]
 pub(crate) fn murmur_2(bytes: &[u8], seed: u32) -> u32 {
     let mut hash = seed ^ bytes.len() as u32;
     let (words, tail) = bytes.as_chunks::<4>();

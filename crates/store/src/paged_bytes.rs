@@ -7,7 +7,7 @@
 use mantissa_memory::{CowVec, SharedBytes};
 
 /// Bytes of a page: with its header the allocation is a power of two.
-const PAGE_BYTES: usize = (16 << 10) - SharedBytes::HEADER_BYTES;
+pub(crate) const PAGE_BYTES: usize = (16 << 10) - SharedBytes::HEADER_BYTES;
 
 /// Zeroed bytes whose number does not change.
 #[derive(Clone, Default, Debug)]
@@ -17,11 +17,9 @@ pub(crate) struct PagedBytes {
 }
 
 impl PagedBytes {
-    /// So many zeros. Costs O(pages), and memory only for their places.
+    /// So many zeros. Costs O(log pages), in time and memory.
     pub fn zeroed(len: usize) -> Self {
-        let mut pages = CowVec::new();
-        (0..len.div_ceil(PAGE_BYTES)).for_each(|_| pages.push(SharedBytes::default()));
-        PagedBytes { pages, len }
+        PagedBytes { pages: CowVec::filled(len.div_ceil(PAGE_BYTES), &SharedBytes::default()), len }
     }
 
     /// How many bytes there are.
@@ -42,6 +40,30 @@ impl PagedBytes {
     pub fn get_mut(&mut self, at: usize) -> &mut u8 {
         debug_assert!(at < self.len);
         &mut self.page_mut(at / PAGE_BYTES)[at % PAGE_BYTES]
+    }
+
+    /// The `N` bytes from a multiple of `N` on, which is 4 or 8; the last of them is below the length.
+    #[inline]
+    pub fn array<const N: usize>(&self, at: usize) -> [u8; N] {
+        const { assert!(PAGE_BYTES.is_multiple_of(N)) };
+        debug_assert!(at.is_multiple_of(N) && at + N <= self.len);
+        let page = self.pages.get(at / PAGE_BYTES).payload();
+        page.get(at % PAGE_BYTES..).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or([0; N])
+    }
+
+    /// The same to change.
+    #[inline]
+    pub fn array_mut<const N: usize>(&mut self, at: usize) -> &mut [u8; N] {
+        const { assert!(PAGE_BYTES.is_multiple_of(N)) };
+        debug_assert!(at.is_multiple_of(N) && at + N <= self.len);
+        let bytes = self.page_mut(at / PAGE_BYTES)[at % PAGE_BYTES..].first_chunk_mut();
+        bytes.expect("a page ends at a multiple of what is asked for")
+    }
+
+    /// The bytes of a page, which may be more than are there; none if they are zeros that take no memory.
+    #[inline]
+    pub fn page(&self, index: usize) -> &[u8] {
+        self.pages.get(index).payload()
     }
 
     /// All bytes, if they lie in one page; none if they are zeros that take no memory.
@@ -81,6 +103,21 @@ impl PagedBytes {
             }
             (at, bytes) = (at + part.len(), rest);
         }
+    }
+
+    /// The first place from `from` on that does not hold a zero. Pages of zeros that take no memory are
+    /// stepped over whole.
+    pub fn next_set(&self, from: usize) -> Option<usize> {
+        let mut at = from;
+        while at < self.len {
+            let start = at % PAGE_BYTES;
+            let page = self.pages.get(at / PAGE_BYTES).payload();
+            if let Some(index) = page.iter().skip(start).position(|&byte| byte != 0) {
+                return Some(at + index);
+            }
+            at += PAGE_BYTES - start;
+        }
+        None
     }
 
     /// Bytes taken, the structure itself not included. O(pages).
@@ -140,6 +177,8 @@ mod tests {
                 let mut out = Vec::new();
                 bytes.append_to(len / 3, len, &mut out);
                 bytes.append_to(0, len / 3, &mut out);
+                let set = |from: usize| model[from..].iter().position(|&byte| byte != 0).map(|at| from + at);
+                assert_eq!([0, len / 2].map(|from| bytes.next_set(from)), [0, len / 2].map(set));
                 assert!(out == [&model[len / 3..], &model[..len / 3]].concat());
             }
         }

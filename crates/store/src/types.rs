@@ -93,10 +93,45 @@ macro_rules! value_types {
                 sizes: None,
                 waiting: Waiting::Never,
             }
+            /// A Cuckoo filter.
+            CuckooFilter = 8 {
+                name: "MBbloomCF",
+                category: "cuckoo",
+                sizes: None,
+                waiting: Waiting::Never,
+            }
+            /// A Count-Min sketch.
+            CountMinSketch = 9 {
+                name: "CMSk-TYPE",
+                category: "cms",
+                sizes: None,
+                waiting: Waiting::Never,
+            }
             /// A time series.
             Series = 13 {
                 name: "TSDB-TYPE",
                 category: "timeseries",
+                sizes: None,
+                waiting: Waiting::Never,
+            }
+            /// A vector set.
+            VectorSet = 20 {
+                name: "vectorset",
+                category: "vectorset",
+                sizes: None,
+                waiting: Waiting::Never,
+            }
+            /// A JSON document.
+            Json = 6 {
+                name: "ReJSON-RL",
+                category: "json",
+                sizes: None,
+                waiting: Waiting::Never,
+            }
+            /// A Top-K sketch.
+            TopK = 10 {
+                name: "TopK-TYPE",
+                category: "topk",
                 sizes: None,
                 waiting: Waiting::Never,
             }

@@ -10,6 +10,7 @@ use crate::DataSpec;
 use crate::access::Access;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
+use crate::packed::packs_text;
 use crate::parse;
 use crate::settings::Settings;
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
@@ -153,6 +154,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .docs(Group::Bitmap, "2.2.0", "O(1)", "Reads one bit of a string.")
         .arguments("key:key#0 offset:integer"),
     DataSpec::new("bitcount", -2, bitcount, Flags::READONLY)
+        .packed(packs_text!(bitcount))
         .categories(Categories::BITMAP)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(

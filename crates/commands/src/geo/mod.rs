@@ -3,11 +3,13 @@
 mod area;
 mod search;
 
+use mantissa_protocol::packed::PackedWriter;
 use mantissa_protocol::{Args, OwnedArgs, Reply};
 
 use crate::DataSpec;
 use crate::access::Access;
 use crate::error::{Error, Outcome};
+use crate::packed::{packs, packs_text};
 use crate::parse;
 use crate::sorted_set::zadd;
 use crate::spec::{
@@ -80,6 +82,19 @@ fn geopos(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
         match set.and_then(|set| set.score(member)) {
             Some(score) => write_position(reply, Position::of_score(score)),
             None => reply.null_array(),
+        }
+    }
+    Ok(())
+}
+
+fn pack_geopos(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
+    let set = access.sorted_set(args.at(1))?;
+    writer.set_columns(2);
+    writer.reserve(2 * (args.len() - 2));
+    for member in args.from(2) {
+        match set.and_then(|set| set.score(member)).map(Position::of_score) {
+            Some(position) => writer.numbers(&[position.longitude, position.latitude]),
+            None => [(); 2].into_iter().for_each(|()| writer.missing()),
         }
     }
     Ok(())
@@ -205,11 +220,13 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              change:pure-token@CH?<6.2.0 data:block(longitude:double latitude:double member:string)*",
         ),
     DataSpec::new("geopos", -2, geopos, Flags::READONLY)
+        .packed(packs!(pack_geopos))
         .categories(Categories::GEO)
         .keys(SOURCE)
         .docs(Group::Geo, "3.2.0", BY_NAME, "Tells the positions of members.")
         .arguments("key:key#0 member:string?*"),
     DataSpec::new("geodist", -4, geodist, Flags::READONLY)
+        .packed(packs_text!(geodist))
         .categories(Categories::GEO)
         .keys(SOURCE)
         .docs(Group::Geo, "3.2.0", "O(1)", "Tells how far two members are apart.")

@@ -2,6 +2,7 @@
 
 use super::{counter, expiry, fields, pick};
 use crate::DataSpec;
+use crate::packed::{packs, packs_changed_fraction, packs_text};
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
 
 /// The registration table.
@@ -24,16 +25,19 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .deprecated("4.0.0", "HSET with several fields")
         .arguments("key:key#0 data:block(field:string value:string)*"),
     DataSpec::new("hget", 3, super::hget, Flags::READONLY.or(Flags::FAST))
+        .packed(packs!(super::pack_hget))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::Hash, "2.0.0", "O(1)", "Reads a field of a hash.")
         .arguments("key:key#0 field:string"),
     DataSpec::new("hmget", -3, super::hmget, Flags::READONLY.or(Flags::FAST))
+        .packed(packs!(super::pack_hmget))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::Hash, "2.0.0", "O(N) for N fields asked for", "Reads several fields of a hash.")
         .arguments("key:key#0 field:string*"),
     DataSpec::new("hgetall", 2, super::hgetall, Flags::READONLY)
+        .packed(packs!(super::pack_hgetall))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -58,11 +62,13 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .history(&[("2.4.0", "Several fields in one call.")])
         .arguments("key:key#0 field:string*"),
     DataSpec::new("hlen", 2, super::hlen, Flags::READONLY.or(Flags::FAST))
+        .packed(packs_text!(super::hlen))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO)])
         .docs(Group::Hash, "2.0.0", "O(1)", "Counts the fields of a hash.")
         .arguments("key:key#0"),
     DataSpec::new("hstrlen", 3, super::hstrlen, Flags::READONLY.or(Flags::FAST))
+        .packed(packs_text!(super::hstrlen))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO)])
         .docs(Group::Hash, "3.2.0", "O(1)", "Tells how long the value of a field is.")
@@ -79,12 +85,14 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .tips(&["nondeterministic_output_order"])
         .arguments("key:key#0"),
     DataSpec::new("hvals", 2, super::hvals, Flags::READONLY)
+        .packed(packs!(super::pack_hvals))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::Hash, "2.0.0", "O(N) for a hash of N fields", "Lists the values of a hash.")
         .tips(&["nondeterministic_output_order"])
         .arguments("key:key#0"),
     DataSpec::new("hincrby", 4, counter::hincrby, Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST))
+        .packed(packs_text!(counter::hincrby))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE))])
         .docs(
@@ -96,6 +104,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("key:key#0 field:string increment:integer"),
     DataSpec::new("hincrbyfloat", 4, counter::hincrbyfloat, Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST))
+        .packed(packs_changed_fraction!(counter::hincrbyfloat))
         .categories(Categories::HASH)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE))])
         .docs(

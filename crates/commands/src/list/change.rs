@@ -32,7 +32,7 @@ pub(super) fn lpush(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
     push(access, args, reply, ListEnd::Head)
 }
 
-pub(super) fn rpush(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+pub(crate) fn rpush(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     push(access, args, reply, ListEnd::Tail)
 }
 

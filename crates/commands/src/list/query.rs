@@ -1,12 +1,13 @@
 //! Reading lists: LLEN, LINDEX, LRANGE, LPOS.
 
+use mantissa_protocol::packed::PackedWriter;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::Sought;
 
 use super::{range_of, write_element};
 use crate::access::Access;
 use crate::error::{Error, Outcome};
-use crate::parse;
+use crate::{packed, parse};
 
 pub(super) fn llen(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     let len = access.list(args.at(1))?.map_or(0, |list| list.len());
@@ -38,6 +39,17 @@ pub(super) fn lrange(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
     reply.array(to - from);
     for element in list.range(from, to) {
         write_element(reply, element);
+    }
+    Ok(())
+}
+
+pub(super) fn pack_lrange(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
+    let (start, stop) = (parse::integer(args.at(2))?, parse::integer(args.at(3))?);
+    let Some(list) = access.list(args.at(1))? else { return Ok(()) };
+    let (from, to) = range_of(start, stop, list.len());
+    writer.reserve(to - from);
+    for element in list.range(from, to) {
+        packed::write_element(writer, element);
     }
     Ok(())
 }

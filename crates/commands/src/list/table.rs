@@ -4,8 +4,9 @@ use super::blocking::{blmove, blmpop, blpop, brpop, brpoplpush};
 use super::change::{
     linsert, lmove, lmpop, lpop, lpush, lpushx, lrem, lset, ltrim, rpop, rpoplpush, rpush, rpushx,
 };
-use super::query::{lindex, llen, lpos, lrange};
+use super::query::{lindex, llen, lpos, lrange, pack_lrange};
 use crate::DataSpec;
+use crate::packed::{packs, packs_text};
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
 
 /// The registration table.
@@ -77,11 +78,13 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .history(&[("6.2.0", "Takes a `count`.")])
         .arguments("key:key#0 count:integer?<6.2.0"),
     DataSpec::new("llen", 2, llen, Flags::READONLY.or(Flags::FAST))
+        .packed(packs_text!(llen))
         .categories(Categories::LIST)
         .keys(&[KeySpec::one(1, KeyFlags::RO)])
         .docs(Group::List, "1.0.0", "O(1)", "Tells how many elements a list has.")
         .arguments("key:key#0"),
     DataSpec::new("lrange", 4, lrange, Flags::READONLY)
+        .packed(packs!(pack_lrange))
         .categories(Categories::LIST)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -92,6 +95,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("key:key#0 start:integer stop:integer"),
     DataSpec::new("lindex", 3, lindex, Flags::READONLY)
+        .packed(packs_text!(lindex))
         .categories(Categories::LIST)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::List, "1.0.0", "O(log(N)) for a list of length N", "Returns the element at an index.")
@@ -135,6 +139,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("key:key#0 start:integer stop:integer"),
     DataSpec::new("lpos", -3, lpos, Flags::READONLY)
+        .packed(packs_text!(lpos))
         .categories(Categories::LIST)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(

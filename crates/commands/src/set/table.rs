@@ -2,6 +2,7 @@
 
 use super::{combine, pick};
 use crate::DataSpec;
+use crate::packed::packs_text;
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
 
 /// The registration table.
@@ -34,6 +35,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .docs(Group::Set, "1.0.0", "O(1)", "Tells whether a set has a member.")
         .arguments("key:key#0 member:string"),
     DataSpec::new("smismember", -3, super::smismember, Flags::READONLY.or(Flags::FAST))
+        .packed(packs_text!(super::smismember))
         .categories(Categories::SET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -44,12 +46,14 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("key:key#0 member:string*"),
     DataSpec::new("smembers", 2, super::smembers, Flags::READONLY)
+        .packed(packs_text!(super::smembers))
         .categories(Categories::SET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::Set, "1.0.0", "O(N) for a set of N members", "Lists the members of a set.")
         .tips(&["nondeterministic_output_order"])
         .arguments("key:key#0"),
     DataSpec::new("scard", 2, super::scard, Flags::READONLY.or(Flags::FAST))
+        .packed(packs_text!(super::scard))
         .categories(Categories::SET)
         .keys(&[KeySpec::one(1, KeyFlags::RO)])
         .docs(Group::Set, "1.0.0", "O(1)", "Counts the members of a set.")

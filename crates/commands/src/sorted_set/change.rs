@@ -83,13 +83,13 @@ impl Rules {
     }
 }
 
-/// Applies scores and members, which alternate in `pairs`; `scores` are the parsed scores.
-fn add(
+/// Gives members their scores, as many.
+fn add<'m>(
     access: &mut Access<'_>,
     reply: &mut Reply,
     key: &[u8],
     rules: Rules,
-    (scores, pairs): (&[f64], Args<'_>),
+    (scores, members): (&[f64], impl Iterator<Item = &'m [u8]> + Clone),
 ) -> Outcome {
     let limits = &access.settings().limits;
     if rules.only_old && access.sorted_set_mut(key)?.is_none() {
@@ -101,11 +101,12 @@ fn add(
         return Ok(());
     }
     let set = access.sorted_set_or_new(key)?;
-    let first_member_bytes = if set.is_empty() { pairs.at(1).len() } else { 0 };
+    let first = if set.is_empty() { members.clone().next() } else { None };
+    let first_member_bytes = first.map_or(0, <[u8]>::len);
     set.expect(scores.len(), first_member_bytes, limits);
     let (mut added, mut updated) = (0_u64, 0_u64);
     let mut last = Decision::Refused;
-    for (&score, member) in scores.iter().zip(pairs.iter().skip(1).step_by(2)) {
+    for (&score, member) in scores.iter().zip(members) {
         let mut decision = Decision::Refused;
         let old = set.update(member, limits, |old| {
             decision = rules.decide(old, score);
@@ -142,7 +143,18 @@ pub(crate) fn zadd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
     for index in (0..pairs.len()).step_by(2) {
         scores.push(parse::float(pairs.at(index))?);
     }
-    add(access, reply, args.at(1), rules, (&scores, pairs))
+    add(access, reply, args.at(1), rules, (&scores, pairs.iter().skip(1).step_by(2)))
+}
+
+/// ZADD without options of members and scores, as many and at least one, none NaN.
+pub(crate) fn add_all(
+    access: &mut Access<'_>,
+    reply: &mut Reply,
+    key: &[u8],
+    scores: &[f64],
+    members: &[&[u8]],
+) -> Outcome {
+    add(access, reply, key, Rules::default(), (scores, members.iter().copied()))
 }
 
 /// The options of ZADD, which are none of ZINCRBY, but no scores either.
@@ -154,7 +166,7 @@ pub(super) fn zincrby(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
         return Err(Error::SYNTAX);
     }
     let score = parse::float(args.at(2))?;
-    add(access, reply, args.at(1), rules, (&[score], args.from(2)))
+    add(access, reply, args.at(1), rules, (&[score], args.from(3).iter()))
 }
 
 pub(super) fn zrem(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use hashbrown::HashMap;
+use mantissa_protocol::packed::PackedWriter;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::listpack::Element;
 use mantissa_store::{Set, SortedSet, ValueRef};
@@ -215,17 +216,45 @@ fn combine<'a>(
     Ok((result, options.with_scores))
 }
 
-fn reply_combined(
-    access: &mut Access<'_>,
+/// The members of a result in their order, and whether their scores are asked for.
+fn combine_in_order<'a>(
+    access: &'a Access<'_>,
     args: Args<'_>,
-    reply: &mut Reply,
     (operation, name): (Operation, &str),
-) -> Outcome {
+) -> Outcome<(Vec<Scored<'a>>, bool)> {
     let (keys, rest) = split_keys(args, 1, name)?;
     let (mut members, with_scores) = combine(access, operation, (keys, rest, false))?;
     members.sort_unstable_by(|one, two| {
         one.1.partial_cmp(&two.1).unwrap_or(Ordering::Equal).then_with(|| one.0.cmp(&two.0))
     });
+    Ok((members, with_scores))
+}
+
+fn pack_combined(
+    access: &mut Access<'_>,
+    args: Args<'_>,
+    writer: &mut PackedWriter,
+    operation: (Operation, &str),
+) -> Outcome {
+    let (members, with_scores) = combine_in_order(access, args, operation)?;
+    match with_scores {
+        true => {
+            writer.set_named();
+            writer.reserve(members.len());
+            writer.pairs(members.iter().map(|(member, score)| (&member[..], *score)));
+        }
+        false => members.iter().for_each(|(member, _)| writer.text(member)),
+    }
+    Ok(())
+}
+
+fn reply_combined(
+    access: &mut Access<'_>,
+    args: Args<'_>,
+    reply: &mut Reply,
+    operation: (Operation, &str),
+) -> Outcome {
+    let (members, with_scores) = combine_in_order(access, args, operation)?;
     members_header(reply, members.len(), with_scores);
     for (member, score) in &members {
         write_member(reply, member, *score, with_scores);
@@ -257,6 +286,18 @@ pub(super) fn zinter(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
 
 pub(super) fn zdiff(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     reply_combined(access, args, reply, (Operation::Difference, "zdiff"))
+}
+
+pub(super) fn pack_zunion(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
+    pack_combined(access, args, writer, (Operation::Union, "zunion"))
+}
+
+pub(super) fn pack_zinter(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
+    pack_combined(access, args, writer, (Operation::Intersection, "zinter"))
+}
+
+pub(super) fn pack_zdiff(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
+    pack_combined(access, args, writer, (Operation::Difference, "zdiff"))
 }
 
 pub(super) fn zunionstore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

@@ -1,5 +1,6 @@
 //! Taking the lowest or highest members: ZPOPMIN, ZPOPMAX, ZMPOP, and their blocking forms.
 
+use mantissa_protocol::packed::PackedWriter;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::Kind;
 
@@ -7,6 +8,7 @@ use super::{Removal, removed};
 use crate::access::Access;
 use crate::effects::TimeoutReply;
 use crate::error::{Error, Outcome};
+use crate::packed::expect_fractions;
 use crate::parse::{self, ManyKeys};
 
 /// Which members go first.
@@ -65,7 +67,8 @@ fn take(
     Ok(())
 }
 
-fn pop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, side: Side) -> Outcome {
+/// How many members ZPOPMIN and ZPOPMAX take.
+fn pop_count(access: &mut Access<'_>, args: Args<'_>) -> Outcome<usize> {
     if args.len() > 3 {
         return Err(Error::SYNTAX);
     }
@@ -73,9 +76,35 @@ fn pop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, side: Side) -
         Some(count) => parse::integer_in(count, 0, i64::MAX, "ERR value is out of range, must be positive")?,
         None => 1,
     };
+    let len = access.sorted_set_mut(args.at(1))?.map_or(0, |set| set.len());
+    Ok(usize::try_from(count).unwrap_or(usize::MAX).min(len))
+}
+
+fn pack(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter, side: Side) -> Outcome {
+    expect_fractions(writer)?;
+    writer.set_named();
+    let count = pop_count(access, args)?;
+    if count == 0 {
+        return Ok(());
+    }
+    writer.reserve(count);
+    take(access, args.at(1), side, count, |member, score| {
+        writer.number(score);
+        writer.name(member);
+    })
+}
+
+pub(super) fn pack_zpopmin(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
+    pack(access, args, writer, Side::Lowest)
+}
+
+pub(super) fn pack_zpopmax(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
+    pack(access, args, writer, Side::Highest)
+}
+
+fn pop(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, side: Side) -> Outcome {
     let key = args.at(1);
-    let len = access.sorted_set_mut(key)?.map_or(0, |set| set.len());
-    let count = usize::try_from(count).unwrap_or(usize::MAX).min(len);
+    let count = pop_count(access, args)?;
     if count == 0 {
         reply.array(0);
         return Ok(());

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use mantissa_protocol::packed::PackedWriter;
 use mantissa_protocol::{Args, Reply};
 
 use super::{members_header, write_member};
@@ -31,6 +32,24 @@ pub(super) fn zmscore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
         match set.and_then(|set| set.score(member)) {
             Some(score) => reply.double(score),
             None => reply.null(),
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn pack_zscore(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
+    writer.set_scalar();
+    pack_zmscore(access, args, writer)
+}
+
+pub(super) fn pack_zmscore(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
+    let set = access.sorted_set(args.at(1))?;
+    let members = args.from(2);
+    writer.reserve(members.len());
+    for member in members {
+        match set.and_then(|set| set.score(member)) {
+            Some(score) => writer.number(score),
+            None => writer.missing(),
         }
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use mantissa_protocol::packed::PackedWriter;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{EncodingLimits, SortedSet, Value};
 
@@ -39,6 +40,13 @@ struct Form {
     reverse: Option<bool>,
     stores: bool,
 }
+
+const ZRANGE: Form = Form { by: None, reverse: None, stores: false };
+const ZREVRANGE: Form = Form { by: Some(By::Rank), reverse: Some(true), stores: false };
+const ZRANGEBYSCORE: Form = Form { by: Some(By::Score), reverse: Some(false), stores: false };
+const ZREVRANGEBYSCORE: Form = Form { by: Some(By::Score), reverse: Some(true), stores: false };
+const ZRANGEBYLEX: Form = Form { by: Some(By::Member), reverse: Some(false), stores: false };
+const ZREVRANGEBYLEX: Form = Form { by: Some(By::Member), reverse: Some(true), stores: false };
 
 impl Options {
     fn parse(args: Args<'_>, mut at: usize, form: Form) -> Outcome<Options> {
@@ -118,28 +126,74 @@ fn range(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply, form: Form)
     Ok(())
 }
 
+fn pack(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter, form: Form) -> Outcome {
+    let options = Options::parse(args, 4, form)?;
+    let selection = options.selection(args.at(2), args.at(3))?;
+    if options.with_scores {
+        writer.set_named();
+    }
+    let Some(set) = access.sorted_set(args.at(1))? else { return Ok(()) };
+    let mut members = set.range(options.ranks(set, selection));
+    writer.reserve(members.len());
+    match (options.with_scores, options.reverse) {
+        (true, false) => {
+            while let Some(run) = members.next_run() {
+                writer.run(run.scores(), (run.lengths(), run.short_lengths()), run.members());
+            }
+        }
+        (true, true) => writer.pairs(members.rev()),
+        (false, false) => members.for_each(|(member, _)| writer.text(member)),
+        (false, true) => members.rev().for_each(|(member, _)| writer.text(member)),
+    }
+    Ok(())
+}
+
+pub(super) fn pack_zrange(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
+    pack(access, args, writer, ZRANGE)
+}
+
+pub(super) fn pack_zrevrange(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
+    pack(access, args, writer, ZREVRANGE)
+}
+
+pub(super) fn pack_zrangebyscore(
+    access: &mut Access<'_>,
+    args: Args<'_>,
+    writer: &mut PackedWriter,
+) -> Outcome {
+    pack(access, args, writer, ZRANGEBYSCORE)
+}
+
+pub(super) fn pack_zrevrangebyscore(
+    access: &mut Access<'_>,
+    args: Args<'_>,
+    writer: &mut PackedWriter,
+) -> Outcome {
+    pack(access, args, writer, ZREVRANGEBYSCORE)
+}
+
 pub(super) fn zrange(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    range(access, args, reply, Form { by: None, reverse: None, stores: false })
+    range(access, args, reply, ZRANGE)
 }
 
 pub(super) fn zrevrange(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    range(access, args, reply, Form { by: Some(By::Rank), reverse: Some(true), stores: false })
+    range(access, args, reply, ZREVRANGE)
 }
 
 pub(super) fn zrangebyscore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    range(access, args, reply, Form { by: Some(By::Score), reverse: Some(false), stores: false })
+    range(access, args, reply, ZRANGEBYSCORE)
 }
 
 pub(super) fn zrevrangebyscore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    range(access, args, reply, Form { by: Some(By::Score), reverse: Some(true), stores: false })
+    range(access, args, reply, ZREVRANGEBYSCORE)
 }
 
 pub(super) fn zrangebylex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    range(access, args, reply, Form { by: Some(By::Member), reverse: Some(false), stores: false })
+    range(access, args, reply, ZRANGEBYLEX)
 }
 
 pub(super) fn zrevrangebylex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    range(access, args, reply, Form { by: Some(By::Member), reverse: Some(true), stores: false })
+    range(access, args, reply, ZREVRANGEBYLEX)
 }
 
 pub(super) fn zrangestore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {

@@ -1,15 +1,20 @@
 //! The registration table of sorted sets.
 
 use super::change::{zadd, zincrby, zrem};
-use super::combine::{zdiff, zdiffstore, zinter, zintercard, zinterstore, zunion, zunionstore};
-use super::pop::{bzmpop, bzpopmax, bzpopmin, zmpop, zpopmax, zpopmin};
-use super::query::{zcard, zmscore, zrandmember, zrank, zrevrank, zscore};
+use super::combine::{
+    pack_zdiff, pack_zinter, pack_zunion, zdiff, zdiffstore, zinter, zintercard, zinterstore, zunion,
+    zunionstore,
+};
+use super::pop::{bzmpop, bzpopmax, bzpopmin, pack_zpopmax, pack_zpopmin, zmpop, zpopmax, zpopmin};
+use super::query::{pack_zmscore, pack_zscore, zcard, zmscore, zrandmember, zrank, zrevrank, zscore};
 use super::range::{
-    zcount, zlexcount, zrange, zrangebylex, zrangebyscore, zrangestore, zremrangebylex, zremrangebyrank,
-    zremrangebyscore, zrevrange, zrevrangebylex, zrevrangebyscore,
+    pack_zrange, pack_zrangebyscore, pack_zrevrange, pack_zrevrangebyscore, zcount, zlexcount, zrange,
+    zrangebylex, zrangebyscore, zrangestore, zremrangebylex, zremrangebyrank, zremrangebyscore, zrevrange,
+    zrevrangebylex, zrevrangebyscore,
 };
 use super::scan::zscan;
 use crate::DataSpec;
+use crate::packed::{packs, packs_changed_fraction, packs_text};
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
 
 /// The registration table.
@@ -34,6 +39,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              increment:pure-token@INCR?<3.0.2 data:block(score:double member:string)*",
         ),
     DataSpec::new("zincrby", 4, zincrby, Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST))
+        .packed(packs_changed_fraction!(zincrby))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE))])
         .docs(
@@ -50,21 +56,25 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .history(&[("2.4.0", "Takes several members.")])
         .arguments("key:key#0 member:string*"),
     DataSpec::new("zscore", 3, zscore, Flags::READONLY.or(Flags::FAST))
+        .packed(packs!(pack_zscore))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::SortedSet, "1.2.0", "O(1)", "Tells the score of a member.")
         .arguments("key:key#0 member:string"),
     DataSpec::new("zmscore", -3, zmscore, Flags::READONLY.or(Flags::FAST))
+        .packed(packs!(pack_zmscore))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::SortedSet, "6.2.0", "O(M) for M members", "Tells the scores of several members.")
         .arguments("key:key#0 member:string*"),
     DataSpec::new("zcard", 2, zcard, Flags::READONLY.or(Flags::FAST))
+        .packed(packs_text!(zcard))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO)])
         .docs(Group::SortedSet, "1.2.0", "O(1)", "Tells how many members a sorted set has.")
         .arguments("key:key#0"),
     DataSpec::new("zcount", 4, zcount, Flags::READONLY.or(Flags::FAST))
+        .packed(packs_text!(zcount))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -75,6 +85,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("key:key#0 min:double max:double"),
     DataSpec::new("zlexcount", 4, zlexcount, Flags::READONLY.or(Flags::FAST))
+        .packed(packs_text!(zlexcount))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -85,6 +96,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("key:key#0 min:string max:string"),
     DataSpec::new("zrank", -3, zrank, Flags::READONLY.or(Flags::FAST))
+        .packed(packs_text!(zrank))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -96,6 +108,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .history(&[("7.2.0", "Has the option `WITHSCORE`.")])
         .arguments("key:key#0 member:string withscore:pure-token@WITHSCORE?"),
     DataSpec::new("zrevrank", -3, zrevrank, Flags::READONLY.or(Flags::FAST))
+        .packed(packs_text!(zrevrank))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -107,6 +120,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .history(&[("7.2.0", "Has the option `WITHSCORE`.")])
         .arguments("key:key#0 member:string withscore:pure-token@WITHSCORE?"),
     DataSpec::new("zrange", -4, zrange, Flags::READONLY)
+        .packed(packs!(pack_zrange))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -139,6 +153,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              count:integer)@LIMIT?",
         ),
     DataSpec::new("zrevrange", -4, zrevrange, Flags::READONLY)
+        .packed(packs!(pack_zrevrange))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -150,6 +165,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .deprecated("6.2.0", "`ZRANGE` with `REV`")
         .arguments("key:key#0 start:integer stop:integer withscores:pure-token@WITHSCORES?"),
     DataSpec::new("zrangebyscore", -4, zrangebyscore, Flags::READONLY)
+        .packed(packs!(pack_zrangebyscore))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -165,6 +181,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              limit:block(offset:integer count:integer)@LIMIT?",
         ),
     DataSpec::new("zrevrangebyscore", -4, zrevrangebyscore, Flags::READONLY)
+        .packed(packs!(pack_zrevrangebyscore))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -232,6 +249,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("key:key#0 min:string max:string"),
     DataSpec::new("zpopmin", -2, zpopmin, Flags::WRITE.or(Flags::FAST))
+        .packed(packs!(pack_zpopmin))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::DELETE))])
         .docs(
@@ -242,6 +260,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("key:key#0 count:integer?"),
     DataSpec::new("zpopmax", -2, zpopmax, Flags::WRITE.or(Flags::FAST))
+        .packed(packs!(pack_zpopmax))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::DELETE))])
         .docs(
@@ -265,6 +284,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              count:integer@COUNT?",
         ),
     DataSpec::new("zunion", -3, zunion, Flags::READONLY.or(Flags::MOVABLE_KEYS))
+        .packed(packs!(pack_zunion))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::counted(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -278,6 +298,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              min:pure-token@MIN max:pure-token@MAX)@AGGREGATE? withscores:pure-token@WITHSCORES?",
         ),
     DataSpec::new("zinter", -3, zinter, Flags::READONLY.or(Flags::MOVABLE_KEYS))
+        .packed(packs!(pack_zinter))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::counted(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -291,6 +312,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              min:pure-token@MIN max:pure-token@MAX)@AGGREGATE? withscores:pure-token@WITHSCORES?",
         ),
     DataSpec::new("zdiff", -3, zdiff, Flags::READONLY.or(Flags::MOVABLE_KEYS))
+        .packed(packs!(pack_zdiff))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::counted(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -346,6 +368,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("destination:key#0 numkeys:integer key:key#1*"),
     DataSpec::new("zintercard", -3, zintercard, Flags::READONLY.or(Flags::MOVABLE_KEYS))
+        .packed(packs_text!(zintercard))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::counted(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(

@@ -3,10 +3,11 @@
 use super::add::{xadd, xsetid};
 use super::delete::{xdel, xdelex};
 use super::info;
-use super::range::{xlen, xrange, xrevrange};
+use super::range::{pack_xrange, pack_xrevrange, xlen, xrange, xrevrange};
 use super::read::xread;
 use super::trim::xtrim;
 use crate::DataSpec;
+use crate::packed::{packs, packs_text};
 use crate::spec::{BeginSearch, Categories, FindKeys, Flags, Group, KeyFlags, KeySpec, Locks};
 
 /// The registration table.
@@ -59,11 +60,13 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              acked:pure-token@ACKED)?)",
         ),
     DataSpec::new("xlen", 2, xlen, Flags::READONLY.or(Flags::FAST))
+        .packed(packs_text!(xlen))
         .categories(Categories::STREAM)
         .keys(&[KeySpec::one(1, KeyFlags::RO)])
         .docs(Group::Stream, "5.0.0", "O(1)", "Tells how many entries a stream has.")
         .arguments("key:key#0"),
     DataSpec::new("xrange", -4, xrange, Flags::READONLY)
+        .packed(packs!(pack_xrange))
         .categories(Categories::STREAM)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(
@@ -75,6 +78,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .history(&[("6.2.0", "An ID after `(` is left out itself.")])
         .arguments("key:key#0 start:string end:string count:integer@COUNT?"),
     DataSpec::new("xrevrange", -4, xrevrange, Flags::READONLY)
+        .packed(packs!(pack_xrevrange))
         .categories(Categories::STREAM)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(

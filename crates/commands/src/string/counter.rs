@@ -9,6 +9,7 @@ use crate::DataSpec;
 use crate::access::Access;
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
+use crate::packed::{packs_changed_fraction, packs_text};
 use crate::parse;
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
 
@@ -74,26 +75,31 @@ fn incrbyfloat(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Ou
 /// The registration table.
 pub(crate) const COMMANDS: &[DataSpec] = &[
     DataSpec::new("incr", 2, incr, Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST))
+        .packed(packs_text!(incr))
         .categories(Categories::STRING)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE))])
         .docs(Group::String, "1.0.0", "O(1)", "Adds one to a counter; a missing key counts as 0.")
         .arguments("key:key#0"),
     DataSpec::new("decr", 2, decr, Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST))
+        .packed(packs_text!(decr))
         .categories(Categories::STRING)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE))])
         .docs(Group::String, "1.0.0", "O(1)", "Takes one from a counter; a missing key counts as 0.")
         .arguments("key:key#0"),
     DataSpec::new("incrby", 3, incrby, Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST))
+        .packed(packs_text!(incrby))
         .categories(Categories::STRING)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE))])
         .docs(Group::String, "1.0.0", "O(1)", "Adds an integer to a counter; a missing key counts as 0.")
         .arguments("key:key#0 increment:integer"),
     DataSpec::new("decrby", 3, decrby, Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST))
+        .packed(packs_text!(decrby))
         .categories(Categories::STRING)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE))])
         .docs(Group::String, "1.0.0", "O(1)", "Takes an integer from a counter; a missing key counts as 0.")
         .arguments("key:key#0 decrement:integer"),
     DataSpec::new("incrbyfloat", 3, incrbyfloat, Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST))
+        .packed(packs_changed_fraction!(incrbyfloat))
         .categories(Categories::STRING)
         .keys(&[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE))])
         .docs(

@@ -4,6 +4,7 @@ pub(crate) mod counter;
 pub(crate) mod lcs;
 pub(crate) mod range;
 
+use mantissa_protocol::packed::PackedWriter;
 use mantissa_protocol::{Args, Reply};
 use smallvec::SmallVec;
 
@@ -12,6 +13,7 @@ use crate::access::{Access, NewExpiry};
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
 use crate::expiry::{Expiration, TimeForm};
+use crate::packed::{self, packs};
 use crate::parse;
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
 
@@ -243,7 +245,21 @@ fn mget(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     Ok(())
 }
 
-fn mset(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+fn pack_get(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
+    writer.set_scalar();
+    packed::write_string(writer, access.string(args.at(1))?);
+    Ok(())
+}
+
+fn pack_mget(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
+    writer.reserve(args.len() - 1);
+    for key in args.from(1) {
+        packed::write_string(writer, access.read(key).and_then(|entry| entry.as_string()));
+    }
+    Ok(())
+}
+
+pub(crate) fn mset(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     if args.len().is_multiple_of(2) {
         return Err(Error::arity("mset"));
     }
@@ -288,6 +304,7 @@ fn flags_of_set(args: Args<'_>) -> KeyFlags {
 /// The registration table.
 pub(crate) const COMMANDS: &[DataSpec] = &[
     DataSpec::new("get", 2, get, Flags::READONLY.or(Flags::FAST))
+        .packed(packs!(pack_get))
         .categories(Categories::STRING)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::String, "1.0.0", "O(1)", "Reads the string at a key.")
@@ -353,6 +370,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             persist:pure-token@PERSIST)?",
         ),
     DataSpec::new("mget", -2, mget, Flags::READONLY.or(Flags::FAST))
+        .packed(packs!(pack_mget))
         .categories(Categories::STRING)
         .keys(&[KeySpec::range(1, -1, 1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::String, "1.0.0", "O(N) for N keys", "Reads several strings at once.")

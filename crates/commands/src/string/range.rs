@@ -8,6 +8,7 @@ use crate::DataSpec;
 use crate::access::{Access, NewExpiry};
 use crate::effects::EventClass;
 use crate::error::{Error, Outcome};
+use crate::packed::packs_text;
 use crate::parse;
 use crate::settings::Settings;
 use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
@@ -105,6 +106,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         )
         .arguments("key:key#0 value:string"),
     DataSpec::new("strlen", 2, strlen, Flags::READONLY.or(Flags::FAST))
+        .packed(packs_text!(strlen))
         .categories(Categories::STRING)
         .keys(&[KeySpec::one(1, KeyFlags::RO)])
         .docs(Group::String, "2.2.0", "O(1)", "Counts the bytes of a string.")

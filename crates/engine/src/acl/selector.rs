@@ -222,6 +222,9 @@ impl Selector {
 
     fn allows_command(&self, request: &AclRequest<'_>) -> bool {
         let index = request.index;
+        if request.carries.is_some_and(|carried| !self.commands.has(carried)) {
+            return false;
+        }
         self.commands.has(index)
             || self.first_words.get(&index).is_some_and(|words| {
                 request.args.get(1).is_some_and(|word| words.contains(word.to_ascii_lowercase().as_slice()))
@@ -294,6 +297,8 @@ pub struct AclRequest<'a> {
     info: &'static Info,
     /// [`Command::index`].
     index: usize,
+    /// [`Command::carries`].
+    carries: Option<usize>,
     args: Args<'a>,
     keys: OnceCell<KeyPositions>,
 }
@@ -301,7 +306,13 @@ pub struct AclRequest<'a> {
 impl<'a> AclRequest<'a> {
     /// The request to run this command.
     pub fn new<H>(command: &Command<H>, args: Args<'a>) -> AclRequest<'a> {
-        AclRequest { info: command.info, index: command.index, args, keys: OnceCell::new() }
+        AclRequest {
+            info: command.info,
+            index: command.index,
+            carries: command.carries,
+            args,
+            keys: OnceCell::new(),
+        }
     }
 
     /// Its keys. Where the arguments are too malformed to find any, the command finds none either.

@@ -61,7 +61,7 @@ fn dryrun(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, reply: &mut R
     let call = args.from(3);
     let command = match engine.registry.lookup(call.at(0)) {
         Some(container) if container.subcommands.is_empty() || call.len() < 2 => Some(container),
-        Some(container) => container.subcommand(call.at(1)),
+        Some(_) => engine.registry.resolve(call).ok(),
         None => None,
     };
     let command = command.ok_or_else(|| Error::quoting("ERR Command '", call.at(0), "' not found"))?;

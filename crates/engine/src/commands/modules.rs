@@ -11,7 +11,12 @@ use crate::warning;
 pub(super) struct BuiltIn(&'static str, i64);
 
 /// All of them, in the order in which they are told.
-pub(super) const BUILT_IN: &[BuiltIn] = &[BuiltIn("timeseries", 11_202), BuiltIn("bf", 20_802)];
+pub(super) const BUILT_IN: &[BuiltIn] = &[
+    BuiltIn("timeseries", 11_202),
+    BuiltIn("bf", 20_802),
+    BuiltIn("vectorset", 1),
+    BuiltIn("ReJSON", 20_803),
+];
 
 fn list(_session: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     write_list(reply);

@@ -293,5 +293,5 @@ fn resolve(context: &Context, args: Args<'_>) -> Outcome<&'static Command> {
     if command.subcommands.is_empty() || args.len() < 2 {
         return Ok(command);
     }
-    command.subcommand(args.at(1)).ok_or(UNKNOWN)
+    context.engine.registry.resolve(args).map_err(|_| UNKNOWN)
 }

@@ -7,6 +7,8 @@ use mantissa_protocol::encode_request;
 
 use crate::load::{LoadTarget, LoadedValue, Record};
 use crate::types::rebuild;
+use crate::write::{Encoder, WriteOptions};
+use mantissa_store::ValueRef;
 
 /// Elements that one command carries at most.
 const ELEMENTS_PER_COMMAND: usize = 64;
@@ -89,6 +91,12 @@ impl<W: Write> Rebuilder<W> {
     pub(crate) fn command(&mut self, words: &[impl AsRef<[u8]>]) -> Result<(), String> {
         encode_request(&mut self.buffer, words);
         self.settle()
+    }
+
+    /// Writes a value as its payload, for types that no other command makes as they are.
+    pub(crate) fn restore(&mut self, key: &[u8], value: ValueRef<'_>) -> Result<(), String> {
+        let payload = Encoder::new(WriteOptions::default(), None).payload(value);
+        self.command(&[b"RESTORE", key, b"0", &payload])
     }
 
     /// Begins commands that start with these words and then take elements of `words_per_element` words.

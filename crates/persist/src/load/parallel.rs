@@ -10,27 +10,19 @@
 //! damage: the error is the same as without threads.
 
 use std::io::{self, Read};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 use super::ahead::ReadAhead;
-use super::replication::Stated;
-use super::skip::{Skipped, Slice, Stop, skip_record};
-use super::{
-    ChecksumState, LoadOptions, LoadSummary, LoadTarget, Loader, Record, VERSION_WITH_CHECKSUM,
-    checksum_state,
-};
-use crate::format::{Checksum, Dialect};
+use super::parts::{Content, PART_BYTES, Part, Shared, whole_records};
+use super::skip::{Stop, skip_record};
+use super::{LoadOptions, LoadSummary, LoadTarget, Loader, Record, VERSION_WITH_CHECKSUM, checksum_state};
+use crate::format::Checksum;
 use crate::source::{LoadError, Source};
 use crate::storage::SharedFile;
 
-/// Bytes that a part has at least, but for the last one.
-const PART_BYTES: usize = if cfg!(test) { 1 << 10 } else { 512 << 10 };
 /// Longest record that is handed on in memory.
 const RECORD_BYTES_MAX: usize = if cfg!(test) { 8 << 10 } else { 16 << 20 };
-/// Memory of a part that was larger is not used again.
-const PART_BYTES_KEPT: usize = 2 * PART_BYTES;
 /// Parts that may wait for each worker.
 const PARTS_WAITING_MAX: usize = 4;
 /// About the fewest bytes that a key with its value takes in a file: bounds a stated number of keys.
@@ -85,13 +77,13 @@ fn attempt(file: &dyn SharedFile, total: u64, job: &LoadJob<'_>) -> Result<LoadS
     let stated = Loader::new(Range { file, at: 0, end: total }, Some(total), job.options.clone());
     // A damage is found by those who load.
     let replication = stated.replication().unwrap_or(None);
-    let shared = Shared { dialect, skips_expired: replication.is_none(), ..Shared::default() };
+    let shared = Shared::new(dialect, replication.is_none());
 
-    let (sender, receiver) = sync_channel::<Part>(PARTS_WAITING_MAX * job.threads);
+    let (sender, receiver) = sync_channel::<Part<'_>>(PARTS_WAITING_MAX * job.threads);
     let receiver = Mutex::new(receiver);
     let end = std::thread::scope(|scope| {
         for _ in 0..job.threads {
-            scope.spawn(|| (job.work)(&mut |target| shared.work(file, job, &receiver, target)));
+            scope.spawn(|| (job.work)(&mut |target| shared.work(job, &receiver, target)));
         }
         let ahead = ReadAhead::start(scope, file, total);
         let (bytes, filled, shared) = (Vec::new(), 0, &shared);
@@ -112,147 +104,34 @@ fn attempt(file: &dyn SharedFile, total: u64, job: &LoadJob<'_>) -> Result<LoadS
         let end = splitter.split()?;
         Ok::<_, Stop>((end, splitter.checksum.value()))
     });
-    if let Some(error) = lock(&shared.failure).take() {
+    if let Some(error) = shared.take_failure() {
         return Err(Some(error));
     }
     let (end, computed) = end.map_err(|_| None)?;
-    let summary = shared.conclude(file, version, end, computed, &job.options).map_err(Some)?;
-    Ok(LoadSummary { replication, ..summary })
+    let mut summary = LoadSummary { version, bytes: end, replication, ..shared.totals() };
+    conclude(file, &mut summary, computed, &job.options).map_err(Some)?;
+    Ok(summary)
 }
 
-/// Whole records of a file.
-struct Part {
-    offset: u64,
-    /// The database that is selected at its start.
-    database: usize,
-    content: Content,
-}
-
-enum Content {
-    /// The bytes up to this number.
-    Bytes(Vec<u8>, usize),
-    /// A number of bytes, which the worker reads.
-    Range(u64),
-}
-
-/// What the workers share.
-#[derive(Default)]
-struct Shared {
-    /// How values are numbered.
-    dialect: Dialect,
-    /// The summaries of the parts that have been loaded.
-    finished: Mutex<Vec<LoadSummary>>,
-    /// The first error.
-    failure: Mutex<Option<LoadError>>,
-    failed: AtomicBool,
-    /// Keys that have expired are left out, if the options say so.
-    skips_expired: bool,
-    /// Buffers of parts that have been loaded, for reuse.
-    spare: Mutex<Vec<Vec<u8>>>,
-}
-
-impl Shared {
-    /// Loads parts until there are no more. After an error the rest is thrown away.
-    fn work(
-        &self,
-        file: &dyn SharedFile,
-        job: &LoadJob<'_>,
-        parts: &Mutex<Receiver<Part>>,
-        target: &mut dyn LoadTarget,
-    ) {
-        loop {
-            let received = lock(parts).recv();
-            let Ok(part) = received else { break };
-            if self.failed.load(Ordering::Relaxed) {
-                continue;
-            }
-            let (bytes, outcome) = match part.content {
-                Content::Bytes(bytes, count) => {
-                    let source = Source::from_beginning(bytes, count).at_offset(part.offset);
-                    let (outcome, source) = self.load_part(source, part.database, job, target);
-                    let bytes = source.into_buffer();
-                    if bytes.len() <= PART_BYTES_KEPT {
-                        lock(&self.spare).push(bytes);
-                    }
-                    (count as u64, outcome)
-                }
-                Content::Range(count) => {
-                    let range = Range { file, at: part.offset, end: part.offset + count };
-                    let source = Source::new(range, Some(count)).at_offset(part.offset);
-                    (count, self.load_part(source, part.database, job, target).0)
-                }
-            };
-            match outcome {
-                Ok(summary) => lock(&self.finished).push(summary),
-                Err(error) => self.fail(error),
-            }
-            (job.progress)(bytes);
-        }
-        if let Err(error) = target.finish() {
-            self.fail(error);
-        }
+/// Compares the checksum that the file states behind the end mark.
+fn conclude(
+    file: &dyn SharedFile,
+    summary: &mut LoadSummary,
+    computed: u64,
+    options: &LoadOptions,
+) -> Result<(), LoadError> {
+    if summary.version < VERSION_WITH_CHECKSUM {
+        return Ok(());
     }
-
-    fn fail(&self, error: LoadError) {
-        self.failed.store(true, Ordering::Relaxed);
-        let mut failure = lock(&self.failure);
-        if failure.as_ref().is_none_or(|earlier| error.offset < earlier.offset) {
-            *failure = Some(error);
-        }
-    }
-
-    /// Puts together what came of the parts. `end` is the offset of what follows the end mark.
-    fn conclude(
-        &self,
-        file: &dyn SharedFile,
-        version: u16,
-        end: u64,
-        computed: u64,
-        options: &LoadOptions,
-    ) -> Result<LoadSummary, LoadError> {
-        let mut total = LoadSummary { version, bytes: end, ..LoadSummary::default() };
-        for part in lock(&self.finished).iter() {
-            total.keys_loaded += part.keys_loaded;
-            total.keys_expired += part.keys_expired;
-            total.keys_empty += part.keys_empty;
-            total.keys_of_modules += part.keys_of_modules;
-            total.aux_of_modules += part.aux_of_modules;
-            total.functions += part.functions;
-        }
-        total.checksum = ChecksumState::Absent;
-        if version >= VERSION_WITH_CHECKSUM {
-            let mut stated = [0; 8];
-            let error = |reason: String| LoadError { offset: end, reason };
-            let mut range = Range { file, at: end, end: end + stated.len() as u64 };
-            range.read_exact(&mut stated).map_err(|_| error("unexpected end of file".into()))?;
-            let stated = u64::from_le_bytes(stated);
-            total.checksum = checksum_state(stated, computed, options.verify_checksum).map_err(error)?;
-            total.bytes += stated.to_le_bytes().len() as u64;
-        }
-        Ok(total)
-    }
-
-    /// Loads what a source yields, and gives it back.
-    fn load_part<'a, R: Read>(
-        &self,
-        source: Source<'a, R>,
-        database: usize,
-        job: &LoadJob<'_>,
-        target: &mut dyn LoadTarget,
-    ) -> (Result<LoadSummary, LoadError>, Source<'a, R>) {
-        let mut options = job.options.clone();
-        options.skip_expired &= self.skips_expired;
-        let mut loader = Loader {
-            source: source.unchecked(),
-            options,
-            dialect: self.dialect,
-            summary: LoadSummary::default(),
-            key: Vec::new(),
-            stated: Stated::default(),
-        };
-        let outcome = loader.records(database, target, true);
-        (outcome.map(|()| loader.summary), loader.source)
-    }
+    let end = summary.bytes;
+    let mut stated = [0; 8];
+    let error = |reason: String| LoadError { offset: end, reason };
+    let mut range = Range { file, at: end, end: end + stated.len() as u64 };
+    range.read_exact(&mut stated).map_err(|_| error("unexpected end of file".into()))?;
+    let stated = u64::from_le_bytes(stated);
+    summary.checksum = checksum_state(stated, computed, options.verify_checksum).map_err(error)?;
+    summary.bytes += stated.to_le_bytes().len() as u64;
+    Ok(())
 }
 
 /// Reads a file and splits it into parts.
@@ -272,10 +151,10 @@ struct Splitter<'a, 'j> {
     checksum: Checksum,
     job: &'a LoadJob<'j>,
     shared: &'a Shared,
-    sender: SyncSender<Part>,
+    sender: SyncSender<Part<'a>>,
 }
 
-impl Splitter<'_, '_> {
+impl<'a> Splitter<'a, '_> {
     /// Sends all parts. Returns the offset of what follows the end mark.
     fn split(&mut self) -> Result<u64, Stop> {
         let mut wanted = PART_BYTES;
@@ -283,7 +162,7 @@ impl Splitter<'_, '_> {
             let is_all = self.read(wanted)?;
             let database = self.database;
             let (end, is_end) = self.whole_records()?;
-            if self.shared.failed.load(Ordering::Relaxed) {
+            if self.shared.has_failed() {
                 return Err(Stop::Unknown);
             }
             if end > 0 {
@@ -307,7 +186,7 @@ impl Splitter<'_, '_> {
     fn send_bytes(&mut self, database: u64, count: usize) {
         self.checksum.update(&self.bytes[..count]);
         let rest = &self.bytes[count..self.filled];
-        let mut next = lock(&self.shared.spare).pop().unwrap_or_default();
+        let mut next = self.shared.spare();
         if next.len() < rest.len() {
             next.resize(rest.len(), 0);
         }
@@ -339,23 +218,11 @@ impl Splitter<'_, '_> {
 
     /// The number of bytes in whole records, and whether the last of these is the end mark.
     fn whole_records(&mut self) -> Result<(usize, bool), Stop> {
-        let mut input = Slice::new(&self.bytes[..self.filled]);
-        let mut end = 0;
-        loop {
-            match skip_record(&mut input, self.shared.dialect) {
-                Ok(Skipped::Record) => {}
-                Ok(Skipped::Database(number)) => self.database = number,
-                Ok(Skipped::Keys(keys)) => {
-                    let left = self.total.saturating_sub(self.offset + end as u64);
-                    let database = usize::try_from(self.database).unwrap_or(usize::MAX);
-                    (self.job.reserve)(database, keys.min(left / KEY_BYTES_MIN));
-                }
-                Ok(Skipped::End) => return Ok((input.position(), true)),
-                Err(Stop::Incomplete) => return Ok((end, false)),
-                Err(Stop::Unknown) => return Err(Stop::Unknown),
-            }
-            end = input.position();
-        }
+        let left = self.total.saturating_sub(self.offset);
+        let reserve = |database, keys: u64, at: usize| {
+            (self.job.reserve)(database, keys.min(left.saturating_sub(at as u64) / KEY_BYTES_MIN));
+        };
+        whole_records(&self.bytes[..self.filled], self.shared.dialect, &mut self.database, reserve)
     }
 
     /// Sends the record at the offset as a range of the file, without reading it into memory.
@@ -366,11 +233,12 @@ impl Splitter<'_, '_> {
         let count = source.offset() - self.offset;
         self.checksum.append(&source.into_checksum());
         self.filled = 0;
-        self.send(self.database, Content::Range(count), count);
+        let range = Range { file: self.file, at: self.offset, end: self.offset + count };
+        self.send(self.database, Content::Long(Box::new(range), count), count);
         Ok(())
     }
 
-    fn send(&mut self, database: u64, content: Content, count: u64) {
+    fn send(&mut self, database: u64, content: Content<'a>, count: u64) {
         let database = usize::try_from(database).unwrap_or(usize::MAX);
         // Sending fails where all workers have ended, which happens only after a panic.
         let _ = self.sender.send(Part { offset: self.offset, database, content });
@@ -410,8 +278,4 @@ impl LoadTarget for Discard {
     fn function(&mut self, _source: &[u8]) -> Result<(), String> {
         Ok(())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,8 +3,11 @@
 use super::*;
 use crate::format::{Checksum, put_length};
 use crate::packed::ziplist;
+use crate::write::{FileFacts, Target, WriteOptions, Writer};
 use mantissa_store::listpack::Listpack;
 use mantissa_store::{Hash, Kind, StringRef, Value};
+use proptest::prelude::*;
+use std::sync::LazyLock;
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
@@ -34,6 +37,11 @@ fn describe(value: &Value) -> String {
         Value::Stream(stream) => format!("{} entries", stream.len()),
         Value::Series(series) => format!("{} samples", series.len()),
         Value::BloomFilter(filter) => format!("{} items", filter.items()),
+        Value::CuckooFilter(filter) => format!("{} items", filter.items()),
+        Value::CountMinSketch(sketch) => format!("{} counted", sketch.count()),
+        Value::VectorSet(set) => format!("{} vectors", set.len()),
+        Value::Json(document) => format!("{document:?}"),
+        Value::TopK(sketch) => format!("{:?}", sketch.list()),
     }
 }
 
@@ -146,14 +154,69 @@ fn options() -> LoadOptions {
 fn load_with(file: &[u8], options: LoadOptions) -> (Told, Result<LoadSummary, LoadError>) {
     let mut told = Told { database_count: 16, ..Told::default() };
     let outcome = Loader::new(file, Some(file.len() as u64), options.clone()).load(&mut told);
-    let (lines, in_parallel) = load_with_threads(file, options);
+    let (lines, in_parallel) = load_with_threads(file, options.clone());
     assert_eq!(in_parallel, outcome);
     if outcome.is_ok() {
         let mut expected = told.lines.clone();
         expected.sort();
         assert_eq!(lines, expected);
     }
+    check_stream(file, options);
     (told, outcome)
+}
+
+/// Yields bytes some at a time.
+struct Slowly<'a>(&'a [u8], usize);
+
+impl Read for Slowly<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let step = buffer.len().min(self.1);
+        self.0.read(&mut buffer[..step])
+    }
+}
+
+/// Checks that a stream comes to the same in several threads as in one.
+fn check_stream(file: &[u8], options: LoadOptions) {
+    let mut told = Told { database_count: 16, ..Told::default() };
+    let mut loader = Loader::new(file, None, options.clone());
+    let outcome = loader.load(&mut told);
+    let expected = outcome.map(|summary| {
+        told.lines.sort();
+        (told.lines, summary, loader.into_rest().0)
+    });
+    for step in [777, usize::MAX] {
+        let found = stream_with_threads(&mut Slowly(file, step), options.clone());
+        match (found, &expected) {
+            (Ok((lines, summary, rest)), Ok((_, _, whole))) => {
+                // What was not read for lack of need is behind it.
+                assert!(whole.starts_with(&rest));
+                assert_eq!(Ok((lines, summary, whole.clone())), expected);
+            }
+            (found, expected) => assert_eq!(&found, expected),
+        }
+    }
+}
+
+type Streamed = Result<(Vec<String>, LoadSummary, Vec<u8>), LoadError>;
+
+fn stream_with_threads(stream: &mut dyn Read, options: LoadOptions) -> Streamed {
+    let (lines, reserved) = (std::sync::Mutex::new(Vec::new()), std::sync::Mutex::new(0));
+    let job = LoadJob {
+        options,
+        threads: 2,
+        work: &|run| {
+            let mut told = Told { database_count: 16, ..Told::default() };
+            run(&mut told);
+            lines.lock().expect("no worker panics").append(&mut told.lines);
+        },
+        reserve: &|_, keys| *reserved.lock().expect("no worker panics") += keys,
+        progress: &|_| {},
+    };
+    let (summary, rest) = load_stream_in_parallel(stream, &job)?;
+    assert!(reserved.into_inner().expect("no worker panics") <= 16 << 20);
+    let mut lines = lines.into_inner().expect("no worker panics");
+    lines.sort();
+    Ok((lines, summary, rest))
 }
 
 fn load_with_threads(file: &[u8], options: LoadOptions) -> (Vec<String>, Result<LoadSummary, LoadError>) {
@@ -533,10 +596,9 @@ fn progress_is_reported() {
 }
 
 /// A file of many keys of all types, some of them longer than what threads are given at a time.
-fn large_file() -> Vec<u8> {
-    use crate::write::{FileFacts, Writer};
+fn large_file(target: Target) -> Vec<u8> {
     let limits = mantissa_store::EncodingLimits::default();
-    let mut writer = Writer::new(Vec::new(), crate::write::WriteOptions::default(), None);
+    let mut writer = Writer::new(Vec::new(), WriteOptions { target, ..WriteOptions::default() }, None);
     writer.begin(&FileFacts::default()).expect("memory does not fail");
     for database in 0..3 {
         writer.database(database, 110, 28).expect("memory does not fail");
@@ -563,6 +625,9 @@ fn large_file() -> Vec<u8> {
                 _ => {
                     let mut hash = Hash::new();
                     texts.iter().for_each(|text| _ = hash.set(text.as_bytes(), b"value", &limits));
+                    if number % 10 == 9 {
+                        hash.set_expiry(texts[0].as_bytes(), Some(NOW_MS * 2));
+                    }
                     Value::Hash(hash)
                 }
             };
@@ -576,7 +641,7 @@ fn large_file() -> Vec<u8> {
 
 #[test]
 fn threads_load_the_same_and_find_the_same_damage() {
-    let file = large_file();
+    let file = large_file(Target::File);
     let (told, outcome) = load_with(&file, options());
     assert_eq!((told.lines.len(), outcome.map(|summary| summary.keys_loaded)), (330 + 5, Ok(330)));
     for step in 0..12 {
@@ -589,4 +654,61 @@ fn threads_load_the_same_and_find_the_same_damage() {
         }
         assert!(load_with(&damaged, options()).1.is_err(), "step {step}");
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 30, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_damaged_stream_is_refused_as_by_one_thread(
+        is_valkey in any::<bool>(),
+        damages in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        cut in proptest::option::of(any::<prop::sample::Index>()),
+        verify_checksum in any::<bool>(),
+        behind in 0..20_usize,
+    ) {
+        static FILES: LazyLock<[Vec<u8>; 2]> =
+            LazyLock::new(|| [large_file(Target::Replica), large_file(Target::Valkey)]);
+        let mut file = FILES[usize::from(is_valkey)].clone();
+        let length = file.len();
+        damages.iter().for_each(|(at, value)| file[at.index(length)] ^= value);
+        file.truncate(cut.map_or(length, |cut| cut.index(length)));
+        file.resize(file.len() + behind, b'+');
+        check_stream(&file, LoadOptions { verify_checksum, ..options() });
+    }
+}
+
+#[test]
+fn a_stream_may_fail_and_may_not_be_wanted_any_more() {
+    /// Fails at its end.
+    struct Failing<'a>(&'a [u8]);
+
+    impl Read for Failing<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            match self.0.read(buffer) {
+                Ok(0) if !buffer.is_empty() => Err(std::io::Error::other("it is not wanted")),
+                outcome => outcome,
+            }
+        }
+    }
+
+    let file = large_file(Target::Replica);
+    for length in [0, 8, 9, 100, 20_000, file.len() / 2, file.len() - 9, file.len() - 1] {
+        let mut told = Told { database_count: 16, ..Told::default() };
+        let expected = Loader::new(Failing(&file[..length]), None, options()).load(&mut told);
+        let expected = expected.expect_err("it is not whole");
+        assert_eq!(expected.reason, "read failed: it is not wanted");
+        assert_eq!(stream_with_threads(&mut Failing(&file[..length]), options()), Err(expected));
+    }
+}
+
+#[test]
+fn a_database_that_is_not_there_is_refused_by_all_threads() {
+    let filler = |body: Bytes| (0..200).fold(body, |body, at| body.key(0, &format!("k{at}")).string([7; 40]));
+    let file = filler(filler(bytes()).raw(&[opcode::SELECTDB, 20])).file(12);
+    for _ in 0..20 {
+        assert_eq!(reason(&file), "too many databases");
+    }
+    let lying = bytes().raw(&[opcode::RESIZEDB]).length(u64::MAX).length(u64::MAX);
+    assert_eq!(lines(&filler(lying).file(12)).len(), 200);
 }

@@ -15,7 +15,7 @@
 
 use crate::format::{module_identifier, module_name, module_opcode, put_length, value_type};
 use crate::source::{LoadError, Source};
-use crate::write::Encoder;
+use crate::write::{Encoder, Spill};
 use std::io::Read;
 
 /// A version of a module's type: its name, the version, and the number that stands for it here.
@@ -120,7 +120,33 @@ pub(super) fn put_float(value: f32, out: &mut Vec<u8>) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
+/// Strings of more bytes are written as they are, in pieces, and not compressed.
+const COMPRESSED_BYTES_MAX: usize = 16 << 20;
+const PIECE_BYTES: usize = 1 << 20;
+
 impl Encoder<'_> {
+    /// Appends a string of `len` bytes, of which `append` appends a range. Of a long one a piece is in memory
+    /// at a time.
+    pub(super) fn module_pages(
+        &mut self,
+        len: usize,
+        append: impl Fn(usize, usize, &mut Vec<u8>),
+        out: &mut Vec<u8>,
+        spill: Spill<'_>,
+    ) {
+        if len <= COMPRESSED_BYTES_MAX {
+            let mut bytes = Vec::with_capacity(len);
+            append(0, len, &mut bytes);
+            return self.module_string(&bytes, out);
+        }
+        put_length(module_opcode::STRING, out);
+        put_length(len as u64, out);
+        for from in (0..len).step_by(PIECE_BYTES) {
+            append(from, len.min(from + PIECE_BYTES), out);
+            spill(out);
+        }
+    }
+
     /// Appends a string of a module's value.
     pub(crate) fn module_string(&mut self, text: &[u8], out: &mut Vec<u8>) {
         put_length(module_opcode::STRING, out);

@@ -3,11 +3,13 @@
 
 use mantissa_persist::digest::{digest_keyspace, digest_value};
 use mantissa_persist::format::{Checksum, VERSION};
-use mantissa_persist::load::{KeyspaceTarget, LoadOptions, LoadSummary, Loader};
+use mantissa_persist::load::{
+    KeyspaceTarget, LoadJob, LoadOptions, LoadSummary, LoadTarget, Loader, load_stream_in_parallel,
+};
 use mantissa_persist::payload::{dump_value, restore_value};
 use mantissa_persist::source::LoadError;
 use mantissa_persist::write::{FileFacts, WriteOptions, Writer, write_keyspace};
-use mantissa_store::{Entry, Keyspace};
+use mantissa_store::{Entry, Keyspace, ShardSet};
 
 /// Databases of the keyspaces that files are loaded into.
 pub const DATABASE_COUNT: usize = 16;
@@ -67,6 +69,34 @@ pub fn check_file(file: &[u8]) -> bool {
     assert_eq!(again.functions, loaded.functions);
     assert_eq!(again.summary.keys_loaded, loaded.summary.keys_loaded);
     true
+}
+
+/// Checks that a stream whose checksum nobody compares comes to the same in several threads as in one.
+pub fn check_stream(mut file: &[u8]) {
+    let options = LoadOptions { verify_checksum: false, ..LoadOptions::default() };
+    let (one, several) = (Keyspace::new(DATABASE_COUNT, 2), Keyspace::new(DATABASE_COUNT, 2));
+    let mut shards = one.lock(one.all_shards());
+    let mut target = KeyspaceTarget::new(&mut shards, &|_| 0, false);
+    let expected = Loader::new(file, None, options.clone()).load(&mut target);
+    drop(shards);
+    let work = |run: &mut dyn FnMut(&mut dyn LoadTarget)| {
+        let mut none_locked = several.lock(ShardSet::EMPTY);
+        run(&mut KeyspaceTarget::new(&mut none_locked, &|_| 0, false));
+    };
+    let job = LoadJob { options, threads: 2, work: &work, reserve: &|_, _| {}, progress: &|_| {} };
+    let found = load_stream_in_parallel(&mut file, &job);
+    match (expected, found) {
+        (Ok(expected), Ok((found, _))) => {
+            assert_eq!(found, LoadSummary { replication: found.replication.clone(), ..expected });
+            assert_eq!(digest(&several), digest(&one));
+        }
+        // One thread notices it after all other damage. Which of the two it names is a matter of chance.
+        (Err(expected), Err(found)) if found.reason.starts_with("duplicated key") => {
+            let is_the_same = expected.reason.starts_with("duplicated key");
+            assert!(is_the_same || found.offset < expected.offset, "{found}, {expected}");
+        }
+        (expected, found) => assert_eq!(found.map(drop), expected.map(drop)),
+    }
 }
 
 /// Checks the value of a payload, given without its footer. True if it was restored.

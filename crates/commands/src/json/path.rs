@@ -1,0 +1,519 @@
+//! Paths into documents, parsed.
+//!
+//! ```text
+//! path    = [ "$" ] { child }
+//! child   = "." name | "." "*" | [ "." ] "[" list "]" | ".." ( name | "*" | "[" list "]" )
+//! list    = string { "," string } | number { "," number } | [ number ] ":" [ number ] [ ":" [ positive ] ]
+//!         | "*" | "?" filter
+//! filter  = single { ( "&&" | "||" ) single }           && binds closer than ||
+//! single  = term [ operator term ] | "(" filter ")"
+//! term    = number | string | "true" | "false" | "null" | ( "@" | "$" ) [ name ] { child }
+//! ```
+//!
+//! A path that begins with `$` (alone, or before `.` or `[`) is a JSONPath, which may match many values; any
+//! other is a *legacy* path, of which the first match counts. Spaces may stand between the parts. Errors have
+//! the texts of RedisJSON.
+
+use regex::bytes::Regex;
+
+use mantissa_store::json::Number;
+
+use crate::error::Error;
+
+/// How deeply filters may be nested.
+const FILTER_DEPTH_MAX: usize = 64;
+/// Steps of a path at most, those in its filters included.
+const STEPS_MAX: usize = 1000;
+
+/// A path.
+#[derive(Debug)]
+pub struct Path {
+    /// The steps from the root.
+    pub steps: Vec<Step>,
+    /// Whether it is one of the older dialect.
+    pub is_legacy: bool,
+    /// As the client wrote it.
+    pub original: String,
+    /// As a JSONPath.
+    pub fixed: String,
+    /// Why it is none. It then has no steps.
+    failure: Option<Error>,
+}
+
+/// One step of a path.
+#[derive(Debug)]
+pub enum Step {
+    /// The member of this name.
+    Name(Box<[u8]>),
+    /// The members of these names, in their order.
+    Names(Vec<Box<[u8]>>),
+    /// The element at an index; negative ones count from the end.
+    Index(i64),
+    /// Elements, in the order of the indexes.
+    Indexes(Vec<i64>),
+    /// The elements of a range, every `step`.
+    Slice {
+        /// The first one; 0 if none is said.
+        start: i64,
+        /// Behind the last one; the length if none is said.
+        end: Option<i64>,
+        /// The distance, above 0.
+        step: usize,
+    },
+    /// All elements or members.
+    All,
+    /// The value itself and everything below it.
+    Descend,
+    /// The elements or members that the filter is true for.
+    Filter(Filter),
+}
+
+/// A condition.
+#[derive(Debug)]
+pub enum Filter {
+    /// One of them is true.
+    Any(Vec<Filter>),
+    /// All of them are true.
+    All(Vec<Filter>),
+    /// There is such a value.
+    Exists(Term),
+    /// Two values compare so.
+    Compare(Term, Operator, Term),
+}
+
+/// How two values compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// `==`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+    /// `=~`: the right one, a regular expression, matches somewhere in the left one.
+    Matches,
+}
+
+/// A value of a condition.
+#[derive(Debug)]
+pub enum Term {
+    /// What a path from the value in question leads to.
+    Current(Vec<Step>),
+    /// What a path from the root leads to.
+    Root(Vec<Step>),
+    /// A number.
+    Number(Number),
+    /// A string, and the regular expression that it is, if it is used as one.
+    String(Box<[u8]>, Option<Box<Regex>>),
+    /// A truth value.
+    Boolean(bool),
+    /// null
+    Null,
+}
+
+impl Default for Path {
+    /// The root, as a legacy path.
+    fn default() -> Self {
+        let (steps, failure) = (Vec::new(), None);
+        Path { steps, is_legacy: true, original: ".".to_owned(), fixed: "$".to_owned(), failure }
+    }
+}
+
+impl Path {
+    /// Parses a path of either dialect. What is wrong with it is told by [`Path::check`] only: commands look
+    /// for the key first.
+    pub fn parse(text: &[u8]) -> Result<Path, Error> {
+        let Ok(text) = std::str::from_utf8(text) else {
+            return Err(Error::fixed("Couldn't parse as UTF-8 string"));
+        };
+        let is_legacy = !(text == "$" || text.starts_with("$.") || text.starts_with("$["));
+        let fixed = match text {
+            _ if !is_legacy => text.to_owned(),
+            "." => "$".to_owned(),
+            _ if text.starts_with('.') => format!("${text}"),
+            _ => format!("$.{text}"),
+        };
+        let mut parser = Parser { text: fixed.as_bytes(), at: 1, steps_left: STEPS_MAX, depth: 0 };
+        let (steps, failure) = match parser.whole_path() {
+            Ok(steps) => (steps, None),
+            Err(failure) => (Vec::new(), Some(failure.into_error(&fixed))),
+        };
+        Ok(Path { steps, is_legacy, original: text.to_owned(), fixed, failure })
+    }
+
+    /// The error of a text that is no path.
+    pub fn check(&self) -> Result<(), Error> {
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// Whether the text is a path.
+    pub fn is_valid(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    /// Whether it can lead to one place only: names and indexes.
+    pub fn is_static(&self) -> bool {
+        self.steps.iter().all(|step| matches!(step, Step::Name(_) | Step::Index(_)))
+    }
+
+    /// Whether it leads to the whole document.
+    pub fn is_root(&self) -> bool {
+        self.steps.is_empty() && self.failure.is_none()
+    }
+}
+
+const NAME: &str = "<string>, '*'";
+const LIST: &str = "'<string>[,<string>,...]', '<number>', ['start:end:steps'], '*'";
+const LIST_BUT_ALL: &str = "'<string>[,<string>,...]', '<number>', ['start:end:steps']";
+const LIST_BUT_STRINGS: &str = "'<number>', ['start:end:steps']";
+const SLICE: &str = "['start:end:steps']";
+const NUMBER: &str = "'<number>'";
+const POSITIVE: &str = "pos_number";
+const PATH_END: &str = "EOI, '..'";
+const SINGLE: &str = "single_filter";
+const OPERATOR: &str = "ge, gt, le, lt, eq, ne, re, and, or";
+const OPERATOR_OR_ROOT: &str = "ge, gt, le, lt, eq, ne, re, and, or, root";
+const OPERATOR_OR_CHILD: &str = "ge, gt, le, lt, eq, ne, re, and, or, '..'";
+const TERM: &str = "decimal, from_current, from_root, boolean_true, boolean_false, null";
+const JUNCTION: &str = "and, or";
+
+/// Why a text is no path.
+enum Failure {
+    /// Something else was expected at this byte.
+    Expected(usize, &'static str),
+    /// It is too long, or nested too deeply.
+    TooLarge,
+}
+
+impl Failure {
+    fn into_error(self, text: &str) -> Error {
+        let Failure::Expected(at, expected) = self else {
+            return Error::fixed("ERR path is too long or nested too deeply");
+        };
+        let at = (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        let text = text.replace('\0', " ");
+        let (before, after) = text.split_at(at);
+        let mark = if after.is_empty() { " <<<<----" } else { " ---->>>> " };
+        Error::new(format!(
+            "Error occurred on position {at}, \"{before}{mark}{after}\", \
+             expected one of the following: {expected}."
+        ))
+    }
+}
+
+type Parsed<T> = Result<T, Failure>;
+
+struct Parser<'a> {
+    text: &'a [u8],
+    at: usize,
+    steps_left: usize,
+    depth: usize,
+}
+
+/// Bytes of names without quotes.
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_-$/:#+%~`^".contains(&byte)
+}
+
+impl Parser<'_> {
+    fn skip_spaces(&mut self) {
+        while self.text.get(self.at) == Some(&b' ') {
+            self.at += 1;
+        }
+    }
+
+    /// The next byte behind spaces.
+    fn peek(&mut self) -> Option<u8> {
+        self.skip_spaces();
+        self.text.get(self.at).copied()
+    }
+
+    fn take(&mut self, token: &[u8]) -> bool {
+        self.skip_spaces();
+        let found = self.text[self.at..].starts_with(token);
+        self.at += if found { token.len() } else { 0 };
+        found
+    }
+
+    fn expected<T>(&mut self, what: &'static str) -> Parsed<T> {
+        self.skip_spaces();
+        Err(Failure::Expected(self.at, what))
+    }
+
+    fn whole_path(&mut self) -> Parsed<Vec<Step>> {
+        let steps = self.children()?;
+        if self.peek().is_some() { self.expected(PATH_END) } else { Ok(steps) }
+    }
+
+    fn children(&mut self) -> Parsed<Vec<Step>> {
+        let mut steps = Vec::new();
+        loop {
+            if self.take(b"..") {
+                steps.push(Step::Descend);
+                steps.push(self.child_behind_dots()?);
+            } else if self.take(b".") {
+                steps.push(self.child_behind_dots()?);
+            } else if self.peek() == Some(b'[') {
+                let start = self.at;
+                self.at += 1;
+                steps.push(self.list(start)?);
+            } else {
+                return Ok(steps);
+            }
+            self.steps_left = self.steps_left.checked_sub(1).ok_or(Failure::TooLarge)?;
+        }
+    }
+
+    fn child_behind_dots(&mut self) -> Parsed<Step> {
+        match self.peek() {
+            Some(b'[') => {
+                let start = self.at;
+                self.at += 1;
+                self.list(start)
+            }
+            Some(b'*') => {
+                self.at += 1;
+                Ok(Step::All)
+            }
+            _ => match self.name() {
+                Some(name) => Ok(Step::Name(name)),
+                None => self.expected(NAME),
+            },
+        }
+    }
+
+    fn name(&mut self) -> Option<Box<[u8]>> {
+        self.skip_spaces();
+        let rest = &self.text[self.at..];
+        let len = rest.iter().position(|&byte| !is_name_byte(byte)).unwrap_or(rest.len());
+        self.at += len;
+        (len > 0).then(|| rest[..len].into())
+    }
+
+    /// What stands in brackets, the first of which is at `start`.
+    fn list(&mut self, start: usize) -> Parsed<Step> {
+        let first = self.peek();
+        let first_at = self.at;
+        let step = match first {
+            Some(b'*') => {
+                self.at += 1;
+                if !self.take(b"]") {
+                    return Err(Failure::Expected(first_at, LIST_BUT_ALL));
+                }
+                return Ok(Step::All);
+            }
+            Some(b'?') => {
+                self.at += 1;
+                let filter = self.filter()?;
+                if !self.take(b"]") {
+                    return self.expected(JUNCTION);
+                }
+                return Ok(Step::Filter(filter));
+            }
+            Some(b'"' | b'\'') => {
+                let mut names = vec![self.string().ok_or(Failure::Expected(first_at, LIST))?];
+                while self.take(b",") {
+                    names.push(self.string().ok_or(Failure::Expected(first_at, LIST_BUT_STRINGS))?);
+                }
+                if !self.take(b"]") {
+                    return Err(Failure::Expected(first_at, LIST_BUT_STRINGS));
+                }
+                return Ok(if names.len() == 1 { Step::Name(names.remove(0)) } else { Step::Names(names) });
+            }
+            Some(b':') => self.slice(0)?,
+            Some(b'-' | b'0'..=b'9') => {
+                let Some(number) = self.integer() else { return Err(Failure::Expected(first_at, LIST)) };
+                if self.peek() == Some(b':') {
+                    self.slice(number)?
+                } else {
+                    let mut numbers = vec![number];
+                    while self.take(b",") {
+                        match self.integer() {
+                            Some(number) => numbers.push(number),
+                            None => return self.expected(NUMBER),
+                        }
+                    }
+                    if self.peek() != Some(b']') {
+                        return Err(Failure::Expected(first_at, SLICE));
+                    }
+                    if numbers.len() == 1 { Step::Index(number) } else { Step::Indexes(numbers) }
+                }
+            }
+            _ => return Err(Failure::Expected(first_at, LIST)),
+        };
+        if self.take(b"]") { Ok(step) } else { Err(Failure::Expected(start, PATH_END)) }
+    }
+
+    /// A range, of which the first colon is next.
+    fn slice(&mut self, start: i64) -> Parsed<Step> {
+        self.at += 1;
+        let (mut end, mut step) = (None, 1);
+        match self.peek() {
+            Some(b']' | b':') => {}
+            _ => match self.integer() {
+                Some(number) => end = Some(number),
+                None => return self.expected(NUMBER),
+            },
+        }
+        if self.take(b":") && self.peek() != Some(b']') {
+            let is_positive = matches!(self.peek(), Some(b'1'..=b'9'));
+            match if is_positive { self.integer() } else { None } {
+                Some(number) => step = usize::try_from(number).unwrap_or(usize::MAX),
+                None => return self.expected(POSITIVE),
+            }
+        }
+        Ok(Step::Slice { start, end, step })
+    }
+
+    /// An integer without leading zeros; nothing is read if there is none. One beyond 64 bits counts as the
+    /// largest.
+    fn integer(&mut self) -> Option<i64> {
+        self.skip_spaces();
+        let rest = &self.text[self.at..];
+        let sign = usize::from(rest.first() == Some(&b'-'));
+        let digits = match rest.get(sign)? {
+            b'0' => 1,
+            b'1'..=b'9' => rest[sign..].iter().take_while(|byte| byte.is_ascii_digit()).count(),
+            _ => return None,
+        };
+        self.at += sign + digits;
+        let text = &rest[..sign + digits];
+        let beyond = if sign > 0 { i64::MIN } else { i64::MAX };
+        Some(if text == b"-0" { 0 } else { mantissa_number::parse_i64(text).unwrap_or(beyond) })
+    }
+
+    /// A string in quotes of either kind; nothing is read if there is none. A backslash stands before a quote
+    /// or a backslash.
+    fn string(&mut self) -> Option<Box<[u8]>> {
+        let quote = self.peek().filter(|byte| matches!(byte, b'"' | b'\''))?;
+        let mut text = Vec::new();
+        let mut at = self.at + 1;
+        loop {
+            match *self.text.get(at)? {
+                byte if byte == quote => break,
+                b'\\' => {
+                    at += 1;
+                    match *self.text.get(at)? {
+                        byte @ (b'"' | b'\'' | b'\\') => text.push(byte),
+                        byte => text.extend_from_slice(&[b'\\', byte]),
+                    }
+                }
+                byte => text.push(byte),
+            }
+            at += 1;
+        }
+        self.at = at + 1;
+        Some(text.into())
+    }
+
+    fn filter(&mut self) -> Parsed<Filter> {
+        self.depth += 1;
+        if self.depth > FILTER_DEPTH_MAX {
+            return Err(Failure::TooLarge);
+        }
+        let mut any = Vec::new();
+        let mut all = vec![self.single_filter()?];
+        loop {
+            if self.take(b"&&") {
+                all.push(self.single_filter()?);
+            } else if self.take(b"||") {
+                any.push(one_or(all, Filter::All));
+                all = vec![self.single_filter()?];
+            } else {
+                any.push(one_or(all, Filter::All));
+                self.depth -= 1;
+                return Ok(one_or(any, Filter::Any));
+            }
+        }
+    }
+
+    fn single_filter(&mut self) -> Parsed<Filter> {
+        if self.take(b"(") {
+            let filter = self.filter()?;
+            return if self.take(b")") { Ok(filter) } else { self.expected(JUNCTION) };
+        }
+        let Some(left) = self.term()? else { return self.expected(SINGLE) };
+        let operators: [(&[u8], Operator); 7] = [
+            (b">=", Operator::GreaterOrEqual),
+            (b">", Operator::Greater),
+            (b"<=", Operator::LessOrEqual),
+            (b"<", Operator::Less),
+            (b"==", Operator::Equal),
+            (b"!=", Operator::NotEqual),
+            (b"=~", Operator::Matches),
+        ];
+        let Some(&(_, operator)) = operators.iter().find(|(token, _)| self.take(token)) else {
+            if matches!(self.peek(), Some(b'&' | b'|' | b')' | b']')) {
+                return Ok(Filter::Exists(left));
+            }
+            return self.expected(match &left {
+                Term::Current(steps) | Term::Root(steps) if steps.is_empty() => OPERATOR_OR_ROOT,
+                Term::Current(_) | Term::Root(_) => OPERATOR_OR_CHILD,
+                _ => OPERATOR,
+            });
+        };
+        let Some(mut right) = self.term()? else { return self.expected(TERM) };
+        if let (Operator::Matches, Term::String(text, expression)) = (operator, &mut right) {
+            *expression = std::str::from_utf8(text).ok().and_then(|text| Regex::new(text).ok()).map(Box::new);
+        }
+        Ok(Filter::Compare(left, operator, right))
+    }
+
+    fn term(&mut self) -> Parsed<Option<Term>> {
+        Ok(Some(match self.peek() {
+            Some(b'@') => Term::Current(self.inner_path()?),
+            Some(b'$') => Term::Root(self.inner_path()?),
+            Some(b'"' | b'\'') => match self.string() {
+                Some(text) => Term::String(text, None),
+                None => return Ok(None),
+            },
+            Some(b'-' | b'0'..=b'9') => match self.decimal() {
+                Some(number) => Term::Number(number),
+                None => return Ok(None),
+            },
+            _ if self.take(b"true") => Term::Boolean(true),
+            _ if self.take(b"false") => Term::Boolean(false),
+            _ if self.take(b"null") => Term::Null,
+            _ => return Ok(None),
+        }))
+    }
+
+    fn inner_path(&mut self) -> Parsed<Vec<Step>> {
+        self.at += 1;
+        let name = self.name();
+        let mut steps = self.children()?;
+        if let Some(name) = name {
+            steps.insert(0, Step::Name(name));
+        }
+        Ok(steps)
+    }
+
+    fn decimal(&mut self) -> Option<Number> {
+        let start = self.at;
+        let integer = self.integer()?;
+        let rest = &self.text[self.at..];
+        let decimals = rest.iter().skip(1).take_while(|byte| byte.is_ascii_digit()).count();
+        if rest.first() == Some(&b'.') && decimals > 0 {
+            self.at += 1 + decimals;
+            return mantissa_number::parse_f64(&self.text[start..self.at]).map(Number::Double);
+        }
+        Some(Number::Integer(integer))
+    }
+}
+
+/// The only one of them, or all of them made one.
+fn one_or(mut filters: Vec<Filter>, join: fn(Vec<Filter>) -> Filter) -> Filter {
+    match filters.pop() {
+        Some(only) if filters.is_empty() => only,
+        last => {
+            filters.extend(last);
+            join(filters)
+        }
+    }
+}

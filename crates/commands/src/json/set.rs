@@ -1,0 +1,323 @@
+//! Commands that put values into documents, and take them out.
+
+use mantissa_protocol::{Args, Reply};
+use mantissa_store::json::{Fragment, View};
+use mantissa_store::{Json, Value};
+
+use super::change::check_depth;
+use super::path::{Path, Step};
+use super::select::{Place, index_of};
+use super::{Access, Error, NOT_AT_ROOT, Outcome, at_least, change, changed, parse, path_at, read};
+use crate::access::NewExpiry;
+use crate::parse::is;
+
+/// What is done where a value goes.
+enum Update {
+    /// Values at these places are replaced.
+    Replace(Vec<Place>),
+    /// The object at a place gets a member.
+    Add(Place, Box<[u8]>),
+    /// Nothing: the path leads nowhere, and nowhere near.
+    Nothing,
+}
+
+/// A condition on what is there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Condition {
+    Always,
+    IfMissing,
+    IfPresent,
+}
+
+/// Where a value goes that is set at a path.
+fn find_update(path: &Path, root: View<'_>, condition: Condition) -> Outcome<Update> {
+    path.check()?;
+    if condition != Condition::IfMissing {
+        let mut places = path.places(root);
+        if !places.is_empty() {
+            keep_outermost(&mut places);
+            return Ok(Update::Replace(places));
+        }
+    }
+    if condition == Condition::IfPresent {
+        return Ok(Update::Nothing);
+    }
+    if !path.is_static() {
+        return Err(Error::fixed("Err wrong static path"));
+    }
+    let Some((last, steps)) = path.steps.split_last() else { return Ok(Update::Nothing) };
+    let mut place = Place::new();
+    let mut value = Some(root);
+    for step in steps {
+        let child = value.and_then(|value| child(value, step));
+        place.extend(child.map(|(index, _)| index));
+        value = child.map(|(_, value)| value);
+    }
+    match last {
+        Step::Name(name) => Ok(match value.filter(|value| value.is_object()) {
+            Some(object) if object.member(name).is_none() => Update::Add(place, name.clone()),
+            _ => Update::Nothing,
+        }),
+        _ if value.and_then(|value| child(value, last)).is_some() => Ok(Update::Nothing),
+        _ => Err(Error::fixed("ERR array index out of range")),
+    }
+}
+
+/// What a step of a static path leads to.
+fn child<'a>(value: View<'a>, step: &Step) -> Option<(usize, View<'a>)> {
+    match step {
+        Step::Name(name) => value.member(name),
+        Step::Index(index) if value.is_array() => {
+            let index = index_of(*index, value.len())?;
+            Some((index, value.child(index)?))
+        }
+        _ => None,
+    }
+}
+
+/// Sorts places, and leaves out those that are below another of them or come again.
+pub(super) fn keep_outermost(places: &mut Vec<Place>) {
+    places.sort_unstable();
+    places.dedup_by(|place, before| place.starts_with(before));
+}
+
+/// Carries out an update. Whether it changed anything.
+fn apply(
+    document: &mut Json,
+    update: &Update,
+    value: &dyn Fn(Option<View<'_>>) -> Fragment,
+) -> Outcome<bool> {
+    match update {
+        Update::Replace(places) => {
+            places.iter().try_for_each(|place| check_depth(place))?;
+            if let [_, _, ..] = places.as_slice() {
+                let places: Vec<&[usize]> = places.iter().map(|place| place.as_slice()).collect();
+                document.change_all(&places, &mut |before| Some(value(Some(before))));
+                return Ok(true);
+            }
+            let mut is_changed = false;
+            for place in places {
+                let new = value(document.at(place));
+                is_changed |= document.set(place, &new);
+            }
+            Ok(is_changed)
+        }
+        Update::Add(place, name) => {
+            check_depth(place)?;
+            let is_new =
+                document.at(place).is_some_and(|object| object.is_object() && object.member(name).is_none());
+            Ok(is_new && document.add_member(place, name, &value(None)))
+        }
+        Update::Nothing => Ok(false),
+    }
+}
+
+/// Makes a key a document, whatever its document was. Its expiry goes.
+fn put(access: &mut Access<'_>, key: &[u8], value: &Fragment, expiry: NewExpiry) -> Outcome {
+    let expiry = match expiry {
+        NewExpiry::Keep => access.expiry(key).flatten(),
+        NewExpiry::At(time) => Some(time),
+        NewExpiry::Clear => None,
+    };
+    access.put(key, Value::Json(Json::new(value)), expiry)
+}
+
+/// The value of a text of the log, which may be nested as deeply as a document.
+fn parse_of_log(argument: &[u8]) -> Outcome<Fragment> {
+    Fragment::parse_of_document(super::text(argument)?).map_err(|error| Error::new(error.to_string()))
+}
+
+/// JSON.SET key path value [NX | XX] [FORMAT format]
+pub(super) fn set(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    at_least(4, args, "json.set")?;
+    let key = args.at(1);
+    let mut condition = Condition::Always;
+    let mut words = args.from(4).iter();
+    while let Some(word) = words.next() {
+        super::text(word)?;
+        match condition {
+            Condition::Always if is(word, "nx") => condition = Condition::IfMissing,
+            Condition::Always if is(word, "xx") => condition = Condition::IfPresent,
+            _ if is(word, "format") => {
+                let format = words.next().ok_or_else(|| Error::arity("json.set"))?;
+                if !is(format, "json") && !is(format, "string") {
+                    return Err(Error::fixed("ERR wrong format"));
+                }
+            }
+            _ => return Err(Error::SYNTAX),
+        }
+    }
+    let path = path_at(args, 2)?;
+    let is_present = read(access, key)?.is_some();
+    let value = if access.is_loading() { parse_of_log(args.at(3)) } else { parse(args.at(3)) }?;
+    let is_done = if !is_present {
+        if condition != Condition::IfPresent {
+            if !path.is_root() {
+                return Err(NOT_AT_ROOT);
+            }
+            put(access, key, &value, NewExpiry::Clear)?;
+        }
+        condition != Condition::IfPresent
+    } else if path.is_root() {
+        if condition != Condition::IfMissing {
+            put(access, key, &value, NewExpiry::Keep)?;
+        }
+        condition != Condition::IfMissing
+    } else {
+        let document = super::change_present(access, key)?;
+        let update = find_update(&path, document.root(), condition)?;
+        apply(document, &update, &|_| value.clone())?
+    };
+    if is_done {
+        changed(access, key, "json.set");
+        reply.ok();
+    } else {
+        reply.null();
+    }
+    Ok(())
+}
+
+/// JSON.MSET key path value [key path value ...]
+pub(super) fn mset(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    at_least(4, args, "json.mset")?;
+    let mut updates = Vec::new();
+    for at in (1..args.len()).step_by(3) {
+        let arity = || Error::arity("json.mset");
+        let path = args.get(at + 1).ok_or_else(arity)?;
+        let (key, path) = (args.at(at), Path::parse(path)?);
+        let update = match read(access, key)? {
+            _ if path.is_root() => None,
+            Some(document) => Some(find_update(&path, document.root(), Condition::Always)?),
+            None => return Err(NOT_AT_ROOT),
+        };
+        updates.push((key, update, parse(args.get(at + 2).ok_or_else(arity)?)?));
+    }
+    for (key, update, value) in updates {
+        let is_changed = match update {
+            None => {
+                let expiry = if access.exists(key) { NewExpiry::Keep } else { NewExpiry::Clear };
+                put(access, key, &value, expiry)?;
+                true
+            }
+            Some(update) => match change(access, key)? {
+                Some(document) => apply(document, &update, &|_| value.clone())?,
+                None => false,
+            },
+        };
+        if is_changed {
+            changed(access, key, "json.mset");
+        }
+    }
+    reply.ok();
+    Ok(())
+}
+
+/// What a value becomes that is merged with a patch, by RFC 7396. Recursion is as deep as the patch.
+fn merged(value: Option<View<'_>>, patch: View<'_>) -> Fragment {
+    if !patch.is_object() {
+        return Fragment::of(patch);
+    }
+    let object = value.filter(|value| value.is_object());
+    let mut members: Vec<(&[u8], Fragment)> = Vec::new();
+    // Those that are removed leave their places to the last ones, as when they are removed one by one.
+    let mut places = std::collections::HashMap::new();
+    for (key, value) in object.into_iter().flat_map(View::members) {
+        places.insert(key, members.len());
+        members.push((key, Fragment::of(value)));
+    }
+    for (key, change) in patch.members() {
+        let is_removal = matches!(change.shape(), mantissa_store::json::Shape::Null);
+        match (places.get(key).copied(), is_removal) {
+            (Some(place), true) => {
+                places.remove(key);
+                members.swap_remove(place);
+                if let Some((moved, _)) = members.get(place) {
+                    places.insert(moved, place);
+                }
+            }
+            (Some(place), false) => members[place].1 = merged(Some(members[place].1.view()), change),
+            (None, true) => {}
+            (None, false) => {
+                places.insert(key, members.len());
+                members.push((key, merged(None, change)));
+            }
+        }
+    }
+    Fragment::object(members.into_iter())
+}
+
+/// JSON.MERGE key path value
+pub(super) fn merge(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    at_least(4, args, "json.merge")?;
+    if args.len() > 4 {
+        return Err(Error::SYNTAX);
+    }
+    let key = args.at(1);
+    let path = path_at(args, 2)?;
+    read(access, key)?;
+    let patch = parse(args.at(3))?;
+    let is_done = match change(access, key)? {
+        None if !path.is_root() => return Err(NOT_AT_ROOT),
+        None => {
+            put(access, key, &patch, NewExpiry::Clear)?;
+            true
+        }
+        Some(document) => {
+            let update = find_update(&path, document.root(), Condition::Always)?;
+            apply(document, &update, &|value| match value {
+                Some(value) => merged(Some(value), patch.view()),
+                // What is new is taken as it is, its nulls included.
+                None => patch.clone(),
+            })?
+        }
+    };
+    if is_done {
+        changed(access, key, "json.merge");
+        reply.ok();
+    } else {
+        reply.null();
+    }
+    Ok(())
+}
+
+fn remove_at(document: &mut Json, place: &[usize]) {
+    let Some((&last, around)) = place.split_last() else { return };
+    if document.at(around).is_some_and(View::is_object) {
+        document.remove_member(around, last);
+    } else {
+        document.remove(around, last, 1);
+    }
+}
+
+/// JSON.DEL key [path]
+pub(super) fn del(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    let is_forget = args.at(0).eq_ignore_ascii_case(b"json.forget");
+    at_least(2, args, if is_forget { "json.forget" } else { "json.del" })?;
+    let key = args.at(1);
+    let path = if args.len() > 2 { path_at(args, 2)? } else { Path::default() };
+    let Some(document) = change(access, key)? else {
+        reply.integer(0);
+        return Ok(());
+    };
+    path.check()?;
+    if path.is_root() {
+        access.remove(key);
+        changed(access, key, "json.del");
+        reply.integer(1);
+        return Ok(());
+    }
+    let mut places = path.places(document.root());
+    keep_outermost(&mut places);
+    match places.as_slice() {
+        [place] => remove_at(document, place),
+        places => {
+            let places: Vec<&[usize]> = places.iter().map(|place| place.as_slice()).collect();
+            document.change_all(&places, &mut |_| None);
+        }
+    }
+    if !places.is_empty() {
+        changed(access, key, "json.del");
+    }
+    reply.integer(places.len() as i64);
+    Ok(())
+}

@@ -1,0 +1,203 @@
+//! Count-Min sketches: how often items were seen, never too few, in memory that does not grow.
+//!
+//! ```text
+//! row 0 | width counters of 32 bits |   an item has one counter in each row, at its hash modulo the width;
+//! ...                                   the least of them is its estimate
+//! row depth - 1
+//! ```
+//!
+//! Hashes and places are those of Redis's module, so that dumps go both ways.
+//!
+//! Counting and estimating cost O(depth), a merge O(cells) for each source. A clone costs O(1): cells lie in
+//! pages that are shared until they change, and that take no memory while they are zeros.
+//!
+//! Invariant: there are `width * depth` cells, which take [`BYTES_MAX`] or less.
+
+#[cfg(test)]
+mod tests;
+
+use crate::murmur::murmur_2;
+use crate::paged_bytes::{PAGE_BYTES, PagedBytes};
+use crate::{Ahead, Collection};
+
+/// Most bytes that the cells take.
+const BYTES_MAX: u64 = 64 << 30;
+const CELL_BYTES: usize = 4;
+
+/// A Count-Min sketch.
+#[derive(Clone, Debug, Default)]
+#[repr(transparent)]
+pub struct CountMinSketch {
+    body: Box<Body>,
+}
+
+const _: () = assert!(size_of::<CountMinSketch>() == 8);
+
+#[derive(Clone, Debug, Default)]
+struct Body {
+    width: u64,
+    depth: u64,
+    /// The sum of all increments, modulo 2^64.
+    count: u64,
+    cells: PagedBytes,
+}
+
+/// A sketch that is merged, and what its counters are multiplied by.
+pub type WeightedSketch<'a> = (&'a CountMinSketch, i64);
+
+impl CountMinSketch {
+    /// A sketch of zeros. `None` if a side is 0, or both are too large.
+    pub fn new(width: u64, depth: u64) -> Option<Self> {
+        let bytes = Self::byte_len_of(width, depth)?;
+        Some(CountMinSketch {
+            body: Box::new(Body { width, depth, count: 0, cells: PagedBytes::zeroed(bytes) }),
+        })
+    }
+
+    /// One with these counters, row by row, each of four bytes, the lowest first. `None` if they are not as
+    /// many as the sides say.
+    pub fn from_parts(width: u64, depth: u64, count: u64, cells: &[u8]) -> Option<Self> {
+        let bytes = Self::byte_len_of(width, depth).filter(|&bytes| bytes == cells.len())?;
+        let mut body = Box::new(Body { width, depth, count, cells: PagedBytes::zeroed(bytes) });
+        body.cells.write(0, cells);
+        Some(CountMinSketch { body })
+    }
+
+    /// Bytes of the cells of a sketch with these sides, if there can be one.
+    fn byte_len_of(width: u64, depth: u64) -> Option<usize> {
+        let bytes = width.checked_mul(depth)?.checked_mul(CELL_BYTES as u64)?;
+        if bytes == 0 || bytes > BYTES_MAX { None } else { usize::try_from(bytes).ok() }
+    }
+
+    /// Counters in a row.
+    pub fn width(&self) -> u64 {
+        self.body.width
+    }
+
+    /// The number of rows.
+    pub fn depth(&self) -> u64 {
+        self.body.depth
+    }
+
+    /// The sum of all increments, modulo 2^64.
+    pub fn count(&self) -> u64 {
+        self.body.count
+    }
+
+    /// The number of bytes that the cells take.
+    pub fn byte_len(&self) -> usize {
+        self.body.cells.len()
+    }
+
+    /// Appends the bytes of a range of the cells.
+    pub fn append_bytes(&self, from: usize, to: usize, out: &mut Vec<u8>) {
+        self.body.cells.append_to(from, to.min(self.byte_len()), out);
+    }
+
+    /// Counts an item, and returns its estimate. Counters stop at `u32::MAX`.
+    #[inline]
+    pub fn increment(&mut self, item: &[u8], by: u64) -> u32 {
+        let Body { width, depth, count, cells } = &mut *self.body;
+        let mut least = u32::MAX;
+        for row in 0..*depth {
+            let cell = cells.array_mut::<CELL_BYTES>(place(item, row, *width));
+            let mut value = u32::from_le_bytes(*cell).wrapping_add(by as u32);
+            if u64::from(value) < by {
+                value = u32::MAX;
+            }
+            *cell = value.to_le_bytes();
+            least = least.min(value);
+        }
+        *count = count.wrapping_add(by);
+        least
+    }
+
+    /// The estimate of an item: not less than it was counted.
+    #[inline]
+    pub fn estimate(&self, item: &[u8]) -> u32 {
+        let Body { width, depth, cells, .. } = &*self.body;
+        let cell = |row| u32::from_le_bytes(cells.array(place(item, row, *width)));
+        (0..*depth).map(cell).min().unwrap_or(0)
+    }
+
+    /// The sum of sketches with the sides of this one, or `None` if a counter leaves 32 bits, or a sum 64
+    /// bits on the way.
+    pub fn merged(&self, sources: &[WeightedSketch<'_>]) -> Option<Self> {
+        let Body { width, depth, .. } = *self.body;
+        let len = self.byte_len();
+        debug_assert!(sources.iter().all(|source| source.0.byte_len() == len));
+        let mut cells = PagedBytes::zeroed(len);
+        let mut sums = Vec::new();
+        let mut page = Vec::new();
+        for from in (0..len).step_by(PAGE_BYTES) {
+            let cells_of_page = (len - from).min(PAGE_BYTES) / CELL_BYTES;
+            sums.clear();
+            sums.resize(cells_of_page, 0i64);
+            for (source, weight) in sources {
+                let values = source.body.cells.page(from / PAGE_BYTES).as_chunks::<CELL_BYTES>().0;
+                for (sum, value) in sums.iter_mut().zip(values) {
+                    let product = i64::from(u32::from_le_bytes(*value)).checked_mul(*weight)?;
+                    *sum = sum.checked_add(product)?;
+                }
+            }
+            page.clear();
+            for sum in &sums {
+                page.extend_from_slice(&u32::try_from(*sum).ok()?.to_le_bytes());
+            }
+            cells.write(from, &page);
+        }
+        let mut count = 0i64;
+        for (source, weight) in sources {
+            let product = i128::from(source.body.count) * i128::from(*weight);
+            count = count.checked_add(i64::try_from(product).ok()?)?;
+        }
+        let count = u64::try_from(count).ok()?;
+        Some(CountMinSketch { body: Box::new(Body { width, depth, count, cells }) })
+    }
+}
+
+/// Where the counter of an item in a row begins.
+#[inline]
+fn place(item: &[u8], row: u64, width: u64) -> usize {
+    let column = u64::from(murmur_2(item, row as u32)) % width;
+    (row * width + column) as usize * CELL_BYTES
+}
+
+impl Collection for CountMinSketch {
+    fn element_count(&self) -> u64 {
+        self.body.count
+    }
+
+    fn encoding(&self) -> &'static str {
+        "raw"
+    }
+
+    fn memory_usage(&self) -> usize {
+        size_of::<Body>() + self.body.cells.memory_usage()
+    }
+
+    fn free_effort(&self) -> usize {
+        self.body.cells.page_count()
+    }
+
+    fn redis_free_effort(&self, _: usize) -> usize {
+        1
+    }
+
+    fn is_large_form(&self) -> bool {
+        self.body.cells.page_count() > 1
+    }
+
+    fn compact(&mut self, _: usize) -> bool {
+        // Its pages lie where nothing is gained by that.
+        false
+    }
+
+    fn prefetch(&self, _: &[Ahead<'_>]) -> bool {
+        false
+    }
+
+    fn hash_table_len(&self) -> Option<usize> {
+        None
+    }
+}

@@ -1,0 +1,230 @@
+//! Documents behave as trees of values, whatever is done to them.
+
+use super::packed::Header;
+use super::*;
+use crate::EncodingLimits;
+use crate::test_random::Random;
+use crate::types::Sample;
+
+impl Sample for Json {
+    fn add_sample(&mut self, text: &[u8], _: &EncodingLimits) {
+        if !self.root().is_object() {
+            *self = Json::new(&Fragment::empty_object());
+        }
+        let value = Fragment::string(text);
+        match self.root().member(text) {
+            Some((index, _)) => drop(self.set(&[index], &value)),
+            None => drop(self.add_member(&[], text, &value)),
+        }
+    }
+
+    fn remove_sample(&mut self, text: &[u8]) {
+        if let Some((index, _)) = self.root().member(text) {
+            self.remove_member(&[], index);
+        }
+    }
+}
+
+fn printed(text: &str) -> Result<String, String> {
+    let value = Fragment::parse(text).map_err(|error| error.to_string())?;
+    Ok(shown(value.view()))
+}
+
+fn shown(view: View<'_>) -> String {
+    let mut out = Vec::new();
+    view.write(&mut out);
+    String::from_utf8(out).expect("the text is UTF-8")
+}
+
+#[test]
+fn texts_come_back_as_they_are() {
+    let long = format!("\"{}\"", "x".repeat(70_000));
+    let many = format!("[{}1]", "-7,".repeat(40_000));
+    for text in [
+        "null",
+        "true",
+        "[]",
+        "{}",
+        "[[]]",
+        "[1,-16,-17,79,80,127,128,-129,32768,2147483648,-2147483649]",
+        "[9223372036854775807,-9223372036854775808,18446744073709551615]",
+        "[0.1,-0.0,1.5,100.0,1e22,5e-324]",
+        "[1.7976931348623157e308,1e16,1.2e16,-1e16,1000000000000000.0,0.00001,1e-6,123456.789]",
+        r#"{"a":1,"b":{"c":[1,2,3,{"d":"x"}]},"e":null}"#,
+        r#""\u0000\u001f\b\f\n\r\t\"\\/é😀""#,
+        &long,
+        &many,
+    ] {
+        assert_eq!(printed(text).as_deref(), Ok(text));
+    }
+    assert_eq!(printed(r#" { "a" : 1 , "b":2,"a":3 } x"#).as_deref(), Ok(r#"{"a":3,"b":2}"#));
+    assert_eq!(printed(r#""\ud83d\ude00\/""#).as_deref(), Ok("\"😀/\""));
+    let keys: Vec<String> = (0..100).map(|number| format!("\"{}\":{number}", number % 40)).collect();
+    let value = Fragment::parse(&format!("{{{}}}", keys.join(","))).expect("it is JSON");
+    assert_eq!((value.view().len(), value.view().member(b"3").map(|found| found.0)), (40, Some(3)));
+    assert_eq!(shown(value.view().child(3).expect("a member")), "83");
+}
+
+#[test]
+fn errors_are_those_of_redis() {
+    for (text, error) in [
+        ("", "EOF while parsing a value at line 1 column 0"),
+        ("{", "EOF while parsing an object at line 1 column 1"),
+        ("[1,2", "EOF while parsing a list at line 1 column 4"),
+        ("[1 2]", "expected `,` or `]` at line 1 column 4"),
+        ("{\"a\" 1}", "expected `:` at line 1 column 6"),
+        ("{a:1}", "key must be a string at line 1 column 2"),
+        ("{\"a\":1,}", "trailing comma at line 1 column 8"),
+        ("[1,]", "trailing comma at line 1 column 4"),
+        ("\"abc", "EOF while parsing a string at line 1 column 4"),
+        ("\"a\\x\"", "invalid escape at line 1 column 4"),
+        ("\"\\ud800\"", "unexpected end of hex escape at line 1 column 8"),
+        ("01", "invalid number at line 1 column 2"),
+        ("-", "EOF while parsing a value at line 1 column 1"),
+        ("1.", "EOF while parsing a value at line 1 column 2"),
+        ("1e400", "number out of range at line 1 column 5"),
+        ("foo", "expected ident at line 1 column 2"),
+        ("[1,\n2,\n x]", "expected value at line 3 column 2"),
+    ] {
+        assert_eq!(printed(text), Err(error.to_owned()), "{text}");
+    }
+    let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+    assert!(printed(&nested(127)).is_ok());
+    assert_eq!(printed(&nested(128)), Err("recursion limit exceeded at line 1 column 128".to_owned()));
+}
+
+/// A value as a tree, to compare with.
+#[derive(Clone, Debug, PartialEq)]
+enum Model {
+    Text(String),
+    Array(Vec<Model>),
+    Object(Vec<(String, Model)>),
+}
+
+impl Model {
+    fn random(random: &mut Random, depth: usize) -> Model {
+        let count = if random.below(10) == 0 { random.below(60) } else { random.below(4) };
+        match random.below(if depth == 0 { 6 } else { 10 }) {
+            0 => Model::Text("null".to_owned()),
+            1 => Model::Text((random.below(1 << 20) as i64 - (1 << 19)).to_string()),
+            2 => Model::Text(format!("{}.5", random.below(1000))),
+            3..6 => Model::Text(format!("\"{}\"", "y".repeat(random.below(300)))),
+            6..8 => Model::Array((0..count).map(|_| Model::random(random, depth - 1)).collect()),
+            _ => Model::Object(
+                (0..count).map(|number| (format!("k{number}"), Model::random(random, depth - 1))).collect(),
+            ),
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Model::Text(text) => text.clone(),
+            Model::Array(elements) => {
+                format!("[{}]", elements.iter().map(Model::text).collect::<Vec<_>>().join(","))
+            }
+            Model::Object(members) => {
+                let texts: Vec<String> =
+                    members.iter().map(|(key, value)| format!("\"{key}\":{}", value.text())).collect();
+                format!("{{{}}}", texts.join(","))
+            }
+        }
+    }
+
+    fn fragment(&self) -> Fragment {
+        Fragment::parse(&self.text()).expect("a model is JSON")
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Model::Text(_) => 0,
+            Model::Array(elements) => elements.len(),
+            Model::Object(members) => members.len(),
+        }
+    }
+
+    fn child(&mut self, index: usize) -> &mut Model {
+        match self {
+            Model::Array(elements) => &mut elements[index],
+            Model::Object(members) => &mut members[index].1,
+            Model::Text(_) => unreachable!("a text has no children"),
+        }
+    }
+}
+
+fn change(document: &mut Json, model: &mut Model, random: &mut Random, serial: usize) {
+    let mut place = Vec::new();
+    let mut target = &mut *model;
+    while target.len() > 0 && random.below(4) > 0 {
+        let index = random.below(target.len());
+        place.push(index);
+        target = target.child(index);
+    }
+    let value = Model::random(random, 3);
+    let choice = random.below(4);
+    match target {
+        Model::Array(elements) if choice == 1 => {
+            let index = random.below(elements.len() + 1);
+            elements.splice(index..index, [value.clone(), value.clone()]);
+            assert!(document.insert(&place, index, &[value.fragment(), value.fragment()]));
+        }
+        Model::Array(elements) if choice == 2 && !elements.is_empty() => {
+            let from = random.below(elements.len());
+            let count = 1 + random.below(elements.len() - from);
+            elements.drain(from..from + count);
+            document.remove(&place, from, count);
+        }
+        Model::Object(members) if choice == 1 => {
+            let key = format!("new{serial}");
+            assert!(document.add_member(&place, key.as_bytes(), &value.fragment()));
+            members.push((key, value));
+        }
+        Model::Object(members) if choice == 2 && !members.is_empty() => {
+            let index = random.below(members.len());
+            members.swap_remove(index);
+            document.remove_member(&place, index);
+        }
+        _ => {
+            assert!(document.set(&place, &value.fragment()));
+            *target = value;
+        }
+    }
+}
+
+#[test]
+fn documents_change_as_trees_do() {
+    for seed in 0..60 {
+        let mut random = Random::new(seed);
+        let mut model = Model::random(&mut random, 4);
+        let mut document = Json::new(&model.fragment());
+        for serial in 0..60 {
+            let (before, text) = (document.clone(), model.text());
+            change(&mut document, &mut model, &mut random, serial);
+            assert_eq!(shown(document.root()), model.text(), "seed {seed}");
+            assert_eq!(shown(before.root()), text, "a clone stays what it was");
+        }
+    }
+}
+
+#[test]
+fn headers_take_as_few_bytes_as_they_can() {
+    for (body, count, size) in [(0, 0, 1), (255, 255, 3), (256, 1, 5), (65_535, 2, 5), (65_536, 3, 9)] {
+        let (header, bytes) = Header::new(packed::ARRAY, body, count);
+        assert_eq!((header.size, Header::read(&bytes)), (size, header));
+    }
+}
+
+#[test]
+fn many_changes_at_once_are_as_one_after_the_other() {
+    let text = r#"{"b":1,"a":[1,2,{"x":[5]}],"d":{"p":1,"q":2,"r":3},"c":2,"e":3}"#;
+    let places: [&[usize]; 6] = [&[0], &[1, 0], &[1, 2, 0], &[2, 0], &[2, 1], &[3]];
+    let mut document = Json::parse(text).expect("it is JSON");
+    document.change_all(&places, &mut |_| Some(Fragment::string(&[b'y'; 300])));
+    let mut other = Json::parse(text).expect("it is JSON");
+    for place in places {
+        assert!(other.set(place, &Fragment::string(&[b'y'; 300])));
+    }
+    assert_eq!(shown(document.root()), shown(other.root()));
+    let mut document = Json::parse(text).expect("it is JSON");
+    document.change_all(&places, &mut |_| None);
+    assert_eq!(shown(document.root()), r#"{"e":3,"a":[2,{}],"d":{"r":3}}"#);
+}

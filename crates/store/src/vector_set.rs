@@ -1,0 +1,487 @@
+//! Vector sets: elements with vectors, searched for the nearest to a vector.
+//!
+//! ```text
+//! for each element (32-bit number)   Q8, 300 numbers, M = 16
+//! vector    312      a row of `rows`: range and length, the numbers
+//! level 0   136      a row of `lowest`: a count and 32 links
+//! above       6      one element in 16 has up to 16 links on a level above
+//! element    24      where its text lies, its place in the order of all that were added
+//! text      24+      name and attribute with their lengths
+//! order       6      leaves of a counted tree, by name
+//! ```
+//!
+//! Guarantees: the same commands lead to the same set, on every server and processor: levels follow from the
+//! count of all elements that were ever added, projections from their sizes. Exact searches compare with
+//! every element. Removed elements leave no trace but their rows, which later ones use again.
+//!
+//! A search is about `ef * M` comparisons, inserting one search with `ef` 200 and more, removing some
+//! thousand comparisons, finding a name O(log n). A clone costs O(1) and shares all; a change copies the
+//! chunks of up to 28 KB that it touches and that are shared.
+
+mod graph;
+mod load;
+mod names;
+mod rows;
+mod search;
+mod space;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use mantissa_memory::{CowVec, SharedBytes, slab};
+
+use crate::{Ahead, Collection};
+use graph::{Graph, level_of};
+pub use load::{LoadedElement, VectorSetBuilder, VectorSetError};
+use names::Names;
+use search::{Extent, Near, Scratch, with_scratch};
+pub use space::{Projection, Quantization};
+use space::{Space, head};
+
+/// Links of an element on levels above 0, where none are asked for.
+pub const LINKS_DEFAULT: u32 = 16;
+/// The most that can be asked for.
+pub const LINKS_MAX: u32 = 4096;
+/// The fewest.
+pub const LINKS_MIN: u32 = 4;
+
+/// What is fixed with the first element.
+#[derive(Clone, Debug, Default)]
+pub struct VectorSetOptions {
+    /// Numbers of a vector as it is kept, up to [`DIMENSION_MAX`].
+    pub dimension: u32,
+    /// How they are kept.
+    pub quantization: Quantization,
+    /// Links of an element on levels above 0: from [`LINKS_MIN`] to [`LINKS_MAX`].
+    pub links: u32,
+    /// What vectors go through before.
+    pub projection: Option<Arc<Projection>>,
+}
+
+/// The most numbers of a vector.
+pub const DIMENSION_MAX: u32 = mantissa_number::vector::DOT_I8_LEN_MAX as u32;
+
+/// A vector set. Clones share everything until they change.
+#[derive(Clone, Default)]
+#[repr(transparent)]
+pub struct VectorSet {
+    body: Box<Body>,
+}
+
+const _: () = assert!(size_of::<VectorSet>() == 8);
+
+#[derive(Clone, Default)]
+struct Body {
+    space: Space,
+    projection: Option<Arc<Projection>>,
+    graph: Graph,
+    elements: CowVec<Element>,
+    names: Names,
+    /// Numbers of elements that have been removed.
+    free: CowVec<u32>,
+    len: u32,
+    attributes: u32,
+    /// Elements that were ever added.
+    last_uid: u64,
+    text_bytes: usize,
+}
+
+/// What an element has beside its vector and links.
+#[derive(Clone, Debug, Default)]
+struct Element {
+    text: ElementText,
+    uid: u64,
+}
+
+/// Name and attribute, each after its length; nothing if there is no such element.
+#[derive(Clone, Debug, Default)]
+struct ElementText(SharedBytes);
+
+impl ElementText {
+    const LENGTHS_BYTES: usize = 8;
+
+    fn new(name: &[u8], attribute: &[u8]) -> Self {
+        let lengths = [name, attribute].map(|text| (text.len() as u32).to_le_bytes());
+        ElementText(SharedBytes::joined(&[&lengths[0], &lengths[1], name, attribute]))
+    }
+
+    fn parts(&self) -> (&[u8], &[u8]) {
+        let Some((lengths, texts)) = self.0.payload().split_first_chunk::<{ Self::LENGTHS_BYTES }>() else {
+            return (&[], &[]);
+        };
+        let [a, b, c, d, e, f, g, h] = *lengths;
+        let (name, rest) = texts.split_at(u32::from_le_bytes([a, b, c, d]) as usize);
+        (name, &rest[..u32::from_le_bytes([e, f, g, h]) as usize])
+    }
+
+    fn is_there(&self) -> bool {
+        !self.0.payload().is_empty()
+    }
+}
+
+/// An element that was found, and its distance from what was looked for: from 0 to 2.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Neighbour {
+    /// The element's number.
+    pub element: u32,
+    /// Its distance.
+    pub distance: f32,
+}
+
+impl Neighbour {
+    /// The similarity: 1 for vectors of one direction, 0 for opposite ones.
+    pub fn score(self) -> f64 {
+        1.0 - f64::from(self.distance) / 2.0
+    }
+}
+
+/// A vector in the form in which the elements of a set have theirs.
+#[derive(Clone, Debug)]
+pub struct Target(Vec<u64>);
+
+/// How elements are searched.
+pub struct Search<'f> {
+    /// The number of elements that are wanted.
+    pub count: usize,
+    /// The number of nearest elements that are kept meanwhile; at least `count` is.
+    pub ef: usize,
+    /// Which elements are wanted, if not all.
+    pub filter: Option<&'f mut dyn FnMut(u32) -> bool>,
+    /// Elements that are compared at most if there is a filter.
+    pub compared_max: usize,
+}
+
+impl VectorSet {
+    /// An empty set. The options are within their bounds.
+    pub fn new(options: VectorSetOptions) -> Self {
+        let space = Space::new(options.dimension, options.quantization);
+        let links = options.links.clamp(LINKS_MIN, LINKS_MAX);
+        let graph = Graph::new(&space, links);
+        VectorSet { body: Box::new(Body { space, projection: options.projection, graph, ..Body::default() }) }
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.body.len as usize
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.body.len == 0
+    }
+
+    /// The numbers of a vector as it is kept.
+    pub fn dimension(&self) -> u32 {
+        self.body.space.dimension
+    }
+
+    /// How they are kept.
+    pub fn quantization(&self) -> Quantization {
+        self.body.space.quantization
+    }
+
+    /// Links of an element on levels above 0.
+    pub fn links_max(&self) -> u32 {
+        self.body.graph.links_max()
+    }
+
+    /// What vectors go through before.
+    pub fn projection(&self) -> Option<&Arc<Projection>> {
+        self.body.projection.as_ref()
+    }
+
+    /// The highest level that has an element.
+    pub fn top_level(&self) -> u8 {
+        self.body.graph.entry().map_or(0, |(_, level)| level)
+    }
+
+    /// How many elements have an attribute.
+    pub fn attribute_count(&self) -> usize {
+        self.body.attributes as usize
+    }
+
+    /// How many elements were ever added.
+    pub fn last_uid(&self) -> u64 {
+        self.body.last_uid
+    }
+
+    /// The number of an element, by which it is known until it is removed.
+    pub fn find(&self, name: &[u8]) -> Option<u32> {
+        self.body.names.find(name, |element| self.name(element))
+    }
+
+    /// The name of an element.
+    pub fn name(&self, element: u32) -> &[u8] {
+        self.body.elements.get(element as usize).text.parts().0
+    }
+
+    /// The attribute of an element; empty if it has none.
+    pub fn attribute(&self, element: u32) -> &[u8] {
+        self.body.elements.get(element as usize).text.parts().1
+    }
+
+    /// The place of an element in the order of all that were ever added.
+    pub fn uid(&self, element: u32) -> u64 {
+        self.body.elements.get(element as usize).uid
+    }
+
+    /// Sets the attribute of an element; an empty one is none.
+    pub fn set_attribute(&mut self, element: u32, attribute: &[u8]) {
+        let (name, before) = self.body.elements.get(element as usize).text.parts();
+        if before == attribute {
+            return;
+        }
+        let (had, has) = (!before.is_empty(), !attribute.is_empty());
+        let text = ElementText::new(name, attribute);
+        self.body.replace_text(element, text);
+        self.body.attributes = self.body.attributes + u32::from(has) - u32::from(had);
+    }
+
+    /// A vector as the elements of this set have theirs. It has [`VectorSet::dimension`] numbers.
+    pub fn target(&self, mut vector: Vec<f32>) -> Target {
+        debug_assert_eq!(vector.len(), self.dimension() as usize);
+        vector.resize(self.dimension() as usize, 0.0);
+        Target(self.body.space.row_of(&mut vector))
+    }
+
+    /// Sets the vector of an element, which is new if the name is; true then. `ef` is how many candidates are
+    /// kept while its neighbours are looked for. An element with another vector counts as added again.
+    pub fn set(&mut self, name: &[u8], target: &Target, ef: usize) -> bool {
+        let body = &mut *self.body;
+        let found = body.names.find(name, |element| body.elements.get(element as usize).text.parts().0);
+        let Some(element) = found else {
+            let element = body.free_number();
+            let text = ElementText::new(name, b"");
+            body.text_bytes += text.0.memory_usage();
+            body.put_element(element, text);
+            body.names.insert(element, name, |other| body.elements.get(other as usize).text.parts().0);
+            body.insert(element, target, ef);
+            body.len += 1;
+            return true;
+        };
+        let row = body.graph.rows().get(element);
+        if row[1..] == target.0[1..] && head(row).0 == head(&target.0).0 {
+            body.graph.set_row(element, &target.0);
+        } else {
+            body.unlink(element);
+            body.insert(element, target, ef);
+        }
+        false
+    }
+
+    /// Removes an element.
+    pub fn remove(&mut self, element: u32) {
+        let body = &mut *self.body;
+        body.unlink(element);
+        let Element { text, .. } = body.elements.get(element as usize).clone();
+        let (name, attribute) = text.parts();
+        body.names.remove(name, |other| body.elements.get(other as usize).text.parts().0);
+        body.attributes -= u32::from(!attribute.is_empty());
+        body.text_bytes -= text.0.memory_usage();
+        *body.elements.get_mut(element as usize) = Element::default();
+        body.free.push(element);
+        body.len -= 1;
+    }
+
+    /// The vector of an element, as far as it has been kept.
+    pub fn vector(&self, element: u32) -> Vec<f32> {
+        self.body.space.vector_of(self.body.graph.rows().get(element))
+    }
+
+    /// Appends the numbers of an element's vector as files have them.
+    pub fn put_vector_bytes(&self, element: u32, out: &mut Vec<u8>) {
+        self.body.space.put_bytes(self.body.graph.rows().get(element), out);
+    }
+
+    /// The magnitude that 127 stands for in an element's vector, and the length of the vector.
+    pub fn range_and_length(&self, element: u32) -> (f32, f32) {
+        head(self.body.graph.rows().get(element))
+    }
+
+    /// The highest level of an element.
+    pub fn level(&self, element: u32) -> u8 {
+        self.body.graph.level(element)
+    }
+
+    /// The most links on a level.
+    pub fn link_capacity(&self, level: u8) -> usize {
+        self.body.graph.capacity(level)
+    }
+
+    /// The neighbours of an element on a level.
+    pub fn neighbours(&self, element: u32, level: u8) -> impl ExactSizeIterator<Item = Neighbour> {
+        let Body { graph, space, .. } = &*self.body;
+        let own = graph.rows().get(element);
+        graph.links(element, level).iter().map(move |&other| Neighbour {
+            element: other,
+            distance: space.distance(own, graph.rows().get(other)),
+        })
+    }
+
+    /// The nearest elements to a vector that a search of the graph finds, the nearest first.
+    pub fn search(&self, target: &Target, search: Search<'_>) -> Vec<Neighbour> {
+        let Body { graph, space, .. } = &*self.body;
+        let Some((entry, top)) = graph.entry() else { return Vec::new() };
+        let mut start = Near::new(space.distance(&target.0, graph.rows().get(entry)), entry);
+        for level in (1..=top).rev() {
+            start = graph.descend(space, &target.0, start, level);
+        }
+        let compared_max = if search.filter.is_some() { search.compared_max } else { usize::MAX };
+        let extent = Extent { ef: search.ef.max(search.count), compared_max, filter: search.filter };
+        with_scratch(|scratch| {
+            graph.search_level(space, &target.0, &[start], 0, extent, scratch);
+            self.body.shown(target, scratch.found.iter().take(search.count).copied())
+        })
+    }
+
+    /// The nearest elements to a vector among all for which `filter` holds, the nearest first.
+    /// O(n log count).
+    pub fn search_all(
+        &self,
+        target: &Target,
+        count: usize,
+        mut filter: impl FnMut(u32) -> bool,
+    ) -> Vec<Neighbour> {
+        let Body { graph, space, elements, .. } = &*self.body;
+        let mut nearest = std::collections::BinaryHeap::new();
+        for element in 0..graph.rows().len() {
+            if !elements.get(element as usize).text.is_there() {
+                continue;
+            }
+            let near = Near::new(space.distance(&target.0, graph.rows().get(element)), element);
+            let is_near = nearest.len() < count || nearest.peek().is_some_and(|worst| near < *worst);
+            if is_near && filter(element) {
+                nearest.push(near);
+                if nearest.len() > count {
+                    nearest.pop();
+                }
+            }
+        }
+        self.body.shown(target, nearest.into_sorted_vec().into_iter())
+    }
+
+    /// The element with so many names before its own.
+    pub fn at_rank(&self, rank: usize) -> Option<u32> {
+        self.body.names.at(rank)
+    }
+
+    /// How many names come before this one.
+    pub fn rank(&self, name: &[u8]) -> usize {
+        self.body.names.rank(name, |element| self.name(element))
+    }
+
+    /// The elements in the order of their names, from the one with so many before it on.
+    pub fn from_rank(&self, rank: usize) -> impl Iterator<Item = u32> {
+        self.body.names.from(rank)
+    }
+
+    /// The elements in the order in which they lie in memory.
+    pub fn elements(&self) -> impl Iterator<Item = u32> {
+        let elements = &self.body.elements;
+        (0..elements.len() as u32).filter(|&element| elements.get(element as usize).text.is_there())
+    }
+}
+
+impl Body {
+    /// What was found near a target, as it is shown.
+    fn shown(&self, target: &Target, found: impl Iterator<Item = Near>) -> Vec<Neighbour> {
+        let shown = |near: Near| {
+            let row = self.graph.rows().get(near.element());
+            Neighbour { element: near.element(), distance: self.space.shown_distance(&target.0, row) }
+        };
+        found.map(shown).collect()
+    }
+
+    fn free_number(&mut self) -> u32 {
+        // Numbers end long after memory does: an element takes some hundred bytes.
+        self.free.pop().unwrap_or(self.elements.len() as u32)
+    }
+
+    fn put_element(&mut self, element: u32, text: ElementText) {
+        let new = Element { text, uid: 0 };
+        if element as usize == self.elements.len() {
+            self.elements.push(new);
+        } else {
+            *self.elements.get_mut(element as usize) = new;
+        }
+    }
+
+    fn replace_text(&mut self, element: u32, text: ElementText) {
+        let place = &mut self.elements.get_mut(element as usize).text;
+        self.text_bytes = self.text_bytes + text.0.memory_usage() - place.0.memory_usage();
+        *place = text;
+    }
+
+    fn insert(&mut self, element: u32, target: &Target, ef: usize) {
+        self.last_uid += 1;
+        self.elements.get_mut(element as usize).uid = self.last_uid;
+        let level = level_of(self.last_uid);
+        with_scratch(|scratch: &mut Scratch| {
+            self.graph.insert(&self.space, element, &target.0, level, ef, scratch);
+        });
+    }
+
+    fn unlink(&mut self, element: u32) {
+        let elements = &self.elements;
+        let is_there = |other: u32| elements.get(other as usize).text.is_there();
+        self.graph.remove(&self.space, element, is_there);
+    }
+}
+
+impl fmt::Debug for VectorSet {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |bytes: &[u8]| bytes.escape_ascii().to_string();
+        let names =
+            self.from_rank(0).map(|element| (text(self.name(element)), text(self.attribute(element))));
+        formatter.debug_list().entries(names).finish()
+    }
+}
+
+impl Collection for VectorSet {
+    fn element_count(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn encoding(&self) -> &'static str {
+        "raw"
+    }
+
+    fn memory_usage(&self) -> usize {
+        let Body { graph, elements, names, free, projection, text_bytes, .. } = &*self.body;
+        let structure = elements.memory_usage() + names.memory_usage() + free.memory_usage();
+        let projection = projection.as_ref().map_or(0, |projection| projection.memory_usage());
+        slab::class_size(size_of::<Body>()) + graph.memory_usage() + structure + projection + text_bytes
+    }
+
+    fn free_effort(&self) -> usize {
+        self.len() + self.body.graph.chunk_count()
+    }
+
+    fn redis_free_effort(&self, max: usize) -> usize {
+        self.len().min(max + 1)
+    }
+
+    fn is_large_form(&self) -> bool {
+        true
+    }
+
+    fn compact(&mut self, slice: usize) -> bool {
+        let elements = &mut self.body.elements;
+        let parts = slab::parts_of_slice(elements.len(), slice);
+        let has_more = parts.end < elements.len();
+        if !elements.is_shared() {
+            parts.for_each(|index| elements.get_mut(index).text.0.compact());
+        }
+        has_more
+    }
+
+    fn prefetch(&self, _: &[Ahead<'_>]) -> bool {
+        false
+    }
+
+    fn hash_table_len(&self) -> Option<usize> {
+        None
+    }
+}

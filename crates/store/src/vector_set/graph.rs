@@ -1,0 +1,417 @@
+//! The graph: which elements are linked, on which levels.
+//!
+//! A hierarchical navigable small world (Malkov and Yashunin, 2018): every element is on level 0, one in
+//! 16 also on level 1, and so on; a search goes down from the single entry on the highest level.
+//!
+//! ```text
+//! level 0     a row for each element:  | count | up to 2 * M numbers of neighbours |
+//! above       for elements that are there: a vector of up to M numbers for each level
+//! ```
+//!
+//! Invariants: links are mutual, between elements that are both on their level, and no element is linked to
+//! itself or twice to another. So an element that is removed is found at all its neighbours, and they are
+//! linked with each other in its place. The entry is on the highest level.
+//!
+//! Inserting costs a search and, for each neighbour whose links are full, the distances to all of its
+//! neighbours: one of them gives way. Removing costs the distances between the neighbours.
+
+use std::sync::Arc;
+
+use mantissa_memory::{CowVec, prefetch_lines};
+
+use super::rows::{Rows, numbers, numbers_mut};
+use super::search::{Extent, Near, Scratch};
+use super::space::Space;
+
+/// An element is on the next level with the probability of one in so many.
+const LEVEL_FACTOR_BITS: u32 = 4;
+/// The highest level.
+pub const LEVEL_MAX: u8 = 15;
+/// Candidates that are looked at when the neighbours of a new element are chosen.
+const CANDIDATES_MAX: usize = 96;
+/// Others that an element which has lost a neighbour is compared with at most.
+const PARTNERS_MAX: usize = 128;
+
+/// Links above level 0.
+type Upper = Option<Arc<Vec<Vec<u32>>>>;
+
+/// Links and vectors.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Graph {
+    rows: Rows,
+    lowest: Rows,
+    upper: CowVec<Upper>,
+    links_max: u32,
+    /// Where searches begin, if there is an element.
+    entry: Option<u32>,
+    /// Elements by their highest level.
+    by_level: [u32; LEVEL_MAX as usize + 1],
+    upper_bytes: usize,
+}
+
+impl Graph {
+    /// An empty graph, with so many links on levels above 0 and twice as many there.
+    pub fn new(space: &Space, links_max: u32) -> Self {
+        Graph {
+            rows: Rows::new(space.row_bytes()),
+            lowest: Rows::new(size_of::<u32>() * (2 * links_max as usize + 1)),
+            upper: CowVec::new(),
+            links_max,
+            entry: None,
+            by_level: [0; LEVEL_MAX as usize + 1],
+            upper_bytes: 0,
+        }
+    }
+
+    /// The vectors.
+    #[inline]
+    pub fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    /// The most links that an element has on level 1 and above.
+    pub fn links_max(&self) -> u32 {
+        self.links_max
+    }
+
+    /// The most links that an element has on a level.
+    pub fn capacity(&self, level: u8) -> usize {
+        if level == 0 { 2 * self.links_max as usize } else { self.links_max as usize }
+    }
+
+    /// Where searches begin, and the level of that element.
+    pub fn entry(&self) -> Option<(u32, u8)> {
+        self.entry.map(|entry| (entry, self.level(entry)))
+    }
+
+    /// The highest level that an element is on.
+    pub fn level(&self, element: u32) -> u8 {
+        self.upper.get(element as usize).as_ref().map_or(0, |levels| levels.len() as u8)
+    }
+
+    /// The neighbours of an element on a level. None on levels where it is not.
+    #[inline]
+    pub fn links(&self, element: u32, level: u8) -> &[u32] {
+        if level == 0 {
+            let row = numbers::<u32>(self.lowest.get(element));
+            return &row[1..=row[0] as usize];
+        }
+        let levels = self.upper.get(element as usize).as_ref();
+        levels.and_then(|levels| levels.get(usize::from(level) - 1)).map_or(&[], Vec::as_slice)
+    }
+
+    #[inline]
+    pub fn prefetch_links(&self, element: u32) {
+        let row = self.lowest.get(element);
+        prefetch_lines(row.as_ptr().cast(), 0..size_of_val(row));
+    }
+
+    /// Makes an element without links, on levels up to this one, in the place of this number: one that has
+    /// been removed, or the next.
+    pub fn place(&mut self, element: u32, row: &[u64], level: u8) {
+        while self.rows.len() <= element {
+            self.rows.push();
+            self.lowest.push();
+            self.upper.push(None);
+        }
+        self.rows.get_mut(element).copy_from_slice(row);
+        numbers_mut::<u32>(self.lowest.get_mut(element))[0] = 0;
+        let levels = vec![Vec::new(); usize::from(level)];
+        self.upper_bytes += usize::from(level) * self.upper_level_bytes();
+        self.by_level[usize::from(level)] += 1;
+        if level > 0 || self.upper.get(element as usize).is_some() {
+            *self.upper.get_mut(element as usize) = (level > 0).then(|| Arc::new(levels));
+        }
+        if self.entry.is_none_or(|entry| self.level(entry) < level) {
+            self.entry = Some(element);
+        }
+    }
+
+    /// Replaces the vector of an element by one at the same place.
+    pub fn set_row(&mut self, element: u32, row: &[u64]) {
+        self.rows.get_mut(element).copy_from_slice(row);
+    }
+
+    /// About what the links of an element take on one of the upper levels.
+    fn upper_level_bytes(&self) -> usize {
+        self.links_max as usize * size_of::<u32>() + size_of::<Vec<u32>>()
+    }
+
+    fn links_mut(&mut self, element: u32, level: u8, change: impl FnOnce(&mut Vec<u32>)) {
+        let levels = self.upper.get_mut(element as usize).as_mut().map(Arc::make_mut);
+        if let Some(links) = levels.and_then(|levels| levels.get_mut(usize::from(level) - 1)) {
+            change(links);
+        }
+    }
+
+    /// Adds `to` at the end of the links of `from`, which are not full.
+    pub fn add_half(&mut self, from: u32, to: u32, level: u8) {
+        if level > 0 {
+            return self.links_mut(from, level, |links| links.push(to));
+        }
+        let row = numbers_mut::<u32>(self.lowest.get_mut(from));
+        row[0] += 1;
+        row[row[0] as usize] = to;
+    }
+
+    /// Takes `to` from the links of `from`.
+    pub fn remove_half(&mut self, from: u32, to: u32, level: u8) {
+        let Some(at) = self.links(from, level).iter().position(|&link| link == to) else { return };
+        if level > 0 {
+            return self.links_mut(from, level, |links| _ = links.swap_remove(at));
+        }
+        let row = numbers_mut::<u32>(self.lowest.get_mut(from));
+        row[at + 1] = row[row[0] as usize];
+        row[0] -= 1;
+    }
+
+    fn link(&mut self, one: u32, other: u32, level: u8) {
+        self.add_half(one, other, level);
+        self.add_half(other, one, level);
+    }
+
+    fn unlink(&mut self, one: u32, other: u32, level: u8) {
+        self.remove_half(one, other, level);
+        self.remove_half(other, one, level);
+    }
+
+    fn between(&self, space: &Space, one: u32, other: u32) -> f32 {
+        space.distance(self.rows.get(one), self.rows.get(other))
+    }
+
+    /// Adds an element with the vector of a row on levels up to this one, in the place of this number.
+    pub fn insert(
+        &mut self,
+        space: &Space,
+        element: u32,
+        row: &[u64],
+        level: u8,
+        ef: usize,
+        scratch: &mut Scratch,
+    ) {
+        let before = self.entry();
+        self.place(element, row, level);
+        let Some((entry, top)) = before else { return };
+        let mut start = Near::new(self.between(space, element, entry), entry);
+        for upper in (level + 1..=top).rev() {
+            start = self.descend(space, row, start, upper);
+        }
+        let mut starts = vec![start];
+        for on in (0..=level.min(top)).rev() {
+            let extent = Extent { ef, compared_max: usize::MAX, filter: None };
+            self.search_level(space, row, &starts, on, extent, scratch);
+            starts.clone_from(&scratch.found);
+            let chosen = self.choose(space, &starts);
+            self.connect(space, element, &chosen, on);
+        }
+    }
+
+    /// Which of the nearest become neighbours: those that are nearer to the new element than to any of its
+    /// neighbours, so that they lie on different sides of it; then the nearest of the others.
+    fn choose(&self, space: &Space, nearest: &[Near]) -> Vec<Near> {
+        let wanted = self.links_max as usize;
+        let mut chosen: Vec<Near> = Vec::with_capacity(wanted);
+        let mut left = Vec::new();
+        for &candidate in nearest.iter().take(CANDIDATES_MAX.max(wanted)) {
+            if chosen.len() == wanted {
+                break;
+            }
+            let row = self.rows.get(candidate.element());
+            let is_hidden = chosen
+                .iter()
+                .any(|other| space.distance(row, self.rows.get(other.element())) < candidate.distance());
+            if is_hidden { left.push(candidate) } else { chosen.push(candidate) }
+        }
+        let missing = wanted - chosen.len();
+        chosen.extend(left.into_iter().take(missing));
+        chosen
+    }
+
+    /// Links a new element with those chosen. One whose links are full gives one of them up, or refuses. If
+    /// all refuse, the nearest gives up the neighbour that has the most links.
+    fn connect(&mut self, space: &Space, element: u32, chosen: &[Near], level: u8) {
+        for &near in chosen {
+            let other = near.element();
+            if self.links(other, level).len() < self.capacity(level) {
+                self.link(element, other, level);
+            } else if let Some(victim) = self.victim(space, other, element, near.distance(), level) {
+                self.unlink(other, victim, level);
+                self.link(element, other, level);
+            }
+        }
+        if self.links(element, level).is_empty()
+            && let Some(near) = chosen.first()
+        {
+            let other = near.element();
+            let links = self.links(other, level).iter().copied();
+            if let Some(victim) = links.max_by_key(|&link| self.links(link, level).len()) {
+                self.unlink(other, victim, level);
+            }
+            self.link(element, other, level);
+        }
+    }
+
+    /// The link that a full element gives up for a new one at this distance, if any: the farthest of those
+    /// that the new one is nearer to than the element is, since they can be reached through it; else, unless
+    /// the new one can be reached through another, the farthest. Never the last link of a neighbour. Those
+    /// that are all equally far from each other take half of the links at most, and change places among
+    /// themselves then: equal vectors do not become an island.
+    fn victim(&self, space: &Space, full: u32, new: u32, distance: f32, level: u8) -> Option<u32> {
+        let (mut hidden, mut farthest): (Option<Near>, Option<(Near, usize)>) = (None, None);
+        let (mut equals, mut most_linked): (usize, Option<(usize, u32)>) = (0, None);
+        let links = self.links(full, level);
+        links.iter().for_each(|&link| self.rows.prefetch(link, space.row_bytes()));
+        for &link in links {
+            let (to_full, to_new) = (self.between(space, full, link), self.between(space, new, link));
+            if to_full < distance && to_new < distance {
+                // The new one can be reached through this.
+                farthest = None;
+                most_linked = None;
+                equals = usize::MAX;
+            }
+            let degree = self.links(link, level).len();
+            if degree <= 1 {
+                continue;
+            }
+            if to_full > distance && to_new < to_full {
+                hidden = hidden.max(Some(Near::new(to_full, link)));
+            }
+            if equals == usize::MAX {
+                continue;
+            }
+            if to_full == distance && to_new == distance {
+                equals += 1;
+                most_linked = most_linked.max(Some((degree, link)));
+            }
+            // Of several at one distance the one with the most links.
+            let key = (Near::new(to_full, 0), degree);
+            if to_full >= distance
+                && farthest.is_none_or(|(near, most)| key > (Near::new(near.distance(), 0), most))
+            {
+                farthest = Some((Near::new(to_full, link), degree));
+            }
+        }
+        let are_equals_many = equals >= self.capacity(level) / 2;
+        let other = if are_equals_many {
+            most_linked.map(|(_, link)| link)
+        } else {
+            farthest.map(|(near, _)| near.element())
+        };
+        hidden.map(Near::element).or(other)
+    }
+
+    /// Removes an element from the graph. Its number may be used again. `is_there` knows the others.
+    pub fn remove(&mut self, space: &Space, element: u32, is_there: impl Fn(u32) -> bool) {
+        let top = self.level(element);
+        self.by_level[usize::from(top)] -= 1;
+        if self.entry == Some(element) {
+            self.entry = self.next_entry(element, is_there);
+        }
+        for level in 0..=top {
+            let neighbours = self.links(element, level).to_vec();
+            for &neighbour in &neighbours {
+                self.unlink(element, neighbour, level);
+            }
+            self.relink(space, &neighbours, level);
+        }
+        self.upper_bytes -= usize::from(top) * self.upper_level_bytes();
+        if top > 0 {
+            *self.upper.get_mut(element as usize) = None;
+        }
+    }
+
+    /// An element on the highest level but this one: a neighbour there, or found among all if the graph has
+    /// fallen apart.
+    fn next_entry(&self, element: u32, is_there: impl Fn(u32) -> bool) -> Option<u32> {
+        let top = self.by_level.iter().rposition(|&count| count > 0)? as u8;
+        let mut neighbours = self.links(element, top).iter().copied();
+        let is_next = |other: &u32| *other != element && self.level(*other) == top && is_there(*other);
+        neighbours.find(is_next).or_else(|| (0..self.rows.len()).find(is_next))
+    }
+
+    /// Links elements that have lost a neighbour with each other, the nearest first, each to one or
+    /// two, where there is room.
+    fn relink(&mut self, space: &Space, orphans: &[u32], level: u8) {
+        let capacity = self.capacity(level);
+        let mut pairs = Vec::new();
+        for (index, &one) in orphans.iter().enumerate() {
+            let others = orphans.iter().enumerate().skip(index + 1).take(PARTNERS_MAX);
+            for (other_index, &other) in others {
+                let pair = index as u32 * orphans.len() as u32 + other_index as u32;
+                pairs.push(Near::new(self.between(space, one, other), pair));
+            }
+        }
+        pairs.sort_unstable();
+        let mut gained = vec![0u8; orphans.len()];
+        for pair in pairs {
+            let (index, other_index) =
+                (pair.element() as usize / orphans.len(), pair.element() as usize % orphans.len());
+            let (one, other) = (orphans[index], orphans[other_index]);
+            let has_room = |element| self.links(element, level).len() < capacity;
+            if gained[index].max(gained[other_index]) < 2
+                && gained[index].min(gained[other_index]) == 0
+                && has_room(one)
+                && has_room(other)
+                && !self.links(one, level).contains(&other)
+            {
+                self.link(one, other, level);
+                gained[index] += 1;
+                gained[other_index] += 1;
+            }
+        }
+    }
+
+    /// Allocations, about.
+    pub fn chunk_count(&self) -> usize {
+        self.rows.chunk_count() + self.lowest.chunk_count()
+    }
+
+    /// Bytes taken.
+    pub fn memory_usage(&self) -> usize {
+        self.rows.memory_usage() + self.lowest.memory_usage() + self.upper.memory_usage() + self.upper_bytes
+    }
+
+    /// Removes the links that only one side has, after a load. Those that `from` has beyond its capacity, to
+    /// itself or twice are refused before.
+    pub fn drop_one_sided(&mut self) {
+        for element in 0..self.rows.len() {
+            for level in 0..=self.level(element) {
+                let links = self.links(element, level).to_vec();
+                for other in links {
+                    if !self.links(other, level).contains(&element) {
+                        self.remove_half(element, other, level);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Checks the invariants.
+    #[cfg(test)]
+    pub fn check(&self, is_alive: impl Fn(u32) -> bool) {
+        for element in 0..self.rows.len() {
+            for level in 0..=self.level(element) {
+                let links = self.links(element, level);
+                assert!(links.len() <= self.capacity(level) && (is_alive(element) || links.is_empty()));
+                for (index, &other) in links.iter().enumerate() {
+                    assert!(other != element && !links[..index].contains(&other) && is_alive(other));
+                    assert!(level <= self.level(other) && self.links(other, level).contains(&element));
+                }
+            }
+        }
+        if let Some((entry, top)) = self.entry() {
+            assert!(is_alive(entry));
+            assert!((0..self.rows.len()).all(|element| self.level(element) <= top));
+        }
+    }
+}
+
+/// The highest level of an element, from its number in the order of all that were ever added: as random as
+/// the number's hash, and the same on every server that runs the same commands.
+pub(super) fn level_of(uid: u64) -> u8 {
+    let mut hash = uid.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^= hash >> 31;
+    ((hash.trailing_zeros() / LEVEL_FACTOR_BITS) as u8).min(LEVEL_MAX)
+}

@@ -1,0 +1,181 @@
+//! Walking the graph towards a vector.
+//!
+//! One level is searched best first: of the elements that have been met, the nearest that has not been
+//! expanded is expanded, until it lies beyond the `ef` nearest that have been found. The vectors of all
+//! neighbours that are new are fetched before the first of them is compared, and the links of the next
+//! element while that goes on.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::graph::Graph;
+use super::space::Space;
+
+/// An element with its distance, in one number whose order is that of distances. Distances are not negative,
+/// and NaN comes last. Of equal ones the higher number comes first: it was most often added later, and has
+/// room for links, so that equal vectors form a chain and not stars that lose their rays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Near(u64);
+
+impl Near {
+    #[inline]
+    pub fn new(distance: f32, element: u32) -> Self {
+        let distance = if distance.is_nan() { f32::NAN } else { distance };
+        Near(u64::from(distance.to_bits()) << 32 | u64::from(!element))
+    }
+
+    #[inline]
+    pub fn distance(self) -> f32 {
+        f32::from_bits((self.0 >> 32) as u32)
+    }
+
+    #[inline]
+    pub fn element(self) -> u32 {
+        !(self.0 as u32)
+    }
+}
+
+/// A set of elements that is emptied in the time that filling it took.
+#[derive(Debug, Default)]
+struct Visited {
+    words: Vec<u64>,
+    touched: Vec<u32>,
+}
+
+impl Visited {
+    /// Empties it, with room for elements below a bound.
+    fn clear(&mut self, bound: u32) {
+        self.touched.drain(..).for_each(|word| self.words[word as usize] = 0);
+        self.words.resize((bound as usize).div_ceil(64).max(self.words.len()), 0);
+    }
+
+    /// Adds an element. False if it is there.
+    #[inline]
+    fn insert(&mut self, element: u32) -> bool {
+        let (word, bit) = ((element / 64) as usize, 1 << (element % 64));
+        let before = self.words[word];
+        if before == 0 {
+            self.touched.push(word as u32);
+        }
+        self.words[word] = before | bit;
+        before & bit == 0
+    }
+}
+
+/// What a search needs beside the set. It is kept for the next one of the thread.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    visited: Visited,
+    candidates: BinaryHeap<Reverse<Near>>,
+    nearest: BinaryHeap<Near>,
+    batch: Vec<u32>,
+    /// What was found, the nearest first.
+    pub found: Vec<Near>,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// Calls `work` with the scratch memory of this thread.
+pub(super) fn with_scratch<R>(work: impl FnOnce(&mut Scratch) -> R) -> R {
+    let mut scratch = SCRATCH.take();
+    let outcome = work(&mut scratch);
+    SCRATCH.replace(scratch);
+    outcome
+}
+
+/// How wide a level is searched.
+pub(super) struct Extent<'f> {
+    /// The number of nearest elements that are kept.
+    pub ef: usize,
+    /// Elements that are compared at most.
+    pub compared_max: usize,
+    /// Which elements may be among the nearest.
+    pub filter: Option<&'f mut dyn FnMut(u32) -> bool>,
+}
+
+impl Graph {
+    /// The nearest elements on a level to the vector of a row, found from these ones on.
+    pub fn search_level(
+        &self,
+        space: &Space,
+        target: &[u64],
+        starts: &[Near],
+        level: u8,
+        mut extent: Extent<'_>,
+        scratch: &mut Scratch,
+    ) {
+        let Scratch { visited, candidates, nearest, batch, found } = scratch;
+        visited.clear(self.rows().len());
+        candidates.clear();
+        nearest.clear();
+        let mut passes = |element| extent.filter.as_mut().is_none_or(|filter| filter(element));
+        let mut compared = 0;
+        for &start in starts {
+            visited.insert(start.element());
+            candidates.push(Reverse(start));
+            if passes(start.element()) {
+                nearest.push(start);
+            }
+            compared += 1;
+        }
+        while let Some(Reverse(next)) = candidates.pop() {
+            let is_full = nearest.len() >= extent.ef;
+            let worst = nearest.peek().copied();
+            if (is_full && worst.is_some_and(|worst| next.distance() > worst.distance()))
+                || compared >= extent.compared_max
+            {
+                break;
+            }
+            batch.clear();
+            for &neighbour in self.links(next.element(), level) {
+                if visited.insert(neighbour) {
+                    self.rows().prefetch(neighbour, space.row_bytes());
+                    batch.push(neighbour);
+                }
+            }
+            if level == 0
+                && let Some(Reverse(after)) = candidates.peek()
+            {
+                self.prefetch_links(after.element());
+            }
+            for &neighbour in batch.iter() {
+                let near = Near::new(space.distance(target, self.rows().get(neighbour)), neighbour);
+                compared += 1;
+                if nearest.len() >= extent.ef && nearest.peek().is_some_and(|worst| near > *worst) {
+                    continue;
+                }
+                candidates.push(Reverse(near));
+                if passes(neighbour) {
+                    nearest.push(near);
+                    if nearest.len() > extent.ef {
+                        nearest.pop();
+                    }
+                }
+            }
+        }
+        found.clear();
+        found.extend(nearest.drain());
+        found.sort_unstable();
+    }
+
+    /// The nearest element that going from neighbour to neighbour leads to, on one level.
+    pub fn descend(&self, space: &Space, target: &[u64], start: Near, level: u8) -> Near {
+        let mut nearest = start;
+        loop {
+            let before = nearest;
+            for &neighbour in self.links(before.element(), level) {
+                self.rows().prefetch(neighbour, space.row_bytes());
+            }
+            for &neighbour in self.links(before.element(), level) {
+                let near = Near::new(space.distance(target, self.rows().get(neighbour)), neighbour);
+                nearest = nearest.min(near);
+            }
+            if nearest == before {
+                return nearest;
+            }
+        }
+    }
+}
