@@ -7,8 +7,9 @@
 //!
 //! Values that were decimals are kept as the integers that they are with the point moved: v = i / 10^e, for
 //! the smallest e with which that is exact. Of these, or of their differences, the smaller is packed. The
-//! few values that are no such decimal are exceptions. If they are many, the same is tried with powers of two,
-//! or else the bits of all doubles are packed, the sign in the lowest place. (ALP by Afroozeh, Kuffo and Boncz, SIGMOD 2024, has the idea.)
+//! few values that are no such decimal are exceptions. If they are many, the same is tried with powers of
+//! two, or else the bits of all doubles are packed, the sign in the lowest place. (ALP by Afroozeh, Kuffo
+//! and Boncz, SIGMOD 2024, has the idea.)
 //!
 //! Encoding is exact: what is read back has the same bits. Both directions are linear.
 
