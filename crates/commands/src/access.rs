@@ -590,8 +590,7 @@ impl<'a> Access<'a> {
         self.collected.effects().found.extend(keys);
     }
 
-    /// Takes the keys whose values the command has found otherwise than by their names: the client must have
-    /// the right to read them all.
+    /// Takes these keys: the client must have the right to read them all.
     pub fn take_found(&mut self) -> Vec<Box<[u8]>> {
         std::mem::take(&mut self.collected.effects().found)
     }

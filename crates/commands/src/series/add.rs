@@ -81,7 +81,9 @@ pub(super) fn add(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
     }
     let key = args.at(1);
     let sample = sample_of(access, args.at(2), args.at(3))?;
-    let on_duplicate = policy(args, "ON_DUPLICATE")?;
+    // A new series has no duplicates, and the module does not look at the option then.
+    let is_there = access.collection_mut::<Series>(key).map_err(|_| NOT_A_SERIES)?.is_some();
+    let on_duplicate = if is_there { policy(args, "ON_DUPLICATE")? } else { None };
     let series = series_or_new(access, args, "ts.add", NOT_A_SERIES)?;
     let added = add_to(series, sample, on_duplicate);
     access.event(EventClass::MODULE, "ts.add", key);
@@ -146,10 +148,10 @@ pub(super) fn madd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -
 }
 
 fn add_one(access: &mut Access<'_>, key: &[u8], time: &[u8], value: &[u8]) -> Outcome<Added> {
-    let sample = sample_of(access, time, value);
+    let sample = sample_of(access, time, value)?;
     let entry = access.find_mut(key).and_then(|entry| entry.collection_mut());
     let series = entry.and_then(Series::of_mut).ok_or(NOT_A_SERIES)?;
-    add_to(series, sample?, None)
+    add_to(series, sample, None)
 }
 
 pub(super) fn incrby(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
@@ -191,8 +193,7 @@ fn change_by(
         ));
     }
     let sample = Sample { time, value: last.value + sign * change };
-    if let Some(time) = is_ignored(series, sample, series.options().policy.unwrap_or(DuplicatePolicy::Block))
-    {
+    if let Some(time) = is_ignored(series, sample, DuplicatePolicy::Last) {
         reply.integer(time.cast_signed());
         access.log_nothing();
         access.event(EventClass::MODULE, name, key);

@@ -13,7 +13,9 @@ use crate::access::Access;
 use crate::error::{Error, Outcome};
 use crate::parse;
 
-type Found = Vec<(Box<[u8]>, Series)>;
+/// A series with its key.
+type One = (Box<[u8]>, Series);
+type Found = Vec<One>;
 
 /// The labels that are told of each series.
 enum Shown<'a> {
@@ -148,9 +150,10 @@ fn of_many(
     }
     let query = Query::parse(args, 1, is_reversed, command)?;
     let shown = Shown::parse(args)?;
-    let grouping = Grouping::parse(args, command)?;
-    let end = grouping.as_ref().map_or(args.len(), |grouping| grouping.place);
-    let found = find(access, &filter(args, end)?);
+    let place = place_of(args, "GROUPBY");
+    let filter = filter(args, place.unwrap_or(args.len()))?;
+    let grouping = place.map(|place| Grouping::parse(args, place, command)).transpose()?;
+    let found = find(access, &filter);
     if let Some(grouping) = grouping {
         return grouping.write(&found, query, &shown, reply);
     }
@@ -172,26 +175,25 @@ fn of_many(
 
 /// GROUPBY: one series of all that have the same value of a label.
 struct Grouping<'a> {
-    place: usize,
     label: &'a [u8],
     reducer: Aggregation,
 }
 
 impl<'a> Grouping<'a> {
-    fn parse(args: Args<'a>, command: &str) -> Outcome<Option<Self>> {
-        let Some(place) = place_of(args, "GROUPBY") else { return Ok(None) };
+    /// That at a place among the arguments, which is to be at their end.
+    fn parse(args: Args<'a>, place: usize, command: &str) -> Outcome<Self> {
         if place + 4 != args.len() || !parse::is(args.at(place + 2), "REDUCE") {
             return Err(Error::arity(command));
         }
         let reducer = aggregation(args.at(place + 3))
             .filter(|reducer| !matches!(reducer, Aggregation::Twa | Aggregation::First | Aggregation::Last));
         let reducer = reducer.ok_or(Error::fixed("ERR TSDB: Invalid reducer type"))?;
-        Ok(Some(Grouping { place, label: args.at(place + 1), reducer }))
+        Ok(Grouping { label: args.at(place + 1), reducer })
     }
 
     fn write(&self, found: &Found, query: Query, shown: &Shown<'_>, reply: &mut Reply) -> Outcome {
         let (query, count) = query.unbounded();
-        let mut groups: BTreeMap<&[u8], Vec<&(Box<[u8]>, Series)>> = BTreeMap::new();
+        let mut groups: BTreeMap<&[u8], Vec<&One>> = BTreeMap::new();
         for one in found {
             let label = one.1.options().labels.iter().find(|label| *label.0 == *self.label);
             if let Some((_, value)) = label {
@@ -219,13 +221,7 @@ impl<'a> Grouping<'a> {
     }
 
     /// Writes what comes before the samples of a group.
-    fn write_group(
-        &self,
-        value: &[u8],
-        members: &[&(Box<[u8]>, Series)],
-        shown: &Shown<'_>,
-        reply: &mut Reply,
-    ) {
+    fn write_group(&self, value: &[u8], members: &[&One], shown: &Shown<'_>, reply: &mut Reply) {
         let name = [self.label, b"=", value].concat();
         let keys: Vec<&[u8]> = members.iter().map(|(key, _)| &**key).collect();
         let reducer = self.reducer.name().as_bytes();

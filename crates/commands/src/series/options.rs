@@ -4,7 +4,6 @@ use mantissa_protocol::Args;
 use mantissa_store::series::{CHUNK_BYTES, DuplicatePolicy, Label, Options};
 
 use super::place_of;
-use super::text::value_of;
 use crate::error::{Error, Outcome};
 use crate::parse;
 
@@ -109,8 +108,8 @@ fn ignored(args: Args<'_>) -> Outcome<Option<(u64, f64)>> {
     let Some(place) = place_of(args, "IGNORE") else { return Ok(None) };
     let error = Error::fixed("ERR TSDB: Couldn't parse IGNORE");
     let (Some(time), Some(value)) = (args.get(place + 1), args.get(place + 2)) else { return Err(error) };
-    let time = mantissa_number::parse_i64(time).ok_or(error.clone())?;
-    let value = value_of(value).ok_or(error)?;
+    let time = mantissa_number::parse_i64(time).ok_or(error)?;
+    let value = parse::float_or(value, "ERR TSDB: Couldn't parse IGNORE")?;
     match u64::try_from(time) {
         Ok(time) if value >= 0.0 => Ok(Some((time, value))),
         _ => Err(Error::fixed("ERR TSDB: IGNORE arguments cannot be negative")),

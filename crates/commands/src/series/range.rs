@@ -179,8 +179,8 @@ fn buckets(args: Args<'_>, is_reversed: bool, command: &str) -> Outcome<Option<(
     let error = "ERR TSDB: Couldn't parse AGGREGATION";
     let name = args.get(place + 1).ok_or(Error::fixed(error))?;
     let Some(duration) = args.get(place + 2) else { return Err(Error::fixed(error)) };
-    let aggregation = aggregation(name).ok_or(Error::fixed("ERR TSDB: Unknown aggregation type"))?;
     let duration = parse::integer_or(duration, error)?;
+    let aggregation = aggregation(name).ok_or(Error::fixed("ERR TSDB: Unknown aggregation type"))?;
     if duration <= 0 {
         return Err(Error::fixed("ERR TSDB: bucketDuration must be greater than zero"));
     }

@@ -81,8 +81,10 @@ impl Codec for Series {
             is_compressed: read_unsigned(source)? & NOT_COMPRESSED == 0,
             ..Options::default()
         };
-        let last = (read_unsigned(source)?, read_double(source)?);
-        let total = read_unsigned(source)?;
+        // The last sample and the number of them follow from the chunks.
+        read_unsigned(source)?;
+        read_double(source)?;
+        read_unsigned(source)?;
         let policy = read_unsigned(source)?;
         options.policy = DuplicatePolicy::ALL.iter().map(|row| row.0).find(|&one| one as u64 == policy);
         if read_unsigned(source)? != 0 {
@@ -111,12 +113,6 @@ impl Codec for Series {
             if !read? {
                 return source.error(offset, UNSOUND);
             }
-        }
-        let is_last = series
-            .last()
-            .is_none_or(|found| (found.time, found.value.to_bits()) == (last.0, last.1.to_bits()));
-        if series.len() != total || !is_last {
-            return source.error(offset, UNSOUND);
         }
         series.options_mut().retention_ms = options.retention_ms;
         Ok(series)
@@ -223,18 +219,13 @@ fn read_labels<R: Read>(source: &mut Source<R>) -> Result<Box<[Label]>, LoadErro
     let mut labels = Vec::new();
     let count = read_unsigned(source)?;
     for _ in 0..count {
-        let name = text(read_string(source)?);
-        labels.push((name, text(read_string(source)?)));
+        let name = read_string(source)?.into();
+        labels.push((name, read_string(source)?.into()));
     }
     Ok(labels.into_boxed_slice())
 }
 
-/// A text without the NUL at its end that some versions of the module write.
-fn text(bytes: &[u8]) -> Box<[u8]> {
-    bytes.strip_suffix(&[0]).unwrap_or(bytes).into()
-}
-
-/// Steps over compaction rules.
+/// Steps over compaction rules, each with what its aggregation has come to.
 fn skip_rules<R: Read>(source: &mut Source<R>) -> Result<(), LoadError> {
     let count = read_unsigned(source)?;
     for _ in 0..count {
@@ -245,26 +236,24 @@ fn skip_rules<R: Read>(source: &mut Source<R>) -> Result<(), LoadError> {
         }
         let number = read_unsigned(source)?;
         read_unsigned(source)?;
-        match Aggregation::ALL.iter().map(|row| row.0).find(|&one| one as u64 == number) {
-            Some(Aggregation::Sum | Aggregation::Count | Aggregation::First | Aggregation::Last) => {
-                read_double(source)?;
-            }
-            Some(Aggregation::Min | Aggregation::Max | Aggregation::Range) => {
-                read_double(source)?;
-                read_double(source)?;
-                read_string(source)?;
-            }
-            Some(Aggregation::Avg) => {
-                read_double(source)?;
-                read_double(source)?;
-                read_unsigned(source)?;
-            }
-            Some(Aggregation::StdP | Aggregation::StdS | Aggregation::VarP | Aggregation::VarS) => {
-                read_double(source)?;
-                read_double(source)?;
-                read_unsigned(source)?;
-            }
-            Some(Aggregation::Twa) | None => return source.error(offset, UNSOUND),
+        let (doubles, integers) =
+            match Aggregation::ALL.iter().map(|row| row.0).find(|&one| one as u64 == number) {
+                Some(Aggregation::Sum | Aggregation::Count | Aggregation::Last) => (1, 0),
+                Some(Aggregation::First) => (1, 1),
+                Some(Aggregation::Min | Aggregation::Max | Aggregation::Range) => (2, 0),
+                Some(Aggregation::Twa) => {
+                    read_double(source)?;
+                    read_unsigned(source)?;
+                    (1, 7)
+                }
+                Some(_) => (2, 1),
+                None => return source.error(offset, UNSOUND),
+            };
+        for _ in 0..doubles {
+            read_double(source)?;
+        }
+        for _ in 0..integers {
+            read_unsigned(source)?;
         }
     }
     Ok(())

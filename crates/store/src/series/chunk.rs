@@ -7,8 +7,9 @@
 //!
 //! Values that were decimals are kept as the integers that they are with the point moved: v = i / 10^e, for
 //! the smallest e with which that is exact. Of these, or of their differences, the smaller is packed. The
-//! few values that are no such decimal are exceptions. If they are many, the bits of all doubles are packed,
-//! the sign in the lowest place. (ALP by Afroozeh, Kuffo and Boncz, SIGMOD 2024, has the idea.)
+//! few values that are no such decimal are exceptions. If they are many, the same is tried with powers of
+//! two, or else the bits of all doubles are packed, the sign in the lowest place. (ALP by Afroozeh, Kuffo
+//! and Boncz, SIGMOD 2024, has the idea.)
 //!
 //! Encoding is exact: what is read back has the same bits. Both directions are linear.
 
@@ -32,6 +33,8 @@ enum Form {
     Decimal(u8),
     /// Differences of such integers.
     DecimalDelta(u8),
+    /// Integers, to be divided by this power of two.
+    Binary(u16),
     /// The bits of doubles.
     Bits,
 }
@@ -138,6 +141,13 @@ impl Chunk {
                     sample.value = integer.cast_signed() as f64 / power;
                 }
             }
+            Form::Binary(shift) => {
+                unpack(self.values, count, words, &mut numbers);
+                let unit = power_of_two(-i32::from(shift));
+                for (sample, integer) in samples.iter_mut().zip(&numbers) {
+                    sample.value = integer.cast_signed() as f64 * unit;
+                }
+            }
             Form::Bits => {
                 unpack(self.values, count, words, &mut numbers);
                 for (sample, bits) in samples.iter_mut().zip(&numbers) {
@@ -177,8 +187,48 @@ fn exponent_of(samples: &[Sample]) -> Option<u8> {
 fn pack_values(samples: &[Sample], words: &mut Vec<u64>) -> (Form, Frame, u16) {
     exponent_of(samples).and_then(|exponent| pack_decimals(samples, exponent, words)).unwrap_or_else(|| {
         let bits: Vec<u64> = samples.iter().map(|sample| sample.value.to_bits().rotate_left(1)).collect();
-        (Form::Bits, pack(&bits, words), 0)
+        let mut as_bits = Vec::new();
+        let frame = pack(&bits, &mut as_bits);
+        let mut as_binary = Vec::new();
+        let binary = pack_binary(samples, &mut as_binary).filter(|_| as_binary.len() < as_bits.len());
+        words.append(if binary.is_some() { &mut as_binary } else { &mut as_bits });
+        binary.unwrap_or((Form::Bits, frame, 0))
     })
+}
+
+/// 2 to a power from -1022 to 1023.
+fn power_of_two(power: i32) -> f64 {
+    f64::from_bits(((1023 + power) as u64) << 52)
+}
+
+/// Packs the integers that the values are with the binary point moved, such as random numbers below 1. `None`
+/// if these are too large.
+fn pack_binary(samples: &[Sample], words: &mut Vec<u64>) -> Option<(Form, Frame, u16)> {
+    const SHIFT_MAX: i32 = 1022;
+    let shift = samples.iter().map(|sample| places_of(sample.value)).max()?;
+    let shift = Some(shift).filter(|shift| (0..=SHIFT_MAX).contains(shift))?;
+    let (scale, unit) = (power_of_two(shift), power_of_two(-shift));
+    let integer_of = |sample: &Sample| {
+        let integer = sample.value * scale;
+        let is_exact = integer.abs() <= INTEGER_MAX
+            && (integer as i64 as f64 * unit).to_bits() == sample.value.to_bits();
+        is_exact.then_some(integer as i64)
+    };
+    let integers: Vec<i64> = samples.iter().map(integer_of).collect::<Option<_>>()?;
+    let base = integers.iter().copied().min()?;
+    let from_base: Vec<u64> =
+        integers.iter().map(|&integer| integer.wrapping_sub(base).cast_unsigned()).collect();
+    let frame = pack(&from_base, words).with_base(base.cast_unsigned());
+    Some((Form::Binary(shift as u16), frame, 0))
+}
+
+/// Bits behind the binary point.
+fn places_of(value: f64) -> i32 {
+    const FRACTION_BITS: i32 = 52;
+    let bits = value.to_bits();
+    let exponent = (bits >> FRACTION_BITS & 0x7FF) as i32;
+    let fraction_zeros = (bits << 12 >> 12 | 1 << FRACTION_BITS).trailing_zeros() as i32;
+    (FRACTION_BITS - fraction_zeros - (exponent - 1023)).max(0)
 }
 
 /// `None`, and nothing packed, if too many values are no such decimals.
@@ -249,6 +299,9 @@ mod tests {
         assert!(check((0..512).map(|_| (random.below(100_000) as f64 - 5e4) / 100.0)) < 17.5);
         assert!(check((0..512).map(f64::from)) < 1.0);
         assert!(check((0..512).map(|_| random.next() as f64 / u64::MAX as f64)) < 60.0);
+        assert!(check((0..512).map(|_| (random.next() >> 11) as f64 * power_of_two(-53))) < 54.5);
+        check((0..512).map(|_| random.next() as f64 * power_of_two(-1000)));
+        check((0..512).map(|_| f64::from_bits(random.next() >> 12)));
         assert!(check((0..512).map(|_| f64::from_bits(random.next()))) < 66.0);
         assert!(check((0..512).map(|index| if index % 64 == 5 { 1.0 / 3.0 } else { 2.5 })) < 3.0);
         for odd in [-0.0, f64::NAN, f64::INFINITY, f64::MIN_POSITIVE, 5e-324, f64::MAX, f64::MIN, 1e22] {
