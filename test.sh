@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Runs all tests, or the Python suites that are named: ./test.sh [SUITE...] [pytest options]
 #
-#   ./test.sh                         everything: Rust, the C number core, all Python suites
+#   ./test.sh                         everything: Rust, the C number core, the clients, all Python suites
 #   ./test.sh differential -k zset    one suite, with pytest's options. The suites: differential clients
 #                                     robustness concurrency dumps startup memory terminal durability metrics
 #                                     pages replication upgrade packed
 #
-# Needs Rust, a C compiler and python3; a JDK and Maven for the Java client, which is skipped without. What
-# else the tests need goes to .test-env, which git ignores.
+# Needs Rust, a C compiler and python3; a JDK and Maven for the Java client, which is skipped without; what
+# clients/c/apt-packages.txt names for the C client, parts of whose tests are left out without. What else the
+# tests need goes to .test-env, which git ignores.
 #
 # MANTISSA_BINARY      test this program and build nothing
 # MANTISSA_PROFILE     the cargo profile of the server under test (default: fast)
@@ -94,6 +95,8 @@ if [ ${#chosen[@]} -eq 0 ] && [ ${#options[@]} -eq 0 ]; then
         make -C number test
     fi
     build_server
+    say "the C client"
+    clients/c/run_tests
     say "the Java client"
     clients/java/run_tests
 fi

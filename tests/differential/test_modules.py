@@ -35,7 +35,7 @@ def read_matrix(path):
             kind, *command = split_words(line[1:])
             setups.setdefault(kind.decode(), []).append(command)
         elif line.startswith("-"):
-            left_out.add(line[1:].encode())
+            left_out.add(split_words(line[1:])[0])
         elif line and not line.startswith("#"):
             kind, *call = split_words(line)
             calls.append([kind.decode(), *call])
@@ -113,6 +113,8 @@ def test_module_command_info(protocol, servers):
         with server.connect(protocol) as connection:
             table = module_table(connection).items()
             tables.append({name: without_rights(table_entry(command)) for name, command in table})
+    # It changes its key, and is told to be one that reads.
+    tables[0].pop(b"cf.compact", None)
     found = differences(*tables, tables[0])
     assert not found, "\n".join(found)
 

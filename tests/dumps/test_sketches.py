@@ -5,6 +5,7 @@ import pytest
 
 from support.modules import need_modules
 from support.rdbfile import crc64
+from support.state import read_key
 from support.waiting import eventually, until_written
 
 FILL = [
@@ -15,6 +16,14 @@ FILL = [
     "BF.RESERVE fixed 0.001 5 NONSCALING",
     "BF.MADD fixed a b c d e",
     "BF.RESERVE empty 0.001 5",
+    "CF.RESERVE cuckoo 8 BUCKETSIZE 1 EXPANSION 2",
+    *(f"CF.INSERT cuckoo ITEMS {' '.join(f'i{n}-{m}' for m in range(7))}" for n in range(20)),
+    *(f"CF.DEL cuckoo i{n}-3" for n in range(20)),
+    "CF.RESERVE large-cuckoo 100000",
+    *(f"CF.INSERT large-cuckoo ITEMS {' '.join(f'i{n}-{m}' for m in range(50))}" for n in range(20)),
+    "CF.RESERVE full-cuckoo 4 EXPANSION 0",
+    "CF.INSERT full-cuckoo ITEMS a b c d e f",
+    "CF.RESERVE empty-cuckoo 10",
     "CMS.INITBYDIM counts 2000 5",
     *(f"CMS.INCRBY counts {' '.join(f'i{n}-{m} {n * m + 1}' for m in range(50))}" for n in range(20)),
     "CMS.INITBYDIM few 3 2",
@@ -22,6 +31,11 @@ FILL = [
     "CMS.INITBYPROB zeros 0.00001 0.01",
     "CMS.INITBYDIM sum 2000 5",
     "CMS.MERGE sum 2 counts sum WEIGHTS 3 1",
+    "TOPK.RESERVE top 10 50 4 0.9",
+    *(f"TOPK.ADD top {' '.join(f'i{n * m % 37}' for m in range(50))}" for n in range(20)),
+    "TOPK.RESERVE pair 2 3 2 0.9",
+    "TOPK.INCRBY pair a 1 b 2",
+    "TOPK.RESERVE places 5",
 ]
 
 # After a replica has the rest.
@@ -29,6 +43,8 @@ MORE = [
     "CMS.INCRBY counts a 5 b 7",
     "CMS.INITBYPROB later 0.01 0.3",
     "CMS.MERGE sum 1 counts",
+    "TOPK.RESERVE single 3 20 2 1",
+    "TOPK.ADD single a b c d a",
 ]
 
 
@@ -45,9 +61,13 @@ def fill(connection):
 
 
 def picture(connection):
-    """The payload of every key."""
+    """What every key holds."""
     keys = sorted(connection.call("KEYS", "*"))
-    return {key: connection.call("DUMP", key) for key in keys}
+    return {key: read_key(connection, key, connection("TYPE", key).value) for key in keys}
+
+
+def payloads(connection):
+    return {key: connection.call("DUMP", key) for key in connection.call("KEYS", "*")}
 
 
 DIRECTIONS = [("oracle", "subject"), ("subject", "oracle"), ("subject", "subject")]
@@ -61,7 +81,7 @@ def test_payloads(writer, reader, compression, start_server):
     fill(writer)
     expected = picture(writer)
     writer.call("CONFIG", "SET", "rdbcompression", compression)
-    for key, payload in picture(writer).items():
+    for key, payload in payloads(writer).items():
         assert reader.call("RESTORE", key, 0, payload) == b"OK"
     assert picture(reader) == expected
 
@@ -106,6 +126,8 @@ def test_replicas(primary, replica, start_server):
         other.call("REPLICAOF", "127.0.0.1", source.port)
         eventually(lambda: b"master_link_status:up" in other.call("INFO", "replication"), "no link")
         fill_more = [*FILL[1:5], "BF.ADD new item", "BF.INSERT other CAPACITY 3 ITEMS a b c d e f", *MORE]
+        fill_more += ["CF.ADD new-cuckoo item", "CF.DEL cuckoo i1-1", "CF.INSERTNX cuckoo ITEMS a b c d e f g h"]
+        fill_more += ["CF.COMPACT cuckoo"] if primary == "subject" else []
         for line in fill_more:
             connection(*line.split())
         expected = picture(connection)
@@ -115,11 +137,11 @@ def test_replicas(primary, replica, start_server):
 def test_copies_are_their_own(start_server):
     connection = start(start_server, "subject").connect()
     fill(connection)
-    for key in (b"small", b"large"):
+    for key, add in ((b"small", "BF.MADD"), (b"large", "BF.MADD"), (b"cuckoo", "CF.ADD"), (b"large-cuckoo", "CF.ADD")):
         before = connection.call("DUMP", key)
         assert connection.call("COPY", key, "copy", "REPLACE") == 1
         assert connection.call("DUMP", "copy") == before
-        connection.call("BF.MADD", "copy", "more", "and", "more")
+        connection.call(add, "copy", "more")
         assert connection.call("DUMP", key) == before != connection.call("DUMP", "copy")
 
 
@@ -127,7 +149,11 @@ TOUCHES = {
     "small": [["BF.MADD", "r", "a", "b"], ["BF.EXISTS", "r", "a"], ["BF.SCANDUMP", "r", 0]],
     "fixed": [["BF.MADD", "r", "a", "b"], ["BF.EXISTS", "r", "a"], ["BF.SCANDUMP", "r", 0]],
     "empty": [["BF.MADD", "r", "a", "b"], ["BF.EXISTS", "r", "a"], ["BF.SCANDUMP", "r", 0]],
+    "cuckoo": [["CF.INSERT", "r", "ITEMS", "a", "b"], ["CF.DEL", "r", "c"], ["CF.SCANDUMP", "r", 0]],
+    "full-cuckoo": [["CF.INSERTNX", "r", "ITEMS", "a", "b"], ["CF.DEL", "r", "c"], ["CF.COUNT", "r", "a"]],
+    "empty-cuckoo": [["CF.INSERT", "r", "ITEMS", "a", "b"], ["CF.COMPACT", "r"], ["CF.SCANDUMP", "r", 1]],
     "few": [["CMS.INCRBY", "r", "a", 5], ["CMS.QUERY", "r", "b"], ["CMS.MERGE", "r", 2, "r", "r"]],
+    "pair": [["TOPK.INCRBY", "r", "x", 9, "y", 9], ["TOPK.COUNT", "r", "x", "a"], ["TOPK.LIST", "r", "WITHCOUNT"]],
 }
 
 
@@ -147,3 +173,25 @@ def test_payloads_that_lie_are_refused(key, start_server):
             requests += TOUCHES[key]
     for reply in connection.pipeline(requests)[:: 1 + len(TOUCHES[key])]:
         assert reply.raw == b"+OK\r\n" or reply.text() == "ERR Bad data format", reply
+
+
+def test_chance_is_the_same_everywhere(start_server):
+    """What comes after a payload, a full synchronisation or a rewritten log leads to the same sketch."""
+    options = {"appendonly": "yes", "aof-use-rdb-preamble": "no"}
+    source, replica = start(start_server, "subject", options=options), start(start_server, "subject")
+    with source.connect() as connection, replica.connect() as other:
+        fill(connection)
+        other.call("REPLICAOF", "127.0.0.1", source.port)
+        eventually(lambda: b"master_link_status:up" in other.call("INFO", "replication"), "no link")
+        connection.call("BGREWRITEAOF")
+        until_written(connection)
+        connection.call("RESTORE", "again", 0, connection.call("DUMP", "top"))
+        for key in ("top", "again"):
+            for number in range(50):
+                connection.call("TOPK.INCRBY", key, *(word for n in range(20) for word in (f"n{n * number % 41}", n)))
+        expected = payloads(connection)
+        assert expected[b"top"] == expected[b"again"]
+        eventually(lambda: payloads(other) == expected, "the replica has other data")
+    source.terminate()
+    with start(start_server, "subject", options=options, directory=source.directory).connect() as connection:
+        assert payloads(connection) == expected

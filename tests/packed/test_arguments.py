@@ -66,19 +66,22 @@ def test_a_reply_can_be_sent_back(client):
 
 def test_bad_bytes_are_refused_and_change_nothing(client):
     good = pack(F64, [1.0, 2.0], [b"a", b"b"])
+    missing = struct.pack(">2sBBBBHII", b"MP", 1, VARINT, 2, 0, 1, 2, 2) + b"\x02\x02\x02"
+    assert error(client, "MANTISSA.UNPACK", "RPUSH", "z", missing) == "ERR packed number 1 is not a number"
     malformed = "ERR malformed packed numbers"
     for size in range(len(good)):
         assert error(client, "MANTISSA.UNPACK", "ZADD", "z", good[:size]) == malformed
     assert error(client, "MANTISSA.UNPACK", "ZADD", "z", good + b"x") == malformed
     lying = [
-        struct.pack(">BBBBI", 1, kind, contents, 0, 2**32 - 1) + b"\x01" * 50
+        struct.pack(">2sBBBBHII", b"MP", 1, kind, flags, 0, columns, 2**32 - 1, size) + b"\x01" * 50
         for kind in (0, 1, 2, 3, 4, 5)
-        for contents in (0, 1, 2, 3)
+        for flags in (0, 2, 4, 8, 15)
+        for columns in (0, 1, 3)
+        for size in (0, 50, 2**32 - 1)
     ]
     for data in lying:
         for command in (("ZADD", "z", data), ("RPUSH", "z", data), ("HSET", "z", data), ("MSET", data, "z")):
             assert error(client, "MANTISSA.UNPACK", *command) == malformed
-    assert error(client, "MANTISSA.UNPACK", "RPUSH", "z", good) == "ERR packed numbers without names are needed"
     assert error(client, "MANTISSA.UNPACK", "ZADD", "z", pack(F64, [1.0])) == (
         "ERR packed numbers with names are needed"
     )

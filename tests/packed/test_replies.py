@@ -9,7 +9,7 @@ import pytest
 from support.resp import Reply
 from support.seeds import run_seed
 
-from .wire import DELTA, F32, F64, VARINT, pack, unpack
+from .wire import DELTA, F32, F64, VARINT, Packed, pack, unpack
 
 
 @pytest.fixture(params=[2, 3])
@@ -212,19 +212,32 @@ def test_writes_are_made_once_and_only_if_their_reply_can_be_written(client):
 def test_entries_of_streams(client):
     client("XADD", "s", "1-1", "price", "10.25", "size", "3")
     client("XADD", "s", "1-2", "price", "-0.5", "size", "4")
-    client("XADD", "s", "7-0", "price", "1e-3")
     client("XADD", "s", "9-5", "price", "123456789012345678.5", "size", "0.00")
-    both = [b"price", b"size"]
-    entries = [(1, 1, both), (1, 2, both), (7, 0, [b"price"]), (9, 5, both)]
-    numbers = [10.25, 3.0, -0.5, 4.0, 0.001, 123456789012345678.5, 0.0]
-    assert packed(client, "F64", "XRANGE", "s", "-", "+") == (F64, numbers, entries)
-    kind, found, beside = packed(client, "F64", "XREVRANGE", "s", "+", "-", "COUNT", 2)
-    assert (kind, found, beside) == (F64, [123456789012345678.5, 0.0, 0.001], [entries[3], entries[2]])
+    numbers = [10.25, 3.0, -0.5, 4.0, 123456789012345678.5, 0.0]
+    for command, order in [("XRANGE s - +", 1), ("XREVRANGE s + -", -1)]:
+        reply = Packed(client("MANTISSA.PACKED", "F64", *command.split()).value)
+        rows = list(zip(numbers[0::2], numbers[1::2]))[::order]
+        assert reply.numbers == [number for row in rows for number in row]
+        assert (reply.columns, reply.column_names) == (2, [b"price", b"size"])
+        assert reply.names == [b"1-1", b"1-2", b"9-5"][::order]
+    assert packed(client, "F64", "XRANGE", "s", "-", "+", "COUNT", 1) == (F64, numbers[:2], [b"1-1"])
     assert packed(client, "F64", "XRANGE", "s", "8", "8") == (F64, [], [])
-    assert packed(client, "VARINT", "XLEN", "s") == (VARINT, [4], None)
-    client("XADD", "s", "10-0", "note", "none")
+    assert packed(client, "VARINT", "XLEN", "s") == (VARINT, [3], None)
+    client("XADD", "s", "10-0", "price", "none", "size", "1")
     last = error(client, "MANTISSA.PACKED", "F64", "XRANGE", "s", "-", "+")
-    assert last == "ERR element 7 of the reply is not a number"
+    assert last == "ERR element 6 of the reply is not a number"
+    client("XADD", "s", "10-1", "price", "1")
+    other = error(client, "MANTISSA.PACKED", "F64", "XREVRANGE", "s", "+", "-")
+    assert other == "ERR entry 10-0 of the reply has other fields than the first"
+
+
+def test_what_is_one_number_and_what_are_rows(client):
+    fill(client)
+    for command in ["ZSCORE edges top", "GET f", "HGET h 7", "ZCARD z", "INCR n"]:
+        assert Packed(client("MANTISSA.PACKED", "F64", *command.split()).value).is_scalar
+    for command in ["MGET f", "ZMSCORE edges top", "ZREVRANK z member:0:0 WITHSCORE"]:
+        assert not Packed(client("MANTISSA.PACKED", "F64", *command.split()).value).is_scalar
+    assert Packed(client("MANTISSA.PACKED", "F64", "GEOPOS", "geo", "Palermo").value).columns == 2
 
 
 def test_in_transactions_and_scripts(client):
@@ -347,10 +360,10 @@ def test_numpy_reads_a_reply_in_one_line(subject):
     client = subject.connect()
     fill(client)
     reply = client("MANTISSA.PACKED", "F64", "LRANGE", "prices", 0, -1).value
-    prices = numpy.frombuffer(reply, ">f8", offset=8)
+    prices = numpy.frombuffer(reply, ">f8", offset=16)
     assert prices.tolist() == [float(text) for text in client("LRANGE", "prices", 0, -1).plain()]
     reply = client("MANTISSA.PACKED", "F64", "ZRANGE", "z", 0, -1, "WITHSCORES").value
-    scores = numpy.frombuffer(reply, ">f8", int.from_bytes(reply[4:8]), 8)
+    scores = numpy.frombuffer(reply, ">f8", int.from_bytes(reply[8:12], "big"), 16)
     assert scores.tolist() == unpack(reply)[1]
 
 

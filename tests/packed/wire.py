@@ -3,7 +3,7 @@
 import struct
 
 F64, F32, VARINT, DELTA = 1, 2, 3, 4
-NUMBERS, PAIRS, ENTRIES = 0, 1, 2
+SCALAR, NULLS, NAMES, COLUMNS = 1, 2, 4, 8
 
 
 def put_varint(value):
@@ -34,62 +34,63 @@ def unzigzag(value):
     return value // 2 if value % 2 == 0 else -(value + 1) // 2
 
 
-def pack(kind, numbers, names=None):
+def pack(kind, numbers, names=None, scalar=False):
     """Packed numbers, with a name each if there are names."""
-    out = bytearray(struct.pack(">BBBBI", 1, kind, NUMBERS if names is None else PAIRS, 0, len(numbers)))
-    before = None
+    body = bytearray()
+    before = 0
     for number in numbers:
         if kind == F64:
-            out += struct.pack(">d", number)
+            body += struct.pack(">d", number)
         elif kind == F32:
-            out += struct.pack(">f", number)
-        elif kind == DELTA and before is not None:
-            out += put_varint(number - before)
+            body += struct.pack(">f", number)
+        elif kind == DELTA:
+            body += put_varint((number - before) % 2**64)
         else:
-            out += put_varint(zigzag(number))
+            body += put_varint(zigzag(number))
         before = number
-    for name in names or []:
-        out += put_varint(len(name)) + name
-    return bytes(out)
+    flags = (SCALAR if scalar else 0) | (0 if names is None else NAMES)
+    header = struct.pack(">2sBBBBHII", b"MP", 1, kind, flags, 0, 1, len(numbers), len(body))
+    return header + body + b"".join(struct.pack(">I", len(name)) for name in names or []) + b"".join(names or [])
+
+
+class Packed:
+    """Packed numbers, read."""
+
+    def __init__(self, data):
+        letters, version, kind, flags, zero, columns, count, size = struct.unpack_from(">2sBBBBHII", data)
+        assert (letters, version, zero) == (b"MP", 1, 0)
+        self.kind, self.columns, self.is_scalar = kind, columns, bool(flags & SCALAR)
+        at = 16
+        if kind in (F64, F32):
+            letter, each = ("d", 8) if kind == F64 else ("f", 4)
+            assert size == each * count
+            self.numbers = list(struct.unpack_from(f">{count}{letter}", data, at))
+            at += size
+        else:
+            self.numbers, last = [], 0
+            for _ in range(count):
+                word, at = take_varint(data, at)
+                last = (last + word + 2**63) % 2**64 - 2**63 if kind == DELTA else unzigzag(word)
+                self.numbers.append(last)
+            assert at == 16 + size
+        assert not flags & NULLS
+
+        def names(number):
+            nonlocal at
+            sizes = struct.unpack_from(f">{number}I", data, at)
+            at += 4 * number
+            found = []
+            for size in sizes:
+                found.append(data[at : at + size])
+                at += size
+            return found
+
+        self.names = names(count // columns) if flags & NAMES else None
+        self.column_names = names(columns) if flags & COLUMNS else None
+        assert at == len(data)
 
 
 def unpack(data):
-    """The type, the numbers and what is beside them: None, names, or a list of (ms, seq, names)."""
-    version, kind, contents, zero, count = struct.unpack_from(">BBBBI", data)
-    assert (version, zero) == (1, 0)
-    at = 8
-    if kind in (F64, F32):
-        letter, size = ("d", 8) if kind == F64 else ("f", 4)
-        numbers = list(struct.unpack_from(f">{count}{letter}", data, at))
-        at += size * count
-    else:
-        numbers = []
-        for index in range(count):
-            word, at = take_varint(data, at)
-            numbers.append(numbers[-1] + word if kind == DELTA and index else unzigzag(word))
-
-    def name(at):
-        size, at = take_varint(data, at)
-        return data[at : at + size], at + size
-
-    beside = None
-    if contents == PAIRS:
-        beside = []
-        for _ in range(count):
-            one, at = name(at)
-            beside.append(one)
-    elif contents == ENTRIES:
-        beside, seen, names = [], 0, []
-        while seen < count:
-            ms, at = take_varint(data, at)
-            seq, at = take_varint(data, at)
-            fields, at = take_varint(data, at)
-            if fields:
-                names = []
-                for _ in range(fields):
-                    one, at = name(at)
-                    names.append(one)
-            beside.append((ms, seq, names))
-            seen += len(names)
-    assert at == len(data)
-    return kind, numbers, beside
+    """The type, the numbers, and the names of the rows."""
+    packed = Packed(data)
+    return packed.kind, packed.numbers, packed.names

@@ -3,6 +3,7 @@
 import time
 
 from support.resp import show
+from support.top_k import without_addresses
 
 EXPIRY_MILLISECONDS_NEAR = 2000
 # What expires this soon may be gone before it is looked at again.
@@ -58,6 +59,8 @@ def read_key(connection, key, kind):
         return pairs_of(connection("HGETALL", key))
     if kind == b"stream":
         return connection("XRANGE", key, "-", "+").plain()
+    if kind == b"TopK-TYPE":
+        return without_addresses(connection("DUMP", key).value)
     if kind == b"vectorset":
         # The graph of a payload depends on chance.
         return connection("DEBUG", "DIGEST-VALUE", key).plain()

@@ -11,6 +11,7 @@
 //! | `connection` | bytes to and from the server |
 //! | `tls` | the same, encrypted |
 //! | `format` | a reply as text |
+//! | `packed` | packed replies with their numbers as text |
 //! | `output`, `pager` | standard output, with a pager for what is longer than the screen |
 //! | `session` | one command after another: logging in, messages, reconnecting |
 //! | `lines` | commands from lines of text, and the built-in ones |
@@ -39,6 +40,7 @@ mod mode;
 mod observe;
 mod options;
 mod output;
+mod packed;
 mod pager;
 mod scan;
 mod secret;

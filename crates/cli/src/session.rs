@@ -13,8 +13,8 @@ use crate::connection::{Address, Connection};
 use crate::format::{self, Format};
 use crate::options::{Settings, without_number};
 use crate::output::print;
-use crate::pager;
 use crate::target::Target;
+use crate::{packed, pager};
 
 /// How long a command may take before a person is told how long it took.
 const SLOW: Duration = Duration::from_millis(500);
@@ -415,7 +415,11 @@ impl Session {
             Some(error) if self.settings.error_code && !self.reads_lines => {
                 io::stderr().write_all(&[error, b"\n"].concat())
             }
-            _ => self.print_reply(reply, is_text(command)),
+            _ if self.settings.format == Format::Raw => self.print_reply(reply, is_text(command)),
+            _ => match packed::readable(command, reply) {
+                Some(readable) => self.print_reply(&readable, false),
+                None => self.print_reply(reply, is_text(command)),
+            },
         }
     }
 

@@ -576,6 +576,26 @@ impl<'a> Access<'a> {
         }
     }
 
+    /// Gives a time series other labels.
+    pub fn set_labels(&mut self, key: &[u8], labels: Box<[mantissa_store::series::Label]>) {
+        let (hash, database) = (self.hash(key), self.database);
+        let index = self.locked.keyspace().shard_of(hash);
+        if let Some(shard) = self.locked.shard_mut(index) {
+            shard.databases[database].set_labels(hash, key, labels);
+        }
+    }
+
+    /// Notes keys whose values the command has found otherwise than by their names.
+    pub(crate) fn note_found(&mut self, keys: impl IntoIterator<Item = Box<[u8]>>) {
+        self.collected.effects().found.extend(keys);
+    }
+
+    /// Takes the keys whose values the command has found otherwise than by their names: the client must have
+    /// the right to read them all.
+    pub fn take_found(&mut self) -> Vec<Box<[u8]>> {
+        std::mem::take(&mut self.collected.effects().found)
+    }
+
     /// Leaves a value to be freed after the command.
     pub fn free_later(&mut self, value: Value) {
         self.collected.effects().to_free.values.push(value);

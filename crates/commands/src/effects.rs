@@ -158,6 +158,8 @@ pub struct Effects {
     pub removed_expired: Vec<(usize, Box<[u8]>)>,
     /// Fields that were removed because they had expired, for the log, where they go before the command.
     pub removed_fields: Vec<ExpiredFields>,
+    /// Keys whose values were read and that no argument names.
+    pub found: Vec<Box<[u8]>>,
     /// Set if the handler asks to block its client.
     pub blocking: Option<Blocking>,
     /// What is to be freed once no shard is locked.

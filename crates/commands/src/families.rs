@@ -1,8 +1,8 @@
 //! The list of the families of commands.
 
 use crate::{
-    DataSpec, bitmap, bloom, cms, expire, generic, geo, hash, hyperloglog, json, list, object, packed, scan,
-    series, set, sort, sorted_set, stream, string, unpack, vector_set,
+    DataSpec, bitmap, bloom, cms, cuckoo, expire, generic, geo, hash, hyperloglog, json, list, object,
+    packed, scan, series, set, sort, sorted_set, stream, string, topk, unpack, vector_set,
 };
 
 /// All tables of commands on data.
@@ -22,9 +22,11 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     hyperloglog::COMMANDS,
     geo::COMMANDS,
     bloom::COMMANDS,
+    cuckoo::COMMANDS,
     cms::COMMANDS,
     series::COMMANDS,
     json::COMMANDS,
+    topk::COMMANDS,
     generic::COMMANDS,
     expire::COMMANDS,
     scan::COMMANDS,

@@ -12,7 +12,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use mantissa_protocol::packed::{Contents, PackedWriter};
+use mantissa_protocol::packed::PackedWriter;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::Hash;
 use mantissa_store::listpack::Element;
@@ -163,6 +163,7 @@ fn hvals(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome 
 fn pack_hget(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
     let hash = access.hash_value(args.at(1))?;
     let value = hash.and_then(|hash| unexpired_value(hash, args.at(2), access.now_ms()));
+    writer.set_scalar();
     packed::write_value(writer, value);
     Ok(())
 }
@@ -186,7 +187,7 @@ fn pack_hvals(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter
 }
 
 fn pack_hgetall(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
-    writer.set_contents(Contents::Pairs);
+    writer.set_named();
     let Some(hash) = access.hash_value(args.at(1))? else { return Ok(()) };
     writer.reserve(hash.len());
     hash.unexpired(access.now_ms()).for_each(|(field, value, _)| {

@@ -10,6 +10,7 @@ mod bitmap;
 mod bloom;
 mod cms;
 mod collection_scan;
+mod cuckoo;
 mod effects;
 mod error;
 mod expire;
@@ -41,6 +42,7 @@ mod string;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod topk;
 mod unpack;
 mod vector_set;
 

@@ -95,6 +95,9 @@ pub(crate) fn write_text(
     let mut reply = Reply::new(Protocol::Resp3);
     handler(access, args, &mut reply)?;
     let mut rest = reply.as_bytes();
+    if !matches!(rest.first(), Some(b'*' | b'%' | b'~')) {
+        writer.set_scalar();
+    }
     while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
         let (line, after) = rest.split_at(end + 1);
         rest = after;

@@ -5,7 +5,9 @@
 
 mod add;
 mod create;
+mod filter;
 mod info;
+mod many;
 mod options;
 mod range;
 mod table;

@@ -139,6 +139,8 @@ bit_set! {
         DEBUGS = 7;
         /// Options of SORT that read keys by a pattern.
         READS_BY_PATTERN = 8;
+        /// Reads keys that it finds by labels.
+        READS_BY_LABEL = 10;
         /// What CLIENT CACHING has said holds beyond it.
         KEEPS_CACHING = 9;
         /// Runs another command, which argument 2 names; of a subcommand: the command of its name.

@@ -4,7 +4,7 @@
 //! scores. The log has the ordinary command, so that any server can read it.
 
 use mantissa_number::{FloatText, SCORE_TEXT_MAX, format_f32, format_i64, format_score};
-use mantissa_protocol::packed::{Contents, Numbers, Packed};
+use mantissa_protocol::packed::{Numbers, Packed};
 use mantissa_protocol::{Args, OwnedArgs, Reply};
 
 use crate::access::Access;
@@ -14,19 +14,25 @@ use crate::{DataHandler, DataSpec, hash, list, sorted_set, string};
 
 const MALFORMED: Error = Error::fixed("ERR malformed packed numbers");
 
-/// Reads packed numbers that must have a name each, or none.
-fn read<'a>(argument: &'a [u8], contents: Contents) -> Outcome<Packed<'a>> {
+/// Reads packed numbers, of which each must be there.
+fn read(argument: &[u8]) -> Outcome<Packed<'_>> {
     let packed = Packed::read(argument).map_err(|_| MALFORMED)?;
-    if packed.contents != contents {
-        return Err(Error::fixed(match contents {
-            Contents::Pairs => "ERR packed numbers with names are needed",
-            _ => "ERR packed numbers without names are needed",
-        }));
-    }
     if packed.numbers.is_empty() {
         return Err(Error::fixed("ERR there are no packed numbers"));
     }
-    Ok(packed)
+    match packed.first_null() {
+        Some(index) => Err(not_a_number(index)),
+        None => Ok(packed),
+    }
+}
+
+/// Reads packed numbers and a name for each.
+fn read_named(argument: &[u8]) -> Outcome<(Numbers, Vec<&[u8]>)> {
+    let Packed { numbers, names, .. } = read(argument)?;
+    match names {
+        Some(names) if names.len() == numbers.len() => Ok((numbers, names)),
+        _ => Err(Error::fixed("ERR packed numbers with names are needed")),
+    }
 }
 
 /// The numbers as doubles, of which none may be NaN.
@@ -110,13 +116,13 @@ fn run(access: &mut Access<'_>, words: &[&[u8]], reply: &mut Reply, handler: Dat
 
 /// MANTISSA.UNPACK ZADD key packed
 fn zadd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let packed = read(args.at(3), Contents::Pairs)?;
-    let scores = doubles(packed.numbers)?;
-    let outcome = sorted_set::add_all(access, reply, args.at(2), &scores, &packed.names);
+    let (numbers, members) = read_named(args.at(3))?;
+    let scores = doubles(numbers)?;
+    let outcome = sorted_set::add_all(access, reply, args.at(2), &scores, &members);
     if access.logs() {
         let texts = Texts::of(&Numbers::Doubles(scores))?;
         let mut words: Vec<&[u8]> = vec![b"ZADD", args.at(2)];
-        texts.iter().zip(&packed.names).for_each(|(text, name)| words.extend([text, *name]));
+        texts.iter().zip(&members).for_each(|(text, member)| words.extend([text, *member]));
         access.log_carried(OwnedArgs::from_slices(&words).as_args());
     }
     outcome
@@ -124,7 +130,7 @@ fn zadd(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 
 /// MANTISSA.UNPACK RPUSH key packed
 fn rpush(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let packed = read(args.at(3), Contents::Numbers)?;
+    let packed = read(args.at(3))?;
     let texts = Texts::of(&packed.numbers)?;
     let words: Vec<&[u8]> = [b"RPUSH", args.at(2)].into_iter().chain(texts.iter()).collect();
     run(access, &words, reply, list::rpush)
@@ -132,16 +138,16 @@ fn rpush(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome 
 
 /// MANTISSA.UNPACK HSET key packed
 fn hset(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let packed = read(args.at(3), Contents::Pairs)?;
-    let texts = Texts::of(&packed.numbers)?;
+    let (numbers, fields) = read_named(args.at(3))?;
+    let texts = Texts::of(&numbers)?;
     let mut words: Vec<&[u8]> = vec![b"HSET", args.at(2)];
-    texts.iter().zip(&packed.names).for_each(|(text, name)| words.extend([*name, text]));
+    texts.iter().zip(&fields).for_each(|(text, field)| words.extend([*field, text]));
     run(access, &words, reply, hash::hset)
 }
 
 /// MANTISSA.UNPACK MSET packed key [key ...]
 fn mset(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let packed = read(args.at(2), Contents::Numbers)?;
+    let packed = read(args.at(2))?;
     let keys = args.from(3);
     if keys.len() != packed.numbers.len() {
         return Err(Error::fixed("ERR as many packed numbers as keys are needed"));

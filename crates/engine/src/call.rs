@@ -134,7 +134,10 @@ pub fn invoke(
     }
     match (call.command.handler, access) {
         (Some(Handler::Data(handler)), None) => run_data(context, session, call, handler, reply),
-        (Some(Handler::Data(handler)), Some(access)) => handler(access, call.args, reply),
+        (Some(Handler::Data(handler)), Some(access)) => {
+            handler(access, call.args, reply)?;
+            check_found(session, call, access)
+        }
         (Some(Handler::Engine(handler)), access) => {
             handler(&mut Invocation { context, session, access }, call.args, reply)
         }
@@ -170,7 +173,7 @@ fn run_data(
     if let Some((key, hash)) = hint {
         access.hint(key, hash);
     }
-    let outcome = handler(&mut access, args, reply);
+    let outcome = handler(&mut access, args, reply).and_then(|()| check_found(session, call, &mut access));
     if access.wants_to_wait() {
         blocking::block(engine, session, command, args, &mut access);
     }
@@ -191,6 +194,14 @@ fn run_data(
         expiry::remove(context, expired);
     }
     outcome
+}
+
+/// Whether the client may read what the command has found by labels.
+fn check_found(session: &Session, call: Call<'_>, access: &mut Access<'_>) -> Outcome {
+    if !call.command.info.traits.has(Traits::READS_BY_LABEL) {
+        return Ok(());
+    }
+    admission::check_found(session, call.command, call.args, &access.take_found())
 }
 
 /// Locks these shards and runs `work`: the calls of a transaction or a script. Then ends the commit of their

@@ -139,6 +139,57 @@ impl<T: Clone> CowVec<T> {
         Self::default()
     }
 
+    /// A vector of clones of an item. Costs O(log `len`): equal chunks are shared until they change.
+    pub fn filled(len: usize, item: &T) -> Self {
+        let mut filled = Self::new();
+        if len <= WIDTH {
+            (0..len).for_each(|_| filled.push(item.clone()));
+            return filled;
+        }
+        while span(filled.height + 1) < len {
+            filled.height += 1;
+        }
+        // For each height the chunk below which all places are taken.
+        let mut full = vec![Self::filled_chunk(0, WIDTH, item, &[])];
+        for height in 1..filled.height {
+            full.push(Self::filled_chunk(height, span(height + 1), item, &full));
+        }
+        filled.root = Some(Self::filled_chunk(filled.height, len, item, &full));
+        filled.len = len;
+        for (height, chunk) in full.into_iter().enumerate() {
+            // SAFETY: the reference is this function's own, and as many items are below it.
+            unsafe { release::<T>(chunk, height as u32, span(height as u32 + 1)) };
+        }
+        filled
+    }
+
+    /// A chunk with `count` clones of an item below it. `full` are chunks of the heights below, all of whose
+    /// places are taken; what it takes of them it gets references to.
+    fn filled_chunk(height: u32, count: usize, item: &T, full: &[Chunk]) -> Chunk {
+        let chunk = new_chunk::<T>(height, WIDTH);
+        if height == 0 {
+            for slot in 0..count {
+                // SAFETY: the chunk is new and has room for `WIDTH` items, and `count` is not more.
+                unsafe { children::<T>(chunk).add(slot).write(item.clone()) };
+            }
+            return chunk;
+        }
+        let (whole, rest) = (count / span(height), count % span(height));
+        let below = full[height as usize - 1];
+        for slot in 0..whole {
+            retain(below);
+            // SAFETY: the chunk is new and has room for `WIDTH` children; `count` is at most what is below so
+            // many.
+            unsafe { children::<Chunk>(chunk).add(slot).write(below) };
+        }
+        if rest > 0 {
+            let last = Self::filled_chunk(height - 1, rest, item, full);
+            // SAFETY: as above; there is a place after the whole ones, as the count is below what is whole.
+            unsafe { children::<Chunk>(chunk).add(whole).write(last) };
+        }
+        chunk
+    }
+
     /// The number of items.
     #[inline]
     pub fn len(&self) -> usize {
@@ -419,6 +470,33 @@ mod tests {
 
     /// Numbers with a token each, by which leaks are found.
     type Tokens = CowVec<(usize, Arc<()>)>;
+
+    #[test]
+    fn a_filled_vector_is_like_one_that_was_filled_item_by_item() {
+        let token = Arc::new(());
+        for len in [0, 1, 64, 65, 4095, 4096, 4097, 4096 + 64, 300_000] {
+            let mut numbers = Random::new(len as u64);
+            let mut vector: Tokens = CowVec::filled(len, &(7, token.clone()));
+            let mut model = vec![7; len];
+            let clone = vector.clone();
+            for value in 0..200.min(len) {
+                let at = numbers.below(len);
+                vector.get_mut(at).0 = value;
+                model[at] = value;
+            }
+            for value in 0..100 {
+                vector.push((value, token.clone()));
+                model.push(value);
+            }
+            for _ in 0..150 {
+                assert_eq!(vector.pop().map(|item| item.0), model.pop());
+            }
+            assert!(vector.len() == model.len() && clone.len() == len);
+            assert!((0..model.len()).all(|at| vector.get(at).0 == model[at]), "{len}");
+            assert!((0..len).all(|at| clone.get(at).0 == 7), "{len}");
+        }
+        assert_eq!(Arc::strong_count(&token), 1);
+    }
 
     #[test]
     fn behaves_like_a_vector_and_clones_stay() {

@@ -11,6 +11,7 @@
 
 mod bloom_filter;
 mod count_min_sketch;
+mod cuckoo_filter;
 mod hash;
 mod json;
 mod list;
@@ -23,6 +24,7 @@ mod stream;
 mod string;
 #[cfg(test)]
 mod tests;
+mod top_k;
 mod vector_set;
 
 pub(crate) use module::byte_of_form;

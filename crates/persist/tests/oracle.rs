@@ -126,6 +126,8 @@ fn encoding(entry: &Entry) -> Option<&'static str> {
         ValueRef::BloomFilter(_) | ValueRef::CountMinSketch(_) => Some("raw"),
         ValueRef::VectorSet(_) => Some("raw"),
         ValueRef::Json(_) => Some("raw"),
+        ValueRef::BloomFilter(_) | ValueRef::CuckooFilter(_) | ValueRef::CountMinSketch(_) => Some("raw"),
+        ValueRef::BloomFilter(_) | ValueRef::CountMinSketch(_) | ValueRef::TopK(_) => Some("raw"),
     }
 }
 

@@ -2,12 +2,13 @@
 //! for implementers.
 //!
 //! ```text
-//! | version (u8) = 1 | type (u8) | contents (u8) | 0 (u8) | count (u32) | numbers | names |
+//! | "MP" | version = 1 | type | flags | 0 | columns (u16) | count (u32) | size (u32) |      16 bytes
+//! | numbers (size bytes) | nulls | names of rows | names of columns |       the last three only if flagged
 //! ```
 //!
 //! All integers of fixed size are big-endian. Numbers are binary64 or binary32, zigzag varints, or, where
-//! they ascend, a zigzag varint and then the differences as varints. Names, where the contents have any, are
-//! a varint length and the bytes of each.
+//! they ascend, varints of the differences. Nulls are a bit for each number. Names are first their lengths
+//! (u32), then their bytes back to back.
 //!
 //! Writing costs no text: a number goes from where it lies to its place. Reading is safe for any bytes: what
 //! it allocates is in proportion to them, whatever the counts say.
@@ -21,18 +22,26 @@ use mantissa_number::{parse_i64, parse_score};
 
 use crate::reply::Reply;
 
-pub use read::{Entry, Malformed, Numbers, Packed};
+pub use read::{Malformed, Numbers, Packed};
 
-/// The version of the format, its first byte.
-pub const VERSION: u8 = 1;
+/// What comes before the type: two letters and the version.
+const BEGINNING: [u8; 3] = [b'M', b'P', 1];
 /// Bytes before the numbers.
-pub const HEADER_BYTES: usize = 8;
+pub const HEADER_BYTES: usize = 16;
+/// The reply is one number, not an array of one.
+const SCALAR: u8 = 1;
+/// Some numbers are missing.
+const NULLS: u8 = 2;
+/// Rows have names.
+const NAMES: u8 = 4;
+/// Columns have names.
+const COLUMNS: u8 = 8;
 /// 2^63, the first double above the 64-bit integers.
 const INTEGERS_END: f64 = 9_223_372_036_854_775_808.0;
 /// Bytes for which room is made for each name beforehand.
 const NAME_BYTES_EXPECTED: usize = 12;
 
-/// How numbers are written: the second byte.
+/// How numbers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum NumberType {
@@ -42,7 +51,7 @@ pub enum NumberType {
     F32 = 2,
     /// Zigzag varints.
     Varint = 3,
-    /// A zigzag varint, then varints of the differences: for integers that ascend.
+    /// Varints of the differences, from 0 on, which wrap around: for integers that ascend.
     Delta = 4,
 }
 
@@ -50,25 +59,6 @@ impl NumberType {
     fn of(code: u8) -> Option<NumberType> {
         use NumberType::{Delta, F32, F64, Varint};
         [F64, F32, Varint, Delta].into_iter().find(|number_type| *number_type as u8 == code)
-    }
-}
-
-/// What there is beside the numbers: the third byte.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Contents {
-    /// Nothing.
-    Numbers = 0,
-    /// A name for each number: members of a sorted set, fields of a hash.
-    Pairs = 1,
-    /// Entries of a stream, each with an id and the names of its numbers.
-    Entries = 2,
-}
-
-impl Contents {
-    fn of(code: u8) -> Option<Contents> {
-        use Contents::{Entries, Numbers, Pairs};
-        [Numbers, Pairs, Entries].into_iter().find(|contents| *contents as u8 == code)
     }
 }
 
@@ -129,10 +119,14 @@ pub struct Failure {
 /// Packed numbers under construction. After the first element that cannot be written it takes no more.
 pub struct PackedWriter {
     form: Form,
-    contents: Contents,
+    flags: u8,
+    columns: usize,
     count: usize,
     numbers: Vec<u8>,
+    /// Lengths of the names of rows.
+    lengths: Vec<u8>,
     names: Vec<u8>,
+    column_names: Vec<u8>,
     /// The integer before, for differences.
     last: i64,
     failure: Option<Failure>,
@@ -143,10 +137,13 @@ impl PackedWriter {
     pub fn new(form: Form) -> PackedWriter {
         PackedWriter {
             form,
-            contents: Contents::Numbers,
+            flags: 0,
+            columns: 1,
             count: 0,
             numbers: Vec::new(),
+            lengths: Vec::new(),
             names: Vec::new(),
+            column_names: Vec::new(),
             last: 0,
             failure: None,
         }
@@ -157,9 +154,29 @@ impl PackedWriter {
         self.form
     }
 
-    /// Says what there is beside the numbers.
-    pub fn set_contents(&mut self, contents: Contents) {
-        self.contents = contents;
+    /// Says that it is one number.
+    pub fn set_scalar(&mut self) {
+        self.flags |= SCALAR;
+    }
+
+    /// Says that each row has a name.
+    pub fn set_named(&mut self) {
+        self.flags |= NAMES;
+    }
+
+    /// Says how many numbers a row has.
+    pub fn set_columns(&mut self, columns: u16) {
+        self.columns = usize::from(columns);
+    }
+
+    /// Names the columns. False if they are too many.
+    pub fn name_columns<'a>(&mut self, names: impl ExactSizeIterator<Item = &'a [u8]> + Clone) -> bool {
+        let Ok(columns) = u16::try_from(names.len()) else { return false };
+        self.set_columns(columns);
+        self.flags |= COLUMNS;
+        names.clone().for_each(|name| self.column_names.extend(length_of(name)));
+        names.for_each(|name| self.column_names.extend_from_slice(name));
+        true
     }
 
     /// Makes room for about this many numbers, and their names if there are any.
@@ -170,7 +187,8 @@ impl PackedWriter {
             NumberType::Varint | NumberType::Delta => 2,
         };
         self.numbers.reserve(count.saturating_mul(size));
-        if self.contents != Contents::Numbers {
+        if self.flags & NAMES != 0 {
+            self.lengths.reserve(count.saturating_mul(4));
             self.names.reserve(count.saturating_mul(NAME_BYTES_EXPECTED));
         }
     }
@@ -217,9 +235,8 @@ impl PackedWriter {
         match self.form.number_type {
             NumberType::F64 | NumberType::F32 => return self.number(value as f64),
             NumberType::Varint => write_varint(&mut self.numbers, zigzag(value)),
-            NumberType::Delta if self.count == 0 => write_varint(&mut self.numbers, zigzag(value)),
-            NumberType::Delta if value < self.last => return self.fail(Cause::Descends),
-            NumberType::Delta => write_varint(&mut self.numbers, value.abs_diff(self.last)),
+            NumberType::Delta if self.count > 0 && value < self.last => return self.fail(Cause::Descends),
+            NumberType::Delta => write_varint(&mut self.numbers, value.wrapping_sub(self.last) as u64),
         }
         self.last = value;
         self.count += 1;
@@ -244,16 +261,11 @@ impl PackedWriter {
         self.fill(Cause::Missing);
     }
 
-    /// Adds the name of the number before.
+    /// Adds the name of a row.
     #[inline]
     pub fn name(&mut self, name: &[u8]) {
-        write_varint(&mut self.names, name.len() as u64);
+        self.lengths.extend_from_slice(&length_of(name));
         self.names.extend_from_slice(name);
-    }
-
-    /// Adds a number that goes among the names.
-    pub fn name_number(&mut self, number: u64) {
-        write_varint(&mut self.names, number);
     }
 
     /// Adds many doubles.
@@ -267,39 +279,65 @@ impl PackedWriter {
         }
     }
 
-    /// Adds names with their numbers.
-    pub fn pairs<'a>(&mut self, pairs: impl ExactSizeIterator<Item = (&'a [u8], f64)>) {
-        self.contents = Contents::Pairs;
-        self.reserve(pairs.len());
-        if self.form.number_type != NumberType::F64 {
-            for (name, value) in pairs {
-                self.number(value);
-                self.name(name);
+    /// Adds numbers with their names, which lie back to back and whose lengths are given, as bytes where each
+    /// is one.
+    pub fn run(
+        &mut self,
+        numbers: impl ExactSizeIterator<Item = f64>,
+        (lengths, short_lengths): (impl Iterator<Item = usize>, Option<&[u8]>),
+        names: &[u8],
+    ) {
+        match self.form.number_type {
+            NumberType::F64 => {
+                let (start, len) = (self.numbers.len(), numbers.len());
+                self.numbers.resize(start + 8 * len, 0);
+                let places = self.numbers[start..].chunks_exact_mut(8);
+                places.zip(numbers).for_each(|(place, value)| place.copy_from_slice(&value.to_be_bytes()));
+                self.count += len;
             }
-            return;
+            _ => numbers.for_each(|value| self.number(value)),
         }
-        let (start, len) = (self.numbers.len(), pairs.len());
-        self.numbers.resize(start + 8 * len, 0);
-        let places = self.numbers[start..].chunks_exact_mut(8);
-        for (place, (name, value)) in places.zip(pairs) {
-            place.copy_from_slice(&value.to_be_bytes());
-            write_varint(&mut self.names, name.len() as u64);
-            self.names.extend_from_slice(name);
+        match short_lengths {
+            Some(lengths) => {
+                let start = self.lengths.len();
+                self.lengths.resize(start + 4 * lengths.len(), 0);
+                let places = self.lengths[start..].chunks_exact_mut(4);
+                places.zip(lengths).for_each(|(place, &length)| place[3] = length);
+            }
+            None => lengths.for_each(|length| self.lengths.extend_from_slice(&(length as u32).to_be_bytes())),
         }
-        self.count += len;
+        self.names.extend_from_slice(names);
+    }
+
+    /// Adds names with their numbers.
+    pub fn pairs<'a>(&mut self, pairs: impl Iterator<Item = (&'a [u8], f64)>) {
+        for (name, value) in pairs {
+            self.number(value);
+            self.name(name);
+        }
     }
 
     /// Replies it, or says which element could not be written.
     pub fn finish(mut self, reply: &mut Reply) -> Result<(), Failure> {
-        if u32::try_from(self.count).is_err() {
+        let (count, size) = (u32::try_from(self.count), u32::try_from(self.numbers.len()));
+        if count.is_err() || size.is_err() {
             self.fail(Cause::TooMany);
         }
         if let Some(failure) = self.failure {
             return Err(failure);
         }
-        let mut header = [VERSION, self.form.number_type as u8, self.contents as u8, 0, 0, 0, 0, 0];
-        header[4..].copy_from_slice(&(self.count as u32).to_be_bytes());
-        reply.bulk_of([&header, &self.numbers, &self.names]);
+        let mut header = [0; HEADER_BYTES];
+        header[..3].copy_from_slice(&BEGINNING);
+        (header[3], header[4]) = (self.form.number_type as u8, self.flags);
+        header[6..8].copy_from_slice(&(self.columns as u16).to_be_bytes());
+        header[8..12].copy_from_slice(&count.unwrap_or(0).to_be_bytes());
+        header[12..].copy_from_slice(&size.unwrap_or(0).to_be_bytes());
+        reply.bulk_of([&header, &self.numbers, &self.lengths, &self.names, &self.column_names]);
         Ok(())
     }
+}
+
+/// The length of a name, as it is written. Keys, members and fields are shorter than 4 GiB.
+fn length_of(name: &[u8]) -> [u8; 4] {
+    (name.len() as u32).to_be_bytes()
 }

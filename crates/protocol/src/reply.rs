@@ -218,7 +218,7 @@ impl Reply {
     }
 
     /// A bulk string of several parts.
-    pub fn bulk_of(&mut self, parts: [&[u8]; 3]) {
+    pub fn bulk_of(&mut self, parts: [&[u8]; 5]) {
         let len = parts.iter().map(|part| part.len()).sum();
         if !self.try_reserve(len + 32) {
             return;

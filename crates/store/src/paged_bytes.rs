@@ -17,11 +17,9 @@ pub(crate) struct PagedBytes {
 }
 
 impl PagedBytes {
-    /// So many zeros. Costs O(pages), and memory only for their places.
+    /// So many zeros. Costs O(log pages), in time and memory.
     pub fn zeroed(len: usize) -> Self {
-        let mut pages = CowVec::new();
-        (0..len.div_ceil(PAGE_BYTES)).for_each(|_| pages.push(SharedBytes::default()));
-        PagedBytes { pages, len }
+        PagedBytes { pages: CowVec::filled(len.div_ceil(PAGE_BYTES), &SharedBytes::default()), len }
     }
 
     /// How many bytes there are.
@@ -107,6 +105,21 @@ impl PagedBytes {
         }
     }
 
+    /// The first place from `from` on that does not hold a zero. Pages of zeros that take no memory are
+    /// stepped over whole.
+    pub fn next_set(&self, from: usize) -> Option<usize> {
+        let mut at = from;
+        while at < self.len {
+            let start = at % PAGE_BYTES;
+            let page = self.pages.get(at / PAGE_BYTES).payload();
+            if let Some(index) = page.iter().skip(start).position(|&byte| byte != 0) {
+                return Some(at + index);
+            }
+            at += PAGE_BYTES - start;
+        }
+        None
+    }
+
     /// Bytes taken, the structure itself not included. O(pages).
     pub fn memory_usage(&self) -> usize {
         let pages = (0..self.pages.len()).map(|index| self.pages.get(index).memory_usage());
@@ -164,6 +177,8 @@ mod tests {
                 let mut out = Vec::new();
                 bytes.append_to(len / 3, len, &mut out);
                 bytes.append_to(0, len / 3, &mut out);
+                let set = |from: usize| model[from..].iter().position(|&byte| byte != 0).map(|at| from + at);
+                assert_eq!([0, len / 2].map(|from| bytes.next_set(from)), [0, len / 2].map(set));
                 assert!(out == [&model[len / 3..], &model[..len / 3]].concat());
             }
         }

@@ -11,6 +11,8 @@ use crate::ahead::Ahead;
 use crate::entry::Entry;
 use crate::expiry_sample::ExpirySample;
 use crate::key_hash::{KeyHash, KeyHasher};
+use crate::label_index::LabelIndex;
+use crate::series::Label;
 use crate::shard_set::ShardSet;
 use crate::snapshot::Part;
 use crate::table::{Found, Table};
@@ -34,7 +36,7 @@ pub struct Database {
     pub evict_cursor: u64,
 }
 
-/// Counts and indexes of a database's entries with an expiry.
+/// Counts and indexes of a database's entries: those with an expiry, and series with labels.
 #[derive(Default)]
 struct Expiries {
     /// Entries with an expiry.
@@ -42,6 +44,8 @@ struct Expiries {
     /// The keys of hashes with fields that have an expiry, with the expiry under which each is here
     /// ([`crate::Hash::tracked_expiry`]): not after that of any of its fields.
     hashes: BTreeSet<(i64, Box<[u8]>)>,
+    /// Series by their labels.
+    labels: LabelIndex,
     /// Some of the keys with an expiry, while an eviction policy needs them.
     sample: Option<ExpirySample>,
 }
@@ -57,6 +61,9 @@ impl Expiries {
         if entry.is_hash() {
             self.track(entry);
         }
+        if let ValueRef::Series(series) = entry.value() {
+            self.labels.add(entry.key(), series);
+        }
     }
 
     /// Uncounts an entry that is removed.
@@ -65,6 +72,9 @@ impl Expiries {
         self.keys -= usize::from(entry.expiry().is_some());
         if entry.is_hash() {
             self.track_as(entry, None);
+        }
+        if let ValueRef::Series(series) = entry.value() {
+            self.labels.remove(entry.key(), series);
         }
     }
 
@@ -248,6 +258,24 @@ impl Database {
     pub fn track_fields(&mut self, hash: KeyHash, key: &[u8]) {
         if let Some(entry) = self.table.get_mut(hash.0, |entry| entry.key() == key) {
             self.expiries.track(entry);
+        }
+    }
+
+    /// The series that have labels.
+    pub fn labels(&self) -> &LabelIndex {
+        &self.expiries.labels
+    }
+
+    /// Gives a series other labels.
+    pub fn set_labels(&mut self, hash: KeyHash, key: &[u8], labels: Box<[Label]>) {
+        let Some(entry) = self.table.get_mut(hash.0, |entry| entry.key() == key) else { return };
+        keep_image(&mut self.snapshot, self.epoch, entry);
+        if let ValueRef::Series(series) = entry.value() {
+            self.expiries.labels.remove(key, series);
+        }
+        if let Some(ValueMut::Series(series)) = entry.collection_mut() {
+            series.options_mut().labels = labels;
+            self.expiries.labels.add(key, series);
         }
     }
 

@@ -26,6 +26,7 @@ use smallvec::SmallVec;
 use crate::{Ahead, Collection, EncodingLimits};
 pub use boundary::Boundary;
 pub use bulk::SortedSetBuilder;
+pub use leaf::Run;
 use leaf::{Cursor, ENTRY_BYTES_MAX, Leaf, View};
 use mantissa_memory::small_or_large::{Borrowed, Owned};
 use mantissa_memory::{NodeId, SharedBytes, SmallOrLarge};
@@ -458,6 +459,24 @@ pub struct Iter<'a> {
 }
 
 impl<'a> Iter<'a> {
+    /// The next members that lie together, column by column, in the forward direction.
+    pub fn next_run(&mut self) -> Option<Run<'a>> {
+        if self.front.is_none() && self.from < self.to {
+            self.front = self.start(self.from);
+        }
+        while self.from < self.to {
+            let (id, cursor) = self.front.as_mut()?;
+            let run = cursor.next_run(self.to - self.from);
+            if !run.is_empty() {
+                self.from += run.len();
+                return Some(run);
+            }
+            let id = *id;
+            self.front = self.next_leaf(id);
+        }
+        None
+    }
+
     /// A cursor before the entry of a rank.
     #[cold]
     fn start(&self, rank: usize) -> Option<(NodeId, Cursor<'a>)> {

@@ -93,6 +93,13 @@ macro_rules! value_types {
                 sizes: None,
                 waiting: Waiting::Never,
             }
+            /// A Cuckoo filter.
+            CuckooFilter = 8 {
+                name: "MBbloomCF",
+                category: "cuckoo",
+                sizes: None,
+                waiting: Waiting::Never,
+            }
             /// A Count-Min sketch.
             CountMinSketch = 9 {
                 name: "CMSk-TYPE",
@@ -118,6 +125,13 @@ macro_rules! value_types {
             Json = 6 {
                 name: "ReJSON-RL",
                 category: "json",
+                sizes: None,
+                waiting: Waiting::Never,
+            }
+            /// A Top-K sketch.
+            TopK = 10 {
+                name: "TopK-TYPE",
+                category: "topk",
                 sizes: None,
                 waiting: Waiting::Never,
             }

@@ -50,3 +50,13 @@ fn tables_do_as_a_standard_set_does() {
 fn streams_do_as_a_standard_map_does() {
     run(operations::stream_operations);
 }
+
+#[test]
+fn bloom_filters_take_any_chunk() {
+    run(operations::bloom_operations);
+}
+
+#[test]
+fn cuckoo_filters_take_any_chunk() {
+    run(operations::cuckoo_operations);
+}

@@ -89,6 +89,7 @@ fn geopos(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome
 
 fn pack_geopos(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
     let set = access.sorted_set(args.at(1))?;
+    writer.set_columns(2);
     writer.reserve(2 * (args.len() - 2));
     for member in args.from(2) {
         match set.and_then(|set| set.score(member)).map(Position::of_score) {

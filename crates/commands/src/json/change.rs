@@ -2,7 +2,7 @@
 
 use mantissa_protocol::Reply;
 use mantissa_store::Json;
-use mantissa_store::json::{DEPTH_MAX, TEXT_DEPTH_MAX, View};
+use mantissa_store::json::{DEPTH_MAX, Fragment, TEXT_DEPTH_MAX, View};
 
 use super::path::Path;
 use super::select::Place;
@@ -67,8 +67,61 @@ impl Change<'_> {
         }
     }
 
-    /// The same for commands whose dialects differ as usual: a JSONPath has an array of results, a legacy
-    /// path the last one, or an error.
+    /// The same where what fits has nothing in it and is replaced: `apply` makes of a value the result and
+    /// what takes its place. Costs O(size), whatever the number of matches, unless one comes twice.
+    pub fn run_on_values<T>(
+        &self,
+        access: &mut Access<'_>,
+        key: &[u8],
+        path: &Path,
+        apply: &mut dyn FnMut(View<'_>) -> Outcome<(T, Fragment)>,
+    ) -> Outcome<Vec<Option<T>>> {
+        let document = change_present(access, key)?;
+        path.check()?;
+        let mut count = 0;
+        let mut fitting: Vec<(Place, usize)> = Vec::new();
+        path.visit(document.root(), |place, value| {
+            if (self.fits)(value) {
+                fitting.push((Place::from_slice(place), count));
+            }
+            count += 1;
+            std::ops::ControlFlow::Continue(())
+        });
+        fitting.sort_unstable();
+        let comes_twice = fitting.windows(2).any(|pair| pair[0].0 == pair[1].0);
+        if fitting.len() < 2 || comes_twice {
+            return self.run(access, key, path, &mut |document, place| {
+                let (result, new) = apply(document.at(place).unwrap_or_else(|| document.root()))?;
+                document.set(place, &new);
+                Ok(result)
+            });
+        }
+        let mut results: Vec<Option<T>> = (0..count).map(|_| None).collect();
+        let places: Vec<&[usize]> = fitting.iter().map(|(place, _)| place.as_slice()).collect();
+        let mut changed_document = document.clone();
+        let (mut failure, mut next) = (None, fitting.iter());
+        changed_document.change_all(&places, &mut |value| {
+            let index = next.next().map_or(0, |(_, index)| *index);
+            match apply(value) {
+                Ok((result, new)) => {
+                    results[index] = Some(result);
+                    Some(new)
+                }
+                Err(error) => {
+                    failure = Some(error);
+                    None
+                }
+            }
+        });
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        *document = changed_document;
+        changed(access, key, self.event);
+        Ok(results)
+    }
+
+    /// [`Change::run`], and replies.
     pub fn run_and_reply<T>(
         &self,
         access: &mut Access<'_>,
@@ -78,6 +131,31 @@ impl Change<'_> {
         write: &dyn Fn(&mut Reply, &T),
     ) -> Outcome {
         let results = self.run(access, key, path, apply)?;
+        self.reply(&results, path, reply, write)
+    }
+
+    /// [`Change::run_on_values`], and replies.
+    pub fn run_on_values_and_reply<T>(
+        &self,
+        access: &mut Access<'_>,
+        (key, path): (&[u8], &Path),
+        reply: &mut Reply,
+        apply: &mut dyn FnMut(View<'_>) -> Outcome<(T, Fragment)>,
+        write: &dyn Fn(&mut Reply, &T),
+    ) -> Outcome {
+        let results = self.run_on_values(access, key, path, apply)?;
+        self.reply(&results, path, reply, write)
+    }
+
+    /// Replies as the dialects have it: a JSONPath has an array of results, a legacy path the last one, or an
+    /// error.
+    fn reply<T>(
+        &self,
+        results: &[Option<T>],
+        path: &Path,
+        reply: &mut Reply,
+        write: &dyn Fn(&mut Reply, &T),
+    ) -> Outcome {
         if path.is_legacy {
             match results.iter().flatten().next_back() {
                 Some(result) => write(reply, result),
@@ -86,7 +164,7 @@ impl Change<'_> {
             return Ok(());
         }
         reply.array(results.len());
-        for result in &results {
+        for result in results {
             match result {
                 Some(result) => write(reply, result),
                 None => reply.null(),

@@ -48,12 +48,10 @@ fn change_number(
     if let Ok(operand) = operand {
         check_results(access, (key, &path), operand, operation)?;
     }
-    let results = change.run(access, key, &path, &mut |document, place| {
+    let results = change.run_on_values(access, key, &path, &mut |before| {
         let operand = operand.clone()?;
-        let before = document.at(place).and_then(View::number).unwrap_or(operand);
-        let after = operation(before, operand)?;
-        document.set(place, &Fragment::number(after));
-        Ok(after)
+        let after = operation(before.number().unwrap_or(operand), operand)?;
+        Ok((after, Fragment::number(after)))
     })?;
     if reply.is_resp3() {
         reply.array(results.len());
@@ -136,18 +134,17 @@ pub(super) fn strappend(access: &mut Access<'_>, args: Args<'_>, reply: &mut Rep
         unfit: "not a string",
         names_original: false,
     };
-    change.run_and_reply(
+    change.run_on_values_and_reply(
         access,
         (args.at(1), &path),
         reply,
-        &mut |document, place| {
-            let before = document.at(place).and_then(View::string).unwrap_or_default();
+        &mut |before| {
+            let before = before.string().unwrap_or_default();
             let joined = [before, &suffix.clone()?].concat();
             if joined.len() > STRING_BYTES_MAX {
                 return Err(Error::STRING_TOO_LONG);
             }
-            document.set(place, &Fragment::string(&joined));
-            Ok(joined.len())
+            Ok((joined.len(), Fragment::string(&joined)))
         },
         &|reply, len| reply.integer(*len as i64),
     )
@@ -166,14 +163,13 @@ pub(super) fn toggle(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply)
         names_original: false,
     };
     let is_legacy = path.is_legacy;
-    change.run_and_reply(
+    change.run_on_values_and_reply(
         access,
         (args.at(1), &path),
         reply,
-        &mut |document, place| {
-            let before = matches!(document.at(place).map(View::shape), Some(Shape::Boolean(true)));
-            document.set(place, &Fragment::boolean(!before));
-            Ok(!before)
+        &mut |before| {
+            let after = !matches!(before.shape(), Shape::Boolean(true));
+            Ok((after, Fragment::boolean(after)))
         },
         &|reply, after| match (is_legacy, after) {
             (true, true) => reply.bulk(b"true"),
@@ -199,13 +195,20 @@ pub(super) fn clear(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
         std::ops::ControlFlow::Continue(())
     });
     super::set::keep_outermost(&mut places);
-    for place in &places {
-        let empty = match document.at(place) {
-            Some(value) if value.is_array() => Fragment::empty_array(),
-            Some(value) if value.is_object() => Fragment::empty_object(),
-            _ => Fragment::number(Number::Integer(0)),
-        };
-        document.set(place, &empty);
+    let empty = |value: View<'_>| match value.shape() {
+        Shape::Array => Fragment::empty_array(),
+        Shape::Object => Fragment::empty_object(),
+        _ => Fragment::number(Number::Integer(0)),
+    };
+    match places.as_slice() {
+        [place] => {
+            let empty = document.at(place).map(empty).unwrap_or(Fragment::empty_object());
+            document.set(place, &empty);
+        }
+        places => {
+            let places: Vec<&[usize]> = places.iter().map(|place| place.as_slice()).collect();
+            document.change_all(&places, &mut |value| Some(empty(value)));
+        }
     }
     if !places.is_empty() {
         super::changed(access, key, "json.clear");

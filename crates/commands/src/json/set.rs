@@ -90,6 +90,11 @@ fn apply(
     match update {
         Update::Replace(places) => {
             places.iter().try_for_each(|place| check_depth(place))?;
+            if let [_, _, ..] = places.as_slice() {
+                let places: Vec<&[usize]> = places.iter().map(|place| place.as_slice()).collect();
+                document.change_all(&places, &mut |before| Some(value(Some(before))));
+                return Ok(true);
+            }
             let mut is_changed = false;
             for place in places {
                 let new = value(document.at(place));
@@ -275,59 +280,6 @@ pub(super) fn merge(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
     Ok(())
 }
 
-/// A step to a value by what it is called, so that it is found where other members were moved.
-enum Named {
-    Index(usize),
-    Name(Box<[u8]>),
-}
-
-/// The names on the way to a place.
-fn named(root: View<'_>, place: &[usize]) -> Vec<Named> {
-    let mut value = Some(root);
-    let mut names = Vec::with_capacity(place.len());
-    for &index in place {
-        let Some(container) = value else { break };
-        names.push(match container.members().nth(index) {
-            Some((key, _)) => Named::Name(key.into()),
-            None => Named::Index(index),
-        });
-        value = container.child(index);
-    }
-    names
-}
-
-/// The order in which several values are removed: the deepest first, then by name, and elements
-/// from the last one on.
-fn removal_order(left: &[Named], right: &[Named]) -> std::cmp::Ordering {
-    let by_steps = || {
-        left.iter().zip(right).map(|pair| match pair {
-            (Named::Index(left), Named::Index(right)) => right.cmp(left),
-            (Named::Name(left), Named::Name(right)) => left.cmp(right),
-            (Named::Index(_), Named::Name(_)) => std::cmp::Ordering::Less,
-            (Named::Name(_), Named::Index(_)) => std::cmp::Ordering::Greater,
-        })
-    };
-    right
-        .len()
-        .cmp(&left.len())
-        .then_with(|| by_steps().find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal))
-}
-
-/// Where names lead.
-fn locate(root: View<'_>, names: &[Named]) -> Option<Place> {
-    let mut value = root;
-    let mut place = Place::new();
-    for name in names {
-        let (index, child) = match name {
-            Named::Index(index) => (*index, value.child(*index)?),
-            Named::Name(name) => value.member(name)?,
-        };
-        place.push(index);
-        value = child;
-    }
-    Some(place)
-}
-
 fn remove_at(document: &mut Json, place: &[usize]) {
     let Some((&last, around)) = place.split_last() else { return };
     if document.at(around).is_some_and(View::is_object) {
@@ -359,13 +311,8 @@ pub(super) fn del(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
     match places.as_slice() {
         [place] => remove_at(document, place),
         places => {
-            let mut names: Vec<_> = places.iter().map(|place| named(document.root(), place)).collect();
-            names.sort_by(|left, right| removal_order(left, right));
-            for names in &names {
-                if let Some(place) = locate(document.root(), names) {
-                    remove_at(document, &place);
-                }
-            }
+            let places: Vec<&[usize]> = places.iter().map(|place| place.as_slice()).collect();
+            document.change_all(&places, &mut |_| None);
         }
     }
     if !places.is_empty() {

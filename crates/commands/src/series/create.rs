@@ -30,8 +30,10 @@ pub(super) fn alter(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) 
     }
     let given = Given::parse(args, "ts.alter")?;
     let key = args.at(1);
-    let series = super::series_mut(access, key)?;
-    given.alter(series.options_mut());
+    let labels = given.alter(super::series_mut(access, key)?.options_mut());
+    if let Some(labels) = labels {
+        access.set_labels(key, labels);
+    }
     reply.ok();
     access.modified(key, EventClass::MODULE, "ts.alter");
     Ok(())

@@ -52,10 +52,12 @@ impl Given {
         }
     }
 
-    /// The same, but for what only a new series can be told.
-    pub(super) fn alter(mut self, options: &mut Options) {
+    /// The same, but for what only a new series can be told. Returns the labels, which the caller has to set.
+    pub(super) fn alter(mut self, options: &mut Options) -> Option<Box<[Label]>> {
         self.is_compressed = None;
+        let labels = self.labels.take();
         self.change(options);
+        labels
     }
 }
 

@@ -64,6 +64,22 @@ impl Query {
         Ok(Query { from, to, count, buckets, times, values, is_reversed })
     }
 
+    /// The aggregation, if there is one.
+    pub(super) fn aggregation(&self) -> Option<Aggregation> {
+        self.buckets.map(|(buckets, _)| buckets.aggregation)
+    }
+
+    /// The same without its bound on samples, and that bound.
+    pub(super) fn unbounded(self) -> (Query, usize) {
+        let count = self.count;
+        (Query { count: usize::MAX, ..self }, count)
+    }
+
+    /// Whether the latest samples come first.
+    pub(super) fn is_reversed(&self) -> bool {
+        self.is_reversed
+    }
+
     /// Calls `emit` with the samples or buckets of a series.
     ///
     /// # Errors
@@ -141,8 +157,11 @@ impl BucketTime {
 
 /// The most samples or buckets that are wanted. The name of an aggregation is not taken for the option.
 fn count(args: Args<'_>) -> Outcome<usize> {
-    let is_option =
-        |&at: &usize| parse::is(args.at(at), "COUNT") && !parse::is(args.at(at - 1), "AGGREGATION");
+    let is_option = |&at: &usize| {
+        let before = args.at(at - 1);
+        let is_name = parse::is(before, "AGGREGATION") || parse::is(before, "REDUCE");
+        parse::is(args.at(at), "COUNT") && !is_name
+    };
     let Some(place) = (1..args.len()).find(is_option) else { return Ok(usize::MAX) };
     let word = args.get(place + 1).ok_or(Error::fixed("ERR TSDB: COUNT argument is missing"))?;
     let count = parse::integer_or(word, "ERR TSDB: Couldn't parse COUNT")?;

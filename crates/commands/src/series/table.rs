@@ -3,9 +3,10 @@
 use super::add::{add, decrby, incrby, madd};
 use super::create::{alter, create};
 use super::info::info;
+use super::many::{mget, mrange, mrevrange, queryindex};
 use super::range::{range, revrange};
 use super::{del, get};
-use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
+use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec, Locks, Traits};
 use crate::{DataHandler, DataSpec};
 
 const READ: Flags = Flags::READONLY.or(Flags::MODULE);
@@ -23,6 +24,14 @@ const fn reads(name: &'static str, handler: DataHandler) -> DataSpec {
 /// A command that changes a series.
 const fn writes(name: &'static str, handler: DataHandler, flags: Flags) -> DataSpec {
     DataSpec::new(name, -1, handler, flags).categories(Categories::TIMESERIES).keys(CHANGED_KEY)
+}
+
+/// A command that reads the series that it finds by their labels.
+const fn finds(name: &'static str, handler: DataHandler) -> DataSpec {
+    DataSpec::new(name, -1, handler, READ)
+        .categories(Categories::TIMESERIES)
+        .traits(Traits::READS_BY_LABEL)
+        .locks(Locks::Sweep)
 }
 
 /// The registration table.
@@ -119,6 +128,41 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
             "Returns the samples between two times, or values of buckets of them, the latest first.",
         )
         .arguments(RANGE_ARGUMENTS),
+    finds("ts.mget", mget)
+        .docs(
+            Group::Module,
+            "1.0.0",
+            "O(N) for N series with the labels",
+            "Returns the latest samples of the series that have certain labels.",
+        )
+        .arguments(
+            "latest:pure-token@LATEST? labels:oneof(withlabels:pure-token@WITHLABELS \
+             selected_labels:string@SELECTED_LABELS*)? filterexpr:string@FILTER*",
+        ),
+    finds("ts.mrange", mrange)
+        .docs(
+            Group::Module,
+            "1.0.0",
+            "O(N) for N samples of the series with the labels",
+            "Returns samples between two times of the series that have certain labels.",
+        )
+        .arguments(MANY_ARGUMENTS),
+    finds("ts.mrevrange", mrevrange)
+        .docs(
+            Group::Module,
+            "1.4.0",
+            "O(N) for N samples of the series with the labels",
+            "Returns samples between two times of the series that have certain labels, the latest first.",
+        )
+        .arguments(MANY_ARGUMENTS),
+    finds("ts.queryindex", queryindex)
+        .docs(
+            Group::Module,
+            "1.0.0",
+            "O(N) for N series with the labels",
+            "Returns the keys of the series that have certain labels.",
+        )
+        .arguments("filterexpr:string*"),
     reads("ts.info", info)
         .docs(Group::Module, "1.0.0", "O(1)", "Tells about a time series.")
         .arguments("key:key#0 debug:pure-token@DEBUG?"),
@@ -128,3 +172,10 @@ const RANGE_ARGUMENTS: &str = "key:key#0 fromtimestamp:string totimestamp:string
      timestamp:integer@FILTER_BY_TS?* values:block(min:double max:double)@FILTER_BY_VALUE? \
      count:integer@COUNT? aggregation:block(align:string@ALIGN? aggregator:string@AGGREGATION \
      bucketduration:integer buckettimestamp:string@BUCKETTIMESTAMP? empty:pure-token@EMPTY?)?";
+
+const MANY_ARGUMENTS: &str = "fromtimestamp:string totimestamp:string latest:pure-token@LATEST? \
+     timestamp:integer@FILTER_BY_TS?* values:block(min:double max:double)@FILTER_BY_VALUE? \
+     labels:oneof(withlabels:pure-token@WITHLABELS selected_labels:string@SELECTED_LABELS*)? \
+     count:integer@COUNT? aggregation:block(align:string@ALIGN? aggregator:string@AGGREGATION \
+     bucketduration:integer buckettimestamp:string@BUCKETTIMESTAMP? empty:pure-token@EMPTY?)? \
+     filterexpr:string@FILTER* groupby:block(label:string@GROUPBY reducer:string@REDUCE)?";

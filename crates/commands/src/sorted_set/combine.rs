@@ -238,7 +238,11 @@ fn pack_combined(
 ) -> Outcome {
     let (members, with_scores) = combine_in_order(access, args, operation)?;
     match with_scores {
-        true => writer.pairs(members.iter().map(|(member, score)| (&member[..], *score))),
+        true => {
+            writer.set_named();
+            writer.reserve(members.len());
+            writer.pairs(members.iter().map(|(member, score)| (&member[..], *score)));
+        }
         false => members.iter().for_each(|(member, _)| writer.text(member)),
     }
     Ok(())

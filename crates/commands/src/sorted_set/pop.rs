@@ -1,6 +1,6 @@
 //! Taking the lowest or highest members: ZPOPMIN, ZPOPMAX, ZMPOP, and their blocking forms.
 
-use mantissa_protocol::packed::{Contents, PackedWriter};
+use mantissa_protocol::packed::PackedWriter;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::Kind;
 
@@ -82,7 +82,7 @@ fn pop_count(access: &mut Access<'_>, args: Args<'_>) -> Outcome<usize> {
 
 fn pack(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter, side: Side) -> Outcome {
     expect_fractions(writer)?;
-    writer.set_contents(Contents::Pairs);
+    writer.set_named();
     let count = pop_count(access, args)?;
     if count == 0 {
         return Ok(());

@@ -37,6 +37,11 @@ pub(super) fn zmscore(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply
     Ok(())
 }
 
+pub(super) fn pack_zscore(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
+    writer.set_scalar();
+    pack_zmscore(access, args, writer)
+}
+
 pub(super) fn pack_zmscore(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
     let set = access.sorted_set(args.at(1))?;
     let members = args.from(2);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use mantissa_protocol::packed::{Contents, PackedWriter};
+use mantissa_protocol::packed::PackedWriter;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{EncodingLimits, SortedSet, Value};
 
@@ -130,12 +130,17 @@ fn pack(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter, form
     let options = Options::parse(args, 4, form)?;
     let selection = options.selection(args.at(2), args.at(3))?;
     if options.with_scores {
-        writer.set_contents(Contents::Pairs);
+        writer.set_named();
     }
     let Some(set) = access.sorted_set(args.at(1))? else { return Ok(()) };
-    let members = set.range(options.ranks(set, selection));
+    let mut members = set.range(options.ranks(set, selection));
+    writer.reserve(members.len());
     match (options.with_scores, options.reverse) {
-        (true, false) => writer.pairs(members),
+        (true, false) => {
+            while let Some(run) = members.next_run() {
+                writer.run(run.scores(), (run.lengths(), run.short_lengths()), run.members());
+            }
+        }
         (true, true) => writer.pairs(members.rev()),
         (false, false) => members.for_each(|(member, _)| writer.text(member)),
         (false, true) => members.rev().for_each(|(member, _)| writer.text(member)),

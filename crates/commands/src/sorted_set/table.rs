@@ -6,7 +6,7 @@ use super::combine::{
     zunionstore,
 };
 use super::pop::{bzmpop, bzpopmax, bzpopmin, pack_zpopmax, pack_zpopmin, zmpop, zpopmax, zpopmin};
-use super::query::{pack_zmscore, zcard, zmscore, zrandmember, zrank, zrevrank, zscore};
+use super::query::{pack_zmscore, pack_zscore, zcard, zmscore, zrandmember, zrank, zrevrank, zscore};
 use super::range::{
     pack_zrange, pack_zrangebyscore, pack_zrevrange, pack_zrevrangebyscore, zcount, zlexcount, zrange,
     zrangebylex, zrangebyscore, zrangestore, zremrangebylex, zremrangebyrank, zremrangebyscore, zrevrange,
@@ -56,7 +56,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .history(&[("2.4.0", "Takes several members.")])
         .arguments("key:key#0 member:string*"),
     DataSpec::new("zscore", 3, zscore, Flags::READONLY.or(Flags::FAST))
-        .packed(packs!(pack_zmscore))
+        .packed(packs!(pack_zscore))
         .categories(Categories::SORTEDSET)
         .keys(&[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .docs(Group::SortedSet, "1.2.0", "O(1)", "Tells the score of a member.")

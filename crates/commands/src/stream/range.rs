@@ -1,10 +1,10 @@
 //! XLEN, XRANGE, XREVRANGE.
 
-use mantissa_protocol::packed::{Contents, PackedWriter};
+use mantissa_protocol::packed::PackedWriter;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::stream::{Fields, NUMBER_TEXT_MAX, StreamEntry, StreamId, Text};
 
-use super::id::parse_interval;
+use super::id::{IdText, parse_interval};
 use super::reply_entries;
 use crate::access::Access;
 use crate::error::{Error, Outcome};
@@ -54,31 +54,41 @@ fn pack_value(writer: &mut PackedWriter, value: Text<'_>) {
     }
 }
 
-/// Writes entries: the values as numbers; as names the identifier of each entry and how many fields it has,
-/// then their names, or 0 where they are those of the entry before.
-fn pack_entries<'a>(writer: &mut PackedWriter, entries: impl Iterator<Item = StreamEntry<'a>>) {
-    let mut before: Option<Fields<'a>> = None;
-    let names = |fields: &Fields<'a>| fields.clone().map(|(name, _)| name);
+/// Writes entries, which all have the same fields: a row for each, whose name is its identifier.
+fn pack_entries<'a>(writer: &mut PackedWriter, entries: impl Iterator<Item = StreamEntry<'a>>) -> Outcome {
+    let mut first: Option<Fields<'a>> = None;
     for entry in entries {
-        let is_same = before.as_ref().is_some_and(|before| names(before).eq(names(&entry.fields)));
-        writer.name_number(entry.id.ms);
-        writer.name_number(entry.id.seq);
-        writer.name_number(if is_same { 0 } else { entry.fields.len() as u64 });
-        before = Some(entry.fields.clone());
-        for (name, value) in entry.fields {
-            pack_value(writer, value);
-            if !is_same {
-                writer.name(name.bytes(&mut [0; NUMBER_TEXT_MAX]));
+        let text = IdText::new(entry.id);
+        let id = text.as_bytes();
+        match &first {
+            Some(first) if first.has_names_of(&entry.fields) => {}
+            None if name_columns(writer, &entry.fields) => first = Some(entry.fields.clone()),
+            _ => {
+                return Err(Error::quoting(
+                    "ERR entry ",
+                    id,
+                    " of the reply has other fields than the first",
+                ));
             }
         }
+        entry.fields.for_each(|(_, value)| pack_value(writer, value));
+        writer.name(id);
         if writer.has_failed() {
             break;
         }
     }
+    Ok(())
+}
+
+/// Names columns by fields. False if they are too many.
+fn name_columns(writer: &mut PackedWriter, fields: &Fields<'_>) -> bool {
+    let mut scratch = [0; NUMBER_TEXT_MAX];
+    let names: Vec<Vec<u8>> = fields.clone().map(|(name, _)| name.bytes(&mut scratch).to_vec()).collect();
+    writer.name_columns(names.iter().map(Vec::as_slice))
 }
 
 fn pack(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter, is_reversed: bool) -> Outcome {
-    writer.set_contents(Contents::Entries);
+    writer.set_named();
     let (start, end, count) = parse_range(args, is_reversed)?;
     let Some(stream) = access.stream(args.at(1))? else { return Ok(()) };
     let count = count.unwrap_or(usize::MAX);
@@ -86,7 +96,6 @@ fn pack(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter, is_r
         false => pack_entries(writer, stream.range(start, end).take(count)),
         true => pack_entries(writer, stream.range_reversed(start, end).take(count)),
     }
-    Ok(())
 }
 
 pub(super) fn pack_xrange(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {

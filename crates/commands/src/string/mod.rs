@@ -246,6 +246,7 @@ fn mget(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
 }
 
 fn pack_get(access: &mut Access<'_>, args: Args<'_>, writer: &mut PackedWriter) -> Outcome {
+    writer.set_scalar();
     packed::write_string(writer, access.string(args.at(1))?);
     Ok(())
 }

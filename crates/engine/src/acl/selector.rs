@@ -189,6 +189,15 @@ impl Selector {
         self.all_keys || self.keys.get(b"*".as_slice()).is_some_and(|permission| permission & READ != 0)
     }
 
+    /// Whether this key may be read.
+    pub fn reads_key(&self, key: &[u8]) -> bool {
+        self.all_keys
+            || self
+                .keys
+                .iter()
+                .any(|(pattern, permission)| permission & READ != 0 && glob::matches(pattern, key))
+    }
+
     /// Whether a call is allowed.
     pub fn check(&self, request: &AclRequest<'_>) -> Result<(), Denial> {
         if !self.all_commands && !request.info.flags.has(Flags::NO_AUTH) && !self.allows_command(request) {

@@ -65,6 +65,11 @@ impl Rights {
         self.every_selector().any(|selector| selector.reads_all_keys() && selector.check(request).is_ok())
     }
 
+    /// Whether a call is allowed by a selector that allows to read this key as well.
+    pub fn check_reading(&self, request: &AclRequest<'_>, key: &[u8]) -> bool {
+        self.every_selector().any(|selector| selector.reads_key(key) && selector.check(request).is_ok())
+    }
+
     /// Whether this password lets the user log in.
     pub fn accept(&self, password: &[u8]) -> bool {
         if !self.enabled || self.no_password {

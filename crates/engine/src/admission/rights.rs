@@ -136,6 +136,17 @@ pub fn note_failed_login(invocation: &Invocation<'_, '_, '_>, name: &[u8], comma
     note(invocation.engine(), &invocation.session.shared, refusal);
 }
 
+/// Whether the client may read all keys that a command has found by labels.
+pub fn check_found(session: &Session, command: &Command, args: Args<'_>, keys: &[Box<[u8]>]) -> Outcome {
+    let (rights, request) = (session.user.rights(), AclRequest::new(command, args));
+    if session.user.is_unrestricted() || keys.iter().all(|key| rights.check_reading(&request, key)) {
+        return Ok(());
+    }
+    Err(Error::fixed(
+        "NOPERM TSDB: Current user doesn't have read permission to all keys that match the filter",
+    ))
+}
+
 /// The options of SORT that read keys which no rule can tell beforehand: only who may read every key may use
 /// them. An option that does not parse is left to the command.
 pub fn check_options(session: &Session, command: &Command, args: Args<'_>) -> Outcome {

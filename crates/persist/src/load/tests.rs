@@ -37,9 +37,11 @@ fn describe(value: &Value) -> String {
         Value::Stream(stream) => format!("{} entries", stream.len()),
         Value::Series(series) => format!("{} samples", series.len()),
         Value::BloomFilter(filter) => format!("{} items", filter.items()),
+        Value::CuckooFilter(filter) => format!("{} items", filter.items()),
         Value::CountMinSketch(sketch) => format!("{} counted", sketch.count()),
         Value::VectorSet(set) => format!("{} vectors", set.len()),
         Value::Json(document) => format!("{document:?}"),
+        Value::TopK(sketch) => format!("{:?}", sketch.list()),
     }
 }
 

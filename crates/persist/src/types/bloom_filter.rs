@@ -3,6 +3,7 @@
 
 use super::Codec;
 use super::module::{put_double, put_unsigned, read_double, read_string, read_unsigned};
+use super::reading::{COMPRESSED_BYTES_MAX, PIECE_BYTES};
 use crate::aof::Rebuilder;
 use crate::aof::rebuild::decimal;
 use crate::digest::Mixer;
@@ -13,9 +14,6 @@ use crate::write::{Encoder, Spill, Target};
 use mantissa_store::{BloomFilter, BloomPart, BloomShape, EncodingLimits};
 use std::io::{Read, Write};
 
-/// Filters of more bytes are written as they are, in pieces, and not compressed.
-const COMPRESSED_BYTES_MAX: usize = 16 << 20;
-const PIECE_BYTES: usize = 1 << 20;
 /// What is said of a value whose parts do not fit together.
 const UNSOUND: &str = "Bloom filter whose parts do not fit together";
 

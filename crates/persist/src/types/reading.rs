@@ -9,6 +9,11 @@ use std::io::Read;
 /// Elements of a large collection from whose bytes its size in all is estimated.
 pub const TYPICAL_ELEMENTS: u64 = 1 << 10;
 
+/// Filters of more bytes are written as they are, in pieces, and not compressed.
+pub const COMPRESSED_BYTES_MAX: usize = 16 << 20;
+/// Bytes of such a piece.
+pub const PIECE_BYTES: usize = 1 << 20;
+
 /// Elements that should come in twos or threes do not.
 pub const UNPAIRED: Damage = Damage { at: 0, reason: "packed elements do not come in pairs" };
 

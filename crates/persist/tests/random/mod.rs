@@ -174,9 +174,11 @@ pub fn details(keyspace: &Keyspace) -> Vec<String> {
                         ValueRef::Stream(stream) => stream_details(stream),
                         ValueRef::Series(series) => format!("{:?}", series.options()),
                         ValueRef::BloomFilter(filter) => format!("{:?}", filter.dump_header()),
+                        ValueRef::CuckooFilter(filter) => format!("{:?}", filter.dump_header()),
                         ValueRef::CountMinSketch(sketch) => format!("{sketch:?}"),
                         ValueRef::VectorSet(set) => format!("{set:?}"),
                         ValueRef::Json(document) => format!("{document:?}"),
+                        ValueRef::TopK(sketch) => format!("{:?}", sketch.list()),
                     };
                     format!("{database} {:?} {:?} {detail}", entry.key(), entry.expiry())
                 };

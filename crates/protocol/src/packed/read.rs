@@ -2,7 +2,7 @@
 
 use mantissa_number::binary::{decode_f32_be, decode_f64_be, read_varint, unzigzag};
 
-use super::{Contents, HEADER_BYTES, NumberType, VERSION};
+use super::{BEGINNING, COLUMNS, HEADER_BYTES, NAMES, NULLS, NumberType, SCALAR};
 
 /// Numbers as they were packed.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,30 +31,21 @@ impl Numbers {
     }
 }
 
-/// An entry of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Milliseconds of its id.
-    pub ms: u64,
-    /// The number of its id within the millisecond.
-    pub sequence: u64,
-    /// Its names and numbers, from this one.
-    pub first: usize,
-    /// How many.
-    pub count: usize,
-}
-
 /// Packed numbers that have been read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packed<'a> {
-    /// The numbers.
+    /// The numbers, row after row.
     pub numbers: Numbers,
-    /// What there is beside them.
-    pub contents: Contents,
-    /// A name for each number, or none at all.
-    pub names: Vec<&'a [u8]>,
-    /// The entries of a stream.
-    pub entries: Vec<Entry>,
+    /// It is one number, not an array of one.
+    pub is_scalar: bool,
+    /// How many numbers a row has.
+    pub columns: usize,
+    /// A bit for each number that says that it is missing; empty if none is.
+    nulls: &'a [u8],
+    /// The names of the rows, if they have any.
+    pub names: Option<Vec<&'a [u8]>>,
+    /// The names of the columns, if they have any.
+    pub column_names: Option<Vec<&'a [u8]>>,
 }
 
 /// Bytes that are no packed numbers.
@@ -71,47 +62,49 @@ impl<'a> Rest<'a> {
         Ok(taken)
     }
 
-    fn varint(&mut self) -> Result<u64, Malformed> {
-        let (value, size) = read_varint(self.0).ok_or(Malformed)?;
-        self.take(size)?;
-        Ok(value)
+    fn names(&mut self, count: usize) -> Result<Vec<&'a [u8]>, Malformed> {
+        let lengths = self.take(count.checked_mul(4).ok_or(Malformed)?)?;
+        lengths.chunks_exact(4).map(|length| self.take(number_of(length))).collect()
     }
 
-    fn name(&mut self) -> Result<&'a [u8], Malformed> {
-        let len = usize::try_from(self.varint()?).map_err(|_| Malformed)?;
-        self.take(len)
-    }
-
+    /// All that is left, as varints.
     fn integers(&mut self, count: usize, are_differences: bool) -> Result<Vec<i64>, Malformed> {
         // Each takes a byte at least.
         let mut integers = Vec::with_capacity(count.min(self.0.len()));
-        for index in 0..count {
-            let word = self.varint()?;
-            let before = if are_differences && index > 0 { integers.last() } else { None };
-            integers.push(match before {
-                Some(&before) => i64::checked_add_unsigned(before, word).ok_or(Malformed)?,
-                None => unzigzag(word),
-            });
+        let mut last = 0_i64;
+        for _ in 0..count {
+            let (word, size) = read_varint(self.0).ok_or(Malformed)?;
+            self.take(size)?;
+            last = if are_differences { last.wrapping_add(word as i64) } else { unzigzag(word) };
+            integers.push(last);
         }
-        Ok(integers)
+        if self.0.is_empty() { Ok(integers) } else { Err(Malformed) }
     }
+}
 
-    fn numbers(&mut self, number_type: NumberType, count: usize) -> Result<Numbers, Malformed> {
-        Ok(match number_type {
-            NumberType::F64 => {
-                let mut values = Vec::new();
-                decode_f64_be(&mut values, self.take(count.checked_mul(8).ok_or(Malformed)?)?);
-                Numbers::Doubles(values)
-            }
-            NumberType::F32 => {
-                let mut values = Vec::new();
-                decode_f32_be(&mut values, self.take(count.checked_mul(4).ok_or(Malformed)?)?);
-                Numbers::Floats(values)
-            }
-            NumberType::Varint => Numbers::Integers(self.integers(count, false)?),
-            NumberType::Delta => Numbers::Integers(self.integers(count, true)?),
-        })
-    }
+/// A big-endian number of up to four bytes.
+fn number_of(bytes: &[u8]) -> usize {
+    bytes.iter().fold(0, |number, &byte| number << 8 | usize::from(byte))
+}
+
+/// The numbers in the bytes that are said to hold `count` of them.
+fn read_numbers(number_type: NumberType, bytes: &[u8], count: usize) -> Result<Numbers, Malformed> {
+    let has_size = |each: usize| count.checked_mul(each) == Some(bytes.len());
+    Ok(match number_type {
+        NumberType::F64 if has_size(8) => {
+            let mut values = Vec::new();
+            decode_f64_be(&mut values, bytes);
+            Numbers::Doubles(values)
+        }
+        NumberType::F32 if has_size(4) => {
+            let mut values = Vec::new();
+            decode_f32_be(&mut values, bytes);
+            Numbers::Floats(values)
+        }
+        NumberType::F64 | NumberType::F32 => return Err(Malformed),
+        NumberType::Varint => Numbers::Integers(Rest(bytes).integers(count, false)?),
+        NumberType::Delta => Numbers::Integers(Rest(bytes).integers(count, true)?),
+    })
 }
 
 impl<'a> Packed<'a> {
@@ -119,45 +112,36 @@ impl<'a> Packed<'a> {
     pub fn read(bytes: &'a [u8]) -> Result<Packed<'a>, Malformed> {
         let mut rest = Rest(bytes);
         let header = rest.take(HEADER_BYTES)?;
-        let [version, number_type, contents, 0, count @ ..] = header else { return Err(Malformed) };
-        if *version != VERSION {
+        let number_type = NumberType::of(header[3]).ok_or(Malformed)?;
+        let (flags, columns) = (header[4], number_of(&header[6..8]));
+        let (count, size) = (number_of(&header[8..12]), number_of(&header[12..]));
+        let is_scalar = flags & SCALAR != 0;
+        if header[..3] != BEGINNING
+            || flags & !(SCALAR | NULLS | NAMES | COLUMNS) != 0
+            || header[5] != 0
+            || columns == 0
+            || !count.is_multiple_of(columns)
+            || (is_scalar && (count, columns) != (1, 1))
+        {
             return Err(Malformed);
         }
-        let number_type = NumberType::of(*number_type).ok_or(Malformed)?;
-        let contents = Contents::of(*contents).ok_or(Malformed)?;
-        let count = u32::from_be_bytes(count.try_into().map_err(|_| Malformed)?);
-        let count = usize::try_from(count).map_err(|_| Malformed)?;
-        let numbers = rest.numbers(number_type, count)?;
-        let mut packed = Packed { numbers, contents, names: Vec::new(), entries: Vec::new() };
-        match contents {
-            Contents::Numbers => {}
-            Contents::Pairs => packed.names = (0..count).map(|_| rest.name()).collect::<Result<_, _>>()?,
-            Contents::Entries => packed.read_entries(&mut rest)?,
+        let numbers = read_numbers(number_type, rest.take(size)?, count)?;
+        let nulls = if flags & NULLS != 0 { rest.take(count.div_ceil(8))? } else { &[] };
+        let mut names = |flag, count| (flags & flag != 0).then(|| rest.names(count)).transpose();
+        let (names, column_names) = (names(NAMES, count / columns)?, names(COLUMNS, columns)?);
+        if !rest.0.is_empty() {
+            return Err(Malformed);
         }
-        if rest.0.is_empty() { Ok(packed) } else { Err(Malformed) }
+        Ok(Packed { numbers, is_scalar, columns, nulls, names, column_names })
     }
 
-    /// Reads the ids and names of entries. One without names has those of the entry before.
-    fn read_entries(&mut self, rest: &mut Rest<'a>) -> Result<(), Malformed> {
-        let mut shared = 0..0;
-        while self.names.len() < self.numbers.len() {
-            let (ms, sequence) = (rest.varint()?, rest.varint()?);
-            let named = usize::try_from(rest.varint()?).map_err(|_| Malformed)?;
-            let first = self.names.len();
-            let count = if named > 0 { named } else { shared.len() };
-            if count == 0 || count > self.numbers.len() - first {
-                return Err(Malformed);
-            }
-            if named > 0 {
-                for _ in 0..named {
-                    self.names.push(rest.name()?);
-                }
-            } else {
-                self.names.extend_from_within(shared);
-            }
-            shared = first..first + count;
-            self.entries.push(Entry { ms, sequence, first, count });
-        }
-        Ok(())
+    /// Whether a number is missing.
+    pub fn is_null(&self, index: usize) -> bool {
+        self.nulls.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1)
+    }
+
+    /// The first number that is missing, if any is.
+    pub fn first_null(&self) -> Option<usize> {
+        (0..self.numbers.len().min(8 * self.nulls.len())).find(|&index| self.is_null(index))
     }
 }

@@ -25,14 +25,25 @@ fn written(form: &str, write: impl FnOnce(&mut PackedWriter)) -> Result<Vec<u8>,
 #[test]
 fn doubles_and_names_lie_where_the_drawing_says() {
     let pairs: [(&[u8], f64); 2] = [(b"a", 1.5), (b"bc", -0.0)];
-    let bytes = written("f64", |writer| writer.pairs(pairs.into_iter())).expect("doubles");
-    assert_eq!(bytes[..8], [1, 1, 1, 0, 0, 0, 0, 2]);
-    assert_eq!(bytes[8..16], 1.5f64.to_be_bytes());
-    assert_eq!(bytes[16..24], (-0.0f64).to_be_bytes());
-    assert_eq!(&bytes[24..], b"\x01a\x02bc");
+    let bytes = written("f64", |writer| {
+        writer.set_named();
+        writer.pairs(pairs.into_iter());
+    });
+    let bytes = bytes.expect("doubles");
+    assert_eq!(bytes[..16], *b"MP\x01\x01\x04\0\0\x01\0\0\0\x02\0\0\0\x10");
+    assert_eq!(bytes[16..24], 1.5f64.to_be_bytes());
+    assert_eq!(bytes[24..32], (-0.0f64).to_be_bytes());
+    assert_eq!(&bytes[32..], b"\0\0\0\x01\0\0\0\x02abc");
     let packed = Packed::read(&bytes).expect("it was just written");
     assert_eq!(packed.numbers, Numbers::Doubles(vec![1.5, -0.0]));
-    assert_eq!(packed.names, [&b"a"[..], b"bc"]);
+    assert_eq!(packed.names, Some(vec![&b"a"[..], b"bc"]));
+    for short in [None, Some(&[1, 2][..])] {
+        let run = written("f64", |writer| {
+            writer.set_named();
+            writer.run([1.5, -0.0].into_iter(), ([1, 2].into_iter(), short), b"abc");
+        });
+        assert_eq!(run, Ok(bytes.clone()));
+    }
 }
 
 #[test]
@@ -80,39 +91,43 @@ fn what_is_no_number_is_named() {
 }
 
 #[test]
-fn entries_share_names() {
+fn rows_have_columns() {
+    let columns: [&[u8]; 2] = [b"price", b""];
     let bytes = written("varint", |writer| {
-        writer.set_contents(Contents::Entries);
+        writer.set_named();
+        assert!(writer.name_columns(columns.into_iter()));
         (1..=4).for_each(|value| writer.integer(value));
-        [5, 0, 2].into_iter().for_each(|number| writer.name_number(number));
-        writer.name(b"p");
-        writer.name(b"q");
-        [5, 1, 0].into_iter().for_each(|number| writer.name_number(number));
+        writer.name(b"1-1");
+        writer.name(b"1-2");
     });
     let bytes = bytes.expect("integers");
     let packed = Packed::read(&bytes).expect("it was just written");
-    assert_eq!(packed.names, [b"p", b"q", b"p", b"q"]);
-    assert_eq!(packed.entries[1], Entry { ms: 5, sequence: 1, first: 2, count: 2 });
+    assert_eq!((packed.columns, packed.first_null()), (2, None));
+    assert_eq!(packed.names, Some(vec![&b"1-1"[..], b"1-2"]));
+    assert_eq!(packed.column_names, Some(columns.to_vec()));
+    let nulls = Packed::read(b"MP\x01\x03\x02\0\0\x01\0\0\0\x02\0\0\0\x02\0\0\x02");
+    assert_eq!(nulls.expect("the second is missing").first_null(), Some(1));
 }
 
 #[test]
 fn broken_bytes_are_refused() {
-    let good = written("f64", |writer| writer.pairs([(&b"name"[..], 2.0)].into_iter())).expect("a double");
+    let good = written("f64", |writer| {
+        writer.set_named();
+        writer.pairs([(&b"name"[..], 2.0)].into_iter());
+    });
+    let good = good.expect("a double");
     assert!(Packed::read(&good).is_ok());
     for len in 0..good.len() {
         assert_eq!(Packed::read(&good[..len]), Err(Malformed), "{len}");
     }
     assert_eq!(Packed::read(&[&good[..], b"x"].concat()), Err(Malformed));
-    for (place, value) in [(0, 2), (1, 0), (1, 5), (2, 3), (3, 1), (4, 255), (7, 0), (16, 255)] {
+    let bad = [(0, 0), (2, 2), (3, 0), (3, 5), (4, 20), (5, 1), (7, 0), (7, 2), (8, 255), (15, 7), (24, 255)];
+    for (place, value) in bad {
         let mut bad = good.clone();
         bad[place] = value;
         assert_eq!(Packed::read(&bad), Err(Malformed), "byte {place} as {value}");
     }
-    // The count says more than there is; a difference leaves the 64-bit integers.
-    assert_eq!(Packed::read(&[1, 3, 0, 0, 255, 255, 255, 255, 1]), Err(Malformed));
-    let largest = written("delta", |writer| writer.integer(i64::MAX)).expect("an integer");
-    let beyond = [&[1, 4, 0, 0, 0, 0, 0, 2], &largest[8..], &[1]].concat();
-    assert_eq!(Packed::read(&beyond), Err(Malformed));
-    // An entry without names comes first.
-    assert_eq!(Packed::read(&[1, 3, 2, 0, 0, 0, 0, 1, 2, 1, 1, 0]), Err(Malformed));
+    // The count says more than there is.
+    let lying = b"MP\x01\x03\0\0\0\x01\xff\xff\xff\xff\0\0\0\x01\x01";
+    assert_eq!(Packed::read(lying), Err(Malformed));
 }

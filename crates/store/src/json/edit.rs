@@ -3,7 +3,9 @@
 
 use smallvec::SmallVec;
 
+use super::Fragment;
 use super::packed::{self, ARRAY, Header};
+use super::view::View;
 
 /// A range of packed bytes to be replaced, and the headers that change with it.
 pub(super) struct Edit {
@@ -95,5 +97,74 @@ impl Edit {
         out.extend_from_slice(new);
         out.extend_from_slice(&bytes[self.range.end..total]);
         out
+    }
+}
+
+/// Appends the value with a change at each of several places. The places are sorted, none comes twice and
+/// none lies in another; all begin with the `depth` steps to this value. `change` has the places' values in
+/// order, and returns what takes their place, or nothing to remove them. Costs O(size), whatever the number
+/// of places.
+pub(super) fn rewrite(
+    value: &[u8],
+    places: &[&[usize]],
+    depth: usize,
+    change: &mut dyn FnMut(View<'_>) -> Option<Fragment>,
+    out: &mut Vec<u8>,
+) {
+    let Some(kind) = packed::container(value) else { return out.extend_from_slice(value) };
+    let header = Header::read(value);
+    let start = packed::begin(out);
+    let first = out.len();
+    let (mut rest, mut places) = (&value[header.size..][..header.body], places);
+    // Where the members that have been written end, and which of them are to go.
+    let (mut ends, mut removed) = (Vec::new(), Vec::new());
+    let mut count = header.count;
+    for index in 0..header.count {
+        let here = places.iter().take_while(|place| place.get(depth) == Some(&index)).count();
+        let (inside, later) = places.split_at(here);
+        places = later;
+        let key = if kind == ARRAY { &[][..] } else { &rest[..packed::size(rest)] };
+        let child = &rest[key.len()..];
+        let child = &child[..packed::size(child)];
+        rest = &rest[key.len() + child.len()..];
+        out.extend_from_slice(key);
+        match inside.first() {
+            None => out.extend_from_slice(child),
+            Some(place) if place.len() > depth + 1 => rewrite(child, inside, depth + 1, change, out),
+            Some(_) => match change(View::new(child)) {
+                Some(new) => out.extend_from_slice(new.view().bytes()),
+                None => {
+                    count -= 1;
+                    removed.extend((kind != ARRAY).then(|| (packed::string(key), index)));
+                }
+            },
+        }
+        if kind != ARRAY {
+            ends.push(out.len());
+        }
+    }
+    if !removed.is_empty() {
+        removed.sort_unstable();
+        reorder(first, &ends, &removed, out);
+    }
+    packed::end(start, kind, count, out);
+}
+
+/// Leaves out members, one after the other: the last one takes the place of each. What has been written
+/// from `first` on are the members, which end at `ends`.
+fn reorder(first: usize, ends: &[usize], removed: &[(&[u8], usize)], out: &mut Vec<u8>) {
+    let mut order: Vec<usize> = (0..ends.len()).collect();
+    let mut place_of = order.clone();
+    for &(_, member) in removed {
+        let place = place_of[member];
+        order.swap_remove(place);
+        if let Some(&moved) = order.get(place) {
+            place_of[moved] = place;
+        }
+    }
+    let members = out.split_off(first);
+    for member in order {
+        let from = if member == 0 { first } else { ends[member - 1] };
+        out.extend_from_slice(&members[from - first..ends[member] - first]);
     }
 }

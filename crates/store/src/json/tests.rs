@@ -212,3 +212,19 @@ fn headers_take_as_few_bytes_as_they_can() {
         assert_eq!((header.size, Header::read(&bytes)), (size, header));
     }
 }
+
+#[test]
+fn many_changes_at_once_are_as_one_after_the_other() {
+    let text = r#"{"b":1,"a":[1,2,{"x":[5]}],"d":{"p":1,"q":2,"r":3},"c":2,"e":3}"#;
+    let places: [&[usize]; 6] = [&[0], &[1, 0], &[1, 2, 0], &[2, 0], &[2, 1], &[3]];
+    let mut document = Json::parse(text).expect("it is JSON");
+    document.change_all(&places, &mut |_| Some(Fragment::string(&[b'y'; 300])));
+    let mut other = Json::parse(text).expect("it is JSON");
+    for place in places {
+        assert!(other.set(place, &Fragment::string(&[b'y'; 300])));
+    }
+    assert_eq!(shown(document.root()), shown(other.root()));
+    let mut document = Json::parse(text).expect("it is JSON");
+    document.change_all(&places, &mut |_| None);
+    assert_eq!(shown(document.root()), r#"{"e":3,"a":[2,{}],"d":{"r":3}}"#);
+}

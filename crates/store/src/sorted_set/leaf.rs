@@ -759,6 +759,60 @@ impl<'a> Cursor<'a> {
     }
 }
 
+impl<'a> Cursor<'a> {
+    /// Up to `count` entries after the place.
+    pub fn next_run(&mut self, count: usize) -> Run<'a> {
+        let slots = self.slot..self.view.len.min(self.slot + count);
+        let end = self.at + self.view.members_bytes(slots.clone());
+        let members = &self.view.payload[self.at..end];
+        (self.slot, self.at) = (slots.end, end);
+        Run { view: self.view, slots, members }
+    }
+}
+
+/// Neighbouring entries of a leaf, column by column.
+pub struct Run<'a> {
+    view: View<'a>,
+    slots: Range<usize>,
+    members: &'a [u8],
+}
+
+impl<'a> Run<'a> {
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// The members, back to back.
+    pub fn members(&self) -> &'a [u8] {
+        self.members
+    }
+
+    /// The lengths of the members.
+    pub fn lengths(&self) -> impl ExactSizeIterator<Item = usize> + use<'a> {
+        let view = self.view;
+        self.slots.clone().map(move |slot| view.length(slot))
+    }
+
+    /// The lengths, where they are kept in a byte each.
+    pub fn short_lengths(&self) -> Option<&'a [u8]> {
+        let (lengths, slots) = (self.view.lengths, &self.slots);
+        let is_short = self.view.form.length_bits == 0;
+        is_short.then(|| &self.view.payload[lengths + slots.start..lengths + slots.end])
+    }
+
+    /// The scores.
+    pub fn scores(&self) -> impl ExactSizeIterator<Item = f64> + use<'a> {
+        let view = self.view;
+        self.slots.clone().map(move |slot| view.score(slot))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

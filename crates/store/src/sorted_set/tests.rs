@@ -453,3 +453,32 @@ fn a_builder_takes_members_in_any_order_and_none_twice() {
         }
     }
 }
+
+#[test]
+fn runs_have_what_entries_have() {
+    let limits = EncodingLimits::default();
+    let mut set = SortedSet::new();
+    for number in 0..2000_u32 {
+        let member = "m".repeat(1 + number as usize % 300) + &number.to_string();
+        set.insert(member.as_bytes(), f64::from(number % 97) / 7.0, &limits);
+        if number % 211 != 3 {
+            continue;
+        }
+        for ranks in [0..set.len(), 1..set.len() / 2, set.len() / 3..set.len() - 1, 2..2] {
+            let (mut found, mut members) = (Vec::new(), set.range(ranks.clone()));
+            while let Some(run) = members.next_run() {
+                let (mut rest, scores) = (run.members(), run.scores());
+                for (length, score) in run.lengths().zip(scores) {
+                    let (member, after) = rest.split_at(length);
+                    found.push((member.to_vec(), score));
+                    rest = after;
+                }
+                assert!(rest.is_empty());
+                if let Some(lengths) = run.short_lengths() {
+                    assert!(lengths.iter().map(|&length| usize::from(length)).eq(run.lengths()));
+                }
+            }
+            assert!(found.into_iter().eq(set.range(ranks).map(|(member, score)| (member.to_vec(), score))));
+        }
+    }
+}

@@ -86,6 +86,18 @@ impl<'a> Iterator for Fields<'a> {
 
 impl ExactSizeIterator for Fields<'_> {}
 
+impl Fields<'_> {
+    /// Whether the fields have the same names, in the same order.
+    pub fn has_names_of(&self, other: &Fields<'_>) -> bool {
+        let are_of_one_head = match (&self.names, &other.names) {
+            (Some(names), Some(others)) => names.is_at(others),
+            _ => false,
+        };
+        let names = |fields: &Self| fields.clone().map(|(name, _)| name);
+        self.left == other.left && (are_of_one_head || names(self).eq(other.clone().map(|(name, _)| name)))
+    }
+}
+
 /// Walks the entries of a node, deleted ones included.
 #[derive(Clone)]
 pub(super) struct RawEntries<'a> {

@@ -153,6 +153,11 @@ impl<'a> Reader<'a> {
         Reader { bytes, at }
     }
 
+    /// Whether it is at the same place of the same node as another.
+    pub(super) fn is_at(&self, other: &Reader<'_>) -> bool {
+        std::ptr::eq(self.bytes, other.bytes) && self.at == other.at
+    }
+
     pub(super) fn position(&self) -> usize {
         self.at
     }

@@ -1,0 +1,33 @@
+/* libvalkey's names of TLS. */
+#ifndef MANTISSA_VALKEY_TLS_H
+#define MANTISSA_VALKEY_TLS_H
+
+#include <hiredis/hiredis_ssl.h>
+
+#include "valkey.h"
+
+#define valkeyTLSContext redisSSLContext
+#define valkeyTLSContextError redisSSLContextError
+#define valkeyTLSOptions redisSSLOptions
+#define valkeyTLSContextGetError redisSSLContextGetError
+#define valkeyInitOpenSSL redisInitOpenSSL
+#define valkeyCreateTLSContext redisCreateSSLContext
+#define valkeyCreateTLSContextWithOptions redisCreateSSLContextWithOptions
+#define valkeyFreeTLSContext redisFreeSSLContext
+#define valkeyInitiateTLSWithContext redisInitiateSSLWithContext
+#define valkeyInitiateTLS redisInitiateSSL
+
+#define VALKEY_TLS_CTX_NONE REDIS_SSL_CTX_NONE
+#define VALKEY_TLS_CTX_CREATE_FAILED REDIS_SSL_CTX_CREATE_FAILED
+#define VALKEY_TLS_CTX_CERT_KEY_REQUIRED REDIS_SSL_CTX_CERT_KEY_REQUIRED
+#define VALKEY_TLS_CTX_CA_CERT_LOAD_FAILED REDIS_SSL_CTX_CA_CERT_LOAD_FAILED
+#define VALKEY_TLS_CTX_CLIENT_CERT_LOAD_FAILED REDIS_SSL_CTX_CLIENT_CERT_LOAD_FAILED
+#define VALKEY_TLS_CTX_CLIENT_DEFAULT_CERT_FAILED REDIS_SSL_CTX_CLIENT_DEFAULT_CERT_FAILED
+#define VALKEY_TLS_CTX_PRIVATE_KEY_LOAD_FAILED REDIS_SSL_CTX_PRIVATE_KEY_LOAD_FAILED
+#define VALKEY_TLS_VERIFY_NONE REDIS_SSL_VERIFY_NONE
+#define VALKEY_TLS_VERIFY_PEER REDIS_SSL_VERIFY_PEER
+#define VALKEY_TLS_VERIFY_FAIL_IF_NO_PEER_CERT REDIS_SSL_VERIFY_FAIL_IF_NO_PEER_CERT
+#define VALKEY_TLS_VERIFY_CLIENT_ONCE REDIS_SSL_VERIFY_CLIENT_ONCE
+#define VALKEY_TLS_VERIFY_POST_HANDSHAKE REDIS_SSL_VERIFY_POST_HANDSHAKE
+
+#endif

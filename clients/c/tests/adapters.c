@@ -1,0 +1,94 @@
+/* One event loop each: adapters PORT, compiled with -DWITH_LIBEVENT, -DWITH_LIBEV, -DWITH_LIBUV or
+ * -DWITH_GLIB. */
+#if defined(WITH_LIBEVENT)
+#include "hiredis/adapters/libevent.h"
+#define NAME "libevent"
+#elif defined(WITH_LIBEV)
+#include "hiredis/adapters/libev.h"
+#define NAME "libev"
+#elif defined(WITH_LIBUV)
+#include "hiredis/adapters/libuv.h"
+#define NAME "libuv"
+#elif defined(WITH_GLIB)
+#include "hiredis/adapters/glib.h"
+#define NAME "glib"
+#endif
+
+#include "check.h"
+
+static int replies, nulls, disconnected, last_status;
+
+static void on_reply(redisAsyncContext *ac, void *reply, void *privdata) {
+    (void)privdata;
+    if (reply == NULL) {
+        nulls++;
+    } else if (++replies == 200) {
+        redisAsyncDisconnect(ac);
+    }
+}
+
+#ifdef WITH_GLIB
+static GMainLoop *main_loop;
+#endif
+
+static void on_disconnect(const redisAsyncContext *ac, int status) {
+    (void)ac;
+    disconnected++;
+    last_status = status;
+#ifdef WITH_GLIB
+    g_main_loop_quit(main_loop);
+#endif
+}
+
+/* The loop ends when the connection is gone. */
+static void attach_and_run(redisAsyncContext *ac, void (*begin)(redisAsyncContext *)) {
+#if defined(WITH_LIBEVENT)
+    struct event_base *base = event_base_new();
+    CHECK(redisLibeventAttach(ac, base) == REDIS_OK && redisLibeventAttach(ac, base) == REDIS_ERR);
+    begin(ac);
+    event_base_dispatch(base);
+    event_base_free(base);
+#elif defined(WITH_LIBEV)
+    CHECK(redisLibevAttach(EV_DEFAULT_ ac) == REDIS_OK && redisLibevAttach(EV_DEFAULT_ ac) == REDIS_ERR);
+    begin(ac);
+    ev_run(EV_DEFAULT_ 0);
+#elif defined(WITH_LIBUV)
+    uv_loop_t loop;
+    uv_loop_init(&loop);
+    CHECK(redisLibuvAttach(ac, &loop) == REDIS_OK && redisLibuvAttach(ac, &loop) == REDIS_ERR);
+    begin(ac);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    CHECK(uv_loop_close(&loop) == 0);
+#elif defined(WITH_GLIB)
+    GMainContext *context = g_main_context_new();
+    main_loop = g_main_loop_new(context, FALSE);
+    GSource *source = redis_source_new(ac);
+    g_source_attach(source, context);
+    begin(ac);
+    g_main_loop_run(main_loop);
+    g_source_unref(source);
+    g_main_loop_unref(main_loop);
+    g_main_context_unref(context);
+#endif
+}
+
+static void send_pings(redisAsyncContext *ac) {
+    redisAsyncSetDisconnectCallback(ac, on_disconnect);
+    for (int i = 0; i < 200; i++) CHECK(redisAsyncCommand(ac, on_reply, NULL, "ECHO %01000d", i) == REDIS_OK);
+}
+
+static void send_endless(redisAsyncContext *ac) {
+    struct timeval soon = {0, 50000};
+    redisAsyncSetDisconnectCallback(ac, on_disconnect);
+    redisAsyncSetTimeout(ac, soon);
+    redisAsyncCommand(ac, on_reply, NULL, "BLPOP none 0");
+}
+
+int main(int argc, char **argv) {
+    if (argc != 2) return 2;
+    attach_and_run(redisAsyncConnect("127.0.0.1", atoi(argv[1])), send_pings);
+    CHECK(replies == 200 && nulls == 0 && disconnected == 1 && last_status == REDIS_OK);
+    attach_and_run(redisAsyncConnect("127.0.0.1", atoi(argv[1])), send_endless);
+    CHECK(nulls == 1 && disconnected == 2 && last_status == REDIS_ERR);
+    return check_end(NAME);
+}

@@ -1,0 +1,145 @@
+//! Finding series by their labels.
+
+use mantissa_store::series::Label;
+use mantissa_store::{Series, ValueRef};
+
+use crate::access::Access;
+use crate::error::{Error, Outcome};
+
+const NOT_PARSED: Error = Error::fixed("ERR TSDB: failed parsing labels");
+
+/// What is asked of one label: `name=value`, `name!=value`, `name=(a,b)`, `name!=(a,b)`, `name=`, `name!=`.
+struct Matcher<'a> {
+    name: &'a [u8],
+    is_negated: bool,
+    /// None asks whether the label is there.
+    values: Option<Vec<&'a [u8]>>,
+}
+
+impl<'a> Matcher<'a> {
+    fn parse(word: &'a [u8]) -> Outcome<Self> {
+        let at = word.iter().position(|&byte| byte == b'=').ok_or(NOT_PARSED)?;
+        let is_negated = at > 0 && word[at - 1] == b'!';
+        let is_list = word.get(at + 1) == Some(&b'(');
+        // The name and the value are what is before and after signs; the module passes over more of these.
+        let is_sign = |byte: &u8| *byte == b'=' || is_negated && *byte == b'!';
+        let mut parts = word.split(is_sign).filter(|part| !part.is_empty());
+        let name = parts.next().unwrap_or_default();
+        let value = parts.next();
+        let values = match value {
+            None => None,
+            Some(value) if is_list => Some(list(value)?),
+            Some(value) => Some(vec![value]),
+        };
+        Ok(Matcher { name, is_negated, values })
+    }
+
+    /// Whether it names the values of which the label has to have one.
+    fn is_positive(&self) -> bool {
+        !self.is_negated && self.values.is_some()
+    }
+
+    fn admits(&self, labels: &[Label]) -> bool {
+        let mut of_name = labels.iter().filter(|(name, _)| **name == *self.name);
+        match &self.values {
+            None => of_name.next().is_some() == self.is_negated,
+            Some(values) => of_name.any(|(_, value)| values.contains(&&**value)) != self.is_negated,
+        }
+    }
+}
+
+/// The values between parentheses.
+fn list(text: &[u8]) -> Outcome<Vec<&[u8]>> {
+    let inner = text.strip_prefix(b"(").and_then(|text| text.strip_suffix(b")")).ok_or(NOT_PARSED)?;
+    if inner.is_empty() {
+        return Ok(Vec::new());
+    }
+    let values: Vec<&[u8]> = inner.split(|&byte| byte == b',').collect();
+    if values.iter().any(|value| value.is_empty()) { Err(NOT_PARSED) } else { Ok(values) }
+}
+
+/// What is asked of the labels of series.
+pub(super) struct Filter<'a>(Vec<Matcher<'a>>);
+
+impl<'a> Filter<'a> {
+    /// That of these words.
+    pub(super) fn parse(words: impl Iterator<Item = &'a [u8]>) -> Outcome<Self> {
+        let matchers: Vec<Matcher<'a>> = words.map(Matcher::parse).collect::<Outcome<_>>()?;
+        if !matchers.iter().any(Matcher::is_positive) {
+            return Err(Error::fixed("ERR TSDB: please provide at least one matcher"));
+        }
+        Ok(Filter(matchers))
+    }
+
+    /// The series that it admits, in the order of their keys. Shards are visited one at a time.
+    pub(super) fn find(&self, access: &mut Access<'_>) -> Vec<(Box<[u8]>, Series)> {
+        let (database, now_ms) = (access.database(), access.now_ms());
+        let keyspace = access.keyspace();
+        let mut found: Vec<(Box<[u8]>, Series)> = Vec::new();
+        for index in 0..access.shard_count() {
+            access.visit_shard(index, |shard| {
+                let database = &shard.databases[database];
+                let labels = database.labels();
+                if labels.is_empty() {
+                    return;
+                }
+                let values = |matcher: &'_ Matcher<'a>| matcher.values.clone().unwrap_or_default();
+                let count = |matcher: &&Matcher<'a>| -> usize {
+                    values(matcher).iter().map(|value| labels.count(matcher.name, value)).sum()
+                };
+                let positive = self.0.iter().filter(|matcher| matcher.is_positive());
+                let Some(rarest) = positive.min_by_key(count) else { return };
+                let values = values(rarest);
+                for key in values.iter().flat_map(|value| labels.keys(rarest.name, value)) {
+                    let entry = database.get(keyspace.hash(key), key);
+                    let entry = entry.filter(|entry| !entry.has_expired(now_ms));
+                    if let Some(ValueRef::Series(series)) = entry.map(|entry| entry.value())
+                        && self.0.iter().all(|matcher| matcher.admits(&series.options().labels))
+                    {
+                        found.push((Box::from(key), series.clone()));
+                    }
+                }
+            });
+        }
+        found.sort_by(|one, other| one.0.cmp(&other.0));
+        found.dedup_by(|one, other| one.0 == other.0);
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matchers_admit_what_they_ask_for() {
+        let labels = [(Box::from(*b"x"), Box::from(*b"1")), (Box::from(*b"y"), Box::from(*b"2"))];
+        let all = [
+            ("x=1", true),
+            ("x=2", false),
+            ("x!=1", false),
+            ("x!=2", true),
+            ("z!=2", true),
+            ("x=", false),
+            ("z=", true),
+            ("x!=", true),
+            ("z!=", false),
+            ("x=(1,2)", true),
+            ("x=(3)", false),
+            ("x=()", false),
+            ("x!=(1,2)", false),
+            ("x!=(3,2)", true),
+            ("z!=(1)", true),
+            ("x==1", true),
+        ];
+        for (text, admits) in all {
+            let matcher = Matcher::parse(text.as_bytes()).expect(text);
+            assert_eq!(matcher.admits(&labels), admits, "{text}");
+        }
+        for text in ["x", "", "x=(1", "x=(1,,2)", "x=(,1)", "x=(1)2"] {
+            assert!(Matcher::parse(text.as_bytes()).is_err(), "{text}");
+        }
+        let parse = |text: &'static str| Filter::parse(text.split(' ').map(str::as_bytes)).is_ok();
+        assert!(parse("x=1 y!=") && !parse("x!=1") && !parse("x=") && !parse("=1"));
+    }
+}

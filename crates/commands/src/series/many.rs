@@ -1,0 +1,250 @@
+//! Commands on all series that have certain labels.
+
+use std::collections::BTreeMap;
+
+use mantissa_protocol::{Args, Reply};
+use mantissa_store::Series;
+use mantissa_store::series::{Aggregation, Aggregator, Label, Sample};
+
+use super::filter::Filter;
+use super::range::{Query, aggregation};
+use super::{place_of, write_labels, write_sample};
+use crate::access::Access;
+use crate::error::{Error, Outcome};
+use crate::parse;
+
+type Found = Vec<(Box<[u8]>, Series)>;
+
+/// The labels that are told of each series.
+enum Shown<'a> {
+    None,
+    All,
+    Selected(Vec<&'a [u8]>),
+}
+
+impl<'a> Shown<'a> {
+    fn parse(args: Args<'a>) -> Outcome<Self> {
+        const ENDS: [&str; 8] = [
+            "FILTER",
+            "COUNT",
+            "AGGREGATION",
+            "ALIGN",
+            "FILTER_BY_TS",
+            "FILTER_BY_VALUE",
+            "WITHLABELS",
+            "GROUPBY",
+        ];
+        let shows_all = place_of(args, "WITHLABELS").is_some();
+        let Some(place) = place_of(args, "SELECTED_LABELS") else {
+            return Ok(if shows_all { Shown::All } else { Shown::None });
+        };
+        if shows_all {
+            return Err(Error::fixed("ERR TSDB: cannot accept WITHLABELS and SELECT_LABELS together"));
+        }
+        let is_name = |word: &&[u8]| !ENDS.iter().any(|end| parse::is(word, end));
+        let names: Vec<&[u8]> = args.iter().skip(place + 1).take_while(is_name).collect();
+        if names.is_empty() {
+            return Err(Error::fixed("ERR TSDB: SELECT_LABELS should have at least 1 parameter"));
+        }
+        Ok(Shown::Selected(names))
+    }
+
+    fn write(&self, labels: &[Label], reply: &mut Reply) {
+        let shown: Vec<(&[u8], Option<&[u8]>)> = match self {
+            Shown::None => Vec::new(),
+            Shown::All => labels.iter().map(|(name, value)| (&**name, Some(&**value))).collect(),
+            Shown::Selected(names) => {
+                let value =
+                    |name: &[u8]| labels.iter().find(|label| *label.0 == *name).map(|label| &*label.1);
+                names.iter().map(|&name| (name, value(name))).collect()
+            }
+        };
+        write_labels(reply, &shown);
+    }
+}
+
+/// The words after FILTER, up to `end`.
+fn filter<'a>(args: Args<'a>, end: usize) -> Outcome<Filter<'a>> {
+    let place = place_of(args, "FILTER").ok_or(Error::fixed("ERR TSDB: missing FILTER argument"))?;
+    if place + 1 >= end {
+        return Err(Error::fixed("ERR TSDB: missing labels for filter argument"));
+    }
+    Filter::parse(args.iter().take(end).skip(place + 1))
+}
+
+/// The series that a filter admits. The client must have the right to read them all.
+fn find(access: &mut Access<'_>, filter: &Filter<'_>) -> Found {
+    let found = filter.find(access);
+    access.note_found(found.iter().map(|(key, _)| key.clone()));
+    found
+}
+
+/// Begins a list with a key for each element.
+fn begin(reply: &mut Reply, len: usize) {
+    if reply.is_resp3() {
+        reply.map(len);
+    } else {
+        reply.array(len);
+    }
+}
+
+/// Begins an element of such a list, of so many parts beside its key.
+fn begin_element(reply: &mut Reply, key: &[u8], parts: usize) {
+    if reply.is_resp3() {
+        reply.bulk(key);
+        reply.array(parts);
+    } else {
+        reply.array(1 + parts);
+        reply.bulk(key);
+    }
+}
+
+pub(super) fn queryindex(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if args.len() < 2 {
+        return Err(Error::arity("ts.queryindex"));
+    }
+    let found = Filter::parse(args.iter().skip(1))?.find(access);
+    reply.set(found.len());
+    found.iter().for_each(|(key, _)| reply.bulk(key));
+    Ok(())
+}
+
+pub(super) fn mget(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    if args.len() < 3 {
+        return Err(Error::arity("ts.mget"));
+    }
+    place_of(args, "FILTER").ok_or(Error::arity("ts.mget"))?;
+    let shown = Shown::parse(args)?;
+    let found = find(access, &filter(args, args.len())?);
+    begin(reply, found.len());
+    for (key, series) in &found {
+        begin_element(reply, key, 2);
+        shown.write(&series.options().labels, reply);
+        match series.last() {
+            Some(sample) => write_sample(reply, sample),
+            None => reply.array(0),
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn mrange(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    of_many(access, args, reply, false, "ts.mrange")
+}
+
+pub(super) fn mrevrange(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
+    of_many(access, args, reply, true, "ts.mrevrange")
+}
+
+fn of_many(
+    access: &mut Access<'_>,
+    args: Args<'_>,
+    reply: &mut Reply,
+    is_reversed: bool,
+    command: &str,
+) -> Outcome {
+    if args.len() < 4 {
+        return Err(Error::arity(command));
+    }
+    let query = Query::parse(args, 1, is_reversed, command)?;
+    let shown = Shown::parse(args)?;
+    let grouping = Grouping::parse(args, command)?;
+    let end = grouping.as_ref().map_or(args.len(), |grouping| grouping.place);
+    let found = find(access, &filter(args, end)?);
+    if let Some(grouping) = grouping {
+        return grouping.write(&found, query, &shown, reply);
+    }
+    begin(reply, found.len());
+    for (key, series) in &found {
+        begin_element(reply, key, if reply.is_resp3() { 3 } else { 2 });
+        shown.write(&series.options().labels, reply);
+        if reply.is_resp3() {
+            reply.map(1);
+            reply.bulk(b"aggregators");
+            let name = query.aggregation().map(Aggregation::name);
+            reply.array(name.iter().count());
+            name.iter().for_each(|name| reply.bulk(name.as_bytes()));
+        }
+        query.write(series, reply)?;
+    }
+    Ok(())
+}
+
+/// GROUPBY: one series of all that have the same value of a label.
+struct Grouping<'a> {
+    place: usize,
+    label: &'a [u8],
+    reducer: Aggregation,
+}
+
+impl<'a> Grouping<'a> {
+    fn parse(args: Args<'a>, command: &str) -> Outcome<Option<Self>> {
+        let Some(place) = place_of(args, "GROUPBY") else { return Ok(None) };
+        if place + 4 != args.len() || !parse::is(args.at(place + 2), "REDUCE") {
+            return Err(Error::arity(command));
+        }
+        let reducer = aggregation(args.at(place + 3))
+            .filter(|reducer| !matches!(reducer, Aggregation::Twa | Aggregation::First | Aggregation::Last));
+        let reducer = reducer.ok_or(Error::fixed("ERR TSDB: Invalid reducer type"))?;
+        Ok(Some(Grouping { place, label: args.at(place + 1), reducer }))
+    }
+
+    fn write(&self, found: &Found, query: Query, shown: &Shown<'_>, reply: &mut Reply) -> Outcome {
+        let (query, count) = query.unbounded();
+        let mut groups: BTreeMap<&[u8], Vec<&(Box<[u8]>, Series)>> = BTreeMap::new();
+        for one in found {
+            let label = one.1.options().labels.iter().find(|label| *label.0 == *self.label);
+            if let Some((_, value)) = label {
+                groups.entry(value).or_default().push(one);
+            }
+        }
+        begin(reply, groups.len());
+        for (value, members) in groups {
+            self.write_group(value, &members, shown, reply);
+            let mut sums: BTreeMap<u64, Aggregator> = BTreeMap::new();
+            for (_, series) in members {
+                query.run(series, &mut |sample| sums.entry(sample.time).or_default().add(sample.value))?;
+            }
+            reply.array(sums.len().min(count));
+            let mut write = |(&time, sum): (&u64, &Aggregator)| {
+                write_sample(reply, Sample { time, value: sum.value(self.reducer) });
+            };
+            if query.is_reversed() {
+                sums.iter().rev().take(count).for_each(&mut write);
+            } else {
+                sums.iter().take(count).for_each(&mut write);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what comes before the samples of a group.
+    fn write_group(
+        &self,
+        value: &[u8],
+        members: &[&(Box<[u8]>, Series)],
+        shown: &Shown<'_>,
+        reply: &mut Reply,
+    ) {
+        let name = [self.label, b"=", value].concat();
+        let keys: Vec<&[u8]> = members.iter().map(|(key, _)| &**key).collect();
+        let reducer = self.reducer.name().as_bytes();
+        let own: Label = (self.label.into(), value.into());
+        if !reply.is_resp3() {
+            begin_element(reply, &name, 2);
+            let reducer: Label = ((*b"__reducer__").into(), reducer.into());
+            let sources: Label = ((*b"__source__").into(), keys.join(&b',').into());
+            return shown.write(&[own, reducer, sources], reply);
+        }
+        begin_element(reply, &name, 4);
+        shown.write(&[own], reply);
+        reply.map(1);
+        reply.bulk(b"reducers");
+        reply.array(1);
+        reply.bulk(reducer);
+        reply.map(1);
+        reply.bulk(b"sources");
+        reply.array(keys.len());
+        keys.iter().for_each(|key| reply.bulk(key));
+    }
+}
