@@ -34,6 +34,8 @@ const HAS_PROJECTION: u64 = 1;
 const HAS_ATTRIBUTES: u64 = 2;
 /// In the second parameter of an element, above its level.
 const PARAMETERS_VERSION: u64 = 1 << 24;
+/// No element takes fewer bytes: three opcodes with lengths, and six parameters.
+const ELEMENT_BYTES_MIN: u64 = 16;
 /// The most parameters that an element can have: sixteen levels of links.
 const PARAMETERS_MAX: u64 = 3 + 16 * (3 + 2 * LINKS_MAX as u64);
 
@@ -103,6 +105,10 @@ impl Codec for VectorSet {
             || flags > (HAS_PROJECTION | HAS_ATTRIBUTES)
         {
             return source.error(offset, "vector set: a parameter out of range");
+        }
+        // Memory is taken for as many elements as links name, up to this count.
+        if source.left().is_some_and(|left| count > left / ELEMENT_BYTES_MIN) {
+            return source.error(offset, "vector set: more elements than there is room for");
         }
         let dimension = dimension as u32;
         let projection = if flags & HAS_PROJECTION != 0 { read_projection(source, dimension)? } else { None };

@@ -376,12 +376,9 @@ impl Graph {
     pub fn drop_one_sided(&mut self) {
         for element in 0..self.rows.len() {
             for level in 0..=self.level(element) {
-                let links = self.links(element, level).to_vec();
-                for other in links {
-                    if !self.links(other, level).contains(&element) {
-                        self.remove_half(element, other, level);
-                    }
-                }
+                let is_lost = |other: &&u32| !self.links(**other, level).contains(&element);
+                let lost: Vec<u32> = self.links(element, level).iter().filter(is_lost).copied().collect();
+                lost.into_iter().for_each(|other| self.remove_half(element, other, level));
             }
         }
     }
