@@ -7,7 +7,7 @@
 use mantissa_memory::{CowVec, SharedBytes};
 
 /// Bytes of a page: with its header the allocation is a power of two.
-pub(crate) const PAGE_BYTES: usize = (16 << 10) - SharedBytes::HEADER_BYTES;
+pub(crate) const PAGE_BYTES: usize = (64 << 10) - SharedBytes::HEADER_BYTES;
 
 /// Zeroed bytes whose number does not change.
 #[derive(Clone, Default, Debug)]
