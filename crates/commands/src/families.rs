@@ -2,7 +2,7 @@
 
 use crate::{
     DataSpec, bitmap, bloom, cms, expire, generic, geo, hash, hyperloglog, list, object, scan, set, sort,
-    sorted_set, stream, string, topk,
+    sorted_set, stream, string, tdigest, topk,
 };
 
 /// All tables of commands on data.
@@ -24,6 +24,7 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     bloom::COMMANDS,
     cms::COMMANDS,
     topk::COMMANDS,
+    tdigest::COMMANDS,
     generic::COMMANDS,
     expire::COMMANDS,
     scan::COMMANDS,

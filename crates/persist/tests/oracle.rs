@@ -123,6 +123,7 @@ fn encoding(entry: &Entry) -> Option<&'static str> {
         ValueRef::Hash(_) => None,
         ValueRef::Stream(_) => Some("stream"),
         ValueRef::BloomFilter(_) | ValueRef::CountMinSketch(_) | ValueRef::TopK(_) => Some("raw"),
+        ValueRef::TDigest(_) => Some("raw"),
     }
 }
 

@@ -35,6 +35,7 @@ fn describe(value: &Value) -> String {
         Value::BloomFilter(filter) => format!("{} items", filter.items()),
         Value::CountMinSketch(sketch) => format!("{} counted", sketch.count()),
         Value::TopK(sketch) => format!("{:?}", sketch.list()),
+        Value::TDigest(digest) => format!("{:?}", digest.nodes()),
     }
 }
 

@@ -175,6 +175,7 @@ pub fn details(keyspace: &Keyspace) -> Vec<String> {
                         ValueRef::BloomFilter(filter) => format!("{:?}", filter.dump_header()),
                         ValueRef::CountMinSketch(sketch) => format!("{sketch:?}"),
                         ValueRef::TopK(sketch) => format!("{:?}", sketch.list()),
+                        ValueRef::TDigest(digest) => format!("{:?}", digest.compressed()),
                     };
                     format!("{database} {:?} {:?} {detail}", entry.key(), entry.expiry())
                 };
