@@ -123,7 +123,7 @@ fn single(compression: i64, min: f64, max: f64) -> Option<TDigest> {
 /// A number that is an integer, and not negative.
 fn integer(number: f64) -> Option<i64> {
     const END: f64 = (1u64 << 63) as f64;
-    (number >= 0.0 && number < END && number.fract() == 0.0).then_some(number as i64)
+    ((0.0..END).contains(&number) && number.fract() == 0.0).then_some(number as i64)
 }
 
 #[cfg(test)]
