@@ -2,7 +2,7 @@
 
 use crate::{
     DataSpec, bitmap, bloom, cms, cuckoo, expire, generic, geo, hash, hyperloglog, json, list, object,
-    packed, scan, series, set, sort, sorted_set, stream, string, topk, unpack, vector_set,
+    packed, scan, series, set, sort, sorted_set, stream, string, tdigest, topk, unpack, vector_set,
 };
 
 /// All tables of commands on data.
@@ -27,6 +27,7 @@ pub const FAMILIES: &[&[DataSpec]] = &[
     series::COMMANDS,
     json::COMMANDS,
     topk::COMMANDS,
+    tdigest::COMMANDS,
     generic::COMMANDS,
     expire::COMMANDS,
     scan::COMMANDS,

@@ -38,6 +38,7 @@ mod sorted_set;
 pub mod spec;
 mod stream;
 mod string;
+mod tdigest;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

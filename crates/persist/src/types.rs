@@ -22,6 +22,7 @@ mod set;
 mod sorted_set;
 mod stream;
 mod string;
+mod t_digest;
 #[cfg(test)]
 mod tests;
 mod top_k;

@@ -127,6 +127,7 @@ fn encoding(entry: &Entry) -> Option<&'static str> {
         | ValueRef::CuckooFilter(_)
         | ValueRef::CountMinSketch(_)
         | ValueRef::TopK(_)
+        | ValueRef::TDigest(_)
         | ValueRef::Json(_)
         | ValueRef::VectorSet(_) => Some("raw"),
     }

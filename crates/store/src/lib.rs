@@ -34,6 +34,7 @@ mod shard_set;
 pub mod snapshot;
 mod sorted_set;
 pub mod stream;
+mod t_digest;
 mod table;
 #[cfg(test)]
 #[path = "../../memory/src/test_random.rs"]
@@ -66,6 +67,7 @@ pub use shard::{Before, Database, DatabaseKey, Lookup, Shard, UnexpiredEntry, Wa
 pub use shard_set::{SHARD_COUNT_MAX, ShardSet};
 pub use sorted_set::{Boundary, Iter as SortedSetIter, SortedSet, SortedSetBuilder};
 pub use stream::Stream;
+pub use t_digest::{Node as TDigestNode, TDigest, TDigestShape};
 pub use table::{Found, Table};
 pub use text::{Text, TextImage};
 pub use top_k::{INCREMENT_MAX as TOP_K_INCREMENT_MAX, TopItem, TopK, TopKAdded};

@@ -121,6 +121,13 @@ macro_rules! value_types {
                 sizes: None,
                 waiting: Waiting::Never,
             }
+            /// A t-digest.
+            TDigest = 11 {
+                name: "TDIS-TYPE",
+                category: "tdigest",
+                sizes: None,
+                waiting: Waiting::Never,
+            }
             /// A time series.
             Series = 13 {
                 name: "TSDB-TYPE",

@@ -42,6 +42,7 @@ fn describe(value: &Value) -> String {
         Value::VectorSet(set) => format!("{} vectors", set.len()),
         Value::Json(document) => format!("{document:?}"),
         Value::TopK(sketch) => format!("{:?}", sketch.list()),
+        Value::TDigest(digest) => format!("{:?}", digest.nodes()),
     }
 }
 

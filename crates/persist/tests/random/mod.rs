@@ -179,6 +179,7 @@ pub fn details(keyspace: &Keyspace) -> Vec<String> {
                         ValueRef::VectorSet(set) => format!("{set:?}"),
                         ValueRef::Json(document) => format!("{document:?}"),
                         ValueRef::TopK(sketch) => format!("{:?}", sketch.list()),
+                        ValueRef::TDigest(digest) => format!("{:?}", digest.compressed()),
                     };
                     format!("{database} {:?} {:?} {detail}", entry.key(), entry.expiry())
                 };
