@@ -1,4 +1,4 @@
-//! JSON texts and paths: whatever is accepted prints and parses to the same, and changes keep a document whole.
+//! JSON texts and paths: what is accepted prints and parses to the same, and changes keep a document whole.
 #![no_main]
 
 use mantissa_commands::json::path::Path;
