@@ -20,7 +20,7 @@ use crate::load::{Input, Stop};
 use crate::source::{LoadError, Source};
 use crate::write::{Encoder, Spill, Target, WriteOptions};
 use mantissa_store::series::{
-    Aggregation, CHUNK_BYTES, DuplicatePolicy, GorillaReader, GorillaWriter, Label, Options, Sample, Series,
+    CHUNK_BYTES, DuplicatePolicy, GorillaReader, GorillaWriter, Label, Options, Sample, Series,
 };
 use mantissa_store::{EncodingLimits, ValueRef};
 use std::io::{Read, Write};
@@ -100,7 +100,10 @@ impl Codec for Series {
             return source.error(offset, UNSOUND);
         }
         options.labels = read_labels(source)?;
-        skip_rules(source)?;
+        if read_unsigned(source)? != 0 {
+            // Without them what the rules lead to would no longer be true.
+            return source.error(offset, "time series has compaction rules, which are not supported");
+        }
         let is_compressed = options.is_compressed;
         let mut series = Series::new(Options { retention_ms: 0, ..options.clone() });
         let count = read_unsigned(source)?;
@@ -223,40 +226,6 @@ fn read_labels<R: Read>(source: &mut Source<R>) -> Result<Box<[Label]>, LoadErro
         labels.push((name, read_string(source)?.into()));
     }
     Ok(labels.into_boxed_slice())
-}
-
-/// Steps over compaction rules, each with what its aggregation has come to.
-fn skip_rules<R: Read>(source: &mut Source<R>) -> Result<(), LoadError> {
-    let count = read_unsigned(source)?;
-    for _ in 0..count {
-        let offset = source.offset();
-        read_string(source)?;
-        for _ in 0..2 {
-            read_unsigned(source)?;
-        }
-        let number = read_unsigned(source)?;
-        read_unsigned(source)?;
-        let (doubles, integers) =
-            match Aggregation::ALL.iter().map(|row| row.0).find(|&one| one as u64 == number) {
-                Some(Aggregation::Sum | Aggregation::Count | Aggregation::Last) => (1, 0),
-                Some(Aggregation::First) => (1, 1),
-                Some(Aggregation::Min | Aggregation::Max | Aggregation::Range) => (2, 0),
-                Some(Aggregation::Twa) => {
-                    read_double(source)?;
-                    read_unsigned(source)?;
-                    (1, 7)
-                }
-                Some(_) => (2, 1),
-                None => return source.error(offset, UNSOUND),
-            };
-        for _ in 0..doubles {
-            read_double(source)?;
-        }
-        for _ in 0..integers {
-            read_unsigned(source)?;
-        }
-    }
-    Ok(())
 }
 
 /// False if the chunk is broken or does not follow the samples before it.
