@@ -22,6 +22,16 @@ macro_rules! bit_set {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
         pub struct $set(pub $repr);
 
+        const _: () = {
+            let bits: &[u32] = &[$($bit),*];
+            let (mut seen, mut index) = (0u64, 0);
+            while index < bits.len() {
+                assert!(seen & 1 << bits[index] == 0, "a bit has two names");
+                seen |= 1 << bits[index];
+                index += 1;
+            }
+        };
+
         impl $set {
             $($(#[$inner])* pub const $name: $set = $set(1 << $bit);)*
             /// No bit.
@@ -144,7 +154,7 @@ bit_set! {
         /// What CLIENT CACHING has said holds beyond it.
         KEEPS_CACHING = 9;
         /// Runs another command, which argument 2 names; of a subcommand: the command of its name.
-        CARRIES = 10;
+        CARRIES = 11;
     }
 }
 

@@ -135,8 +135,11 @@ pub fn invoke(
     match (call.command.handler, access) {
         (Some(Handler::Data(handler)), None) => run_data(context, session, call, handler, reply),
         (Some(Handler::Data(handler)), Some(access)) => {
-            handler(access, call.args, reply)?;
-            check_found(session, call, access)
+            let outcome = handler(access, call.args, reply);
+            if call.command.info.traits.has(Traits::READS_BY_LABEL) {
+                return outcome.and_then(|()| check_found(session, call, access));
+            }
+            outcome
         }
         (Some(Handler::Engine(handler)), access) => {
             handler(&mut Invocation { context, session, access }, call.args, reply)
@@ -173,7 +176,10 @@ fn run_data(
     if let Some((key, hash)) = hint {
         access.hint(key, hash);
     }
-    let outcome = handler(&mut access, args, reply).and_then(|()| check_found(session, call, &mut access));
+    let mut outcome = handler(&mut access, args, reply);
+    if command.info.traits.has(Traits::READS_BY_LABEL) {
+        outcome = outcome.and_then(|()| check_found(session, call, &mut access));
+    }
     if access.wants_to_wait() {
         blocking::block(engine, session, command, args, &mut access);
     }
@@ -197,10 +203,8 @@ fn run_data(
 }
 
 /// Whether the client may read what the command has found by labels.
+#[cold]
 fn check_found(session: &Session, call: Call<'_>, access: &mut Access<'_>) -> Outcome {
-    if !call.command.info.traits.has(Traits::READS_BY_LABEL) {
-        return Ok(());
-    }
     admission::check_found(session, call.command, call.args, &access.take_found())
 }
 

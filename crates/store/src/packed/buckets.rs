@@ -184,7 +184,7 @@ impl Buckets {
     }
 
     /// The item at a place.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn item(&self, place: Place) -> Item<'_> {
         self.blocks.get(place.bucket).view().item(place.position)
     }

@@ -320,7 +320,7 @@ impl<'a> Encoded<'a> {
     pub(crate) const ZERO: Encoded<'static> = Encoded { code: INTEGER_CODE, integer: 0, text: &[] };
 
     /// The form of a text.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(text: &'a [u8]) -> Encoded<'a> {
         let may_be_integer = text.len() <= INTEGER_TEXT_MAX
             && text.first().is_some_and(|&first| first.is_ascii_digit() || first == b'-');

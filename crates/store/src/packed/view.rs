@@ -203,7 +203,7 @@ impl<'a> View<'a> {
     }
 
     /// Where the item is whose first element is `key`; `tag` is the item's, if items have tags.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(&self, key: &Encoded<'_>, tag: u8) -> Option<Position> {
         match self.form {
             Form { has_tags: true, .. } => self.find_tagged(key, tag),
