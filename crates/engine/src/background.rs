@@ -102,9 +102,7 @@ impl<'e> Background<'e> {
             crate::aof::rewrite::tick(context);
             crate::replication::primary::tick(context);
             crate::replication::failover::tick(engine, context.now_ms);
-            let persistence = &engine.persistence;
-            let is_loading = persistence.loading.load(Ordering::Relaxed)
-                || persistence.loading_private.load(Ordering::Relaxed);
+            let is_loading = engine.persistence.loading.load(Ordering::Relaxed);
             self.compactor.tick(&engine.compaction, &context.active.config, is_loading);
         }
         if is_paused {

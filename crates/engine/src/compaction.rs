@@ -86,7 +86,7 @@ impl Compactor {
     /// Has memory ready, and begins a walk if it is time and worth it. To be called several times a second.
     pub fn tick(&mut self, figures: &Figures, config: &Config, is_loading: bool) {
         if is_loading {
-            // Who loads makes memory ready by using it, and no client waits for that.
+            // All threads make memory ready by using it, and no client waits for that.
             slab::forget_growth();
         } else {
             slab::prepare();

@@ -136,10 +136,7 @@ impl Work<'_> {
     fn load_aside(&mut self, position: &Position) -> Result<Installed, String> {
         let engine = self.engine;
         let aside = Keyspace::new(engine.keyspace.database_count(), engine.keyspace.shard_count());
-        engine.persistence.loading_private.store(true, Ordering::Relaxed);
-        let loaded = loading::load_stream(engine, &aside, &mut *self);
-        engine.persistence.loading_private.store(false, Ordering::Relaxed);
-        let (summary, codes, database) = loaded?;
+        let (summary, codes, database) = loading::load_stream(engine, &aside, &mut *self)?;
         let _no_snapshot = self.wait_for_snapshots()?;
         self.with_all_shards(false, |access| {
             replace_functions(engine, &codes)?;

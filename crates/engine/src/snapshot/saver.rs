@@ -1,10 +1,10 @@
 //! A saver: walks shards, encodes what belongs to the cut, and sends it to the thread that writes.
 
 use mantissa_sys::clock;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mantissa_persist::write::Encoder;
 use mantissa_store::ShardSet;
@@ -16,10 +16,8 @@ use super::texts::Texts;
 
 /// What a step with a shard locked may cost, in bytes.
 const STEP_COST: usize = 32 << 10;
-/// The processor is given up when the last time is this long ago: half of the time slice that threads ask
-/// for (`sys/src/scheduling.rs`). So a step has enough of its slice left to be hardly preempted while it
-/// holds the lock. Not before each step: the system counts a slice that was given up early as a whole one.
-const RUN_MAX: Duration = Duration::from_micros(50);
+/// Maximum time to encode a large value before `sched_yield`.
+const RUN_MAX: Duration = Duration::from_micros(100);
 
 /// One thread's part in a snapshot.
 pub(super) struct Saver<'j, 'a> {
@@ -36,8 +34,6 @@ pub(super) struct Saver<'j, 'a> {
     keys: u64,
     /// The shard that is being walked.
     walked: Option<usize>,
-    /// When it last gave up the processor.
-    yielded: Cell<Instant>,
 }
 
 impl<'j, 'a> Saver<'j, 'a> {
@@ -52,7 +48,6 @@ impl<'j, 'a> Saver<'j, 'a> {
             images: Vec::new(),
             keys: 0,
             walked: None,
-            yielded: Cell::new(clock::now()),
         }
     }
 
@@ -95,7 +90,8 @@ impl<'j, 'a> Saver<'j, 'a> {
 
     fn walk(&mut self, index: usize) {
         loop {
-            pause(&self.yielded);
+            // After a yield the time slice is fresh: the thread is hardly preempted while it holds the lock.
+            std::thread::yield_now();
             let mut locked = self.job.keyspace.lock(ShardSet::one(index));
             let Some(shard) = locked.shard_mut(index) else { return };
             let is_done =
@@ -112,7 +108,7 @@ impl<'j, 'a> Saver<'j, 'a> {
     fn take_handed(&mut self) {
         while let Some(handed) = self.job.snapshot.next() {
             self.take(handed);
-            pause(&self.yielded);
+            std::thread::yield_now();
         }
     }
 
@@ -181,10 +177,14 @@ impl<'j, 'a> Saver<'j, 'a> {
         if !self.begin_entry(number) {
             return;
         }
-        let (outlet, yielded) = (&self.outlet, &self.yielded);
+        let outlet = &self.outlet;
+        let mut began = clock::now();
         let mut spill = |bytes: &mut Vec<u8>| {
             outlet.borrow_mut().spill(bytes);
-            pause(yielded);
+            if clock::since(began) >= RUN_MAX {
+                std::thread::yield_now();
+                began = clock::now();
+            }
         };
         self.encoder.image(image, &mut self.chunk, &mut spill);
         if let Some(reason) = self.encoder.refusal() {
@@ -212,14 +212,6 @@ impl<'j, 'a> Saver<'j, 'a> {
             self.selected = Some(number);
             self.encoder.select(number, &mut self.chunk);
         }
-    }
-}
-
-/// Gives up the processor if it is time to.
-fn pause(yielded: &Cell<Instant>) {
-    if clock::since(yielded.get()) >= RUN_MAX {
-        std::thread::yield_now();
-        yielded.set(clock::now());
     }
 }
 

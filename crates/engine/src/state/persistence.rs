@@ -128,8 +128,6 @@ pub struct Persistence {
     pub last_copied_bytes: AtomicU64,
     /// A dump is being read; commands get an error meanwhile.
     pub loading: AtomicBool,
-    /// A primary's dump is being put into a private keyspace.
-    pub loading_private: AtomicBool,
     /// A primary's dump is being read beside the data, which are served meanwhile: `async_loading`.
     pub loading_aside: AtomicBool,
     /// That dump is large, and all shards are locked for it: commands that need one fail instead of waiting.
