@@ -18,8 +18,8 @@ mod tests;
 
 pub use layer::BloomShape;
 
+use crate::Collection;
 use crate::murmur::{murmur_2, murmur_64a};
-use crate::{Ahead, Collection};
 use layer::Layer;
 
 /// Most filters of a chain. Redis's module loads no more from a file.
@@ -296,18 +296,5 @@ impl Collection for BloomFilter {
 
     fn is_large_form(&self) -> bool {
         self.body.layers.len() > 1 || self.body.layers.iter().any(|layer| layer.bytes.page_count() > 1)
-    }
-
-    fn compact(&mut self, _: usize) -> bool {
-        // Its pages lie where nothing is gained by that.
-        false
-    }
-
-    fn prefetch(&self, _: &[Ahead<'_>]) -> bool {
-        false
-    }
-
-    fn hash_table_len(&self) -> Option<usize> {
-        None
     }
 }

@@ -16,9 +16,9 @@
 #[cfg(test)]
 mod tests;
 
+use crate::Collection;
 use crate::murmur::murmur_2;
 use crate::paged_bytes::{PAGE_BYTES, PagedBytes};
-use crate::{Ahead, Collection};
 
 /// Most bytes that the cells take.
 const BYTES_MAX: u64 = 64 << 30;
@@ -186,18 +186,5 @@ impl Collection for CountMinSketch {
 
     fn is_large_form(&self) -> bool {
         self.body.cells.page_count() > 1
-    }
-
-    fn compact(&mut self, _: usize) -> bool {
-        // Its pages lie where nothing is gained by that.
-        false
-    }
-
-    fn prefetch(&self, _: &[Ahead<'_>]) -> bool {
-        false
-    }
-
-    fn hash_table_len(&self) -> Option<usize> {
-        None
     }
 }

@@ -17,8 +17,8 @@ mod layer;
 #[cfg(test)]
 mod tests;
 
+use crate::Collection;
 use crate::murmur::murmur_64a;
-use crate::{Ahead, Collection};
 use layer::{BYTES_MAX, Hashed, Layer};
 
 /// Most filters of a chain. Commands stop at fewer.
@@ -300,18 +300,5 @@ impl Collection for CuckooFilter {
 
     fn is_large_form(&self) -> bool {
         self.body.layers.len() > 1 || self.body.layers.iter().any(|layer| layer.slots.page_count() > 1)
-    }
-
-    fn compact(&mut self, _: usize) -> bool {
-        // Its pages lie where nothing is gained by that.
-        false
-    }
-
-    fn prefetch(&self, _: &[Ahead<'_>]) -> bool {
-        false
-    }
-
-    fn hash_table_len(&self) -> Option<usize> {
-        None
     }
 }

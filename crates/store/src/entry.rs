@@ -53,6 +53,8 @@ const DETAIL_SHIFT: u32 = 27;
 const WIDTH_SHIFT: u32 = 29;
 /// The shape and the detail of a hash.
 const HASH: u32 = meta_of(Shape::Collection, Kind::Hash as u32) >> SHAPE_SHIFT;
+/// Those of a time series.
+const SERIES: u32 = meta_of(Shape::Collection, Kind::Series as u32) >> SHAPE_SHIFT;
 /// Where the value's fixed part begins if it needs no alignment.
 const PACKED_OFFSET: usize = 5;
 /// Where it begins if it is a pointer or begins with one.
@@ -198,6 +200,15 @@ impl Entry {
     #[inline]
     pub(crate) fn is_hash(&self) -> bool {
         self.meta() >> SHAPE_SHIFT == HASH
+    }
+
+    /// The series, whose labels are indexed, if the value is one.
+    #[inline]
+    pub(crate) fn series(&self) -> Option<&crate::Series> {
+        if self.meta() >> SHAPE_SHIFT != SERIES {
+            return None;
+        }
+        crate::ValueType::of(self.value())
     }
 
     /// When the key expires, as a Unix time in ms.

@@ -24,7 +24,7 @@ use std::fmt;
 
 use mantissa_memory::SharedBytes;
 
-use crate::{Ahead, Collection};
+use crate::Collection;
 use edit::Edit;
 
 /// How deeply values may be nested in a document, whatever way they came there.
@@ -254,14 +254,6 @@ impl Collection for Json {
     fn compact(&mut self, _slice: usize) -> bool {
         self.bytes.compact();
         false
-    }
-
-    fn prefetch(&self, _: &[Ahead<'_>]) -> bool {
-        false
-    }
-
-    fn hash_table_len(&self) -> Option<usize> {
-        None
     }
 }
 

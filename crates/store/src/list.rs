@@ -24,7 +24,7 @@ mod segment;
 use std::fmt;
 
 use crate::listpack::{self, Element, ListpackError};
-use crate::{Ahead, Collection, EncodingLimits};
+use crate::{Collection, EncodingLimits};
 use limit::NodeLimit;
 use mantissa_memory::small_or_large::{Borrowed, Owned};
 use mantissa_memory::{NodeId, SharedBytes, SmallOrLarge};
@@ -437,14 +437,6 @@ impl Collection for List {
 
     fn compact(&mut self, slice: usize) -> bool {
         List::compact(self, slice)
-    }
-
-    fn prefetch(&self, _: &[Ahead<'_>]) -> bool {
-        false
-    }
-
-    fn hash_table_len(&self) -> Option<usize> {
-        None
     }
 }
 

@@ -28,7 +28,7 @@ pub use chunk::Summary;
 pub use gorilla::{GorillaError, GorillaReader, GorillaWriter};
 use mantissa_memory::allocator;
 
-use crate::{Ahead, Collection};
+use crate::Collection;
 use std::sync::Arc;
 
 /// Samples of a chunk, and of the open ones before they become one.
@@ -507,18 +507,5 @@ impl Collection for Series {
 
     fn is_large_form(&self) -> bool {
         true
-    }
-
-    fn compact(&mut self, _: usize) -> bool {
-        // It lies where nothing is gained by that.
-        false
-    }
-
-    fn prefetch(&self, _: &[Ahead<'_>]) -> bool {
-        false
-    }
-
-    fn hash_table_len(&self) -> Option<usize> {
-        None
     }
 }

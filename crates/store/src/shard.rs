@@ -61,7 +61,7 @@ impl Expiries {
         if entry.is_hash() {
             self.track(entry);
         }
-        if let ValueRef::Series(series) = entry.value() {
+        if let Some(series) = entry.series() {
             self.labels.add(entry.key(), series);
         }
     }
@@ -73,7 +73,7 @@ impl Expiries {
         if entry.is_hash() {
             self.track_as(entry, None);
         }
-        if let ValueRef::Series(series) = entry.value() {
+        if let Some(series) = entry.series() {
             self.labels.remove(entry.key(), series);
         }
     }
@@ -270,7 +270,7 @@ impl Database {
     pub fn set_labels(&mut self, hash: KeyHash, key: &[u8], labels: Box<[Label]>) {
         let Some(entry) = self.table.get_mut(hash.0, |entry| entry.key() == key) else { return };
         keep_image(&mut self.snapshot, self.epoch, entry);
-        if let ValueRef::Series(series) = entry.value() {
+        if let Some(series) = entry.series() {
             self.expiries.labels.remove(key, series);
         }
         if let Some(ValueMut::Series(series)) = entry.collection_mut() {

@@ -26,8 +26,8 @@ mod text;
 mod trim;
 mod walk;
 
+use crate::Collection;
 use crate::listpack::ListpackError;
-use crate::{Ahead, Collection};
 pub use count::Extent;
 pub use group::{Consumer, ConsumerId, Group, Pending};
 pub use id_map::IdMap;
@@ -349,19 +349,6 @@ impl Collection for Stream {
 
     fn is_large_form(&self) -> bool {
         true
-    }
-
-    fn compact(&mut self, _: usize) -> bool {
-        // Its nodes lie where nothing is gained by that.
-        false
-    }
-
-    fn prefetch(&self, _: &[Ahead<'_>]) -> bool {
-        false
-    }
-
-    fn hash_table_len(&self) -> Option<usize> {
-        None
     }
 }
 

@@ -25,7 +25,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::{Ahead, Collection};
+use crate::Collection;
 
 /// Most compression: with it the capacity fits 31 bits, as in the module.
 pub const COMPRESSION_MAX: i64 = (i32::MAX as i64 - 10) / 6;
@@ -297,18 +297,5 @@ impl Collection for TDigest {
 
     fn is_large_form(&self) -> bool {
         self.body.nodes.len() > 1000
-    }
-
-    fn compact(&mut self, _: usize) -> bool {
-        // It lies where nothing is gained by that.
-        false
-    }
-
-    fn prefetch(&self, _: &[Ahead<'_>]) -> bool {
-        false
-    }
-
-    fn hash_table_len(&self) -> Option<usize> {
-        None
     }
 }

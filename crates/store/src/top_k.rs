@@ -29,9 +29,9 @@ mod tests;
 
 pub use heap::TopItem;
 
+use crate::Collection;
 use crate::murmur::murmur_2;
 use crate::paged_bytes::PagedBytes;
-use crate::{Ahead, Collection};
 use chance::Chance;
 use heap::Heap;
 
@@ -266,18 +266,5 @@ impl Collection for TopK {
 
     fn is_large_form(&self) -> bool {
         self.body.buckets.page_count() > 1 || self.body.heap.len() > 1000
-    }
-
-    fn compact(&mut self, _: usize) -> bool {
-        // Its pages lie where nothing is gained by that.
-        false
-    }
-
-    fn prefetch(&self, _: &[Ahead<'_>]) -> bool {
-        false
-    }
-
-    fn hash_table_len(&self) -> Option<usize> {
-        None
     }
 }

@@ -223,15 +223,21 @@ pub trait Collection: ValueType + Clone + Debug + Default + Send + Sync {
     fn is_large_form(&self) -> bool;
 
     /// Moves a slice of what lies in sparsely used memory. True if there are more slices (see
-    /// [`crate::slab::parts_of_slice`]).
-    fn compact(&mut self, slice: usize) -> bool;
+    /// [`crate::slab::parts_of_slice`]). Provided for types of which nothing is gained by that.
+    fn compact(&mut self, _slice: usize) -> bool {
+        false
+    }
 
     /// Fetches what these commands on the key will look at, if it is larger than the caches. Whether it is.
-    fn prefetch(&self, commands: &[Ahead<'_>]) -> bool;
+    fn prefetch(&self, _commands: &[Ahead<'_>]) -> bool {
+        false
+    }
 
     /// The number of elements that Redis would hold in a hash table, for DEBUG HTSTATS-KEY; `None` if in
     /// none.
-    fn hash_table_len(&self) -> Option<usize>;
+    fn hash_table_len(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// Matches a [`ValueRef`]: `with_value!(value, text => ..., collection => ...)`, where the second

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use mantissa_memory::{CowVec, SharedBytes, slab};
 
-use crate::{Ahead, Collection};
+use crate::Collection;
 use graph::{Graph, level_of};
 pub use load::{LoadedElement, VectorSetBuilder, VectorSetError};
 use names::Names;
@@ -475,13 +475,5 @@ impl Collection for VectorSet {
             parts.for_each(|index| elements.get_mut(index).text.0.compact());
         }
         has_more
-    }
-
-    fn prefetch(&self, _: &[Ahead<'_>]) -> bool {
-        false
-    }
-
-    fn hash_table_len(&self) -> Option<usize> {
-        None
     }
 }
