@@ -3,13 +3,11 @@
 use super::dump::{loadchunk, scandump};
 use super::info::{card, debug, info};
 use super::{add, exists, insert, madd, merge, mexists, reserve};
-use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
+use crate::module_rows::{self, CHANGED_KEY, CHANGES, READ_KEY, READS, WRITE};
+use crate::spec::{Categories, Flags, Group, KeySpec};
 use crate::{DataHandler, DataSpec};
 
-const READ: Flags = Flags::READONLY.or(Flags::MODULE).or(Flags::FAST);
-const WRITE: Flags = Flags::WRITE.or(Flags::DENYOOM).or(Flags::MODULE);
-const READ_KEY: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))];
-const CHANGED_KEY: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE))];
+const READ: Flags = module_rows::READ.or(Flags::FAST);
 
 /// A command that reads a filter. The module takes any number of arguments and looks at it itself.
 const fn reads(name: &'static str, handler: DataHandler) -> DataSpec {
@@ -57,10 +55,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         ),
     DataSpec::new("mantissa.bf.merge", -4, merge, Flags::WRITE.or(Flags::DENYOOM))
         .categories(Categories::BLOOM)
-        .keys(&[
-            KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE)),
-            KeySpec::counted(2, KeyFlags::RO.or(KeyFlags::ACCESS)),
-        ])
+        .keys(&[KeySpec::one(1, CHANGES), KeySpec::counted(2, READS)])
         .docs(
             Group::Module,
             "0.1.0",

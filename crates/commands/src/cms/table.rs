@@ -1,13 +1,9 @@
 //! The registration table of Count-Min sketches.
 
 use super::{find_sources, incrby, info, init_by_dim, init_by_prob, merge, query};
-use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
+use crate::module_rows::{CHANGED_KEY, READ, READ_KEY, WRITE};
+use crate::spec::{Categories, Group};
 use crate::{DataHandler, DataSpec};
-
-const READ: Flags = Flags::READONLY.or(Flags::MODULE);
-const WRITE: Flags = Flags::WRITE.or(Flags::DENYOOM).or(Flags::MODULE);
-const READ_KEY: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))];
-const CHANGED_KEY: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE))];
 
 /// A command that reads a sketch. The module takes any number of arguments and looks at it itself.
 const fn reads(name: &'static str, handler: DataHandler) -> DataSpec {

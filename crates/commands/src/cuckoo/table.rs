@@ -3,14 +3,12 @@
 use super::dump::{loadchunk, scandump};
 use super::info::{debug, info};
 use super::{add, addnx, compact, count, del, exists, insert, insertnx, mexists, reserve};
-use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
+use crate::module_rows::{self, CHANGED_KEY, READ_KEY, WRITE};
+use crate::spec::{Categories, Flags, Group, KeySpec};
 use crate::{DataHandler, DataSpec};
 
-const READ: Flags = Flags::READONLY.or(Flags::MODULE).or(Flags::FAST);
-const WRITE: Flags = Flags::WRITE.or(Flags::DENYOOM).or(Flags::MODULE);
-const SHRINK: Flags = Flags::WRITE.or(Flags::MODULE).or(Flags::FAST);
-const READ_KEY: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))];
-const CHANGED_KEY: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE))];
+const READ: Flags = module_rows::READ.or(Flags::FAST);
+const SHRINK: Flags = module_rows::SHRINK.or(Flags::FAST);
 const ONE_ITEM: &str = "key:key#0 item:string";
 const ITEMS: &str = "key:key#0 capacity:integer@CAPACITY? nocreate:pure-token@NOCREATE? \
                      items:pure-token@ITEMS item:string*";

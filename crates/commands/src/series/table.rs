@@ -6,15 +6,9 @@ use super::info::info;
 use super::many::{mget, mrange, mrevrange, queryindex};
 use super::range::{range, revrange};
 use super::{del, get};
-use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec, Locks, Traits};
+use crate::module_rows::{CHANGED_KEY, CHANGES, READ, READ_KEY, SHRINK, WRITE};
+use crate::spec::{Categories, Flags, Group, KeySpec, Locks, Traits};
 use crate::{DataHandler, DataSpec};
-
-const READ: Flags = Flags::READONLY.or(Flags::MODULE);
-const WRITE: Flags = Flags::WRITE.or(Flags::DENYOOM).or(Flags::MODULE);
-const DELETE: Flags = Flags::WRITE.or(Flags::MODULE);
-const READ_KEY: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))];
-const CHANGED_KEY: &[KeySpec] = &[KeySpec::one(1, CHANGED)];
-const CHANGED: KeyFlags = KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE);
 
 /// A command that reads a series. The module takes any number of arguments and looks at it itself.
 const fn reads(name: &'static str, handler: DataHandler) -> DataSpec {
@@ -74,7 +68,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         ),
     DataSpec::new("ts.madd", -1, madd, WRITE)
         .categories(Categories::TIMESERIES)
-        .keys(&[KeySpec::range(1, -1, 3, CHANGED)])
+        .keys(&[KeySpec::range(1, -1, 3, CHANGES)])
         .docs(
             Group::Module,
             "1.0.0",
@@ -101,7 +95,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
              uncompressed:pure-token@UNCOMPRESSED? size:integer@CHUNK_SIZE? \
              labels:block(label:string value:string)@LABELS?*",
         ),
-    writes("ts.del", del, DELETE)
+    writes("ts.del", del, SHRINK)
         .docs(
             Group::Module,
             "1.6.0",

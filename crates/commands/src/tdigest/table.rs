@@ -3,13 +3,9 @@
 use super::ask::{byrank, byrevrank, cdf, info, max, min, quantile, rank, revrank, trimmed_mean};
 use super::{add, create, merge, reset};
 use crate::cms::find_sources;
-use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
+use crate::module_rows::{CHANGED_KEY, READ, READ_KEY, WRITE};
+use crate::spec::{Categories, Group};
 use crate::{DataHandler, DataSpec};
-
-const READ: Flags = Flags::READONLY.or(Flags::MODULE);
-const WRITE: Flags = Flags::WRITE.or(Flags::DENYOOM).or(Flags::MODULE);
-const READ_KEY: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))];
-const CHANGED_KEY: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE))];
 
 /// A question. The module takes any number of arguments and looks at it itself.
 const fn asks(

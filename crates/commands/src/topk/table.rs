@@ -1,13 +1,9 @@
 //! The registration table of Top-K sketches.
 
 use super::{add, count, incrby, info, list, query, reserve};
-use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
+use crate::module_rows::{CHANGED_KEY, READ, READ_KEY, SHRINK, WRITE};
+use crate::spec::{Categories, Group};
 use crate::{DataHandler, DataSpec};
-
-const READ: Flags = Flags::READONLY.or(Flags::MODULE);
-const WRITE: Flags = Flags::WRITE.or(Flags::DENYOOM).or(Flags::MODULE);
-const READ_KEY: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))];
-const CHANGED_KEY: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE))];
 
 /// A command that reads a sketch. The module takes any number of arguments and looks at it itself.
 const fn reads(name: &'static str, handler: DataHandler) -> DataSpec {
@@ -44,7 +40,7 @@ pub(crate) const COMMANDS: &[DataSpec] = &[
         .docs(Group::Module, "2.0.0", "O(N*K) for N items and K places", "Tells which items are in the list.")
         .arguments("key:key#0 items:string*"),
     // The module says that it writes.
-    DataSpec::new("topk.count", -1, count, Flags::WRITE.or(Flags::MODULE))
+    DataSpec::new("topk.count", -1, count, SHRINK)
         .categories(Categories::TOPK)
         .keys(READ_KEY)
         .docs(

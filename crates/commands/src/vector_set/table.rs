@@ -1,11 +1,9 @@
 //! The registration table of vector sets.
 
 use super::{add, query, search};
-use crate::spec::{Categories, Flags, Group, KeyFlags, KeySpec};
+use crate::module_rows::{CHANGED_KEY, READ_KEY};
+use crate::spec::{Categories, Flags, Group};
 use crate::{DataHandler, DataSpec};
-
-const READS: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RO.or(KeyFlags::ACCESS))];
-const CHANGES: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE))];
 
 const fn row(
     name: &'static str,
@@ -14,7 +12,7 @@ const fn row(
     complexity: &'static str,
     summary: &'static str,
 ) -> DataSpec {
-    let keys = if flags.has(Flags::WRITE) { CHANGES } else { READS };
+    let keys = if flags.has(Flags::WRITE) { CHANGED_KEY } else { READ_KEY };
     DataSpec::new(name, -1, handler, flags.or(Flags::MODULE))
         .categories(Categories::VECTORSET)
         .keys(keys)
