@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from support.modules import need_modules
+from support.modules import DIRECTIONS, need_modules, start
 from support.rdbfile import crc64
 from support.waiting import eventually, until_written
 
@@ -17,13 +17,6 @@ DOCUMENTS = {
     "long": [{"id": number, "name": f"name {number}", "tags": ["x"] * (number % 5)} for number in range(3000)],
     "empty": {},
 }
-DIRECTIONS = [("oracle", "subject"), ("subject", "oracle"), ("subject", "subject")]
-
-
-def start(start_server, kind, **options):
-    need_modules()
-    settings = {"rdbcompression": "no"} | options.pop("options", {})
-    return start_server(kind, modules=True, options=settings, **options)
 
 
 def fill(connection):

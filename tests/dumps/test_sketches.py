@@ -3,7 +3,7 @@ logs and to replicas."""
 
 import pytest
 
-from support.modules import need_modules
+from support.modules import DIRECTIONS, start
 from support.rdbfile import crc64
 from support.state import read_key
 from support.waiting import eventually, until_written
@@ -59,12 +59,6 @@ MORE = [
 ]
 
 
-def start(start_server, kind, **options):
-    need_modules()
-    settings = {"rdbcompression": "no"} | options.pop("options", {})
-    return start_server(kind, modules=True, options=settings, **options)
-
-
 def fill(connection):
     for line in FILL:
         reply = connection(*line.split())
@@ -79,9 +73,6 @@ def picture(connection):
 
 def payloads(connection):
     return {key: connection.call("DUMP", key) for key in connection.call("KEYS", "*")}
-
-
-DIRECTIONS = [("oracle", "subject"), ("subject", "oracle"), ("subject", "subject")]
 
 
 @pytest.mark.parametrize("writer, reader", DIRECTIONS)

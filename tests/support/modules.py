@@ -13,6 +13,8 @@ import pathlib
 FILES = ("rejson.so", "redisbloom.so")
 # It needs OpenSSL 1.1, which few systems have still; a folder with it may be named by LD_LIBRARY_PATH.
 SERIES = "redistimeseries.so"
+# Who writes and who reads, where values go both ways.
+DIRECTIONS = [("oracle", "subject"), ("subject", "oracle"), ("subject", "subject")]
 # The start of the names of the commands that these modules have.
 COMMANDS = ("json.", "bf.", "cf.", "cms.", "topk.", "tdigest.", "ts.")
 
@@ -62,6 +64,13 @@ def need_modules(family=None):
         reason = f"{SERIES} needs OpenSSL 1.1 (libssl.so.1.1)"
     if reason:
         pytest.skip(reason)
+
+
+def start(start_server, kind, **options):
+    """A server with modules, whose dumps are not compressed unless the options say so."""
+    need_modules()
+    settings = {"rdbcompression": "no"} | options.pop("options", {})
+    return start_server(kind, modules=True, options=settings, **options)
 
 
 def is_module_command(name):
