@@ -58,13 +58,18 @@ pub(crate) trait Codec: Collection {
     fn write(&self, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>);
 
     /// The same; of a large one what has been appended is given up.
-    fn write_owned(self, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>);
+    fn write_owned(self, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
+        self.write(form, encoder, out, spill);
+    }
 
     /// Reads one in a form of [`Codec::FORMS`].
     fn read<R: Read>(source: &mut Source<R>, form: u8, limits: &EncodingLimits) -> Result<Self, LoadError>;
 
-    /// Steps over one in a form of [`Codec::FORMS`]. Accepts whatever `read` does.
-    fn skip(input: &mut impl Input, form: u8) -> Result<(), Stop>;
+    /// Steps over one in a form of [`Codec::FORMS`]. Accepts whatever `read` does. Provided for types of
+    /// modules, whose frame is stepped over without them.
+    fn skip(_input: &mut impl Input, _form: u8) -> Result<(), Stop> {
+        Err(Stop::Unknown)
+    }
 
     /// Writes the commands that make it at `key`, where nothing is.
     fn rebuild<W: Write>(&self, key: &[u8], to: &mut Rebuilder<W>) -> Result<(), String>;

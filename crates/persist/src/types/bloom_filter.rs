@@ -8,7 +8,6 @@ use crate::aof::Rebuilder;
 use crate::aof::rebuild::decimal;
 use crate::digest::Mixer;
 use crate::format::{module_opcode, put_length, value_type};
-use crate::load::{Input, Stop};
 use crate::source::{LoadError, Source};
 use crate::write::{Encoder, Spill, Target};
 use mantissa_store::{BloomFilter, BloomPart, BloomShape, EncodingLimits};
@@ -46,10 +45,6 @@ impl Codec for BloomFilter {
         }
     }
 
-    fn write_owned(self, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
-        self.write(form, encoder, out, spill);
-    }
-
     fn read<R: Read>(source: &mut Source<R>, _form: u8, _limits: &EncodingLimits) -> Result<Self, LoadError> {
         let offset = source.offset();
         let (items, count) = (read_unsigned(source)?, read_unsigned(source)?);
@@ -62,11 +57,6 @@ impl Codec for BloomFilter {
             read_part(source, &mut filter)?;
         }
         if filter.is_sound() { Ok(filter) } else { source.error(offset, UNSOUND) }
-    }
-
-    fn skip(_input: &mut impl Input, _form: u8) -> Result<(), Stop> {
-        // Values in the frame of a module are stepped over without their types.
-        Err(Stop::Unknown)
     }
 
     fn rebuild<W: Write>(&self, key: &[u8], to: &mut Rebuilder<W>) -> Result<(), String> {

@@ -6,7 +6,6 @@ use super::module::{put_unsigned, read_string, read_unsigned};
 use crate::aof::Rebuilder;
 use crate::digest::Mixer;
 use crate::format::value_type;
-use crate::load::{Input, Stop};
 use crate::source::{LoadError, Source};
 use crate::write::{Encoder, Spill, Target};
 use mantissa_store::{CountMinSketch, EncodingLimits, ValueRef};
@@ -30,10 +29,6 @@ impl Codec for CountMinSketch {
         encoder.module_pages(self.byte_len(), append, out, spill);
     }
 
-    fn write_owned(self, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
-        self.write(form, encoder, out, spill);
-    }
-
     fn read<R: Read>(source: &mut Source<R>, _form: u8, _limits: &EncodingLimits) -> Result<Self, LoadError> {
         let offset = source.offset();
         let (width, depth, count) = (read_unsigned(source)?, read_unsigned(source)?, read_unsigned(source)?);
@@ -41,11 +36,6 @@ impl Codec for CountMinSketch {
             Some(sketch) => Ok(sketch),
             None => source.error(offset, "Count-Min sketch whose sides do not fit its counters"),
         }
-    }
-
-    fn skip(_input: &mut impl Input, _form: u8) -> Result<(), Stop> {
-        // Values in the frame of a module are stepped over without their types.
-        Err(Stop::Unknown)
     }
 
     fn rebuild<W: Write>(&self, key: &[u8], to: &mut Rebuilder<W>) -> Result<(), String> {

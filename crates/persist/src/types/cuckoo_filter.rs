@@ -8,7 +8,6 @@ use crate::aof::Rebuilder;
 use crate::aof::rebuild::decimal;
 use crate::digest::Mixer;
 use crate::format::{module_opcode, put_length, value_type};
-use crate::load::{Input, Stop};
 use crate::source::{LoadError, Source};
 use crate::write::{Encoder, Spill, Target};
 use mantissa_store::{CuckooFilter, CuckooShape, EncodingLimits};
@@ -43,10 +42,6 @@ impl Codec for CuckooFilter {
         }
     }
 
-    fn write_owned(self, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
-        self.write(form, encoder, out, spill);
-    }
-
     fn read<R: Read>(source: &mut Source<R>, _form: u8, _limits: &EncodingLimits) -> Result<Self, LoadError> {
         let offset = source.offset();
         let (filters, buckets) = (read_unsigned(source)?, read_unsigned(source)?);
@@ -59,11 +54,6 @@ impl Codec for CuckooFilter {
             read_part(source, &mut filter)?;
         }
         Ok(filter)
-    }
-
-    fn skip(_input: &mut impl Input, _form: u8) -> Result<(), Stop> {
-        // Values in the frame of a module are stepped over without their types.
-        Err(Stop::Unknown)
     }
 
     fn rebuild<W: Write>(&self, key: &[u8], to: &mut Rebuilder<W>) -> Result<(), String> {

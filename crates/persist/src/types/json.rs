@@ -4,8 +4,7 @@ use super::Codec;
 use super::module::read_string;
 use crate::aof::Rebuilder;
 use crate::digest::Mixer;
-use crate::format::{module_opcode, value_type};
-use crate::load::{Input, Stop, skip_length, skip_string};
+use crate::format::value_type;
 use crate::source::{LoadError, Source};
 use crate::write::{Encoder, Spill, Target};
 use mantissa_store::{EncodingLimits, Json};
@@ -32,10 +31,6 @@ impl Codec for Json {
         spill(out);
     }
 
-    fn write_owned(self, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
-        self.write(form, encoder, out, spill);
-    }
-
     fn read<R: Read>(source: &mut Source<R>, _form: u8, _limits: &EncodingLimits) -> Result<Self, LoadError> {
         let offset = source.offset();
         let parsed = match std::str::from_utf8(read_string(source)?) {
@@ -43,13 +38,6 @@ impl Codec for Json {
             Err(_) => Err("it is not UTF-8".to_owned()),
         };
         parsed.or_else(|error| source.error(offset, format!("a JSON document is damaged: {error}")))
-    }
-
-    fn skip(input: &mut impl Input, _form: u8) -> Result<(), Stop> {
-        match skip_length(input)? {
-            module_opcode::STRING => skip_string(input),
-            _ => Err(Stop::Unknown),
-        }
     }
 
     fn rebuild<W: Write>(&self, key: &[u8], to: &mut Rebuilder<W>) -> Result<(), String> {

@@ -11,8 +11,6 @@
 //! between, and names in [`super::Codec::FORMS`] a number of [`value_type`] that no file has: one for each
 //! version that it reads.
 
-#![allow(dead_code)]
-
 use crate::format::{module_identifier, module_name, module_opcode, put_length, value_type};
 use crate::source::{LoadError, Source};
 use crate::write::{Encoder, Spill};
@@ -64,22 +62,10 @@ pub(super) fn read_unsigned<R: Read>(source: &mut Source<R>) -> Result<u64, Load
     source.length()
 }
 
-/// Reads a signed integer.
-pub(super) fn read_signed<R: Read>(source: &mut Source<R>) -> Result<i64, LoadError> {
-    expect(source, module_opcode::SINT)?;
-    source.length().map(u64::cast_signed)
-}
-
 /// Reads a binary64.
 pub(super) fn read_double<R: Read>(source: &mut Source<R>) -> Result<f64, LoadError> {
     expect(source, module_opcode::DOUBLE)?;
     source.array().map(f64::from_le_bytes)
-}
-
-/// Reads a binary32.
-pub(super) fn read_float<R: Read>(source: &mut Source<R>) -> Result<f32, LoadError> {
-    expect(source, module_opcode::FLOAT)?;
-    source.array().map(f32::from_le_bytes)
 }
 
 /// Reads a string.
@@ -102,21 +88,9 @@ pub(super) fn put_unsigned(value: u64, out: &mut Vec<u8>) {
     put_length(value, out);
 }
 
-/// Appends a signed integer.
-pub(super) fn put_signed(value: i64, out: &mut Vec<u8>) {
-    put_length(module_opcode::SINT, out);
-    put_length(value.cast_unsigned(), out);
-}
-
 /// Appends a binary64.
 pub(super) fn put_double(value: f64, out: &mut Vec<u8>) {
     put_length(module_opcode::DOUBLE, out);
-    out.extend_from_slice(&value.to_le_bytes());
-}
-
-/// Appends a binary32.
-pub(super) fn put_float(value: f32, out: &mut Vec<u8>) {
-    put_length(module_opcode::FLOAT, out);
     out.extend_from_slice(&value.to_le_bytes());
 }
 
@@ -176,18 +150,14 @@ mod tests {
     fn elements_read_back_and_refuse_each_other() {
         let mut out = Vec::new();
         put_unsigned(u64::MAX, &mut out);
-        put_signed(-5, &mut out);
         put_double(-0.1, &mut out);
-        put_float(0.1, &mut out);
         Encoder::new(Default::default(), None).module_string(b"text", &mut out);
         out.push(module_opcode::EOF as u8);
         let mut source = Source::from_bytes(out.clone());
         assert_eq!(read_unsigned(&mut source), Ok(u64::MAX));
-        assert_eq!(read_signed(&mut source), Ok(-5));
         assert_eq!(read_double(&mut source), Ok(-0.1));
-        assert_eq!(read_float(&mut source), Ok(0.1));
         assert_eq!(read_string(&mut source), Ok(&b"text"[..]));
         assert_eq!(read_end(&mut source), Ok(()));
-        assert!(read_signed(&mut Source::from_bytes(out)).is_err());
+        assert!(read_double(&mut Source::from_bytes(out)).is_err());
     }
 }

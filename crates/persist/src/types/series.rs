@@ -16,7 +16,6 @@ use super::module::{put_double, put_unsigned, read_double, read_string, read_uns
 use crate::aof::Rebuilder;
 use crate::digest::Mixer;
 use crate::format::{Checksum, VERSION, value_type};
-use crate::load::{Input, Stop};
 use crate::source::{LoadError, Source};
 use crate::write::{Encoder, Spill, Target, WriteOptions};
 use mantissa_store::series::{
@@ -68,10 +67,6 @@ impl Codec for Series {
         }
     }
 
-    fn write_owned(self, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
-        self.write(form, encoder, out, spill);
-    }
-
     fn read<R: Read>(source: &mut Source<R>, _form: u8, _limits: &EncodingLimits) -> Result<Self, LoadError> {
         let offset = source.offset();
         read_string(source)?;
@@ -119,11 +114,6 @@ impl Codec for Series {
         }
         series.options_mut().retention_ms = options.retention_ms;
         Ok(series)
-    }
-
-    fn skip(_input: &mut impl Input, _form: u8) -> Result<(), Stop> {
-        // Values in the frame of a module are stepped over without their types.
-        Err(Stop::Unknown)
     }
 
     fn rebuild<W: Write>(&self, key: &[u8], to: &mut Rebuilder<W>) -> Result<(), String> {

@@ -15,7 +15,6 @@ use super::module::{put_double, put_unsigned, read_double, read_string, read_uns
 use crate::aof::Rebuilder;
 use crate::digest::Mixer;
 use crate::format::value_type;
-use crate::load::{Input, Stop};
 use crate::source::{LoadError, Source};
 use crate::write::{Encoder, Spill, Target};
 use mantissa_store::{EncodingLimits, TopItem, TopK, ValueRef};
@@ -58,10 +57,6 @@ impl Codec for TopK {
         }
     }
 
-    fn write_owned(self, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
-        self.write(form, encoder, out, spill);
-    }
-
     fn read<R: Read>(source: &mut Source<R>, _form: u8, _limits: &EncodingLimits) -> Result<Self, LoadError> {
         let offset = source.offset();
         let sides = [read_unsigned(source)?, read_unsigned(source)?, read_unsigned(source)?];
@@ -92,11 +87,6 @@ impl Codec for TopK {
             }
         }
         Ok(sketch)
-    }
-
-    fn skip(_input: &mut impl Input, _form: u8) -> Result<(), Stop> {
-        // Values in the frame of a module are stepped over without their types.
-        Err(Stop::Unknown)
     }
 
     fn rebuild<W: Write>(&self, key: &[u8], to: &mut Rebuilder<W>) -> Result<(), String> {

@@ -19,7 +19,6 @@ use super::module::{put_unsigned, read_string, read_unsigned};
 use crate::aof::Rebuilder;
 use crate::digest::Mixer;
 use crate::format::{Checksum, VERSION, value_type};
-use crate::load::{Input, Stop};
 use crate::source::{LoadError, Source};
 use crate::write::{Encoder, Spill, Target, WriteOptions, offer};
 use mantissa_store::vector_set::{
@@ -83,10 +82,6 @@ impl Codec for VectorSet {
         }
     }
 
-    fn write_owned(self, form: u8, encoder: &mut Encoder<'_>, out: &mut Vec<u8>, spill: Spill<'_>) {
-        self.write(form, encoder, out, spill);
-    }
-
     fn read<R: Read>(source: &mut Source<R>, _: u8, _: &EncodingLimits) -> Result<Self, LoadError> {
         let offset = source.offset();
         let dimension = read_unsigned(source)?;
@@ -119,11 +114,6 @@ impl Codec for VectorSet {
             read_element(source, flags & HAS_ATTRIBUTES != 0, &mut scratch, &mut builder)?;
         }
         builder.finish().or_else(|error| source.error(offset, error.to_string()))
-    }
-
-    fn skip(_: &mut impl Input, _: u8) -> Result<(), Stop> {
-        // Files name no form of a module's type: their values are stepped over by their opcodes.
-        Err(Stop::Unknown)
     }
 
     fn rebuild<W: Write>(&self, key: &[u8], to: &mut Rebuilder<W>) -> Result<(), String> {
