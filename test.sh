@@ -15,6 +15,8 @@
 # MANTISSA_SUBJECT     `oracle` runs the suites with redis-server on both sides
 # MANTISSA_TEST_SEED   the seed of this run, or `random`
 # MANTISSA_TEST_EPISODES   how long the generated streams are
+#
+# The Python suites run in as many processes as there are cores; `-n 0` runs them in one.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -72,7 +74,7 @@ run_python() {
     # 20,000 connections need as many open files, on both sides.
     ulimit -n "$(ulimit -Hn)" || true
     say "pytest $*"
-    "$environment/bin/python" -m pytest "$@"
+    "$environment/bin/python" -m pytest -n auto --dist worksteal "$@"
 }
 
 chosen=()

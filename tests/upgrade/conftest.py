@@ -1,6 +1,7 @@
 """A server that is upgraded: the process changes, the port stays."""
 
 import os
+import re
 import signal
 
 import pytest
@@ -14,6 +15,22 @@ def pytest_collection_modifyitems(items):
         for item in items:
             if "tests/upgrade" in str(item.path):
                 item.add_marker(pytest.mark.skip(reason="redis-server has no upgrade"))
+
+
+def start_upgrade(server):
+    """Begins an upgrade; returns the connection that waits for its end, and the number of the new process.
+
+    The number is from the log: the old process may have ended before anybody could look for its children.
+    """
+
+    def begun():
+        return re.findall(r"Upgrade: process (\d+) of .* begins to take over", server.log_text())
+
+    before = len(begun())
+    connection = server.connect(timeout=60)
+    connection.send("MANTISSA.UPGRADE")
+    eventually(lambda: len(begun()) > before, "no process is started")
+    return connection, int(begun()[-1])
 
 
 class Upgraded:

@@ -9,8 +9,8 @@ import pytest
 from support.resp import Closed, Connection
 from support.seeds import generator
 from support.waiting import eventually
-from upgrade.conftest import alive
-from upgrade.test_upgrade import Load, children_of
+from upgrade.conftest import alive, start_upgrade
+from upgrade.test_upgrade import Load
 
 # What the log says of a step of the old process or of the new one; in this order.
 STEPS = [
@@ -20,14 +20,6 @@ STEPS = [
     "Finished with success",
     "this process serves",
 ]
-
-
-def start_upgrade(server):
-    """Begins an upgrade and returns the connection that waits for it, and the new process."""
-    parent, connection = server.process.pid, server.connect(timeout=60)
-    connection.send("MANTISSA.UPGRADE")
-    eventually(lambda: children_of(parent) or not server.alive, "no process is started")
-    return connection, children_of(parent)[0]
 
 
 def who_serves(port):

@@ -12,6 +12,7 @@ from support.resp import Closed
 from support.seeds import run_seed
 from support.servers import subject_path
 from support.waiting import eventually
+from upgrade.conftest import start_upgrade
 
 
 class Load:
@@ -115,17 +116,6 @@ def test_what_is_written_afterwards_survives_a_restart(start_upgradable):
         assert client.call("MGET", "before", "after") == [b"1", b"1"]
 
 
-def children_of(process):
-    """The children of all threads of a process that live now."""
-    children = []
-    for task in os.listdir(f"/proc/{process}/task"):
-        try:
-            children += map(int, open(f"/proc/{process}/task/{task}/children").read().split())
-        except OSError:
-            pass  # The thread has ended meanwhile.
-    return children
-
-
 def test_keys_expire_after_an_upgrade(start_upgradable):
     server = start_upgradable()
     with server.server.connect() as client:
@@ -187,13 +177,9 @@ def test_the_new_process_is_killed_at_any_moment(start_upgradable):
     server = start_upgradable(options={"appendonly": "yes"}, workers=2)
     load, is_gone = Load(server.server, 8), False
     for _ in range(12):
-        with server.server.connect(timeout=60) as connection:
-            parent = server.process()
-            connection.send("MANTISSA.UPGRADE")
-            child = None
-            while child is None:
-                children = children_of(parent)
-                child = children[0] if children else None
+        parent = server.process()
+        connection, child = start_upgrade(server.server)
+        with connection:
             time.sleep(picker.random() * 0.25)
             log = server.server.log_text()
             if f"process {child} serves" in log:
