@@ -48,11 +48,16 @@ impl Weights {
             true => 0,
             false => connection.session.memory_bytes() + CONNECTION_BYTES,
         };
+        // In this order for other workers: see `client_memory`.
+        let is_more = bytes > connection.weight.bytes;
+        if is_more && self.is_limited() {
+            self.sort(context, connection, bytes);
+        }
         if bytes != connection.weight.bytes {
             self.change(context, connection, bytes);
         }
-        if self.is_limited() {
-            self.sort(context, connection);
+        if !is_more && self.is_limited() {
+            self.sort(context, connection, bytes);
         }
     }
 
@@ -64,10 +69,10 @@ impl Weights {
         self.allowance -= difference;
     }
 
-    /// Puts a client into the set where it belongs.
-    fn sort(&mut self, context: &Context, connection: &mut Connection) {
-        let may_go = !connection.session.shared.has(flag::NO_EVICT) && connection.weight.bytes > 0;
-        let power = connection.weight.bytes.max(1).ilog2().saturating_sub(MAGNITUDE_MIN);
+    /// Puts a client that takes these bytes into the set where it belongs.
+    fn sort(&mut self, context: &Context, connection: &mut Connection, bytes: u64) {
+        let may_go = !connection.session.shared.has(flag::NO_EVICT) && bytes > 0;
+        let power = bytes.max(1).ilog2().saturating_sub(MAGNITUDE_MIN);
         let magnitude = may_go.then(|| power.min(MAGNITUDES as u32 - 1) as u8);
         if magnitude == connection.weight.magnitude {
             return;
@@ -97,11 +102,11 @@ impl Weights {
 
     /// Forgets a client that leaves this worker.
     pub(super) fn remove(&mut self, context: &Context, connection: &mut Connection) {
+        self.change(context, connection, 0);
         if connection.weight.magnitude.is_some() {
             self.take_out(connection);
             self.tell_largest(context);
         }
-        self.change(context, connection, 0);
     }
 
     /// Leaves a client out that cannot be evicted while its script runs. It is sorted anew afterwards.
@@ -168,15 +173,18 @@ impl Worker<'_> {
                 self.weights.allowance = left as i64 / (2 * engine.worker_count() as i64 + 2);
                 return;
             }
-            let largest = self.weights.largest();
-            let number = largest.map_or(0, |(number, _)| number);
-            if let Some(worker) = engine.client_memory.worker_with_larger(number) {
+            let worker = engine.client_memory.evicting_worker();
+            if engine.client_memory.total() < limit {
+                continue;
+            }
+            let Some(worker) = worker else { return };
+            if worker != self.context.worker {
                 if engine.client_memory.tell(worker) {
                     engine.send(worker, Message::WeighClients);
                 }
                 return;
             }
-            let Some((_, conn)) = largest else { return };
+            let Some((number, conn)) = self.weights.largest() else { return };
             match present.as_deref_mut().filter(|connection| connection.conn == conn) {
                 Some(connection) => {
                     self.log_eviction(connection);
