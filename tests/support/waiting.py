@@ -12,10 +12,10 @@ def persistence(connection):
 
 
 def eventually(condition, what):
-    """Until the condition holds. `what` says what is wrong if it never does."""
+    """Until the condition holds. `what`, or what it returns, says what is wrong if it never does."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, what() if callable(what) else what
         time.sleep(0.01)
 
 

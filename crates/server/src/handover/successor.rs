@@ -80,7 +80,8 @@ fn configuration(message: &OwnedArgs) -> Result<Config, String> {
 }
 
 impl Successor {
-    /// Takes everything over. Nobody is served yet. After an error the predecessor goes on.
+    /// Takes everything over. Nobody is served yet, nothing is read from a client, and no connection is
+    /// accepted: what this process has read is lost if it fails. After an error the predecessor goes on.
     pub fn take_over(&mut self, engine: &Engine, network: &Arc<Network>) -> Result<(), String> {
         let outcome = self.prepare(engine, network);
         if let Err(reason) = &outcome {
@@ -94,6 +95,7 @@ impl Successor {
         if let Err(error) = self.channel.send(&[b"serving"], None) {
             warning!("Upgrade: the process before has gone already: {error}");
         }
+        network.listen(std::mem::take(&mut self.listeners));
         network.post_all(|| Message::Thaw);
         role::start_link(engine);
         notice!("Upgrade: this process serves, in the place of the one before");
@@ -194,7 +196,6 @@ impl Successor {
         if self.config.tls_port != 0 {
             tls::configure(network, &self.config)?;
         }
-        network.listen(std::mem::take(&mut self.listeners));
         Ok(())
     }
 

@@ -104,7 +104,8 @@ impl Worker<'_> {
             Target { worker: self.context.worker, conn: conn_id(conn) };
         if connection.is_waiting() {
             driver.pause_reading(conn);
-        } else if connection.held {
+        } else if connection.held || self.is_frozen() {
+            // Another process may have to read on if this one does not come to serve.
             driver.hold_reading(conn);
         }
         // A client killed before its new worker was known: the old worker was notified.
