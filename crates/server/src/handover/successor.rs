@@ -191,7 +191,7 @@ impl Successor {
             tracking::invalidate_all(&mut context.outbox);
             context.outbox.end_iteration(false);
         }
-        if self.config.tls_port != 0 {
+        if tls::is_wanted(&self.config) {
             tls::configure(network, &self.config)?;
         }
         network.listen(std::mem::take(&mut self.listeners));
