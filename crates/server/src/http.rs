@@ -15,7 +15,6 @@
 //! most, what the driver had read before reading was held, and the replies of one request.
 
 mod accept;
-mod base64;
 mod connection;
 mod credentials;
 mod exchange;

@@ -44,6 +44,9 @@ pub struct Head {
     pub method: Method,
     /// The path of the target, without the query. Not decoded; `*` for OPTIONS of the whole server.
     pub path: String,
+    /// Whom the client believes to speak to: the authority of a target in absolute form, else the value of
+    /// `Host`. Empty in HTTP/1.0 without it.
+    pub host: String,
     /// The query of the target, without the question mark. Not decoded; empty if there is none.
     pub query: String,
     /// How the end of the content is told.
@@ -79,11 +82,6 @@ impl Head {
     pub fn joined(&self, name: &str) -> String {
         let values: Vec<_> = self.fields(name).map(String::from_utf8_lossy).collect();
         values.join(",")
-    }
-
-    /// The value of `Host`; empty in HTTP/1.0 without it.
-    pub fn host(&self) -> &[u8] {
-        self.field("host").unwrap_or_default()
     }
 
     /// The client waits with the content until it is told to go on.
@@ -146,9 +144,11 @@ fn interpret(head: &httparse::Request, bytes: &[u8]) -> Result<Head, Status> {
     let fields: &[Header] = head.headers;
     let host = host(fields, minor)?;
     let (authority, path, query) = split_target(target, method)?;
-    if authority.is_some_and(|authority| !authority.as_bytes().eq_ignore_ascii_case(host)) {
-        return Err(Status::BadRequest);
-    }
+    let host = match authority.map(str::as_bytes) {
+        Some(authority) if is_authority(authority) => authority,
+        Some(_) => return Err(Status::BadRequest),
+        None => host,
+    };
     let framing = framing(fields, minor)?;
     let has_option = |option| values(fields, "connection").any(|value| has_word(value, option));
     let keeps_alive = !has_option("close") && (minor == 1 || has_option("keep-alive"));
@@ -163,6 +163,7 @@ fn interpret(head: &httparse::Request, bytes: &[u8]) -> Result<Head, Status> {
         method,
         path: path.to_owned(),
         query: query.to_owned(),
+        host: String::from_utf8_lossy(host).into_owned(),
         framing,
         keeps_alive,
         bytes: bytes.into(),
@@ -192,8 +193,12 @@ fn host<'h>(fields: &'h [Header<'h>], minor: u8) -> Result<&'h [u8], Status> {
         (Some(host), None) => host,
         _ => return Err(Status::BadRequest),
     };
-    let is_allowed = |&byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]%".contains(&byte);
-    if host.iter().all(is_allowed) { Ok(host) } else { Err(Status::BadRequest) }
+    if is_authority(host) { Ok(host) } else { Err(Status::BadRequest) }
+}
+
+/// A name or address and a port; user information has no place here.
+fn is_authority(text: &[u8]) -> bool {
+    text.iter().all(|&byte| byte.is_ascii_alphanumeric() || b"-._~:[]%".contains(&byte))
 }
 
 /// How the content's end is told: in one way only (RFC 9112, 6).
@@ -259,8 +264,8 @@ mod tests {
         let found = head(text);
         assert_eq!((found.method, &found.path[..], &found.query[..]), (Method::Get, "/metrics", "a=b"));
         assert_eq!(
-            (found.joined("accept"), found.field("accept"), found.host()),
-            ("a,b;q=1".into(), None, &b"x"[..])
+            (found.joined("accept"), found.field("accept"), &found.host[..]),
+            ("a,b;q=1".into(), None, "x")
         );
         assert_eq!((found.field("empty"), found.field("other")), (Some(&b""[..]), None));
         assert!(found.keeps_alive && found.framing == Framing::None && !found.expects_continue());
@@ -318,7 +323,7 @@ mod tests {
             "GET / HTTP/1.1\r\n Host: a\r\n\r\n",
             "GET / HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n",
             "GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n",
-            "GET http://b/ HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET http://u@a/ HTTP/1.1\r\nHost: a\r\n\r\n",
             "GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n",
             "GET * HTTP/1.1\r\nHost: a\r\n\r\n",
             "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n",

@@ -84,6 +84,8 @@ pub struct HttpConnection {
     pub state: State,
     /// Since when.
     since: Instant,
+    /// Reading is held, because too much has been sent ahead.
+    pub is_held: bool,
     /// Requests are being taken from the input, further up the stack.
     pub is_advancing: bool,
 }
@@ -95,6 +97,7 @@ impl Default for HttpConnection {
             at: 0,
             state: State::Idle,
             since: Instant::now(),
+            is_held: false,
             is_advancing: false,
         }
     }

@@ -1,8 +1,7 @@
 //! Who asks: an ACL user and a password.
 
 use mantissa_net::http::{Head, percent_decode};
-
-use super::base64;
+use mantissa_protocol::base64;
 
 /// The parameter of a query that holds a token, for clients that can set no fields.
 pub const TOKEN_PARAMETER: &str = "_token";

@@ -1,7 +1,7 @@
 //! The answer to a request, made of the replies to its commands as they come.
 
 use mantissa_net::http::{Response, Status};
-use mantissa_protocol::{Decoder, Value};
+use mantissa_protocol::{Decoder, Value, json as text};
 
 use super::json;
 use super::plan::{Encoding, PACKED, Plan, RESP3, Shape};
@@ -44,7 +44,8 @@ pub struct Exchange {
 impl Exchange {
     /// For a plan whose commands have this many replies.
     pub fn new(plan: &Plan, replies: usize) -> Self {
-        let content = if plan.shape == Shape::Many { b"[".to_vec() } else { Vec::new() };
+        let is_list = plan.shape == Shape::Many && matches!(plan.encoding, Encoding::Json { .. });
+        let content = if is_list { b"[".to_vec() } else { Vec::new() };
         Exchange {
             with_content: true,
             keeps_alive: true,
@@ -207,13 +208,13 @@ fn write_entry(value: &Value, in_base64: bool, out: &mut Vec<u8>) {
         out.push(b',');
     }
     match value {
-        Value::Error(text) | Value::BulkError(text) => {
+        Value::Error(value) | Value::BulkError(value) => {
             out.extend_from_slice(b"{\"error\":");
-            json::write_string(text, out);
+            text::write_string(value, out);
         }
         value => {
             out.extend_from_slice(b"{\"result\":");
-            json::write_result(value, in_base64, out);
+            text::write_result(value, in_base64, out);
         }
     }
     out.push(b'}');

@@ -1,15 +1,13 @@
 //! Which commands a request asks for, and how their replies become its answer.
 
 use mantissa_net::http::{Head, percent_decode};
+use mantissa_protocol::json::{self, Commands};
 use mantissa_protocol::packed::Form;
 use mantissa_protocol::{Protocol, encode_request};
 
 use super::credentials::TOKEN_PARAMETER;
-use super::json;
 use super::routes::Route;
 
-/// The most arguments of all commands of a request.
-const ARGUMENTS_MAX: usize = 1 << 20;
 /// The media type of replies in RESP3.
 pub const RESP3: &str = "application/vnd.mantissa.resp3";
 /// The media type of packed numbers. Its parameter `type` is the type of MANTISSA.PACKED.
@@ -36,57 +34,6 @@ const REFUSED: [&str; 10] = [
 const REFUSED_OF_CLIENT: [&str; 3] = ["REPLY", "TRACKING", "CACHING"];
 /// Commands that `/multi-exec` would be confused by.
 const REFUSED_IN_TRANSACTION: [&str; 4] = ["MULTI", "EXEC", "DISCARD", "WATCH"];
-
-/// Commands, their arguments back to back.
-#[derive(Default, Debug)]
-pub struct Commands {
-    /// The arguments. The parser writes the one that is open to the end.
-    pub bytes: Vec<u8>,
-    /// Where each argument ends in `bytes`.
-    ends: Vec<usize>,
-    /// Where each command ends in `ends`.
-    command_ends: Vec<usize>,
-}
-
-impl Commands {
-    /// Ends the argument that is open; false if there are too many.
-    pub fn end_argument(&mut self) -> bool {
-        self.ends.push(self.bytes.len());
-        self.ends.len() <= ARGUMENTS_MAX
-    }
-
-    /// Ends the command that is open; false if it has no arguments.
-    pub fn end_command(&mut self) -> bool {
-        let begin = self.command_ends.last().copied().unwrap_or(0);
-        self.command_ends.push(self.ends.len());
-        self.ends.len() > begin
-    }
-
-    fn push(&mut self, argument: &[u8]) -> bool {
-        self.bytes.extend_from_slice(argument);
-        self.end_argument()
-    }
-
-    /// The number of commands.
-    pub fn len(&self) -> usize {
-        self.command_ends.len()
-    }
-
-    /// The commands.
-    pub fn iter(&self) -> impl Iterator<Item = Vec<&[u8]>> {
-        let mut first = 0;
-        self.command_ends.iter().map(move |&end| {
-            let arguments = (first..end).map(|index| self.argument(index)).collect();
-            first = end;
-            arguments
-        })
-    }
-
-    fn argument(&self, index: usize) -> &[u8] {
-        let start = if index == 0 { 0 } else { self.ends[index - 1] };
-        &self.bytes[start..self.ends[index]]
-    }
-}
 
 /// How the replies become an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -131,7 +78,7 @@ pub struct Plan {
 impl Plan {
     /// The requests in RESP, and how many replies they have.
     pub fn requests(&self) -> (Vec<u8>, usize) {
-        let mut out = Vec::with_capacity(self.commands.bytes.len() + self.commands.ends.len() * 8 + 64);
+        let mut out = Vec::with_capacity(self.commands.encoded_bytes() + 64);
         if self.shape == Shape::Transaction {
             encode_request(&mut out, ["MULTI"]);
         }

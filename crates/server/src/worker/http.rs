@@ -3,6 +3,7 @@
 //! A request is answered before the next one of its connection is looked at, so answers are in order. Each
 //! request begins with a new session: no database, transaction or user is left over from the one before.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mantissa_commands::spec::{Flags, Traits};
@@ -49,7 +50,10 @@ impl Worker<'_> {
         let may_go_on = http.receive(bytes);
         match http.state {
             State::Lingering(_) if !may_go_on => return self.close(driver, conn, true),
-            _ if !may_go_on => driver.hold_reading(conn),
+            _ if !may_go_on => {
+                http.is_held = true;
+                driver.hold_reading(conn);
+            }
             _ => {}
         }
         self.advance_http(driver, conn);
@@ -73,6 +77,9 @@ impl Worker<'_> {
         }
         if let Some(http) = self.http_mut(conn) {
             http.is_advancing = false;
+            if !matches!(http.state, State::Running(_)) && std::mem::take(&mut http.is_held) {
+                driver.resume_reading(conn);
+            }
         }
     }
 
@@ -267,11 +274,9 @@ impl Worker<'_> {
             }
             Overdue::Send(bytes) => driver.send(conn, bytes.to_vec()),
         }
-        self.weigh_connection(conn);
-    }
-
-    fn weigh_connection(&mut self, conn: Conn) {
         if let Some(connection) = self.connections.get_mut(conn.index()).and_then(Option::as_deref_mut) {
+            let waiting = connection.wire.waiting_bytes() as u64;
+            connection.session.shared.query_bytes.store(waiting, Ordering::Relaxed);
             self.weights.note(&self.context, connection);
         }
     }
