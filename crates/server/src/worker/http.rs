@@ -20,6 +20,9 @@ use crate::http::{self, Credentials, HttpConnection, Outcome, Overdue, Pending, 
 use crate::http::{Exchange, json_error, show_to};
 use crate::service::Service;
 
+/// Unsent bytes with which no further request is looked at.
+const UNSENT_BYTES_MAX: usize = 1 << 20;
+
 /// Answers a connection that is not to be served; within TLS there is nothing to answer with.
 pub(super) fn refuse_connection(socket: &Socket, service: Service, refusal: &str) {
     if service.has_tls() {
@@ -65,7 +68,12 @@ impl Worker<'_> {
             Some(http) if !http.is_advancing => http.is_advancing = true,
             _ => return,
         }
+        let mut is_full = false;
         while let Some(http) = self.http_mut(conn) {
+            is_full = driver.unsent(conn) > UNSENT_BYTES_MAX;
+            if is_full {
+                break;
+            }
             match http.next() {
                 Step::Wait => break,
                 Step::Refuse(status) => {
@@ -77,7 +85,11 @@ impl Worker<'_> {
         }
         if let Some(http) = self.http_mut(conn) {
             http.is_advancing = false;
-            if !matches!(http.state, State::Running(_)) && std::mem::take(&mut http.is_held) {
+            if is_full {
+                http.is_held = true;
+                driver.hold_reading(conn);
+                driver.notify_sent(conn);
+            } else if !matches!(http.state, State::Running(_)) && std::mem::take(&mut http.is_held) {
                 driver.resume_reading(conn);
             }
         }

@@ -87,6 +87,8 @@ impl Worker<'_> {
         if was_held {
             self.context.refresh();
             self.resume(driver, conn);
+        } else {
+            self.advance_http(driver, conn);
         }
     }
 
