@@ -597,6 +597,28 @@ settings! {
     /// Seconds after which an idle connection for metrics is closed. Mantissa's own directive.
     metrics_timeout_s: u32 = "metrics-timeout", ONE_UP, "120", 0;
 
+    section "HTTP",
+        "Commands over HTTP: see [HTTP](http.md). Clients log in as ACL users, TLS has the settings of \
+        `tls-port`.";
+
+    /// The port for HTTP; 0 listens on none. Mantissa's own directive.
+    http_port: u16 = "http-port", PORT, "0", 0;
+    /// The port for HTTP within TLS; 0 listens on none. Mantissa's own directive.
+    http_tls_port: u16 = "http-tls-port", PORT, "0", 0;
+    /// The addresses to listen on for HTTP. Mantissa's own directive.
+    http_bind: Vec<String> = "http-bind", Bind, "127.0.0.1 -::1", MULTI;
+    /// Seconds after which an idle HTTP connection is closed. Mantissa's own directive.
+    http_timeout_s: u32 = "http-timeout", ONE_UP, "60", 0;
+    /// The most bytes of a request's content over HTTP. Mantissa's own directive.
+    http_max_body: usize = "http-max-body", MEMORY, "16mb", 0;
+    /// Names by which HTTP clients may address this server, separated by spaces, beside `localhost` and IP
+    /// addresses; `*` for any. It keeps pages of other sites from reaching the server by a name of their own
+    /// that leads to it. Mantissa's own directive.
+    http_allowed_hosts: String = "http-allowed-hosts", Text, "", 0;
+    /// Origins such as `https://app.example.com`, separated by spaces, whose pages may use this server over
+    /// HTTP; `*` for all. Mantissa's own directive.
+    http_allowed_origins: String = "http-allowed-origins", Text, "", 0;
+
     section "Replication",
         "A replica follows its primary over PSYNC: servers of this kind, Redis and Valkey.";
 

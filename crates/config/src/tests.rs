@@ -11,8 +11,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const REDIS_DEFAULTS: &str = include_str!("facts/redis-defaults.txt");
 
 /// Directives that Redis does not have.
-const OURS: [&str; 11] = [
+const OURS: [&str; 18] = [
     "aof-reserve-size",
+    "http-allowed-hosts",
+    "http-allowed-origins",
+    "http-bind",
+    "http-max-body",
+    "http-port",
+    "http-timeout",
+    "http-tls-port",
     "ignore-unsupported-directives",
     "io-driver",
     "metrics-bind",

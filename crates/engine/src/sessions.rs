@@ -1,4 +1,4 @@
-//! Sessions begin and end.
+//! Sessions begin, begin anew, log in and end.
 
 use std::sync::Arc;
 
@@ -8,6 +8,8 @@ use crate::host::{Peer, Target};
 use crate::replication::primary;
 use crate::session::{Session, SharedSession};
 use crate::{commands, stats, transaction};
+
+pub use commands::connection::{begin_anew, log_in};
 
 /// The session of a client that has just come. `descriptor` is what CLIENT LIST shows as `fd`.
 pub fn begin(context: &Context, peer: Peer, descriptor: i32, target: Target) -> Session {

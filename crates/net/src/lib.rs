@@ -3,7 +3,7 @@
 //! A [`Driver`] is the event loop of one thread. Its owner queues work ([`Driver::send`], [`Driver::fill`],
 //! [`Driver::close`] ...) and calls [`Driver::run_once`] in a loop. Each such iteration submits the work,
 //! waits, and reports events to a [`Handler`]. Bytes in, bytes out; nothing here knows a command or a
-//! protocol.
+//! protocol. [`http`] is apart from that: the bytes of HTTP/1.1.
 //!
 //! Guarantees:
 //! - bytes of one connection are received in order and sent in order, by either driver;
@@ -25,6 +25,7 @@ mod accepting;
 mod batching_delay;
 mod driver;
 mod epoll;
+pub mod http;
 mod link;
 mod listener;
 mod outgoing;

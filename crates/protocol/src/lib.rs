@@ -4,6 +4,7 @@
 //!   [`OwnedArgs`] is for requests that must outlive the buffer.
 //! - [`Reply`] writes replies and messages in the protocol that the client chose.
 //! - [`packed`] is many numbers in one bulk string, as bytes.
+//! - [`json`] is commands and replies in JSON, for HTTP.
 //! - [`Decoder`] reads replies, for clients and tests; [`encode_request`] writes requests.
 //!
 //! All of it is resumable and linear in the bytes that arrive, however they are split, and none of it
@@ -11,11 +12,13 @@
 #![forbid(unsafe_code)]
 
 mod args;
+pub mod base64;
 mod decode;
 mod double;
 mod encode;
 mod error;
 mod inline;
+pub mod json;
 pub mod packed;
 mod reply;
 mod request;

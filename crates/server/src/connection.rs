@@ -7,6 +7,8 @@ use mantissa_net::Conn;
 use mantissa_persist::log::Lsn;
 use mantissa_protocol::RequestParser;
 
+use crate::http::HttpConnection;
+
 /// An unfinished request, or requests that have to wait.
 #[derive(Default)]
 pub struct Partial {
@@ -41,12 +43,38 @@ impl Weight {
     }
 }
 
+/// What is spoken on a connection.
+pub enum Wire {
+    /// RESP: what comes is the session's requests, what leaves are its replies.
+    Resp,
+    /// HTTP, which makes requests and takes replies.
+    Http(Box<HttpConnection>),
+}
+
+impl Wire {
+    /// Whether it is RESP.
+    #[inline]
+    pub fn is_resp(&self) -> bool {
+        matches!(self, Wire::Resp)
+    }
+
+    /// Bytes that wait in front of the session.
+    pub fn waiting_bytes(&self) -> usize {
+        match self {
+            Wire::Resp => 0,
+            Wire::Http(http) => http.waiting_bytes(),
+        }
+    }
+}
+
 /// A client's connection, owned by the worker that serves it.
 pub struct Connection {
     /// The client's state, which its commands change.
     pub session: Session,
     /// The driver's number for it.
     pub conn: Conn,
+    /// What is spoken.
+    pub wire: Wire,
     /// Bytes received and not used.
     pub partial: Option<Box<Partial>>,
     /// It is a replica: it is sent the stream, and no replies.
@@ -78,6 +106,7 @@ impl Connection {
         Connection {
             session,
             conn,
+            wire: Wire::Resp,
             partial: None,
             is_replica: false,
             paused: false,

@@ -17,7 +17,7 @@ use crate::service::Service;
 /// What a worker is asked to do.
 pub enum Message {
     /// Serve a connection that another worker accepted.
-    Adopt(Socket),
+    Adopt(Socket, Service),
     /// Serve the process that is to take over, which may do everything.
     AdoptSuccessor(Socket),
     /// Serve a connection that another worker has served so far.
@@ -59,7 +59,7 @@ impl Message {
     pub fn target(&self) -> Option<Conn> {
         match self {
             Message::Engine(message) => message.target().map(conn_of),
-            Message::Adopt(_) | Message::Move(..) | Message::HandOver(_) => None,
+            Message::Adopt(..) | Message::Move(..) | Message::HandOver(_) => None,
             Message::Listen { .. } | Message::Scraped { .. } | Message::Stop => None,
             Message::AdoptSuccessor(_) | Message::Freeze(_) | Message::Release | Message::Thaw => None,
         }

@@ -24,12 +24,8 @@ pub struct Network {
     connection_count: AtomicU64,
     /// Connections that are open.
     pub open_count: AtomicUsize,
-    /// The TCP addresses that are listened on.
-    pub listening: Mutex<Vec<SocketAddr>>,
-    /// The TCP addresses that are listened on for TLS.
-    pub listening_for_tls: Mutex<Vec<SocketAddr>>,
-    /// The TCP addresses that are listened on for metrics.
-    pub listening_for_metrics: Mutex<Vec<SocketAddr>>,
+    /// The TCP addresses that are listened on, for each service in the order of [`Service::ALL`].
+    listening: [Mutex<Vec<SocketAddr>>; Service::ALL.len()],
     /// Writes scrapes.
     pub scraping: Scraping,
     /// What TLS offers to clients, once it is configured.
@@ -60,9 +56,7 @@ impl Network {
             active_workers: AtomicUsize::new(if packing { 1 } else { worker_count.max(1) }),
             connection_count: AtomicU64::new(0),
             open_count: AtomicUsize::new(0),
-            listening: Mutex::default(),
-            listening_for_tls: Mutex::default(),
-            listening_for_metrics: Mutex::default(),
+            listening: Default::default(),
             scraping: Scraping::default(),
             acceptor: RwLock::default(),
             port: AtomicUsize::new(0),
@@ -81,11 +75,7 @@ impl Network {
 
     /// The TCP addresses that are listened on for a service.
     pub fn addresses(&self, service: Service) -> &Mutex<Vec<SocketAddr>> {
-        match service {
-            Service::Resp => &self.listening,
-            Service::Tls => &self.listening_for_tls,
-            Service::Metrics => &self.listening_for_metrics,
-        }
+        &self.listening[service as usize]
     }
 
     /// Has the first worker accept on listeners that no worker has, in the place of those that it has.

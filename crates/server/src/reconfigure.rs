@@ -21,7 +21,7 @@ pub fn configure(
     new: &mut Config,
     given: &[&[u8]],
 ) -> Result<(), SetError> {
-    if new.tls_port != 0
+    if tls::is_wanted(new)
         && let Some(name) = given.iter().find(|name| tls::concerns(name))
     {
         configure_tls(network, new, &String::from_utf8_lossy(name).to_ascii_lowercase())?;
@@ -34,11 +34,17 @@ fn apply(network: &Network, engine: &Engine, old: &Config, new: &mut Config) -> 
     for directive in new.differences(old) {
         match directive.name {
             "port" => listen_anew(network, new, directive.name, Service::Resp)?,
-            "tls-port" => {
-                if new.tls_port != 0 && network.acceptor.read().is_none() {
-                    configure_tls(network, new, directive.name)?;
+            name @ ("tls-port" | "http-tls-port") => {
+                if tls::is_wanted(new) && network.acceptor.read().is_none() {
+                    configure_tls(network, new, name)?;
                 }
-                listen_anew(network, new, directive.name, Service::Tls)?;
+                let service = if name == "tls-port" { Service::Tls } else { Service::HttpTls };
+                listen_anew(network, new, name, service)?;
+            }
+            "http-port" => listen_anew(network, new, directive.name, Service::Http)?,
+            "http-bind" => {
+                listen_anew(network, new, directive.name, Service::Http)?;
+                listen_anew(network, new, directive.name, Service::HttpTls)?;
             }
             "bind" => {
                 listen_anew(network, new, directive.name, Service::Resp)?;
@@ -81,7 +87,7 @@ fn listen_anew(
     let (kept, opened) = sockets.map_err(|reason| {
         warning!("{reason}");
         let text = match name {
-            "port" | "tls-port" | "metrics-port" => "Unable to listen on this port. Check server logs.",
+            _ if name.ends_with("port") => "Unable to listen on this port. Check server logs.",
             _ => "Failed to bind to specified addresses.",
         };
         SetError::failed(name, text)

@@ -252,6 +252,11 @@ fn tell_place(config: &Config, network: &Network) {
     if config.tls_port != 0 {
         places.push_str(&format!(", tls-port={}", config.tls_port));
     }
+    for (name, port) in [("http-port", config.http_port), ("http-tls-port", config.http_tls_port)] {
+        if port != 0 {
+            places.push_str(&format!(", {name}={port}"));
+        }
+    }
     if let Some(path) = config.unixsocket.as_deref().filter(|path| !path.is_empty()) {
         places.push_str(&format!(", unixsocket={path}"));
     }
@@ -278,13 +283,19 @@ fn listen(engine: &Engine, network: &Network) -> Result<Vec<(Service, Listener)>
         open(Service::Resp)?;
         network.port.store(usize::from(config.port), Ordering::Relaxed);
     }
-    if config.tls_port != 0 {
+    if tls::is_wanted(config) {
         tls::configure(network, config)
             .map_err(|reason| format!("{reason}\nFailed to configure TLS. Check logs for more info."))?;
-        open(Service::Tls)?;
     }
-    if config.metrics_port != 0 {
-        open(Service::Metrics)?;
+    for service in [Service::Tls, Service::HttpTls] {
+        if port(config, service) != 0 {
+            open(service)?;
+        }
+    }
+    for service in [Service::Metrics, Service::Http] {
+        if port(config, service) != 0 {
+            open(service)?;
+        }
     }
     if let Some(path) = config.unixsocket.as_deref().filter(|path| !path.is_empty()) {
         let permissions = (config.unixsocketperm != 0).then_some(config.unixsocketperm);
@@ -304,6 +315,8 @@ pub fn port(config: &Config, service: Service) -> u16 {
         Service::Resp => config.port,
         Service::Tls => config.tls_port,
         Service::Metrics => config.metrics_port,
+        Service::Http => config.http_port,
+        Service::HttpTls => config.http_tls_port,
     }
 }
 
@@ -318,7 +331,12 @@ pub fn listen_tcp(
     let deadline = Instant::now() + retry_time;
     let (mut kept, mut listeners) = (Vec::new(), Vec::new());
     let port = port(config, service);
-    for name in if service == Service::Metrics { &config.metrics_bind } else { &config.bind } {
+    let names = match service {
+        Service::Resp | Service::Tls => &config.bind,
+        Service::Metrics => &config.metrics_bind,
+        Service::Http | Service::HttpTls => &config.http_bind,
+    };
+    for name in names {
         let (name, optional) = name.strip_prefix('-').map_or((name.as_str(), false), |name| (name, true));
         let host = match name {
             "*" => "0.0.0.0",

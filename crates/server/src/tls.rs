@@ -17,6 +17,11 @@ pub fn concerns(directive: &[u8]) -> bool {
     name.starts_with(b"tls-") && !OTHERS.iter().any(|other| other.as_bytes() == name)
 }
 
+/// Whether clients are to be offered TLS.
+pub fn is_wanted(config: &Config) -> bool {
+    config.tls_port != 0 || config.http_tls_port != 0
+}
+
 /// Has connections from now on use what the configuration and the files that it names say. The error tells
 /// what is wrong with them; nothing has changed then.
 pub fn configure(network: &Network, config: &Config) -> Result<(), String> {

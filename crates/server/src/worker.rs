@@ -7,6 +7,7 @@
 //! driver shows them.
 
 mod freezing;
+mod http;
 mod input;
 mod moving;
 mod nested_loop;
@@ -44,7 +45,7 @@ use mantissa_engine::{Engine, Session, acl, aof, notice, sessions, stats, tracki
 use mantissa_sys::clock::unix_ms;
 
 use crate::conn_id::{conn_id, conn_of, peer_of};
-use crate::connection::{Connection, Partial};
+use crate::connection::{Connection, Partial, Wire};
 use crate::inbox::Message;
 use crate::network::Network;
 use crate::service::Service;
@@ -233,8 +234,8 @@ impl<'e> Worker<'e> {
             return;
         }
         match message {
-            Message::Adopt(socket) => {
-                self.adopt(driver, socket);
+            Message::Adopt(socket, service) => {
+                self.adopt(driver, socket, service);
             }
             Message::AdoptSuccessor(socket) => self.adopt_successor(driver, socket),
             Message::Move(connection, socket) => {
@@ -384,12 +385,14 @@ impl<'e> Worker<'e> {
         if service == Service::Metrics {
             return self.accept_web(driver, socket);
         }
-        let for_tls = service == Service::Tls;
+        let for_tls = service.has_tls();
         if let Some(refusal) =
             limits::refusal(engine, self.network, &self.context.active.config, socket.peer())
         {
             stats::add(&engine.stats.workers[self.context.worker].rejected_connections, 1);
-            if !for_tls {
+            if service.is_http() {
+                http::refuse_connection(&socket, service, refusal);
+            } else if !for_tls {
                 socket.write_best_effort(refusal.as_bytes());
             }
             return;
@@ -403,13 +406,13 @@ impl<'e> Worker<'e> {
         self.network.open_count.fetch_add(1, Ordering::Relaxed);
         let target = self.network.choose_worker();
         if target == self.context.worker {
-            self.adopt(driver, socket);
+            self.adopt(driver, socket, service);
         } else {
-            self.network.post(target, Message::Adopt(socket));
+            self.network.post(target, Message::Adopt(socket, service));
         }
     }
 
-    fn adopt(&mut self, driver: &mut Driver, socket: Socket) -> Option<Conn> {
+    fn adopt(&mut self, driver: &mut Driver, socket: Socket, service: Service) -> Option<Conn> {
         self.context.refresh();
         let config = &self.context.active.config;
         if !socket.peer().is_unix() {
@@ -427,14 +430,18 @@ impl<'e> Worker<'e> {
         };
         let target = Target { worker: self.context.worker, conn: conn_id(conn) };
         let session = sessions::begin(&self.context, peer, descriptor, target);
-        self.place(Box::new(Connection::new(session, conn)));
+        let mut connection = Box::new(Connection::new(session, conn));
+        if service.is_http() {
+            connection.wire = Wire::Http(Box::default());
+        }
+        self.place(connection);
         Some(conn)
     }
 
     /// Begins to serve the process that is to take over.
     fn adopt_successor(&mut self, driver: &mut Driver, socket: Socket) {
         self.network.open_count.fetch_add(1, Ordering::Relaxed);
-        let Some(conn) = self.adopt(driver, socket) else { return };
+        let Some(conn) = self.adopt(driver, socket, Service::Resp) else { return };
         let engine = self.context.engine;
         let user = acl::superuser(engine.registry, &self.context.active.config);
         if let Some(connection) = self.connection_mut(conn) {
@@ -499,6 +506,9 @@ impl<'e> Worker<'e> {
         stats::add(&worker_stats.reads, 1);
         connection.session.shared.active_ms.store(now_ms, Ordering::Relaxed);
         stats::add(&connection.session.shared.received_bytes, bytes.len() as u64);
+        if !connection.wire.is_resp() {
+            return self.http_received(driver, conn, bytes);
+        }
         match connection.partial.take() {
             None => self.serve(driver, conn, Input::Lent(bytes)),
             Some(mut partial) => {
@@ -527,6 +537,7 @@ impl<'e> Worker<'e> {
         let Some(connection) = self.connection_mut(conn) else { return };
         let partial = connection.partial.take().unwrap_or_default();
         self.serve(driver, conn, Input::Kept(partial));
+        self.advance_http(driver, conn);
         if self.connection_mut(conn).is_some_and(|connection| !connection.is_waiting() && !connection.held) {
             driver.resume_reading(conn);
         }
@@ -815,7 +826,7 @@ impl Handler for Worker<'_> {
             return;
         }
         let Some(connection) = self.connections.get(conn.index()).and_then(Option::as_deref) else { return };
-        if connection.partial.is_some() {
+        if connection.partial.is_some() || !connection.wire.is_resp() {
             return;
         }
         let database = connection.session.database;

@@ -7,6 +7,7 @@ use mantissa_commands::spec::{Categories, Flags, Group, InStream, Traits};
 use mantissa_commands::{Error, Locks, Outcome, parse};
 use mantissa_protocol::{Args, Protocol, Reply};
 
+use crate::context::Context;
 use crate::engine::Engine;
 use crate::invocation::{EngineSpec, Invocation};
 use crate::session::{ReplyMode, Session, flag};
@@ -168,9 +169,16 @@ fn quit(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Re
 }
 
 fn reset(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
-    let session = &mut *invocation.session;
-    transaction::end(invocation.context, session);
-    super::leave_everything(invocation.context, session);
+    begin_anew(invocation.context, invocation.session);
+    reply.set_protocol(Protocol::Resp2);
+    reply.simple("RESET");
+    Ok(())
+}
+
+/// Makes a session what it was when its client had just connected.
+pub fn begin_anew(context: &Context, session: &mut Session) {
+    transaction::end(context, session);
+    super::leave_everything(context, session);
     session.shared.mark(flag::NO_EVICT | flag::NO_TOUCH | flag::PUBSUB, false);
     for count in
         [&session.shared.channel_count, &session.shared.pattern_count, &session.shared.shard_channel_count]
@@ -181,12 +189,14 @@ fn reset(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut R
     session.set_reply_mode(ReplyMode::On);
     session.select(0);
     session.set_protocol(Protocol::Resp2);
-    session.set_user(invocation.context.engine.acl.default_user());
-    session.authenticated = !invocation.context.engine.acl.needs_login();
+    session.set_user(context.engine.acl.default_user());
+    session.authenticated = !context.engine.acl.needs_login();
     session.shared.change_identity(|identity| identity.name = Vec::new());
-    reply.set_protocol(Protocol::Resp2);
-    reply.simple("RESET");
-    Ok(())
+}
+
+/// Logs in for a host whose clients do so by other means than AUTH.
+pub fn log_in(context: &mut Context, session: &mut Session, name: &[u8], password: &[u8]) -> Outcome {
+    authenticate(&mut Invocation { context, session, access: None }, name, password, b"AUTH")
 }
 
 fn monitor(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {

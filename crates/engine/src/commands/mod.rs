@@ -5,7 +5,7 @@ mod client_commands;
 mod cluster;
 mod command;
 mod config;
-mod connection;
+pub(crate) mod connection;
 mod debug;
 mod dump;
 mod failover;

@@ -26,7 +26,9 @@ pub struct Arrival {
 
 /// Whether a client can go over. The keys of TLS can not leave the process: no library takes them up again.
 pub fn may_go(frozen: &Frozen) -> bool {
-    !frozen.socket.has_tls() && passing::may_go(&frozen.connection.session)
+    frozen.connection.wire.is_resp()
+        && !frozen.socket.has_tls()
+        && passing::may_go(&frozen.connection.session)
 }
 
 /// Appends the message for a client. `is_told`: it waits for the hand-over, of which the other process tells

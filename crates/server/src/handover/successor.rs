@@ -193,7 +193,7 @@ impl Successor {
             tracking::invalidate_all(&mut context.outbox);
             context.outbox.end_iteration(false);
         }
-        if self.config.tls_port != 0 {
+        if tls::is_wanted(&self.config) {
             tls::configure(network, &self.config)?;
         }
         Ok(())

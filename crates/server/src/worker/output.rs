@@ -87,6 +87,8 @@ impl Worker<'_> {
         if was_held {
             self.context.refresh();
             self.resume(driver, conn);
+        } else {
+            self.advance_http(driver, conn);
         }
     }
 
@@ -119,6 +121,8 @@ impl Worker<'_> {
             limits::bound_output(&self.context, connection, unsent);
             if connection.session.killed || limits::is_idle(&self.context, connection) {
                 self.close(driver, conn, true);
+            } else if !connection.wire.is_resp() {
+                self.inspect_http(driver, conn);
             } else {
                 self.weights.note(&self.context, connection);
             }

@@ -60,7 +60,8 @@ impl Worker<'_> {
         replies.queue.push_back((lsn, bytes));
     }
 
-    fn send_now(&self, driver: &mut Driver, connection: &Connection, bytes: Vec<u8>) {
+    fn send_now(&self, driver: &mut Driver, connection: &mut Connection, bytes: Vec<u8>) {
+        let Some(bytes) = self.on_wire(driver, connection, bytes) else { return };
         let counters = &self.context.engine.stats.workers[self.context.worker];
         stats::add(&counters.output_bytes, bytes.len() as u64);
         stats::add(&counters.writes, 1);
@@ -123,7 +124,7 @@ impl Worker<'_> {
             while let Some((_, bytes)) = replies.queue.pop_front_if(|(lsn, _)| *lsn <= confirmed) {
                 is_sent = true;
                 replies.bytes -= bytes.len();
-                self.send_now(driver, &connection, bytes);
+                self.send_now(driver, &mut connection, bytes);
             }
             if !replies.queue.is_empty() {
                 connection.pending_replies = Some(replies);
@@ -137,6 +138,7 @@ impl Worker<'_> {
         self.connections[conn.index()] = Some(connection);
         if is_sent {
             self.after_send(driver, conn);
+            self.advance_http(driver, conn);
         }
         is_sent
     }
@@ -147,5 +149,6 @@ impl Worker<'_> {
         driver.unsent(connection.conn)
             + of_log as usize
             + connection.pending_replies.as_ref().map_or(0, |replies| replies.bytes)
+            + connection.wire.waiting_bytes()
     }
 }

@@ -6,11 +6,12 @@
 use std::time::{Duration, Instant};
 
 use mantissa_engine::metrics::{self, Format};
+use mantissa_net::http::{Framing, Head, Method, ParsedHead, Response, Status, parse_head};
 use mantissa_net::{Conn, Driver, Socket};
 use mantissa_sys::process;
 
 use super::Worker;
-use crate::http::{Method, Parsed, Request, Response, Status, metrics_format, parse};
+use crate::http::metrics_format;
 use crate::inbox::Message;
 use crate::scraping::Job;
 
@@ -161,15 +162,15 @@ impl Worker<'_> {
             if !matches!(connection.state, State::Idle | State::Head) {
                 return;
             }
-            match parse(&connection.input) {
-                Parsed::Incomplete => {
+            match parse_head(&connection.input) {
+                ParsedHead::Incomplete => {
                     if connection.state == State::Idle && !connection.input.is_empty() {
                         connection.enter(State::Head);
                     }
                     return;
                 }
-                Parsed::Invalid(status) => return self.refuse(driver, conn, &Response::of(status), true),
-                Parsed::Request(request, len) => {
+                ParsedHead::Invalid(status) => return self.refuse(driver, conn, &Response::of(status), true),
+                ParsedHead::Complete(request, len) => {
                     connection.input.drain(..len);
                     connection.enter(State::Idle);
                     self.answer(driver, conn, &request);
@@ -178,10 +179,10 @@ impl Worker<'_> {
         }
     }
 
-    fn answer(&mut self, driver: &mut Driver, conn: Conn, request: &Request) {
+    fn answer(&mut self, driver: &mut Driver, conn: Conn, request: &Head) {
         let with_content = request.method != Method::Head;
         let answer = self.route(request);
-        if request.has_content {
+        if !matches!(request.framing, Framing::None | Framing::Length(0)) {
             // What follows is content, which is not read.
             let response = match answer {
                 Answer::Now(response) if response.status != Status::Ok => response,
@@ -211,23 +212,25 @@ impl Worker<'_> {
         }
     }
 
-    fn route(&self, request: &Request) -> Answer {
+    fn route(&self, request: &Head) -> Answer {
         let is_known = matches!(request.path.as_str(), "/metrics" | "/healthz" | "/readyz");
         Answer::Now(match request.path.as_str() {
             _ if !is_known => Response::of(Status::NotFound),
-            _ if request.method == Method::Other => Response::of(Status::MethodNotAllowed),
+            _ if !matches!(request.method, Method::Get | Method::Head) => {
+                Response::of(Status::MethodNotAllowed).with("Allow", "GET, HEAD")
+            }
             "/healthz" => Response::text(Status::Ok, "ok"),
             "/readyz" => match metrics::readiness(self.context.engine) {
                 Ok(()) => Response::text(Status::Ok, "ok"),
                 Err(error) => Response::text(Status::Unavailable, &error.text()),
             },
-            _ => return Answer::Scrape(metrics_format(&request.accept)),
+            _ => return Answer::Scrape(metrics_format(&request.joined("accept"))),
         })
     }
 
     /// A scrape that a connection waits for has been written.
     pub(super) fn scraped(&mut self, driver: &mut Driver, conn: Conn, format: Format, content: Vec<u8>) {
-        let response = Response { status: Status::Ok, content_type: format.content_type(), content };
+        let response = Response::new(Status::Ok, format.content_type(), content);
         self.respond(driver, conn, &response);
         self.advance_web(driver, conn);
     }

@@ -9,18 +9,30 @@ use mantissa_sys::clock::unix_ms;
 pub enum Status {
     /// What was asked for.
     Ok,
+    /// Done, and there is nothing to say.
+    NoContent,
     /// The request makes no sense.
     BadRequest,
+    /// Who asks is not known.
+    Unauthorized,
+    /// Who asks may not.
+    Forbidden,
     /// There is nothing at this path.
     NotFound,
-    /// Only GET and HEAD are served.
+    /// The path does not have this method.
     MethodNotAllowed,
-    /// The head did not come in time.
+    /// The request did not come in time.
     RequestTimeout,
+    /// The content is too large.
+    ContentTooLarge,
+    /// The server does not go by this name.
+    MisdirectedRequest,
     /// The head is too large.
     HeadTooLarge,
     /// The server has failed.
     InternalServerError,
+    /// A transfer coding that is not known.
+    NotImplemented,
     /// Not now.
     Unavailable,
 }
@@ -30,12 +42,18 @@ impl Status {
     fn line(self) -> &'static str {
         match self {
             Status::Ok => "200 OK",
+            Status::NoContent => "204 No Content",
             Status::BadRequest => "400 Bad Request",
+            Status::Unauthorized => "401 Unauthorized",
+            Status::Forbidden => "403 Forbidden",
             Status::NotFound => "404 Not Found",
             Status::MethodNotAllowed => "405 Method Not Allowed",
             Status::RequestTimeout => "408 Request Timeout",
+            Status::ContentTooLarge => "413 Content Too Large",
+            Status::MisdirectedRequest => "421 Misdirected Request",
             Status::HeadTooLarge => "431 Request Header Fields Too Large",
             Status::InternalServerError => "500 Internal Server Error",
+            Status::NotImplemented => "501 Not Implemented",
             Status::Unavailable => "503 Service Unavailable",
         }
     }
@@ -47,6 +65,8 @@ pub struct Response {
     pub status: Status,
     /// The media type of the content.
     pub content_type: &'static str,
+    /// Further fields. None of them may hold a line end.
+    pub fields: Vec<(&'static str, String)>,
     /// The content.
     pub content: Vec<u8>,
 }
@@ -54,8 +74,7 @@ pub struct Response {
 impl Response {
     /// A line of text.
     pub fn text(status: Status, line: &str) -> Response {
-        let content = format!("{line}\n").into_bytes();
-        Response { status, content_type: "text/plain; charset=utf-8", content }
+        Response::new(status, "text/plain; charset=utf-8", format!("{line}\n").into_bytes())
     }
 
     /// A status that says all.
@@ -63,30 +82,52 @@ impl Response {
         Response::text(status, status.line())
     }
 
+    /// Content of this media type.
+    pub fn new(status: Status, content_type: &'static str, content: Vec<u8>) -> Response {
+        Response { status, content_type, fields: Vec::new(), content }
+    }
+
+    /// The same with a further field.
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Response {
+        self.fields.push((name, value.into()));
+        self
+    }
+
     /// Writes the answer; `with_content` is false for HEAD. `keeps_alive` says whether the connection stays.
     pub fn write(&self, out: &mut Vec<u8>, with_content: bool, keeps_alive: bool) {
-        let mut head = String::with_capacity(256);
-        let _to_memory = write!(
-            head,
-            "HTTP/1.1 {}\r\nDate: {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
-             X-Content-Type-Options: nosniff\r\n",
-            self.status.line(),
-            date(unix_ms() / 1000),
-            self.content_type,
-            self.content.len()
-        );
-        if self.status == Status::MethodNotAllowed {
-            head.push_str("Allow: GET, HEAD\r\n");
+        let connection = if keeps_alive { "keep-alive" } else { "close" };
+        if self.status == Status::NoContent {
+            return self.write_head(out, "", connection);
         }
-        head.push_str(if keeps_alive {
-            "Connection: keep-alive\r\n\r\n"
-        } else {
-            "Connection: close\r\n\r\n"
-        });
-        out.extend_from_slice(head.as_bytes());
+        let length = format!("Content-Length: {}\r\n", self.content.len());
+        self.write_head(out, &length, connection);
         if with_content {
             out.extend_from_slice(&self.content);
         }
+    }
+
+    /// Writes the head of an answer whose content ends with the connection.
+    pub fn write_endless(&self, out: &mut Vec<u8>) {
+        self.write_head(out, "", "close");
+    }
+
+    fn write_head(&self, out: &mut Vec<u8>, length: &str, connection: &str) {
+        let mut head = String::with_capacity(256);
+        let _to_memory = write!(
+            head,
+            "HTTP/1.1 {}\r\nDate: {}\r\nContent-Type: {}\r\n{length}X-Content-Type-Options: nosniff\r\n",
+            self.status.line(),
+            date(unix_ms() / 1000),
+            self.content_type,
+        );
+        if !self.fields.iter().any(|(name, _)| *name == "Cache-Control") {
+            head.push_str("Cache-Control: no-store\r\n");
+        }
+        for (name, value) in &self.fields {
+            let _to_memory = write!(head, "{name}: {value}\r\n");
+        }
+        let _to_memory = write!(head, "Connection: {connection}\r\n\r\n");
+        out.extend_from_slice(head.as_bytes());
     }
 }
 

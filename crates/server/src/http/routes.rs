@@ -1,0 +1,38 @@
+//! What is at a path.
+
+use mantissa_net::http::{Head, Method, Response, Status};
+
+use super::json::error;
+
+/// What a request is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Route {
+    /// `POST /`: the content is a command.
+    Command,
+    /// `POST /pipeline`: the content is an array of commands.
+    Pipeline,
+    /// `POST /multi-exec`: the content is an array of commands, which run as a transaction.
+    Transaction,
+    /// `/COMMAND/ARGUMENT...`: the path is a command.
+    Path,
+}
+
+/// Finds what is at the path of a request. An error is the answer.
+pub fn route(head: &Head) -> Result<Route, Response> {
+    let (route, methods) = match head.path.as_str() {
+        "/" => (Route::Command, "POST"),
+        "/pipeline" => (Route::Pipeline, "POST"),
+        "/multi-exec" => (Route::Transaction, "POST"),
+        _ => (Route::Path, "GET, HEAD, POST"),
+    };
+    let name = match head.method {
+        Method::Get => "GET",
+        Method::Head => "HEAD",
+        Method::Post => "POST",
+        Method::Options | Method::Other => "",
+    };
+    if methods.split(", ").any(|method| method == name) {
+        return Ok(route);
+    }
+    Err(error(Status::MethodNotAllowed, "ERR this path does not have this method").with("Allow", methods))
+}

@@ -1,0 +1,306 @@
+//! Connections that speak HTTP: requests of their sessions are made of HTTP requests, and answers of replies.
+//!
+//! A request is answered before the next one of its connection is looked at, so answers are in order. Each
+//! request begins with a new session: no database, transaction or user is left over from the one before.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use mantissa_commands::spec::{Flags, Traits};
+use mantissa_engine::sessions;
+use mantissa_net::http::{BodyReader, Framing, Head, Method, Response, Status};
+use mantissa_net::{Conn, Driver, Socket};
+use mantissa_protocol::OwnedArgs;
+
+use super::Worker;
+use super::input::Input;
+use crate::connection::{Connection, Partial, Wire};
+use crate::http::routes::{Route, route};
+use crate::http::{self, Credentials, HttpConnection, Outcome, Overdue, Pending, Plan, Shape, State, Step};
+use crate::http::{Exchange, json_error, show_to};
+use crate::service::Service;
+
+/// Unsent bytes with which no further request is looked at.
+const UNSENT_BYTES_MAX: usize = 1 << 20;
+
+/// Answers a connection that is not to be served; within TLS there is nothing to answer with.
+pub(super) fn refuse_connection(socket: &Socket, service: Service, refusal: &str) {
+    if service.has_tls() {
+        return;
+    }
+    let text = refusal.trim_start_matches('-').trim_end();
+    let status = if text.starts_with("DENIED") { Status::Forbidden } else { Status::Unavailable };
+    let mut bytes = Vec::new();
+    json_error(status, text).write(&mut bytes, true, false);
+    socket.write_best_effort(&bytes);
+}
+
+fn http_of(connection: &mut Connection) -> Option<&mut HttpConnection> {
+    match &mut connection.wire {
+        Wire::Http(http) => Some(http),
+        Wire::Resp => None,
+    }
+}
+
+impl Worker<'_> {
+    fn http_mut(&mut self, conn: Conn) -> Option<&mut HttpConnection> {
+        self.connection_mut(conn).and_then(http_of)
+    }
+
+    /// Takes bytes of a connection that speaks HTTP.
+    pub(super) fn http_received(&mut self, driver: &mut Driver, conn: Conn, bytes: &[u8]) {
+        let Some(http) = self.http_mut(conn) else { return };
+        let may_go_on = http.receive(bytes);
+        match http.state {
+            State::Lingering(_) if !may_go_on => return self.close(driver, conn, true),
+            _ if !may_go_on => {
+                http.is_held = true;
+                driver.hold_reading(conn);
+            }
+            _ => {}
+        }
+        self.advance_http(driver, conn);
+    }
+
+    /// Answers the requests that have come, until one has to wait.
+    pub(super) fn advance_http(&mut self, driver: &mut Driver, conn: Conn) {
+        match self.http_mut(conn) {
+            Some(http) if !http.is_advancing => http.is_advancing = true,
+            _ => return,
+        }
+        let mut is_full = false;
+        while let Some(http) = self.http_mut(conn) {
+            is_full = driver.unsent(conn) > UNSENT_BYTES_MAX;
+            if is_full {
+                break;
+            }
+            match http.next() {
+                Step::Wait => break,
+                Step::Refuse(status) => {
+                    self.refuse_http(driver, conn, &json_error(status, refusal_of(status)), true);
+                }
+                Step::Head(head) => self.begin_request(driver, conn, head),
+                Step::Request(pending) => self.run_request(driver, conn, &pending),
+            }
+        }
+        if let Some(http) = self.http_mut(conn) {
+            http.is_advancing = false;
+            if is_full {
+                http.is_held = true;
+                driver.hold_reading(conn);
+                driver.notify_sent(conn);
+            } else if !matches!(http.state, State::Running(_)) && std::mem::take(&mut http.is_held) {
+                driver.resume_reading(conn);
+            }
+        }
+    }
+
+    /// A head is complete: who asks, for what, and whether that may be is known before any content is read.
+    fn begin_request(&mut self, driver: &mut Driver, conn: Conn, head: Box<Head>) {
+        let with_content = head.method != Method::Head;
+        let config = &self.context.active.config;
+        let origin = match http::check(config, &head) {
+            Ok(origin) => origin,
+            Err(response) => return self.refuse_http(driver, conn, &response, with_content),
+        };
+        let body_max = config.http_max_body;
+        let answer = match (head.method, route(&head)) {
+            (Method::Options, _) => Err(http::preflight(&head)),
+            (_, found) => found.and_then(|route| Ok((route, self.log_in(conn, &head)?))),
+        };
+        let (route, is_logged_in) = match answer {
+            Ok(found) => found,
+            Err(response) => {
+                let response = show_to(origin.as_deref(), response);
+                let is_whole = matches!(head.framing, Framing::None | Framing::Length(0));
+                return self.answer_now(
+                    driver,
+                    conn,
+                    &response,
+                    (with_content, head.keeps_alive && is_whole),
+                );
+            }
+        };
+        let reader = match BodyReader::new(head.framing, body_max) {
+            Ok(reader) => reader,
+            Err(status) => {
+                let response = show_to(origin.as_deref(), json_error(status, refusal_of(status)));
+                return self.refuse_http(driver, conn, &response, with_content);
+            }
+        };
+        let waits = head.expects_continue() && !reader.is_done();
+        let pending = Box::new(Pending { head, route, origin, is_logged_in, reader, content: Vec::new() });
+        let Some(http) = self.http_mut(conn) else { return };
+        let has_input = http.has_input();
+        http.enter(State::Body(pending));
+        if waits && !has_input {
+            driver.send(conn, b"HTTP/1.1 100 Continue\r\n\r\n".to_vec());
+        }
+    }
+
+    /// Begins a new session for a request, as the user whose credentials it presents. Whether it presents
+    /// any.
+    fn log_in(&mut self, conn: Conn, head: &Head) -> Result<bool, Response> {
+        let Some(connection) = self.connections.get_mut(conn.index()).and_then(Option::as_deref_mut) else {
+            return Ok(false);
+        };
+        let session = &mut connection.session;
+        sessions::begin_anew(&self.context, session);
+        let refused = |text: &str| {
+            json_error(Status::Unauthorized, text).with("WWW-Authenticate", "Bearer realm=\"mantissa\"")
+        };
+        match http::credentials(head) {
+            Credentials::Missing if session.authenticated => Ok(false),
+            Credentials::Missing => Err(refused("NOAUTH Authentication required.")),
+            Credentials::Invalid => Err(refused("WRONGPASS the credentials can not be understood")),
+            Credentials::User(name, password) => {
+                let outcome = sessions::log_in(&mut self.context, session, &name, &password);
+                outcome.map(|()| true).map_err(|error| refused(&error.text()))
+            }
+        }
+    }
+
+    /// Runs the commands of a complete request.
+    fn run_request(&mut self, driver: &mut Driver, conn: Conn, request: &Pending) {
+        let head = &request.head;
+        let whole = (head.method != Method::Head, head.keeps_alive);
+        let refused = |text: &str| show_to(request.origin.as_deref(), json_error(Status::BadRequest, text));
+        let plan = match http::plan(head, &request.route, &request.content) {
+            Ok(plan) => plan,
+            Err(text) => return self.answer_now(driver, conn, &refused(&text), whole),
+        };
+        let is_plain_get =
+            request.route == Route::Path && head.method != Method::Post && !request.is_logged_in;
+        if is_plain_get && self.changes_data(&plan) {
+            let text = "ERR GET without credentials runs commands that only read: use POST";
+            return self.answer_now(driver, conn, &refused(text), whole);
+        }
+        let (requests, replies) = plan.requests();
+        let mut exchange = Box::new(Exchange::new(&plan, replies));
+        (exchange.with_content, exchange.keeps_alive) = whole;
+        exchange.origin.clone_from(&request.origin);
+        if replies == 0 {
+            let response = Response::new(Status::Ok, "application/json", b"[]".to_vec());
+            return self.answer_now(driver, conn, &show_to(request.origin.as_deref(), response), whole);
+        }
+        let Some(connection) = self.connection_mut(conn) else { return };
+        connection.session.set_protocol(plan.protocol());
+        let Some(http) = http_of(connection) else { return };
+        http.enter(State::Running(exchange));
+        let partial = Box::new(Partial { buffer: requests, ..Partial::default() });
+        self.serve(driver, conn, Input::Kept(partial));
+    }
+
+    /// Whether a request that a page can have a browser make, with an image for example, would change
+    /// anything.
+    fn changes_data(&mut self, plan: &Plan) -> bool {
+        if plan.shape == Shape::Events {
+            return false;
+        }
+        let Some(command) = plan.commands.iter().next() else { return false };
+        let args = OwnedArgs::from_slices(&command);
+        self.context.resolve(args.as_args()).is_ok_and(|command| {
+            let flags = command.info.flags;
+            !flags.has(Flags::READONLY)
+                && (flags.has(Flags::WRITE)
+                    || flags.has(Flags::ADMIN)
+                    || flags.has(Flags::MAY_REPLICATE)
+                    || command.info.traits.has(Traits::RUNS_SCRIPTS))
+        })
+    }
+
+    /// Gives an answer that no command has made. `whole` says whether the request is not HEAD, and whether
+    /// another one may follow.
+    fn answer_now(&mut self, driver: &mut Driver, conn: Conn, response: &Response, whole: (bool, bool)) {
+        let (with_content, keeps_alive) = whole;
+        if !keeps_alive {
+            return self.refuse_http(driver, conn, response, with_content);
+        }
+        let mut bytes = driver.take_buffer();
+        response.write(&mut bytes, with_content, true);
+        driver.send(conn, bytes);
+        if let Some(http) = self.http_mut(conn) {
+            http.enter(State::Idle);
+        }
+    }
+
+    /// Gives an answer after which the connection is of no use.
+    fn refuse_http(&mut self, driver: &mut Driver, conn: Conn, response: &Response, with_content: bool) {
+        let Some(http) = self.http_mut(conn) else { return };
+        drop(http.take_input());
+        http.enter(State::Lingering(0));
+        let mut bytes = driver.take_buffer();
+        response.write(&mut bytes, with_content, false);
+        driver.send(conn, bytes);
+    }
+
+    /// What is sent in the place of bytes of the session: these, where the connection speaks RESP. Nothing
+    /// where they are a part of an answer that is not complete.
+    pub(super) fn on_wire(
+        &self,
+        driver: &mut Driver,
+        connection: &mut Connection,
+        bytes: Vec<u8>,
+    ) -> Option<Vec<u8>> {
+        let Wire::Http(http) = &mut connection.wire else { return Some(bytes) };
+        let State::Running(exchange) = &mut http.state else {
+            driver.return_buffer(bytes);
+            return None;
+        };
+        let outcome = exchange.take(&bytes);
+        driver.return_buffer(bytes);
+        let mut out = driver.take_buffer();
+        match outcome {
+            Outcome::More => {
+                driver.return_buffer(out);
+                return None;
+            }
+            Outcome::Part(part) => out.extend_from_slice(&part),
+            Outcome::Begin(response) => {
+                response.write_endless(&mut out);
+                if exchange.with_content {
+                    out.extend_from_slice(&response.content);
+                } else {
+                    connection.session.closing = true;
+                }
+            }
+            Outcome::Done(response) => {
+                response.write(&mut out, exchange.with_content, exchange.keeps_alive);
+                connection.session.closing |= !exchange.keeps_alive;
+                http.enter(State::Idle);
+            }
+        }
+        Some(out)
+    }
+
+    /// Looks at a connection about once a second.
+    pub(super) fn inspect_http(&mut self, driver: &mut Driver, conn: Conn) {
+        let idle_max = Duration::from_secs(self.context.active.config.http_timeout_s.into());
+        let Some(http) = self.http_mut(conn) else { return };
+        match http.overdue(idle_max) {
+            Overdue::No => {}
+            Overdue::Close => return self.close(driver, conn, true),
+            Overdue::Refuse => {
+                let status = Status::RequestTimeout;
+                self.refuse_http(driver, conn, &json_error(status, refusal_of(status)), true);
+            }
+            Overdue::Send(bytes) => driver.send(conn, bytes.to_vec()),
+        }
+        if let Some(connection) = self.connections.get_mut(conn.index()).and_then(Option::as_deref_mut) {
+            let waiting = connection.wire.waiting_bytes() as u64;
+            connection.session.shared.query_bytes.store(waiting, Ordering::Relaxed);
+            self.weights.note(&self.context, connection);
+        }
+    }
+}
+
+/// What is said of a request that can not be read.
+fn refusal_of(status: Status) -> &'static str {
+    match status {
+        Status::HeadTooLarge => "ERR the head of the request is too large",
+        Status::ContentTooLarge => "ERR the content is too large; see http-max-body",
+        Status::RequestTimeout => "ERR the request did not come in time",
+        Status::NotImplemented => "ERR the transfer coding is unknown",
+        _ => "ERR the request is not well-formed HTTP/1.1",
+    }
+}
