@@ -5,9 +5,10 @@
 //! A worker that finds the limit reached evicts the largest of its clients, or has another worker do so whose
 //! largest is of a greater magnitude, or of the same if its number is lower: one worker at a time evicts.
 //!
-//! What two workers see agrees because of an order. A worker that gains bytes tells of its largest client before
-//! it adds to its sum; one that loses bytes takes them from its sum before it tells. So who finds the limit
-//! reached, then looks at the largest, and then finds the limit reached still, has seen the largest of that moment.
+//! What two workers see agrees because of an order. A worker that gains bytes tells of its largest client
+//! before it adds to its sum; one that loses bytes takes them from its sum before it tells. So who finds the
+//! limit reached, then looks at the largest, and then finds the limit reached still, has seen the largest of
+//! that moment.
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
