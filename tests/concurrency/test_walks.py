@@ -82,7 +82,7 @@ def test_filters_and_delimiters(server):
         assert counts(tree(client, "a/", "DELIMITER", "//", "SORT", "NAME"))[0][1] == "key"
         client.call("SELECT", "1")
         assert tree(client, "")["keys"] == 0
-        for wrong in (["", "DEPTH", "0"], ["", "LIMIT", "0"], ["", "SORT", "x"], ["", "DELIMITER", ""],
+        for wrong in (["", "DEPTH", "17"], ["", "LIMIT", "0"], ["", "SORT", "x"], ["", "DELIMITER", ""],
                       ["", "OFFSET"], ["", "OTHER", "x"]):
             assert client("MANTISSA.TREE", *wrong).is_error
 
@@ -164,3 +164,104 @@ def test_walks_are_listed_and_stopped(server):
         eventually(lambda: ask(other, "MANTISSA.JOBS", "LIST") == [], "a walk goes on without its client")
         for one in many[1:]:
             one.close()
+
+
+def delete(connection, *args):
+    return ask(connection, "MANTISSA.DELETE", *args)
+
+
+def test_a_prefix_is_deleted(server):
+    with server.connect(3) as client:
+        fill(client, [f"go:{number}" for number in range(3_000)] + ["stay:1", "go"])
+        client.call("RPUSH", "go:list", "a")
+        client.call("EXPIRE", "go:1", "1000")
+        dry = delete(client, "go:", "DRYRUN")
+        assert (dry["state"], dry["dryrun"], dry["keys"], dry["expiring"]) == (b"done", 1, 3_001, 1)
+        assert client.call("DBSIZE") == 3_003
+        assert delete(client, "go:", "TYPE", "list", "MATCH", "*l?st")["keys"] == 1
+        done = delete(client, "go:")
+        assert (done["state"], done["dryrun"], done["keys"]) == (b"done", 0, 3_000)
+        assert done["types"] == {"string": 3_000} and done["bytes"] > 0
+        assert sorted(client.call("KEYS", "*")) == [b"go", b"stay:1"]
+        assert delete(client, "", "MATCH", "nothing*")["keys"] == 0
+        for wrong in ([""], ["", "DRYRUN"], ["a", "MATCH"], ["a", "OTHER"], ["a", "TYPE"]):
+            assert client("MANTISSA.DELETE", *wrong).is_error
+
+
+def test_only_keys_that_may_be_read_and_written_are_deleted(server):
+    with server.connect(3) as admin, server.connect(3) as client:
+        fill(admin, ["all:1", "read:1", "written:1", "other:1"])
+        admin.call("ACL", "SETUSER", "u", "on", "nopass", "+@all", "~all:*", "%R~read:*", "%W~written:*")
+        client.call("AUTH", "u", "x")
+        assert delete(client, "", "MATCH", "*", "DRYRUN")["keys"] == 1
+        assert delete(client, "", "MATCH", "*")["keys"] == 1
+        assert sorted(admin.call("KEYS", "*")) == [b"other:1", b"read:1", b"written:1"]
+
+
+def test_a_deletion_has_the_effects_of_other_deletions(server):
+    with server.connect(3) as client, server.connect(3) as other, server.connect(3) as blocked:
+        client.call("CONFIG", "SET", "notify-keyspace-events", "EKg")
+        fill(client, ["go:watched", "go:cached"])
+        client.call("XGROUP", "CREATE", "go:stream", "group", "$", "MKSTREAM")
+        other.call("WATCH", "go:watched")
+        other.call("CLIENT", "TRACKING", "ON")
+        other.call("GET", "go:cached")
+        blocked.send("XREADGROUP", "GROUP", "group", "me", "BLOCK", "0", "STREAMS", "go:stream", ">")
+        eventually(lambda: b"blocked_clients:1" in client.call("INFO", "clients"), "nobody waits")
+        with server.connect() as listener:
+            listener.call("PSUBSCRIBE", "__keyevent@0__:del")
+            assert delete(client, "go:")["keys"] == 3
+            names = {listener.read().plain()[3] for _ in range(3)}
+        assert names == {b"go:watched", b"go:cached", b"go:stream"}
+        assert blocked.read().text().startswith(("UNBLOCKED", "NOGROUP"))
+        pushed = other.read()
+        assert pushed.kind == ">" and pushed.plain() == [b"invalidate", [b"go:cached"]]
+        other.call("MULTI")
+        other.call("PING")
+        assert other("EXEC").is_null
+
+
+def test_a_deletion_is_logged_and_refused_on_a_replica(start_server):
+    primary = start_server("subject", workers=2)
+    replica = start_server("subject", workers=2)
+    with primary.connect(3) as client, replica.connect(3) as reader:
+        reader.call("REPLICAOF", "127.0.0.1", str(primary.port))
+        fill(client, [f"go:{number}" for number in range(2_000)] + ["stay"])
+        eventually(lambda: reader.call("DBSIZE") == 2_001, "the replica has not all keys")
+        assert reader("MANTISSA.DELETE", "go:").text().startswith("READONLY")
+        assert tree(reader, "")["keys"] == 2_001
+        assert delete(client, "go:")["keys"] == 2_000
+        eventually(lambda: reader.call("DBSIZE") == 1, "the replica has not deleted")
+
+
+def test_a_deletion_is_stopped_and_waits_while_writes_are_paused(server):
+    with server.connect(3) as client, server.connect(3) as other:
+        fill(client, [f"go:{number}" for number in range(5_000)])
+        other.call("CLIENT", "PAUSE", "100000", "WRITE")
+        client.send("MANTISSA.DELETE", "go:")
+        assert ask(other, "MANTISSA.JOBS", "LIST") == [] and other.call("DBSIZE") == 5_000
+        other.call("CLIENT", "UNPAUSE")
+        assert as_value(client.read())["keys"] == 5_000
+        fill(client, [f"go:{number}" for number in range(100_000)])
+        client.send("MANTISSA.DELETE", "go:")
+        jobs = []
+        while not jobs:
+            jobs = ask(other, "MANTISSA.JOBS", "LIST")
+        assert jobs[0]["command"] == b"mantissa.delete" and 0 <= jobs[0]["percent"] <= 100
+        ask(other, "MANTISSA.JOBS", "STOP", jobs[0]["id"])
+        result = as_value(client.read())
+        assert result["state"] == b"stopped"
+        assert other.call("DBSIZE") == 100_000 - result["keys"] > 0
+
+
+def test_big_keys_by_type(server):
+    with server.connect(3) as client:
+        for number in range(50):
+            client.call("SET", f"s:{number}", "v" * (100 + 50 * number))
+            client.call("RPUSH", f"l:{number}", *["v" * 50] * (number + 1))
+        found = tree(client, "", "DEPTH", "0", "SORT", "BYTES", "TYPE", "list", "LIMIT", "3")
+        sizes = [child["bytes"] for child in found["children"]]
+        usage = [client.call("MEMORY", "USAGE", f"l:{number}") for number in range(50)]
+        assert sizes == sorted(usage, reverse=True)[:3]
+        assert all(child["types"] == {"list": 1} for child in found["children"])
+        assert found["other"]["keys"] == 47

@@ -1,6 +1,7 @@
 //! Walks over all keys that clients wait for: which are under way, and what they have found. The background
 //! thread runs them ([`crate::job_runner`]).
 
+mod deletion;
 mod filter;
 mod tally;
 mod tree;
@@ -16,6 +17,7 @@ use parking_lot::Mutex;
 
 use crate::acl::User;
 
+pub use deletion::Deletion;
 pub use filter::Filter;
 pub use tally::Fact;
 pub use tree::{Order, Shape, Tree};
@@ -28,6 +30,8 @@ const JOBS_MAX: usize = 16;
 pub enum Task {
     /// Counts them in a tree.
     Tree(Box<Tree>),
+    /// Deletes them.
+    Delete(Box<Deletion>),
 }
 
 impl Task {
@@ -35,6 +39,7 @@ impl Task {
     pub fn name(&self) -> &'static str {
         match self {
             Task::Tree(_) => "mantissa.tree",
+            Task::Delete(_) => "mantissa.delete",
         }
     }
 }

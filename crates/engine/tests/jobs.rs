@@ -59,3 +59,23 @@ fn a_walk_goes_on_while_keys_come_and_go() {
     assert!(rounds > 1, "the walk was over before anything changed");
     assert!(reply.contains("keys, 3000"), "{reply}");
 }
+
+#[test]
+fn a_deletion_is_in_the_log_as_what_it_deleted() {
+    let bench = Bench::open(&[("appendonly", "yes")]);
+    let mut client = bench.client();
+    for number in 0..200 {
+        client.ask(&format!("SET go:{number} 1"));
+    }
+    client.ask("SET stays 1");
+    let reply = keys_below(&bench, "MANTISSA.DELETE go:");
+    assert!(reply.contains("state, done") && reply.contains("keys, 200"), "{reply}");
+    assert_eq!(client.ask("KEYS *"), "[stays]");
+    drop(client);
+    let Bench { store, folder, .. } = bench;
+    drop(store);
+    let log = folder.log().unwrap_or_default();
+    let deleted = log.iter().filter_map(|line| line.strip_prefix("UNLINK "));
+    let count: usize = deleted.map(|keys| keys.split(' ').count()).sum();
+    assert_eq!(count, 200, "{log:?}");
+}

@@ -1,5 +1,5 @@
-//! Walks over all keys in the background: MANTISSA.TREE shows keys as a tree of prefixes, MANTISSA.JOBS the
-//! walks under way. Redis 8.2 has no such commands.
+//! Walks over all keys in the background: MANTISSA.TREE shows keys as a tree of prefixes, MANTISSA.DELETE
+//! deletes those of a prefix, MANTISSA.JOBS shows the walks under way. Redis 8.2 has no such commands.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,10 +9,10 @@ use mantissa_commands::{Error, Locks, Outcome, TimeoutReply, parse};
 use mantissa_protocol::{Args, Reply};
 use mantissa_sys::clock;
 
-use crate::acl::{AclRequest, KeyPermit, READ};
+use crate::acl::{AclRequest, KeyPermit, READ, WRITE};
 use crate::blocking;
 use crate::invocation::{EngineSpec, Invocation};
-use crate::jobs::{Filter, Job, KeyWalk, Order, Shape, Task, Tree, Work};
+use crate::jobs::{Deletion, Filter, Job, KeyWalk, Order, Shape, Task, Tree, Work};
 
 /// Children that are shown if the caller does not say how many, and at most.
 const LIMIT: usize = 100;
@@ -40,7 +40,7 @@ fn tree(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, _reply: &mut Re
         let value = args.get(at + 1).ok_or(Error::SYNTAX)?;
         match () {
             () if parse::is(option, "DELIMITER") && !value.is_empty() => shape.delimiter = value.into(),
-            () if parse::is(option, "DEPTH") => shape.depth = number(value, "DEPTH", 1, DEPTH_MAX)?,
+            () if parse::is(option, "DEPTH") => shape.depth = number(value, "DEPTH", 0, DEPTH_MAX)?,
             () if parse::is(option, "MATCH") => pattern = Some(value.into()),
             () if parse::is(option, "TYPE") => kind = Some(value.into()),
             () if parse::is(option, "OFFSET") => shape.offset = number(value, "OFFSET", 0, OFFSET_MAX)?,
@@ -55,6 +55,35 @@ fn tree(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, _reply: &mut Re
     let prefix: Box<[u8]> = args.at(1).into();
     let task = Task::Tree(Box::new(Tree::new(shape, prefix.len())));
     start(invocation, args, (prefix, pattern, kind), READ, task)
+}
+
+/// `MANTISSA.DELETE prefix [MATCH pattern] [TYPE type] [DRYRUN]`
+fn delete(invocation: &mut Invocation<'_, '_, '_>, args: Args<'_>, _reply: &mut Reply) -> Outcome {
+    let (mut pattern, mut kind) = (None, None);
+    let mut deletion = Deletion::default();
+    let mut at = 2;
+    while let Some(option) = args.get(at) {
+        at += match args.get(at + 1) {
+            _ if parse::is(option, "DRYRUN") => {
+                deletion.is_dry_run = true;
+                1
+            }
+            Some(value) if parse::is(option, "MATCH") => {
+                pattern = Some(value.into());
+                2
+            }
+            Some(value) if parse::is(option, "TYPE") => {
+                kind = Some(value.into());
+                2
+            }
+            _ => return Err(Error::SYNTAX),
+        };
+    }
+    let prefix: Box<[u8]> = args.at(1).into();
+    if prefix.is_empty() && pattern.is_none() && kind.is_none() {
+        return Err(Error::fixed("ERR An empty prefix needs MATCH or TYPE. FLUSHDB removes all keys"));
+    }
+    start(invocation, args, (prefix, pattern, kind), READ | WRITE, Task::Delete(Box::new(deletion)))
 }
 
 type Words = (Box<[u8]>, Option<Box<[u8]>>, Option<Box<[u8]>>);
@@ -183,6 +212,22 @@ pub(super) const COMMANDS: &[EngineSpec] = &[
          type:string@TYPE? order:oneof(keys:pure-token@KEYS bytes:pure-token@BYTES \
          name:pure-token@NAME)@SORT? offset:integer@OFFSET? limit:integer@LIMIT?",
     ),
+    EngineSpec::new(
+        "mantissa.delete",
+        -2,
+        delete,
+        Flags::WRITE.or(Flags::NOSCRIPT).or(Flags::NO_MULTI).or(Flags::BLOCKING),
+    )
+    .locks(Locks::Nothing)
+    .categories(Categories::KEYSPACE.or(Categories::DANGEROUS))
+    .docs(
+        Group::Generic,
+        "1.0.0",
+        "O(N), N being the keys of the database, in the background",
+        "Deletes the keys below a prefix.",
+    )
+    .tips(&["nondeterministic_output"])
+    .arguments("prefix:string pattern:pattern@MATCH? type:string@TYPE? dry-run:pure-token@DRYRUN?"),
     EngineSpec::container("mantissa.jobs", -2, Flags::NONE)
         .docs(Group::Server, "1.0.0", "Depends on the subcommand.", "Shows and ends walks over all keys.")
         .subcommands(SUBCOMMANDS),

@@ -39,7 +39,7 @@ pub enum Order {
 pub struct Shape {
     /// What ends a prefix; not empty.
     pub delimiter: Box<[u8]>,
-    /// Levels below the first prefix.
+    /// Levels below the first prefix; at 0 keys only, however long their names are.
     pub depth: usize,
     /// Their order.
     pub order: Order,
@@ -116,6 +116,9 @@ impl Tree {
             let Some(child) = node.children.get_mut(name) else { return };
             node = child;
             node.tally.add(fact);
+        }
+        if shape.depth == 0 {
+            node.add_leaf(key, fact, shape, bytes_left);
         }
     }
 
