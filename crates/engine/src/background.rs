@@ -1,5 +1,5 @@
 //! The background thread: active expiry, eviction beyond what commands had time for, compaction, key sizes,
-//! save points, rewrites of the append-only file, and sampling of rates.
+//! walks for clients, save points, rewrites of the append-only file, and sampling of rates.
 
 use mantissa_sys::{clock, simulation};
 use std::sync::atomic::Ordering;
@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::engine::Engine;
 use crate::eviction;
 use crate::expiry::Expirer;
+use crate::job_runner::Runner;
 use crate::key_sizes::Walker;
 use crate::memory_limit::Verdict;
 use mantissa_sys::clock::unix_ms;
@@ -40,6 +41,7 @@ pub struct Background<'e> {
     expirer: Expirer,
     walker: Walker,
     compactor: Compactor,
+    runner: Runner,
     next_round: Instant,
 }
 
@@ -52,6 +54,7 @@ impl<'e> Background<'e> {
             expirer: Expirer::default(),
             walker: Walker::default(),
             compactor: Compactor::default(),
+            runner: Runner::default(),
             next_round: clock::now(),
         }
     }
@@ -60,12 +63,14 @@ impl<'e> Background<'e> {
     /// quarter of the time between two rounds at `hz`. Does nothing while DEBUG PAUSE-CRON is on.
     pub fn round(&mut self) {
         self.next_round = clock::now();
+        self.runner = Runner::default();
         self.look(&mut |_| {});
     }
 
     /// When the next work is due.
     fn next_look(&self) -> Instant {
-        self.compactor.next_run().map_or(self.next_round, |run| run.min(self.next_round))
+        let runs = [self.compactor.next_run(), self.runner.next_run(self.context.engine)];
+        runs.into_iter().flatten().fold(self.next_round, Instant::min)
     }
 
     /// Does what is due.
@@ -79,6 +84,7 @@ impl<'e> Background<'e> {
         context.refresh();
         let is_saving = engine.persistence.saving.load(Ordering::Relaxed);
         self.compactor.go_on(&engine.keyspace, &engine.compaction, &context.active.config, is_saving);
+        self.runner.go_on(context);
         let is_within_limit = eviction::free_memory(context, EVICTION_TIME) != Verdict::InProgress;
         let now = clock::now();
         let is_paused = engine.pauses_cron.load(Ordering::Relaxed);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use mantissa_commands::{Access, Blocking, Outcome, TimeoutReply};
+use mantissa_persist::log::Lsn;
 use mantissa_protocol::{Args, Reply};
 use mantissa_store::{Kind, ShardSet, Waiter};
 use mantissa_sys::clock;
@@ -27,13 +28,22 @@ pub fn release(engine: &Engine, blocked: &BlockedClient, reply: Vec<u8>) -> bool
     end_with(engine, blocked, Served::without_run(reply))
 }
 
+/// The same, with a reply that waits until the log is confirmed up to this LSN.
+pub fn release_after(engine: &Engine, blocked: &BlockedClient, reply: Vec<u8>, lsn: Lsn) -> bool {
+    end_after(engine, blocked, Served::without_run(reply), lsn)
+}
+
 fn end_with(engine: &Engine, blocked: &BlockedClient, served: Served) -> bool {
+    end_after(engine, blocked, served, 0)
+}
+
+fn end_after(engine: &Engine, blocked: &BlockedClient, served: Served, lsn: Lsn) -> bool {
     let mut waiting = blocked.waiting.lock();
     if !std::mem::replace(&mut *waiting, false) {
         return false;
     }
     let target = *blocked.session.target.lock();
-    engine.send(target.worker, Message::Unblock(target.conn, served));
+    engine.send_after(target.worker, Message::Unblock(target.conn, served), lsn);
     true
 }
 

@@ -21,6 +21,7 @@ use crate::client_memory::{self, ClientMemory};
 use crate::host::{Host, Message};
 use crate::hot_keys::HotKeys;
 use crate::invocation::Registry;
+use crate::jobs::Jobs;
 use crate::key_sizes::KeySizes;
 use crate::latency::LatencyMonitor;
 use crate::memory_limit::{Freeing, Pressure};
@@ -175,6 +176,8 @@ pub struct Engine {
     pub hot_keys: HotKeys,
     /// The sizes of keys.
     pub key_sizes: KeySizes,
+    /// Walks over all keys that clients wait for.
+    pub(crate) jobs: Jobs,
     /// Counts of active expiry.
     pub expiry: ExpiryFigures,
     /// Keys waiting to be freed in the background, as Redis counts them.
@@ -228,7 +231,6 @@ impl Engine {
         };
         let pressure = Arc::<Pressure>::default();
         pressure.set_limit(config.maxmemory);
-        let acl = Acl::new(registry, &config);
         let log = Arc::<Log>::default();
         let aof = Aof::new(Arc::clone(&log), worker_count);
         Engine {
@@ -239,7 +241,7 @@ impl Engine {
             keyspace: Keyspace::new(config.databases, shard_count),
             registry,
             original_registry,
-            acl,
+            acl: Acl::new(registry, &config),
             active: ArcSwap::from_pointee(ActiveConfig::new(1, config)),
             config_version: AtomicU64::new(1),
             config_change: Mutex::default(),
@@ -270,6 +272,7 @@ impl Engine {
             pressure,
             hot_keys: HotKeys::new(worker_count + OTHER_THREADS),
             key_sizes: KeySizes::default(),
+            jobs: Jobs::default(),
             expiry: ExpiryFigures::default(),
             lazyfree_pending: Arc::default(),
             lazyfreed: Arc::default(),

@@ -54,6 +54,15 @@ pub struct Findings {
     biggest: Vec<BigKey>,
 }
 
+/// Bytes that a key takes with its value: as MEMORY USAGE reports them, or an estimate where elements are
+/// many.
+pub fn bytes_of(entry: &Entry) -> usize {
+    match entry.free_effort() {
+        0..=MEASURED_ELEMENTS_MAX => memory_usage(entry),
+        elements => elements * ELEMENT_BYTES,
+    }
+}
+
 impl Findings {
     /// Counts an entry.
     pub fn note(&mut self, database: usize, entry: &Entry) {
@@ -63,9 +72,7 @@ impl Findings {
             let size = entry.value().element_count();
             distribution[(u64::BITS - size.leading_zeros()) as usize] += 1;
         }
-        let elements = entry.free_effort();
-        let bytes =
-            if elements <= MEASURED_ELEMENTS_MAX { memory_usage(entry) } else { elements * ELEMENT_BYTES };
+        let bytes = bytes_of(entry);
         let smallest = self.biggest.first().map_or(0, |smallest| smallest.bytes);
         if self.biggest.len() < BIGGEST_MAX || bytes > smallest {
             let found = BigKey { bytes, database, key: entry.key().into() };

@@ -34,6 +34,8 @@ mod expiry;
 pub mod host;
 mod hot_keys;
 pub mod invocation;
+mod job_runner;
+mod jobs;
 mod key_sizes;
 mod latency;
 mod lazy_free;

@@ -45,6 +45,7 @@ mod tracked;
 pub mod types;
 mod value;
 pub mod vector_set;
+mod walk;
 
 pub use mantissa_memory::{allocator, heap, prefetch, slab};
 
@@ -75,3 +76,4 @@ pub use tracked::{Holders, TrackedKeys, TrackedTotals};
 pub use types::{Collection, ValueType};
 pub use value::{Kind, StringRef, Value, ValueMut, ValueRef};
 pub use vector_set::VectorSet;
+pub use walk::walked_share;

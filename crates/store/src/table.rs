@@ -443,6 +443,11 @@ impl<T> Table<T> {
         (cursor | !mask).reverse_bits().wrapping_add(1).reverse_bits()
     }
 
+    /// Whether the next step of a scan that is at this cursor visits items again: the table has shrunk since.
+    pub fn revisits(&self, cursor: u64) -> bool {
+        cursor >= self.level_size as u64
+    }
+
     /// Prepares for a scan that is at this cursor: has `fetch` called with the items that its next step
     /// visits, and fetches the buckets of the step after that.
     pub fn scan_ahead(&self, cursor: u64, mut fetch: impl FnMut(&T)) {

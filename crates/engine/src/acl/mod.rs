@@ -15,6 +15,7 @@
 mod file;
 pub mod log;
 mod password;
+mod permit;
 mod rules;
 mod selector;
 mod user;
@@ -33,7 +34,8 @@ use mantissa_persist::storage::Storage;
 use password::Password;
 use rules::{Vocabulary, has_spaces, join_selectors};
 
-pub use selector::{AclRequest, Denial, Selector, allows_channel};
+pub use permit::KeyPermit;
+pub use selector::{AclRequest, Denial, READ, Selector, WRITE, allows_channel};
 pub use user::{Rights, User};
 
 /// The name of the user that clients have who have not logged in.

@@ -186,16 +186,26 @@ impl Selector {
 
     /// Whether every key may be read.
     pub fn reads_all_keys(&self) -> bool {
-        self.all_keys || self.keys.get(b"*".as_slice()).is_some_and(|permission| permission & READ != 0)
+        self.permits_all_keys(READ)
     }
 
     /// Whether this key may be read.
     pub fn reads_key(&self, key: &[u8]) -> bool {
+        self.permits_key(READ, key)
+    }
+
+    /// Whether all of this may be done with every key.
+    pub fn permits_all_keys(&self, needed: u8) -> bool {
+        let of_all = self.keys.get(b"*".as_slice());
+        self.all_keys || of_all.is_some_and(|permission| permission & needed == needed)
+    }
+
+    /// Whether all of this may be done with a key.
+    pub fn permits_key(&self, needed: u8, key: &[u8]) -> bool {
+        let mut patterns = self.keys.iter();
         self.all_keys
-            || self
-                .keys
-                .iter()
-                .any(|(pattern, permission)| permission & READ != 0 && glob::matches(pattern, key))
+            || patterns
+                .any(|(pattern, permission)| permission & needed == needed && glob::matches(pattern, key))
     }
 
     /// Whether a call is allowed.

@@ -9,7 +9,8 @@ use crate::context::Context;
 use crate::invocation::Command;
 use crate::session::{Session, flag};
 
-const READ_ONLY: Error = Error::fixed("READONLY You can't write against a read only replica.");
+/// The refusal of writes on a replica.
+pub const READ_ONLY: Error = Error::fixed("READONLY You can't write against a read only replica.");
 const STALE: Error =
     Error::fixed("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
 

@@ -11,6 +11,7 @@ mod dump;
 mod failover;
 pub(crate) mod info;
 mod introspection;
+mod jobs;
 mod key_reports;
 mod memory;
 mod migrate;
@@ -57,6 +58,7 @@ pub const FAMILIES: &[&[EngineSpec]] = &[
     debug::COMMANDS,
     info::COMMANDS,
     introspection::COMMANDS,
+    jobs::COMMANDS,
     key_reports::COMMANDS,
     memory::COMMANDS,
     migrate::COMMANDS,
