@@ -18,8 +18,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     // The first byte says where the path ends.
     let Some((&length, data)) = data.split_first() else { return };
     let (path, text) = data.split_at(usize::from(length).min(data.len()));
-    let Ok(text) = std::str::from_utf8(text) else { return };
     let Ok(value) = Fragment::parse(text) else { return };
+    std::str::from_utf8(text).expect("JSON is UTF-8");
     let shown = printed(value.view());
     let again = Fragment::parse(&shown).expect("what is printed is JSON");
     assert_eq!(again, value);

@@ -17,7 +17,7 @@ mod table;
 
 use mantissa_protocol::Args;
 use mantissa_store::Json;
-use mantissa_store::json::{Fragment, Shape, View};
+use mantissa_store::json::{Fragment, ParseError, Shape, View};
 
 use crate::access::Access;
 use crate::effects::EventClass;
@@ -62,18 +62,26 @@ fn change_present<'a>(access: &'a mut Access<'_>, key: &[u8]) -> Outcome<&'a mut
     change(access, key)?.ok_or(NO_KEY)
 }
 
-fn text(argument: &[u8]) -> Outcome<&str> {
-    std::str::from_utf8(argument).map_err(|_| NOT_UTF_8)
+/// Refuses what is not UTF-8.
+fn utf8(argument: &[u8]) -> Outcome {
+    std::str::from_utf8(argument).map(drop).map_err(|_| NOT_UTF_8)
 }
 
 /// The value of a JSON text.
 fn parse(argument: &[u8]) -> Outcome<Fragment> {
-    Fragment::parse(text(argument)?).map_err(|error| Error::new(error.to_string()))
+    parsed(Fragment::parse(argument), "")
 }
 
 /// The same, with the code that some commands give the error, and nothing behind the value.
 fn parse_whole(argument: &[u8]) -> Outcome<Fragment> {
-    Fragment::parse_whole(text(argument)?).map_err(|error| Error::new(format!("ERR {error}")))
+    parsed(Fragment::parse_whole(argument), "ERR ")
+}
+
+fn parsed(outcome: Result<Fragment, ParseError>, code: &str) -> Outcome<Fragment> {
+    outcome.map_err(|error| match error {
+        ParseError::NotUtf8 => NOT_UTF_8,
+        error => Error::new(format!("{code}{error}")),
+    })
 }
 
 /// A signed integer in decimal.

@@ -10,6 +10,7 @@
 mod edit;
 mod packed;
 mod parse;
+mod plain;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -36,18 +37,18 @@ pub struct Fragment(Vec<u8>);
 
 impl Fragment {
     /// Parses what a client has sent.
-    pub fn parse(text: &str) -> Result<Fragment, ParseError> {
-        parse::parse(text, TEXT_DEPTH_MAX).map(Fragment)
+    pub fn parse(text: impl AsRef<[u8]>) -> Result<Fragment, ParseError> {
+        parse::parse(text.as_ref(), TEXT_DEPTH_MAX).map(Fragment)
     }
 
     /// The same, and refuses whatever stands behind the value but spaces.
-    pub fn parse_whole(text: &str) -> Result<Fragment, ParseError> {
-        parse::parse_whole(text, TEXT_DEPTH_MAX).map(Fragment)
+    pub fn parse_whole(text: impl AsRef<[u8]>) -> Result<Fragment, ParseError> {
+        parse::parse_whole(text.as_ref(), TEXT_DEPTH_MAX).map(Fragment)
     }
 
     /// Parses what a document was printed as.
-    pub fn parse_of_document(text: &str) -> Result<Fragment, ParseError> {
-        parse::parse(text, DEPTH_MAX).map(Fragment)
+    pub fn parse_of_document(text: impl AsRef<[u8]>) -> Result<Fragment, ParseError> {
+        parse::parse(text.as_ref(), DEPTH_MAX).map(Fragment)
     }
 
     /// A number; a double must be finite.
@@ -137,7 +138,7 @@ impl Json {
     }
 
     /// Parses a document of a file.
-    pub fn parse(text: &str) -> Result<Json, ParseError> {
+    pub fn parse(text: impl AsRef<[u8]>) -> Result<Json, ParseError> {
         Fragment::parse_of_document(text).map(|value| Json::new(&value))
     }
 

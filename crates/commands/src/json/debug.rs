@@ -9,7 +9,7 @@ use super::{Access, Error, Outcome, at_least, optional_path, read};
 /// JSON.DEBUG MEMORY key [path], JSON.DEBUG HELP
 pub(super) fn debug(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) -> Outcome {
     at_least(2, args, "json.debug")?;
-    super::text(args.at(1))?;
+    super::utf8(args.at(1))?;
     match args.at(1).to_ascii_uppercase().as_slice() {
         b"MEMORY" => {
             at_least(3, args, "json.debug")?;

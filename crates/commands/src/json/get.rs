@@ -89,7 +89,8 @@ pub(super) fn get(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
         }
         return Ok(());
     }
-    let mut text = Vec::new();
+    let is_whole = options.paths.iter().all(Path::is_root);
+    let mut text = Vec::with_capacity(if is_whole { text_bytes(root) } else { 0 });
     let layout = &options.layout;
     match options.paths.as_slice() {
         [path] if path.is_legacy => {
@@ -101,6 +102,12 @@ pub(super) fn get(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
     }
     reply.bulk(&text);
     Ok(())
+}
+
+/// About as many bytes as the text of a value has.
+fn text_bytes(value: View<'_>) -> usize {
+    let packed = value.memory_usage();
+    packed + packed / 2 + 16
 }
 
 /// Writes the array of a path's matches, inside `depth` containers.

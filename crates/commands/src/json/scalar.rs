@@ -33,7 +33,7 @@ fn change_number(
     at_least(4, args, event)?;
     let key = args.at(1);
     let path = path_at(args, 2)?;
-    super::text(args.at(3))?;
+    super::utf8(args.at(3))?;
     change_present(access, key)?;
     // An argument that is no number is an error only where there is a number to change.
     let operand = parse_whole(args.at(3))
@@ -122,7 +122,7 @@ pub(super) fn strappend(access: &mut Access<'_>, args: Args<'_>, reply: &mut Rep
         Some(value) => (path_at(args, 2)?, value),
         None => (Path::default(), args.at(2)),
     };
-    super::text(value)?;
+    super::utf8(value)?;
     // An argument that is no string is an error only where there is a string to change.
     let suffix = parse_whole(value).and_then(|suffix| match suffix.view().string() {
         Some(text) => Ok(text.to_vec()),

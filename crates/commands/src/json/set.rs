@@ -124,7 +124,7 @@ fn put(access: &mut Access<'_>, key: &[u8], value: &Fragment, expiry: NewExpiry)
 
 /// The value of a text of the log, which may be nested as deeply as a document.
 fn parse_of_log(argument: &[u8]) -> Outcome<Fragment> {
-    Fragment::parse_of_document(super::text(argument)?).map_err(|error| Error::new(error.to_string()))
+    super::parsed(Fragment::parse_of_document(argument), "")
 }
 
 /// JSON.SET key path value [NX | XX] [FORMAT format]
@@ -134,7 +134,7 @@ pub(super) fn set(access: &mut Access<'_>, args: Args<'_>, reply: &mut Reply) ->
     let mut condition = Condition::Always;
     let mut words = args.from(4).iter();
     while let Some(word) = words.next() {
-        super::text(word)?;
+        super::utf8(word)?;
         match condition {
             Condition::Always if is(word, "nx") => condition = Condition::IfMissing,
             Condition::Always if is(word, "xx") => condition = Condition::IfPresent,

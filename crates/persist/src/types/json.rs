@@ -33,10 +33,7 @@ impl Codec for Json {
 
     fn read<R: Read>(source: &mut Source<R>, _form: u8, _limits: &EncodingLimits) -> Result<Self, LoadError> {
         let offset = source.offset();
-        let parsed = match std::str::from_utf8(read_string(source)?) {
-            Ok(text) => Json::parse(text).map_err(|error| error.to_string()),
-            Err(_) => Err("it is not UTF-8".to_owned()),
-        };
+        let parsed = Json::parse(read_string(source)?);
         parsed.or_else(|error| source.error(offset, format!("a JSON document is damaged: {error}")))
     }
 
@@ -55,7 +52,7 @@ impl super::tests::Sample for Json {
         let elements: Vec<String> = (0..count)
             .map(|number| String::from_utf8_lossy(&super::tests::element(number)).into_owned())
             .collect();
-        Json::parse(&format!("{elements:?}")).expect("it is JSON")
+        Json::parse(format!("{elements:?}")).expect("it is JSON")
     }
 
     fn disturb(&mut self) {

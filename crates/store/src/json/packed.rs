@@ -49,8 +49,8 @@ const HEADER_MIN: usize = 3;
 /// Decimal scales that are tried, and what they divide by. Such a power and an integer below 2^53 are exact,
 /// so their quotient is the double closest to the decimal number.
 const POWERS: [f64; 10] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
-/// Integers below this are exact as doubles.
-const EXACT_MAX: f64 = (1_u64 << 53) as f64;
+/// Integers that are encoded with a scale are no larger.
+const DECIMAL_MAX: f64 = (1_u64 << 31) as f64;
 
 /// A number of a document.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -180,13 +180,7 @@ pub(super) fn size(bytes: &[u8]) -> usize {
 /// The string that begins here; empty if it is none.
 #[inline]
 pub(super) fn string(bytes: &[u8]) -> &[u8] {
-    match bytes[0] {
-        tag @ SHORT_STRING.. => &bytes[1..][..usize::from(tag - SHORT_STRING)],
-        STRING_8 => &bytes[2..][..unsigned(&bytes[1..], 1)],
-        STRING_16 => &bytes[3..][..unsigned(&bytes[1..], 2)],
-        STRING_32 => &bytes[5..][..unsigned(&bytes[1..], 4)],
-        _ => &[],
-    }
+    &bytes[string_range(bytes)]
 }
 
 /// Whether a string begins here.
@@ -254,15 +248,14 @@ fn put_double(value: f64, out: &mut Vec<u8>) {
     if value != 0.0 || value.is_sign_positive() {
         for (scale, power) in POWERS.iter().enumerate() {
             let scaled = value * power;
-            if scaled.abs() >= EXACT_MAX {
+            // More bytes than four are no fewer than those of the double.
+            if scaled.abs() > DECIMAL_MAX {
                 break;
             }
-            let integer = scaled.round();
-            if integer / power == value {
-                let integer = integer as i64;
-                // Eight bytes are no fewer than those of the double.
-                if i32::try_from(integer).is_ok() {
-                    return put_signed(DECIMAL_8, Some(scale as u8), integer, out);
+            let integer = (scaled + 0.5_f64.copysign(scaled)) as i64;
+            if integer as f64 / power == value {
+                if put_decimal(integer, scale, out) {
+                    return;
                 }
                 break;
             }
@@ -270,6 +263,30 @@ fn put_double(value: f64, out: &mut Vec<u8>) {
     }
     out.push(DOUBLE);
     out.extend_from_slice(&value.to_le_bytes());
+}
+
+/// Appends the double that is closest to `integer` / 10^`scale`, where that has an encoding with a scale. The
+/// scale must be the smallest that gives this double.
+#[inline]
+pub(super) fn put_decimal(integer: i64, scale: usize, out: &mut Vec<u8>) -> bool {
+    let has_encoding = scale < POWERS.len() && i32::try_from(integer).is_ok();
+    if has_encoding {
+        put_signed(DECIMAL_8, Some(scale as u8), integer, out);
+    }
+    has_encoding
+}
+
+/// The integer and the scale of a double that is encoded with them.
+#[inline]
+pub(super) fn decimal(bytes: &[u8]) -> Option<(i64, usize)> {
+    let width = match bytes[0] {
+        DECIMAL_8 => 1,
+        DECIMAL_16 => 2,
+        DECIMAL_32 => 4,
+        DECIMAL_64 => 8,
+        _ => return None,
+    };
+    Some((signed(&bytes[2..], width), usize::from(bytes[1])))
 }
 
 /// Appends a string.
@@ -288,6 +305,38 @@ pub(super) fn put_string(text: &[u8], out: &mut Vec<u8>) {
         }
     }
     out.extend_from_slice(text);
+}
+
+/// Begins a string. Returns where, for [`end_string`].
+#[inline]
+pub(super) fn begin_string(out: &mut Vec<u8>) -> usize {
+    out.push(0);
+    out.len() - 1
+}
+
+/// Ends a string whose text has been appended.
+#[inline]
+pub(super) fn end_string(start: usize, out: &mut Vec<u8>) {
+    let len = out.len() - start - 1;
+    if len <= SHORT_STRING_MAX {
+        out[start] = SHORT_STRING + len as u8;
+    } else {
+        let text = out.split_off(start + 1);
+        out.truncate(start);
+        put_string(&text, out);
+    }
+}
+
+/// Where the text of the string that begins here stands.
+#[inline]
+pub(super) fn string_range(bytes: &[u8]) -> std::ops::Range<usize> {
+    match bytes[0] {
+        tag @ SHORT_STRING.. => 1..1 + usize::from(tag - SHORT_STRING),
+        STRING_8 => 2..2 + unsigned(&bytes[1..], 1),
+        STRING_16 => 3..3 + unsigned(&bytes[1..], 2),
+        STRING_32 => 5..5 + unsigned(&bytes[1..], 4),
+        _ => 0..0,
+    }
 }
 
 /// Begins a container. Returns where, for [`end`].

@@ -10,6 +10,7 @@
 use std::fmt;
 
 use super::packed::{self, ARRAY, FALSE, NULL, Number, OBJECT, TRUE};
+use super::plain;
 use crate::key_hash::KeyHasher;
 
 /// How deeply a client's text may be nested: one more than the containers in each other.
@@ -17,26 +18,39 @@ pub const TEXT_DEPTH_MAX: usize = 128;
 
 /// Why a text is no JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseError {
-    reason: &'static str,
-    line: usize,
-    column: usize,
+pub enum ParseError {
+    /// It is not UTF-8, behind the value perhaps.
+    NotUtf8,
+    /// It breaks the grammar or a limit.
+    Invalid {
+        /// What is wrong.
+        reason: &'static str,
+        /// The line, from 1 on.
+        line: usize,
+        /// The byte of the line, from 1 on.
+        column: usize,
+    },
 }
 
 impl fmt::Display for ParseError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} at line {} column {}", self.reason, self.line, self.column)
+        match self {
+            ParseError::NotUtf8 => formatter.write_str("it is not UTF-8"),
+            ParseError::Invalid { reason, line, column } => {
+                write!(formatter, "{reason} at line {line} column {column}")
+            }
+        }
     }
 }
 
 /// Parses the value that the text begins with into its packed form. `depth_max` is the depth at which it is
 /// refused.
-pub(super) fn parse(text: &str, depth_max: usize) -> Result<Vec<u8>, ParseError> {
+pub(super) fn parse(text: &[u8], depth_max: usize) -> Result<Vec<u8>, ParseError> {
     Parser::new(text, depth_max).run(false)
 }
 
 /// The same, and refuses whatever stands behind the value but spaces.
-pub(super) fn parse_whole(text: &str, depth_max: usize) -> Result<Vec<u8>, ParseError> {
+pub(super) fn parse_whole(text: &[u8], depth_max: usize) -> Result<Vec<u8>, ParseError> {
     Parser::new(text, depth_max).run(true)
 }
 
@@ -44,7 +58,7 @@ fn locate(text: &[u8], reason: &'static str, at: usize) -> ParseError {
     let before = &text[..at.min(text.len())];
     let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
     let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
-    ParseError { reason, line, column: before.len() - start }
+    ParseError::Invalid { reason, line, column: before.len() - start }
 }
 
 const EOF_VALUE: &str = "EOF while parsing a value";
@@ -77,18 +91,16 @@ struct Parser<'a> {
     out: Vec<u8>,
     /// Those of all open objects.
     keys: Vec<Key>,
-    scratch: Vec<u8>,
     depth_left: usize,
 }
 
 impl<'a> Parser<'a> {
-    fn new(text: &'a str, depth_max: usize) -> Self {
+    fn new(text: &'a [u8], depth_max: usize) -> Self {
         Parser {
-            text: text.as_bytes(),
+            text,
             at: 0,
-            out: Vec::with_capacity(text.len() / 2 + 16),
+            out: Vec::with_capacity(text.len() + 16),
             keys: Vec::new(),
-            scratch: Vec::new(),
             depth_left: depth_max,
         }
     }
@@ -98,6 +110,11 @@ impl<'a> Parser<'a> {
             Some(_) if is_whole => self.at_next("trailing characters"),
             _ => Ok(()),
         });
+        // Of a value that was read, the strings have been checked, and the rest is ASCII.
+        let unchecked = if outcome.is_ok() { &self.text[self.at..] } else { self.text };
+        if std::str::from_utf8(unchecked).is_err() {
+            return Err(ParseError::NotUtf8);
+        }
         match outcome {
             Ok(()) => Ok(self.out),
             Err(Failure { reason, at }) => Err(locate(self.text, reason, at)),
@@ -249,24 +266,13 @@ impl<'a> Parser<'a> {
     /// A string, its quote read.
     #[inline]
     fn string(&mut self) -> Step {
-        let start = self.at;
-        self.at = plain_end(self.text, start);
-        if self.text.get(self.at) == Some(&b'"') {
-            packed::put_string(&self.text[start..self.at], &mut self.out);
-            self.at += 1;
-            return Ok(());
-        }
-        self.escaped_string(start)
-    }
-
-    /// A string of which the text up to here has no escape.
-    fn escaped_string(&mut self, start: usize) -> Step {
-        let mut plain = start;
-        self.scratch.clear();
+        let (first, start) = (self.at, packed::begin_string(&mut self.out));
+        let mut is_beyond_ascii = false;
         loop {
-            self.scratch.extend_from_slice(&self.text[plain..self.at]);
-            match self.text.get(self.at) {
-                None => return self.behind(EOF_STRING),
+            let (at, is_beyond) = plain::append(self.text, self.at, self.text.len(), &mut self.out);
+            self.at = at;
+            is_beyond_ascii |= is_beyond;
+            match self.text.get(at) {
                 Some(b'"') => break,
                 Some(b'\\') => {
                     self.at += 1;
@@ -276,12 +282,14 @@ impl<'a> Parser<'a> {
                     self.at += 1;
                     return self.behind("control character (\\u0000-\\u001F) found while parsing a string");
                 }
+                None => return self.behind(EOF_STRING),
             }
-            plain = self.at;
-            self.at = plain_end(self.text, plain);
+        }
+        if is_beyond_ascii && std::str::from_utf8(&self.text[first..self.at]).is_err() {
+            return self.behind("not UTF-8");
         }
         self.at += 1;
-        packed::put_string(&self.scratch, &mut self.out);
+        packed::end_string(start, &mut self.out);
         Ok(())
     }
 
@@ -297,12 +305,12 @@ impl<'a> Parser<'a> {
             b't' => b'\t',
             b'u' => {
                 let character = self.code_point()?;
-                self.scratch.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                self.out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
                 return Ok(());
             }
             _ => return self.behind("invalid escape"),
         };
-        self.scratch.push(byte);
+        self.out.push(byte);
         Ok(())
     }
 
@@ -348,6 +356,8 @@ impl<'a> Parser<'a> {
         let start = self.at;
         let is_negative = self.text[start] == b'-';
         self.at += usize::from(is_negative);
+        let first = self.at;
+        let mut digits = 0;
         match self.text.get(self.at) {
             Some(b'0') => {
                 self.at += 1;
@@ -355,87 +365,106 @@ impl<'a> Parser<'a> {
                     return self.at_next(INVALID_NUMBER);
                 }
             }
-            Some(b'1'..=b'9') => self.digits(),
+            Some(b'1'..=b'9') => digits = self.digits(0),
             None => return self.behind(EOF_VALUE),
             Some(_) => {
                 self.at += 1;
                 return self.behind(INVALID_NUMBER);
             }
         }
+        let (mut count, mut scale, mut has_exponent) = (self.at - first, 0, false);
         let is_integer = !matches!(self.text.get(self.at), Some(b'.' | b'e' | b'E'));
         if !is_integer {
-            self.fraction_and_exponent()?;
+            (digits, scale) = self.fraction(digits)?;
+            count += scale;
+            has_exponent = self.exponent()?;
         }
-        let text = &self.text[start..self.at];
-        let integer = if is_integer && text != b"-0" {
-            let unsigned = || mantissa_number::parse_u64(text).map(Number::Unsigned);
-            mantissa_number::parse_i64(text).map(Number::Integer).or_else(unsigned)
-        } else {
-            None
-        };
-        let number = match integer {
-            Some(integer) => integer,
-            None => match mantissa_number::parse_f64(text) {
-                Some(value) if value.is_finite() => Number::Double(value),
-                _ => return self.behind("number out of range"),
-            },
-        };
+        let is_exact = count <= DIGITS_MAX && !has_exponent && !(is_negative && digits == 0);
+        let integer = if is_negative { (digits as i64).wrapping_neg() } else { digits as i64 };
+        if is_exact && is_integer {
+            packed::put_number(Number::Integer(integer), &mut self.out);
+            return Ok(());
+        }
+        if is_exact && count <= UNIQUE_DIGITS && self.decimal(integer, scale) {
+            return Ok(());
+        }
+        let number = self.wide_number(&self.text[start..self.at], is_integer)?;
         packed::put_number(number, &mut self.out);
         Ok(())
     }
 
-    fn digits(&mut self) {
-        while self.text.get(self.at).is_some_and(u8::is_ascii_digit) {
-            self.at += 1;
+    /// The double `integer` / 10^`scale`, if it is encoded in this way.
+    #[inline]
+    fn decimal(&mut self, mut integer: i64, mut scale: usize) -> bool {
+        while scale > 0 && integer % 10 == 0 {
+            (integer, scale) = (integer / 10, scale - 1);
+        }
+        packed::put_decimal(integer, scale, &mut self.out)
+    }
+
+    fn wide_number(&self, text: &[u8], is_integer: bool) -> Step<Number> {
+        let integer = || {
+            let unsigned = || mantissa_number::parse_u64(text).map(Number::Unsigned);
+            mantissa_number::parse_i64(text).map(Number::Integer).or_else(unsigned)
+        };
+        if let Some(number) = (is_integer && text != b"-0").then(integer).flatten() {
+            return Ok(number);
+        }
+        match mantissa_number::parse_f64(text) {
+            Some(value) if value.is_finite() => Ok(Number::Double(value)),
+            _ => self.behind("number out of range"),
         }
     }
 
-    fn fraction_and_exponent(&mut self) -> Step {
-        if self.text.get(self.at) == Some(&b'.') {
+    /// Reads digits behind others. Returns their value, modulo 2^64.
+    #[inline]
+    fn digits(&mut self, mut value: u64) -> u64 {
+        while let Some(&digit @ b'0'..=b'9') = self.text.get(self.at) {
+            value = value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
             self.at += 1;
-            let first = self.at;
-            self.digits();
-            if self.at == first {
-                let is_end = self.at == self.text.len();
-                return self.at_next(if is_end { EOF_VALUE } else { INVALID_NUMBER });
-            }
         }
-        if matches!(self.text.get(self.at), Some(b'e' | b'E')) {
+        value
+    }
+
+    /// A fraction behind these digits. Returns all digits, and how many are in the fraction.
+    fn fraction(&mut self, digits: u64) -> Step<(u64, usize)> {
+        if self.text.get(self.at) != Some(&b'.') {
+            return Ok((digits, 0));
+        }
+        self.at += 1;
+        let first = self.at;
+        let digits = self.digits(digits);
+        if self.at == first {
+            let is_end = self.at == self.text.len();
+            return self.at_next(if is_end { EOF_VALUE } else { INVALID_NUMBER });
+        }
+        Ok((digits, self.at - first))
+    }
+
+    /// Whether there is an exponent.
+    fn exponent(&mut self) -> Step<bool> {
+        if !matches!(self.text.get(self.at), Some(b'e' | b'E')) {
+            return Ok(false);
+        }
+        self.at += 1;
+        self.at += usize::from(matches!(self.text.get(self.at), Some(b'+' | b'-')));
+        let first = self.at;
+        self.digits(0);
+        if self.at == first {
+            if self.at == self.text.len() {
+                return self.behind(EOF_VALUE);
+            }
             self.at += 1;
-            self.at += usize::from(matches!(self.text.get(self.at), Some(b'+' | b'-')));
-            let first = self.at;
-            self.digits();
-            if self.at == first {
-                if self.at == self.text.len() {
-                    return self.behind(EOF_VALUE);
-                }
-                self.at += 1;
-                return self.behind(INVALID_NUMBER);
-            }
+            return self.behind(INVALID_NUMBER);
         }
-        Ok(())
+        Ok(true)
     }
 }
 
-/// The first byte from `at` on that ends a string or needs a look: a quote, a backslash, a control character.
-#[inline]
-pub(super) fn plain_end(text: &[u8], mut at: usize) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const TOPS: u64 = 0x8080_8080_8080_8080;
-    let zero_bytes = |word: u64| word.wrapping_sub(ONES) & !word & TOPS;
-    while let Some(chunk) = text[at..].first_chunk::<8>() {
-        let word = u64::from_le_bytes(*chunk);
-        let below_space = word.wrapping_sub(ONES * 0x20) & !word & TOPS;
-        let found = zero_bytes(word ^ (ONES * 0x22)) | zero_bytes(word ^ (ONES * 0x5c)) | below_space;
-        if found != 0 {
-            // A borrow marks bytes above the first one wrongly, never one below it.
-            return at + found.trailing_zeros() as usize / 8;
-        }
-        at += 8;
-    }
-    let rest = &text[at..];
-    at + rest.iter().position(|&byte| matches!(byte, b'"' | b'\\' | ..0x20)).unwrap_or(rest.len())
-}
+/// As many digits are below 2^63.
+const DIGITS_MAX: usize = 18;
+/// Different numbers of as many digits are different doubles.
+const UNIQUE_DIGITS: usize = 15;
 
 fn key_tag(key: &[u8]) -> u32 {
     let (first, last) = (key.first().copied().unwrap_or(0), key.last().copied().unwrap_or(0));

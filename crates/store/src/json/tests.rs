@@ -60,7 +60,7 @@ fn texts_come_back_as_they_are() {
     assert_eq!(printed(r#" { "a" : 1 , "b":2,"a":3 } x"#).as_deref(), Ok(r#"{"a":3,"b":2}"#));
     assert_eq!(printed(r#""\ud83d\ude00\/""#).as_deref(), Ok("\"😀/\""));
     let keys: Vec<String> = (0..100).map(|number| format!("\"{}\":{number}", number % 40)).collect();
-    let value = Fragment::parse(&format!("{{{}}}", keys.join(","))).expect("it is JSON");
+    let value = Fragment::parse(format!("{{{}}}", keys.join(","))).expect("it is JSON");
     assert_eq!((value.view().len(), value.view().member(b"3").map(|found| found.0)), (40, Some(3)));
     assert_eq!(shown(value.view().child(3).expect("a member")), "83");
 }
@@ -131,7 +131,7 @@ impl Model {
     }
 
     fn fragment(&self) -> Fragment {
-        Fragment::parse(&self.text()).expect("a model is JSON")
+        Fragment::parse(self.text()).expect("a model is JSON")
     }
 
     fn len(&self) -> usize {
@@ -227,4 +227,38 @@ fn many_changes_at_once_are_as_one_after_the_other() {
     let mut document = Json::parse(text).expect("it is JSON");
     document.change_all(&places, &mut |_| None);
     assert_eq!(shown(document.root()), r#"{"e":3,"a":[2,{}],"d":{"r":3}}"#);
+}
+
+#[test]
+fn a_decimal_number_has_the_form_of_its_double() {
+    let mut random = Random::new(0x5eed);
+    for _ in 0..20_000 {
+        let bits = random.below(40);
+        let (whole, places) = (random.below(1 << bits), random.below(18));
+        let sign = if random.below(2) == 0 { "-" } else { "" };
+        let zeros = "0".repeat(random.below(4));
+        let digits = format!("{:0places$}{zeros}", random.below(10_usize.pow(places as u32)));
+        let text =
+            if digits.is_empty() { format!("{sign}{whole}.0") } else { format!("{sign}{whole}.{digits}") };
+        let value: f64 = text.parse().expect("it is a number");
+        let parsed = Fragment::parse(&text).expect("it is JSON");
+        assert_eq!(parsed, Fragment::number(Number::Double(value)), "{text}");
+        let shown = shown(parsed.view());
+        assert_eq!(shown.parse(), Ok(value), "{text}");
+        let again = Fragment::parse(&shown).expect("it is JSON");
+        assert_eq!(again, parsed, "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_utf_8_is_refused_wherever_it_stands() {
+    for text in
+        [&b"\"\xff\""[..], b"[1]\xff", b"\xff", b"{\"a\":\"aaaaaaaaaaaaaaaaaaaaa\xc3\"}", b"[1,\xe2\x82]"]
+    {
+        assert_eq!(Fragment::parse(text), Err(ParseError::NotUtf8), "{text:?}");
+    }
+    assert_eq!(
+        printed("[\"aaaaaaaaaaaaaaa\u{20ac}\",\"\\u20ac\"]"),
+        Ok("[\"aaaaaaaaaaaaaaa\u{20ac}\",\"\u{20ac}\"]".to_owned())
+    );
 }

@@ -1,11 +1,13 @@
 //! Documents as JSON text.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
-use mantissa_number::{FloatText, format_f64, write_i64, write_u64};
+use mantissa_number::{FloatText, INTEGER_TEXT_MAX, format_f64, format_i64, write_i64, write_u64};
 
-use super::packed::Number;
-use super::view::{Shape, View};
+use super::packed::{self, ARRAY, FALSE, Header, NULL, Number, OBJECT, TRUE};
+use super::plain;
+use super::view::View;
 
 /// What stands between the parts of a text.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,37 +29,75 @@ impl Layout<'_> {
     fn is_plain(&self) -> bool {
         self.indent.is_empty() && self.newline.is_empty()
     }
+
+    fn is_none(&self) -> bool {
+        self.is_plain() && self.space.is_empty()
+    }
 }
 
 impl View<'_> {
     /// Appends the text.
     pub fn write(self, out: &mut Vec<u8>) {
-        self.write_with(&Layout::default(), 0, out);
+        write_plain(self.bytes, out);
     }
 
     /// Appends the text with this layout, inside `depth` containers.
     pub fn write_with(self, layout: &Layout<'_>, depth: usize, out: &mut Vec<u8>) {
-        match self.shape() {
-            Shape::Null => out.extend_from_slice(b"null"),
-            Shape::Boolean(true) => out.extend_from_slice(b"true"),
-            Shape::Boolean(false) => out.extend_from_slice(b"false"),
-            Shape::Number(number) => write_number(number, out),
-            Shape::String(text) => write_string(text, out),
-            Shape::Array => {
-                write_list(b"[]", self.elements(), layout, depth, out, |element, out| {
-                    element.write_with(layout, depth + 1, out);
-                });
-            }
-            Shape::Object => {
-                write_list(b"{}", self.members(), layout, depth, out, |(key, value), out| {
-                    write_string(key, out);
-                    out.push(b':');
-                    out.extend_from_slice(layout.space);
-                    value.write_with(layout, depth + 1, out);
-                });
-            }
+        match packed::container(self.bytes) {
+            Some(_) if layout.is_none() => self.write(out),
+            Some(ARRAY) => write_list(b"[]", self.elements(), layout, depth, out, |element, out| {
+                element.write_with(layout, depth + 1, out);
+            }),
+            Some(_) => write_list(b"{}", self.members(), layout, depth, out, |(key, value), out| {
+                write_string(key, out);
+                out.push(b':');
+                out.extend_from_slice(layout.space);
+                value.write_with(layout, depth + 1, out);
+            }),
+            None => drop(write_scalar(self.bytes, out)),
         }
     }
+}
+
+/// Appends the text of the value that begins here. Returns the bytes that it takes. Recursion is as deep as
+/// values are nested.
+fn write_plain(bytes: &[u8], out: &mut Vec<u8>) -> usize {
+    let Some(kind) = packed::container(bytes) else { return write_scalar(bytes, out) };
+    let Header { size: mut at, count, .. } = Header::read(bytes);
+    out.push(if kind == ARRAY { b'[' } else { b'{' });
+    for index in 0..count {
+        if index > 0 {
+            out.push(b',');
+        }
+        if kind == OBJECT {
+            at += write_scalar(&bytes[at..], out);
+            out.push(b':');
+        }
+        at += write_plain(&bytes[at..], out);
+    }
+    out.push(if kind == ARRAY { b']' } else { b'}' });
+    at
+}
+
+/// Appends the text of the value that begins here, which is no container. Returns the bytes that it takes.
+#[inline]
+fn write_scalar(bytes: &[u8], out: &mut Vec<u8>) -> usize {
+    if packed::is_string(bytes) {
+        let text = packed::string_range(bytes);
+        let end = text.end;
+        write_escaped(bytes, text, out);
+        return end;
+    }
+    match bytes[0] {
+        NULL => out.extend_from_slice(b"null"),
+        FALSE => out.extend_from_slice(b"false"),
+        TRUE => out.extend_from_slice(b"true"),
+        _ => match packed::decimal(bytes) {
+            Some((integer, scale)) if scale <= PLAIN_SCALE_MAX => write_decimal(integer, scale, out),
+            _ => write_number(packed::number(bytes).unwrap_or(Number::Integer(0)), out),
+        },
+    }
+    packed::size(bytes)
 }
 
 /// Appends a list between two brackets, inside `depth` containers.
@@ -94,6 +134,30 @@ pub fn write_number(number: Number, out: &mut Vec<u8>) {
         Number::Integer(value) => write_i64(out, value),
         Number::Unsigned(value) => write_u64(out, value),
         Number::Double(value) => write_double(value, out),
+    }
+}
+
+/// With as many decimal places no number but zero is below [`PLAIN_MIN`].
+const PLAIN_SCALE_MAX: usize = 5;
+
+/// Appends the double `integer` / 10^`scale`: its shortest digits are those of the integer.
+fn write_decimal(integer: i64, scale: usize, out: &mut Vec<u8>) {
+    let mut digits = [0; INTEGER_TEXT_MAX];
+    let text = format_i64(&mut digits, integer.wrapping_abs());
+    if integer < 0 {
+        out.push(b'-');
+    }
+    match text.len().checked_sub(scale) {
+        Some(whole @ 1..) => {
+            out.extend_from_slice(&text[..whole]);
+            out.push(b'.');
+            out.extend_from_slice(if scale == 0 { b"0" } else { &text[whole..] });
+        }
+        _ => {
+            out.extend_from_slice(b"0.");
+            out.extend_from_slice(&b"000000000"[..scale - text.len()]);
+            out.extend_from_slice(text);
+        }
     }
 }
 
@@ -156,12 +220,20 @@ const ESCAPES: [u8; 256] = {
 
 /// Appends a string between quotes, with the escapes that JSON asks for.
 pub fn write_string(text: &[u8], out: &mut Vec<u8>) {
+    write_escaped(text, 0..text.len(), out);
+}
+
+/// The same for a part of what can be read.
+#[inline]
+fn write_escaped(bytes: &[u8], text: Range<usize>, out: &mut Vec<u8>) {
     out.push(b'"');
-    let mut rest = text;
+    let mut at = text.start;
     loop {
-        let plain = super::parse::plain_end(rest, 0);
-        out.extend_from_slice(&rest[..plain]);
-        let Some(&byte) = rest.get(plain) else { break };
+        (at, _) = plain::append(bytes, at, text.end, out);
+        if at == text.end {
+            break;
+        }
+        let byte = bytes[at];
         match ESCAPES[usize::from(byte)] {
             b'u' => {
                 const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -170,7 +242,7 @@ pub fn write_string(text: &[u8], out: &mut Vec<u8>) {
             }
             letter => out.extend_from_slice(&[b'\\', letter]),
         }
-        rest = &rest[plain + 1..];
+        at += 1;
     }
     out.push(b'"');
 }

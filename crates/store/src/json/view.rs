@@ -6,7 +6,7 @@ use super::packed::{self, ARRAY, FALSE, Header, NULL, Number, OBJECT, TRUE};
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// Begins with the value; there may be more behind it.
-    bytes: &'a [u8],
+    pub(super) bytes: &'a [u8],
 }
 
 /// What a value is.
