@@ -49,8 +49,8 @@ fn look(chunk: &[u8; STEP]) -> Look {
 }
 
 /// Appends `bytes[at..end]` up to a byte that ends a string or needs an escape: a quote, a backslash, a
-/// control character. Returns where that stands, or `end`, and whether a byte before it is beyond ASCII. Bytes
-/// behind `end` may be read.
+/// control character. Returns where that stands, or `end`, and whether a byte before it is beyond ASCII.
+/// Bytes behind `end` may be read.
 #[inline(always)]
 pub(super) fn append(bytes: &[u8], mut at: usize, end: usize, out: &mut Vec<u8>) -> (usize, bool) {
     let mut is_beyond_ascii = false;
