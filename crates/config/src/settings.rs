@@ -598,8 +598,8 @@ settings! {
     metrics_timeout_s: u32 = "metrics-timeout", ONE_UP, "120", 0;
 
     section "HTTP",
-        "Commands over HTTP: see [HTTP](http.md). Clients log in as ACL users, TLS has the settings of \
-        `tls-port`.";
+        "Commands over HTTP and WebSocket: see [HTTP](http.md) and [WebSocket](websocket.md). Clients log in \
+        as ACL users, TLS has the settings of `tls-port`.";
 
     /// The port for HTTP; 0 listens on none. Mantissa's own directive.
     http_port: u16 = "http-port", PORT, "0", 0;
@@ -618,6 +618,13 @@ settings! {
     /// Origins such as `https://app.example.com`, separated by spaces, whose pages may use this server over
     /// HTTP; `*` for all. Mantissa's own directive.
     http_allowed_origins: String = "http-allowed-origins", Text, "", 0;
+    /// The most bytes of a WebSocket frame. Mantissa's own directive.
+    websocket_max_frame: usize = "websocket-max-frame", MEMORY, "16mb", 0;
+    /// The most bytes of a WebSocket message, all of its frames together. Mantissa's own directive.
+    websocket_max_message: usize = "websocket-max-message", MEMORY, "16mb", 0;
+    /// Seconds after which a WebSocket client is closed that does not even answer a ping, which is sent after
+    /// half of them; 0 is never. Mantissa's own directive.
+    websocket_timeout_s: u32 = "websocket-timeout", INT, "120", 0;
 
     section "Replication",
         "A replica follows its primary over PSYNC: servers of this kind, Redis and Valkey.";

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const REDIS_DEFAULTS: &str = include_str!("facts/redis-defaults.txt");
 
 /// Directives that Redis does not have.
-const OURS: [&str; 18] = [
+const OURS: [&str; 21] = [
     "aof-reserve-size",
     "http-allowed-hosts",
     "http-allowed-origins",
@@ -28,6 +28,9 @@ const OURS: [&str; 18] = [
     "rdb-overwrite-after-skip",
     "rdb-skip-unknown-types",
     "shards",
+    "websocket-max-frame",
+    "websocket-max-message",
+    "websocket-timeout",
     "worker-packing",
     "worker-threads",
 ];

@@ -170,6 +170,8 @@ pub struct Session {
     pub conn: ConnId,
     /// RESP2 or RESP3.
     pub protocol: Protocol,
+    /// What RESET goes back to.
+    pub first_protocol: Protocol,
     /// Database number.
     pub database: usize,
     /// The user: the default user before a login.
@@ -208,6 +210,7 @@ impl Session {
             shared,
             conn,
             protocol: Protocol::Resp2,
+            first_protocol: Protocol::Resp2,
             database: 0,
             user,
             authenticated,

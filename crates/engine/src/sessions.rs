@@ -10,6 +10,7 @@ use crate::session::{Session, SharedSession};
 use crate::{commands, stats, transaction};
 
 pub use commands::connection::{begin_anew, log_in};
+pub use commands::tickets::log_in_by_ticket;
 
 /// The session of a client that has just come. `descriptor` is what CLIENT LIST shows as `fd`.
 pub fn begin(context: &Context, peer: Peer, descriptor: i32, target: Target) -> Session {

@@ -3,7 +3,7 @@
 //! A [`Driver`] is the event loop of one thread. Its owner queues work ([`Driver::send`], [`Driver::fill`],
 //! [`Driver::close`] ...) and calls [`Driver::run_once`] in a loop. Each such iteration submits the work,
 //! waits, and reports events to a [`Handler`]. Bytes in, bytes out; nothing here knows a command or a
-//! protocol. [`http`] is apart from that: the bytes of HTTP/1.1.
+//! protocol. [`http`] and [`websocket`] are apart from that: the bytes of HTTP/1.1 and WebSocket.
 //!
 //! Guarantees:
 //! - bytes of one connection are received in order and sent in order, by either driver;
@@ -37,6 +37,7 @@ mod system;
 mod tls;
 mod uring;
 mod waker;
+pub mod websocket;
 
 pub use driver::{Driver, DriverKind, Event, Handler};
 pub use link::Urgency;

@@ -4,6 +4,8 @@
 //! stays the text that it is, or a truth value. The grammar is RFC 8259's, and nothing may stand behind the
 //! array. Parsing does not recurse, costs O(n), and takes memory in proportion to the bytes that are there.
 
+use std::ops::Range;
+
 use crate::base64;
 use crate::value::Value;
 
@@ -85,18 +87,28 @@ pub fn parse_commands(body: &[u8]) -> Result<Commands, String> {
     parse(body, |parser| parser.list(|parser| parser.command()))
 }
 
-fn parse(body: &[u8], run: fn(&mut Parser<'_>) -> Result<(), Failure>) -> Result<Commands, String> {
-    if let Err(error) = std::str::from_utf8(body) {
-        return Err(format!("ERR the body is not UTF-8 at byte {}", error.valid_up_to()));
-    }
-    let mut parser = Parser { text: body, at: 0, commands: Commands::default() };
-    let outcome = run(&mut parser).and_then(|()| match parser.peek() {
-        None => Ok(()),
-        Some(_) => parser.fail("the body goes on behind the array"),
-    });
+/// Parses a message: an array of arguments, or an object of such an array as `command` and, perhaps, an `id`.
+/// An argument may also be `{"base64": "..."}`. Returns the id as it is written, empty if there is none. The
+/// error is a reply's.
+pub fn parse_message(body: &[u8]) -> Result<(&[u8], Commands), String> {
+    let mut parser = Parser::new(body)?;
+    parser.takes_base64 = true;
+    let outcome = parser.message().and_then(|id| parser.end().map(|()| id));
     match outcome {
+        Ok(id) => Ok((&body[id], parser.commands)),
+        Err(failure) => Err(text_of(failure)),
+    }
+}
+
+fn text_of((reason, at): Failure) -> String {
+    format!("ERR invalid JSON at byte {at}: {reason}")
+}
+
+fn parse(body: &[u8], run: fn(&mut Parser<'_>) -> Result<(), Failure>) -> Result<Commands, String> {
+    let mut parser = Parser::new(body)?;
+    match run(&mut parser).and_then(|()| parser.end()) {
         Ok(()) => Ok(parser.commands),
-        Err((reason, at)) => Err(format!("ERR invalid JSON at byte {at}: {reason}")),
+        Err(failure) => Err(text_of(failure)),
     }
 }
 
@@ -104,9 +116,97 @@ struct Parser<'a> {
     text: &'a [u8],
     at: usize,
     commands: Commands,
+    /// An argument may be `{"base64": "..."}`.
+    takes_base64: bool,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
+    fn new(text: &'a [u8]) -> Result<Parser<'a>, String> {
+        match std::str::from_utf8(text) {
+            Ok(_) => Ok(Parser { text, at: 0, commands: Commands::default(), takes_base64: false }),
+            Err(error) => Err(format!("ERR the body is not UTF-8 at byte {}", error.valid_up_to())),
+        }
+    }
+
+    /// Nothing but spaces may follow.
+    fn end(&mut self) -> Result<(), Failure> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => self.fail("the body goes on behind the array"),
+        }
+    }
+
+    /// Where the id is, empty if there is none.
+    fn message(&mut self) -> Result<Range<usize>, Failure> {
+        let mut id = 0..0;
+        if self.peek() != Some(b'{') {
+            self.command()?;
+            return Ok(id);
+        }
+        loop {
+            self.at += 1;
+            match &*self.key()? {
+                b"id" if id.is_empty() => id = self.id()?,
+                b"command" if self.commands.is_empty() => self.command()?,
+                _ => return self.fail("a member is unknown or there twice"),
+            }
+            match self.peek() {
+                Some(b',') => {}
+                Some(b'}') => break,
+                _ => return self.fail("a comma or the end of the object is expected"),
+            }
+        }
+        self.at += 1;
+        if self.commands.is_empty() { self.fail("a member command is expected") } else { Ok(id) }
+    }
+
+    /// The key of a member, with the colon behind it.
+    fn key(&mut self) -> Result<Vec<u8>, Failure> {
+        if self.peek() != Some(b'"') {
+            return self.fail("a key is expected");
+        }
+        let key = self.apart(Self::string)?;
+        if self.peek() != Some(b':') {
+            return self.fail("a colon is expected");
+        }
+        self.at += 1;
+        Ok(key)
+    }
+
+    fn id(&mut self) -> Result<Range<usize>, Failure> {
+        let read = match self.peek() {
+            Some(b'"') => Self::string,
+            Some(b'-' | b'0'..=b'9') => Self::number,
+            _ => return self.fail("an id is a string or a number"),
+        };
+        let start = self.at;
+        self.apart(read)?;
+        Ok(start..self.at)
+    }
+
+    /// What is read, which is no argument.
+    fn apart(&mut self, read: fn(&mut Self) -> Result<(), Failure>) -> Result<Vec<u8>, Failure> {
+        let start = self.commands.bytes.len();
+        read(self)?;
+        Ok(self.commands.bytes.split_off(start))
+    }
+
+    /// `{"base64": "..."}` as an argument.
+    fn base64(&mut self) -> Result<(), Failure> {
+        self.at += 1;
+        if self.key()? != b"base64" || self.peek() != Some(b'"') {
+            return self.fail("a string as base64 is expected");
+        }
+        let text = self.apart(Self::string)?;
+        let Some(bytes) = base64::decode(&text) else { return self.fail("this is not base64") };
+        self.commands.bytes.extend_from_slice(&bytes);
+        if self.peek() != Some(b'}') {
+            return self.fail("the end of the object is expected");
+        }
+        self.at += 1;
+        Ok(())
+    }
+
     fn fail<T>(&self, reason: &'static str) -> Result<T, Failure> {
         Err((reason, self.at))
     }
@@ -152,6 +252,7 @@ impl Parser<'_> {
             Some(b't') => self.word("true")?,
             Some(b'f') => self.word("false")?,
             Some(b'n') => return self.fail("null is no argument"),
+            Some(b'{') if self.takes_base64 => self.base64()?,
             Some(b'[' | b'{') => return self.fail("an argument is a string, a number or a truth value"),
             _ => return self.fail("an argument is expected"),
         }

@@ -8,6 +8,7 @@ use mantissa_persist::log::Lsn;
 use mantissa_protocol::RequestParser;
 
 use crate::http::HttpConnection;
+use crate::websocket::WebSocket;
 
 /// An unfinished request, or requests that have to wait.
 #[derive(Default)]
@@ -49,6 +50,8 @@ pub enum Wire {
     Resp,
     /// HTTP, which makes requests and takes replies.
     Http(Box<HttpConnection>),
+    /// WebSocket, whose messages carry requests and replies.
+    WebSocket(Box<WebSocket>),
 }
 
 impl Wire {
@@ -58,10 +61,21 @@ impl Wire {
         matches!(self, Wire::Resp)
     }
 
+    /// Whether it is HTTP.
+    pub fn is_http(&self) -> bool {
+        matches!(self, Wire::Http(_))
+    }
+
+    /// Whether it is WebSocket.
+    #[inline]
+    pub fn is_websocket(&self) -> bool {
+        matches!(self, Wire::WebSocket(_))
+    }
+
     /// Bytes that wait in front of the session.
     pub fn waiting_bytes(&self) -> usize {
         match self {
-            Wire::Resp => 0,
+            Wire::Resp | Wire::WebSocket(_) => 0,
             Wire::Http(http) => http.waiting_bytes(),
         }
     }
@@ -119,6 +133,15 @@ impl Connection {
             first_bytes: Vec::new(),
             weight: Weight::default(),
             is_successor: false,
+        }
+    }
+
+    /// What is kept of WebSocket, if that is spoken.
+    #[inline]
+    pub fn websocket(&mut self) -> Option<&mut WebSocket> {
+        match &mut self.wire {
+            Wire::WebSocket(websocket) => Some(websocket),
+            _ => None,
         }
     }
 

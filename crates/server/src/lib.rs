@@ -22,6 +22,7 @@ mod service;
 mod start;
 mod supervision;
 mod tls;
+mod websocket;
 mod worker;
 
 pub use mantissa_engine::commands::REDIS_VERSION;

@@ -15,6 +15,7 @@ mod output;
 mod pending_replies;
 mod replicas;
 mod web;
+mod websocket;
 mod weights;
 
 use std::collections::HashMap;
@@ -49,6 +50,7 @@ use crate::connection::{Connection, Partial, Wire};
 use crate::inbox::Message;
 use crate::network::Network;
 use crate::service::Service;
+use crate::websocket::Source;
 use crate::{crash, limits};
 use freezing::Stopped;
 use input::Input;
@@ -58,6 +60,7 @@ use pending_replies::Pending;
 use replicas::Replicas;
 pub use web::CONNECTIONS_MAX as METRICS_CONNECTIONS_MAX;
 use web::WebConnections;
+use websocket::{collect, framed, hold_websocket};
 use weights::Weights;
 
 /// Maximum run time before `sched_yield`, which is called between two iterations of the event loop. The
@@ -79,6 +82,8 @@ pub struct Worker<'e> {
     network: &'e Network,
     connections: Vec<Option<Box<Connection>>>,
     batch: Batch,
+    /// For what messages of WebSocket clients carry.
+    requests: Vec<u8>,
     /// The keys of the upcoming requests of an iteration, with their databases.
     upcoming: Vec<(usize, KeyHash)>,
     /// Whether the keyspace is large enough for prefetching to pay.
@@ -154,6 +159,7 @@ impl<'e> Worker<'e> {
             network,
             connections: Vec::new(),
             batch: Batch::default(),
+            requests: Vec::new(),
             upcoming: Vec::new(),
             prefetches: false,
             deadlines: Deadlines::default(),
@@ -316,7 +322,7 @@ impl<'e> Worker<'e> {
         if self.connection_mut(conn).is_some() {
             let mut buffer = driver.take_buffer();
             buffer.extend_from_slice(&bytes);
-            self.send_bytes(driver, conn, buffer, lsn);
+            self.send_bytes(driver, conn, buffer, (lsn, Source::Push));
             self.after_send(driver, conn);
         } else if let Some(suspended) = self.suspended.as_mut().filter(|suspended| suspended.conn == conn) {
             suspended.messages.push(Message::Engine(host::Message::Push(conn_id(conn), bytes)));
@@ -350,7 +356,7 @@ impl<'e> Worker<'e> {
         let ended = blocking::end_waiting(&mut self.context, session, deadlines, served);
         let Some(reply) = ended else { return };
         if let Some(reply) = reply {
-            self.send_bytes(driver, conn, reply, lsn);
+            self.send_bytes(driver, conn, reply, (lsn, Source::Reply));
         }
         self.resume(driver, conn);
     }
@@ -485,6 +491,16 @@ impl<'e> Worker<'e> {
         }
     }
 
+    /// Ends a client whose last reply has been given to the driver.
+    fn end(&mut self, driver: &mut Driver, connection: &mut Connection) {
+        if let Some(websocket) = connection.websocket() {
+            let farewell = websocket.take_farewell();
+            driver.send(connection.conn, farewell);
+        }
+        self.forget(connection);
+        driver.close_after_send(connection.conn);
+    }
+
     /// Ends the session. The socket is closed after that: who sees it closed finds the client's subscriptions
     /// and its place in lists gone.
     fn forget(&mut self, connection: &mut Connection) {
@@ -504,8 +520,11 @@ impl<'e> Worker<'e> {
         };
         stats::add(&worker_stats.input_bytes, bytes.len() as u64);
         stats::add(&worker_stats.reads, 1);
-        connection.session.shared.active_ms.store(now_ms, Ordering::Relaxed);
         stats::add(&connection.session.shared.received_bytes, bytes.len() as u64);
+        if connection.wire.is_websocket() {
+            return self.websocket_received(driver, conn, bytes);
+        }
+        connection.session.shared.active_ms.store(now_ms, Ordering::Relaxed);
         if !connection.wire.is_resp() {
             return self.http_received(driver, conn, bytes);
         }
@@ -564,10 +583,9 @@ impl<'e> Worker<'e> {
             driver.close(conn);
             return;
         }
+        connection.session.closing |= connection.has_farewell();
         if connection.session.closing && connection.pending_replies.is_none() {
-            self.forget(&mut connection);
-            driver.close_after_send(conn);
-            return;
+            return self.end(driver, &mut connection);
         }
         if let Some(blocked) = &connection.session.blocked {
             self.deadlines.add(blocked);
@@ -685,7 +703,9 @@ impl<'e> Worker<'e> {
             }
             if reply.has_overflowed() {
                 self.close_overflowed(connection);
-            } else if reply.len() >= FLUSH_BYTES {
+            } else if connection.wire.is_websocket() && collect(connection, reply) >= FLUSH_BYTES
+                || reply.len() >= FLUSH_BYTES
+            {
                 self.flush(driver, connection, reply);
             }
             if connection.session.closing
@@ -716,7 +736,10 @@ impl<'e> Worker<'e> {
     }
 
     fn send(&mut self, driver: &mut Driver, connection: &mut Connection, reply: Reply) {
-        let bytes = reply.into_bytes();
+        let mut bytes = reply.into_bytes();
+        if connection.wire.is_websocket() {
+            bytes = framed(driver, connection, bytes, Source::Reply);
+        }
         if bytes.is_empty() {
             return driver.return_buffer(bytes);
         }
@@ -726,9 +749,10 @@ impl<'e> Worker<'e> {
         self.deliver(driver, connection, bytes, self.context.outbox.required_lsn);
     }
 
-    /// Sends bytes to a client that is in its place, as soon as the log is confirmed up to `lsn`.
-    fn send_bytes(&mut self, driver: &mut Driver, conn: Conn, bytes: Vec<u8>, lsn: Lsn) {
+    /// Sends bytes to a client that is in its place, as soon as the log is confirmed up to an LSN.
+    fn send_bytes(&mut self, driver: &mut Driver, conn: Conn, bytes: Vec<u8>, (lsn, source): (Lsn, Source)) {
         if let Some(mut connection) = self.connections.get_mut(conn.index()).and_then(Option::take) {
+            let bytes = framed(driver, &mut connection, bytes, source);
             self.deliver(driver, &mut connection, bytes, lsn);
             self.connections[conn.index()] = Some(connection);
         }
@@ -760,13 +784,16 @@ impl<'e> Worker<'e> {
         let (len, capacity) = buffer.map_or((0, 0), |buffer| (buffer.len(), buffer.capacity()));
         connection.session.shared.query_bytes.store(len as u64, Ordering::Relaxed);
         connection.session.shared.query_free_bytes.store((capacity - len) as u64, Ordering::Relaxed);
-        if connection.is_waiting() || connection.session.closing {
+        if connection.wire.is_websocket() {
+            hold_websocket(driver, connection);
+        } else if connection.is_waiting() || connection.session.closing {
             driver.pause_reading(connection.conn);
         } else if connection.held {
             driver.hold_reading(connection.conn);
         }
         let Some(partial) = &mut connection.partial else { return };
-        if missing >= FILL_BYTES_MIN && len as u64 <= self.context.active.config.client_query_buffer_limit {
+        let fills = missing >= FILL_BYTES_MIN && !connection.wire.is_websocket();
+        if fills && len as u64 <= self.context.active.config.client_query_buffer_limit {
             let step = missing.min(partial.buffer.len().max(FILL_STEP_BYTES));
             connection.session.shared.query_free_bytes.store(step as u64, Ordering::Relaxed);
             driver.fill(connection.conn, std::mem::take(&mut partial.buffer), len + step);

@@ -18,6 +18,7 @@ mod password;
 mod permit;
 mod rules;
 mod selector;
+mod tickets;
 mod user;
 
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ use mantissa_config::{AclPubsubDefault, Config};
 use mantissa_persist::storage::Storage;
 use password::Password;
 use rules::{Vocabulary, has_spaces, join_selectors};
+use tickets::Tickets;
 
 pub use permit::KeyPermit;
 pub use selector::{AclRequest, Denial, READ, Selector, WRITE, allows_channel};
@@ -66,6 +68,8 @@ pub struct Acl {
     change: Mutex<()>,
     /// Refusals, for ACL LOG.
     pub log: AclLog,
+    /// Logins of clients that can present no password.
+    pub tickets: Tickets,
 }
 
 /// The rights of the default user where nothing is said about it: all, with the password of `requirepass`.
@@ -108,6 +112,7 @@ impl Acl {
             needs_login: AtomicBool::new(needs_login),
             change: Mutex::default(),
             log: AclLog::default(),
+            tickets: Tickets::default(),
         }
     }
 

@@ -170,7 +170,7 @@ fn quit(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Re
 
 fn reset(invocation: &mut Invocation<'_, '_, '_>, _args: Args<'_>, reply: &mut Reply) -> Outcome {
     begin_anew(invocation.context, invocation.session);
-    reply.set_protocol(Protocol::Resp2);
+    reply.set_protocol(invocation.session.protocol);
     reply.simple("RESET");
     Ok(())
 }
@@ -188,7 +188,7 @@ pub fn begin_anew(context: &Context, session: &mut Session) {
     session.no_touch = false;
     session.set_reply_mode(ReplyMode::On);
     session.select(0);
-    session.set_protocol(Protocol::Resp2);
+    session.set_protocol(session.first_protocol);
     session.set_user(context.engine.acl.default_user());
     session.authenticated = !context.engine.acl.needs_login();
     session.shared.change_identity(|identity| identity.name = Vec::new());

@@ -22,6 +22,7 @@ mod replicaof;
 mod replication;
 mod scripting;
 mod serving;
+pub(crate) mod tickets;
 mod transactions;
 mod upgrade;
 
@@ -68,6 +69,7 @@ pub const FAMILIES: &[&[EngineSpec]] = &[
     replication::COMMANDS,
     scripting::COMMANDS,
     transactions::COMMANDS,
+    tickets::COMMANDS,
     upgrade::COMMANDS,
 ];
 

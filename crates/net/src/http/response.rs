@@ -27,6 +27,8 @@ pub enum Status {
     ContentTooLarge,
     /// The server does not go by this name.
     MisdirectedRequest,
+    /// Another protocol is to be spoken here.
+    UpgradeRequired,
     /// The head is too large.
     HeadTooLarge,
     /// The server has failed.
@@ -51,6 +53,7 @@ impl Status {
             Status::RequestTimeout => "408 Request Timeout",
             Status::ContentTooLarge => "413 Content Too Large",
             Status::MisdirectedRequest => "421 Misdirected Request",
+            Status::UpgradeRequired => "426 Upgrade Required",
             Status::HeadTooLarge => "431 Request Header Fields Too Large",
             Status::InternalServerError => "500 Internal Server Error",
             Status::NotImplemented => "501 Not Implemented",

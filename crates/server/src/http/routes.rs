@@ -13,6 +13,8 @@ pub enum Route {
     Pipeline,
     /// `POST /multi-exec`: the content is an array of commands, which run as a transaction.
     Transaction,
+    /// `GET /ws`: WebSocket is to be spoken.
+    WebSocket,
     /// `/COMMAND/ARGUMENT...`: the path is a command.
     Path,
 }
@@ -23,6 +25,7 @@ pub fn route(head: &Head) -> Result<Route, Response> {
         "/" => (Route::Command, "POST"),
         "/pipeline" => (Route::Pipeline, "POST"),
         "/multi-exec" => (Route::Transaction, "POST"),
+        "/ws" => (Route::WebSocket, "GET"),
         _ => (Route::Path, "GET, HEAD, POST"),
     };
     let name = match head.method {

@@ -8,6 +8,7 @@ use mantissa_net::{Conn, Driver, Socket};
 
 use super::Worker;
 use crate::freeze::Freeze;
+use crate::websocket::Source;
 
 /// How far a worker has stopped.
 pub(super) struct Stopped {
@@ -61,6 +62,10 @@ impl Worker<'_> {
             if connection.is_successor() {
                 continue;
             }
+            if connection.wire.is_websocket() {
+                self.leave_websocket(driver, index);
+                continue;
+            }
             left += 1;
             let waiting = connection.session.replica.as_deref().map_or(0, primary::waiting_bytes);
             if waiting == 0 && connection.pending_replies.is_none() && !connection.is_released {
@@ -101,7 +106,7 @@ impl Worker<'_> {
             }
             let is_waiting = connection.is_waiting();
             if !first_bytes.is_empty() {
-                self.send_bytes(driver, conn, first_bytes, 0);
+                self.send_bytes(driver, conn, first_bytes, (0, Source::Reply));
             }
             if !is_waiting {
                 self.resume(driver, conn);

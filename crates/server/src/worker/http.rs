@@ -19,6 +19,7 @@ use crate::http::routes::{Route, route};
 use crate::http::{self, Credentials, HttpConnection, Outcome, Overdue, Pending, Plan, Shape, State, Step};
 use crate::http::{Exchange, json_error, show_to};
 use crate::service::Service;
+use crate::websocket::{Upgrade, ticket};
 
 /// Unsent bytes with which no further request is looked at.
 const UNSENT_BYTES_MAX: usize = 1 << 20;
@@ -38,7 +39,7 @@ pub(super) fn refuse_connection(socket: &Socket, service: Service, refusal: &str
 fn http_of(connection: &mut Connection) -> Option<&mut HttpConnection> {
     match &mut connection.wire {
         Wire::Http(http) => Some(http),
-        Wire::Resp => None,
+        Wire::Resp | Wire::WebSocket(_) => None,
     }
 }
 
@@ -106,7 +107,7 @@ impl Worker<'_> {
         let body_max = config.http_max_body;
         let answer = match (head.method, route(&head)) {
             (Method::Options, _) => Err(http::preflight(&head)),
-            (_, found) => found.and_then(|route| Ok((route, self.log_in(conn, &head)?))),
+            (_, found) => found.and_then(|route| Ok((route, self.log_in(conn, &head, route)?))),
         };
         let (route, is_logged_in) = match answer {
             Ok(found) => found,
@@ -121,6 +122,14 @@ impl Worker<'_> {
                 );
             }
         };
+        if route == Route::WebSocket {
+            return match Upgrade::of(&head) {
+                Ok(upgrade) => self.upgrade(driver, conn, &upgrade),
+                Err(response) => {
+                    self.refuse_http(driver, conn, &show_to(origin.as_deref(), response), with_content);
+                }
+            };
+        }
         let reader = match BodyReader::new(head.framing, body_max) {
             Ok(reader) => reader,
             Err(status) => {
@@ -140,7 +149,7 @@ impl Worker<'_> {
 
     /// Begins a new session for a request, as the user whose credentials it presents. Whether it presents
     /// any.
-    fn log_in(&mut self, conn: Conn, head: &Head) -> Result<bool, Response> {
+    fn log_in(&mut self, conn: Conn, head: &Head, route: Route) -> Result<bool, Response> {
         let Some(connection) = self.connections.get_mut(conn.index()).and_then(Option::as_deref_mut) else {
             return Ok(false);
         };
@@ -150,6 +159,12 @@ impl Worker<'_> {
             json_error(Status::Unauthorized, text).with("WWW-Authenticate", "Bearer realm=\"mantissa\"")
         };
         match http::credentials(head) {
+            Credentials::Missing if route == Route::WebSocket => match ticket(head) {
+                // It may log in by its first message.
+                None => Ok(false),
+                Some(ticket) if sessions::log_in_by_ticket(&self.context, session, ticket) => Ok(true),
+                Some(_) => Err(refused("WRONGPASS the ticket is not good")),
+            },
             Credentials::Missing if session.authenticated => Ok(false),
             Credentials::Missing => Err(refused("NOAUTH Authentication required.")),
             Credentials::Invalid => Err(refused("WRONGPASS the credentials can not be understood")),

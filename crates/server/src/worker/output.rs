@@ -6,6 +6,7 @@ use mantissa_net::{Conn, Driver};
 use mantissa_protocol::Reply;
 
 use super::Worker;
+use super::websocket::{UNREAD_BYTES_MAX, attend};
 use crate::connection::Connection;
 use crate::limits;
 
@@ -48,7 +49,8 @@ impl Worker<'_> {
     pub(super) fn flush(&mut self, driver: &mut Driver, connection: &mut Connection, reply: &mut Reply) {
         self.send(driver, connection, std::mem::take(reply));
         let unsent = self.unsent(driver, connection);
-        connection.held = unsent > UNSENT_BYTES_MAX;
+        let unsent_max = if connection.wire.is_websocket() { UNREAD_BYTES_MAX } else { UNSENT_BYTES_MAX };
+        connection.held = unsent > unsent_max;
         limits::bound_output(&self.context, connection, unsent as u64);
         if unsent >= NOTED_BYTES_MIN {
             connection.session.shared.output_bytes.store(unsent as u64, Ordering::Relaxed);
@@ -119,9 +121,10 @@ impl Worker<'_> {
             }
             connection.session.shared.output_bytes.store(unsent, Ordering::Relaxed);
             limits::bound_output(&self.context, connection, unsent);
-            if connection.session.killed || limits::is_idle(&self.context, connection) {
+            let is_gone = !attend(driver, &self.context, connection);
+            if connection.session.killed || is_gone || limits::is_idle(&self.context, connection) {
                 self.close(driver, conn, true);
-            } else if !connection.wire.is_resp() {
+            } else if connection.wire.is_http() {
                 self.inspect_http(driver, conn);
             } else {
                 self.weights.note(&self.context, connection);

@@ -130,8 +130,7 @@ impl Worker<'_> {
                 connection.pending_replies = Some(replies);
                 self.pending.conns.push(conn);
             } else if connection.session.closing {
-                self.forget(&mut connection);
-                driver.close_after_send(conn);
+                self.end(driver, &mut connection);
                 return is_sent;
             }
         }
