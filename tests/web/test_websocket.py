@@ -63,7 +63,7 @@ def with_user(server, name="ann", password="secret", rules=("~ann:*", "+@all", "
 @pytest.mark.parametrize(
     ("options", "status"),
     [
-        ({"path": "/"}, 405),
+        ({"path": "/pipeline"}, 405),
         ({"path": "/wsx/1"}, 400),
         ({"without": ["Host"]}, 400),
         ({"without": ["Upgrade"]}, 426),

@@ -618,6 +618,11 @@ settings! {
     /// Origins such as `https://app.example.com`, separated by spaces, whose pages may use this server over
     /// HTTP; `*` for all. Mantissa's own directive.
     http_allowed_origins: String = "http-allowed-origins", Text, "", 0;
+    /// Serves the [console](console.md) at `/` of the HTTP ports. Mantissa's own directive.
+    http_console: bool = "http-console", Bool, "yes", 0;
+    /// What the console shows in a banner on all of its pages, such as `production`. With a label the console
+    /// begins in its read-only mode. Mantissa's own directive.
+    http_console_label: String = "http-console-label", Text, "", 0;
     /// The most bytes of a WebSocket frame. Mantissa's own directive.
     websocket_max_frame: usize = "websocket-max-frame", MEMORY, "16mb", 0;
     /// The most bytes of a WebSocket message, all of its frames together. Mantissa's own directive.

@@ -11,11 +11,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const REDIS_DEFAULTS: &str = include_str!("facts/redis-defaults.txt");
 
 /// Directives that Redis does not have.
-const OURS: [&str; 21] = [
+const OURS: [&str; 23] = [
     "aof-reserve-size",
     "http-allowed-hosts",
     "http-allowed-origins",
     "http-bind",
+    "http-console",
+    "http-console-label",
     "http-max-body",
     "http-port",
     "http-timeout",

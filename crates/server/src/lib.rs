@@ -6,6 +6,7 @@
 mod balance;
 mod conn_id;
 mod connection;
+mod console;
 mod crash;
 pub mod daemon;
 mod engine_host;

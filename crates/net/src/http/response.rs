@@ -11,6 +11,8 @@ pub enum Status {
     Ok,
     /// Done, and there is nothing to say.
     NoContent,
+    /// What the client has is still right.
+    NotModified,
     /// The request makes no sense.
     BadRequest,
     /// Who asks is not known.
@@ -45,6 +47,7 @@ impl Status {
         match self {
             Status::Ok => "200 OK",
             Status::NoContent => "204 No Content",
+            Status::NotModified => "304 Not Modified",
             Status::BadRequest => "400 Bad Request",
             Status::Unauthorized => "401 Unauthorized",
             Status::Forbidden => "403 Forbidden",
@@ -99,7 +102,7 @@ impl Response {
     /// Writes the answer; `with_content` is false for HEAD. `keeps_alive` says whether the connection stays.
     pub fn write(&self, out: &mut Vec<u8>, with_content: bool, keeps_alive: bool) {
         let connection = if keeps_alive { "keep-alive" } else { "close" };
-        if self.status == Status::NoContent {
+        if matches!(self.status, Status::NoContent | Status::NotModified) {
             return self.write_head(out, "", connection);
         }
         let length = format!("Content-Length: {}\r\n", self.content.len());

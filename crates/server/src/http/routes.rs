@@ -3,6 +3,7 @@
 use mantissa_net::http::{Head, Method, Response, Status};
 
 use super::json::error;
+use crate::console;
 
 /// What a request is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,6 +14,8 @@ pub enum Route {
     Pipeline,
     /// `POST /multi-exec`: the content is an array of commands, which run as a transaction.
     Transaction,
+    /// A file of the console.
+    Console(console::File),
     /// `GET /ws`: WebSocket is to be spoken.
     WebSocket,
     /// `/COMMAND/ARGUMENT...`: the path is a command.
@@ -20,8 +23,15 @@ pub enum Route {
 }
 
 /// Finds what is at the path of a request. An error is the answer.
-pub fn route(head: &Head) -> Result<Route, Response> {
+pub fn route(head: &Head, has_console: bool) -> Result<Route, Response> {
+    if has_console
+        && matches!(head.method, Method::Get | Method::Head)
+        && let Some(file) = console::File::at(&head.path)
+    {
+        return Ok(Route::Console(file));
+    }
     let (route, methods) = match head.path.as_str() {
+        "/" if has_console => (Route::Command, "GET, HEAD, POST"),
         "/" => (Route::Command, "POST"),
         "/pipeline" => (Route::Pipeline, "POST"),
         "/multi-exec" => (Route::Transaction, "POST"),

@@ -104,9 +104,10 @@ impl Worker<'_> {
             Ok(origin) => origin,
             Err(response) => return self.refuse_http(driver, conn, &response, with_content),
         };
-        let body_max = config.http_max_body;
-        let answer = match (head.method, route(&head)) {
+        let (body_max, has_console) = (config.http_max_body, config.http_console);
+        let answer = match (head.method, route(&head, has_console)) {
             (Method::Options, _) => Err(http::preflight(&head)),
+            (_, Ok(Route::Console(file))) => Err(file.answer(&head, config)),
             (_, found) => found.and_then(|route| Ok((route, self.log_in(conn, &head, route)?))),
         };
         let (route, is_logged_in) = match answer {

@@ -1,0 +1,56 @@
+// Builds dist/, which is checked in and becomes a part of the server's program.
+//
+//   node build.mjs           writes dist/
+//   node build.mjs --check   compares dist/ with what would be written, and fails if they differ
+//
+// Scripts and styles lie compressed; what is compared is what they hold, since other versions of zlib pack
+// otherwise.
+import { readFile, writeFile } from "node:fs/promises";
+import { gunzipSync, gzipSync } from "node:zlib";
+import { build } from "esbuild";
+
+const BYTES_MAX = 300 << 10;
+
+const { outputFiles } = await build({
+  entryPoints: { console: "src/main.tsx" },
+  outdir: "dist",
+  bundle: true,
+  minify: true,
+  write: false,
+  format: "esm",
+  target: ["chrome105", "firefox115", "safari16"],
+  charset: "utf8",
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  legalComments: "none",
+  logLevel: "info",
+});
+
+const files = new Map();
+for (const output of outputFiles) {
+  files.set(`dist/${output.path.split("/").pop()}.gz`, Buffer.from(output.contents));
+}
+for (const name of ["index.html", "icon.svg"]) files.set(`dist/${name}`, await readFile(`src/${name}`));
+
+let total = 0;
+let differing = 0;
+for (const [path, content] of files) {
+  const packed = path.endsWith(".gz") ? gzipSync(content, { level: 9 }) : content;
+  total += packed.length;
+  if (process.argv.includes("--check")) {
+    const found = await readFile(path).catch(() => Buffer.alloc(0));
+    const held = path.endsWith(".gz") && found.length > 0 ? gunzipSync(found) : found;
+    if (!held.equals(content)) {
+      console.error(`${path} is not what the sources make: run npm run build`);
+      differing = 1;
+    }
+  } else {
+    await writeFile(path, packed);
+  }
+}
+console.log(`${total} bytes`);
+if (total > BYTES_MAX) {
+  console.error(`more than ${BYTES_MAX}`);
+  differing = 1;
+}
+process.exit(differing);

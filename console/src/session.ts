@@ -1,0 +1,197 @@
+// Who is logged in, what that user may do, and the commands that the views run.
+import { Connection, type Login, type Word } from "./connection";
+import { Store } from "./store";
+import { fields, isError, numberOf, show, type Reply } from "./text";
+
+/** What the server's settings say of the console. */
+export interface About {
+  label: string;
+}
+
+/** Commands that a view needs to make sense, and those that change something. Their words after the name are
+ * arguments that the command would take. */
+const ASKED: Record<string, string[]> = {
+  tree: ["MANTISSA.TREE", ""],
+  bulkDelete: ["MANTISSA.DELETE", "k", "DRYRUN"],
+  jobs: ["MANTISSA.JOBS", "LIST"],
+  scan: ["SCAN", "0"],
+  info: ["INFO"],
+  histogram: ["LATENCY", "HISTOGRAM"],
+  latency: ["LATENCY", "LATEST"],
+  latencyReset: ["LATENCY", "RESET"],
+  slowlog: ["SLOWLOG", "GET"],
+  slowlogReset: ["SLOWLOG", "RESET"],
+  clients: ["CLIENT", "LIST"],
+  clientKill: ["CLIENT", "KILL", "ID", "1"],
+  config: ["CONFIG", "GET", "*"],
+  configSet: ["CONFIG", "SET", "maxmemory", "0"],
+  configRewrite: ["CONFIG", "REWRITE"],
+  users: ["ACL", "LIST"],
+  userSet: ["ACL", "SETUSER", "u"],
+  userDelete: ["ACL", "DELUSER", "u"],
+  functions: ["FUNCTION", "LIST"],
+  functionLoad: ["FUNCTION", "LOAD", "code"],
+  functionDelete: ["FUNCTION", "DELETE", "library"],
+  save: ["BGSAVE"],
+  rewrite: ["BGREWRITEAOF"],
+  publish: ["PUBLISH", "channel", "message"],
+  subscribe: ["PSUBSCRIBE", "*"],
+  delete: ["DEL", "k"],
+  rename: ["RENAMENX", "k", "l"],
+  expire: ["PEXPIRE", "k", "1"],
+  memory: ["MEMORY", "USAGE", "k"],
+  bigKeys: ["MANTISSA.KEYS", "BIG"],
+};
+
+/** What may be asked of a user, by a short name or as the name of a command that writes. */
+export type Deed = keyof typeof ASKED;
+
+export class Session {
+  readonly main: Connection;
+  readonly changed = new Store(0);
+  readonly readOnly: Store<boolean>;
+  readonly database = new Store(0);
+  user = "";
+  version = "";
+  private allowed = new Map<string, boolean>();
+  private reads: Set<string> | null = null;
+  private further: Connection[] = [];
+
+  constructor(private login: Login, readonly about: About) {
+    this.readOnly = new Store(about.label !== "" || localStorage.getItem("console.read-only") === "yes");
+    this.main = new Connection(login);
+    this.main.onState = () => this.changed.set(this.changed.value + 1);
+  }
+
+  /** A connection of its own, for commands that wait or belong together. */
+  connect(): Connection {
+    const connection = new Connection(this.login);
+    connection.database = this.database.value;
+    this.further.push(connection);
+    return connection;
+  }
+
+  disconnect(connection: Connection): void {
+    connection.close();
+    this.further = this.further.filter((other) => other !== connection);
+  }
+
+  close(): void {
+    for (const connection of [...this.further, this.main]) connection.close();
+  }
+
+  /** Runs a command on the main connection. */
+  async call(...words: Word[]): Promise<Reply> {
+    this.check(words);
+    return this.main.call(...words);
+  }
+
+  /** Runs commands as a transaction. Errors of single ones are thrown. */
+  async together(...commands: Word[][]): Promise<Reply[]> {
+    for (const words of commands) this.check(words);
+    const calls = [["MULTI"], ...commands, ["EXEC"]].map((words) => this.main.call(...words));
+    const outcomes = await Promise.allSettled(calls);
+    for (const outcome of outcomes.slice(0, -1)) if (outcome.status === "rejected") throw outcome.reason;
+    const replies = (await calls[calls.length - 1]) as Reply[];
+    for (const reply of replies) if (isError(reply)) throw new Error(reply.error);
+    return replies;
+  }
+
+  /** In read-only mode, refuses what is not known to read only. */
+  check(words: Word[]): void {
+    if (!this.readOnly.value || this.isReading(words)) return;
+    throw new Error("The console is in its read-only mode: nothing was sent.");
+  }
+
+  private isReading(words: Word[]): boolean {
+    const name = show(words[0]).toUpperCase();
+    const second = show(words[1]).toUpperCase();
+    if (ALWAYS.has(name) || ALWAYS.has(`${name}|${second}`)) return true;
+    if (name === "MANTISSA.DELETE") return words.some((word) => show(word).toUpperCase() === "DRYRUN");
+    return this.reads?.has(name.toLowerCase()) ?? false;
+  }
+
+  select(database: number): Promise<Reply> {
+    return this.call("SELECT", database).then((reply) => {
+      this.main.database = database;
+      this.database.set(database);
+      return reply;
+    });
+  }
+
+  setReadOnly(on: boolean): void {
+    this.readOnly.set(on);
+    localStorage.setItem("console.read-only", on ? "yes" : "no");
+  }
+
+  /** Whether the user may do this. */
+  may(deed: string): boolean {
+    return this.allowed.get(deed) ?? this.allowed.get("otherwise") ?? true;
+  }
+
+  /** Learns who is logged in and what that user may. */
+  async learn(): Promise<void> {
+    this.allowed.clear();
+    this.user = show(await this.main.call("ACL", "WHOAMI").catch(() => this.login.user));
+    const info = show(await this.main.call("INFO", "server").catch(() => ""));
+    this.version = /mantissa_version:(\S+)/.exec(info)?.[1] ?? "";
+    const list = await this.main.call("COMMAND", "LIST", "FILTERBY", "ACLCAT", "read").catch(() => null);
+    if (Array.isArray(list)) this.reads = new Set(list.map((name) => show(name).toLowerCase()));
+    const known = await this.main.call("COMMAND", "INFO", "MANTISSA.DELETE").catch(() => null);
+    await this.ask();
+    if (Array.isArray(known) && known[0] === null) this.allowed.set("bulkDelete", false);
+    this.changed.set(this.changed.value + 1);
+  }
+
+  private async ask(): Promise<void> {
+    const user = this.user;
+    const dry = await this.main.call("ACL", "DRYRUN", user, "PING").then(() => true, () => false);
+    const deeds = Object.entries(ASKED);
+    if (dry) {
+      const answers = deeds.map(([, words]) => this.main.call("ACL", "DRYRUN", user, ...words));
+      const outcomes = await Promise.allSettled(answers);
+      outcomes.forEach((outcome, at) => {
+        const isAllowed = outcome.status === "fulfilled"
+          ? show(outcome.value) === "OK" || / key| channel/.test(show(outcome.value))
+          : false;
+        this.allowed.set(deeds[at]![0], isAllowed);
+      });
+      return;
+    }
+    // What is queued is checked and not run: the transaction is given up.
+    if (await this.main.call("MULTI").then(() => true, () => false)) {
+      const answers = deeds.map(([, words]) => this.main.call(...words));
+      const end = this.main.call("DISCARD");
+      const outcomes = await Promise.allSettled(answers);
+      await end.catch(() => null);
+      outcomes.forEach((outcome, at) => {
+        const text = outcome.status === "rejected" ? String(outcome.reason.message) : "";
+        this.allowed.set(deeds[at]![0], !text.startsWith("NOPERM") || / keys | channels /.test(text));
+      });
+      return;
+    }
+    const reading = ["scan", "tree", "jobs", "info", "memory"];
+    for (const [deed] of deeds) this.allowed.set(deed, reading.includes(deed));
+  }
+
+  /** The databases that there are. */
+  async databases(): Promise<number> {
+    const reply = await this.call("CONFIG", "GET", "databases").catch(() => null);
+    const found = numberOf(fields(reply).get("databases") ?? 16);
+    return Number.isFinite(found) ? found : 16;
+  }
+}
+
+/** What changes nothing, beside the commands of the category `read`. */
+const ALWAYS = new Set([
+  "AUTH", "HELLO", "PING", "ECHO", "SELECT", "INFO", "COMMAND", "TIME", "LASTSAVE", "DBSIZE", "LOLWUT", "ROLE",
+  "MULTI", "EXEC", "DISCARD", "WATCH", "UNWATCH", "RESET", "WAIT", "MEMORY|USAGE", "MEMORY|STATS", "MEMORY|DOCTOR",
+  "CLIENT|ID", "CLIENT|LIST", "CLIENT|INFO", "CLIENT|GETNAME", "CLIENT|SETNAME", "CLIENT|SETINFO",
+  "CONFIG|GET", "CONFIG|HELP", "SLOWLOG|GET", "SLOWLOG|LEN", "LATENCY|LATEST", "LATENCY|HISTORY",
+  "LATENCY|HISTOGRAM", "LATENCY|DOCTOR", "LATENCY|GRAPH", "ACL|WHOAMI", "ACL|LIST", "ACL|USERS",
+  "ACL|GETUSER", "ACL|CAT", "ACL|DRYRUN", "ACL|LOG", "FUNCTION|LIST", "FUNCTION|STATS", "FUNCTION|DUMP",
+  "SCRIPT|EXISTS", "OBJECT|ENCODING", "OBJECT|FREQ", "OBJECT|IDLETIME", "OBJECT|REFCOUNT",
+  "PUBSUB|CHANNELS", "PUBSUB|NUMSUB", "PUBSUB|NUMPAT", "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE",
+  "PUNSUBSCRIBE", "SUNSUBSCRIBE", "XINFO|STREAM", "XINFO|GROUPS", "XINFO|CONSUMERS",
+  "MANTISSA.TREE", "MANTISSA.JOBS", "MANTISSA.KEYS", "EVAL_RO", "EVALSHA_RO", "FCALL_RO",
+]);

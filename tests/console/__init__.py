@@ -1,0 +1,1 @@
+"""The console in a real Chromium: each view, logins, lost connections, hostile data, accessibility."""
