@@ -40,6 +40,7 @@ export class Connection {
   onReady: () => void = () => {};
   private socket: WebSocket | null = null;
   private waiting = new Map<number, Waiting>();
+  private awaiting: Waiting[] = [];
   private nextId = 1;
   private retries = 0;
   private timer = 0;
@@ -71,6 +72,12 @@ export class Connection {
   /** Try again now. */
   retry(): void {
     if (this.state === "lost") this.open();
+  }
+
+  /** Waits until commands can be sent. */
+  whenReady(): Promise<void> {
+    if (this.state === "ready") return Promise.resolve();
+    return new Promise((resolve, reject) => this.awaiting.push({ resolve: () => resolve(), reject }));
   }
 
   call(...words: Word[]): Promise<Reply> {
@@ -139,6 +146,12 @@ export class Connection {
 
   private enter(state: State): void {
     this.state = state;
+    const isOver = state === "refused" || state === "closed";
+    const awaiting = state === "ready" || isOver ? this.awaiting.splice(0) : [];
+    for (const { resolve, reject } of awaiting) {
+      if (isOver) reject(new LostError(this.refusal || "The connection is closed."));
+      else resolve(null);
+    }
     this.onState();
   }
 }

@@ -6,6 +6,7 @@ import { Samples } from "./samples";
 import { Session, type About } from "./session";
 import { Store, useEvery, useLoaded, useStore } from "./store";
 import { Button, Check, Choice, Failure, Field, Notices, Questions, attempt } from "./ui";
+import { Keys } from "./views/keys";
 import { Overview } from "./views/overview";
 import "./style.css";
 
@@ -19,6 +20,7 @@ interface View {
 
 const VIEWS: View[] = [
   { path: "overview", name: "Overview", needs: ["info"], show: (_, samples) => <Overview samples={samples} /> },
+  { path: "keys", name: "Keys", needs: ["tree", "scan"], show: (session) => <Keys session={session} /> },
 ];
 
 const theme = new Store(localStorage.getItem("console.theme") ?? "");

@@ -36,15 +36,30 @@ const ASKED: Record<string, string[]> = {
   rewrite: ["BGREWRITEAOF"],
   publish: ["PUBLISH", "channel", "message"],
   subscribe: ["PSUBSCRIBE", "*"],
-  delete: ["DEL", "k"],
+  edit: ["HSET", "k", "f", "v"],
+  delete: ["UNLINK", "k"],
   rename: ["RENAMENX", "k", "l"],
   expire: ["PEXPIRE", "k", "1"],
   memory: ["MEMORY", "USAGE", "k"],
   bigKeys: ["MANTISSA.KEYS", "BIG"],
 };
 
-/** What may be asked of a user, by a short name or as the name of a command that writes. */
-export type Deed = keyof typeof ASKED;
+/** Calls that do nothing, to learn what may be done where there is no other way: each is fast, or has an
+ * argument that is refused after the user's rights have been looked at. */
+const PROBES: Record<string, string[]> = {
+  tree: ["MANTISSA.TREE", "", "LIMIT", "x"],
+  bigKeys: ["MANTISSA.KEYS", "BIG", "COUNT", "x"],
+  jobs: ["MANTISSA.JOBS", "LIST"],
+  scan: ["SCAN", "0", "COUNT", "1"],
+  info: ["INFO", "server"],
+  memory: ["MEMORY", "USAGE", ""],
+  histogram: ["LATENCY", "HISTOGRAM", "none"],
+  latency: ["LATENCY", "LATEST"],
+  slowlog: ["SLOWLOG", "LEN"],
+  clients: ["CLIENT", "LIST", "ID", "x"],
+  config: ["CONFIG", "GET", "none"],
+  functions: ["FUNCTION", "LIST", "LIBRARYNAME", "none"],
+};
 
 export class Session {
   readonly main: Connection;
@@ -108,7 +123,8 @@ export class Session {
     const second = show(words[1]).toUpperCase();
     if (ALWAYS.has(name) || ALWAYS.has(`${name}|${second}`)) return true;
     if (name === "MANTISSA.DELETE") return words.some((word) => show(word).toUpperCase() === "DRYRUN");
-    return this.reads?.has(name.toLowerCase()) ?? false;
+    return this.reads !== null
+      && (this.reads.has(name.toLowerCase()) || this.reads.has(`${name}|${second}`.toLowerCase()));
   }
 
   select(database: number): Promise<Reply> {
@@ -170,8 +186,12 @@ export class Session {
       });
       return;
     }
-    const reading = ["scan", "tree", "jobs", "info", "memory"];
-    for (const [deed] of deeds) this.allowed.set(deed, reading.includes(deed));
+    const outcomes = await Promise.allSettled(Object.values(PROBES).map((words) => this.main.call(...words)));
+    for (const [deed] of deeds) this.allowed.set(deed, false);
+    Object.keys(PROBES).forEach((deed, at) => {
+      const outcome = outcomes[at]!;
+      this.allowed.set(deed, outcome.status === "fulfilled" || !outcome.reason.message.startsWith("NOPERM"));
+    });
   }
 
   /** The databases that there are. */

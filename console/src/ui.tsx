@@ -126,7 +126,7 @@ export function Table(props: {
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={props.label}>
       <table>
-        <thead><tr>{props.columns.map((name, at) => <th scope="col" class={kind(at)}>{name}</th>)}</tr></thead>
+        <thead><tr>{props.columns.map((name, at) => <th scope="col" class={kind(at)}>{name || <span class="unseen">Actions</span>}</th>)}</tr></thead>
         <tbody>
           {props.rows.map((row) => <tr>{row.map((cell, at) => <td class={kind(at)}>{cell}</td>)}</tr>)}
         </tbody>

@@ -1,9 +1,10 @@
 //! The console: a page for browsers at `/` of the HTTP ports, which speaks to the server over WebSocket as
-//! any client does. Its files are built from `console/` (see `console/build.mjs`) and are a part of the program.
+//! any client does. Its files are built from `console/` (see `console/build.mjs`) and are a part of the
+//! program.
 //!
 //! The files are the same for everybody and hold nothing of the data, so they need no login. The policy
-//! that goes with them lets a browser run no script and load nothing but these files, whatever a key or value
-//! holds. Scripts and styles are sent compressed with gzip, which every browser takes.
+//! that goes with them lets a browser run no script and load nothing but these files, whatever a key or
+//! value holds. Scripts and styles are sent compressed with gzip, which every browser takes.
 //!
 //! Costs: the bytes of the files in the program, a copy of one for each request.
 

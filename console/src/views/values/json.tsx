@@ -1,0 +1,147 @@
+// A JSON document: a tree that opens part by part, and an editor of its text. Numbers keep the text that the
+// server has for them: the document is cut into parts here, not parsed into numbers of JavaScript.
+import { useState } from "preact/hooks";
+import { FormDialog } from "../../form";
+import { useLoaded } from "../../store";
+import { count, show } from "../../text";
+import { Button, Failure, Field, attempt, Tabs } from "../../ui";
+import { useWriting, type ValueProps } from "../key";
+
+/** A value of JSON: text for what has no parts. */
+type Part = { text: string } | { list: Part[] } | { members: [string, Part][] };
+
+/** Parts of one list or object that are shown at first. */
+const SHOWN = 100;
+
+export function JsonValue(props: ValueProps) {
+  const { session, name } = props;
+  const [tab, setTab] = useState<"tree" | "text">("tree");
+  const [draft, setDraft] = useState<string | null>(null);
+  const [edited, setEdited] = useState<{ path: string; text: string } | null>(null);
+  const writing = useWriting(session);
+  const loaded = useLoaded(async () => show(await session.call("JSON.GET", name)), [session, name]);
+  const { value } = loaded;
+  if (value === null) return <Failure text={loaded.error} />;
+  const set = async (path: string, text: string) => {
+    await session.call("JSON.SET", name, path, text);
+    setDraft(null);
+    loaded.again();
+    props.onChange();
+  };
+  return (
+    <>
+      <div class="row">
+        <Tabs label="Form" value={tab} onChange={setTab} options={[["tree", "Tree"], ["text", "Text"]]} />
+        <span class="quiet-text">{count(value.length)} characters</span>
+      </div>
+      {tab === "tree" && (
+        <div class="json">
+          <JsonPart part={parse(value)} path="$" name="$" isOpen
+            onEdit={writing ? (path, text) => setEdited({ path, text }) : undefined} />
+        </div>
+      )}
+      {tab === "text" && (
+        <>
+          <Field label="Document" value={draft ?? value} onInput={setDraft} lines={14} disabled={!writing} />
+          {writing && (
+            <div class="row">
+              <Button kind="main" disabled={draft === null}
+                onClick={() => void attempt(() => set("$", draft ?? value), "Saved")}>Save</Button>
+              <Button disabled={draft === null} onClick={() => setDraft(null)}>Undo</Button>
+            </div>
+          )}
+        </>
+      )}
+      {edited && (
+        <FormDialog title={edited.path} onClose={() => setEdited(null)}
+          asked={[{ name: "text", label: "JSON", lines: 8, value: edited.text }]}
+          run={({ text }) => set(edited.path, text!)} />
+      )}
+    </>
+  );
+}
+
+function JsonPart(props: {
+  part: Part;
+  path: string;
+  name: string;
+  isOpen?: boolean;
+  onEdit?: (path: string, text: string) => void;
+}) {
+  const { part, path } = props;
+  const [isOpen, setOpen] = useState(props.isOpen ?? false);
+  const [shown, setShown] = useState(SHOWN);
+  const edit = props.onEdit && (
+    <Button kind="quiet" label={`Edit ${path}`} onClick={() => props.onEdit!(path, textOf(part))}>✎</Button>
+  );
+  if ("text" in part) {
+    return (
+      <div class="json-row">
+        <span class="json-name">{props.name}</span>: <span class="json-leaf">{part.text.slice(0, 2000)}</span>{edit}
+      </div>
+    );
+  }
+  const inner: [string, Part][] = "list" in part ? part.list.map((it, at) => [String(at), it]) : part.members;
+  const below = (name: string) => ("list" in part ? `${path}[${name}]` : `${path}[${JSON.stringify(name)}]`);
+  return (
+    <div>
+      <div class="json-row">
+        <button type="button" class="json-open" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          {isOpen ? "▾" : "▸"} <span class="json-name">{props.name}</span>{" "}
+          <span class="quiet-text">{"list" in part ? `[${count(inner.length)}]` : `{${count(inner.length)}}`}</span>
+        </button>
+        {edit}
+      </div>
+      {isOpen && (
+        <div class="json-inner">
+          {inner.slice(0, shown).map(([name, it]) => (
+            <JsonPart key={name} part={it} name={name} path={below(name)} onEdit={props.onEdit} />
+          ))}
+          {inner.length > shown && (
+            <Button kind="quiet" onClick={() => setShown(shown + 10 * SHOWN)}>{count(inner.length - shown)} more</Button>
+          )}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function textOf(part: Part): string {
+  if ("text" in part) return part.text;
+  if ("list" in part) return `[${part.list.map(textOf).join(",")}]`;
+  return `{${part.members.map(([name, it]) => `${JSON.stringify(name)}:${textOf(it)}`).join(",")}}`;
+}
+
+const TOKEN = /\s*(?:([{}[\],:])|("(?:[^"\\]|\\.)*")|([^\s{}[\],:"]+))/gy;
+
+/** Cuts the text of a document into its parts. Nesting is kept on a list of its own, however deep it is. */
+export function parse(text: string): Part {
+  TOKEN.lastIndex = 0;
+  const open: { part: Part; name: string | null }[] = [];
+  let whole: Part = { text };
+  const add = (part: Part) => {
+    const parent = open[open.length - 1];
+    if (parent === undefined) whole = part;
+    else if ("list" in parent.part) parent.part.list.push(part);
+    else if ("members" in parent.part) {
+      parent.part.members.push([parent.name ?? "", part]);
+      parent.name = null;
+    }
+  };
+  for (let found = TOKEN.exec(text); found !== null; found = TOKEN.exec(text)) {
+    const [, sign, string, word] = found;
+    const parent = open[open.length - 1];
+    if (sign === "{" || sign === "[") {
+      const part: Part = sign === "{" ? { members: [] } : { list: [] };
+      add(part);
+      open.push({ part, name: null });
+    } else if (sign === "}" || sign === "]") {
+      open.pop();
+    } else if (string !== undefined && parent && "members" in parent.part && parent.name === null) {
+      parent.name = JSON.parse(string) as string;
+    } else if (string !== undefined || word !== undefined) {
+      add({ text: string ?? word! });
+    }
+  }
+  return whole;
+}

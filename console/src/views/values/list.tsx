@@ -1,0 +1,78 @@
+// A list, page by page.
+import { useState } from "preact/hooks";
+import { FormDialog } from "../../form";
+import { useLoaded } from "../../store";
+import { numberOf, show, typed, type Text } from "../../text";
+import { attempt, Button, confirm, Failure, Table } from "../../ui";
+import { Cell, useWriting, type ValueProps } from "../key";
+import { PAGE, Pager } from "./pages";
+
+interface Element {
+  at: number;
+  value: Text;
+}
+
+export function ListValue(props: ValueProps) {
+  const { session, name } = props;
+  const [from, setFrom] = useState(0);
+  const [edited, setEdited] = useState<Element | "LPUSH" | "RPUSH" | null>(null);
+  const loaded = useLoaded(async () => {
+    const [total, found] = await Promise.all([
+      session.call("LLEN", name), session.call("LRANGE", name, from, from + PAGE - 1),
+    ]);
+    return { total: numberOf(total), found: found as Text[] };
+  }, [session, name, from]);
+  const writing = useWriting(session);
+  const changed = () => {
+    loaded.again();
+    props.onChange();
+  };
+  const remove = async ({ at, value }: Element) => {
+    const question = `Element ${at}: ${show(value).slice(0, 200)}`;
+    if (!await confirm("Delete this element?", question, "Delete")) return;
+    await attempt(async () => {
+      // There is no command for one position: it gets a value that is nowhere else, and that is removed.
+      if (JSON.stringify(await session.call("LINDEX", name, at)) !== JSON.stringify(value)) {
+        throw new Error("The list has changed meanwhile.");
+      }
+      const mark = `deleted-${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
+      await session.together(["LSET", name, at, mark], ["LREM", name, 1, mark]);
+      changed();
+    }, "Deleted");
+  };
+  const { value } = loaded;
+  if (value === null) return <Failure text={loaded.error} />;
+  const element = typeof edited === "string" ? null : edited;
+  return (
+    <>
+      <div class="row">
+        <Pager from={from} total={value.total} onMove={setFrom} />
+        {writing && <Button onClick={() => setEdited("LPUSH")}>Add in front</Button>}
+        {writing && <Button onClick={() => setEdited("RPUSH")}>Add at the end</Button>}
+      </div>
+      <Table label="Elements" columns={["Index", "Value", ...(writing ? [""] : [])]} numeric={[0]}
+        rows={value.found.map((it, index) => {
+          const at = from + index;
+          return [
+            at, <Cell text={it} />,
+            ...(writing ? [
+              <span class="acts">
+                <Button kind="quiet" label={`Edit element ${at}`} onClick={() => setEdited({ at, value: it })}>✎</Button>
+                <Button kind="quiet" label={`Delete element ${at}`} onClick={() => void remove({ at, value: it })}>✕</Button>
+              </span>,
+            ] : []),
+          ];
+        })} />
+      {edited !== null && (
+        <FormDialog title={element ? `Element ${element.at}` : "New element"} onClose={() => setEdited(null)}
+          asked={[{ name: "value", label: "Value", lines: 8, value: show(element?.value ?? "") }]}
+          run={async (words) => {
+            const text = typed(words.value!, element?.value ?? null);
+            if (element) await session.call("LSET", name, element.at, text);
+            else await session.call(edited as string, name, text);
+            changed();
+          }} />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,91 @@
+// A sorted set: pages by rank, and a plot of scores over ranks.
+import { useState } from "preact/hooks";
+import { Chart } from "../../chart";
+import { FormDialog } from "../../form";
+import { useLoaded } from "../../store";
+import { count, numberOf, show, type Reply, type Text } from "../../text";
+import { attempt, Button, Check, Failure, Table } from "../../ui";
+import { Cell, useWriting, type ValueProps } from "../key";
+import { PAGE, Pager } from "./pages";
+
+/** Points of the plot: the scores at ranks that are evenly spaced. */
+const POINTS_MAX = 400;
+
+export function SortedSetValue(props: ValueProps) {
+  const { session, name } = props;
+  const [from, setFrom] = useState(0);
+  const [isReversed, setReversed] = useState(false);
+  const [edited, setEdited] = useState<{ member: Text; score: string } | "new" | null>(null);
+  const loaded = useLoaded(async () => {
+    const [total, found] = await Promise.all([
+      session.call("ZCARD", name),
+      session.call("ZRANGE", name, from, from + PAGE - 1, ...(isReversed ? ["REV"] : []), "WITHSCORES"),
+    ]);
+    return { total: numberOf(total), found: found as [Text, Reply][] };
+  }, [session, name, from, isReversed]);
+  const writing = useWriting(session);
+  const changed = () => {
+    loaded.again();
+    props.onChange();
+  };
+  const { value } = loaded;
+  if (value === null) return <Failure text={loaded.error} />;
+  const entry = edited === "new" ? null : edited;
+  return (
+    <>
+      <Scores {...props} total={value.total} />
+      <div class="row">
+        <Pager from={from} total={value.total} onMove={setFrom} />
+        <Check label="Highest first" value={isReversed} onChange={(on) => {
+          setFrom(0);
+          setReversed(on);
+        }} />
+        {writing && <Button onClick={() => setEdited("new")}>Add</Button>}
+      </div>
+      <Table label="Members" columns={["Rank", "Score", "Member", ...(writing ? [""] : [])]} numeric={[0, 1]}
+        rows={value.found.map(([member, score], index) => [
+          from + index, show(score), <Cell text={member} />,
+          ...(writing ? [
+            <span class="acts">
+              <Button kind="quiet" label={`Edit ${show(member).slice(0, 60)}`}
+                onClick={() => setEdited({ member, score: show(score) })}>✎</Button>
+              <Button kind="quiet" label={`Delete ${show(member).slice(0, 60)}`}
+                onClick={() => void attempt(() => session.call("ZREM", name, member).then(changed), "Deleted")}>✕</Button>
+            </span>,
+          ] : []),
+        ])} />
+      {edited !== null && (
+        <FormDialog title={entry ? "Score" : "New member"} onClose={() => setEdited(null)}
+          asked={[
+            ...(entry ? [] : [{ name: "member", label: "Member" }]),
+            { name: "score", label: "Score", value: entry?.score ?? "0" },
+          ]}
+          run={async (words) => {
+            await session.call("ZADD", name, ...(entry ? ["XX"] : []), words.score!, entry?.member ?? words.member!);
+            changed();
+          }} />
+      )}
+    </>
+  );
+}
+
+function Scores(props: ValueProps & { total: number }) {
+  const { session, name, total } = props;
+  const loaded = useLoaded(async () => {
+    const points = Math.min(total, POINTS_MAX);
+    const ranks = Array.from({ length: points }, (_, at) => Math.round((at * (total - 1)) / Math.max(1, points - 1)));
+    const replies = total <= POINTS_MAX
+      ? [(await session.call("ZRANGE", name, 0, -1, "WITHSCORES")) as [Text, Reply][]]
+      : await Promise.all(ranks.map((rank) => session.call("ZRANGE", name, rank, rank, "WITHSCORES")));
+    const scores = (replies as [Text, Reply][][]).flat().map(([, score]) => {
+      const found = numberOf(score);
+      return Number.isFinite(found) ? found : null;
+    });
+    return { ranks: ranks.slice(0, scores.length), scores };
+  }, [session, name, total]);
+  if (loaded.value === null || loaded.value.ranks.length < 2) return null;
+  return (
+    <Chart label="Scores by rank" x={loaded.value.ranks} format={count} height={140}
+      lines={[{ label: "score", values: loaded.value.scores }]} hasPoints={total < 60} />
+  );
+}
