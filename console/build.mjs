@@ -11,6 +11,34 @@ import { build } from "esbuild";
 
 const BYTES_MAX = 300 << 10;
 
+/** The settings and what docs/configuration.md says of them, as a module. */
+const settings = {
+  name: "settings",
+  setup(builder) {
+    builder.onResolve({ filter: /^settings$/ }, ({ path }) => ({ path, namespace: "settings" }));
+    builder.onLoad({ filter: /.*/, namespace: "settings" }, async () => {
+      const sections = [];
+      for (const part of (await readFile("../docs/configuration.md", "utf8")).split(/^## /m).slice(1)) {
+        const [head, ...rest] = part.split(/^### /m);
+        sections.push({
+          title: head.split("\n")[0],
+          settings: rest.map((setting) => {
+            const [name, ...paragraphs] = setting.trim().split(/\n+/);
+            const takes = paragraphs.find((it) => it.startsWith("*")) ?? "";
+            const text = paragraphs.filter((it) => it !== takes).join(" ").replaceAll("`", "");
+            return {
+              name: name.replaceAll("`", ""),
+              text: text.replace(/\[(.*?)\]\(.*?\)/g, "$1"),
+              takes: takes.replace(/^\*|\*$/g, ""),
+            };
+          }),
+        });
+      }
+      return { contents: JSON.stringify(sections), loader: "json" };
+    });
+  },
+};
+
 const { outputFiles } = await build({
   entryPoints: { console: "src/main.tsx" },
   outdir: "dist",
@@ -24,6 +52,7 @@ const { outputFiles } = await build({
   jsxImportSource: "preact",
   legalComments: "none",
   logLevel: "info",
+  plugins: [settings],
 });
 
 const files = new Map();

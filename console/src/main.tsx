@@ -6,8 +6,16 @@ import { Samples } from "./samples";
 import { Session, type About } from "./session";
 import { Store, useEvery, useLoaded, useStore } from "./store";
 import { Button, Check, Choice, Failure, Field, Notices, Questions, attempt } from "./ui";
+import { Clients } from "./views/clients";
+import { Configuration } from "./views/configuration";
+import { Functions } from "./views/functions";
 import { Keys } from "./views/keys";
+import { Live } from "./views/live";
 import { Overview } from "./views/overview";
+import { Saves } from "./views/saves";
+import { Latency, SlowLog } from "./views/slow";
+import { Users } from "./views/users";
+import { Workbench } from "./views/workbench";
 import "./style.css";
 
 interface View {
@@ -21,6 +29,15 @@ interface View {
 const VIEWS: View[] = [
   { path: "overview", name: "Overview", needs: ["info"], show: (_, samples) => <Overview samples={samples} /> },
   { path: "keys", name: "Keys", needs: ["tree", "scan"], show: (session) => <Keys session={session} /> },
+  { path: "workbench", name: "Workbench", needs: [], show: (session) => <Workbench session={session} /> },
+  { path: "live", name: "Live", needs: ["subscribe"], show: (session) => <Live session={session} /> },
+  { path: "slow-log", name: "Slow log", needs: ["slowlog"], show: (session) => <SlowLog session={session} /> },
+  { path: "latency", name: "Latency", needs: ["latency"], show: (session) => <Latency session={session} /> },
+  { path: "clients", name: "Clients", needs: ["clients"], show: (session) => <Clients session={session} /> },
+  { path: "configuration", name: "Configuration", needs: ["config"], show: (session) => <Configuration session={session} /> },
+  { path: "users", name: "Users", needs: ["users"], show: (session) => <Users session={session} /> },
+  { path: "functions", name: "Functions", needs: ["functions"], show: (session) => <Functions session={session} /> },
+  { path: "saves", name: "Saves", needs: ["info"], show: (session) => <Saves session={session} /> },
 ];
 
 const theme = new Store(localStorage.getItem("console.theme") ?? "");

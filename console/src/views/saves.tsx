@@ -1,0 +1,58 @@
+// What is written to disk: dumps and the append-only file.
+import { parseInfo } from "../samples";
+import type { Session } from "../session";
+import { useEvery, useLoaded, useStore } from "../store";
+import { bytes, count, duration, fields, moment, show } from "../text";
+import { attempt, Button, Failure, Panel, Table } from "../ui";
+
+export function Saves(props: { session: Session }) {
+  const { session } = props;
+  const readOnly = useStore(session.readOnly);
+  const loaded = useLoaded(async () => {
+    const [info, settings] = await Promise.all([
+      session.call("INFO", "persistence"),
+      session.call("CONFIG", "GET", "save", "dir", "dbfilename", "append*").catch(() => null),
+    ]);
+    return { info: parseInfo(show(info)), settings: fields(settings) };
+  }, [session]);
+  useEvery(2000, loaded.again, [session]);
+  const of = (name: string) => loaded.value?.info.get(name) ?? "";
+  const setting = (name: string) => show(loaded.value?.settings.get(name));
+  const isSaving = of("rdb_bgsave_in_progress") === "1";
+  const isRewriting = of("aof_rewrite_in_progress") === "1" || of("aof_rewrite_scheduled") === "1";
+  const took = (seconds: string) => (Number(seconds) < 0 ? "–" : duration(1000 * Number(seconds)));
+  return (
+    <>
+      <h1>Saves</h1>
+      <Failure text={loaded.error} />
+      <Panel title="Dump" tools={session.may("save") && !readOnly && (
+        <Button disabled={isSaving} onClick={() => void attempt(() => session.call("BGSAVE").then(loaded.again), "A save has begun")}>
+          Save now
+        </Button>
+      )}>
+        <Table label="Dump" columns={["Field", "Value"]} rows={[
+          ["State", isSaving ? `under way for ${took(of("rdb_current_bgsave_time_sec"))}` : of("rdb_last_bgsave_status")],
+          ["Last", moment(1000 * Number(of("rdb_last_save_time")))],
+          ["Took", took(of("rdb_last_bgsave_time_sec"))],
+          ["Changes since", count(Number(of("rdb_changes_since_last_save")))],
+          ["Save points", setting("save") || "none"],
+          ["File", `${setting("dir")}/${setting("dbfilename")}`],
+        ]} />
+      </Panel>
+      <Panel title="Append-only file" tools={of("aof_enabled") === "1" && session.may("rewrite") && !readOnly && (
+        <Button disabled={isRewriting}
+          onClick={() => void attempt(() => session.call("BGREWRITEAOF").then(loaded.again), "A rewrite has begun")}>
+          Rewrite now
+        </Button>
+      )}>
+        <Table label="Append-only file" columns={["Field", "Value"]} rows={of("aof_enabled") !== "1" ? [["State", "off"]] : [
+          ["State", isRewriting ? "being rewritten" : `writes ${of("aof_last_write_status")}`],
+          ["Last rewrite", `${of("aof_last_bgrewrite_status")}, took ${took(of("aof_last_rewrite_time_sec"))}`],
+          ["Size", `${bytes(Number(of("aof_current_size")))}, ${bytes(Number(of("aof_base_size")))} after the last rewrite`],
+          ["Synced", setting("appendfsync")],
+          ["Folder", `${setting("dir")}/${setting("appenddirname")}`],
+        ]} />
+      </Panel>
+    </>
+  );
+}
