@@ -27,6 +27,8 @@ interface Waiting {
   reject: (error: Error) => void;
 }
 
+/** Characters of a message at most: the server's default for its bytes. */
+const MESSAGE_MAX = 16 << 20;
 const RETRY_MS = [250, 500, 1000, 2000, 4000];
 
 export class Connection {
@@ -107,9 +109,14 @@ export class Connection {
 
   private send(words: Word[]): Promise<Reply> {
     const id = this.nextId++;
+    const message = JSON.stringify({ id, command: words });
+    // In UTF-8 it may be longer; the server ends the connection then, and says why.
+    if (message.length > MESSAGE_MAX) {
+      return Promise.reject(new Error("This is more than a WebSocket message may hold (websocket-max-message)."));
+    }
     return new Promise((resolve, reject) => {
       this.waiting.set(id, { resolve, reject });
-      this.socket?.send(JSON.stringify({ id, command: words }));
+      this.socket?.send(message);
     });
   }
 

@@ -56,8 +56,9 @@ const theme = EditorView.theme({
   ".cm-completionDetail": { fontStyle: "normal", opacity: "0.8" },
 });
 
-function complete(commands: Map<string, Command>) {
-  return (context: CompletionContext): CompletionResult | null => {
+function complete(loading: Promise<Map<string, Command>>) {
+  return async (context: CompletionContext): Promise<CompletionResult | null> => {
+    const commands = await loading;
     const line = context.state.doc.lineAt(context.pos);
     const before = line.text.slice(0, context.pos - line.from);
     const words = before.trimStart().split(/\s+/);
@@ -76,7 +77,7 @@ function complete(commands: Map<string, Command>) {
 
 export function Editor(props: {
   text: string;
-  commands: Map<string, Command>;
+  commands: Promise<Map<string, Command>>;
   onRun: () => void;
   onChange: (text: string, line: string) => void;
   onEarlier: (step: number) => void;

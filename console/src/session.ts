@@ -123,8 +123,8 @@ export class Session {
     const second = show(words[1]).toUpperCase();
     if (ALWAYS.has(name) || ALWAYS.has(`${name}|${second}`)) return true;
     if (name === "MANTISSA.DELETE") return words.some((word) => show(word).toUpperCase() === "DRYRUN");
-    return this.reads !== null
-      && (this.reads.has(name.toLowerCase()) || this.reads.has(`${name}|${second}`.toLowerCase()));
+    const reads = this.reads ?? BASIC_READS;
+    return reads.has(name.toLowerCase()) || reads.has(`${name}|${second}`.toLowerCase());
   }
 
   select(database: number): Promise<Reply> {
@@ -201,6 +201,13 @@ export class Session {
     return Number.isFinite(found) ? found : 16;
   }
 }
+
+/** Commands of the category `read` that the views use, for users who may not ask which there are. */
+const BASIC_READS = new Set((
+  "get strlen getrange bitcount type pttl exists scan hlen hscan hpttl llen lrange lindex scard sscan zcard zrange " +
+  "xlen xrange xrevrange json.get ts.info ts.range vinfo vcard vrandmember vsim vemb vgetattr bf.info bf.exists " +
+  "cf.info cf.count cms.info cms.query topk.info topk.list topk.query tdigest.info tdigest.quantile tdigest.cdf"
+).split(" "));
 
 /** What changes nothing, beside the commands of the category `read`. */
 const ALWAYS = new Set([

@@ -326,6 +326,12 @@ def test_large_values(server, open_page):
     eventually(lambda: len(value.input_value()) == 5 << 20, "it is not shown whole")
     page.goto(server.url + address("hash"))
     assert len(rows(page, "Fields")[0][1]) < 500
+    # Of a list of large elements few are asked for at once.
+    server.redis.call("RPUSH", "list", *[str(number) * (1 << 20) for number in range(9)])
+    page.goto(server.url + address("list"))
+    pane(page).get_by_role("button", name="Last page").click()
+    eventually(lambda: rows(page, "Elements")[-1][0] == "8", "the last element is not shown")
+    assert len(rows(page, "Elements")) <= 4
 
 
 def test_many_keys_scroll(server, open_page):

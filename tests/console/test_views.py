@@ -219,11 +219,11 @@ def test_saves(server, open_page, check_accessibility):
     check_accessibility(page)
 
 
-@pytest.mark.parametrize("width", [375, 1280])
-def test_all_views_fit_and_write_nothing(server, open_page, width):
-    """In read-only mode no view sends what the server counts as a write, and none is wider than the screen."""
+@pytest.mark.parametrize(("width", "theme"), [(375, "dark"), (1280, "light")])
+def test_all_views_fit_and_write_nothing(server, open_page, check_accessibility, width, theme):
+    """In read-only mode no view changes data, and none is wider than the screen."""
     server.redis.call("CONFIG", "SET", "http-console-label", "production")
-    page = open_page(server, viewport={"width": width, "height": 700})
+    page = open_page(server, viewport={"width": width, "height": 700}, color_scheme=theme)
     names = page.get_by_role("navigation").get_by_role("link")
     names.first.wait_for()
     before = server.redis.call("INFO", "persistence").split(b"rdb_changes_since_last_save:")[1].split(b"\r")[0]
@@ -231,6 +231,7 @@ def test_all_views_fit_and_write_nothing(server, open_page, width):
         names.nth(at).click()
         page.locator("main h1").wait_for(state="attached")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), names.nth(at).inner_text()
+        check_accessibility(page)
         for word in ("Delete", "Empty it", "New user", "Save now", "Write into the file", "Load a library"):
             assert page.get_by_role("button", name=word, exact=True).count() == 0
     assert before in server.redis.call("INFO", "persistence")

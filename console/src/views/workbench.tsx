@@ -1,5 +1,5 @@
 // Commands by hand, on a connection of their own: MULTI, SELECT and WATCH hold from one to the next.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { loadCommands, type Command } from "../commands";
 import type { Connection } from "../connection";
 import { Editor, type Handle } from "../editor";
@@ -37,7 +37,8 @@ function remembered(): string[] {
 
 export function Workbench(props: { session: Session }) {
   const { session } = props;
-  const commands = useLoaded(() => loadCommands(session).catch(() => new Map<string, Command>()), [session]).value;
+  const loading = useMemo(() => loadCommands(session).catch(() => new Map<string, Command>()), [session]);
+  const commands = useLoaded(() => loading, [session]).value;
   const [done, setDone] = useState<Done[]>([]);
   const [line, setLine] = useState("");
   const [running, setRunning] = useState(false);
@@ -106,7 +107,7 @@ export function Workbench(props: { session: Session }) {
   return (
     <>
       <h1>Workbench</h1>
-      <Editor text={sessionStorage.getItem("console.workbench") ?? ""} commands={commands ?? new Map()} handle={handle}
+      <Editor text={sessionStorage.getItem("console.workbench") ?? ""} commands={loading} handle={handle}
         onRun={() => void run(handle.current!.chosen())} onEarlier={earlier}
         onChange={(text, current) => {
           setLine(current);

@@ -5,7 +5,7 @@ import { useLoaded } from "../../store";
 import { numberOf, show, typed, type Text } from "../../text";
 import { attempt, Button, confirm, Failure, Table } from "../../ui";
 import { Cell, useWriting, type ValueProps } from "../key";
-import { PAGE, Pager } from "./pages";
+import { pageOf, Pager } from "./pages";
 
 interface Element {
   at: number;
@@ -17,10 +17,10 @@ export function ListValue(props: ValueProps) {
   const [from, setFrom] = useState(0);
   const [edited, setEdited] = useState<Element | "LPUSH" | "RPUSH" | null>(null);
   const loaded = useLoaded(async () => {
-    const [total, found] = await Promise.all([
-      session.call("LLEN", name), session.call("LRANGE", name, from, from + PAGE - 1),
-    ]);
-    return { total: numberOf(total), found: found as Text[] };
+    const total = numberOf(await session.call("LLEN", name));
+    const page = await pageOf(session, name, total);
+    const found = (await session.call("LRANGE", name, from, from + page - 1)) as Text[];
+    return { total, page, found };
   }, [session, name, from]);
   const writing = useWriting(session);
   const changed = () => {
@@ -46,7 +46,7 @@ export function ListValue(props: ValueProps) {
   return (
     <>
       <div class="row">
-        <Pager from={from} total={value.total} onMove={setFrom} />
+        <Pager from={from} total={value.total} page={value.page} onMove={setFrom} />
         {writing && <Button onClick={() => setEdited("LPUSH")}>Add in front</Button>}
         {writing && <Button onClick={() => setEdited("RPUSH")}>Add at the end</Button>}
       </div>

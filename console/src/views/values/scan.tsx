@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { count, numberOf, show, type Text } from "../../text";
 import { Button, Failure, Field } from "../../ui";
 import type { ValueProps } from "../key";
+import { pageOf } from "./pages";
 
 /** Elements that are asked for at once, and those that are shown at most. */
 const PART = 200;
@@ -30,14 +31,15 @@ export function useScan<T>(
   const ask = async (found: T[], from: string) => {
     try {
       const total = numberOf(await session.call(counting, name));
+      const part = await pageOf(session, name, total, PART);
       const flat: Text[] = [];
       let cursor = from;
       do {
-        const words = [command, name, cursor, "COUNT", PART, ...(pattern === "" ? [] : ["MATCH", pattern])];
+        const words = [command, name, cursor, "COUNT", part, ...(pattern === "" ? [] : ["MATCH", pattern])];
         const reply = (await session.call(...words)) as [string, Text[]];
         cursor = show(reply[0]);
         flat.push(...reply[1]);
-      } while (cursor !== "0" && flat.length < PART);
+      } while (cursor !== "0" && flat.length < part);
       const entries = await read(flat);
       setState({ found: [...found, ...entries], cursor, isAtEnd: cursor === "0", total, error: "" });
     } catch (error) {

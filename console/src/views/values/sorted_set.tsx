@@ -6,7 +6,7 @@ import { useLoaded } from "../../store";
 import { count, numberOf, show, type Reply, type Text } from "../../text";
 import { attempt, Button, Check, Failure, Table } from "../../ui";
 import { Cell, useWriting, type ValueProps } from "../key";
-import { PAGE, Pager } from "./pages";
+import { pageOf, Pager } from "./pages";
 
 /** Points of the plot: the scores at ranks that are evenly spaced. */
 const POINTS_MAX = 400;
@@ -17,11 +17,11 @@ export function SortedSetValue(props: ValueProps) {
   const [isReversed, setReversed] = useState(false);
   const [edited, setEdited] = useState<{ member: Text; score: string } | "new" | null>(null);
   const loaded = useLoaded(async () => {
-    const [total, found] = await Promise.all([
-      session.call("ZCARD", name),
-      session.call("ZRANGE", name, from, from + PAGE - 1, ...(isReversed ? ["REV"] : []), "WITHSCORES"),
-    ]);
-    return { total: numberOf(total), found: found as [Text, Reply][] };
+    const total = numberOf(await session.call("ZCARD", name));
+    const page = await pageOf(session, name, total);
+    const order = isReversed ? ["REV", "WITHSCORES"] : ["WITHSCORES"];
+    const found = (await session.call("ZRANGE", name, from, from + page - 1, ...order)) as [Text, Reply][];
+    return { total, page, found };
   }, [session, name, from, isReversed]);
   const writing = useWriting(session);
   const changed = () => {
@@ -35,7 +35,7 @@ export function SortedSetValue(props: ValueProps) {
     <>
       <Scores {...props} total={value.total} />
       <div class="row">
-        <Pager from={from} total={value.total} onMove={setFrom} />
+        <Pager from={from} total={value.total} page={value.page} onMove={setFrom} />
         <Check label="Highest first" value={isReversed} onChange={(on) => {
           setFrom(0);
           setReversed(on);
@@ -72,9 +72,9 @@ export function SortedSetValue(props: ValueProps) {
 function Scores(props: ValueProps & { total: number }) {
   const { session, name, total } = props;
   const loaded = useLoaded(async () => {
-    const points = Math.min(total, POINTS_MAX);
+    const points = Math.min(total, await pageOf(session, name, total, POINTS_MAX));
     const ranks = Array.from({ length: points }, (_, at) => Math.round((at * (total - 1)) / Math.max(1, points - 1)));
-    const replies = total <= POINTS_MAX
+    const replies = total === points
       ? [(await session.call("ZRANGE", name, 0, -1, "WITHSCORES")) as [Text, Reply][]]
       : await Promise.all(ranks.map((rank) => session.call("ZRANGE", name, rank, rank, "WITHSCORES")));
     const scores = (replies as [Text, Reply][][]).flat().map(([, score]) => {

@@ -5,7 +5,7 @@ import { useLoaded } from "../../store";
 import { count, duration, fields, numberOf, show, type Reply, type Text } from "../../text";
 import { attempt, Button, confirm, Failure, Table, Tabs } from "../../ui";
 import { Cell, useWriting, type ValueProps } from "../key";
-import { PAGE } from "./pages";
+import { pageOf } from "./pages";
 
 type Entry = [string, Text[]];
 
@@ -26,10 +26,10 @@ function Entries(props: ValueProps) {
   const [before, setBefore] = useState("+");
   const [isAdding, setAdding] = useState(false);
   const loaded = useLoaded(async () => {
-    const [total, found] = await Promise.all([
-      session.call("XLEN", name), session.call("XREVRANGE", name, before, "-", "COUNT", PAGE),
-    ]);
-    return { total: numberOf(total), found: found as Entry[] };
+    const total = numberOf(await session.call("XLEN", name));
+    const page = await pageOf(session, name, total);
+    const found = (await session.call("XREVRANGE", name, before, "-", "COUNT", page)) as Entry[];
+    return { total, page, found };
   }, [session, name, before]);
   const writing = useWriting(session);
   const changed = () => {
@@ -48,7 +48,7 @@ function Entries(props: ValueProps) {
       <div class="row">
         <span class="quiet-text">{count(value.total)} entries, newest first</span>
         {before !== "+" && <Button onClick={() => setBefore("+")}>Newest</Button>}
-        {value.found.length === PAGE && <Button onClick={() => setBefore(`(${last![0]}`)}>Older</Button>}
+        {value.found.length === value.page && <Button onClick={() => setBefore(`(${last![0]}`)}>Older</Button>}
         {writing && <Button onClick={() => setAdding(true)}>Add</Button>}
       </div>
       <Table label="Entries" columns={["Id", "Fields", ...(writing ? [""] : [])]} rows={value.found.map(([id, words]) => [
