@@ -47,7 +47,7 @@ export function Chart(props: {
       legend: { live: true },
       scales: { x: { time: props.isTime ?? false }, y: { range: (_, low, high) => span(low, high) } },
       axes: [
-        axis,
+        props.isTime ? { ...axis, values: (_: uPlot, ticks: number[]) => times(ticks) } : axis,
         { ...axis, size: 64, values: (_: uPlot, ticks: number[]) => ticks.map((tick) => format.current(tick)) },
       ],
       series: [
@@ -82,6 +82,23 @@ export function Chart(props: {
       <div ref={box} role="img" aria-label={`${props.label}: ${last.join(", ")}`} />
     </figure>
   );
+}
+
+/** Moments on the local clock, as exactly as their distance asks for. */
+function times(ticks: number[]): string[] {
+  const span = (ticks[ticks.length - 1] ?? 0) - (ticks[0] ?? 0);
+  return ticks.map((tick) => {
+    const at = new Date(1000 * tick);
+    const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+    const time = `${two(at.getHours())}:${two(at.getMinutes())}`;
+    if (span > 3 * 86400) return day;
+    if (span > 86400) return `${day.slice(5)} ${time}`;
+    return span > 600 ? time : `${time}:${two(at.getSeconds())}${span < 3 ? `.${at.getMilliseconds()}` : ""}`;
+  });
+}
+
+function two(number: number): string {
+  return String(number).padStart(2, "0");
 }
 
 /** The range of an axis: from zero, unless all values are far from it. */
