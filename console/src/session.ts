@@ -36,7 +36,20 @@ const ASKED: Record<string, string[]> = {
   rewrite: ["BGREWRITEAOF"],
   publish: ["PUBLISH", "channel", "message"],
   subscribe: ["PSUBSCRIBE", "*"],
-  edit: ["HSET", "k", "f", "v"],
+  "edit string": ["SET", "k", "v"],
+  "edit hash": ["HSET", "k", "f", "v"],
+  "edit list": ["RPUSH", "k", "v"],
+  "edit set": ["SADD", "k", "v"],
+  "edit zset": ["ZADD", "k", "1", "v"],
+  "edit stream": ["XADD", "k", "*", "f", "v"],
+  "edit ReJSON-RL": ["JSON.SET", "k", "$", "1"],
+  "edit TSDB-TYPE": ["TS.ADD", "k", "1", "1"],
+  "edit vectorset": ["VREM", "k", "v"],
+  "edit MBbloom--": ["BF.ADD", "k", "v"],
+  "edit MBbloomCF": ["CF.ADD", "k", "v"],
+  "edit CMSk-TYPE": ["CMS.INCRBY", "k", "v", "1"],
+  "edit TopK-TYPE": ["TOPK.ADD", "k", "v"],
+  "edit TDIS-TYPE": ["TDIGEST.ADD", "k", "1"],
   delete: ["UNLINK", "k"],
   rename: ["RENAMENX", "k", "l"],
   expire: ["PEXPIRE", "k", "1"],
@@ -48,6 +61,7 @@ const ASKED: Record<string, string[]> = {
  * argument that is refused after the user's rights have been looked at. */
 const PROBES: Record<string, string[]> = {
   tree: ["MANTISSA.TREE", "", "LIMIT", "x"],
+  bulkDelete: ["MANTISSA.DELETE", "", "DRYRUN", "x"],
   bigKeys: ["MANTISSA.KEYS", "BIG", "COUNT", "x"],
   jobs: ["MANTISSA.JOBS", "LIST"],
   scan: ["SCAN", "0", "COUNT", "1"],
@@ -174,24 +188,18 @@ export class Session {
       });
       return;
     }
+    for (const [deed] of deeds) this.allowed.set(deed, false);
     // What is queued is checked and not run: the transaction is given up.
     if (await this.main.call("MULTI").then(() => true, () => false)) {
       const answers = deeds.map(([, words]) => this.main.call(...words));
       const end = this.main.call("DISCARD");
       const outcomes = await Promise.allSettled(answers);
       await end.catch(() => null);
-      outcomes.forEach((outcome, at) => {
-        const text = outcome.status === "rejected" ? String(outcome.reason.message) : "";
-        this.allowed.set(deeds[at]![0], !text.startsWith("NOPERM") || / keys | channels /.test(text));
-      });
-      return;
+      deeds.forEach(([deed], at) => this.allowed.set(deed, !isDenied(outcomes[at]!)));
     }
+    // Some commands are refused in transactions before rights are looked at.
     const outcomes = await Promise.allSettled(Object.values(PROBES).map((words) => this.main.call(...words)));
-    for (const [deed] of deeds) this.allowed.set(deed, false);
-    Object.keys(PROBES).forEach((deed, at) => {
-      const outcome = outcomes[at]!;
-      this.allowed.set(deed, outcome.status === "fulfilled" || !outcome.reason.message.startsWith("NOPERM"));
-    });
+    Object.keys(PROBES).forEach((deed, at) => this.allowed.set(deed, !isDenied(outcomes[at]!)));
   }
 
   /** The databases that there are. */
@@ -208,6 +216,12 @@ const BASIC_READS = new Set((
   "xlen xrange xrevrange json.get ts.info ts.range vinfo vcard vrandmember vsim vemb vgetattr bf.info bf.exists " +
   "cf.info cf.count cms.info cms.query topk.info topk.list topk.query tdigest.info tdigest.quantile tdigest.cdf"
 ).split(" "));
+
+/** Whether the command is not allowed; other keys or channels may be. */
+function isDenied(outcome: PromiseSettledResult<Reply>): boolean {
+  const text = outcome.status === "rejected" ? String(outcome.reason.message) : "";
+  return text.startsWith("NOPERM") && !/ key| channel/.test(text);
+}
 
 /** What changes nothing, beside the commands of the category `read`. */
 const ALWAYS = new Set([

@@ -21,6 +21,9 @@ HOSTILE = [
 ]
 
 
+DENIED = ("-config", "-json.set", "-mantissa.delete")
+
+
 def address(key):
     return f"#/keys/t:{quote(key, safe='')}"
 
@@ -326,6 +329,10 @@ def test_large_values(server, open_page):
     eventually(lambda: len(value.input_value()) == 5 << 20, "it is not shown whole")
     page.goto(server.url + address("hash"))
     assert len(rows(page, "Fields")[0][1]) < 500
+    text = "\\n" * (2 << 20)
+    server.redis.call("JSON.SET", "json", "$", '{"a":"%s","b":2}' % text)
+    page.goto(server.url + address("json"))
+    pane(page).locator(".json-row", has_text="b").last.wait_for()
     # Of a list of large elements few are asked for at once.
     server.redis.call("RPUSH", "list", *[str(number) * (1 << 20) for number in range(9)])
     page.goto(server.url + address("list"))
@@ -371,6 +378,28 @@ def test_what_the_user_may_not_do_is_not_offered(server, open_page):
     assert page.get_by_role("link", name="Overview").count() == 0
     assert page.get_by_role("button", name="Delete many").count() == 0
     page.goto(server.url + address("app:1"))
+
+
+@pytest.mark.parametrize("rules", ["+@all", "+@all -acl"])
+def test_rights_are_asked_for(server, open_page, rules):
+    """By ACL DRYRUN, or by MULTI where that is not allowed."""
+    server.redis.call("ACL", "SETUSER", "ada", "on", ">pw", "~*", "&*", *rules.split(), *DENIED)
+    server.redis.call("SET", "string", "x")
+    server.redis.call("JSON.SET", "json", "$", "[1]")
+    server.redis.call("CONFIG", "SET", "requirepass", "p")
+    page = open_page(server, address("string"))
+    page.get_by_label("User").fill("ada")
+    page.get_by_label("Password").fill("pw")
+    page.get_by_role("button", name="Log in").click()
+    pane(page).get_by_role("button", name="Save").wait_for()
+    links = page.get_by_role("navigation").get_by_role("link").all_inner_texts()
+    assert "Configuration" not in links and "Clients" in links and ("Users" in links) == ("-acl" not in rules)
+    assert page.get_by_role("button", name="Delete many").count() == 0
+    page.goto(server.url + address("json"))
+    page.get_by_role("button", name="Text", exact=True).click()
+    pane(page).get_by_label("Document").wait_for()
+    assert pane(page).get_by_role("button", name="Save").count() == 0
+    assert server.redis.call("DBSIZE") == 2
 
 
 def test_read_only(server, open_page):

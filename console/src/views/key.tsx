@@ -135,6 +135,6 @@ export function Cell(props: { text: unknown }) {
 }
 
 /** Whether what changes values is offered: not in the read-only mode, and not to users who may not write. */
-export function useWriting(session: Session): boolean {
-  return !useStore(session.readOnly) && session.may("edit");
+export function useWriting(props: ValueProps): boolean {
+  return !useStore(props.session.readOnly) && props.session.may(`edit ${props.type}`);
 }

@@ -87,7 +87,7 @@ function KeysOf(props: { session: Session }) {
         </div>
         <div class="row">
           <Button onClick={() => setRound(round + 1)} label="Ask again">↻</Button>
-          <Button onClick={() => setDialog("new")}>New key</Button>
+          {session.may("edit string") && <Button onClick={() => setDialog("new")}>New key</Button>}
           {session.may("bigKeys") && <Button onClick={() => setDialog("big")}>Hot, big</Button>}
           {session.may("bulkDelete") && <Button kind="danger" onClick={() => setDialog("delete")}>Delete many</Button>}
         </div>

@@ -35,7 +35,8 @@ export function Live(props: { session: Session }) {
       for (const it of wanted.current) opened.call("PSUBSCRIBE", it).catch((failure: Error) => setError(failure.message));
     };
     opened.onPush = (push) => {
-      if (push[0] === "pmessage") pending.current.push({ at: new Date(), channel: push[2]!, text: push[3]! });
+      if (push[0] !== "pmessage") return;
+      pending.current.push({ at: new Date(), channel: cut(push[2]!), text: cut(push[3]!) });
       // What is not shown is not kept.
       if (pending.current.length > 4 * SHOWN_MAX) pending.current.splice(0, 2 * SHOWN_MAX);
     };
@@ -99,6 +100,12 @@ export function Live(props: { session: Session }) {
       <Channels session={session} />
     </>
   );
+}
+
+/** What is kept of a message. */
+function cut(text: Reply): Reply {
+  const shown = show(text);
+  return shown.length > 1000 ? `${shown.slice(0, 1000)}…` : text;
 }
 
 /** Events of keys are messages of channels, if the server is set to send them. */

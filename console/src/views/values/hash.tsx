@@ -24,7 +24,7 @@ export function HashValue(props: ValueProps) {
     return found;
   });
   const [edited, setEdited] = useState<Entry | "new" | null>(null);
-  const writing = useWriting(session);
+  const writing = useWriting(props);
   const changed = () => {
     scan.again();
     props.onChange();

@@ -18,7 +18,7 @@ export function JsonValue(props: ValueProps) {
   const [tab, setTab] = useState<"tree" | "text">("tree");
   const [draft, setDraft] = useState<string | null>(null);
   const [edited, setEdited] = useState<{ path: string; text: string } | null>(null);
-  const writing = useWriting(session);
+  const writing = useWriting(props);
   const loaded = useLoaded(async () => show(await session.call("JSON.GET", name)), [session, name]);
   const { value } = loaded;
   if (value === null) return <Failure text={loaded.error} />;
@@ -112,11 +112,18 @@ function textOf(part: Part): string {
   return `{${part.members.map(([name, it]) => `${JSON.stringify(name)}:${textOf(it)}`).join(",")}}`;
 }
 
-const TOKEN = /\s*(?:([{}[\],:])|("(?:[^"\\]|\\.)*")|([^\s{}[\],:"]+))/gy;
+/** Where the string that begins at `at` ends. */
+function stringEnd(text: string, at: number): number {
+  for (at += 1; at < text.length; at += 1) {
+    const letter = text[at];
+    if (letter === "\\") at += 1;
+    else if (letter === '"') return at + 1;
+  }
+  return text.length;
+}
 
 /** Cuts the text of a document into its parts. Nesting is kept on a list of its own, however deep it is. */
 export function parse(text: string): Part {
-  TOKEN.lastIndex = 0;
   const open: { part: Part; name: string | null }[] = [];
   let whole: Part = { text };
   const add = (part: Part) => {
@@ -128,19 +135,30 @@ export function parse(text: string): Part {
       parent.name = null;
     }
   };
-  for (let found = TOKEN.exec(text); found !== null; found = TOKEN.exec(text)) {
-    const [, sign, string, word] = found;
+  let at = 0;
+  while (at < text.length) {
+    const sign = text[at]!;
     const parent = open[open.length - 1];
     if (sign === "{" || sign === "[") {
       const part: Part = sign === "{" ? { members: [] } : { list: [] };
       add(part);
       open.push({ part, name: null });
+      at += 1;
     } else if (sign === "}" || sign === "]") {
       open.pop();
-    } else if (string !== undefined && parent && "members" in parent.part && parent.name === null) {
-      parent.name = JSON.parse(string) as string;
-    } else if (string !== undefined || word !== undefined) {
-      add({ text: string ?? word! });
+      at += 1;
+    } else if (sign === '"') {
+      const end = stringEnd(text, at);
+      const string = text.slice(at, end);
+      if (parent && "members" in parent.part && parent.name === null) parent.name = JSON.parse(string) as string;
+      else add({ text: string });
+      at = end;
+    } else if (/[\s,:]/.test(sign)) {
+      at += 1;
+    } else {
+      const begin = at;
+      while (at < text.length && !/[\s,:{}[\]"]/.test(text[at]!)) at += 1;
+      add({ text: text.slice(begin, at) });
     }
   }
   return whole;

@@ -22,7 +22,7 @@ export function ListValue(props: ValueProps) {
     const found = (await session.call("LRANGE", name, from, from + page - 1)) as Text[];
     return { total, page, found };
   }, [session, name, from]);
-  const writing = useWriting(session);
+  const writing = useWriting(props);
   const changed = () => {
     loaded.again();
     props.onChange();

@@ -14,7 +14,7 @@ export function SeriesValue(props: ValueProps) {
   const { session, name } = props;
   const [mean, setMean] = useState<(typeof MEANS)[number]>("avg");
   const [isAdding, setAdding] = useState(false);
-  const writing = useWriting(session);
+  const writing = useWriting(props);
   const loaded = useLoaded(async () => {
     const info = fields(await session.call("TS.INFO", name));
     const [first, last] = [numberOf(info.get("firstTimestamp")), numberOf(info.get("lastTimestamp"))];

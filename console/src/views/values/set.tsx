@@ -10,7 +10,7 @@ export function SetValue(props: ValueProps) {
   const { session, name } = props;
   const scan = useScan<Text>(props, "SSCAN", "SCARD", async (flat) => flat);
   const [isAdding, setAdding] = useState(false);
-  const writing = useWriting(session);
+  const writing = useWriting(props);
   const changed = () => {
     scan.again();
     props.onChange();

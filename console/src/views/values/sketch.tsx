@@ -27,7 +27,7 @@ export function SketchValue(props: ValueProps) {
   const sketch = SKETCHES[type];
   const [item, setItem] = useState("");
   const [answer, setAnswer] = useState("");
-  const writing = useWriting(session);
+  const writing = useWriting(props);
   const loaded = useLoaded(async () => {
     if (sketch === undefined) return new Map<string, Reply>();
     return fields(await session.call(sketch.info, name));

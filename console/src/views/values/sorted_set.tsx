@@ -23,7 +23,7 @@ export function SortedSetValue(props: ValueProps) {
     const found = (await session.call("ZRANGE", name, from, from + page - 1, ...order)) as [Text, Reply][];
     return { total, page, found };
   }, [session, name, from, isReversed]);
-  const writing = useWriting(session);
+  const writing = useWriting(props);
   const changed = () => {
     loaded.again();
     props.onChange();

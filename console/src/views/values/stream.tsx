@@ -31,7 +31,7 @@ function Entries(props: ValueProps) {
     const found = (await session.call("XREVRANGE", name, before, "-", "COUNT", page)) as Entry[];
     return { total, page, found };
   }, [session, name, before]);
-  const writing = useWriting(session);
+  const writing = useWriting(props);
   const changed = () => {
     loaded.again();
     props.onChange();
@@ -95,7 +95,7 @@ function Groups(props: ValueProps) {
     )));
     return groups.map((group, at) => ({ group, consumers: (consumers[at] as Reply[]).map(fields) }));
   }, [session, name]);
-  const writing = useWriting(session);
+  const writing = useWriting(props);
   const changed = () => {
     loaded.again();
     props.onChange();

@@ -23,7 +23,7 @@ export function StringValue(props: ValueProps) {
     const text = (await session.call("GETRANGE", name, 0, limit - 1)) as Text;
     return { length, text };
   }, [session, name, limit]);
-  const writing = useWriting(session);
+  const writing = useWriting(props);
   const { value } = loaded;
   if (value === null) return <Failure text={loaded.error} />;
   const isWhole = value.length <= limit;
@@ -89,7 +89,7 @@ function Bits(props: ValueProps & { text: Text; length: number; again: () => voi
   const { session, name } = props;
   const [isAsking, setAsking] = useState(false);
   const ones = useLoaded(() => session.call("BITCOUNT", name), [session, name, props.text]);
-  const writing = useWriting(session);
+  const writing = useWriting(props);
   const data = bytesOf(props.text).subarray(0, DUMPED_MAX);
   const lines: string[] = [];
   for (let at = 0; at < data.length; at += 8) {

@@ -12,7 +12,7 @@ export function VectorsValue(props: ValueProps) {
   const { session, name } = props;
   const [element, setElement] = useState<Text | null>(null);
   const [typing, setTyping] = useState("");
-  const writing = useWriting(session);
+  const writing = useWriting(props);
   const loaded = useLoaded(async () => {
     const [info, found] = await Promise.all([
       session.call("VINFO", name), session.call("VRANDMEMBER", name, ELEMENTS),
